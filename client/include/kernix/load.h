@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiling kernels from a C++ program: what to build, and what comes back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernix/module.h"
+
+namespace kernix {
+
+class Client;
+
+// One source text. `label` is shown in diagnostics; `path`, when the text came from a file, is what errors name and where
+// `#include "x.h"` looks first.
+struct Source {
+  std::string text;
+  std::string label;
+  std::string path;
+};
+
+// A function to export: its arg_spec tokens in the order of its C++ parameters, or none to infer them from the signature.
+struct Function {
+  std::string name;
+  std::vector<std::string> tokens;
+};
+
+// What happens while a load waits. Called from the loading thread.
+struct LoadCallbacks {
+  // Commands and compiler output as they come (only with LoadOptions::verbose).
+  std::function<void(std::string_view)> output;
+  // Where the load stands: "queued (3 ahead)", "compile (1/2)". At most once a change.
+  std::function<void(std::string_view)> progress;
+  // A message for the user that is no error.
+  std::function<void(std::string_view)> warning;
+  // Asked every 50 ms; true cancels the load (it then returns kCancelled).
+  std::function<bool()> cancelled;
+};
+
+struct LoadOptions {
+  // Functions to export. nullopt: every `// @BE name [tokens]` line of the sources.
+  std::optional<std::vector<Function>> functions;
+  std::vector<std::string> compile_flags;
+  std::vector<std::string> link_flags;
+  std::vector<std::string> include_paths;  // searched before everything else
+  std::vector<std::string> last_include_paths;  // searched after everything else, e.g. jax.ffi.include_dir()
+  // CUDA only: "sm_86", "8.6", or a comma list. Empty: the architecture of this process's first GPU.
+  std::string compute_capability;
+  int optimization_level = 3;
+  bool use_fast_math = false;
+  bool allow_cuda_graph = true;
+  bool force_rebuild = false;
+  bool verbose = false;
+  uint32_t max_parallel_jobs = 0;  // of this load; 0: the daemon's limit
+  LoadCallbacks callbacks;
+};
+
+// Compiles C++ (or finds it in the cache) and opens the result. `name` labels the cache entry and diagnostics.
+absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,
+                                                      const std::vector<std::string>& sources,
+                                                      const LoadOptions& options = {});
+absl::StatusOr<std::shared_ptr<Module>> LoadCppFile(Client& client, const std::string& path,
+                                                    const LoadOptions& options = {});
+
+// The same for CUDA.
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaInline(Client& client, const std::string& name,
+                                                       const std::vector<std::string>& sources,
+                                                       const LoadOptions& options = {});
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::string& path,
+                                                     const LoadOptions& options = {});
+
+enum class Language { kCpp, kCuda };
+
+// What all of the above come to. `sources` are one translation unit, in order.
+absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
+                                             const std::vector<Source>& sources, const LoadOptions& options);
+
+}  // namespace kernix

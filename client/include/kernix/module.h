@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A compiled kernel library, opened in this process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+struct XLA_FFI_Error;
+struct XLA_FFI_CallFrame;
+
+namespace kernix {
+
+// An XLA FFI handler (XLA's xla/ffi/api/c_api.h). NULL is success.
+using Handler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*);
+
+struct FunctionInfo {
+  std::string name;
+  std::vector<std::string> tokens;  // canonical arg_spec
+  Handler handler = nullptr;        // probed: it answers XLA's metadata query
+  uint32_t traits = 0;              // bit 0: command-buffer compatible
+};
+
+// Stays open for the life of the process: XLA may hold its handlers for ever. Immutable, thread-safe.
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  virtual const std::string& name() const = 0;
+  // Of the .so that was opened.
+  virtual const std::string& path() const = 0;
+  // In the order of the request (or of the annotations in the source).
+  virtual const std::vector<FunctionInfo>& functions() const = 0;
+  // NOT_FOUND, with the names there are.
+  virtual absl::StatusOr<Handler> handler(std::string_view function) const = 0;
+  // SHA-256, hexadecimal, of everything that can change the artifact.
+  virtual const std::string& key() const = 0;
+  virtual const std::string& artifact_digest() const = 0;
+  virtual bool cache_hit() const = 0;
+  virtual uint64_t build_ms() const = 0;
+  // The translation unit that the daemon compiled.
+  virtual const std::string& generated_source() const = 0;
+};
+
+}  // namespace kernix

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# The libraries that we link, all from the distribution (Debian 12 and Ubuntu 24.04 have the same versions of them).
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
+pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
+find_package(CLI11 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+if(KERNIX_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# kernix_add_test(NAME SOURCES file... [DEPENDS library...] [LABELS label...])
+# A GoogleTest program; each of its tests is a CTest test. Labels: unit (default), integration, fault.
+function(kernix_add_test name)
+  if(NOT KERNIX_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE kernix_settings ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where kernix keeps things, the same for daemon and client, and small helpers for path text.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "daemon/base/env.h"
+
+namespace kernix {
+
+// Reads an environment variable. Injected, so that tests need not change the process.
+using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
+
+// The real one. An empty variable counts as absent.
+std::optional<std::string> ProcessGetEnv(const std::string& name);
+
+std::string JoinPath(std::string_view a, std::string_view b);
+std::string Basename(std::string_view path);
+std::string Dirname(std::string_view path);
+
+// Lexical: collapses "//", "." and "..". Keeps a leading "/".
+std::string NormalizePath(std::string_view path);
+
+// The longest socket path that bind(2) takes, without its NUL: 107.
+inline constexpr size_t kMaxSocketPath = 107;
+
+// Where this user's daemon lives: $XDG_RUNTIME_DIR/kernix when that variable names a folder that belongs to `uid`, else
+// /tmp/kernix-<uid>. Made with mode 0700 when absent. kPermissionDenied, naming the owner, when it is somebody else's, is a link, or
+// is open to others.
+//
+// A daemon for another store than the default one lives in a folder of its own below it: `store_directory` chooses it.
+// Where the socket's path would be too long, the folder under /tmp is used.
+absl::StatusOr<std::string> UserRuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid);
+
+struct DaemonPlace {
+  std::string directory;  // private, 0700
+  std::string socket;     // <directory>/kernixd.sock
+  std::string lock;       // <directory>/kernixd.lock, held by the daemon as long as it lives
+  std::string start_lock; // <directory>/start.lock, held by the client that starts one
+  std::string log;        // <directory>/kernixd.log: what a daemon says that nobody watches
+};
+
+// The place of the daemon that serves `store_directory` for this user.
+absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                          const std::string& store_directory);
+
+// The user's store when nothing else is said: $KERNIX_CACHE_DIR, else $XDG_CACHE_HOME/kernix, else ~/.cache/kernix; when
+// that lies on a network file system (and was not asked for by name), /var/tmp/kernix-<uid>.
+absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid);
+
+// The socket of a machine's service.
+inline constexpr char kServiceSocket[] = "/run/kernix/kernixd.sock";
+
+}  // namespace kernix

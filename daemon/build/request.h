@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A load request after validation: all that can change the artifact, and nothing else.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/digest.h"
+#include "daemon/codegen/codegen.h"
+#include "daemon/toolchain/flags.h"
+#include "daemon/toolchain/toolchain.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::build {
+
+struct HeaderRef {
+  uint32_t include_root = 0;
+  std::string path;
+  Digest digest;
+};
+
+struct BuildRequest {
+  v1::Language language = v1::LANGUAGE_CPP;
+  std::vector<codegen::SourceText> sources;
+  std::vector<codegen::FunctionSpec> functions;
+  std::vector<std::string> compile_flags;
+  std::vector<std::string> link_flags;
+  std::vector<std::string> architectures;
+  int optimization_level = 3;
+  bool use_fast_math = false;
+  bool allow_cuda_graph = true;
+  uint32_t include_root_count = 0;
+  std::vector<HeaderRef> headers;  // sorted by (include_root, path)
+  toolchain::ToolchainPtr toolchain;
+};
+
+struct RequestLimits {
+  uint64_t max_source_bytes = 64 << 20;
+  size_t max_functions = 4096;
+  size_t max_headers = 100000;
+};
+
+// Checks everything about `request` that can be checked without a compiler. INVALID_REQUEST and TOOLCHAIN errors.
+absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request, toolchain::ToolchainPtr toolchain,
+                                             toolchain::FlagPolicy policy, const RequestLimits& limits);
+
+// SHA-256 over a canonical serialisation of `request`, the toolchain's identity, kernix's kernel headers and the generator's version. No
+// path of the machine, no user, no time, no module name.
+Digest ActionKey(const BuildRequest& request);
+
+}  // namespace kernix::build

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The artifact cache: files named by digest, and an SQLite index of which action key they answer.
+//
+//   <directory>/version           the layout's number
+//   <directory>/blobs/ab/abcd...  content, by SHA-256; read-only once there
+//   <directory>/index.sqlite      WAL
+//   <directory>/tmp/              files being written, and scratch folders; emptied at start
+//
+// Crash safety: a blob is written beside its place, synced and renamed before the index names it. A file that the index does not name is garbage and is
+// removed at the next start; an entry whose file is missing or has the wrong size is dropped when it is met. One process
+// owns a store at a time (see lock).
+//
+// Only the daemon writes here. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/digest.h"
+#include "daemon/base/env.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::cache {
+
+// A header of the toolchain that a build read, with the content that it had.
+struct ToolchainHeader {
+  std::string path;
+  Digest digest;
+};
+
+// What the index knows of an artifact.
+struct Entry {
+  Digest key;
+  Digest artifact;
+  uint64_t size = 0;
+  std::string name;
+  uid_t owner = 0;
+  v1::Language language = v1::LANGUAGE_CPP;
+  std::vector<std::string> architectures;
+  std::vector<v1::ResolvedFunction> functions;
+  std::vector<std::string> required_symbol_versions;
+  std::vector<std::string> warnings;
+  std::vector<ToolchainHeader> toolchain_headers;
+  int64_t created_unix_ms = 0;
+  int64_t last_used_unix_ms = 0;
+  uint64_t hits = 0;
+};
+
+// Which counter to move; the names of GetCacheStatsResponse.
+enum class Counter { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCancelled };
+
+struct PurgeFilter {
+  std::optional<std::string> name;
+  std::optional<uid_t> owner;
+  std::optional<uint64_t> not_used_for_ms;
+};
+
+struct PurgeResult {
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+};
+
+struct CacheOptions {
+  std::string directory;
+  uint64_t limit_bytes = 10ull << 30;
+};
+
+class Cache {
+ public:
+  // Makes the folder when absent. RESOURCE errors, naming the path: cannot be made or written, held by another kernixd (its lock), a
+  // layout of a newer kernix. A damaged index is moved aside (kept, with a warning in the log) and a new one started.
+  static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
+  virtual ~Cache() = default;
+
+  // The entry of `key`, or nullopt. Does not count as a use.
+  virtual absl::StatusOr<std::optional<Entry>> Find(const Digest& key) = 0;
+
+  // Notes a hit for the entry (last use, hits) and counts it. Cheap: written to disk later, at the latest by Flush().
+  virtual void Touch(const Digest& key) = 0;
+
+  // Stores `artifact` and commits `entry` (whose artifact, size and times are filled in), replacing an older entry of the same key, then evicts
+  // down to the limit, never the entry just made. When this returns OK, the entry survives kill -9 and power loss.
+  virtual absl::Status Insert(Entry entry, std::string_view artifact) = 0;
+
+  // Drops one entry (its file goes when no other entry names it).
+  virtual absl::Status Remove(const Digest& key) = 0;
+
+  // Where the content of `digest` is, whether or not it is there.
+  virtual std::string BlobPath(const Digest& digest) const = 0;
+
+  // The content of a blob. NOT_FOUND when there is none.
+  virtual absl::StatusOr<std::string> ReadBlob(const Digest& digest) = 0;
+
+  virtual absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name) = 0;
+  virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) = 0;
+
+  virtual void Count(Counter counter, uint64_t n = 1) = 0;
+  virtual absl::StatusOr<v1::GetCacheStatsResponse> Stats() = 0;
+
+  // Writes pending uses and counters. Called now and then and at the end.
+  virtual absl::Status Flush() = 0;
+
+  virtual const std::string& directory() const = 0;
+  // A folder for scratch files, emptied at start.
+  virtual std::string scratch_directory() const = 0;
+};
+
+}  // namespace kernix::cache

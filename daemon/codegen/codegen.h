@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The front of codegen: from the sources and the caller's functions to one translation unit.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/codegen/function_spec.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::codegen {
+
+// Part of every key: raise it when the same request would generate other text.
+inline constexpr int kGeneratorVersion = 1;
+
+struct SourceText {
+  std::string label;
+  std::string text;
+};
+
+// One file of an action's input root.
+struct GeneratedFile {
+  std::string path;  // relative
+  std::string text;
+};
+
+// Which functions to export, fully resolved:
+//  - from annotations: every `// @BE name [tokens]`, in the order of the source;
+//  - listed with tokens: these, with `attr.<name>` typed from the signature;
+//  - listed without: inferred from the signature.
+// Errors are INVALID_REQUEST with label and line of the source where one is known.
+absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
+                                                           const v1::Functions& functions);
+
+// The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line` with its label, then
+// one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It includes "brainevent/..." headers from
+// KernelHeaders().
+std::string GenerateTranslationUnit(v1::Language language, const std::vector<SourceText>& sources,
+                                    const std::vector<FunctionSpec>& functions, bool allow_cuda_graph);
+
+// kernix's own headers, path relative to the include root ("brainevent/common.h"), embedded in the program at build time. Constant.
+const std::vector<GeneratedFile>& KernelHeaders();
+
+}  // namespace kernix::codegen
