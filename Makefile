@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of a working copy. `make help` lists them.
+SHELL := /bin/bash
+BUILD ?= build
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+VENV_PYTHON := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-cpp test-python lint format check-format wheel test-wheel bench install clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
+
+setup: ## Install missing Debian packages and the Python environment in .venv
+	@PYTHON=$(PYTHON) deploy/setup.sh
+
+build: setup ## Set up and build everything; `.venv/bin/python -c 'import kernix'` then works from any folder
+	@cmake -S . -B $(BUILD) -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(VENV_PYTHON) --log-level=NOTICE
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@$(VENV_PYTHON) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "kernix.pth").write_text("$(abspath $(BUILD))/python\n")'
+
+demo: build ## Compile real kernels through a kernixd that starts by itself, and call them from JAX
+	@$(VENV_PYTHON) python/examples/demo.py
+
+test: build test-cpp test-python ## Set up, build, and run every test
+
+test-cpp: build
+	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --no-tests=error
+
+test-python: build
+	$(VENV_PYTHON) -m pytest tests/python tests/gpu
+
+lint: build ## clang-tidy and Clang's thread-safety analysis over all C++ sources
+	deploy/lint.sh $(BUILD)
+
+format: ## Format all C++ sources
+	git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+check-format: ## Fail when a C++ source is not formatted
+	git ls-files '*.cc' '*.h' | xargs clang-format --dry-run --Werror
+
+wheel: setup ## Build the self-contained wheel into dist/
+	deploy/wheel.sh $(PYTHON)
+
+bench: ## Side by side with brainevent 0.3.0 (needs Python 3.12; makes an environment of its own)
+	bench/run.sh
+
+install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and CMAKE_INSTALL_PREFIX as usual)
+	cmake --install $(BUILD)
+
+clean: ## Remove what was built; the Python environment stays
+	rm -rf $(BUILD) dist

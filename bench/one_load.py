@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process of the side-by-side benchmark: times one load, then the same load again and again.
+
+Prints one JSON object: ``first_ms``, the time of the first load in this process, and ``repeat_ms``, the median of the same call
+repeated. Importing the package and starting JAX are not timed.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+CPP_SOURCE = """
+#include "brainevent/common.h"
+// salt: {salt}
+// @BE add_one arg ret
+void add_one(const BE::Tensor x, BE::Tensor y) {{
+    const float* in = static_cast<const float*>(x.data_ptr());
+    float* out = static_cast<float*>(y.data_ptr());
+    for (int64_t i = 0; i < x.numel(); ++i) out[i] = in[i] + 1.0f;
+}}
+"""
+
+CUDA_SOURCE = """
+#include <cuda_runtime.h>
+#include "brainevent/common.h"
+// salt: {salt}
+__global__ void add_kernel(const float* a, const float* b, float* out, int n) {{
+    int idx = blockIdx.x * blockDim.x + threadIdx.x;
+    if (idx < n) out[idx] = a[idx] + b[idx];
+}}
+// @BE vector_add arg arg ret stream
+void vector_add(const BE::Tensor a, const BE::Tensor b, BE::Tensor out, int64_t stream) {{
+    int n = a.numel();
+    add_kernel<<<(n + 255) / 256, 256, 0, (cudaStream_t)stream>>>(
+        static_cast<const float*>(a.data_ptr()), static_cast<const float*>(b.data_ptr()),
+        static_cast<float*>(out.data_ptr()), n);
+    BE_CHECK_KERNEL_LAUNCH();
+}}
+"""
+
+
+def loader(system: str, language: str, store: str, salt: str):
+    """Return a function that loads the salted kernel with the given system.
+
+    Parameters
+    ----------
+    system : {'kernix', 'brainevent'}
+    language : {'cpp', 'cuda'}
+    store : str
+        The cache directory.
+    salt : str
+        Goes into the source: another salt is another cache entry.
+    """
+    if system == "kernix":
+        import kernix as package
+    else:
+        import brainevent as package
+
+        version = package.__version__
+        if version != "0.3.0":
+            raise SystemExit(f"the reference must be brainevent 0.3.0, this is {version}")
+    package.set_cache_dir(store)
+    name = f"bench_{language}_{salt}"
+    if language == "cpp":
+        source = CPP_SOURCE.format(salt=salt)
+        return lambda: package.load_cpp_inline(name, source)
+    source = CUDA_SOURCE.format(salt=salt)
+    return lambda: package.load_cuda_inline(name, source, compute_capability="sm_90")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("system", choices=("kernix", "brainevent"))
+    parser.add_argument("language", choices=("cpp", "cuda"))
+    parser.add_argument("store")
+    parser.add_argument("salt")
+    parser.add_argument("--repeat", type=int, default=0, help="how often to repeat the load in this process")
+    arguments = parser.parse_args()
+
+    import jax
+
+    jax.devices()
+    load = loader(arguments.system, arguments.language, arguments.store, arguments.salt)
+
+    def timed() -> float:
+        start = time.perf_counter()
+        load()
+        return 1e3 * (time.perf_counter() - start)
+
+    first = timed()
+    repeats = [timed() for _ in range(arguments.repeat)]
+    print(json.dumps({"first_ms": first, "repeat_ms": statistics.median(repeats) if repeats else None}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what building, testing and running kernix needs and this machine lacks: Debian packages (Debian 12 and
+# Ubuntu 24.04 name them alike) and a Python environment in .venv. Safe to repeat: what is there is left alone.
+#
+#   PYTHON=python3.12 deploy/setup.sh    # another Python than python3 (3.11 or newer)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+[ "$(uname -sm)" = "Linux x86_64" ] || die "kernix supports x86-64 Linux; this is $(uname -sm)."
+
+# --- Debian packages -------------------------------------------------------------------------------------------------
+packages=(
+  build-essential cmake ninja-build pkg-config git
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
+  libsqlite3-dev libssl-dev libsystemd-dev libcli11-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
+  libgtest-dev libgmock-dev
+  clang clang-format clang-tidy patchelf systemd
+)
+python=${PYTHON:-python3}
+if ! command -v "$python" >/dev/null 2>&1 || [ "$(command -v "$python")" = "/usr/bin/$(basename "$python")" ]; then
+  packages+=(python3 python3-venv python3-dev)   # the distribution's own Python: these are packages of their own
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  command -v apt-get >/dev/null || die "these Debian packages are missing, and there is no apt-get: ${missing[*]}"
+  sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "need root or sudo to install: ${missing[*]}"
+    sudo=(sudo)
+  fi
+  say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+  "${sudo[@]}" apt-get update -q
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+fi
+
+# --- Python environment ----------------------------------------------------------------------------------------------
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  die "kernix needs Python 3.11 or newer; $python is $("$python" --version). Name another: PYTHON=python3.12 make ..."
+
+requirements=(-r deploy/requirements.txt)
+have_nvcc() {
+  [ -n "${CUDA_HOME:-}" ] && [ -x "$CUDA_HOME/bin/nvcc" ] && return
+  [ -n "${CUDA_PATH:-}" ] && [ -x "$CUDA_PATH/bin/nvcc" ] && return
+  command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]
+}
+have_nvcc || requirements+=(-r deploy/requirements-nvcc.txt)   # no CUDA toolkit here: the compiler as PyPI wheels
+
+stamp=.venv/kernix-setup
+wanted=$({ echo "${requirements[*]}"; "$python" --version; cat deploy/requirements*.txt; } | sha256sum)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+  say "setting up the Python environment in .venv"
+  [ -x .venv/bin/python ] || "$python" -m venv .venv
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check "${requirements[@]}"
+  echo "$wanted" >"$stamp"
+fi

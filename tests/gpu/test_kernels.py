@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels of the reference's own pages, run on a GPU."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kernix
+
+VECTOR_ADD = """
+#include <cuda_runtime.h>
+#include "brainevent/common.h"
+__global__ void add_kernel(const float* a, const float* b, float* out, int n) {
+    int idx = blockIdx.x * blockDim.x + threadIdx.x;
+    if (idx < n) out[idx] = a[idx] + b[idx];
+}
+// @BE vector_add arg arg ret stream
+void vector_add(const BE::Tensor a, const BE::Tensor b, BE::Tensor out, int64_t stream) {
+    int n = a.numel();
+    add_kernel<<<(n + 255) / 256, 256, 0, (cudaStream_t)stream>>>(
+        static_cast<const float*>(a.data_ptr()), static_cast<const float*>(b.data_ptr()),
+        static_cast<float*>(out.data_ptr()), n);
+    BE_CHECK_KERNEL_LAUNCH();
+}
+"""
+
+SCALE_BY = """
+#include <cuda_runtime.h>
+#include "brainevent/common.h"
+__global__ void scale_kernel(const float* x, float* out, float scale_factor, int n) {
+    int idx = blockIdx.x * blockDim.x + threadIdx.x;
+    if (idx < n) out[idx] = x[idx] * scale_factor;
+}
+// @BE scale_by arg ret attr.scale_factor:float32 stream
+void scale_by(const BE::Tensor x, BE::Tensor out, float scale_factor, int64_t stream) {
+    int n = x.numel();
+    scale_kernel<<<(n + 255) / 256, 256, 0, (cudaStream_t)stream>>>(
+        static_cast<const float*>(x.data_ptr()), static_cast<float*>(out.data_ptr()), scale_factor, n);
+    BE_CHECK_KERNEL_LAUNCH();
+}
+"""
+
+BY_REFERENCE = VECTOR_ADD.replace("// @BE vector_add arg arg ret stream", "// @BE vector_add").replace(
+    "const BE::Tensor a, const BE::Tensor b, BE::Tensor out, int64_t stream",
+    "const BE::Tensor& a, const BE::Tensor& b, BE::Tensor& out, cudaStream_t stream").replace(
+        "(cudaStream_t)stream", "stream")
+
+
+def like(x):
+    """Return the shape and dtype of an array, as ``ffi_call`` takes them."""
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+@pytest.fixture(name="pair", params=[(1,), (1000,), (33, 65)], ids=str)
+def pair_fixture(request):
+    """Two random arrays, of several shapes."""
+    generator = np.random.default_rng(7)
+    return tuple(jnp.asarray(generator.standard_normal(request.param), jnp.float32) for _ in range(2))
+
+
+def test_vector_add(pair):
+    kernix.load_cuda_inline("gpu_add", VECTOR_ADD)
+    a, b = pair
+    call = jax.ffi.ffi_call("gpu_add.vector_add", like(a))
+    np.testing.assert_array_equal(call(a, b), np.asarray(a) + np.asarray(b))
+    np.testing.assert_array_equal(jax.jit(call)(a, b), np.asarray(a) + np.asarray(b))
+
+
+def test_launch_error_is_a_jax_exception():
+    kernix.load_cuda_inline("gpu_add", VECTOR_ADD)
+    empty = jnp.zeros((0,), jnp.float32)
+    with pytest.raises(Exception, match="invalid configuration argument"):
+        jax.block_until_ready(jax.ffi.ffi_call("gpu_add.vector_add", like(empty))(empty, empty))
+
+
+def test_scale_by_attribute():
+    kernix.load_cuda_inline("gpu_scale", SCALE_BY)
+    x = jnp.arange(100, dtype=jnp.float32)
+    call = jax.ffi.ffi_call("gpu_scale.scale_by", like(x))
+    np.testing.assert_array_equal(call(x, scale_factor=np.float32(3.0)), 3 * np.asarray(x))
+    np.testing.assert_array_equal(jax.jit(lambda v: call(v, scale_factor=0.5))(x), 0.5 * np.asarray(x))
+
+
+def test_references_and_cuda_stream(pair):
+    kernix.load_cuda_inline("gpu_reference", BY_REFERENCE)
+    a, b = pair
+    np.testing.assert_array_equal(
+        jax.jit(jax.ffi.ffi_call("gpu_reference.vector_add", like(a)))(a, b), np.asarray(a) + np.asarray(b))
+
+
+def test_architecture_is_the_gpus_own():
+    module = kernix.load_cuda_inline("gpu_add", VECTOR_ADD)
+    major, minor = jax.devices("gpu")[0].compute_capability.split(".")
+    explicit = kernix.load_cuda_inline("gpu_add_explicit", VECTOR_ADD, compute_capability=f"{major}.{minor}")
+    assert explicit.path == module.path  # the same content: one artifact
+
+
+def test_live_replacement_inside_compiled_jit():
+    kernix.load_cuda_inline("gpu_live", VECTOR_ADD, allow_cuda_graph=False)
+    a = jnp.arange(64, dtype=jnp.float32)
+    compiled = jax.jit(jax.ffi.ffi_call("gpu_live.vector_add", like(a)))
+    np.testing.assert_array_equal(compiled(a, a), 2 * np.asarray(a))
+    changed = VECTOR_ADD.replace("a[idx] + b[idx]", "a[idx] - b[idx]")
+    with pytest.raises(kernix.KernelRegistrationError, match="replace=True"):
+        kernix.load_cuda_inline("gpu_live", changed, allow_cuda_graph=False)
+    np.testing.assert_array_equal(compiled(a, a), 2 * np.asarray(a))
+    kernix.load_cuda_inline("gpu_live", changed, allow_cuda_graph=False, replace=True)
+    np.testing.assert_array_equal(compiled(a, a), np.zeros(64))
