@@ -21,8 +21,8 @@ class Cancellation {
 
   bool cancelled() const;
 
-  // Calls `callback` at Cancel(), or at once when that has happened. Returns an id for Remove(). A callback must not call back into this
-  // object and must not block.
+  // Calls `callback` at Cancel(), or at once when that has happened. Returns an id for Remove(). A callback must not
+  // call back into this object and must not block.
   int OnCancel(std::function<void()> callback);
 
   // After Remove() returns, the callback is not running and will not run.

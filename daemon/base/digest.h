@@ -59,9 +59,9 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-// Builds a digest over a sequence of named fields. Each name and each value goes in with its length before it, so no two different
-// sequences give the same bytes. The names make a key independent of how the writing code happens to be ordered today:
-// a field that is added later gets a name of its own.
+// Builds a digest over a sequence of named fields. Each name and each value goes in with its length before it, so no
+// two different sequences give the same bytes. The names make a key independent of how the writing code happens to be
+// ordered today: a field that is added later gets a name of its own.
 class CanonicalHasher {
  public:
   // `domain` separates kinds of keys, e.g. "kernix-artifact-key-1".

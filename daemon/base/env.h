@@ -3,8 +3,8 @@
 // The one seam to the operating system: files, clock and processes. Nothing above daemon/base calls open(), fork() or a
 // clock by itself, so a test can run the same code on an in-memory file system (MemEnv) or with faults (FaultEnv).
 //
-// All methods are thread-safe. Errors: kNotFound, kAlreadyExists, kPermissionDenied, kResourceExhausted (no space, no descriptors,
-// quota), kInternal for the rest; every message names the path and the operating system's words.
+// All methods are thread-safe. Errors: kNotFound, kAlreadyExists, kPermissionDenied, kResourceExhausted (no space, no
+// descriptors, quota), kInternal for the rest; every message names the path and the operating system's words.
 #pragma once
 
 #include <sys/types.h>
@@ -44,20 +44,20 @@ struct FileInfo {
 
 // A program to run to its end.
 struct ProcessSpec {
-  std::vector<std::string> argv;               // argv[0] is the path of the program
+  std::vector<std::string> argv;                   // argv[0] is the path of the program
   std::map<std::string, std::string> environment;  // the whole of it; nothing is inherited
   std::string working_directory;
-  std::chrono::milliseconds timeout{0};        // 0: none. On expiry the whole process group is killed.
-  size_t max_output_bytes = 4 << 20;           // what is kept of stdout and stderr together; the middle is dropped
+  std::chrono::milliseconds timeout{0};  // 0: none. On expiry the whole process group is killed.
+  size_t max_output_bytes = 4 << 20;     // what is kept of stdout and stderr together; the middle is dropped
 };
 
 struct ProcessResult {
-  int exit_code = 0;     // 128 + signal when a signal ended it
-  int signal = 0;        // 0 unless a signal ended it
+  int exit_code = 0;  // 128 + signal when a signal ended it
+  int signal = 0;     // 0 unless a signal ended it
   bool timed_out = false;
-  std::string output;    // stdout and stderr, in the order written
+  std::string output;  // stdout and stderr, in the order written
   std::chrono::milliseconds wall{0};
-  uint64_t max_rss_bytes = 0;
+  uint64_t max_rss_bytes = 0;  // of the largest process among it and its children; never below this process's own peak
 };
 
 // Called with pieces of output as they come, from the thread that runs the process.
@@ -77,13 +77,15 @@ class Env {
   static Env& Posix();
 
   // --- Files -------------------------------------------------------------------------------------------------------
+  // The content of a regular file; kInternal when it is something else (a pipe is never waited for).
   virtual absl::StatusOr<std::string> ReadFile(const std::string& path) = 0;
 
-  // Creates or replaces `path`. No promise for a crash.
+  // Creates or replaces `path`, with exactly `mode`. No promise for a crash.
   virtual absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) = 0;
 
   // Writes beside `path`, syncs, renames over it and syncs the folder: after a crash `path` holds the old or the new
-  // content, whole. On error nothing is left behind.
+  // content, whole. Exactly `mode`, whatever the umask is. On error nothing is left behind; a crash can leave a file
+  // named `path` + "." + 16 hexadecimal digits + ".tmp".
   virtual absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) = 0;
 
   // `follow`: of what a link points to.
@@ -114,8 +116,8 @@ class Env {
   // Bytes that this user can still write on the file system of `path`.
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
 
-  // True when `path` lies on a network file system (NFS, CIFS, 9P, FUSE, Lustre, GPFS, Ceph...), where SQLite's locks and
-  // mapped files cannot be trusted.
+  // True when `path` lies on a network file system (NFS, CIFS, 9P, FUSE, Lustre, GPFS, Ceph...), where SQLite's locks
+  // and mapped files cannot be trusted. A path that does not exist yet lies where its nearest parent does.
   virtual absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) = 0;
 
   // --- Clock -------------------------------------------------------------------------------------------------------
@@ -126,7 +128,9 @@ class Env {
   // --- Processes ---------------------------------------------------------------------------------------------------
   // Runs a program to its end in a process group of its own, stdin from /dev/null, no descriptor inherited. Blocks.
   // kNotFound or kPermissionDenied when it cannot be started, kCancelled when `cancellation` fired (the group is then
-  // killed and reaped). A non-zero exit is no error. Both `on_output` and `cancellation` may be null.
+  // killed and reaped). A non-zero exit is no error. Both `on_output` and `cancellation` may be null. Ends when the
+  // program ends: what it left running in its group is killed then. The program is also killed when this process dies
+  // (programs that it has started itself are not).
   virtual absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
                                                    Cancellation* cancellation) = 0;
 };

@@ -8,15 +8,17 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "daemon/base/strings.h"
 
 namespace kernix {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// One key=value pair. Values with spaces, quotes, control characters or '=' are quoted and escaped, so that a line is always one line.
+// One key=value pair. Values with spaces, quotes, control characters or '=' are quoted and escaped, so that a line is
+// always one line.
 struct LogField {
-  LogField(std::string_view k, const absl::AlphaNum& v) : key(k), value(v.Piece()) {}
+  template <typename T>
+  LogField(std::string_view k, const T& v) : key(k), value(StrCat(v)) {}
   std::string key;
   std::string value;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// std::mutex with Clang's thread-safety annotations. Not absl::Mutex: Debian's build of it shows false races under TSan.
+// std::mutex with Clang's thread-safety annotations. Not absl::Mutex: Debian's build of it shows false races under
+// TSan.
 #pragma once
 
 #include <chrono>

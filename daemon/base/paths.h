@@ -31,28 +31,36 @@ std::string NormalizePath(std::string_view path);
 // The longest socket path that bind(2) takes, without its NUL: 107.
 inline constexpr size_t kMaxSocketPath = 107;
 
-// Where this user's daemon lives: $XDG_RUNTIME_DIR/kernix when that variable names a folder that belongs to `uid`, else
-// /tmp/kernix-<uid>. Made with mode 0700 when absent. kPermissionDenied, naming the owner, when it is somebody else's, is a link, or
-// is open to others.
-//
-// A daemon for another store than the default one lives in a folder of its own below it: `store_directory` chooses it.
-// Where the socket's path would be too long, the folder under /tmp is used.
+// `path` with every link resolved, also where its last parts do not exist yet: the same text before and after they are
+// made.
+std::string CanonicalPath(Env& env, const std::string& path);
+
+// Makes `path` with mode 0700 when absent, with its parents. kPermissionDenied, naming the owner, when it is somebody
+// else's, a link, no folder, or open to others.
+absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid);
+
+// Where this user's daemons live: $XDG_RUNTIME_DIR/kernix when that variable names a folder that belongs to `uid` and
+// that no other can write, else /tmp/kernix-<uid>. A private folder, see EnsurePrivateDirectory().
 absl::StatusOr<std::string> UserRuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid);
 
 struct DaemonPlace {
-  std::string directory;  // private, 0700
-  std::string socket;     // <directory>/kernixd.sock
-  std::string lock;       // <directory>/kernixd.lock, held by the daemon as long as it lives
-  std::string start_lock; // <directory>/start.lock, held by the client that starts one
-  std::string log;        // <directory>/kernixd.log: what a daemon says that nobody watches
+  std::string directory;   // private, 0700
+  std::string socket;      // <directory>/kernixd.sock
+  std::string lock;        // <directory>/kernixd.lock, held by the daemon as long as it lives
+  std::string start_lock;  // <directory>/start.lock, held by the client that starts one
+  std::string log;         // <directory>/kernixd.log: what a daemon says that nobody watches
 };
 
-// The place of the daemon that serves `store_directory` for this user.
+// The place of the daemon that serves `store_directory` for this user: a folder below the runtime directory that is
+// named by a digest of the store's canonical path. What a process believes to be its default store depends on its
+// environment, so no store is special here. Where the socket's path would be too long, the folder lies below
+// /tmp/kernix-<uid>.
 absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                           const std::string& store_directory);
 
-// The user's store when nothing else is said: $KERNIX_CACHE_DIR, else $XDG_CACHE_HOME/kernix, else ~/.cache/kernix; when
-// that lies on a network file system (and was not asked for by name), /var/tmp/kernix-<uid>.
+// The user's store when nothing else is said: $KERNIX_CACHE_DIR, else $XDG_CACHE_HOME/kernix, else ~/.cache/kernix;
+// when that lies on a network file system (and was not asked for by name), or there is no home, /var/tmp/kernix-<uid>,
+// which is made and must be private. Only that one is made here.
 absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid);
 
 // The socket of a machine's service.

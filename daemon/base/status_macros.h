@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 
 // Returns from the enclosing function when `expr`, an absl::Status, is not OK.
-#define KERNIX_RETURN_IF_ERROR(expr)                  \
-  do {                                                \
-    absl::Status kernix_status_ = (expr);             \
-    if (!kernix_status_.ok()) return kernix_status_;  \
+#define KERNIX_RETURN_IF_ERROR(expr)                 \
+  do {                                               \
+    absl::Status kernix_status_ = (expr);            \
+    if (!kernix_status_.ok()) return kernix_status_; \
   } while (false)
 
 #define KERNIX_CONCAT_INNER_(a, b) a##b

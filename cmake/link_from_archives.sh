@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# link_from_archives.sh SD_DAEMON_ARCHIVE LINKER ARGUMENT...
+# Links a program as it would be linked, but takes each library from its archive where the distribution has one: what comes
+# out needs libc alone. A linker launcher (see KernixStaticPrograms.cmake), because CMake packages name shared
+# libraries only, by their whole paths, and the extension module of the same build has to keep those.
+# libsystemd has no archive; SD_DAEMON_ARCHIVE stands for the few functions of it that kernixd calls.
+set -euo pipefail
+
+sd_daemon=$1
+shift
+
+arguments=()
+in_group=false
+for argument in "$@"; do
+  case $argument in
+    */libsystemd.so*) argument=$sd_daemon ;;
+    */lib*.so | */lib*.so.*)
+      archive=${argument%%.so*}.a
+      if [ -f "$archive" ]; then argument=$archive; fi ;;
+    -lgrpc++_reflection) argument=-l:libgrpc++_reflection.a ;;
+  esac
+  # Archives need each other in any order.
+  case $argument in
+    *.a) if ! $in_group; then arguments+=(-Wl,--start-group); in_group=true; fi ;;
+  esac
+  arguments+=("$argument")
+done
+if $in_group; then arguments+=(-Wl,--end-group); fi
+
+exec "${arguments[@]}" -static-libstdc++ -static-libgcc

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/base/log.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace kernix {
+namespace {
+
+std::atomic<LogLevel> g_level{LogLevel::kInfo};
+
+constexpr std::string_view LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "error";
+}
+
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
+bool NeedsQuotes(std::string_view value) {
+  if (value.empty()) return true;
+  for (char c : value) {
+    if (c == ' ' || c == '"' || c == '=' || c == '\\' || IsControl(c)) return true;
+  }
+  return false;
+}
+
+void AppendEscaped(std::string& line, char c) {
+  if (c == '\n') {
+    line += "\\n";
+  } else if (c == '\t') {
+    line += "\\t";
+  } else if (c == '"' || c == '\\') {
+    line += '\\';
+    line += c;
+  } else if (IsControl(c)) {
+    absl::StrAppendFormat(&line, "\\x%02x", static_cast<unsigned char>(c));
+  } else {
+    line += c;
+  }
+}
+
+void AppendValue(std::string& line, std::string_view value) {
+  if (!NeedsQuotes(value)) {
+    line += value;
+    return;
+  }
+  line += '"';
+  for (char c : value) AppendEscaped(line, c);
+  line += '"';
+}
+
+}  // namespace
+
+void SetLogLevel(LogLevel level) { g_level.store(level, std::memory_order_relaxed); }
+
+bool ParseLogLevel(std::string_view name, LogLevel& level) {
+  for (LogLevel candidate : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+    if (name != LevelName(candidate)) continue;
+    level = candidate;
+    return true;
+  }
+  return false;
+}
+
+std::string FormatLogLine(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
+  std::string line(LevelName(level));
+  line += ' ';
+  AppendValue(line, event);
+  for (const LogField& field : fields) {
+    StrAppend(&line, " ", field.key, "=");
+    AppendValue(line, field.value);
+  }
+  line += '\n';
+  return line;
+}
+
+void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
+  if (level < g_level.load(std::memory_order_relaxed)) return;
+  std::string line = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ ", absl::Now(), absl::UTCTimeZone());
+  line += FormatLogLine(level, event, fields);
+  // Nothing can be done where stderr is gone.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace kernix

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/base/utf8.h"
+
+#include <gtest/gtest.h>
+
+namespace kernix {
+namespace {
+
+constexpr char kReplaced[] = "\xEF\xBF\xBD";
+
+TEST(Utf8Test, KeepsWhatIsWellFormed) {
+  // One sequence of each length, and the borders of the ranges.
+  for (const char* text : {"", "plain", "\xC2\x80", "\xC3\xA9", "\xE2\x80\x98", "\xED\x9F\xBF", "\xEE\x80\x80",
+                           "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_TRUE(IsValidUtf8(text)) << text;
+    EXPECT_EQ(ToValidUtf8(text), text);
+  }
+}
+
+TEST(Utf8Test, ReplacesEachBadByte) {
+  EXPECT_EQ(ToValidUtf8("a\x80z"), std::string("a") + kReplaced + "z");                    // no lead
+  EXPECT_EQ(ToValidUtf8("\xE2\x80"), std::string(kReplaced) + kReplaced);                  // cut off
+  EXPECT_EQ(ToValidUtf8("\xC0\xAF"), std::string(kReplaced) + kReplaced);                  // overlong
+  EXPECT_EQ(ToValidUtf8("\xE0\x80\xAF"), std::string(kReplaced) + kReplaced + kReplaced);  // overlong
+  EXPECT_EQ(ToValidUtf8("\xED\xA0\x80"), std::string(kReplaced) + kReplaced + kReplaced);  // surrogate
+  EXPECT_EQ(ToValidUtf8("\xF4\x90\x80\x80").size(), 4 * 3u);                               // past the end
+  EXPECT_EQ(ToValidUtf8("\xE2(\xA1"), std::string(kReplaced) + "(" + kReplaced);           // broken inside
+}
+
+TEST(Utf8Test, CutsAStreamBetweenSequences) {
+  EXPECT_EQ(CompleteUtf8Prefix("abc"), 3u);
+  EXPECT_EQ(CompleteUtf8Prefix("ab\xE2"), 2u);
+  EXPECT_EQ(CompleteUtf8Prefix("ab\xE2\x80"), 2u);
+  EXPECT_EQ(CompleteUtf8Prefix("ab\xE2\x80\x98"), 5u);
+  EXPECT_EQ(CompleteUtf8Prefix("\xF0\x90\x80"), 0u);
+  EXPECT_EQ(CompleteUtf8Prefix("\x80\x80\x80\x80"), 4u);  // never complete: nothing to wait for
+  EXPECT_EQ(CompleteUtf8Prefix(""), 0u);
+}
+
+}  // namespace
+}  // namespace kernix
