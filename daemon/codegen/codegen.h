@@ -3,7 +3,10 @@
 // The front of codegen: from the sources and the caller's functions to one translation unit.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,13 +37,21 @@ struct GeneratedFile {
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
                                                            const v1::Functions& functions);
 
-// The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line` with its label, then
-// one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It includes "brainevent/..." headers from
-// KernelHeaders().
-std::string GenerateTranslationUnit(v1::Language language, const std::vector<SourceText>& sources,
-                                    const std::vector<FunctionSpec>& functions, bool allow_cuda_graph);
+// The text of the header that `#include "path"` or `#include <path>` means, if it belongs to the request; nullopt for
+// headers of the toolchain. Asked to see what the kernel uses.
+using HeaderReader = std::function<std::optional<std::string>(std::string_view path)>;
 
-// kernix's own headers, path relative to the include root ("brainevent/common.h"), embedded in the program at build time. Constant.
+// The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line`
+// with its label, then one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It
+// includes "brainevent/..." headers from KernelHeaders(). Diagnostics name a line of a source by its label: compile
+// where a file of that name holds the source, and the compiler shows the line. Without a `read_header`, a source that
+// includes headers of the user's gets a prologue with all that they could need, which is slow to compile.
+std::string GenerateTranslationUnit(v1::Language language, const std::vector<SourceText>& sources,
+                                    const std::vector<FunctionSpec>& functions, bool allow_cuda_graph,
+                                    const HeaderReader& read_header = {});
+
+// kernix's own headers, path relative to the include root ("brainevent/common.h"), embedded in the program at build
+// time. Constant.
 const std::vector<GeneratedFile>& KernelHeaders();
 
 }  // namespace kernix::codegen

@@ -15,7 +15,19 @@ enum class ParameterKind { kArgument, kResult, kStream, kAttribute };
 
 // Types of scalar attributes. Half types are passed as their raw bits in a uint16_t.
 enum class AttributeType {
-  kBool, kInt8, kUInt8, kInt16, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat16, kBFloat16, kFloat32, kFloat64,
+  kBool,
+  kInt8,
+  kUInt8,
+  kInt16,
+  kUInt16,
+  kInt32,
+  kUInt32,
+  kInt64,
+  kUInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
 };
 
 // "float32" and so on; empty when `name` is no attribute type.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// arg_spec: what each parameter of a function is, as a list of tokens.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/codegen/function_spec.h"
+
+namespace kernix::codegen {
+
+// One token, read. An attribute without a type ("attr.alpha") has `typed` false.
+struct ParsedToken {
+  Parameter parameter;
+  bool typed = true;
+};
+
+// Reads "arg", "ret", "stream", "attr.<name>:<type>" and "attr.<name>", and the aliases "args", "rets", "ctx.stream"
+// and "attrs.<name>". INVALID_REQUEST, naming `function` and the token, for anything else.
+absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token);
+
+// What must hold of a whole list: at least one result, at most one stream, no attribute twice. INVALID_REQUEST, naming
+// the function.
+absl::Status CheckSpec(const FunctionSpec& spec);
+
+// INVALID_REQUEST unless `name` is an ASCII C++ identifier.
+absl::Status CheckFunctionName(std::string_view name);
+
+}  // namespace kernix::codegen

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/codegen/arg_spec.h"
+
+#include "daemon/base/error.h"
+#include "daemon/base/test_util.h"
+
+namespace kernix::codegen {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+FunctionSpec Spec(const std::vector<std::string>& tokens) {
+  FunctionSpec spec{"f", {}};
+  for (const std::string& token : tokens) spec.parameters.push_back(ParseToken("f", token).value().parameter);
+  return spec;
+}
+
+template <typename M>
+auto IsInvalid(const M& message) {
+  return HasError(absl::StatusCode::kInvalidArgument, message);
+}
+
+TEST(ArgSpecTest, ReadsTokensAndAliases) {
+  EXPECT_THAT(Spec({"arg", "ret", "stream", "attr.alpha:float32"}).Tokens(),
+              ElementsAre("arg", "ret", "stream", "attr.alpha:float32"));
+  EXPECT_THAT(Spec({"args", "rets", "ctx.stream", "attrs.n:int64"}).Tokens(),
+              ElementsAre("arg", "ret", "stream", "attr.n:int64"));
+}
+
+TEST(ArgSpecTest, ReadsEveryAttributeType) {
+  for (const char* type : {"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
+                           "bfloat16", "float32", "float64"}) {
+    const std::string token = std::string("attr.x:") + type;
+    EXPECT_THAT(Spec({token}).Tokens(), ElementsAre(token));
+  }
+}
+
+TEST(ArgSpecTest, LeavesATypeOpen) {
+  const auto parsed = ParseToken("f", "attrs.alpha");
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_FALSE(parsed->typed);
+  EXPECT_EQ(parsed->parameter.attribute_name, "alpha");
+}
+
+TEST(ArgSpecTest, RefusesUnknownTokens) {
+  for (const char* token : {"", "argument", "Arg", "arg ", "attr", "attribute.x", "ctx"}) {
+    const auto parsed = ParseToken("f", token);
+    EXPECT_THAT(parsed, IsInvalid(AllOf(HasSubstr("function 'f'"), HasSubstr("unknown token"))));
+    EXPECT_EQ(KindOf(parsed.status()), v1::ErrorDetail::INVALID_REQUEST);
+  }
+}
+
+TEST(ArgSpecTest, RefusesBadAttributes) {
+  EXPECT_THAT(ParseToken("f", "attr.:int32"), IsInvalid(HasSubstr("no C++ identifier")));
+  EXPECT_THAT(ParseToken("f", "attr.2x:int32"), IsInvalid(HasSubstr("'2x'")));
+  EXPECT_THAT(ParseToken("f", "attr.a\"b:int32"), IsInvalid(HasSubstr("no C++ identifier")));
+  EXPECT_THAT(ParseToken("f", "attr.x:float"), IsInvalid(HasSubstr("'float', which XLA cannot pass")));
+  EXPECT_THAT(ParseToken("f", "attr.x:"), IsInvalid(HasSubstr("Types of attributes")));
+  EXPECT_THAT(ParseToken("f", "attr.x:complex64"), IsInvalid(HasSubstr("real and imaginary part as two")));
+}
+
+TEST(ArgSpecTest, ChecksWholeLists) {
+  EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "stream"})), IsOk());
+  EXPECT_THAT(CheckSpec(Spec({"ret"})), IsOk());
+  EXPECT_THAT(CheckSpec(Spec({"ret", "stream", "stream"})), IsInvalid(HasSubstr("duplicate 'stream'")));
+  EXPECT_THAT(CheckSpec(Spec({"arg", "stream"})), IsInvalid(HasSubstr("no 'ret'")));
+  EXPECT_THAT(CheckSpec(Spec({})), IsInvalid(HasSubstr("no 'ret'")));
+  EXPECT_THAT(CheckSpec(Spec({"ret", "attr.x:int32", "attr.x:int64"})),
+              IsInvalid(HasSubstr("duplicate attribute 'x'")));
+}
+
+TEST(ArgSpecTest, ChecksFunctionNames) {
+  EXPECT_THAT(CheckFunctionName("vector_add2"), IsOk());
+  EXPECT_THAT(CheckFunctionName("2add"), IsInvalid(HasSubstr("'2add' is no C++ identifier")));
+  EXPECT_THAT(CheckFunctionName(""), IsInvalid(HasSubstr("''")));
+  EXPECT_THAT(CheckFunctionName("f(); int g"), IsInvalid(HasSubstr("no C++ identifier")));
+  EXPECT_THAT(CheckFunctionName("caf\xc3\xa9"), IsInvalid(HasSubstr("\\xc3\\xa9")));
+  EXPECT_THAT(CheckFunctionName("double"), IsInvalid(HasSubstr("keyword")));
+}
+
+TEST(FunctionSpecTest, NamesItsHandlerAndCounts) {
+  const FunctionSpec spec = Spec({"arg", "arg", "ret", "attr.x:int8"});
+  EXPECT_EQ(spec.HandlerSymbol(), "kernix_handler_f");
+  EXPECT_EQ(spec.CountOf(ParameterKind::kArgument), 2);
+  EXPECT_EQ(spec.CountOf(ParameterKind::kStream), 0);
+}
+
+}  // namespace
+}  // namespace kernix::codegen

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/codegen/function_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "daemon/base/strings.h"
+
+namespace kernix::codegen {
+namespace {
+
+constexpr std::array<std::pair<AttributeType, std::string_view>, 13> kAttributeTypes = {{
+    {AttributeType::kBool, "bool"},
+    {AttributeType::kInt8, "int8"},
+    {AttributeType::kUInt8, "uint8"},
+    {AttributeType::kInt16, "int16"},
+    {AttributeType::kUInt16, "uint16"},
+    {AttributeType::kInt32, "int32"},
+    {AttributeType::kUInt32, "uint32"},
+    {AttributeType::kInt64, "int64"},
+    {AttributeType::kUInt64, "uint64"},
+    {AttributeType::kFloat16, "float16"},
+    {AttributeType::kBFloat16, "bfloat16"},
+    {AttributeType::kFloat32, "float32"},
+    {AttributeType::kFloat64, "float64"},
+}};
+
+std::string Token(const Parameter& parameter) {
+  switch (parameter.kind) {
+    case ParameterKind::kArgument:
+      return "arg";
+    case ParameterKind::kResult:
+      return "ret";
+    case ParameterKind::kStream:
+      return "stream";
+    case ParameterKind::kAttribute:
+      break;
+  }
+  return StrCat("attr.", parameter.attribute_name, ":", AttributeTypeName(parameter.attribute_type));
+}
+
+}  // namespace
+
+std::string_view AttributeTypeName(AttributeType type) {
+  for (const auto& [known, name] : kAttributeTypes) {
+    if (known == type) return name;
+  }
+  return "";
+}
+
+bool ParseAttributeType(std::string_view name, AttributeType& type) {
+  for (const auto& [known, known_name] : kAttributeTypes) {
+    if (known_name != name) continue;
+    type = known;
+    return true;
+  }
+  return false;
+}
+
+std::vector<std::string> FunctionSpec::Tokens() const {
+  std::vector<std::string> tokens;
+  for (const Parameter& parameter : parameters) tokens.push_back(Token(parameter));
+  return tokens;
+}
+
+std::string FunctionSpec::HandlerSymbol() const { return StrCat("kernix_handler_", name); }
+
+int FunctionSpec::CountOf(ParameterKind kind) const {
+  return static_cast<int>(
+      std::count_if(parameters.begin(), parameters.end(), [kind](const Parameter& p) { return p.kind == kind; }));
+}
+
+}  // namespace kernix::codegen

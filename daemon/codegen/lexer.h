@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// C++ source text to tokens: as much as reading signatures, macros and annotations takes.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace kernix::codegen {
+
+enum class TokenKind { kIdentifier, kNumber, kString, kCharacter, kPunctuator };
+
+// `text` points into the source. Punctuators are single characters, except "::", "->", "##" and "...".
+struct Token {
+  TokenKind kind = TokenKind::kPunctuator;
+  std::string_view text;
+  int source = 0;                 // index of the source text
+  int line = 0;                   // from 1
+  bool space_before = false;      // white space or a comment stands before it
+  bool starts_directive = false;  // the '#' of a preprocessor line
+  bool in_directive = false;      // on a preprocessor line, the '#' included
+
+  bool Is(std::string_view expected) const { return text == expected && kind != TokenKind::kString; }
+  bool IsIdentifier() const { return kind == TokenKind::kIdentifier; }
+};
+
+// A `//` comment without its slashes.
+struct LineComment {
+  std::string_view text;
+  int line = 0;
+  size_t next_token = 0;  // index of the first token after it
+};
+
+struct LexedSource {
+  int source = 0;
+  std::vector<Token> tokens;
+  std::vector<LineComment> comments;
+};
+
+// Never fails: a literal or comment without an end goes to the end of its line or of the text, and the compiler
+// complains later. `text` must outlive the result.
+LexedSource Lex(std::string_view text, int source);
+
+bool IsIdentifierStart(char c);
+bool IsIdentifierPart(char c);
+
+// An ASCII C++ identifier that is no keyword.
+bool IsPlainIdentifier(std::string_view text);
+bool IsKeyword(std::string_view text);
+
+}  // namespace kernix::codegen

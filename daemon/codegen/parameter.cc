@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/codegen/signature.h"
+#include "daemon/codegen/words.h"
+
+namespace kernix::codegen {
+namespace {
+
+using Tokens = absl::Span<const Token>;
+
+constexpr std::string_view kUnderstood =
+    "a parameter is a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, or a bool, an integer of 8 "
+    "to 64 "
+    "bits, a float or a double";
+
+// A parameter taken apart: "const" type operators name.
+struct Declarator {
+  std::vector<std::string_view> words;  // keywords of a built-in type
+  std::string type;                     // else the qualified name, template arguments included
+  bool is_const = false;
+  int pointers = 0;
+  int references = 0;
+  bool is_array = false;
+  std::string_view name;
+  bool understood = true;
+};
+
+bool IsTypeWord(std::string_view text) {
+  static constexpr std::array<std::string_view, 9> kWords = {"bool",  "char",   "short",    "int",   "long",
+                                                             "float", "double", "unsigned", "signed"};
+  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
+}
+
+// Reads a Declarator from left to right.
+class DeclaratorReader {
+ public:
+  explicit DeclaratorReader(Tokens tokens) : tokens_(tokens) {}
+
+  Declarator Read() {
+    while (ReadSpecifier()) {
+    }
+    while (ReadOperator()) {
+    }
+    if (More() && tokens_[at_].IsIdentifier() && !IsKeyword(tokens_[at_].text)) result_.name = tokens_[at_++].text;
+    if (More() && tokens_[at_].Is("[")) {
+      result_.is_array = true;
+      at_ = tokens_.size();
+    }
+    result_.understood = !More() && (!result_.words.empty() || !result_.type.empty());
+    return result_;
+  }
+
+ private:
+  bool More() const { return at_ < tokens_.size(); }
+
+  bool ReadSpecifier() {
+    if (!More()) return false;
+    const Token& token = tokens_[at_];
+    if (token.Is("const")) {
+      result_.is_const = true;
+    } else if (token.IsIdentifier() && IsTypeWord(token.text) && result_.type.empty()) {
+      result_.words.push_back(token.text);
+    } else if (token.Is("volatile") || token.Is("register") || token.Is("typename") || token.Is("struct") ||
+               token.Is("class")) {
+    } else if (result_.words.empty() && result_.type.empty() && (token.IsIdentifier() || token.Is("::"))) {
+      ReadQualifiedName();
+      return true;
+    } else {
+      return false;
+    }
+    ++at_;
+    return true;
+  }
+
+  void ReadQualifiedName() {
+    bool expect_name = !tokens_[at_].Is("::");
+    while (More() && (expect_name ? tokens_[at_].IsIdentifier() : tokens_[at_].Is("::"))) {
+      result_.type += tokens_[at_++].text;
+      expect_name = !expect_name;
+      if (!expect_name) ReadTemplateArguments();
+    }
+  }
+
+  void ReadTemplateArguments() {
+    if (!More() || !tokens_[at_].Is("<")) return;
+    int depth = 0;
+    do {
+      if (tokens_[at_].Is("<")) ++depth;
+      if (tokens_[at_].Is(">")) --depth;
+      result_.type += tokens_[at_++].text;
+    } while (More() && depth > 0);
+  }
+
+  bool ReadOperator() {
+    if (!More()) return false;
+    const Token& token = tokens_[at_];
+    if (token.Is("*")) {
+      ++result_.pointers;
+    } else if (token.Is("&")) {
+      ++result_.references;
+    } else if (!token.Is("const") && !token.Is("__restrict__") && !token.Is("__restrict") && !token.Is("volatile")) {
+      return false;
+    }
+    ++at_;
+    return true;
+  }
+
+  Tokens tokens_;
+  size_t at_ = 0;
+  Declarator result_;
+};
+
+// The attribute type of keywords such as "unsigned long int".
+std::optional<AttributeType> BuiltinType(const std::vector<std::string_view>& words) {
+  const auto count = [&words](std::string_view word) { return std::count(words.begin(), words.end(), word); };
+  const bool is_unsigned = count("unsigned") > 0;
+  if (count("bool") > 0) return AttributeType::kBool;
+  if (count("float") > 0) return AttributeType::kFloat32;
+  if (count("double") > 0) return count("long") > 0 ? std::nullopt : std::make_optional(AttributeType::kFloat64);
+  if (count("char") > 0) return is_unsigned ? AttributeType::kUInt8 : AttributeType::kInt8;
+  if (count("short") > 0) return is_unsigned ? AttributeType::kUInt16 : AttributeType::kInt16;
+  if (count("long") > 0) return is_unsigned ? AttributeType::kUInt64 : AttributeType::kInt64;
+  return is_unsigned ? AttributeType::kUInt32 : AttributeType::kInt32;
+}
+
+// The attribute type of a name such as "std::int32_t".
+std::optional<AttributeType> NamedType(std::string_view name) {
+  static const auto& types = *new absl::flat_hash_map<std::string_view, AttributeType>{
+      {"int8_t", AttributeType::kInt8},      {"uint8_t", AttributeType::kUInt8},   {"int16_t", AttributeType::kInt16},
+      {"uint16_t", AttributeType::kUInt16},  {"int32_t", AttributeType::kInt32},   {"uint32_t", AttributeType::kUInt32},
+      {"int64_t", AttributeType::kInt64},    {"uint64_t", AttributeType::kUInt64}, {"size_t", AttributeType::kUInt64},
+      {"ptrdiff_t", AttributeType::kInt64},  {"ssize_t", AttributeType::kInt64},   {"intptr_t", AttributeType::kInt64},
+      {"uintptr_t", AttributeType::kUInt64},
+  };
+  ConsumePrefix(name, "std::");
+  const auto found = types.find(name);
+  return found == types.end() ? std::nullopt : std::make_optional(found->second);
+}
+
+// A type whose values XLA cannot pass, and what to do instead; empty for others.
+std::string_view Remedy(std::string_view type) {
+  if (HasText(type, "complex")) return "XLA passes no complex attributes: take real and imaginary part as two";
+  if (HasText(type, "half") || HasText(type, "float16") || HasText(type, "bfloat16")) {
+    return "take the bits as a uint16_t and write the token attr.<name>:float16 or attr.<name>:bfloat16";
+  }
+  if (HasText(type, "string")) return "XLA passes no strings to a kernel: take a number that stands for it";
+  return "";
+}
+
+// Sets kind and scalar, or the problem.
+void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) {
+  std::string_view type = declarator.type;
+  ConsumePrefix(type, "::");
+  const bool is_tensor = type == "BE::Tensor" || type == "Tensor";
+  const bool is_stream = type == "cudaStream_t" || type == "CUstream";
+  const bool by_value = declarator.references == 0 || (declarator.references == 1 && declarator.is_const);
+  const std::optional<AttributeType> scalar =
+      declarator.words.empty() ? NamedType(type) : BuiltinType(declarator.words);
+  if (declarator.pointers > 0 || declarator.is_array) {
+    parameter.problem = is_tensor ? "take the BE::Tensor by value or by reference" : "a pointer cannot come from JAX";
+  } else if (is_tensor && declarator.references <= 1) {
+    parameter.kind = declarator.is_const ? ParameterClass::kInput : ParameterClass::kOutput;
+  } else if (!by_value) {
+    parameter.problem = "take it by value";
+  } else if (is_stream || (type == "int64_t" && declarator.name == "stream") ||
+             (type == "std::int64_t" && declarator.name == "stream")) {
+    parameter.kind = ParameterClass::kStream;
+  } else if (scalar.has_value()) {
+    parameter.kind = ParameterClass::kScalar;
+    parameter.scalar = *scalar;
+  } else {
+    parameter.problem = Remedy(type);
+    if (parameter.problem.empty()) parameter.problem = kUnderstood;
+  }
+}
+
+// `tokens` without [[attributes]], __attribute__((...)) and the default argument.
+std::vector<Token> Essential(Tokens tokens, bool& has_default) {
+  std::vector<Token> result;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool brackets = tokens[i].Is("[") && i + 1 < tokens.size() && tokens[i + 1].Is("[");
+    const bool gnu = tokens[i].Is("__attribute__") || tokens[i].Is("alignas");
+    if (tokens[i].Is("=")) {
+      has_default = true;
+      break;
+    }
+    if (!brackets && !gnu) {
+      result.push_back(tokens[i]);
+      continue;
+    }
+    int depth = 0;
+    for (i += gnu ? 1 : 0; i < tokens.size(); ++i) {
+      if (tokens[i].Is("(") || tokens[i].Is("[")) ++depth;
+      if ((tokens[i].Is(")") || tokens[i].Is("]")) && --depth == 0) break;
+    }
+  }
+  return result;
+}
+
+std::string Spelled(Tokens tokens) {
+  std::string text;
+  for (const Token& token : tokens) {
+    if (token.space_before && !text.empty()) text += ' ';
+    text += token.text;
+  }
+  return text;
+}
+
+}  // namespace
+
+SignatureParameter ReadParameter(Tokens tokens) {
+  SignatureParameter parameter;
+  parameter.text = Spelled(tokens);
+  if (!tokens.empty()) {
+    parameter.source = tokens[0].source;
+    parameter.line = tokens[0].line;
+  }
+  const std::vector<Token> essential = Essential(tokens, parameter.has_default);
+  const Declarator declarator = DeclaratorReader(essential).Read();
+  parameter.name = std::string(declarator.name);
+  if (declarator.understood) {
+    ClassifyNamed(declarator, parameter);
+  } else {
+    parameter.problem = kUnderstood;
+  }
+  return parameter;
+}
+
+}  // namespace kernix::codegen

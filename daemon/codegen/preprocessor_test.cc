@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/codegen/preprocessor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/base/strings.h"
+
+namespace kernix::codegen {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+std::string Expanded(const std::string& text) {
+  const Preprocessed result = Preprocess({Lex(text, 0)});
+  std::string joined;
+  for (const Token& token : result.tokens) StrAppend(&joined, joined.empty() ? "" : " ", token.text);
+  return joined;
+}
+
+std::vector<std::string> LiveComments(const std::string& text) {
+  const Preprocessed result = Preprocess({Lex(text, 0)});
+  std::vector<std::string> comments;
+  for (const Comment& comment : result.comments) comments.emplace_back(comment.text);
+  return comments;
+}
+
+TEST(PreprocessorTest, ExpandsMacros) {
+  EXPECT_EQ(Expanded("#define N 10\nint a[N];"), "int a [ 10 ] ;");
+  EXPECT_EQ(Expanded("#define F(x, y) x + y\nF(1, g(2, 3))"), "1 + g ( 2 , 3 )");
+  EXPECT_EQ(Expanded("#define F() 1\nF() F"), "1 F");
+  EXPECT_EQ(Expanded("#define A B\n#define B A\nA"), "A");
+  EXPECT_EQ(Expanded("#define A 1\n#undef A\nA"), "A");
+  EXPECT_EQ(Expanded("#define S(x) #x\nS(a b)"), "\"\"");
+}
+
+TEST(PreprocessorTest, PastesTokens) {
+  EXPECT_EQ(Expanded("#define F(S) void f##S(int a##S)\nF(_x);"), "void f_x ( int a_x ) ;");
+  EXPECT_EQ(Expanded("#define F(A, B) A##_##B\nF(x, y)"), "x_y");
+  EXPECT_EQ(Expanded("#define F(A, B) A##B\nF(, y) F(x, )"), "y x");
+  EXPECT_EQ(Expanded("#define T f32\n#define F(S) g##S h S\nF(T)"), "gT h f32");
+}
+
+TEST(PreprocessorTest, ExpandsMacrosInMacros) {
+  EXPECT_EQ(Expanded("#define ONE(S) void f##S();\n#define BOTH(X) ONE(_a) ONE(_b)\nBOTH(0)"),
+            "void f_a ( ) ; void f_b ( ) ;");
+}
+
+TEST(PreprocessorTest, PassesVariableArguments) {
+  EXPECT_EQ(Expanded("#define F(n, ...) void n(__VA_ARGS__)\nF(f, int a, int b)"), "void f ( int a , int b )");
+  EXPECT_EQ(Expanded("#define F(...) <__VA_ARGS__>\nF() F(1)"), "< > < 1 >");
+}
+
+TEST(PreprocessorTest, GivesAnExpansionThePlaceOfItsUse) {
+  const Preprocessed result = Preprocess({Lex("#define F void f();\n\n\nF", 0)});
+  ASSERT_THAT(result.tokens, SizeIs(5));
+  EXPECT_EQ(result.tokens[1].line, 4);
+}
+
+TEST(PreprocessorTest, SharesMacrosAmongSources) {
+  const Preprocessed result = Preprocess({Lex("#define N 7", 0), Lex("N", 1)});
+  ASSERT_THAT(result.tokens, SizeIs(1));
+  EXPECT_EQ(result.tokens[0].text, "7");
+  EXPECT_EQ(result.tokens[0].source, 1);
+}
+
+TEST(PreprocessorTest, MarksConditionalsAndDropsIfZero) {
+  EXPECT_EQ(Expanded("#ifdef A\na\n#else\nb\n#endif\nc"), "#if a #else b #endif c");
+  EXPECT_EQ(Expanded("#if 0\na\n#if X\nb\n#else\nc\n#endif\n#else\nd\n#endif"), "#if #if #else #endif #else d #endif");
+  EXPECT_THAT(LiveComments("//1\n#if 0\n//2\nx\n//3\n#endif\n//4\ny //5\n//6"), ElementsAre("1", "4", "5", "6"));
+  EXPECT_THAT(LiveComments("#if 0\n// @BE f\n#endif"), IsEmpty());
+}
+
+TEST(PreprocessorTest, ListsIncludes) {
+  const Preprocessed result =
+      Preprocess({Lex("#include <sys/x.h>\n#include \"a/b.h\"\n#if 0\n#include \"c.h\"\n#endif\n#include \"", 0)});
+  ASSERT_THAT(result.includes, SizeIs(3));
+  EXPECT_EQ(result.includes[0].path, "sys/x.h");
+  EXPECT_FALSE(result.includes[0].quoted);
+  EXPECT_EQ(result.includes[1].path, "a/b.h");
+  EXPECT_TRUE(result.includes[1].quoted);
+}
+
+TEST(PreprocessorTest, BoundsItsWork) {
+  std::string doubling = "#define A0 x x\n";
+  std::string vanishing = "#define E0\n";
+  for (int i = 1; i < 90; ++i) {
+    StrAppend(&doubling, "#define A", i, " A", i - 1, " A", i - 1, "\n");
+    StrAppend(&vanishing, "#define E", i, " E", i - 1, " E", i - 1, "\n");
+  }
+  EXPECT_LT(Preprocess({Lex(doubling + "A89", 0)}).tokens.size(), 10'000'000u);
+  EXPECT_LT(Preprocess({Lex(vanishing + "E89", 0)}).tokens.size(), 10'000'000u);
+
+  std::string open = "#define F(x) x\n", nested = open;
+  for (int i = 0; i < 100'000; ++i) {
+    open += "F(";
+    nested += "F(";
+  }
+  nested.append(100'000, ')');
+  Preprocess({Lex(open, 0)});
+  Preprocess({Lex(nested, 0)});
+}
+
+}  // namespace
+}  // namespace kernix::codegen

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a translation unit includes before the user's text. Kernels lean on headers that XLA's ffi.h once dragged in;
+// those few headers that a kernel really uses are found by the names in its text, since including them all would cost
+// more than compiling the kernel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/codegen/codegen.h"
+
+namespace kernix::codegen {
+
+// Defines (KERNIX_USES_...) and includes for `sources` and the headers of theirs that `read_header` gives. Without a
+// `read_header`, a header in quotes may use anything: everything is included then.
+std::string Prologue(const std::vector<SourceText>& sources, const HeaderReader& read_header);
+
+}  // namespace kernix::codegen

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "daemon/base/error.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/codegen/annotations.h"
+#include "daemon/codegen/arg_spec.h"
+#include "daemon/codegen/codegen.h"
+#include "daemon/codegen/lexer.h"
+#include "daemon/codegen/preprocessor.h"
+#include "daemon/codegen/signature.h"
+#include "daemon/codegen/words.h"
+
+namespace kernix::codegen {
+namespace {
+
+absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+// A function that somebody asked for.
+struct Wanted {
+  std::string name;
+  std::vector<std::string> tokens;
+  std::optional<Annotation> annotation;
+};
+
+class Resolver {
+ public:
+  explicit Resolver(const std::vector<SourceText>& sources) : sources_(sources) {}
+
+  absl::StatusOr<std::vector<FunctionSpec>> Run(const v1::Functions& functions) {
+    KERNIX_RETURN_IF_ERROR(ReadSources());
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<Wanted> wanted,
+                            functions.from_annotations() ? WantedByAnnotations() : WantedByList(functions));
+    KERNIX_RETURN_IF_ERROR(CheckNames(wanted));
+    std::vector<FunctionSpec> specs;
+    for (const Wanted& function : wanted) {
+      KERNIX_ASSIGN_OR_RETURN(FunctionSpec spec, Resolve(function));
+      specs.push_back(std::move(spec));
+    }
+    return specs;
+  }
+
+ private:
+  std::string Where(int source, int line) const {
+    return StrCat(sources_[static_cast<size_t>(source)].label, ":", line);
+  }
+
+  std::string Labels() const {
+    return absl::StrJoin(sources_, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
+  }
+
+  absl::Status ReadSources() {
+    bool empty = true;
+    std::vector<LexedSource> lexed;
+    for (const SourceText& source : sources_) {
+      lexed.push_back(Lex(source.text, static_cast<int>(lexed.size())));
+      empty = empty && lexed.back().tokens.empty();
+    }
+    if (empty) return Invalid(sources_.empty() ? "there is no source" : StrCat(Labels(), ": the source is empty"));
+    preprocessed_ = Preprocess(lexed);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<Wanted>> WantedByAnnotations() const {
+    std::vector<Wanted> wanted;
+    for (Annotation& annotation : FindAnnotations(preprocessed_.comments)) {
+      if (annotation.name.empty()) {
+        return Invalid(StrCat(Where(annotation.source, annotation.line),
+                              ": an annotation without a function: write '// @BE <function> [tokens]'"));
+      }
+      wanted.push_back({annotation.name, annotation.tokens, annotation});
+    }
+    if (wanted.empty()) {
+      return Invalid(StrCat(Labels(),
+                            ": no '// @BE <function>' annotation says what to export. Add one above the "
+                            "function, or pass 'functions'"));
+    }
+    return wanted;
+  }
+
+  static absl::StatusOr<std::vector<Wanted>> WantedByList(const v1::Functions& functions) {
+    std::vector<Wanted> wanted;
+    for (const v1::Function& function : functions.function()) {
+      wanted.push_back({function.name(), {function.tokens().begin(), function.tokens().end()}, std::nullopt});
+    }
+    if (wanted.empty()) return Invalid("'functions' is empty: there is nothing to export");
+    return wanted;
+  }
+
+  // Names must be identifiers, each once. Also finds the signatures, for which it takes all names.
+  absl::Status CheckNames(const std::vector<Wanted>& wanted) {
+    NameSet names;
+    for (const Wanted& function : wanted) {
+      KERNIX_RETURN_IF_ERROR(Located(function, CheckFunctionName(function.name)));
+      if (names.insert(function.name).second) continue;
+      return Located(function, Invalid(StrCat("function '", function.name, "' is exported twice")));
+    }
+    signatures_ = FindSignatures(preprocessed_.tokens, names);
+    return absl::OkStatus();
+  }
+
+  // With the annotation's place before the message.
+  absl::Status Located(const Wanted& function, const absl::Status& status) const {
+    if (!function.annotation.has_value()) return status;
+    return Annotate(status, Where(function.annotation->source, function.annotation->line));
+  }
+
+  absl::StatusOr<FunctionSpec> Resolve(const Wanted& function) const {
+    KERNIX_RETURN_IF_ERROR(CheckIsThere(function));
+    if (function.tokens.empty()) return Infer(function);
+    absl::StatusOr<FunctionSpec> spec = FromTokens(function);
+    if (!spec.ok()) return Located(function, spec.status());
+    return spec;
+  }
+
+  // An annotation must stand for something. Whether it does can only be told when no header may hold the function.
+  absl::Status CheckIsThere(const Wanted& function) const {
+    if (!function.annotation.has_value() || signatures_.contains(function.name)) return absl::OkStatus();
+    const auto is_name = [&](const Token& token) { return token.Is(function.name); };
+    if (std::any_of(preprocessed_.tokens.begin(), preprocessed_.tokens.end(), is_name)) return absl::OkStatus();
+    const bool elsewhere = IncludesUserHeaders() || PrecedesUnknownMacro(*function.annotation);
+    if (!function.tokens.empty() && elsewhere) return absl::OkStatus();
+    return Located(function,
+                   Invalid(StrCat("an annotation without a function: nothing here defines '", function.name, "'")));
+  }
+
+  bool IncludesUserHeaders() const {
+    return std::any_of(preprocessed_.includes.begin(), preprocessed_.includes.end(), [](const Include& include) {
+      return include.quoted && !include.path.starts_with("brainevent/");
+    });
+  }
+
+  // What follows begins `NAME(`: a macro that some <header> defines, and that may make the function.
+  bool PrecedesUnknownMacro(const Annotation& annotation) const {
+    const std::vector<Token>& tokens = preprocessed_.tokens;
+    const auto next = std::find_if(tokens.begin(), tokens.end(), [&](const Token& token) {
+      return token.source == annotation.source && token.line > annotation.line;
+    });
+    if (tokens.end() - next < 2) return false;
+    return next->IsIdentifier() && !IsKeyword(next->text) && (next + 1)->Is("(");
+  }
+
+  // The signatures that a call with tensors could mean.
+  std::vector<const Signature*> Candidates(const std::string& name) const {
+    std::vector<const Signature*> candidates;
+    const auto found = signatures_.find(name);
+    if (found == signatures_.end()) return candidates;
+    int depth = found->second[0].namespace_depth;
+    bool tensors = false;
+    for (const Signature& signature : found->second) depth = std::min(depth, signature.namespace_depth);
+    for (const Signature& s : found->second) tensors |= s.namespace_depth == depth && s.TakesTensors();
+    for (const Signature& s : found->second) {
+      if (s.namespace_depth == depth && s.TakesTensors() == tensors) candidates.push_back(&s);
+    }
+    return candidates;
+  }
+
+  // The one signature of `name`, of which `purpose` is to be inferred.
+  absl::StatusOr<const Signature*> SignatureOf(const std::string& name, std::string_view purpose) const {
+    const std::vector<const Signature*> candidates = Candidates(name);
+    if (candidates.empty()) {
+      return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
+                            purpose, " cannot be inferred. Name the tokens: arg, ret, stream, attr.<name>:<type>"));
+    }
+    if (candidates.size() > 1) {
+      return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
+                            ", ", Where(candidates[1]->source, candidates[1]->line), "), so ", purpose,
+                            " cannot be inferred. Give the one to export a name of its own"));
+    }
+    return candidates[0];
+  }
+
+  absl::StatusOr<FunctionSpec> Infer(const Wanted& function) const {
+    absl::StatusOr<const Signature*> found = SignatureOf(function.name, "arg_spec");
+    if (!found.ok()) return Located(function, found.status());
+    const Signature& signature = **found;
+    const std::string where = Where(signature.source, signature.line);
+    if (!signature.returns_void) {
+      return Invalid(
+          StrCat(where, ": function '", function.name, "' must return void: results go into BE::Tensor parameters"));
+    }
+    FunctionSpec spec{function.name, {}};
+    for (size_t i = 0; i < signature.parameters.size(); ++i) {
+      KERNIX_ASSIGN_OR_RETURN(Parameter parameter, InferParameter(function.name, i, signature.parameters[i]));
+      spec.parameters.push_back(std::move(parameter));
+    }
+    const absl::Status checked = CheckSpec(spec);
+    if (!checked.ok()) return Annotate(checked, where);
+    return spec;
+  }
+
+  absl::StatusOr<Parameter> InferParameter(const std::string& function, size_t index,
+                                           const SignatureParameter& parameter) const {
+    switch (parameter.kind) {
+      case ParameterClass::kInput:
+        return Parameter{ParameterKind::kArgument, "", {}};
+      case ParameterClass::kOutput:
+        return Parameter{ParameterKind::kResult, "", {}};
+      case ParameterClass::kStream:
+        return Parameter{ParameterKind::kStream, "", {}};
+      case ParameterClass::kScalar:
+        if (!parameter.name.empty()) return Parameter{ParameterKind::kAttribute, parameter.name, parameter.scalar};
+        return Unreadable(function, index, parameter, "an attribute needs a name");
+      case ParameterClass::kOther:
+        break;
+    }
+    return Unreadable(function, index, parameter, parameter.problem);
+  }
+
+  absl::Status Unreadable(const std::string& function, size_t index, const SignatureParameter& parameter,
+                          std::string_view problem) const {
+    const std::string name = parameter.name.empty() ? "" : StrCat(" '", parameter.name, "'");
+    return Invalid(StrCat(Where(parameter.source, parameter.line), ": parameter ", index + 1, name, " of function '",
+                          function, "' is '", parameter.text, "', which inference cannot read: ", problem));
+  }
+
+  absl::StatusOr<FunctionSpec> FromTokens(const Wanted& function) const {
+    FunctionSpec spec{function.name, {}};
+    for (const std::string& token : function.tokens) {
+      KERNIX_ASSIGN_OR_RETURN(ParsedToken parsed, ParseToken(function.name, token));
+      if (!parsed.typed) {
+        KERNIX_ASSIGN_OR_RETURN(parsed.parameter.attribute_type,
+                                TypeFromSignature(function.name, parsed.parameter.attribute_name));
+      }
+      spec.parameters.push_back(std::move(parsed.parameter));
+    }
+    KERNIX_RETURN_IF_ERROR(CheckSpec(spec));
+    KERNIX_RETURN_IF_ERROR(CheckAgainstSignature(spec));
+    return spec;
+  }
+
+  absl::StatusOr<AttributeType> TypeFromSignature(const std::string& function, const std::string& attribute) const {
+    KERNIX_ASSIGN_OR_RETURN(const Signature* signature,
+                            SignatureOf(function, StrCat("the type of 'attr.", attribute, "'")));
+    for (size_t i = 0; i < signature->parameters.size(); ++i) {
+      const SignatureParameter& parameter = signature->parameters[i];
+      if (parameter.name != attribute) continue;
+      if (parameter.kind == ParameterClass::kScalar) return parameter.scalar;
+      if (parameter.kind == ParameterClass::kStream && HasText(parameter.text, "int64_t")) {
+        return AttributeType::kInt64;
+      }
+      return Unreadable(function, i, parameter, parameter.problem.empty() ? "it is no number" : parameter.problem);
+    }
+    return Invalid(StrCat("function '", function, "' (", Where(signature->source, signature->line),
+                          ") has no parameter '", attribute, "', so 'attr.", attribute, "' has no type. Write 'attr.",
+                          attribute, ":<type>' if the parameter has another name"));
+  }
+
+  // Finds the token lists that cannot compile. What is in doubt passes: the compiler has the last word.
+  absl::Status CheckAgainstSignature(const FunctionSpec& spec) const {
+    const std::vector<const Signature*> candidates = Candidates(spec.name);
+    if (candidates.size() != 1 || candidates[0]->is_uncertain) return absl::OkStatus();
+    const Signature& signature = *candidates[0];
+    const std::string intro = StrCat("function '", spec.name, "' (", Where(signature.source, signature.line), ") ");
+    const size_t count = signature.parameters.size();
+    const size_t defaults = static_cast<size_t>(std::count_if(signature.parameters.begin(), signature.parameters.end(),
+                                                              [](const auto& p) { return p.has_default; }));
+    if (spec.parameters.size() > count || spec.parameters.size() < count - defaults) {
+      return Invalid(StrCat(intro, "has ", count, count == 1 ? " parameter" : " parameters", ", but its arg_spec has ",
+                            spec.parameters.size(), " (", absl::StrJoin(spec.Tokens(), " "), ")"));
+    }
+    for (size_t i = 0; i < spec.parameters.size(); ++i) {
+      const SignatureParameter& parameter = signature.parameters[i];
+      const ParameterKind kind = spec.parameters[i].kind;
+      const bool tensor = kind == ParameterKind::kArgument || kind == ParameterKind::kResult;
+      const bool mismatch = tensor ? parameter.kind == ParameterClass::kScalar : parameter.IsTensor();
+      if (!mismatch) continue;
+      return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", i + 1, ", but its arg_spec says '",
+                            spec.Tokens()[i], "' there"));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<SourceText>& sources_;
+  Preprocessed preprocessed_;
+  SignatureMap signatures_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
+                                                           const v1::Functions& functions) {
+  return Resolver(sources).Run(functions);
+}
+
+}  // namespace kernix::codegen

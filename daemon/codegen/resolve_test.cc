@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "daemon/base/error.h"
+#include "daemon/base/strings.h"
+#include "daemon/base/test_util.h"
+#include "daemon/codegen/codegen.h"
+#include "daemon/codegen/words.h"
+
+namespace kernix::codegen {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+template <typename M>
+auto IsInvalid(const M& message) {
+  return HasError(absl::StatusCode::kInvalidArgument, message);
+}
+
+// "name: tokens; ..." of the resolved functions.
+std::string Described(const absl::StatusOr<std::vector<FunctionSpec>>& specs) {
+  if (!specs.ok()) return std::string(ToStd(specs.status().message()));
+  std::string text;
+  for (const FunctionSpec& spec : *specs) {
+    StrAppend(&text, text.empty() ? "" : "; ", spec.name, ":");
+    for (const std::string& token : spec.Tokens()) StrAppend(&text, " ", token);
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<FunctionSpec>> Annotated(const std::string& text) {
+  v1::Functions functions;
+  functions.set_from_annotations(true);
+  return ResolveFunctions({{"k.cu", text}}, functions);
+}
+
+// `list`: "name" or "name token token".
+absl::StatusOr<std::vector<FunctionSpec>> Listed(const std::string& text, const std::vector<std::string>& list) {
+  v1::Functions functions;
+  for (const std::string& entry : list) {
+    const std::vector<std::string_view> words = Words(entry);
+    v1::Function* function = functions.add_function();
+    if (!words.empty()) function->set_name(std::string(words[0]));
+    for (size_t i = 1; i < words.size(); ++i) function->add_tokens(std::string(words[i]));
+  }
+  return ResolveFunctions({{"k.cu", text}}, functions);
+}
+
+std::string Inferred(const std::string& parameters) {
+  return Described(Listed("void f(" + parameters + ") {}", {"f"}));
+}
+
+// ---- Annotations ----
+
+TEST(AnnotationTest, TokensOrSignatureDecide) {
+  EXPECT_EQ(Described(Annotated("// @BE f args rets ctx.stream\nvoid f(BE::Tensor a, BE::Tensor b, int64_t s) {}")),
+            "f: arg ret stream");
+  EXPECT_EQ(Described(Annotated("// @BE f\nvoid f(const BE::Tensor a, BE::Tensor b) {}")), "f: arg ret");
+  EXPECT_EQ(Described(Annotated("// @BE f arg ret attr.scale\nvoid f(BE::Tensor a, BE::Tensor b, float scale) {}")),
+            "f: arg ret attr.scale:float32");
+}
+
+TEST(AnnotationTest, KeepsTheOrderOfTheSource) {
+  EXPECT_EQ(Described(Annotated("//@BE b\nvoid b(BE::Tensor o);\n///   @BE   a\nvoid a(BE::Tensor o);")),
+            "b: ret; a: ret");
+}
+
+TEST(AnnotationTest, IsALineCommentThatBeginsWithIt) {
+  const std::string function = "\nvoid f(BE::Tensor o) {}";
+  for (const char* other : {"/* // @BE g */", "const char* s = \"// @BE g\";", "// see // @BE g", "// @BEg", "// BE g",
+                            "#if 0\n// @BE g\n#endif", "const char* s = R\"(\n// @BE g\n)\";", "// @BE-style notes"}) {
+    EXPECT_EQ(Described(Annotated(other + std::string("\n// @BE f") + function)), "f: ret") << other;
+  }
+}
+
+TEST(AnnotationTest, NeedsAFunction) {
+  EXPECT_THAT(Annotated("\n// @BE\nvoid f(BE::Tensor o);"),
+              IsInvalid(HasSubstr("k.cu:2: an annotation without a function")));
+  EXPECT_THAT(Annotated("void f(BE::Tensor o);\n// @BE g"), IsInvalid(AllOf(HasSubstr("k.cu:2"), HasSubstr("'g'"))));
+  EXPECT_THAT(Annotated("void f(BE::Tensor o);\n// @BE g arg ret"),
+              IsInvalid(HasSubstr("k.cu:2: an annotation without a function: nothing here defines 'g'")));
+  EXPECT_THAT(Annotated("void f(BE::Tensor o);"), IsInvalid(HasSubstr("no '// @BE <function>' annotation")));
+}
+
+TEST(AnnotationTest, MayBeAnsweredByAHeader) {
+  EXPECT_EQ(Described(Annotated("#include \"kernels.cuh\"\n// @BE g arg ret")), "g: arg ret");
+  EXPECT_EQ(Described(Annotated("#include <kernels.cuh>\n// @BE g_f32 arg ret\nMAKE_G(_f32)")), "g_f32: arg ret");
+  EXPECT_THAT(Annotated("#include \"brainevent/common.h\"\n// @BE g arg ret"), IsInvalid(HasSubstr("'g'")));
+}
+
+TEST(AnnotationTest, ReportsItsLine) {
+  const std::string function = "void f(BE::Tensor o);\n";
+  EXPECT_THAT(Annotated(function + "// @BE f ret what"),
+              IsInvalid(HasSubstr("k.cu:2: function 'f': unknown token 'what'")));
+  EXPECT_THAT(Annotated(function + "// @BE 9f ret"), IsInvalid(HasSubstr("k.cu:2: the function name '9f'")));
+  EXPECT_THAT(Annotated("// @BE f\n" + function + "// @BE f"),
+              IsInvalid(HasSubstr("k.cu:3: function 'f' is exported twice")));
+}
+
+// ---- Lists ----
+
+TEST(ListTest, MixesTokensAndInference) {
+  EXPECT_EQ(Described(Listed("void a(BE::Tensor o); void b(const BE::Tensor i, BE::Tensor o);", {"b", "a ret"})),
+            "b: arg ret; a: ret");
+}
+
+TEST(ListTest, RefusesBadLists) {
+  const std::string source = "void f(BE::Tensor o);";
+  EXPECT_THAT(Listed(source, {}), IsInvalid(HasSubstr("nothing to export")));
+  EXPECT_THAT(Listed(source, {"f", "f"}), IsInvalid(HasSubstr("'f' is exported twice")));
+  EXPECT_THAT(Listed(source, {"f;"}), IsInvalid(HasSubstr("'f;' is no C++ identifier")));
+  EXPECT_THAT(Listed(source, {"f arg"}), IsInvalid(HasSubstr("no 'ret'")));
+  EXPECT_THAT(Listed(source, {"f ret stream stream"}), IsInvalid(HasSubstr("duplicate 'stream'")));
+  EXPECT_EQ(KindOf(Listed(source, {}).status()), v1::ErrorDetail::INVALID_REQUEST);
+}
+
+TEST(ListTest, RefusesEmptySources) {
+  EXPECT_THAT(Listed("", {"f ret"}), IsInvalid(HasSubstr("k.cu: the source is empty")));
+  EXPECT_THAT(Listed("// nothing\n/* at all */\n", {"f ret"}), IsInvalid(HasSubstr("empty")));
+  v1::Functions functions;
+  EXPECT_THAT(ResolveFunctions({}, functions), IsInvalid(HasSubstr("no source")));
+}
+
+TEST(ListTest, ExplicitTokensNeedNoSignature) {
+  EXPECT_EQ(Described(Listed("#include \"f.h\"", {"f arg ret"})), "f: arg ret");
+}
+
+TEST(ListTest, TokensMustFitTheSignature) {
+  const std::string source = "\nvoid f(const BE::Tensor a, BE::Tensor b, float x, int n = 3) {}";
+  EXPECT_EQ(Described(Listed(source, {"f arg ret attr.x"})), "f: arg ret attr.x:float32");
+  EXPECT_THAT(Listed(source, {"f arg ret"}),
+              IsInvalid(HasSubstr("function 'f' (k.cu:2) has 4 parameters, but its arg_spec has 2 (arg ret)")));
+  EXPECT_THAT(Listed(source, {"f arg ret attr.x attr.n stream"}), IsInvalid(HasSubstr("has 4 parameters")));
+  EXPECT_THAT(Listed(source, {"f arg ret ret attr.n"}),
+              IsInvalid(HasSubstr("takes 'float x' as parameter 3, but its arg_spec says 'ret' there")));
+  EXPECT_THAT(Listed(source, {"f arg attr.x ret attr.n"}), IsInvalid(HasSubstr("takes 'BE::Tensor b' as parameter 2")));
+}
+
+TEST(ListTest, WhatIsInDoubtPasses) {
+  EXPECT_EQ(Described(Listed("void f(BE::Tensor a, BE::Tensor b);\nvoid f(BE::Tensor a);", {"f arg arg ret"})),
+            "f: arg arg ret");
+  EXPECT_EQ(Described(Listed("void f(BE::Tensor a\n#ifdef X\n, BE::Tensor b\n#endif\n);", {"f ret"})), "f: ret");
+  EXPECT_EQ(Described(Listed("template <class T> void f(T a);", {"f arg ret"})), "f: arg ret");
+  EXPECT_EQ(Described(Listed("using T = BE::Tensor; void f(const T& a, T& b);", {"f arg ret"})), "f: arg ret");
+}
+
+TEST(ListTest, TypesAttributesFromTheSignature) {
+  const std::string source = "void f(BE::Tensor o, uint8_t a, const double b, int64_t stream, float* p);";
+  EXPECT_EQ(Described(Listed(source, {"f ret attr.a attr.b attr.stream attr.p:int64"})),
+            "f: ret attr.a:uint8 attr.b:float64 attr.stream:int64 attr.p:int64");
+  EXPECT_THAT(Listed(source, {"f ret attr.c"}), IsInvalid(HasSubstr("function 'f' (k.cu:1) has no parameter 'c'")));
+  EXPECT_THAT(Listed(source, {"f ret attr.p"}), IsInvalid(AllOf(HasSubstr("k.cu:1"), HasSubstr("'float* p'"))));
+  EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is no number")));
+  EXPECT_THAT(Listed("int x;", {"f ret attr.c"}), IsInvalid(HasSubstr("no signature 'void f(...)' in k.cu")));
+}
+
+// ---- Inference ----
+
+TEST(InferenceTest, ReadsTensors) {
+  EXPECT_EQ(Inferred("const BE::Tensor a, const BE::Tensor& b, BE::Tensor c, BE::Tensor& d"), "f: arg arg ret ret");
+  EXPECT_EQ(Inferred("BE::Tensor const a, ::BE::Tensor b, const Tensor &c, Tensor d"), "f: arg ret arg ret");
+  EXPECT_EQ(Inferred("[[maybe_unused]] const BE::Tensor, BE::Tensor"), "f: arg ret");
+}
+
+TEST(InferenceTest, ReadsStreams) {
+  EXPECT_EQ(Inferred("BE::Tensor o, int64_t stream"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, const std::int64_t stream"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, cudaStream_t s"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, cudaStream_t"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, int64_t count"), "f: ret attr.count:int64");
+  EXPECT_THAT(Inferred("BE::Tensor o, cudaStream_t s, int64_t stream"), HasSubstr("duplicate 'stream'"));
+}
+
+TEST(InferenceTest, ReadsScalars) {
+  EXPECT_EQ(Inferred("BE::Tensor o, bool a, char b, signed char c, unsigned char d, short e, unsigned short int f"),
+            "f: ret attr.a:bool attr.b:int8 attr.c:int8 attr.d:uint8 attr.e:int16 attr.f:uint16");
+  EXPECT_EQ(Inferred("BE::Tensor o, int a, unsigned b, long c, long unsigned int d, long long e, unsigned long long g"),
+            "f: ret attr.a:int32 attr.b:uint32 attr.c:int64 attr.d:uint64 attr.e:int64 attr.g:uint64");
+  EXPECT_EQ(Inferred("BE::Tensor o, int8_t a, std::uint16_t b, size_t c, const float& d, double const e"),
+            "f: ret attr.a:int8 attr.b:uint16 attr.c:uint64 attr.d:float32 attr.e:float64");
+  EXPECT_EQ(Inferred("BE::Tensor o, float a = 1.0f, int b = g(1, 2)"), "f: ret attr.a:float32 attr.b:int32");
+}
+
+// Every parameter that is none of the above is an error that names it: none is dropped.
+TEST(InferenceTest, NamesWhatItCannotRead) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"float* p", "'p'"},
+      {"const float *p", "'p'"},
+      {"float p[]", "'p'"},
+      {"float& p", "by value"},
+      {"BE::Tensor* p", "by value or by reference"},
+      {"BE::Tensor&& p", "'p'"},
+      {"std::complex<float> p", "real and imaginary"},
+      {"__half p", "uint16_t"},
+      {"BE::bfloat16_t p", "uint16_t"},
+      {"const std::string& p", "strings"},
+      {"std::vector<int, A<int>> p", "'p'"},
+      {"MyType p", "'p'"},
+      {"void (*p)(int)", "parameter 2"},
+      {"...", "'...'"},
+      {"long double p", "'p'"},
+      {"int", "an attribute needs a name"},
+      {"auto p", "'p'"},
+  };
+  for (const auto& [parameter, expected] : cases) {
+    EXPECT_THAT(Inferred("BE::Tensor o, " + parameter),
+                AllOf(HasSubstr("k.cu:1: parameter 2"), HasSubstr("of function 'f'"), HasSubstr(expected)))
+        << parameter;
+  }
+}
+
+TEST(InferenceTest, PointsAtTheLineOfTheParameter) {
+  EXPECT_THAT(Inferred("\n const BE::Tensor a,\n BE::Tensor o,\n int* bad"), HasSubstr("k.cu:4: parameter 3 'bad'"));
+}
+
+TEST(InferenceTest, NeedsAnOutput) {
+  EXPECT_THAT(Inferred("const BE::Tensor a"), AllOf(HasSubstr("k.cu:1"), HasSubstr("no 'ret'")));
+  EXPECT_THAT(Inferred(""), HasSubstr("no 'ret'"));
+  EXPECT_THAT(Inferred("void"), HasSubstr("no 'ret'"));
+}
+
+TEST(InferenceTest, FindsFunctionsAmongOtherText) {
+  const std::vector<std::string> sources = {
+      "static inline void f(BE::Tensor o) {}",
+      "namespace { void f(BE::Tensor o) {} }",
+      "extern \"C\" { void f(BE::Tensor o) {} }",
+      "extern \"C\" void f(BE::Tensor o);",
+      "namespace a { void f(BE::Tensor x, BE::Tensor y); }\nvoid f(BE::Tensor o) {}",
+      "__attribute__((noinline)) void f(BE::Tensor o) noexcept {}",
+      "auto f(BE::Tensor o) -> void {}",
+      "void g() { f(1, 2); }\nvoid f(BE::Tensor o) {}\nstruct S { void f(int* p) {} };",
+      "void f(BE::Tensor o);\nvoid f(BE::Tensor o) {}",
+      "void f(const float* p, int n);\nvoid f(BE::Tensor o) {}",
+      "__global__ void f(float* p) {}\nvoid f(BE::Tensor o) {}",
+      "template <class T> void f(T* p) {}\nvoid f(BE::Tensor o) {}",
+      "#ifdef A\nvoid g(int x) {\n#else\nvoid g(long x) {\n#endif\n}\nvoid f(BE::Tensor o) {}",
+      "// void f(int* p)\n/* void f(int* p) */ const char* s = \"void f(int* p)\";\nvoid f(BE::Tensor o) {}",
+      "#define EXPORT static\nEXPORT void f(BE::Tensor o) {}",
+      "int x = 3; UNKNOWN(x)\nvoid f(BE::Tensor o) UNKNOWN_TAIL {}",
+  };
+  for (const std::string& source : sources) EXPECT_EQ(Described(Listed(source, {"f"})), "f: ret") << source;
+}
+
+TEST(InferenceTest, RefusesWhatIsNoHandlerFunction) {
+  EXPECT_THAT(Listed("int f(BE::Tensor o);", {"f"}), IsInvalid(HasSubstr("k.cu:1: function 'f' must return void")));
+  EXPECT_THAT(Listed("void* f(BE::Tensor o);", {"f"}), IsInvalid(HasSubstr("must return void")));
+  EXPECT_THAT(Listed("void g(BE::Tensor o);", {"f"}), IsInvalid(HasSubstr("no signature 'void f(...)'")));
+  EXPECT_THAT(Listed("template <class T> void f(T o);", {"f"}), IsInvalid(HasSubstr("no signature")));
+  EXPECT_THAT(Listed("void f(BE::Tensor a);\n\nvoid f(BE::Tensor a, BE::Tensor b);", {"f"}),
+              IsInvalid(HasSubstr("function 'f' is overloaded (k.cu:1, k.cu:3)")));
+}
+
+TEST(InferenceTest, ReadsFunctionsThatMacrosMake) {
+  const std::string pasting =
+      "#define MAKE(SUFFIX, TYPE) \\\n  void scale##SUFFIX( \\\n    const BE::Tensor a, BE::Tensor b, TYPE factor, \\\n"
+      "    int64_t stream) { run<TYPE>(a, b); }\n"
+      "// @BE scale_f32\nMAKE(_f32, float)\n// @BE scale_f64\nMAKE(_f64, double)\n";
+  EXPECT_EQ(Described(Annotated(pasting)),
+            "scale_f32: arg ret attr.factor:float32 stream; scale_f64: arg ret attr.factor:float64 stream");
+  EXPECT_EQ(Described(Listed(pasting, {"scale_f64"})), "scale_f64: arg ret attr.factor:float64 stream");
+  EXPECT_EQ(Described(Annotated("#define ONE(S) void f##S(BE::Tensor o) {}\n#define ALL() ONE(_a) ONE(_b)\n"
+                                "// @BE f_a\n// @BE f_b\nALL()")),
+            "f_a: ret; f_b: ret");
+  EXPECT_THAT(Annotated("#define MAKE(S) void f##S(BE::Tensor o, int* bad) {}\n\n// @BE f_a\nMAKE(_a)"),
+              IsInvalid(HasSubstr("k.cu:4: parameter 2 'bad' of function 'f_a'")));
+}
+
+TEST(InferenceTest, NamesTheSourceOfSeveral) {
+  v1::Functions functions;
+  functions.set_from_annotations(true);
+  const auto specs =
+      ResolveFunctions({{"a.cu", "#define T BE::Tensor\n"}, {"b.cu", "\n// @BE f\nvoid f(T o, int* p);"}}, functions);
+  EXPECT_THAT(specs, IsInvalid(HasSubstr("b.cu:3: parameter 2 'p'")));
+}
+
+// Sources come from other users: whatever they are, there is an answer.
+TEST(InferenceTest, SurvivesAnyText) {
+  const std::string text =
+      "#define M(a, ...) void f##a(__VA_ARGS__)\n#if 0\n#else\nnamespace n { extern \"C\" { }\n#endif\n"
+      "// @BE f_x arg ret\nM(_x, const BE::Tensor a = {1, \"(\"}, BE::Tensor b[[x]]) -> void {\n}\n#define Q #Q ## "
+      "Q\nQ";
+  for (size_t begin = 0; begin < text.size(); begin += 3) {
+    for (size_t size = 1; size <= text.size() - begin; size += 5) {
+      const std::string part = text.substr(begin, size);
+      Annotated(part).status().IgnoreError();
+      Listed(part, {"f_x", "f"}).status().IgnoreError();
+    }
+  }
+  std::string deep;
+  for (int i = 0; i < 20'000; ++i) deep += i % 3 == 0 ? "f(" : i % 3 == 1 ? "{" : "\n#if 1\n";
+  EXPECT_THAT(Listed(deep, {"f"}), Not(IsOk()));
+}
+
+}  // namespace
+}  // namespace kernix::codegen

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Function signatures, read from tokens. No C++ front end: what is no plain parameter is reported as such, never
+// guessed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "daemon/codegen/function_spec.h"
+#include "daemon/codegen/lexer.h"
+
+namespace kernix::codegen {
+
+enum class ParameterClass {
+  kInput,   // const BE::Tensor, by value or reference
+  kOutput,  // BE::Tensor, by value or reference
+  kStream,  // int64_t stream, or cudaStream_t of any name
+  kScalar,  // what an attribute can be
+  kOther,   // nothing that a handler can pass
+};
+
+struct SignatureParameter {
+  ParameterClass kind = ParameterClass::kOther;
+  AttributeType scalar = AttributeType::kInt32;  // kScalar
+  std::string name;                              // empty when it has none
+  std::string text;                              // as it is written
+  std::string problem;                           // kOther: why
+  bool has_default = false;
+  int source = 0;
+  int line = 0;
+
+  bool IsTensor() const { return kind == ParameterClass::kInput || kind == ParameterClass::kOutput; }
+};
+
+struct Signature {
+  std::vector<SignatureParameter> parameters;
+  bool returns_void = true;
+  bool is_uncertain = false;  // an #if (they are those of all branches) or an ellipsis stands among the parameters
+  int namespace_depth = 0;    // named namespaces around it
+  int source = 0;
+  int line = 0;
+
+  bool TakesTensors() const;
+};
+
+using NameSet = std::set<std::string, std::less<>>;
+using SignatureMap = std::map<std::string, std::vector<Signature>>;
+
+// One parameter of a list; `tokens` has no comma at its outer level.
+SignatureParameter ReadParameter(absl::Span<const Token> tokens);
+
+// By name, every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, each distinct
+// parameter list once. Templates and functions for the device alone are left out.
+SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names);
+
+}  // namespace kernix::codegen

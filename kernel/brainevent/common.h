@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything that a kernel needs: BE::Tensor, checks, dispatch over element types.
+#pragma once
+
+#include "brainevent/check.h"
+#include "brainevent/dispatch.h"
+#include "brainevent/tensor.h"

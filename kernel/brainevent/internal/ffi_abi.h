@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of XLA's FFI C ABI, version 0.1, that a handler needs, declared in a namespace of our own. XLA's header xla/ffi/api/c_api.h may be
+// included beside it. `daemon/codegen/ffi_abi_test.cc` compares the two: sizes, offsets, constants.
+//
+// Only what every jaxlib since 0.4.31 has laid out alike is here; structs may go on after our last field. C++17, no other header than
+// <stddef.h> and <stdint.h>: this is compiled into every kernel.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace kernix_ffi_abi {
+
+inline constexpr int kApiMajor = 0;
+inline constexpr int kApiMinor = 1;
+
+// Opaque to us.
+struct Error;
+struct ExecutionContext;
+struct InternalApi;
+struct Future;
+
+enum ExtensionType : uint32_t { kExtensionMetadata = 1 };
+
+// A linked list that starts in the `extension_start` of a struct.
+struct ExtensionBase {
+  size_t struct_size;
+  ExtensionType type;
+  ExtensionBase* next;
+};
+
+struct ApiVersion {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  int major_version;
+  int minor_version;
+};
+
+// The numbers of absl::StatusCode.
+enum ErrorCode : uint32_t {
+  kOk = 0,
+  kCancelled = 1,
+  kUnknown = 2,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kAborted = 10,
+  kOutOfRange = 11,
+  kUnimplemented = 12,
+  kInternal = 13,
+  kUnavailable = 14,
+  kDataLoss = 15,
+  kUnauthenticated = 16,
+};
+
+struct ErrorCreateArgs {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  const char* message;  // copied by the callee
+  ErrorCode errc;
+};
+using ErrorCreate = Error*(ErrorCreateArgs*);
+
+struct ErrorGetMessageArgs {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  Error* error;
+  const char* message;  // out
+};
+using ErrorGetMessage = void(ErrorGetMessageArgs*);
+
+struct ErrorDestroyArgs {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  Error* error;
+};
+using ErrorDestroy = void(ErrorDestroyArgs*);
+
+enum DataType : uint32_t {
+  kInvalid = 0,
+  kPred = 1,
+  kS8 = 2,
+  kS16 = 3,
+  kS32 = 4,
+  kS64 = 5,
+  kU8 = 6,
+  kU16 = 7,
+  kU32 = 8,
+  kU64 = 9,
+  kF16 = 10,
+  kF32 = 11,
+  kF64 = 12,
+  kC64 = 15,
+  kBF16 = 16,
+  kToken = 17,
+  kC128 = 18,
+};
+
+struct Buffer {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  DataType dtype;
+  void* data;
+  int64_t rank;
+  int64_t* dims;  // `rank` of them, row-major
+};
+
+// Arguments and results have the same tag.
+enum BufferTag : uint32_t { kBuffer = 1 };
+
+enum AttributeTag : uint32_t {
+  kAttributeArray = 1,
+  kAttributeDictionary = 2,
+  kAttributeScalar = 3,
+  kAttributeString = 4,
+};
+
+struct ByteSpan {
+  const char* ptr;  // not null-terminated
+  size_t len;
+};
+
+struct Scalar {
+  DataType dtype;
+  void* value;
+};
+
+enum ExecutionStage : uint32_t {
+  kStageInstantiate = 0,
+  kStagePrepare = 1,
+  kStageInitialize = 2,
+  kStageExecute = 3,
+};
+
+// XLA_FFI_Args and XLA_FFI_Rets.
+struct Buffers {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  int64_t size;
+  BufferTag* types;
+  void** buffers;  // Buffer*
+};
+
+struct Attributes {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  int64_t size;
+  AttributeTag* types;
+  ByteSpan** names;  // sorted
+  void** values;     // by type: a Scalar*, a ByteSpan*, ...
+};
+
+struct StreamGetArgs {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  ExecutionContext* ctx;
+  void* stream;  // out: a cudaStream_t
+};
+using StreamGet = Error*(StreamGetArgs*);
+
+// The start of XLA_FFI_Api.
+struct Api {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  ApiVersion api_version;
+  const InternalApi* internal_api;
+  ErrorCreate* error_create;
+  ErrorGetMessage* error_get_message;
+  ErrorDestroy* error_destroy;
+  void* handler_register;
+  StreamGet* stream_get;
+};
+
+// Older runtimes end it after `attributes`: never read `future`.
+struct CallFrame {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  const Api* api;
+  ExecutionContext* ctx;
+  ExecutionStage stage;
+  Buffers args;
+  Buffers rets;
+  Attributes attributes;
+  Future* future;
+};
+
+using Handler = Error*(CallFrame*);
+
+inline constexpr uint32_t kCommandBufferCompatible = 1u << 0;
+
+// Newer runtimes go on with a `state_type_id`. It is no part of this struct on purpose: writing it overruns older ones.
+struct Metadata {
+  size_t struct_size;
+  ApiVersion api_version;
+  uint32_t traits;
+};
+
+struct MetadataExtension {
+  ExtensionBase base;
+  Metadata* metadata;
+};
+
+}  // namespace kernix_ffi_abi

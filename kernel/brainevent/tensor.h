@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BE::Tensor: what a kernel sees of a JAX array.
+#pragma once
+
+#include "brainevent/check.h"
+#include "brainevent/dtypes.h"
+#include "brainevent/internal/macros.h"
+
+namespace BE {
+
+inline constexpr int kMaxDim = 8;
+
+// A view of a dense row-major array: pointer, shape, strides, element type. Owns nothing. Trivially copyable: it can be passed by value into a
+// CUDA kernel, and every member works on host and device.
+class Tensor {
+ public:
+  // No data, rank 0, DType::Invalid.
+  KERNIX_HD Tensor() noexcept {}
+
+  // `shape` has `ndim` extents and is copied. Throws CheckError unless 0 <= ndim <= kMaxDim.
+  KERNIX_HD Tensor(void* data, const int64_t* shape, int ndim, DType dtype) {
+    if (ndim < 0 || ndim > kMaxDim) internal::FailNumber("BE::Tensor holds 0 to 8 dimensions, not", ndim);
+    Assign(data, shape, ndim, dtype);
+  }
+
+  // Becomes that tensor. `ndim` must be 0 to kMaxDim.
+  KERNIX_HD void Assign(void* data, const int64_t* shape, int ndim, DType dtype) noexcept {
+    data_ = data;
+    ndim_ = ndim;
+    dtype_ = dtype;
+    int64_t stride = 1;
+    for (int i = ndim - 1; i >= 0; --i) {
+      shape_[i] = shape[i];
+      strides_[i] = stride;
+      stride *= shape[i];
+    }
+  }
+
+  // Null for an array without elements.
+  KERNIX_HD void* data_ptr() const noexcept { return data_; }
+  KERNIX_HD void* data() const noexcept { return data_; }
+
+  // The same as a T*; T is not checked against dtype().
+  template <typename T>
+  KERNIX_HD T* data_ptr() const noexcept {
+    return static_cast<T*>(data_);
+  }
+  template <typename T>
+  KERNIX_HD T* data() const noexcept {
+    return static_cast<T*>(data_);
+  }
+
+  KERNIX_HD int ndim() const noexcept { return ndim_; }
+
+  // Extent and stride (in elements) of axis `i`. Host code that asks for an axis that there is not gets a CheckError.
+  KERNIX_HD int64_t shape(int i) const { return shape_[Axis(i)]; }
+  KERNIX_HD int64_t size(int i) const { return shape_[Axis(i)]; }
+  KERNIX_HD int64_t stride(int i) const { return strides_[Axis(i)]; }
+
+  // `ndim()` values each.
+  KERNIX_HD const int64_t* shape_ptr() const noexcept { return shape_; }
+  KERNIX_HD const int64_t* strides_ptr() const noexcept { return strides_; }
+
+  KERNIX_HD DType dtype() const noexcept { return dtype_; }
+
+  // Bytes of one element, and of all.
+  KERNIX_HD size_t element_size() const noexcept { return dtype_size(dtype_); }
+  KERNIX_HD size_t nbytes() const noexcept { return static_cast<size_t>(numel()) * element_size(); }
+
+  // How many elements; 1 for a scalar.
+  KERNIX_HD int64_t numel() const noexcept {
+    int64_t count = 1;
+    for (int i = 0; i < ndim_; ++i) count *= shape_[i];
+    return count;
+  }
+
+  // numel() for APIs that take an int. Throws CheckError when it does not fit.
+  KERNIX_HD int numel_checked_int() const {
+    const int64_t count = numel();
+    if (count > INT32_MAX) internal::FailNumber("more elements than an int can count:", count);
+    return static_cast<int>(count);
+  }
+
+  // XLA passes row-major arrays only, so this holds for every tensor that a handler makes.
+  KERNIX_HD bool is_contiguous() const noexcept {
+    int64_t expected = 1;
+    for (int i = ndim_ - 1; i >= 0; --i) {
+      if (strides_[i] != expected) return false;
+      expected *= shape_[i];
+    }
+    return true;
+  }
+
+ private:
+  KERNIX_HD int Axis(int i) const {
+#if !defined(__CUDA_ARCH__)
+    if (i < 0 || i >= ndim_) internal::FailNumber("BE::Tensor has no axis", i);
+#endif
+    return i;
+  }
+
+  void* data_ = nullptr;
+  int64_t shape_[kMaxDim] = {};
+  int64_t strides_[kMaxDim] = {};
+  int ndim_ = 0;
+  DType dtype_ = DType::Invalid;
+};
+
+}  // namespace BE
