@@ -13,12 +13,15 @@
 
 namespace kernix::toolchain {
 
+// Whether what stat(2) says leaves no room for another content.
+bool SameContent(const FileInfo& a, const FileInfo& b);
+
 // Remembers a file's digest until its size, times or inode change. Thread-safe; files are read outside the lock.
 class FileDigests {
  public:
   explicit FileDigests(Env& env) : env_(env) {}
 
-  // The SHA-256 of the file's content. The status of Env::ReadFile() on error.
+  // The SHA-256 of the file's content. The status of Env::Stat() or Env::ReadFile() on error.
   absl::StatusOr<Digest> Get(const std::string& path);
 
  private:

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/toolchain/cuda_toolkit.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "daemon/base/error.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/toolchain/parts.h"
+#include "daemon/toolchain/tool_query.h"
+
+namespace kernix::toolchain {
+namespace {
+
+constexpr char kTargetFolder[] = "targets/x86_64-linux";
+
+absl::Status ToolchainError(std::string_view message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
+
+// What a dry run says of nvcc's own variables, "#$ NAME=value". Only these: the commands after them change from release
+// to release.
+class DryRun {
+ public:
+  explicit DryRun(std::string text) : text_(std::move(text)) {}
+
+  std::string Variable(std::string_view name) const { return LineAfter(text_, StrCat("#$ ", name, "=")).value_or(""); }
+
+  // The folders in a list of flags, such as "-Ia" "-isystem" "b".
+  std::vector<std::string> Folders(std::string_view name, std::string_view flag) const {
+    std::vector<std::string> folders;
+    bool next = false;
+    for (const std::string& word : SplitCommand(Variable(name))) {
+      if (next) folders.push_back(word);
+      next = word == flag;
+      if (!next && word.starts_with(flag)) folders.push_back(word.substr(flag.size()));
+    }
+    return folders;
+  }
+
+ private:
+  std::string text_;
+};
+
+// The sisters of a root in the pip layout of CUDA 12.
+std::vector<std::string> SisterFolders(Env& env, const std::string& root, const std::string& name) {
+  std::vector<std::string> folders;
+  if (Basename(root) != "cuda_nvcc") return folders;
+  const absl::StatusOr<std::vector<std::string>> sisters = env.ListDirectory(Dirname(root));
+  if (!sisters.ok()) return folders;
+  for (const std::string& sister : *sisters) folders.push_back(JoinPath(JoinPath(Dirname(root), sister), name));
+  return folders;
+}
+
+void Append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// Folders that the host compiler searches anyway must not come earlier than it has them.
+std::vector<std::string> IncludeFolders(Env& env, const DryRun& dry_run, const v1::ToolchainPaths& paths,
+                                        const std::string& root, const HostCompiler& host) {
+  std::vector<std::string> folders = dry_run.Folders("INCLUDES", "-I");
+  Append(folders, dry_run.Folders("SYSTEM_INCLUDES", "-isystem"));
+  Append(folders, {JoinPath(root, kTargetFolder) + "/include", root + "/include", root + "/include/cccl"});
+  Append(folders, {paths.cuda_include_directories().begin(), paths.cuda_include_directories().end()});
+  Append(folders, SisterFolders(env, root, "include"));
+  folders = ExistingFolders(env, folders);
+  const std::vector<std::string> system = ExistingFolders(env, host.system_include_directories);
+  std::erase_if(folders, [&](const std::string& folder) {
+    return std::find(system.begin(), system.end(), folder) != system.end();
+  });
+  return folders;
+}
+
+std::vector<std::string> LibraryFolders(Env& env, const DryRun& dry_run, const v1::ToolchainPaths& paths,
+                                        const std::string& root) {
+  std::vector<std::string> folders = dry_run.Folders("LIBRARIES", "-L");
+  std::erase_if(folders, [](const std::string& folder) { return Basename(folder) == "stubs"; });
+  Append(folders, {JoinPath(root, kTargetFolder) + "/lib", root + "/lib64", root + "/lib"});
+  Append(folders, {paths.cuda_library_directories().begin(), paths.cuda_library_directories().end()});
+  Append(folders, SisterFolders(env, root, "lib"));
+  folders = ExistingFolders(env, folders);
+  std::stable_partition(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return FindFile(env, {folder}, "libcudart_static.a").has_value();
+  });
+  return folders;
+}
+
+// A part that nvcc cannot do without, and how it comes to be there.
+struct RequiredPart {
+  const char* name;
+  std::vector<std::string> folders;
+  const char* package;  // of PyPI, as CUDA 13 names them
+};
+
+absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const DryRun& dry_run) {
+  const std::string bin = Dirname(cuda.nvcc);
+  const std::string nvvm = cuda.root + "/nvvm";
+  const std::vector<std::string> cicc = {dry_run.Variable("CICC_PATH"), nvvm + "/bin", bin};
+  const std::vector<std::string> libdevice = {dry_run.Variable("NVVMIR_LIBRARY_DIR"), nvvm + "/libdevice"};
+  const RequiredPart required[] = {
+      {"cudafe++", {bin}, "nvidia-cuda-nvcc"},
+      {"cicc", cicc, "nvidia-nvvm"},
+      {"ptxas", {bin}, "nvidia-cuda-nvcc"},
+      {"fatbinary", {bin}, "nvidia-cuda-nvcc"},
+      {"nvlink", {bin}, "nvidia-cuda-nvcc"},
+      {"libdevice.10.bc", libdevice, "nvidia-nvvm"},
+      {"libcudart_static.a", cuda.library_directories, "nvidia-cuda-runtime"},
+  };
+  Parts parts;
+  parts.Add("nvcc", cuda.nvcc);
+  for (const RequiredPart& part : required) {
+    std::optional<std::string> path = FindFile(env, part.folders, part.name);
+    if (!path) {
+      return ToolchainError(StrCat("the CUDA toolkit at ", cuda.root, " has no ", part.name,
+                                   ": install the whole toolkit (with pip: ", part.package, ")"));
+    }
+    parts.Add(part.name, *std::move(path));
+  }
+  parts.AddIfThere("nvcc.profile", FindFile(env, {bin}, "nvcc.profile"));
+  parts.AddIfThere("link.stub", FindFile(env, {bin + "/crt"}, "link.stub"));
+  parts.AddIfThere("prelink.stub", FindFile(env, {bin + "/crt"}, "prelink.stub"));
+  parts.AddIfThere("libcudadevrt.a", FindFile(env, cuda.library_directories, "libcudadevrt.a"));
+  return parts;
+}
+
+absl::Status CheckHeaders(Env& env, const CudaToolkit& cuda) {
+  constexpr std::pair<const char*, const char*> kHeaders[] = {{"cuda_runtime.h", "nvidia-cuda-runtime"},
+                                                              {"crt/host_config.h", "nvidia-cuda-crt"}};
+  for (const auto& [name, package] : kHeaders) {
+    if (FindFile(env, cuda.include_directories, name)) continue;
+    return ToolchainError(StrCat("the CUDA toolkit at ", cuda.root, " has no header ", name,
+                                 ": install the whole toolkit (with pip: ", package, ")"));
+  }
+  return absl::OkStatus();
+}
+
+// "Cuda compilation tools, release 13.0, V13.0.88"
+absl::Status ReadVersion(const std::string& answer, CudaToolkit& cuda) {
+  const size_t found = answer.find("release ");
+  if (found != std::string::npos) {
+    cuda.version = answer.substr(found + 8, answer.find_first_not_of("0123456789.", found + 8) - found - 8);
+    const std::vector<std::string> numbers = absl::StrSplit(cuda.version, '.');
+    if (numbers.size() == 2 && absl::SimpleAtoi(numbers[0], &cuda.major_version) &&
+        absl::SimpleAtoi(numbers[1], &cuda.minor_version)) {
+      return absl::OkStatus();
+    }
+  }
+  return ToolchainError(StrCat(cuda.nvcc, " does not say its version as nvcc does:\n", answer));
+}
+
+absl::Status ReadArchitectures(const std::string& answer, CudaToolkit& cuda) {
+  for (const std::string& line : SplitLines(answer)) {
+    int number = 0;
+    if (line.starts_with("sm_") && absl::SimpleAtoi(line.substr(3), &number)) cuda.architectures.push_back(number);
+  }
+  std::sort(cuda.architectures.begin(), cuda.architectures.end());
+  if (!cuda.architectures.empty()) return absl::OkStatus();
+  return ToolchainError(StrCat(cuda.nvcc, " does not say which architectures it knows; kernix needs CUDA 12 or newer"));
+}
+
+std::string Refusal(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
+  const bool gcc = host.kind == HostCompilerKind::kGcc;
+  HostLimits limits;
+  if (const std::optional<std::string> path = FindFile(env, cuda.include_directories, "crt/host_config.h")) {
+    const absl::StatusOr<std::string> text = env.ReadFile(*path);
+    if (text.ok()) limits = ParseHostLimits(*text);
+  }
+  const int newest = gcc ? limits.newest_gcc : limits.newest_clang;
+  const std::string program = gcc ? "g++" : "clang++";
+  std::string text = StrCat("nvcc ", cuda.version, " (", cuda.nvcc, ") does not take ", gcc ? "GCC " : "Clang ",
+                            host.version, " (", host.path, ") as its host compiler");
+  if (newest > 0) {
+    StrAppend(&text, ": the newest ", gcc ? "GCC" : "Clang", " that it takes is ", newest, ". Install ", program, "-",
+              newest, " and set CXX=", program, "-", newest);
+  } else {
+    StrAppend(&text, ": set CXX to one that it takes");
+  }
+  return text + ", or pass the flag -allow-unsupported-compiler at your own risk.";
+}
+
+// Asks nvcc itself: it has the last word on which host compilers work.
+absl::Status CheckHost(Env& env, const HostCompiler& host, CudaToolkit& cuda) {
+  std::vector<std::string> argv = {cuda.nvcc, "-ccbin", host.path, "-x", "cu", "-E", "-o", "/dev/null"};
+  for (const std::string& folder : cuda.include_directories) argv.push_back("-I" + folder);
+  argv.push_back("/dev/null");
+  const absl::Status answer = AskTool(env, argv).status();
+  if (answer.ok()) return answer;
+  const std::string output = GetErrorDetail(answer).compiler_output();
+  if (output.find("unsupported") == std::string::npos) return answer;
+  cuda.host_refusal = Refusal(env, cuda, host);
+  return absl::OkStatus();
+}
+
+absl::Status CheckThere(Env& env, const std::string& path) {
+  if (path.empty()) {
+    return ToolchainError(
+        "there is no nvcc: install a CUDA toolkit and set CUDA_HOME, or put nvcc on PATH, or install its wheels from "
+        "PyPI "
+        "(pip install nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl)");
+  }
+  const absl::StatusOr<FileInfo> info = env.Stat(path);
+  if (path.starts_with("/") && info.ok() && info->type == FileType::kRegular) return absl::OkStatus();
+  return ToolchainError(StrCat("there is no nvcc at ", path));
+}
+
+// The program behind links and scripts: it says itself where it is.
+absl::StatusOr<std::string> RealNvcc(Env& env, const std::string& path, const DryRun& dry_run) {
+  const std::string here = dry_run.Variable("_HERE_");
+  const std::optional<std::string> found = FindFile(env, {here}, "nvcc");
+  return env.RealPath(!here.empty() && found ? *found : path);
+}
+
+}  // namespace
+
+absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, const v1::ToolchainPaths& paths,
+                                             const HostCompiler& host, std::vector<std::string>& files) {
+  KERNIX_RETURN_IF_ERROR(CheckThere(env, paths.nvcc()));
+  KERNIX_ASSIGN_OR_RETURN(std::string dry_run_text,
+                          AskTool(env, {paths.nvcc(), "-ccbin", host.path, "--dryrun", "-x", "cu", "-E", "/dev/null"}));
+  const DryRun dry_run(std::move(dry_run_text));
+  CudaToolkit cuda;
+  KERNIX_ASSIGN_OR_RETURN(cuda.nvcc, RealNvcc(env, paths.nvcc(), dry_run));
+  cuda.root = Dirname(Dirname(cuda.nvcc));
+  KERNIX_ASSIGN_OR_RETURN(const std::string version, AskTool(env, {cuda.nvcc, "--version"}));
+  KERNIX_RETURN_IF_ERROR(ReadVersion(version, cuda));
+  KERNIX_ASSIGN_OR_RETURN(const std::string architectures, AskTool(env, {cuda.nvcc, "--list-gpu-code"}));
+  KERNIX_RETURN_IF_ERROR(ReadArchitectures(architectures, cuda));
+  cuda.include_directories = IncludeFolders(env, dry_run, paths, cuda.root, host);
+  cuda.library_directories = LibraryFolders(env, dry_run, paths, cuda.root);
+  KERNIX_ASSIGN_OR_RETURN(const Parts parts, FindParts(env, cuda, dry_run));
+  KERNIX_RETURN_IF_ERROR(CheckHeaders(env, cuda));
+  KERNIX_RETURN_IF_ERROR(CheckHost(env, host, cuda));
+  KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(digests, "kernix-cuda-toolkit-1"));
+  files.push_back(paths.nvcc());
+  parts.AppendPaths(files);
+  return cuda;
+}
+
+}  // namespace kernix::toolchain

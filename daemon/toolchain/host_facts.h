@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What flags ask of this host, found out once.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/base/env.h"
+#include "daemon/base/mutex.h"
+#include "daemon/toolchain/file_digests.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::toolchain {
+
+// Thread-safe.
+class HostFacts {
+ public:
+  explicit HostFacts(Env& env) : env_(env), digests_(env) {}
+
+  FileDigests& digests() { return digests_; }
+
+  // What `flag` of a compiler stands for on this processor: "-march=native" -> "-march=znver3", "-mavx2", ....
+  // TOOLCHAIN when the compiler does not say.
+  absl::StatusOr<std::vector<std::string>> ExpandNative(const HostCompiler& compiler, const std::string& flag);
+
+ private:
+  Env& env_;
+  FileDigests digests_;
+  Mutex mutex_;
+  std::map<std::string, std::vector<std::string>> native_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::toolchain

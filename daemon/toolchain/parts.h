@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files that a tool is made of, and its identity: what they hold, not where they are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/base/digest.h"
+#include "daemon/toolchain/file_digests.h"
+
+namespace kernix::toolchain {
+
+class Parts {
+ public:
+  // `role` is the file's name for the identity: the same wherever the tool lies.
+  void Add(std::string role, std::string path) { parts_.push_back({std::move(role), std::move(path)}); }
+
+  // A part that not every tool has.
+  void AddIfThere(std::string role, std::optional<std::string> path) {
+    if (path) Add(std::move(role), *std::move(path));
+  }
+
+  // Over roles and contents, in the order of Add(). TOOLCHAIN when a file cannot be read.
+  absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain) const;
+
+  void AppendPaths(std::vector<std::string>& paths) const {
+    for (const Part& part : parts_) paths.push_back(part.path);
+  }
+
+ private:
+  struct Part {
+    std::string role;
+    std::string path;
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace kernix::toolchain

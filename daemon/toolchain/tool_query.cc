@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/toolchain/tool_query.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "daemon/base/error.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::toolchain {
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};
+
+absl::Status AskError(const std::vector<std::string>& argv, std::string_view what, const ProcessResult& result) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
+  detail.set_message(StrCat(argv.front(), " ", what, ":\n", result.output));
+  detail.set_compiler_output(result.output);
+  detail.set_command(absl::StrJoin(argv, " "));
+  detail.set_exit_code(result.exit_code);
+  return MakeError(std::move(detail));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> ToolEnvironment(const std::string& program) {
+  std::string path = Dirname(program);
+  for (const char* folder : {"/usr/bin", "/bin"}) {
+    if (path != folder) path += StrCat(":", folder);
+  }
+  return {{"LC_ALL", "C"}, {"PATH", path}};
+}
+
+ProcessSpec ToolQuery(const std::vector<std::string>& argv) {
+  return {.argv = argv, .environment = ToolEnvironment(argv.front()), .working_directory = "/", .timeout = kPatience};
+}
+
+absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv) {
+  const absl::StatusOr<ProcessResult> result = env.RunProcess(ToolQuery(argv), nullptr, nullptr);
+  if (!result.ok()) {
+    return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("cannot run ", argv.front(), ": ", result.status().message()));
+  }
+  if (result->timed_out) return AskError(argv, StrCat("did not answer within ", kPatience.count(), " s"), *result);
+  if (result->exit_code != 0) return AskError(argv, "does not work", *result);
+  return result->output;
+}
+
+std::vector<std::string> SplitLines(std::string_view text) {
+  return absl::StrSplit(ToAbsl(text), absl::ByAnyChar("\r\n"), absl::SkipEmpty());
+}
+
+std::optional<std::string> LineAfter(std::string_view text, std::string_view prefix) {
+  for (const std::string& line : SplitLines(text)) {
+    if (line.starts_with(prefix)) return line.substr(prefix.size());
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> SplitCommand(std::string_view line) {
+  std::vector<std::string> parts;
+  bool quoted = false;
+  bool open = false;  // a part has begun
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      open = false;
+      continue;
+    }
+    if (!std::exchange(open, true)) parts.emplace_back();
+    if (c != '"') parts.back() += c;
+  }
+  return parts;
+}
+
+std::optional<std::string> FindFile(Env& env, const std::vector<std::string>& folders, const std::string& name) {
+  for (const std::string& folder : folders) {
+    const std::string path = NormalizePath(JoinPath(folder, name));
+    const absl::StatusOr<FileInfo> info = env.Stat(path);
+    if (info.ok() && info->type == FileType::kRegular) return path;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> ExistingFolders(Env& env, const std::vector<std::string>& folders) {
+  std::vector<std::string> existing;
+  for (const std::string& folder : folders) {
+    const absl::StatusOr<std::string> real = env.RealPath(folder);
+    if (!real.ok() || std::find(existing.begin(), existing.end(), *real) != existing.end()) continue;
+    const absl::StatusOr<FileInfo> info = env.Stat(*real);
+    if (info.ok() && info->type == FileType::kDirectory) existing.push_back(*real);
+  }
+  return existing;
+}
+
+}  // namespace kernix::toolchain

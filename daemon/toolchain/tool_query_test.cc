@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/toolchain/tool_query.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/mem_env.h"
+
+namespace kernix::toolchain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(SplitCommandTest, QuotesHoldSpacesTogether) {
+  EXPECT_THAT(SplitCommand(R"( a  "-Ib c"   "-isystem" "d"e "" )"), ElementsAre("a", "-Ib c", "-isystem", "de", ""));
+  EXPECT_THAT(SplitCommand("  "), IsEmpty());
+}
+
+TEST(LineAfterTest, FindsTheFirstLineWithThePrefix) {
+  EXPECT_EQ(LineAfter("x\n#$ TOP=/a\n#$ TOP=/b\n", "#$ TOP="), "/a");
+  EXPECT_EQ(LineAfter("x#$ TOP=/a\n", "#$ TOP="), std::nullopt);
+}
+
+TEST(ToolEnvironmentTest, HoldsTheToolsFolderOnce) {
+  EXPECT_EQ(ToolEnvironment("/opt/gcc/bin/g++").at("PATH"), "/opt/gcc/bin:/usr/bin:/bin");
+  EXPECT_EQ(ToolEnvironment("/usr/bin/g++").at("PATH"), "/usr/bin:/bin");
+  EXPECT_EQ(ToolEnvironment("/usr/bin/g++").at("LC_ALL"), "C");
+}
+
+TEST(FindFileTest, TakesTheFirstFolderThatHasIt) {
+  MemEnv env;
+  for (const char* folder : {"/a", "/b", "/c", "/a/x"}) ASSERT_TRUE(env.CreateDirectories(folder, 0755).ok());
+  ASSERT_TRUE(env.WriteFile("/b/x", "", 0644).ok());
+  ASSERT_TRUE(env.WriteFile("/c/x", "", 0644).ok());
+  EXPECT_EQ(FindFile(env, {"/none", "/a", "/c/../b", "/c"}, "x"), "/b/x");  // /a/x is a folder
+  EXPECT_EQ(FindFile(env, {"/a"}, "x"), std::nullopt);
+}
+
+TEST(ExistingFoldersTest, ResolvesLinksAndDropsDoubles) {
+  MemEnv env;
+  ASSERT_TRUE(env.CreateDirectories("/real/lib", 0755).ok());
+  ASSERT_TRUE(env.WriteFile("/file", "", 0644).ok());
+  env.CreateLink("/real/lib", "/alias");
+  EXPECT_THAT(ExistingFolders(env, {"/alias", "/none", "/file", "/real/lib"}), ElementsAre("/real/lib"));
+}
+
+TEST(AskToolTest, AFailureTellsWhatTheToolSaid) {
+  MemEnv env;
+  env.SetProgram("/bin/tool", [](const ProcessSpec&, Cancellation*) {
+    return absl::StatusOr<ProcessResult>(ProcessResult{.exit_code = 1, .output = "no license"});
+  });
+  const auto answer = AskTool(env, {"/bin/tool", "--version"});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(KindOf(answer.status()), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no license"));
+  EXPECT_EQ(KindOf(AskTool(env, {"/bin/none"}).status()), v1::ErrorDetail::TOOLCHAIN);
+}
+
+}  // namespace
+}  // namespace kernix::toolchain

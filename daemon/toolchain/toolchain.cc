@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/toolchain/toolchain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/base/error.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/toolchain/cuda_toolkit.h"
+#include "daemon/toolchain/host_compiler.h"
+#include "daemon/toolchain/host_facts.h"
+#include "daemon/toolchain/tool_query.h"
+
+namespace kernix::toolchain {
+namespace {
+
+// A file that took part, as it was when the toolchain was found out.
+struct WatchedFile {
+  std::string path;
+  FileInfo info;
+};
+
+bool Unchanged(Env& env, const std::vector<WatchedFile>& files) {
+  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
+    const absl::StatusOr<FileInfo> now = env.Stat(file.path);
+    return now.ok() && SameContent(*now, file.info);
+  });
+}
+
+absl::StatusOr<std::vector<WatchedFile>> Watch(Env& env, std::vector<std::string> paths) {
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  std::vector<WatchedFile> files;
+  for (std::string& path : paths) {
+    KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path));
+    files.push_back({std::move(path), info});
+  }
+  return files;
+}
+
+Digest IdentityOf(const Toolchain& toolchain) {
+  CanonicalHasher hasher("kernix-toolchain-1");
+  hasher.Field("host", toolchain.host.identity);
+  if (toolchain.cuda) hasher.Field("cuda", toolchain.cuda->identity);
+  return hasher.Finish();
+}
+
+std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
+  std::string key = StrCat(static_cast<int>(language), "\n", paths.host_compiler());
+  if (language != v1::LANGUAGE_CUDA) return key;
+  StrAppend(&key, "\n", paths.nvcc());
+  for (const std::string& folder : paths.cuda_include_directories()) StrAppend(&key, "\nI", folder);
+  for (const std::string& folder : paths.cuda_library_directories()) StrAppend(&key, "\nL", folder);
+  return key;
+}
+
+}  // namespace
+
+struct ToolchainRegistry::Entry {
+  Mutex mutex;  // held while the toolchain is found out: all who want this one wait for that
+  ToolchainPtr toolchain ABSL_GUARDED_BY(mutex);
+  std::vector<WatchedFile> files ABSL_GUARDED_BY(mutex);
+};
+
+ToolchainRegistry::ToolchainRegistry(Env& env) : env_(env), facts_(std::make_shared<HostFacts>(env)) {}
+
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language) {
+  std::shared_ptr<Entry> entry;
+  {
+    MutexLock lock(mutex_);
+    std::shared_ptr<Entry>& slot = entries_[EntryKey(paths, language)];
+    if (slot == nullptr) slot = std::make_shared<Entry>();
+    entry = slot;
+  }
+  MutexLock lock(entry->mutex);
+  if (entry->toolchain != nullptr && Unchanged(env_, entry->files)) return entry->toolchain;
+  entry->toolchain = nullptr;
+  std::vector<std::string> files;
+  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr toolchain, Probe(paths, language, files));
+  KERNIX_ASSIGN_OR_RETURN(entry->files, Watch(env_, std::move(files)));
+  entry->toolchain = toolchain;
+  return toolchain;
+}
+
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language,
+                                                      std::vector<std::string>& files) {
+  auto toolchain = std::make_shared<Toolchain>();
+  if (paths.host_compiler().empty()) {
+    return MakeError(v1::ErrorDetail::TOOLCHAIN, "there is no C++ compiler: install g++ or clang++, or set CXX to one");
+  }
+  KERNIX_ASSIGN_OR_RETURN(toolchain->host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(), files));
+  if (language == v1::LANGUAGE_CUDA) {
+    KERNIX_ASSIGN_OR_RETURN(toolchain->cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain->host, files));
+  }
+  toolchain->identity = IdentityOf(*toolchain);
+  toolchain->environment = ToolEnvironment(toolchain->host.path);
+  toolchain->environment["PWD"] = "/proc/self/cwd";
+  toolchain->facts = facts_;
+  return toolchain;
+}
+
+}  // namespace kernix::toolchain

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// With the real compilers of this machine, and copies of them in other places.
+#include "daemon/toolchain/toolchain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "daemon/base/error.h"
+#include "daemon/base/fault_env.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/strings.h"
+#include "daemon/exec/executor.h"
+#include "daemon/toolchain/cuda_toolkit.h"
+#include "daemon/toolchain/flags.h"
+#include "daemon/toolchain/tool_query.h"
+#include "tests/support/find_tools.h"
+#include "tests/support/temp_folder.h"
+
+namespace kernix::toolchain {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using testing::TempFolder;
+
+class ToolchainTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<ToolchainPtr> Resolve(const std::string& host, const std::string& nvcc = "") {
+    v1::ToolchainPaths paths;
+    paths.set_host_compiler(host);
+    paths.set_nvcc(nvcc);
+    return registry_.Resolve(paths, nvcc.empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA);
+  }
+
+  ToolchainPtr MustResolve(const std::string& host, const std::string& nvcc = "") {
+    absl::StatusOr<ToolchainPtr> toolchain = Resolve(host, nvcc);
+    EXPECT_TRUE(toolchain.ok()) << toolchain.status();
+    return toolchain.ok() ? *toolchain : nullptr;
+  }
+
+  std::string ErrorOf(const std::string& host, const std::string& nvcc = "") {
+    const absl::StatusOr<ToolchainPtr> toolchain = Resolve(host, nvcc);
+    EXPECT_FALSE(toolchain.ok());
+    if (toolchain.ok()) return "";
+    EXPECT_EQ(KindOf(toolchain.status()), v1::ErrorDetail::TOOLCHAIN);
+    return std::string(toolchain.status().message());
+  }
+
+  TempFolder temp_;
+  FaultEnv env_{Env::Posix()};
+  ToolchainRegistry registry_{env_};
+};
+
+std::string Script(const std::string& command) { return StrCat("#!/bin/sh\n", command, "\n"); }
+
+TEST_F(ToolchainTest, Gcc) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const ToolchainPtr toolchain = MustResolve(gxx);
+  ASSERT_NE(toolchain, nullptr);
+  EXPECT_EQ(toolchain->host.kind, HostCompilerKind::kGcc);
+  EXPECT_GE(toolchain->host.major_version, 9);
+  EXPECT_THAT(toolchain->host.version, StartsWith(StrCat(toolchain->host.major_version, ".")));
+  EXPECT_THAT(toolchain->host.system_include_directories, Contains("/usr/include"));
+  EXPECT_THAT(toolchain->host.library_directories, Not(IsEmpty()));
+  EXPECT_FALSE(toolchain->cuda.has_value());
+  EXPECT_NE(toolchain->identity, Digest());
+  EXPECT_EQ(toolchain->environment.at("PWD"), "/proc/self/cwd");
+  EXPECT_EQ(toolchain->environment.count("HOME"), 0u);
+}
+
+TEST_F(ToolchainTest, ClangKeepsTheNameThatMakesItCpp) {
+  KERNIX_NEED_PROGRAM(clangxx, "clang++");
+  const ToolchainPtr toolchain = MustResolve(clangxx);
+  ASSERT_NE(toolchain, nullptr);
+  EXPECT_EQ(toolchain->host.kind, HostCompilerKind::kClang);
+  EXPECT_EQ(Basename(toolchain->host.path), "clang++");
+  EXPECT_GE(toolchain->host.major_version, 10);
+}
+
+TEST_F(ToolchainTest, TwoCompilersHaveTwoIdentities) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_PROGRAM(clangxx, "clang++");
+  const ToolchainPtr gcc = MustResolve(gxx);
+  const ToolchainPtr clang = MustResolve(clangxx);
+  ASSERT_TRUE(gcc != nullptr && clang != nullptr);
+  EXPECT_NE(gcc->identity, clang->identity);
+}
+
+// A link elsewhere to the same compiler: other path, same content.
+TEST_F(ToolchainTest, IdentityDoesNotDependOnThePath) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  std::filesystem::create_symlink(gxx, temp_.File("g++"));
+  const ToolchainPtr here = MustResolve(gxx);
+  const ToolchainPtr there = MustResolve(temp_.File("g++"));
+  ASSERT_TRUE(here != nullptr && there != nullptr);
+  EXPECT_NE(here->host.path, there->host.path);
+  EXPECT_EQ(here->identity, there->identity);
+}
+
+TEST_F(ToolchainTest, AWarmResolveOnlyAsksForTheFilesStates) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const ToolchainPtr first = MustResolve(gxx);
+  const int runs = env_.Calls(Operation::kRunProcess);
+  const int reads = env_.Calls(Operation::kReadFile);
+  const int stats = env_.Calls(Operation::kStat);
+  EXPECT_EQ(MustResolve(gxx), first);
+  EXPECT_EQ(env_.Calls(Operation::kRunProcess), runs);
+  EXPECT_EQ(env_.Calls(Operation::kReadFile), reads);
+  EXPECT_LE(env_.Calls(Operation::kStat) - stats, 60);
+}
+
+TEST_F(ToolchainTest, AChangedCompilerIsFoundOutAgain) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const std::string wrapper = temp_.Write("g++", Script("exec " + gxx + " \"$@\""), true);
+  const ToolchainPtr before = MustResolve(wrapper);
+  EXPECT_EQ(MustResolve(wrapper), before);
+  temp_.Write("g++", Script("exec " + gxx + " \"$@\"  # another"), true);
+  const ToolchainPtr after = MustResolve(wrapper);
+  ASSERT_TRUE(before != nullptr && after != nullptr);
+  EXPECT_NE(before->identity, after->identity);
+}
+
+TEST_F(ToolchainTest, WhatIsNoCompilerIsNamed) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("CXX"));
+  EXPECT_THAT(ErrorOf("/nonexistent/g++"), HasSubstr("/nonexistent/g++"));
+  EXPECT_THAT(ErrorOf("g++"), HasSubstr("g++"));
+  EXPECT_THAT(ErrorOf("/bin/true"), HasSubstr("neither a GCC nor a Clang"));
+  EXPECT_THAT(ErrorOf(temp_.Write("broken", Script("echo cannot find cc1plus; exit 1"), true)),
+              HasSubstr("cannot find cc1plus"));
+  EXPECT_THAT(ErrorOf(temp_.Write("plain", "text")), HasSubstr("plain"));
+}
+
+TEST_F(ToolchainTest, AnErrorIsNotKept) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const std::string wrapper = temp_.Write("g++", Script("exit 1"), true);
+  ErrorOf(wrapper);
+  temp_.Write("g++", Script("exec " + gxx + " \"$@\""), true);
+  EXPECT_NE(MustResolve(wrapper), nullptr);
+}
+
+// What -march=native was replaced by must be something that the compiler takes.
+TEST_F(ToolchainTest, NativeFlagsOfTheRealCompilers) {
+  for (const char* name : {"g++", "clang++"}) {
+    const std::optional<std::string> path = testing::FindOnPath(name);
+    if (!path) continue;
+    const ToolchainPtr toolchain = MustResolve(*path);
+    ASSERT_NE(toolchain, nullptr);
+    for (const char* native : {"-march=native", "-mtune=native"}) {
+      const auto checked = CheckFlags(env_, *toolchain, v1::LANGUAGE_CPP, FlagPolicy::kShared, {native}, {});
+      ASSERT_TRUE(checked.ok()) << checked.status();
+      std::vector<std::string> argv = {*path, "-fsyntax-only", "-x", "c++"};
+      argv.insert(argv.end(), checked->compile.begin(), checked->compile.end());
+      argv.push_back("/dev/null");
+      const auto answer = AskTool(env_, argv);
+      EXPECT_TRUE(answer.ok()) << answer.status();
+    }
+  }
+}
+
+// A shared library of the user in a folder of the user: found, and the artifact names neither folder.
+TEST_F(ToolchainTest, ALibraryOfTheUserIsLinkedByItsContent) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const std::string source = temp_.Write("u.cc", "int in_library() { return 7; }");
+  ASSERT_TRUE(AskTool(env_, {gxx, "-shared", "-fPIC", "-o", temp_.File("libu.so"), source}).ok());
+  const ToolchainPtr toolchain = MustResolve(gxx);
+  ASSERT_NE(toolchain, nullptr);
+  const auto checked =
+      CheckFlags(env_, *toolchain, v1::LANGUAGE_CPP, FlagPolicy::kPerUser, {}, {"-L" + temp_.path(), "-lu"});
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  ASSERT_EQ(checked->files.size(), 1u);
+
+  exec::Action link;
+  link.step = "link";
+  link.argv = {gxx, "-shared", "-fPIC", "-o", "k.so", "k.cc"};
+  link.argv.insert(link.argv.end(), checked->link.begin(), checked->link.end());
+  link.environment = toolchain->environment;
+  const auto content = [](std::string text) { return std::make_shared<const std::string>(std::move(text)); };
+  link.inputs = {{"k.cc", content("int in_library(); int f() { return in_library(); }")},
+                 {checked->files[0].staged, content(Env::Posix().ReadFile(checked->files[0].path).value())}};
+  link.outputs = {"k.so"};
+  const auto linked = exec::RunAction(env_, temp_.File("scratch"), link, nullptr, nullptr);
+  ASSERT_TRUE(linked.ok()) << linked.status();
+  ASSERT_EQ(linked->exit_code, 0) << linked->output;
+  const std::string& artifact = *linked->outputs.at("k.so");
+  EXPECT_NE(artifact.find("libu.so"), std::string::npos);
+  EXPECT_EQ(artifact.find("flag-files"), std::string::npos);
+  EXPECT_EQ(artifact.find(temp_.path()), std::string::npos);
+}
+
+class CudaToolchainTest : public ToolchainTest {};
+
+TEST_F(CudaToolchainTest, Nvcc) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr toolchain = MustResolve(gxx, nvcc);
+  ASSERT_NE(toolchain, nullptr);
+  ASSERT_TRUE(toolchain->cuda.has_value());
+  const CudaToolkit& cuda = *toolchain->cuda;
+  EXPECT_GE(cuda.major_version, 12);
+  EXPECT_EQ(cuda.version, StrCat(cuda.major_version, ".", cuda.minor_version));
+  EXPECT_THAT(cuda.architectures, Contains(90));
+  EXPECT_TRUE(std::filesystem::exists(JoinPath(cuda.library_directories.at(0), "libcudart_static.a")));
+  EXPECT_THAT(cuda.include_directories, Each(StartsWith("/")));
+  EXPECT_THAT(cuda.include_directories, Not(Contains("/usr/include")));
+  EXPECT_EQ(cuda.host_refusal, "");
+  EXPECT_NE(toolchain->identity, MustResolve(gxx)->identity);
+}
+
+TEST_F(CudaToolchainTest, AWarmResolveOnlyAsksForTheFilesStates) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr first = MustResolve(gxx, nvcc);
+  const int runs = env_.Calls(Operation::kRunProcess);
+  const int stats = env_.Calls(Operation::kStat);
+  EXPECT_EQ(MustResolve(gxx, nvcc), first);
+  EXPECT_EQ(env_.Calls(Operation::kRunProcess), runs);
+  EXPECT_LE(env_.Calls(Operation::kStat) - stats, 80);
+}
+
+TEST_F(CudaToolchainTest, ScriptsAndLinksLeadToTheSameToolkit) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr direct = MustResolve(gxx, nvcc);
+  const ToolchainPtr script = MustResolve(gxx, temp_.Write("nvcc", Script("exec " + nvcc + " \"$@\""), true));
+  ASSERT_TRUE(direct != nullptr && script != nullptr);
+  EXPECT_EQ(script->cuda->nvcc, direct->cuda->nvcc);
+  EXPECT_EQ(script->identity, direct->identity);
+}
+
+// A toolkit made of links to the real one's parts: another place, and any part can be left out.
+class LinkedToolkit {
+ public:
+  LinkedToolkit(const TempFolder& temp, const CudaToolkit& real) : temp_(temp), real_(real) {
+    namespace fs = std::filesystem;
+    fs::create_directories(temp.File("cuda"));
+    for (const char* folder : {"bin", "include", "lib", "lib64", "targets"}) CopyOrLink(folder);
+    fs::copy(fs::path(real.root) / "nvvm", temp.File("cuda/nvvm"), fs::copy_options::recursive);
+  }
+
+  std::string nvcc() const { return temp_.File("cuda/bin/nvcc"); }
+  std::string File(const std::string& name) const { return temp_.File("cuda/" + name); }
+
+ private:
+  // nvcc looks beside itself, so bin must be a real folder; the rest is large.
+  void CopyOrLink(const std::string& folder) {
+    namespace fs = std::filesystem;
+    const fs::path from = fs::path(real_.root) / folder;
+    if (!fs::exists(from)) return;
+    if (folder == "bin") {
+      fs::copy(from, File(folder), fs::copy_options::recursive);
+    } else {
+      fs::create_directory_symlink(fs::canonical(from), File(folder));
+    }
+  }
+
+  const TempFolder& temp_;
+  const CudaToolkit& real_;
+};
+
+TEST_F(CudaToolchainTest, ACopyOfTheToolkitElsewhereIsTheSameToolchain) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr real = MustResolve(gxx, nvcc);
+  ASSERT_NE(real, nullptr);
+  const LinkedToolkit copy(temp_, *real->cuda);
+  const ToolchainPtr copied = MustResolve(gxx, copy.nvcc());
+  ASSERT_NE(copied, nullptr);
+  EXPECT_EQ(copied->cuda->root, temp_.File("cuda"));
+  EXPECT_EQ(copied->identity, real->identity);
+}
+
+TEST_F(CudaToolchainTest, AMissingPartIsNamedAndAChangedOneCounts) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr real = MustResolve(gxx, nvcc);
+  ASSERT_NE(real, nullptr);
+  const LinkedToolkit copy(temp_, *real->cuda);
+  ASSERT_TRUE(Env::Posix().WriteFile(copy.File("nvvm/libdevice/libdevice.10.bc"), "other", 0644).ok());
+  const ToolchainPtr changed = MustResolve(gxx, copy.nvcc());
+  ASSERT_NE(changed, nullptr);
+  EXPECT_NE(changed->identity, real->identity);
+  ASSERT_TRUE(Env::Posix().RemoveFile(copy.File("nvvm/bin/cicc")).ok());
+  EXPECT_THAT(ErrorOf(gxx, copy.nvcc()), HasSubstr("cicc"));
+}
+
+TEST_F(CudaToolchainTest, WhatIsNoNvccIsNamed) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  v1::ToolchainPaths paths;
+  paths.set_host_compiler(gxx);
+  const auto none = registry_.Resolve(paths, v1::LANGUAGE_CUDA);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(KindOf(none.status()), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("CUDA_HOME"));
+  EXPECT_THAT(ErrorOf(gxx, "/nonexistent/nvcc"), HasSubstr("/nonexistent/nvcc"));
+  EXPECT_THAT(ErrorOf(gxx, "/bin/true"), HasSubstr("version"));
+}
+
+// A compiler that claims to be of the future.
+TEST_F(CudaToolchainTest, AHostCompilerThatIsTooNewIsRefusedWithTheNewestThatWorks) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const std::string future = temp_.Write("g++", Script("exec " + gxx + " -U__GNUC__ -D__GNUC__=99 \"$@\""), true);
+  const ToolchainPtr toolchain = MustResolve(future, nvcc);
+  ASSERT_NE(toolchain, nullptr);
+  EXPECT_THAT(toolchain->cuda->host_refusal, HasSubstr("the newest GCC that it takes is 1"));
+  EXPECT_THAT(toolchain->cuda->host_refusal, HasSubstr("CXX=g++-"));
+  const auto refused = CheckFlags(env_, *toolchain, v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, {}, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(KindOf(refused.status()), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_TRUE(
+      CheckFlags(env_, *toolchain, v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, {"-allow-unsupported-compiler"}, {}).ok());
+}
+
+TEST(HostLimitsTest, ReadsBothLimits) {
+  const HostLimits limits = ParseHostLimits(
+      "#if __GNUC__ > 14\n#endif /* __GNUC__ > 14 */\n"
+      "#if (__clang_major__ >= 19) || (__clang_major__ < 3)\n"
+      "#if (__clang_major__ >= 20) || (__clang_major__ < 3)\n");
+  EXPECT_EQ(limits.newest_gcc, 14);
+  EXPECT_EQ(limits.newest_clang, 19);
+  EXPECT_EQ(ParseHostLimits("nothing").newest_gcc, 0);
+  EXPECT_EQ(ParseHostLimits("nothing").newest_clang, 0);
+}
+
+}  // namespace
+}  // namespace kernix::toolchain
