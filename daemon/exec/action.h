@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One command with everything it needs: the unit that an executor runs. The same idea as an Action of the Remote Execution API, so
-// that a remote executor can run it too.
+// One command with everything it needs: the unit that an executor runs. The same idea as an Action of the Remote
+// Execution API, so that a remote executor can run it too.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "absl/status/statusor.h"
-#include "daemon/base/cancellation.h"
 
 namespace kernix::exec {
 
@@ -30,29 +27,39 @@ struct InputFile {
 inline constexpr std::string_view kRootPlaceholder = "{kernix-action-root}";
 
 struct Action {
-  std::string step;                    // for people: "compile", "link"
-  std::vector<std::string> argv;       // argv[0]: absolute path of a tool
+  std::string step;               // for people: "compile", "link"
+  std::vector<std::string> argv;  // argv[0]: absolute path of a tool
+  // The whole of it, but for TMPDIR: that is the action's root unless it is set here.
   std::map<std::string, std::string> environment;
   std::vector<InputFile> inputs;
-  std::vector<std::string> outputs;    // relative paths to bring back; one that is not made is an error only if the command succeeded
-  std::chrono::milliseconds timeout{0};
-  uint64_t memory_estimate_bytes = 0;  // for the memory budget of the pool
+  // Relative paths to bring back. The folders that they lie in exist when the command starts. One that is not made is
+  // an error only if the command succeeded.
+  std::vector<std::string> outputs;
+  std::chrono::milliseconds timeout{0};  // 0: none
+  uint64_t memory_estimate_bytes = 0;    // for the memory budget of the pool
 };
 
 struct ActionResult {
   int exit_code = 0;
-  bool timed_out = false;
-  std::string output;                          // of the command, root paths removed
-  std::map<std::string, Content> outputs;      // by path
+  // Of the command, stdout and stderr as they came. The root's path is taken out: what lies in it is shown relative.
+  std::string output;
+  std::map<std::string, Content> outputs;  // by path
   std::chrono::milliseconds wall{0};
 };
 
-// Told what happens to one action. Called from executor threads, one call at a time for one action.
+// Told what happens to one action. Called from executor threads (the inline executor: from the caller's), one call at a
+// time for one action, and never after its ActionDone.
 class ActionObserver {
  public:
   virtual ~ActionObserver() = default;
+
+  // It waits behind `actions_ahead` others; again whenever that number changes. Not called when it starts at once.
   virtual void OnQueued(int actions_ahead) = 0;
+
+  // Its inputs are staged and its command starts now.
   virtual void OnStarted(const Action& action) = 0;
+
+  // Pieces of ActionResult::output as they come.
   virtual void OnOutput(std::string_view text) = 0;
 };
 

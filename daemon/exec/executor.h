@@ -3,18 +3,21 @@
 // Runs actions.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "daemon/base/cancellation.h"
 #include "daemon/base/env.h"
 #include "daemon/exec/action.h"
 
 namespace kernix::exec {
 
-// A command that failed is a result with its exit code. An error is for what kept it from running to its end: RESOURCE (no space, time
-// limit), CANCELLED, TOOLCHAIN (the tool cannot be started).
+// A command that failed is a result with its exit code. An error is for what kept it from running to its end: RESOURCE
+// (no space, no memory, time limit; also where the tool itself reports so), CANCELLED, TOOLCHAIN (the tool cannot be
+// started). RESOURCE errors of a command carry what it printed and its command line.
 using ActionDone = std::function<void(absl::StatusOr<ActionResult>)>;
 
 struct ExecutorLoad {
@@ -22,19 +25,22 @@ struct ExecutorLoad {
   int queued = 0;
 };
 
+// Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Queues `action` and returns. `done` is called exactly once, from a thread of the executor (the inline executor: before Submit()
-  // returns). `observer` and `cancellation` may be null; `observer` must live until `done`.
+  // Queues `action` and returns. `done` is called exactly once, from a thread of the executor (the inline executor, and
+  // one that is being destroyed: before Submit() returns). `observer` and `cancellation` may be null; `observer` must
+  // live until `done`.
   virtual void Submit(Action action, ActionObserver* observer, CancellationPtr cancellation, ActionDone done) = 0;
 
+  // An action has left both counts when its `done` is called.
   virtual ExecutorLoad load() const = 0;
 };
 
 // Runs one action in a new folder below `scratch_directory`: stages the inputs, runs the command, reads the outputs,
-// removes the folder. What both executors below do for each action. Blocks.
+// removes the folder. What both executors below do for each action. Blocks. `observer` and `cancellation` may be null.
 absl::StatusOr<ActionResult> RunAction(Env& env, const std::string& scratch_directory, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation);
 
@@ -43,13 +49,13 @@ std::unique_ptr<Executor> MakeInlineExecutor(Env& env, std::string scratch_direc
 
 struct LocalExecutorOptions {
   std::string scratch_directory;
-  int max_jobs = 0;                 // 0: number of processors that this process may use
-  uint64_t memory_budget_bytes = 0; // 0: three quarters of what the machine (or the cgroup) has
+  int max_jobs = 0;                  // 0: number of processors that this process may use
+  uint64_t memory_budget_bytes = 0;  // 0: three quarters of what the machine (or the cgroup) has
 };
 
-// A pool of threads, first come first served. An action starts when a thread is free and its memory estimate fits into what the running ones leave
-// of the budget; one that is larger than the whole budget runs alone. Destruction cancels what is queued and running
-// and waits.
+// A pool of threads, first come first served. An action starts when a thread is free and its memory estimate fits into
+// what the running ones leave of the budget; one that is larger than the whole budget runs alone. Destruction cancels
+// what is queued and running and waits.
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options);
 
 }  // namespace kernix::exec

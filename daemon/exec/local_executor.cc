@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads: one worker for each job that may run at once, and one that looks after the queue (tells those who wait their
+// place, takes out those that were cancelled), since the workers may all be busy for minutes.
+//
+// Locks, in the order that they may be taken in: the caller's Cancellation, `mutex_`, a job's own Cancellation. No
+// foreign code (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/base/error.h"
+#include "daemon/base/mutex.h"
+#include "daemon/base/strings.h"
+#include "daemon/exec/admission.h"
+#include "daemon/exec/executor.h"
+#include "daemon/exec/machine_limits.h"
+
+namespace kernix::exec {
+namespace {
+
+// An action on its way through the pool. Queued, then either running or cancelled, then done.
+class Job {
+ public:
+  Job(Action action, ActionObserver* observer, CancellationPtr asked, ActionDone done)
+      : action_(std::move(action)), observer_(observer), asked_(std::move(asked)), done_(std::move(done)) {}
+
+  const Action& action() const { return action_; }
+  uint64_t memory() const { return action_.memory_estimate_bytes; }
+  Cancellation& cancellation() { return cancellation_; }
+
+  // Passes the caller's cancelling on to this job, then calls `and_then`.
+  void Follow(std::function<void()> and_then) {
+    if (asked_ == nullptr) return;
+    subscription_ = asked_->OnCancel([this, then = std::move(and_then)] {
+      cancellation_.Cancel();
+      then();
+    });
+  }
+
+  // Tells the observer how many are ahead, unless it knows or the job has left the queue.
+  void TellPlace(int ahead) {
+    MutexLock lock(telling_);
+    if (observer_ == nullptr || left_queue_ || ahead == told_) return;
+    told_ = ahead;
+    observer_->OnQueued(ahead);
+  }
+
+  // The observer hears of no place after this.
+  void LeaveQueue() {
+    MutexLock lock(telling_);
+    left_queue_ = true;
+  }
+
+  absl::StatusOr<ActionResult> Run(Env& env, const std::string& scratch) {
+    return RunAction(env, scratch, action_, observer_, &cancellation_);
+  }
+
+  void Finish(absl::StatusOr<ActionResult> result) {
+    if (subscription_) asked_->Remove(*subscription_);
+    std::exchange(done_, nullptr)(std::move(result));
+  }
+
+ private:
+  const Action action_;
+  ActionObserver* const observer_;
+  const CancellationPtr asked_;  // the caller's; may be shared with other jobs
+  ActionDone done_;
+  std::optional<int> subscription_;  // set before the job is queued
+  Cancellation cancellation_;
+
+  Mutex telling_;
+  bool left_queue_ ABSL_GUARDED_BY(telling_) = false;
+  int told_ ABSL_GUARDED_BY(telling_) = -1;
+};
+
+using JobPtr = std::shared_ptr<Job>;
+
+absl::Status CancelledInQueue(const Job& job) {
+  return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", job.action().step, "\" was cancelled"));
+}
+
+class LocalExecutor : public Executor {
+ public:
+  LocalExecutor(Env& env, std::string scratch, int max_jobs, uint64_t memory_budget)
+      : env_(env), scratch_(std::move(scratch)), admission_(max_jobs, memory_budget) {
+    for (int i = 0; i < max_jobs; ++i) threads_.emplace_back([this] { WorkLoop(); });
+    threads_.emplace_back([this] { QueueLoop(); });
+  }
+
+  ~LocalExecutor() override {
+    Stop();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void Submit(Action action, ActionObserver* observer, CancellationPtr cancellation, ActionDone done) override {
+    const auto job = std::make_shared<Job>(std::move(action), observer, std::move(cancellation), std::move(done));
+    job->Follow([this] { QueueChanged(); });
+    if (!Enqueue(job)) job->Finish(CancelledInQueue(*job));
+  }
+
+  ExecutorLoad load() const override {
+    MutexLock lock(mutex_);
+    return {.running = admission_.running(), .queued = static_cast<int>(queue_.size())};
+  }
+
+ private:
+  // False when the pool is being destroyed.
+  bool Enqueue(const JobPtr& job) {
+    MutexLock lock(mutex_);
+    if (stopping_) return false;
+    queue_.push_back(job);
+    WakeAll();
+    return true;
+  }
+
+  void QueueChanged() {
+    MutexLock lock(mutex_);
+    WakeAll();
+  }
+
+  void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    queue_changed_ = true;
+    wake_.NotifyAll();
+  }
+
+  void Stop() {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    for (const JobPtr& job : queue_) job->cancellation().Cancel();
+    for (const JobPtr& job : running_) job->cancellation().Cancel();
+    WakeAll();
+  }
+
+  void WorkLoop() {
+    while (const JobPtr job = NextJob()) {
+      job->LeaveQueue();
+      absl::StatusOr<ActionResult> result = job->Run(env_, scratch_);
+      Release(job);
+      job->Finish(std::move(result));
+    }
+  }
+
+  // The next job, admitted. Waits for one; null when the pool ends.
+  JobPtr NextJob() {
+    MutexLock lock(mutex_);
+    while (!stopping_ && (queue_.empty() || !admission_.MayStart(queue_.front()->memory()))) wake_.Wait(mutex_);
+    if (stopping_) return nullptr;
+    JobPtr job = std::move(queue_.front());
+    queue_.pop_front();
+    admission_.Start(job->memory());
+    running_.push_back(job);
+    WakeAll();
+    return job;
+  }
+
+  void Release(const JobPtr& job) {
+    MutexLock lock(mutex_);
+    admission_.Finish(job->memory());
+    running_.erase(std::find(running_.begin(), running_.end(), job));
+    WakeAll();
+  }
+
+  void QueueLoop() {
+    while (WaitForQueueChange()) {
+      for (const JobPtr& job : TakeCancelled()) {
+        job->LeaveQueue();
+        job->Finish(CancelledInQueue(*job));
+      }
+      TellPlaces();
+    }
+  }
+
+  // False when the pool ends and nothing is queued any more.
+  bool WaitForQueueChange() {
+    MutexLock lock(mutex_);
+    while (!queue_changed_ && !stopping_) wake_.Wait(mutex_);
+    queue_changed_ = false;
+    return !stopping_ || !queue_.empty();
+  }
+
+  std::vector<JobPtr> TakeCancelled() {
+    MutexLock lock(mutex_);
+    const auto first = std::stable_partition(queue_.begin(), queue_.end(),
+                                             [](const JobPtr& job) { return !job->cancellation().cancelled(); });
+    std::vector<JobPtr> cancelled(first, queue_.end());
+    queue_.erase(first, queue_.end());
+    if (!cancelled.empty()) WakeAll();  // another one may stand at the head now
+    return cancelled;
+  }
+
+  void TellPlaces() {
+    std::vector<JobPtr> waiting;
+    {
+      MutexLock lock(mutex_);
+      if (!queue_.empty() && admission_.MayStart(queue_.front()->memory())) return;  // about to move
+      waiting.assign(queue_.begin(), queue_.end());
+    }
+    for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPlace(static_cast<int>(i));
+  }
+
+  Env& env_;
+  const std::string scratch_;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  Admission admission_ ABSL_GUARDED_BY(mutex_);
+  std::deque<JobPtr> queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<JobPtr> running_ ABSL_GUARDED_BY(mutex_);
+  bool queue_changed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;  // last: they use all of the above
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options) {
+  const int jobs = options.max_jobs > 0 ? options.max_jobs : UsableProcessors(env);
+  const uint64_t budget = options.memory_budget_bytes > 0 ? options.memory_budget_bytes : UsableMemory(env) / 4 * 3;
+  return std::make_unique<LocalExecutor>(env, std::move(options.scratch_directory), jobs, budget);
+}
+
+}  // namespace kernix::exec

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of the machine this process may use.
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/base/env.h"
+
+namespace kernix::exec {
+
+// Processors: of the affinity mask, and of the cgroup's CPU quota (rounded up). At least 1.
+int UsableProcessors(Env& env);
+
+// Bytes of memory: the machine's, or the tightest limit of the cgroups (version 1 or 2) that this process is in. 0 when
+// neither can be read.
+uint64_t UsableMemory(Env& env);
+
+}  // namespace kernix::exec

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/exec/executor.h"
+#include "daemon/exec/root_path.h"
+
+namespace kernix::exec {
+namespace {
+
+// What tools write when it is the machine that failed them. LC_ALL=C, so these are the words.
+struct Telltale {
+  std::string_view text;
+  std::string_view meaning;
+};
+constexpr std::string_view kOutOfMemory = "was killed, most likely because the machine ran out of memory";
+constexpr std::string_view kOutOfSpace = "found no space left on the disk that kernixd works on";
+constexpr Telltale kTelltales[] = {
+    {"No space left on device", kOutOfSpace},
+    {"Disk quota exceeded", kOutOfSpace},
+    {"Killed signal terminated program", kOutOfMemory},  // g++
+    {"died due to signal 9", kOutOfMemory},              // nvcc
+    {"virtual memory exhausted", kOutOfMemory},          // g++
+};
+
+// Removes the action's folder however its life ends.
+class ScratchFolder {
+ public:
+  ScratchFolder(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
+  ~ScratchFolder() {
+    const absl::Status removed = env_.RemoveTree(path_);
+    if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+ private:
+  Env& env_;
+  std::string path_;
+};
+
+// One that was raised with a kind keeps it; a bare one of the operating system gets one.
+absl::Status WithKind(const absl::Status& status, ErrorKind kind) {
+  if (absl::IsResourceExhausted(status)) kind = v1::ErrorDetail::RESOURCE;
+  return MakeError(kind, ToStd(status.message()));
+}
+
+absl::Status StagingError(const absl::Status& status, std::string_view what) {
+  return Annotate(WithKind(status, v1::ErrorDetail::INTERNAL), what);
+}
+
+// True for a path that stays inside the root.
+bool IsInside(const std::string& path) {
+  if (path.empty() || path.front() == '/') return false;
+  const std::string normal = NormalizePath(path);
+  return normal != "." && normal != ".." && !normal.starts_with("../");
+}
+
+absl::Status CheckPaths(const Action& action) {
+  const auto bad = [&](const std::string& path) {
+    return MakeError(v1::ErrorDetail::INTERNAL,
+                     StrCat("step \"", action.step, "\": path \"", path, "\" does not lie in the action's root"));
+  };
+  for (const InputFile& input : action.inputs) {
+    if (!IsInside(input.path)) return bad(input.path);
+  }
+  for (const std::string& output : action.outputs) {
+    if (!IsInside(output)) return bad(output);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StageInputs(Env& env, const std::string& root, const Action& action) {
+  std::set<std::string> folders;
+  for (const InputFile& input : action.inputs) folders.insert(Dirname(JoinPath(root, input.path)));
+  for (const std::string& output : action.outputs) folders.insert(Dirname(JoinPath(root, output)));
+  for (const std::string& folder : folders) KERNIX_RETURN_IF_ERROR(env.CreateDirectories(folder));
+  for (const InputFile& input : action.inputs) {
+    KERNIX_RETURN_IF_ERROR(env.WriteFile(JoinPath(root, input.path), *input.content, 0644));
+  }
+  return absl::OkStatus();
+}
+
+ProcessSpec MakeProcessSpec(const Action& action, const std::string& root) {
+  ProcessSpec spec;
+  for (const std::string& argument : action.argv) spec.argv.push_back(ExpandRoot(argument, root));
+  for (const auto& [name, value] : action.environment) spec.environment[name] = ExpandRoot(value, root);
+  spec.environment.try_emplace("TMPDIR", root);
+  spec.working_directory = root;
+  spec.timeout = action.timeout;
+  return spec;
+}
+
+absl::Status StartError(const absl::Status& status, const Action& action) {
+  if (absl::IsCancelled(status)) return MakeError(v1::ErrorDetail::CANCELLED, ToStd(status.message()));
+  const bool no_program = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
+  return Annotate(WithKind(status, no_program ? v1::ErrorDetail::TOOLCHAIN : v1::ErrorDetail::INTERNAL),
+                  StrCat("step \"", action.step, "\": cannot run ", action.argv.front()));
+}
+
+absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, const Action& action,
+                                         ActionObserver* observer, Cancellation* cancellation) {
+  RootRemover remover(root);
+  const auto show = [&](const std::string& text) {
+    if (observer != nullptr && !text.empty()) observer->OnOutput(text);
+  };
+  if (observer != nullptr) observer->OnStarted(action);
+  absl::StatusOr<ProcessResult> result = env.RunProcess(
+      MakeProcessSpec(action, root), [&](std::string_view piece) { show(remover.Feed(piece)); }, cancellation);
+  show(remover.Finish());
+  if (!result.ok()) return StartError(result.status(), action);
+  result->output = RemoveRoot(result->output, root);
+  return result;
+}
+
+absl::Status MachineFailure(const Action& action, const ProcessResult& process, std::string_view what) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::RESOURCE);
+  detail.set_message(StrCat("step \"", action.step, "\": ", Basename(action.argv.front()), " ", what));
+  detail.set_compiler_output(process.output);
+  detail.set_command(absl::StrJoin(action.argv, " "));
+  detail.set_exit_code(process.exit_code);
+  return MakeError(std::move(detail));
+}
+
+// Tells a machine that gave out from a command that judged its input.
+absl::Status CheckMachine(const Action& action, const ProcessResult& process) {
+  if (process.timed_out) {
+    return MachineFailure(action, process, StrCat("did not end within ", action.timeout.count() / 1000.0, " s"));
+  }
+  if (process.exit_code == 0) return absl::OkStatus();
+  if (process.signal == SIGKILL) return MachineFailure(action, process, kOutOfMemory);
+  for (const Telltale& telltale : kTelltales) {
+    if (process.output.find(telltale.text) != std::string::npos)
+      return MachineFailure(action, process, telltale.meaning);
+  }
+  return absl::OkStatus();
+}
+
+// Links are not followed: a command must not be able to make the daemon read another file.
+absl::StatusOr<Content> ReadOutput(Env& env, const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
+  if (info.type != FileType::kRegular) return absl::NotFoundError(StrCat(path, " is not a regular file"));
+  KERNIX_ASSIGN_OR_RETURN(std::string data, env.ReadFile(path));
+  return std::make_shared<const std::string>(std::move(data));
+}
+
+absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action, ActionResult& result) {
+  for (const std::string& path : action.outputs) {
+    absl::StatusOr<Content> content = ReadOutput(env, JoinPath(root, path));
+    if (content.ok()) {
+      result.outputs[path] = *std::move(content);
+    } else if (result.exit_code == 0) {
+      return Annotate(WithKind(content.status(), v1::ErrorDetail::INTERNAL),
+                      StrCat("step \"", action.step, "\" succeeded without making \"", path, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> MakeRoot(Env& env, const std::string& scratch_directory) {
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(scratch_directory, 0700));
+  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(JoinPath(scratch_directory, "action-")));
+  return env.RealPath(made);  // as the tools will print it
+}
+
+}  // namespace
+
+absl::StatusOr<ActionResult> RunAction(Env& env, const std::string& scratch_directory, const Action& action,
+                                       ActionObserver* observer, Cancellation* cancellation) {
+  if (cancellation != nullptr && cancellation->cancelled()) {
+    return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", action.step, "\" was cancelled"));
+  }
+  KERNIX_RETURN_IF_ERROR(CheckPaths(action));
+  const absl::StatusOr<std::string> root = MakeRoot(env, scratch_directory);
+  if (!root.ok()) return StagingError(root.status(), "cannot make a folder to build in");
+  const ScratchFolder folder(env, *root);
+  const absl::Status staged = StageInputs(env, *root, action);
+  if (!staged.ok()) return StagingError(staged, "cannot write the files to build from");
+
+  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, action, observer, cancellation));
+  KERNIX_RETURN_IF_ERROR(CheckMachine(action, process));
+  ActionResult result;
+  result.exit_code = process.exit_code;
+  result.output = process.output;
+  result.wall = process.wall;
+  KERNIX_RETURN_IF_ERROR(ReadOutputs(env, *root, action, result));
+  return result;
+}
+
+}  // namespace kernix::exec

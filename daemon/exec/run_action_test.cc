@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "daemon/base/error.h"
+#include "daemon/base/fault_env.h"
+#include "daemon/base/mem_env.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/strings.h"
+#include "daemon/exec/executor.h"
+#include "tests/support/temp_folder.h"
+
+namespace kernix::exec {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr char kScratch[] = "/scratch";
+constexpr char kTool[] = "/bin/tool";
+
+Content Text(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+Action MakeAction() {
+  Action action;
+  action.step = "compile";
+  action.argv = {kTool, "-o", "out/a.o", StrCat("-map=", kRootPlaceholder, "=.")};
+  action.environment = {{"LC_ALL", "C"}, {"ROOT", std::string(kRootPlaceholder)}};
+  action.inputs = {{"a.cc", Text("int a;")}, {"inc/0/b.h", Text("int b;")}};
+  action.outputs = {"out/a.o"};
+  return action;
+}
+
+// Notes what it is told, in order.
+class Recorder : public ActionObserver {
+ public:
+  void OnQueued(int ahead) override { events.push_back(StrCat("queued ", ahead)); }
+  void OnStarted(const Action& action) override { events.push_back(StrCat("started ", action.step)); }
+  void OnOutput(std::string_view text) override { events.push_back(StrCat("output ", text)); }
+
+  std::vector<std::string> events;
+};
+
+class RunActionTest : public ::testing::Test {
+ protected:
+  // The tool does `work` in its folder and ends with `result`.
+  void SetTool(std::function<void(const ProcessSpec&)> work, ProcessResult result = {}) {
+    mem_.SetProgram(kTool, [work = std::move(work), result](const ProcessSpec& spec, Cancellation*) {
+      work(spec);
+      return absl::StatusOr<ProcessResult>(result);
+    });
+  }
+
+  void SetResult(ProcessResult result) {
+    SetTool([](const ProcessSpec&) {}, std::move(result));
+  }
+
+  void Write(const std::string& path, const std::string& text) { ASSERT_TRUE(mem_.WriteFile(path, text, 0644).ok()); }
+
+  void ExpectNothingLeft() { EXPECT_THAT(mem_.ListDirectory(kScratch).value(), IsEmpty()); }
+
+  absl::StatusOr<ActionResult> Run(const Action& action) { return RunAction(env_, kScratch, action, &seen_, nullptr); }
+
+  v1::ErrorDetail RunToError(const Action& action) {
+    const absl::StatusOr<ActionResult> result = Run(action);
+    EXPECT_FALSE(result.ok());
+    ExpectNothingLeft();
+    return result.ok() ? v1::ErrorDetail() : GetErrorDetail(result.status());
+  }
+
+  MemEnv mem_;
+  FaultEnv env_{mem_};
+  Recorder seen_;
+};
+
+TEST_F(RunActionTest, StagesInputsAndBringsBackOutputs) {
+  std::string source, header;
+  SetTool([&](const ProcessSpec& spec) {
+    source = mem_.ReadFile(spec.working_directory + "/a.cc").value();
+    header = mem_.ReadFile(spec.working_directory + "/inc/0/b.h").value();
+    Write(spec.working_directory + "/out/a.o", "object");
+  });
+  const absl::StatusOr<ActionResult> result = Run(MakeAction());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(source, "int a;");
+  EXPECT_EQ(header, "int b;");
+  EXPECT_EQ(*result->outputs.at("out/a.o"), "object");
+  ExpectNothingLeft();
+}
+
+TEST_F(RunActionTest, PutsTheRootInAndTakesItOutAgain) {
+  std::string root;
+  mem_.SetProgram(kTool, [&](const ProcessSpec& spec, Cancellation*) {
+    root = spec.working_directory;
+    return absl::StatusOr<ProcessResult>(ProcessResult{.exit_code = 1, .output = root + "/a.cc:1: error in " + root});
+  });
+  const absl::StatusOr<ActionResult> result = Run(MakeAction());
+  ASSERT_TRUE(result.ok()) << result.status();
+  const ProcessSpec spec = mem_.Processes().at(0);
+  EXPECT_EQ(spec.argv.back(), "-map=" + root + "=.");
+  EXPECT_EQ(spec.environment.at("ROOT"), root);
+  EXPECT_EQ(spec.environment.at("TMPDIR"), root);
+  EXPECT_EQ(result->output, "a.cc:1: error in .");
+  EXPECT_EQ(result->exit_code, 1);
+  std::string shown;
+  ASSERT_GE(seen_.events.size(), 2u);
+  EXPECT_EQ(seen_.events[0], "started compile");
+  for (size_t i = 1; i < seen_.events.size(); ++i) shown += seen_.events[i].substr(std::string("output ").size());
+  EXPECT_EQ(shown, "a.cc:1: error in .");
+}
+
+TEST_F(RunActionTest, AnActionMayChooseItsOwnTmpdir) {
+  SetResult({.exit_code = 1});
+  Action action = MakeAction();
+  action.environment["TMPDIR"] = "/elsewhere";
+  ASSERT_TRUE(Run(action).ok());
+  EXPECT_EQ(mem_.Processes().at(0).environment.at("TMPDIR"), "/elsewhere");
+}
+
+TEST_F(RunActionTest, AFailedCommandNeedNotMakeItsOutputs) {
+  SetResult({.exit_code = 2, .output = "error: no"});
+  const absl::StatusOr<ActionResult> result = Run(MakeAction());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->exit_code, 2);
+  EXPECT_THAT(result->outputs, IsEmpty());
+}
+
+TEST_F(RunActionTest, ASuccessWithoutItsOutputIsAnError) {
+  SetResult({});
+  const v1::ErrorDetail error = RunToError(MakeAction());
+  EXPECT_EQ(error.kind(), v1::ErrorDetail::INTERNAL);
+  EXPECT_THAT(error.message(), HasSubstr("out/a.o"));
+}
+
+TEST_F(RunActionTest, AnOutputThatIsALinkIsNotFollowed) {
+  Write("/secret", "secret");
+  SetTool([&](const ProcessSpec& spec) { mem_.CreateLink("/secret", spec.working_directory + "/out/a.o"); });
+  EXPECT_EQ(RunToError(MakeAction()).kind(), v1::ErrorDetail::INTERNAL);
+  EXPECT_EQ(mem_.ReadFile("/secret").value(), "secret");
+}
+
+TEST_F(RunActionTest, PathsOutsideTheRootAreRefused) {
+  for (const char* path : {"/etc/x", "../x", "a/../../x", "", "."}) {
+    Action action = MakeAction();
+    action.inputs = {{path, Text("x")}};
+    EXPECT_EQ(KindOf(Run(action).status()), v1::ErrorDetail::INTERNAL) << path;
+    action = MakeAction();
+    action.outputs = {path};
+    EXPECT_EQ(KindOf(Run(action).status()), v1::ErrorDetail::INTERNAL) << path;
+  }
+  EXPECT_THAT(mem_.Processes(), IsEmpty());
+}
+
+TEST_F(RunActionTest, AFullDiskIsAResourceErrorWhereverItShows) {
+  for (const Operation operation :
+       {Operation::kCreateTempDirectory, Operation::kCreateDirectories, Operation::kWriteFile}) {
+    ASSERT_TRUE(mem_.CreateDirectories(kScratch, 0700).ok());
+    env_.Inject(NoSpace(operation, kScratch));
+    const v1::ErrorDetail error = RunToError(MakeAction());
+    EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE) << error.message();
+    env_.Clear();
+  }
+  EXPECT_THAT(mem_.Processes(), IsEmpty());
+}
+
+struct MachineFailureCase {
+  ProcessResult result;
+  const char* words;
+};
+
+TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
+  const MachineFailureCase cases[] = {
+      {{.exit_code = 1, .output = "a.o: No space left on device"}, "no space left"},
+      {{.exit_code = 137, .signal = SIGKILL, .output = "partial"}, "memory"},
+      {{.exit_code = 1, .output = "g++: fatal error: Killed signal terminated program cc1plus"}, "memory"},
+      {{.exit_code = 255, .output = "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"}, "memory"},
+      {{.exit_code = 137, .signal = SIGKILL, .timed_out = true, .output = "partial"}, "did not end within 1.5 s"},
+  };
+  for (const MachineFailureCase& c : cases) {
+    SetResult(c.result);
+    Action action = MakeAction();
+    action.timeout = std::chrono::milliseconds(1500);
+    const v1::ErrorDetail error = RunToError(action);
+    EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr(c.words));
+    EXPECT_EQ(error.compiler_output(), c.result.output);
+    EXPECT_THAT(error.command(), HasSubstr("/bin/tool -o out/a.o"));
+    EXPECT_THAT(error.command(), Not(HasSubstr(kScratch)));
+  }
+}
+
+TEST_F(RunActionTest, AToolThatSucceedsMaySpeakOfFullDisks) {
+  SetTool([&](const ProcessSpec& spec) { Write(spec.working_directory + "/out/a.o", "object"); },
+          {.output = "warning: No space left on device"});
+  EXPECT_TRUE(Run(MakeAction()).ok());
+}
+
+TEST_F(RunActionTest, AToolThatCannotBeStartedIsAToolchainError) {
+  const v1::ErrorDetail missing = RunToError(MakeAction());  // nothing is at kTool
+  EXPECT_EQ(missing.kind(), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_THAT(missing.message(), HasSubstr(kTool));
+  env_.Inject(Forbidden(Operation::kRunProcess, kTool));
+  EXPECT_EQ(RunToError(MakeAction()).kind(), v1::ErrorDetail::TOOLCHAIN);
+}
+
+TEST_F(RunActionTest, WhatWasCancelledBeforeDoesNotStart) {
+  Cancellation cancellation;
+  cancellation.Cancel();
+  const auto result = RunAction(env_, kScratch, MakeAction(), &seen_, &cancellation);
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
+  EXPECT_THAT(seen_.events, IsEmpty());
+  EXPECT_THAT(mem_.Processes(), IsEmpty());
+}
+
+TEST_F(RunActionTest, ACancelledToolIsACancelledAction) {
+  mem_.SetProgram(kTool, [](const ProcessSpec&, Cancellation* cancellation) -> absl::StatusOr<ProcessResult> {
+    cancellation->Cancel();
+    return absl::CancelledError("tool was cancelled");
+  });
+  Cancellation cancellation;
+  const auto result = RunAction(env_, kScratch, MakeAction(), &seen_, &cancellation);
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
+  ExpectNothingLeft();
+}
+
+// Through the real operating system: where the pieces of text really come from, and links in the scratch folder's path.
+TEST(RunActionRealTest, ShellInALinkedScratchFolder) {
+  const testing::TempFolder temp;
+  ASSERT_TRUE(Env::Posix().CreateDirectories(temp.File("real"), 0700).ok());
+  Action link;
+  link.step = "link";
+  link.argv = {"/bin/ln", "-s", temp.File("real"), temp.File("alias")};
+  ASSERT_TRUE(RunAction(Env::Posix(), temp.File("real"), link, nullptr, nullptr).ok());
+
+  Action action;
+  action.step = "shell";
+  action.argv = {"/bin/sh", "-c", "cat in/x > out/y; echo \"$PWD/in/x\"; pwd -P; echo $TMPDIR; echo ${HOME-none}"};
+  action.inputs = {{"in/x", Text("content")}};
+  action.outputs = {"out/y"};
+  Recorder seen;
+  const auto result = RunAction(Env::Posix(), temp.File("alias"), action, &seen, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(*result->outputs.at("out/y"), "content");
+  EXPECT_EQ(result->output, "in/x\n.\n.\nnone\n");
+  EXPECT_THAT(Env::Posix().ListDirectory(temp.File("real")).value(), IsEmpty());
+}
+
+TEST(RunActionRealTest, ATimeLimitEndsWhatHangs) {
+  const testing::TempFolder temp;
+  Action action;
+  action.step = "hang";
+  action.argv = {"/bin/sh", "-c", "echo begun; exec cat /dev/zero > /dev/null"};
+  action.timeout = std::chrono::milliseconds(300);
+  const auto result = RunAction(Env::Posix(), temp.path(), action, nullptr, nullptr);
+  ASSERT_FALSE(result.ok());
+  const v1::ErrorDetail error = GetErrorDetail(result.status());
+  EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(error.compiler_output(), "begun\n");
+}
+
+}  // namespace
+}  // namespace kernix::exec
