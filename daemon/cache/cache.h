@@ -3,13 +3,14 @@
 // The artifact cache: files named by digest, and an SQLite index of which action key they answer.
 //
 //   <directory>/version           the layout's number
-//   <directory>/blobs/ab/abcd...  content, by SHA-256; read-only once there
+//   <directory>/lock, owner       held by the one process that uses the store, and who that is
+//   <directory>/blobs/abcd...     content, by SHA-256; read-only once there
 //   <directory>/index.sqlite      WAL
-//   <directory>/tmp/              files being written, and scratch folders; emptied at start
+//   <directory>/tmp/              scratch folders; emptied at start
 //
-// Crash safety: a blob is written beside its place, synced and renamed before the index names it. A file that the index does not name is garbage and is
-// removed at the next start; an entry whose file is missing or has the wrong size is dropped when it is met. One process
-// owns a store at a time (see lock).
+// Crash safety: a blob is written beside its place, synced and renamed before the index names it. A file that the index
+// does not name is garbage and is removed at the next start; an entry whose file is missing or damaged is dropped when
+// it is met.
 //
 // Only the daemon writes here. Thread-safe.
 #pragma once
@@ -73,19 +74,22 @@ struct CacheOptions {
 
 class Cache {
  public:
-  // Makes the folder when absent. RESOURCE errors, naming the path: cannot be made or written, held by another kernixd (its lock), a
-  // layout of a newer kernix. A damaged index is moved aside (kept, with a warning in the log) and a new one started.
+  // Makes the folder when absent (mode 0700; the folder's mode decides who can open artifacts). RESOURCE errors, naming
+  // the path: cannot be made or written; held by another kernixd (status code kUnavailable); a layout of a newer
+  // kernix; holds files of somebody else under the names above. A damaged index is moved aside (kept, with a warning in
+  // the log) and a new one started.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
   virtual ~Cache() = default;
 
-  // The entry of `key`, or nullopt. Does not count as a use.
+  // The entry of `key`, or nullopt. Its artifact is there, whole. Does not count as a use.
   virtual absl::StatusOr<std::optional<Entry>> Find(const Digest& key) = 0;
 
   // Notes a hit for the entry (last use, hits) and counts it. Cheap: written to disk later, at the latest by Flush().
   virtual void Touch(const Digest& key) = 0;
 
-  // Stores `artifact` and commits `entry` (whose artifact, size and times are filled in), replacing an older entry of the same key, then evicts
-  // down to the limit, never the entry just made. When this returns OK, the entry survives kill -9 and power loss.
+  // Stores `artifact` and commits `entry` (whose artifact, size and times are filled in), replacing an older entry of
+  // the same key, counts a build, and evicts down to the limit, never the entry just made. When this returns OK, the
+  // entry survives kill -9 and power loss.
   virtual absl::Status Insert(Entry entry, std::string_view artifact) = 0;
 
   // Drops one entry (its file goes when no other entry names it).
@@ -100,6 +104,7 @@ class Cache {
   virtual absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name) = 0;
   virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) = 0;
 
+  // Written to disk later, as Touch(). kBuilds, kHits and kEvictions are counted by the cache itself.
   virtual void Count(Counter counter, uint64_t n = 1) = 0;
   virtual absl::StatusOr<v1::GetCacheStatsResponse> Stats() = 0;
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/blob_store.h"
+
+#include <optional>
+#include <utility>
+
+#include "daemon/base/paths.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::cache {
+namespace {
+
+constexpr mode_t kBlobMode = 0444;
+
+}  // namespace
+
+std::string BlobStore::PathOf(const Digest& digest) const { return JoinPath(directory_, digest.Hex()); }
+
+absl::Status BlobStore::Put(const Digest& digest, std::string_view content) {
+  if (IsSound(digest, content.size())) return absl::OkStatus();
+  const std::string path = PathOf(digest);
+  KERNIX_RETURN_IF_ERROR(env_.WriteFileDurably(path, content, kBlobMode));
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env_.Stat(path, /*follow=*/false));
+  Remember(digest, FingerprintOf(info));
+  return absl::OkStatus();
+}
+
+bool BlobStore::IsSound(const Digest& digest, uint64_t size) {
+  const std::string path = PathOf(digest);
+  const absl::StatusOr<FileInfo> info = env_.Stat(path, /*follow=*/false);
+  if (!info.ok() || info->type != FileType::kRegular || info->size != size) return false;
+  const Fingerprint fingerprint = FingerprintOf(*info);
+  if (Remembers(digest, fingerprint)) return true;
+  const absl::StatusOr<std::string> content = env_.ReadFile(path);
+  if (!content.ok() || DigestOf(*content) != digest) return false;
+  Remember(digest, fingerprint);
+  return true;
+}
+
+absl::StatusOr<std::string> BlobStore::Read(const Digest& digest) {
+  const std::string path = PathOf(digest);
+  KERNIX_ASSIGN_OR_RETURN(std::string content, env_.ReadFile(path));
+  if (DigestOf(content) != digest) {
+    return absl::DataLossError(StrCat(path, ": the content does not match the name"));
+  }
+  return content;
+}
+
+absl::Status BlobStore::Remove(const Digest& digest) {
+  {
+    const MutexLock lock(mutex_);
+    verified_.erase(digest);
+  }
+  const absl::Status status = env_.RemoveFile(PathOf(digest));
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::Status BlobStore::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(directory_));
+  for (const std::string& name : names) {
+    const absl::StatusOr<Digest> digest = Digest::FromHex(name);
+    if (digest.ok() && digest->Hex() == name && keep.contains(*digest)) continue;
+    KERNIX_RETURN_IF_ERROR(env_.RemoveTree(JoinPath(directory_, name)));
+  }
+  return absl::OkStatus();
+}
+
+BlobStore::Fingerprint BlobStore::FingerprintOf(const FileInfo& info) {
+  return {info.size, info.inode, info.device, info.mtime_ns, info.ctime_ns};
+}
+
+void BlobStore::Remember(const Digest& digest, const Fingerprint& fingerprint) {
+  const MutexLock lock(mutex_);
+  verified_[digest] = fingerprint;
+}
+
+bool BlobStore::Remembers(const Digest& digest, const Fingerprint& fingerprint) {
+  const MutexLock lock(mutex_);
+  const auto found = verified_.find(digest);
+  return found != verified_.end() && found->second == fingerprint;
+}
+
+}  // namespace kernix::cache

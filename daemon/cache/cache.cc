@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/cache.h"
+
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "daemon/base/log.h"
+#include "daemon/base/mutex.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/cache/blob_store.h"
+#include "daemon/cache/index.h"
+#include "daemon/cache/pending.h"
+#include "daemon/cache/store_folder.h"
+
+namespace kernix::cache {
+namespace {
+
+// The facade over index and files. What ties the two: a file may go only while no committed entry names it and no
+// Insert() is between writing it and committing (its digest is then pinned).
+class StoreCache final : public Cache {
+ public:
+  StoreCache(Env& env, const CacheOptions& options, StorePaths paths, std::unique_ptr<FileLock> lock,
+             std::unique_ptr<Index> index)
+      : env_(env),
+        limit_bytes_(options.limit_bytes),
+        paths_(std::move(paths)),
+        lock_(std::move(lock)),
+        index_(std::move(index)),
+        blobs_(env, paths_.blobs) {}
+
+  ~StoreCache() override { FlushIfPossible(); }
+
+  // What a start does once: clears up after a crash, and fits the store to its limit.
+  absl::Status Start();
+
+  absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override;
+  void Touch(const Digest& key) override { pending_.Use(key, env_.UnixMillis()); }
+  absl::Status Insert(Entry entry, std::string_view artifact) override;
+  absl::Status Remove(const Digest& key) override { return RemoveEntry(key, std::nullopt); }
+  std::string BlobPath(const Digest& digest) const override { return blobs_.PathOf(digest); }
+  absl::StatusOr<std::string> ReadBlob(const Digest& digest) override;
+  absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name) override;
+  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) override;
+  void Count(Counter counter, uint64_t n) override { pending_.Count(counter, n); }
+  absl::StatusOr<v1::GetCacheStatsResponse> Stats() override;
+  absl::Status Flush() override;
+  const std::string& directory() const override { return paths_.directory; }
+  std::string scratch_directory() const override { return paths_.scratch; }
+
+ private:
+  absl::Status Wrap(const absl::Status& status) const { return StoreError(paths_.directory, status); }
+  // Looking and clearing up must work on a full disk, too.
+  void FlushIfPossible();
+  absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
+  absl::Status Commit(const Entry& entry);
+  void Pin(const Digest& artifact);
+  void Unpin(const Digest& artifact);
+  void RemoveFiles(const std::vector<Digest>& artifacts);
+
+  Env& env_;
+  const uint64_t limit_bytes_;
+  const StorePaths paths_;
+  const std::unique_ptr<FileLock> lock_;
+  const std::unique_ptr<Index> index_;
+  BlobStore blobs_;
+  Pending pending_;
+
+  Mutex files_mutex_;  // held while a file is removed, so that a pin made before keeps it
+  absl::flat_hash_map<Digest, int> pins_ ABSL_GUARDED_BY(files_mutex_);
+};
+
+absl::Status StoreCache::Start() {
+  const absl::StatusOr<Dropped> evicted = index_->Evict(limit_bytes_);
+  if (!evicted.ok()) return Wrap(evicted.status());
+  const absl::StatusOr<absl::flat_hash_set<Digest>> named = index_->Artifacts();
+  if (!named.ok()) return Wrap(named.status());
+  return Wrap(blobs_.RemoveAllBut(*named));
+}
+
+absl::StatusOr<std::optional<Entry>> StoreCache::Find(const Digest& key) {
+  absl::StatusOr<std::optional<Entry>> entry = index_->Find(key);
+  if (!entry.ok()) return Wrap(entry.status());
+  if (!entry->has_value() || blobs_.IsSound((*entry)->artifact, (*entry)->size)) return entry;
+  Log(LogLevel::kWarning, "cache-artifact-unusable", {{"path", BlobPath((*entry)->artifact)}, {"key", key.Hex()}});
+  KERNIX_RETURN_IF_ERROR(RemoveEntry(key, (*entry)->artifact));
+  return std::nullopt;
+}
+
+absl::Status StoreCache::Insert(Entry entry, std::string_view artifact) {
+  entry.artifact = DigestOf(artifact);
+  entry.size = artifact.size();
+  entry.created_unix_ms = entry.last_used_unix_ms = env_.UnixMillis();
+  entry.hits = 0;
+  Pin(entry.artifact);
+  absl::Status status = blobs_.Put(entry.artifact, artifact);
+  if (status.ok()) status = Commit(entry);
+  Unpin(entry.artifact);
+  if (!status.ok()) RemoveFiles({entry.artifact});
+  return Wrap(status);
+}
+
+absl::Status StoreCache::Commit(const Entry& entry) {
+  PendingChanges changes = pending_.Take();
+  absl::StatusOr<Dropped> dropped = index_->Insert(entry, changes, limit_bytes_);
+  if (!dropped.ok()) {
+    pending_.PutBack(changes);
+    return dropped.status();
+  }
+  RemoveFiles(dropped->artifacts);
+  return absl::OkStatus();
+}
+
+absl::Status StoreCache::RemoveEntry(const Digest& key, const std::optional<Digest>& artifact) {
+  absl::StatusOr<Dropped> dropped = index_->Remove(key, artifact);
+  if (!dropped.ok()) return Wrap(dropped.status());
+  RemoveFiles(dropped->artifacts);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> StoreCache::ReadBlob(const Digest& digest) {
+  absl::StatusOr<std::string> content = blobs_.Read(digest);
+  if (content.ok() || absl::IsNotFound(content.status())) return content;
+  return Wrap(content.status());
+}
+
+absl::StatusOr<std::vector<Entry>> StoreCache::List(const std::optional<std::string>& name) {
+  FlushIfPossible();
+  absl::StatusOr<std::vector<Entry>> entries = index_->List(name);
+  if (!entries.ok()) return Wrap(entries.status());
+  return entries;
+}
+
+absl::StatusOr<PurgeResult> StoreCache::Purge(const PurgeFilter& filter) {
+  FlushIfPossible();
+  std::optional<int64_t> unused_since;
+  if (filter.not_used_for_ms.has_value()) {
+    unused_since = env_.UnixMillis() - static_cast<int64_t>(*filter.not_used_for_ms);
+  }
+  absl::StatusOr<Dropped> dropped = index_->Purge(filter.name, filter.owner, unused_since);
+  if (!dropped.ok()) return Wrap(dropped.status());
+  RemoveFiles(dropped->artifacts);
+  return PurgeResult{dropped->entries, dropped->bytes};
+}
+
+absl::StatusOr<v1::GetCacheStatsResponse> StoreCache::Stats() {
+  FlushIfPossible();
+  absl::StatusOr<Counters> counters = index_->ReadCounters();
+  if (!counters.ok()) return Wrap(counters.status());
+  const Counters unwritten = pending_.counters();
+  const auto value = [&](Counter counter) {
+    return (*counters)[static_cast<size_t>(counter)] + unwritten[static_cast<size_t>(counter)];
+  };
+  v1::GetCacheStatsResponse stats;
+  stats.set_builds(value(Counter::kBuilds));
+  stats.set_hits(value(Counter::kHits));
+  stats.set_misses(value(Counter::kMisses));
+  stats.set_joined(value(Counter::kJoined));
+  stats.set_failures(value(Counter::kFailures));
+  stats.set_evictions(value(Counter::kEvictions));
+  stats.set_cancelled(value(Counter::kCancelled));
+  const IndexTotals totals = index_->Totals();
+  stats.set_entries(totals.entries);
+  stats.set_bytes(totals.bytes);
+  stats.set_limit_bytes(limit_bytes_);
+  stats.set_store_directory(paths_.directory);
+  return stats;
+}
+
+absl::Status StoreCache::Flush() {
+  PendingChanges changes = pending_.Take();
+  if (changes.empty()) return absl::OkStatus();
+  const absl::Status status = index_->Apply(changes);
+  if (!status.ok()) pending_.PutBack(changes);
+  return Wrap(status);
+}
+
+void StoreCache::FlushIfPossible() {
+  const absl::Status status = Flush();
+  if (!status.ok()) Log(LogLevel::kWarning, "cache-flush-failed", {{"error", status.ToString()}});
+}
+
+void StoreCache::Pin(const Digest& artifact) {
+  const MutexLock lock(files_mutex_);
+  ++pins_[artifact];
+}
+
+void StoreCache::Unpin(const Digest& artifact) {
+  const MutexLock lock(files_mutex_);
+  const auto pin = pins_.find(artifact);
+  if (--pin->second == 0) pins_.erase(pin);
+}
+
+void StoreCache::RemoveFiles(const std::vector<Digest>& artifacts) {
+  const MutexLock lock(files_mutex_);
+  for (const Digest& artifact : artifacts) {
+    if (pins_.contains(artifact)) continue;
+    // An Insert() may have committed since the index said that nobody names it. In doubt the file stays: the next start
+    // looks again.
+    const absl::StatusOr<bool> named = index_->IsNamed(artifact);
+    if (!named.ok() || *named) continue;
+    const absl::Status status = blobs_.Remove(artifact);
+    if (!status.ok()) Log(LogLevel::kWarning, "cache-remove-failed", {{"error", status.ToString()}});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
+  absl::StatusOr<std::unique_ptr<Index>> index = Index::Open(paths.index);
+  if (!absl::IsDataLoss(index.status())) return index;
+  Log(LogLevel::kWarning, "cache-index-damaged",
+      {{"error", index.status().ToString()}, {"kept_as", StrCat(paths.index, ".damaged")}});
+  KERNIX_RETURN_IF_ERROR(MoveIndexAside(env, paths));
+  return Index::Open(paths.index);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Cache>> Cache::Open(Env& env, CacheOptions options) {
+  StorePaths paths(options.directory);
+  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, ClaimStore(env, paths));
+  absl::StatusOr<std::unique_ptr<Index>> index = OpenIndex(env, paths);
+  if (!index.ok()) return StoreError(paths.directory, index.status());
+  auto cache = std::make_unique<StoreCache>(env, options, std::move(paths), std::move(lock), *std::move(index));
+  KERNIX_RETURN_IF_ERROR(cache->Start());
+  return cache;
+}
+
+}  // namespace kernix::cache

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/index.h"
+
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/cache/index_statements.h"
+
+namespace kernix::cache {
+namespace {
+
+absl::StatusOr<IndexTotals> ReadTotals(Database& database) {
+  IndexTotals totals;
+  KERNIX_ASSIGN_OR_RETURN(totals.entries, database.QueryInt("SELECT count(*) FROM entry"));
+  KERNIX_ASSIGN_OR_RETURN(
+      totals.bytes,
+      database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
+  return totals;
+}
+
+}  // namespace
+
+Index::Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, IndexTotals totals)
+    : writer_(std::move(writer)), totals_(totals), reader_(std::move(reader)) {}
+
+Index::~Index() = default;
+
+absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
+  auto writer = std::make_unique<IndexWriter>();
+  KERNIX_RETURN_IF_ERROR(writer->Open(path));
+  auto reader = std::make_unique<IndexReader>();
+  KERNIX_RETURN_IF_ERROR(reader->Open(path));
+  KERNIX_ASSIGN_OR_RETURN(const IndexTotals totals, ReadTotals(writer->database()));
+  return std::unique_ptr<Index>(new Index(std::move(writer), std::move(reader), totals));
+}
+
+absl::StatusOr<std::optional<Entry>> Index::Find(const Digest& key) {
+  const MutexLock lock(read_mutex_);
+  return reader_->Find(key);
+}
+
+absl::StatusOr<std::vector<Entry>> Index::List(const std::optional<std::string>& name) {
+  const MutexLock lock(read_mutex_);
+  return reader_->List(name);
+}
+
+absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {
+  const MutexLock lock(read_mutex_);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> artifacts, reader_->Artifacts());
+  return absl::flat_hash_set<Digest>(artifacts.begin(), artifacts.end());
+}
+
+absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
+  const MutexLock lock(read_mutex_);
+  return reader_->IsNamed(artifact);
+}
+
+absl::StatusOr<Counters> Index::ReadCounters() {
+  const MutexLock lock(read_mutex_);
+  return reader_->ReadCounters();
+}
+
+IndexTotals Index::Totals() {
+  const MutexLock lock(write_mutex_);
+  return totals_;
+}
+
+absl::StatusOr<Dropped> Index::Insert(const Entry& entry, const PendingChanges& pending, uint64_t limit_bytes) {
+  const MutexLock lock(write_mutex_);
+  IndexTotals totals = totals_;
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_RETURN_IF_ERROR(writer_->Apply(pending));
+  Dropped replaced;
+  KERNIX_RETURN_IF_ERROR(Drop(entry.key, replaced, totals));
+  KERNIX_RETURN_IF_ERROR(Put(entry, totals));
+  KERNIX_RETURN_IF_ERROR(writer_->Count(Counter::kBuilds, 1));
+  Dropped evicted;
+  KERNIX_RETURN_IF_ERROR(EvictTo(limit_bytes, &entry.key, evicted, totals));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  totals_ = totals;
+  // Being replaced is no eviction, but the old artifact may be nobody's now.
+  for (const Digest& artifact : replaced.artifacts) {
+    if (artifact != entry.artifact) evicted.artifacts.push_back(artifact);
+  }
+  return evicted;
+}
+
+absl::StatusOr<Dropped> Index::Evict(uint64_t limit_bytes) {
+  const MutexLock lock(write_mutex_);
+  Dropped dropped;
+  IndexTotals totals = totals_;
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_RETURN_IF_ERROR(EvictTo(limit_bytes, nullptr, dropped, totals));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  totals_ = totals;
+  return dropped;
+}
+
+absl::StatusOr<Dropped> Index::Remove(const Digest& key, const std::optional<Digest>& artifact) {
+  const MutexLock lock(write_mutex_);
+  Dropped dropped;
+  IndexTotals totals = totals_;
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  if (artifact.has_value()) {
+    KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
+    if (!links.has_value() || links->artifact != *artifact) return dropped;
+  }
+  KERNIX_RETURN_IF_ERROR(Drop(key, dropped, totals));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  totals_ = totals;
+  return dropped;
+}
+
+absl::StatusOr<Dropped> Index::Purge(const std::optional<std::string>& name, const std::optional<uid_t>& owner,
+                                     const std::optional<int64_t>& unused_since_unix_ms) {
+  const MutexLock lock(write_mutex_);
+  Dropped dropped;
+  IndexTotals totals = totals_;
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Matching(name, owner, unused_since_unix_ms));
+  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(Drop(key, dropped, totals));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  totals_ = totals;
+  return dropped;
+}
+
+absl::Status Index::Apply(const PendingChanges& pending) {
+  const MutexLock lock(write_mutex_);
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_RETURN_IF_ERROR(writer_->Apply(pending));
+  return transaction.Commit();
+}
+
+absl::Status Index::Put(const Entry& entry, IndexTotals& totals) {
+  KERNIX_ASSIGN_OR_RETURN(const bool shares_artifact, writer_->IsNamed(entry.artifact));
+  KERNIX_RETURN_IF_ERROR(writer_->Put(entry));
+  totals.entries += 1;
+  if (!shares_artifact) totals.bytes += entry.size;
+  return absl::OkStatus();
+}
+
+absl::Status Index::Drop(const Digest& key, Dropped& dropped, IndexTotals& totals) {
+  KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
+  if (!links.has_value()) return absl::OkStatus();
+  KERNIX_RETURN_IF_ERROR(writer_->Drop(key, links->header_set));
+  totals.entries -= 1;
+  dropped.entries += 1;
+  KERNIX_ASSIGN_OR_RETURN(const bool still_named, writer_->IsNamed(links->artifact));
+  if (still_named) return absl::OkStatus();
+  totals.bytes -= links->size;
+  dropped.bytes += links->size;
+  dropped.artifacts.push_back(links->artifact);
+  return absl::OkStatus();
+}
+
+absl::Status Index::EvictTo(uint64_t limit_bytes, const Digest* keep, Dropped& dropped, IndexTotals& totals) {
+  const uint64_t before = dropped.entries;
+  while (totals.bytes > limit_bytes) {
+    KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestBut(keep));
+    if (!oldest.has_value()) break;
+    KERNIX_RETURN_IF_ERROR(Drop(*oldest, dropped, totals));
+  }
+  return writer_->Count(Counter::kEvictions, dropped.entries - before);
+}
+
+}  // namespace kernix::cache

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/index_row.h"
+
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/cache/index_row.pb.h"
+
+namespace kernix::cache {
+namespace {
+
+absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
+  internal::EntryDetail detail;
+  if (!detail.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("index: an entry's detail cannot be read");
+  }
+  entry.language = detail.language();
+  entry.architectures.assign(detail.architecture().begin(), detail.architecture().end());
+  entry.functions.assign(std::make_move_iterator(detail.mutable_function()->begin()),
+                         std::make_move_iterator(detail.mutable_function()->end()));
+  entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
+                                        detail.required_symbol_version().end());
+  entry.warnings.assign(detail.warning().begin(), detail.warning().end());
+  return absl::OkStatus();
+}
+
+absl::Status DecodeHeaders(std::string_view bytes, Entry& entry) {
+  internal::HeaderSet set;
+  if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("index: a set of headers cannot be read");
+  }
+  entry.toolchain_headers.reserve(set.header_size());
+  for (internal::HeaderSet::Header& header : *set.mutable_header()) {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
+    entry.toolchain_headers.push_back({std::move(*header.mutable_path()), digest});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodeDetail(const Entry& entry) {
+  internal::EntryDetail detail;
+  detail.set_language(entry.language);
+  for (const std::string& architecture : entry.architectures) detail.add_architecture(architecture);
+  for (const v1::ResolvedFunction& function : entry.functions) *detail.add_function() = function;
+  for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
+  for (const std::string& warning : entry.warnings) detail.add_warning(warning);
+  return detail.SerializeAsString();
+}
+
+std::string EncodeHeaders(const Entry& entry) {
+  internal::HeaderSet set;
+  for (const ToolchainHeader& header : entry.toolchain_headers) {
+    internal::HeaderSet::Header* added = set.add_header();
+    added->set_path(header.path);
+    added->set_digest(header.digest.Raw());
+  }
+  return set.SerializeAsString();
+}
+
+absl::StatusOr<Entry> DecodeRow(const Statement& row) {
+  Entry entry;
+  KERNIX_ASSIGN_OR_RETURN(entry.key, Digest::FromRaw(row.Blob(0)));
+  KERNIX_ASSIGN_OR_RETURN(entry.artifact, Digest::FromRaw(row.Blob(1)));
+  entry.size = static_cast<uint64_t>(row.Int(2));
+  entry.name = std::string(row.Text(3));
+  entry.owner = static_cast<uid_t>(row.Int(4));
+  entry.created_unix_ms = row.Int(5);
+  entry.last_used_unix_ms = row.Int(6);
+  entry.hits = static_cast<uint64_t>(row.Int(7));
+  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Blob(8), entry));
+  KERNIX_RETURN_IF_ERROR(DecodeHeaders(row.Blob(9), entry));
+  return entry;
+}
+
+}  // namespace kernix::cache

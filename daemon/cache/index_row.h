@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An Entry as the columns of the index.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "daemon/cache/cache.h"
+#include "daemon/cache/sqlite.h"
+
+namespace kernix::cache {
+
+// The blob columns. The same content gives the same bytes.
+std::string EncodeDetail(const Entry& entry);
+std::string EncodeHeaders(const Entry& entry);
+
+// The columns that DecodeRow() reads, for a SELECT over `entry JOIN header_set`.
+inline constexpr std::string_view kEntryColumns =
+    "key, artifact, size, name, owner, created_unix_ms, last_used_unix_ms, hits, detail, headers";
+
+// The current row of such a SELECT. kDataLoss when it makes no sense.
+absl::StatusOr<Entry> DecodeRow(const Statement& row);
+
+}  // namespace kernix::cache

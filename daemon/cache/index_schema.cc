@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/index_schema.h"
+
+#include <iterator>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::cache {
+namespace {
+
+// A store has one process, so only our own second connection is ever waited for.
+constexpr int kBusyTimeoutMs = 10'000;
+
+// The i-th brings user_version from i to i + 1. Never change one that was released.
+constexpr const char* kMigrations[] = {
+    R"sql(
+      CREATE TABLE header_set (
+        id INTEGER PRIMARY KEY,
+        digest BLOB NOT NULL UNIQUE,
+        headers BLOB NOT NULL
+      );
+      CREATE TABLE entry (
+        key BLOB PRIMARY KEY NOT NULL,
+        artifact BLOB NOT NULL,
+        size INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        owner INTEGER NOT NULL,
+        created_unix_ms INTEGER NOT NULL,
+        last_used_unix_ms INTEGER NOT NULL,
+        hits INTEGER NOT NULL,
+        header_set INTEGER NOT NULL REFERENCES header_set (id),
+        detail BLOB NOT NULL
+      );
+      CREATE INDEX entry_by_artifact ON entry (artifact, size);
+      CREATE INDEX entry_by_name ON entry (name);
+      CREATE INDEX entry_by_last_use ON entry (last_used_unix_ms, created_unix_ms);
+      CREATE INDEX entry_by_header_set ON entry (header_set);
+      CREATE TABLE counter (
+        id INTEGER PRIMARY KEY,
+        value INTEGER NOT NULL
+      );
+    )sql",
+};
+
+absl::Status CheckIntegrity(Database& database) {
+  KERNIX_ASSIGN_OR_RETURN(Statement check, database.Prepare("PRAGMA quick_check(1)"));
+  KERNIX_ASSIGN_OR_RETURN(const bool row, check.Step());
+  if (!row || check.Text(0) != "ok") {
+    return absl::DataLossError(StrCat("integrity check: ", row ? check.Text(0) : "no answer"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunMigration(Database& database, int version) {
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
+  KERNIX_RETURN_IF_ERROR(database.Execute(kMigrations[version]));
+  KERNIX_RETURN_IF_ERROR(database.Execute(StrCat("PRAGMA user_version = ", version + 1)));
+  return transaction.Commit();
+}
+
+}  // namespace
+
+int NewestIndexVersion() { return static_cast<int>(std::size(kMigrations)); }
+
+absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(Database database, Database::Open(path, kBusyTimeoutMs));
+  KERNIX_RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
+  return database;
+}
+
+absl::Status MigrateIndex(Database& database) {
+  KERNIX_RETURN_IF_ERROR(CheckIntegrity(database));
+  KERNIX_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt("PRAGMA user_version"));
+  if (version > NewestIndexVersion()) {
+    return absl::FailedPreconditionError(
+        StrCat("its layout is ", version, ", this kernix knows up to ", NewestIndexVersion()));
+  }
+  for (int from = static_cast<int>(version); from < NewestIndexVersion(); ++from) {
+    KERNIX_RETURN_IF_ERROR(RunMigration(database, from));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kernix::cache

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/index_statements.h"
+
+#include <limits>
+#include <utility>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/cache/index_row.h"
+#include "daemon/cache/index_schema.h"
+
+namespace kernix::cache {
+namespace {
+
+struct Query {
+  Statement* statement;
+  std::string sql;
+};
+
+constexpr char kIsNamed[] = "SELECT 1 FROM entry WHERE artifact = ? LIMIT 1";
+
+absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
+  for (const Query& query : queries) {
+    KERNIX_ASSIGN_OR_RETURN(*query.statement, database.Prepare(query.sql));
+  }
+  return absl::OkStatus();
+}
+
+std::string SelectEntries(std::string_view rest) {
+  return StrCat("SELECT ", kEntryColumns, " FROM entry JOIN header_set ON entry.header_set = header_set.id ", rest);
+}
+
+absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
+  std::vector<Digest> digests;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return digests;
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(select.Blob(0)));
+    digests.push_back(digest);
+  }
+}
+
+}  // namespace
+
+std::string_view ColumnOf(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
+}
+
+absl::Status IndexWriter::Open(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
+  KERNIX_RETURN_IF_ERROR(MigrateIndex(database_));
+  return PrepareAll(
+      database_,
+      {{&put_headers_, "INSERT OR IGNORE INTO header_set (digest, headers) VALUES (?, ?)"},
+       {&headers_id_, "SELECT id FROM header_set WHERE digest = ?"},
+       {&drop_headers_,
+        "DELETE FROM header_set WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entry WHERE header_set = ?1)"},
+       {&put_,
+        "INSERT INTO entry (key, artifact, size, name, owner, created_unix_ms, last_used_unix_ms, hits, header_set, "
+        "detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+       {&links_, "SELECT artifact, size, header_set FROM entry WHERE key = ?"},
+       {&named_, kIsNamed},
+       {&drop_, "DELETE FROM entry WHERE key = ?"},
+       {&matching_,
+        "SELECT key FROM entry WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND last_used_unix_ms < ?5"},
+       {&oldest_, "SELECT key FROM entry WHERE key <> ? ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1"},
+       {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
+       {&count_,
+        "INSERT INTO counter (id, value) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET value = value + "
+        "excluded.value"}});
+}
+
+absl::Status IndexWriter::Put(const Entry& entry) {
+  KERNIX_ASSIGN_OR_RETURN(const int64_t header_set, PutHeaders(EncodeHeaders(entry)));
+  put_.BindBlob(1, ColumnOf(entry.key))
+      .BindBlob(2, ColumnOf(entry.artifact))
+      .BindInt(3, static_cast<int64_t>(entry.size))
+      .BindText(4, entry.name)
+      .BindInt(5, entry.owner)
+      .BindInt(6, entry.created_unix_ms)
+      .BindInt(7, entry.last_used_unix_ms)
+      .BindInt(8, static_cast<int64_t>(entry.hits))
+      .BindInt(9, header_set)
+      .BindBlob(10, EncodeDetail(entry));
+  return put_.Run();
+}
+
+absl::StatusOr<int64_t> IndexWriter::PutHeaders(const std::string& headers) {
+  const Digest digest = DigestOf(headers);
+  put_headers_.BindBlob(1, ColumnOf(digest)).BindBlob(2, headers);
+  KERNIX_RETURN_IF_ERROR(put_headers_.Run());
+  const ScopedReset reset(headers_id_);
+  KERNIX_ASSIGN_OR_RETURN(const bool row, headers_id_.BindBlob(1, ColumnOf(digest)).Step());
+  if (!row) return absl::InternalError("index: a set of headers vanished");
+  return headers_id_.Int(0);
+}
+
+absl::StatusOr<std::optional<RowLinks>> IndexWriter::Links(const Digest& key) {
+  const ScopedReset reset(links_);
+  KERNIX_ASSIGN_OR_RETURN(const bool row, links_.BindBlob(1, ColumnOf(key)).Step());
+  if (!row) return std::nullopt;
+  RowLinks links;
+  KERNIX_ASSIGN_OR_RETURN(links.artifact, Digest::FromRaw(links_.Blob(0)));
+  links.size = static_cast<uint64_t>(links_.Int(1));
+  links.header_set = links_.Int(2);
+  return links;
+}
+
+absl::Status IndexWriter::Drop(const Digest& key, int64_t header_set) {
+  KERNIX_RETURN_IF_ERROR(drop_.BindBlob(1, ColumnOf(key)).Run());
+  return drop_headers_.BindInt(1, header_set).Run();
+}
+
+absl::StatusOr<bool> IndexWriter::IsNamed(const Digest& artifact) {
+  const ScopedReset reset(named_);
+  return named_.BindBlob(1, ColumnOf(artifact)).Step();
+}
+
+absl::StatusOr<std::optional<Digest>> IndexWriter::OldestBut(const Digest* keep) {
+  const ScopedReset reset(oldest_);
+  oldest_.BindBlob(1, keep == nullptr ? std::string_view() : ColumnOf(*keep));
+  KERNIX_ASSIGN_OR_RETURN(const bool row, oldest_.Step());
+  if (!row) return std::nullopt;
+  return Digest::FromRaw(oldest_.Blob(0));
+}
+
+absl::StatusOr<std::vector<Digest>> IndexWriter::Matching(const std::optional<std::string>& name,
+                                                          const std::optional<uid_t>& owner,
+                                                          const std::optional<int64_t>& unused_since_unix_ms) {
+  const ScopedReset reset(matching_);
+  matching_.BindInt(1, name.has_value())
+      .BindText(2, name.value_or(""))
+      .BindInt(3, owner.has_value())
+      .BindInt(4, owner.value_or(0))
+      .BindInt(5, unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()));
+  return ReadDigests(matching_);
+}
+
+absl::Status IndexWriter::Apply(const PendingChanges& pending) {
+  for (size_t i = 0; i < pending.counters.size(); ++i) {
+    KERNIX_RETURN_IF_ERROR(Count(static_cast<Counter>(i), pending.counters[i]));
+  }
+  for (const auto& [key, use] : pending.uses) {
+    use_.BindInt(1, use.last_used_unix_ms).BindInt(2, static_cast<int64_t>(use.hits)).BindBlob(3, ColumnOf(key));
+    KERNIX_RETURN_IF_ERROR(use_.Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IndexWriter::Count(Counter counter, uint64_t n) {
+  if (n == 0) return absl::OkStatus();
+  return count_.BindInt(1, static_cast<int64_t>(counter)).BindInt(2, static_cast<int64_t>(n)).Run();
+}
+
+absl::Status IndexReader::Open(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
+  constexpr char kOrder[] = "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, key";
+  return PrepareAll(database_, {{&find_, SelectEntries("WHERE key = ?")},
+                                {&list_, SelectEntries(kOrder)},
+                                {&list_name_, SelectEntries(StrCat("WHERE name = ? ", kOrder))},
+                                {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
+                                {&named_, kIsNamed},
+                                {&counters_, "SELECT id, value FROM counter"}});
+}
+
+absl::StatusOr<std::optional<Entry>> IndexReader::Find(const Digest& key) {
+  const ScopedReset reset(find_);
+  KERNIX_ASSIGN_OR_RETURN(const bool row, find_.BindBlob(1, ColumnOf(key)).Step());
+  if (!row) return std::nullopt;
+  return DecodeRow(find_);
+}
+
+absl::StatusOr<std::vector<Entry>> IndexReader::List(const std::optional<std::string>& name) {
+  Statement& select = name.has_value() ? list_name_ : list_;
+  const ScopedReset reset(select);
+  if (name.has_value()) select.BindText(1, *name);
+  std::vector<Entry> entries;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return entries;
+    KERNIX_ASSIGN_OR_RETURN(Entry entry, DecodeRow(select));
+    entries.push_back(std::move(entry));
+  }
+}
+
+absl::StatusOr<std::vector<Digest>> IndexReader::Artifacts() {
+  const ScopedReset reset(artifacts_);
+  return ReadDigests(artifacts_);
+}
+
+absl::StatusOr<bool> IndexReader::IsNamed(const Digest& artifact) {
+  const ScopedReset reset(named_);
+  return named_.BindBlob(1, ColumnOf(artifact)).Step();
+}
+
+absl::StatusOr<Counters> IndexReader::ReadCounters() {
+  const ScopedReset reset(counters_);
+  Counters counters{};
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, counters_.Step());
+    if (!row) return counters;
+    const auto id = static_cast<size_t>(counters_.Int(0));
+    if (id < counters.size()) counters[id] = static_cast<uint64_t>(counters_.Int(1));
+  }
+}
+
+}  // namespace kernix::cache

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The prepared statements of the index: one connection for changes, one for look-ups. Internal to index.cc. Not
+// thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/cache/index.h"
+#include "daemon/cache/sqlite.h"
+
+namespace kernix::cache {
+
+// The 32 bytes of a digest as a column holds them.
+std::string_view ColumnOf(const Digest& digest);
+
+// What an entry's row says about the things that it shares with other rows.
+struct RowLinks {
+  Digest artifact;
+  uint64_t size = 0;
+  int64_t header_set = 0;
+};
+
+// Call within a transaction.
+class IndexWriter {
+ public:
+  absl::Status Open(const std::string& path);
+  Database& database() { return database_; }
+
+  absl::Status Put(const Entry& entry);
+  absl::StatusOr<std::optional<RowLinks>> Links(const Digest& key);
+  // The row, and its header set when no other row has it.
+  absl::Status Drop(const Digest& key, int64_t header_set);
+  absl::StatusOr<bool> IsNamed(const Digest& artifact);
+  // The least recently used key that is not `keep`.
+  absl::StatusOr<std::optional<Digest>> OldestBut(const Digest* keep);
+  absl::StatusOr<std::vector<Digest>> Matching(const std::optional<std::string>& name,
+                                               const std::optional<uid_t>& owner,
+                                               const std::optional<int64_t>& unused_since_unix_ms);
+  absl::Status Apply(const PendingChanges& pending);
+  absl::Status Count(Counter counter, uint64_t n);
+
+ private:
+  absl::StatusOr<int64_t> PutHeaders(const std::string& headers);
+
+  // The statements go before their database: members are destroyed from the last to the first.
+  Database database_;
+  Statement put_headers_, headers_id_, drop_headers_;
+  Statement put_, links_, named_, drop_;
+  Statement matching_, oldest_, use_, count_;
+};
+
+class IndexReader {
+ public:
+  absl::Status Open(const std::string& path);
+
+  absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
+  absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name);
+  absl::StatusOr<std::vector<Digest>> Artifacts();
+  absl::StatusOr<bool> IsNamed(const Digest& artifact);
+  absl::StatusOr<Counters> ReadCounters();
+
+ private:
+  Database database_;
+  Statement find_, list_, list_name_, artifacts_, named_, counters_;
+};
+
+}  // namespace kernix::cache

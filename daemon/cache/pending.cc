@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/pending.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernix::cache {
+
+void Pending::Use(const Digest& key, int64_t now_unix_ms) {
+  const MutexLock lock(mutex_);
+  PendingChanges::Use& use = changes_.uses[key];
+  use.last_used_unix_ms = std::max(use.last_used_unix_ms, now_unix_ms);
+  ++use.hits;
+  ++changes_.counters[static_cast<size_t>(Counter::kHits)];
+}
+
+void Pending::Count(Counter counter, uint64_t n) {
+  const MutexLock lock(mutex_);
+  changes_.counters[static_cast<size_t>(counter)] += n;
+}
+
+Counters Pending::counters() const {
+  const MutexLock lock(mutex_);
+  return changes_.counters;
+}
+
+PendingChanges Pending::Take() {
+  const MutexLock lock(mutex_);
+  return std::exchange(changes_, {});
+}
+
+void Pending::PutBack(const PendingChanges& changes) {
+  const MutexLock lock(mutex_);
+  for (const auto& [key, from] : changes.uses) {
+    PendingChanges::Use& use = changes_.uses[key];
+    use.last_used_unix_ms = std::max(use.last_used_unix_ms, from.last_used_unix_ms);
+    use.hits += from.hits;
+  }
+  for (size_t i = 0; i < changes.counters.size(); ++i) changes_.counters[i] += changes.counters[i];
+}
+
+}  // namespace kernix::cache

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Uses and counts that wait to be written. Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "daemon/base/digest.h"
+#include "daemon/base/mutex.h"
+#include "daemon/cache/index.h"
+
+namespace kernix::cache {
+
+class Pending {
+ public:
+  // A hit for `key` now: noted for the entry, and counted.
+  void Use(const Digest& key, int64_t now_unix_ms);
+  void Count(Counter counter, uint64_t n);
+
+  Counters counters() const;
+
+  // All that has gathered; nothing is left.
+  PendingChanges Take();
+
+  // Adds what Take() gave and could not be written.
+  void PutBack(const PendingChanges& changes);
+
+ private:
+  mutable Mutex mutex_;
+  PendingChanges changes_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::cache

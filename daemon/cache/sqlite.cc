@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/sqlite.h"
+
+#include <sqlite3.h>
+
+#include <cerrno>
+
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::cache {
+namespace {
+
+absl::StatusCode CodeOf(int result, int system_error) {
+  switch (result & 0xff) {
+    case SQLITE_FULL:
+      return absl::StatusCode::kResourceExhausted;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::StatusCode::kDataLoss;
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return absl::StatusCode::kPermissionDenied;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::StatusCode::kUnavailable;
+    case SQLITE_IOERR:
+      return system_error == ENOSPC || system_error == EDQUOT ? absl::StatusCode::kResourceExhausted
+                                                              : absl::StatusCode::kInternal;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+absl::Status ErrorOf(sqlite3* handle, int result) {
+  const char* file = handle == nullptr ? nullptr : sqlite3_db_filename(handle, "main");
+  return absl::Status(CodeOf(result, handle == nullptr ? 0 : sqlite3_system_errno(handle)),
+                      StrCat(file == nullptr ? "index" : file, ": ",
+                             handle == nullptr ? sqlite3_errstr(result) : sqlite3_errmsg(handle)));
+}
+
+}  // namespace
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+Statement& Statement::BindInt(int index, int64_t value) {
+  const int result = sqlite3_bind_int64(statement_.get(), index, value);
+  if (result != SQLITE_OK) bind_error_ = result;
+  return *this;
+}
+
+Statement& Statement::BindText(int index, std::string_view value) {
+  const int result = sqlite3_bind_text64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(),
+                                         SQLITE_TRANSIENT, SQLITE_UTF8);
+  if (result != SQLITE_OK) bind_error_ = result;
+  return *this;
+}
+
+Statement& Statement::BindBlob(int index, std::string_view value) {
+  // A null pointer would store NULL instead of an empty blob.
+  const int result =
+      sqlite3_bind_blob64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(), SQLITE_TRANSIENT);
+  if (result != SQLITE_OK) bind_error_ = result;
+  return *this;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  sqlite3* handle = sqlite3_db_handle(statement_.get());
+  if (bind_error_ != SQLITE_OK) return ErrorOf(handle, bind_error_);
+  const int result = sqlite3_step(statement_.get());
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  return ErrorOf(handle, result);
+}
+
+absl::Status Statement::Run() {
+  const ScopedReset reset(*this);
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, Step());
+    if (!row) return absl::OkStatus();
+  }
+}
+
+void Statement::Reset() {
+  bind_error_ = SQLITE_OK;
+  // Its result repeats the error of the last step, which has been reported.
+  sqlite3_reset(statement_.get());
+  sqlite3_clear_bindings(statement_.get());
+}
+
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+
+std::string_view Statement::Text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  if (text == nullptr) return {};
+  return {text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+std::string_view Statement::Blob(int column) const {
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
+  if (data == nullptr) return {};
+  return {data, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+
+absl::StatusOr<Database> Database::Open(const std::string& path, int busy_timeout_ms) {
+  sqlite3* handle = nullptr;
+  const int result =
+      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database database;
+  database.handle_.reset(handle);
+  if (result != SQLITE_OK) return ErrorOf(handle, result);
+  sqlite3_extended_result_codes(handle, 1);
+  sqlite3_busy_timeout(handle, busy_timeout_ms);
+  return database;
+}
+
+absl::Status Database::Execute(const std::string& sql) {
+  const int result = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  return result == SQLITE_OK ? absl::OkStatus() : ErrorOf(handle_.get(), result);
+}
+
+absl::StatusOr<Statement> Database::Prepare(std::string_view sql) {
+  sqlite3_stmt* raw = nullptr;
+  const int result = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
+  Statement statement;
+  statement.statement_.reset(raw);
+  if (result != SQLITE_OK) return ErrorOf(handle_.get(), result);
+  return statement;
+}
+
+absl::StatusOr<int64_t> Database::QueryInt(std::string_view sql) {
+  KERNIX_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  KERNIX_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return absl::NotFoundError(StrCat("no row: ", sql));
+  return statement.Int(0);
+}
+
+int64_t Database::Changes() const { return sqlite3_changes64(handle_.get()); }
+
+absl::StatusOr<Transaction> Transaction::Begin(Database& database) {
+  KERNIX_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
+  return Transaction(&database);
+}
+
+Transaction::~Transaction() {
+  // Fails when SQLite has rolled back by itself, as it does on a full disk.
+  if (database_ != nullptr) database_->Execute("ROLLBACK").IgnoreError();
+}
+
+absl::Status Transaction::Commit() {
+  KERNIX_RETURN_IF_ERROR(database_->Execute("COMMIT"));
+  database_ = nullptr;
+  return absl::OkStatus();
+}
+
+}  // namespace kernix::cache

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The folder of a store: made, owned by one process, and of a layout that this build knows.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/env.h"
+
+namespace kernix::cache {
+
+// What a user is told when `status` kept the store in `directory` from working: RESOURCE, with what to do. OK stays OK.
+absl::Status StoreError(const std::string& directory, const absl::Status& status);
+
+struct StorePaths {
+  explicit StorePaths(const std::string& directory);
+
+  std::string directory, version, lock, owner, blobs, index, scratch;
+};
+
+// Makes the folder, takes its lock (given up when the result goes), checks or writes the layout's number, and empties
+// the scratch folder.
+absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths);
+
+// Renames the index's files to "index.sqlite.damaged...", over an older such set.
+absl::Status MoveIndexAside(Env& env, const StorePaths& paths);
+
+}  // namespace kernix::cache
