@@ -32,6 +32,10 @@ struct BuildRequest {
   int optimization_level = 3;
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
+  bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own
+  // Debug information of device code will hold the toolkit's place, so that place is part of the key.
+  bool toolkit_path_in_artifact = false;
+  std::vector<toolchain::FlagFile> flag_files;  // libraries and the like that flags name; their content is input
   uint32_t include_root_count = 0;
   std::vector<HeaderRef> headers;  // sorted by (include_root, path)
   toolchain::ToolchainPtr toolchain;
@@ -44,11 +48,13 @@ struct RequestLimits {
 };
 
 // Checks everything about `request` that can be checked without a compiler. INVALID_REQUEST and TOOLCHAIN errors.
-absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request, toolchain::ToolchainPtr toolchain,
-                                             toolchain::FlagPolicy policy, const RequestLimits& limits);
+absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
+                                             toolchain::ToolchainPtr toolchain, toolchain::FlagPolicy policy,
+                                             const RequestLimits& limits);
 
-// SHA-256 over a canonical serialisation of `request`, the toolchain's identity, kernix's kernel headers and the generator's version. No
-// path of the machine, no user, no time, no module name.
+// SHA-256 over a canonical serialisation of `request`, the toolchain's identity, kernix's kernel headers, and how
+// kernix makes an artifact of them. No path of the machine (but see toolkit_path_in_artifact), no user, no time, no
+// module name.
 Digest ActionKey(const BuildRequest& request);
 
 }  // namespace kernix::build

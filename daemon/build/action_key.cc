@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/plan.h"
+#include "daemon/build/request.h"
+
+namespace kernix::build {
+namespace {
+
+void AddStrings(CanonicalHasher& hasher, std::string_view name, const std::vector<std::string>& values) {
+  hasher.List(name, values.size());
+  for (const std::string& value : values) hasher.Field("item", value);
+}
+
+void AddSources(CanonicalHasher& hasher, const std::vector<codegen::SourceText>& sources) {
+  hasher.List("sources", sources.size());
+  for (const codegen::SourceText& source : sources) {
+    hasher.Field("label", source.label).Field("text", source.text);
+  }
+}
+
+void AddFunctions(CanonicalHasher& hasher, const std::vector<codegen::FunctionSpec>& functions) {
+  hasher.List("functions", functions.size());
+  for (const codegen::FunctionSpec& function : functions) {
+    hasher.Field("name", function.name);
+    AddStrings(hasher, "tokens", function.Tokens());
+  }
+}
+
+void AddHeaders(CanonicalHasher& hasher, const BuildRequest& request) {
+  hasher.Field("include_root_count", request.include_root_count);
+  hasher.List("headers", request.headers.size());
+  for (const HeaderRef& header : request.headers) {
+    hasher.Field("root", header.include_root).Field("path", header.path).Field("digest", header.digest);
+  }
+}
+
+void AddFlagFiles(CanonicalHasher& hasher, const std::vector<toolchain::FlagFile>& files) {
+  hasher.List("flag_files", files.size());
+  for (const toolchain::FlagFile& file : files) hasher.Field("staged", file.staged).Field("digest", file.digest);
+}
+
+void AddOptions(CanonicalHasher& hasher, const BuildRequest& request) {
+  AddStrings(hasher, "compile_flags", request.compile_flags);
+  AddStrings(hasher, "link_flags", request.link_flags);
+  AddFlagFiles(hasher, request.flag_files);
+  AddStrings(hasher, "architectures", request.architectures);
+  hasher.Field("optimization_level", static_cast<uint64_t>(request.optimization_level));
+  hasher.Field("use_fast_math", uint64_t{request.use_fast_math});
+  hasher.Field("allow_cuda_graph", uint64_t{request.allow_cuda_graph});
+}
+
+Digest KernelHeadersDigest() {
+  CanonicalHasher hasher("kernix-kernel-headers-1");
+  for (const codegen::GeneratedFile& header : codegen::KernelHeaders()) {
+    hasher.Field("path", header.path).Field("text", header.text);
+  }
+  return hasher.Finish();
+}
+
+void AddToolchain(CanonicalHasher& hasher, const BuildRequest& request) {
+  hasher.Field("toolchain", request.toolchain->identity);
+  hasher.Field("relocatable_device_code", uint64_t{request.relocatable_device_code});
+  if (request.toolkit_path_in_artifact) hasher.Field("toolkit_path", request.toolchain->cuda->root);
+}
+
+// How kernix itself turns requests into artifacts.
+void AddKernix(CanonicalHasher& hasher, const BuildRequest& request) {
+  static const Digest kernel_headers = KernelHeadersDigest();
+  hasher.Field("kernel_headers", kernel_headers);
+  hasher.Field("plan_version", uint64_t{kPlanVersion});
+  hasher.Field("generator_version", uint64_t{codegen::kGeneratorVersion});
+  // The text itself as well: a generator that changed without its number must not be answered with older artifacts.
+  hasher.Field("translation_unit", codegen::GenerateTranslationUnit(request.language, request.sources,
+                                                                    request.functions, request.allow_cuda_graph));
+}
+
+}  // namespace
+
+Digest ActionKey(const BuildRequest& request) {
+  CanonicalHasher hasher("kernix-artifact-key-1");
+  hasher.Field("language", static_cast<uint64_t>(request.language));
+  AddSources(hasher, request.sources);
+  AddFunctions(hasher, request.functions);
+  AddHeaders(hasher, request);
+  AddOptions(hasher, request);
+  AddToolchain(hasher, request);
+  AddKernix(hasher, request);
+  return hasher.Finish();
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/builder.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/mutex.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/build/artifact.h"
+#include "daemon/build/flight.h"
+#include "daemon/build/plan.h"
+#include "daemon/build/plan_runner.h"
+#include "daemon/toolchain/file_digests.h"
+
+namespace kernix::build {
+namespace {
+
+// What a build needs to know, for as long as it runs.
+struct Job {
+  Digest key;
+  BuildRequest request;
+  std::string name;
+  uid_t owner = 0;
+  bool force = false;
+  size_t max_parallel = 0;
+
+  // Set when the build starts.
+  MonotonicTime started;
+  int64_t started_unix_ms = 0;
+};
+
+using JobPtr = std::shared_ptr<const Job>;
+using FlightPtr = std::shared_ptr<Flight>;
+
+std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
+  std::vector<Digest> digests;
+  for (const HeaderRef& header : headers) digests.push_back(header.digest);
+  std::sort(digests.begin(), digests.end());
+  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
+  return digests;
+}
+
+// Adds the content of the files that are to be staged.
+absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& files, HeaderContents& contents) {
+  for (const toolchain::FlagFile& file : files) {
+    if (file.staged.empty()) continue;
+    absl::StatusOr<std::string> content = env.ReadFile(file.path);
+    if (!content.ok() || DigestOf(*content) != file.digest) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                       StrCat(file.path, " changed while it was being used: load again"));
+    }
+    contents[file.digest] = std::make_shared<const std::string>(*std::move(content));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+struct Builder::Impl {
+  Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c)
+      : env(e), options(std::move(o)), toolchains(t), executor(x), cache(c), digests(e) {}
+
+  // Keeps the builder alive while work of its own is on the way.
+  void BeginWork();
+  void EndWork();
+  void StopAndWait();
+
+  absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
+                                      const CancellationPtr& cancellation);
+  absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, uid_t owner);
+
+  std::optional<v1::LoadResult> LookUp(const Job& job);
+  v1::LoadResult ResultOf(const Job& job, const cache::Entry& entry) const;
+
+  // The flight of `job`'s key, joined. `mine`: it was made for this.
+  absl::StatusOr<FlightPtr> JoinOrMake(const Job& job, bool& mine);
+  void Forget(const Digest& key, const FlightPtr& flight);
+  absl::StatusOr<v1::LoadResult> Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer, bool verbose,
+                                     const CancellationPtr& cancellation);
+
+  void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers);
+  absl::StatusOr<Plan> PlanBuild(const BuildRequest& request, HeaderContents contents);
+  void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
+  absl::StatusOr<v1::LoadResult> Store(const Job& job, const std::string& artifact, const std::string& dependencies);
+  void CountFailure(const Job& job, const absl::Status& status);
+
+  Env& env;
+  const BuilderOptions options;
+  toolchain::ToolchainRegistry& toolchains;
+  exec::Executor& executor;
+  cache::Cache& cache;
+  toolchain::FileDigests digests;
+
+  Mutex mutex;
+  CondVar idle;
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  int work ABSL_GUARDED_BY(mutex) = 0;  // loads and builds
+  absl::flat_hash_map<Digest, FlightPtr> flights ABSL_GUARDED_BY(mutex);
+};
+
+void Builder::Impl::BeginWork() {
+  const MutexLock lock(mutex);
+  ++work;
+}
+
+void Builder::Impl::EndWork() {
+  const MutexLock lock(mutex);
+  // Under the lock: once it is released, the builder may be gone.
+  if (--work == 0) idle.NotifyAll();
+}
+
+void Builder::Impl::StopAndWait() {
+  std::vector<FlightPtr> running;
+  {
+    const MutexLock lock(mutex);
+    stopping = true;
+    for (const auto& [key, flight] : flights) running.push_back(flight);
+  }
+  for (const FlightPtr& flight : running) flight->build_cancellation()->Cancel();
+  const MutexLock lock(mutex);
+  while (work > 0) idle.Wait(mutex);
+}
+
+absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, uid_t owner) {
+  auto job = std::make_shared<Job>();
+  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
+                          toolchains.Resolve(request.toolchain(), request.language()));
+  KERNIX_ASSIGN_OR_RETURN(job->request,
+                          ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
+  job->key = ActionKey(job->request);
+  job->name = request.name();
+  job->owner = owner;
+  job->force = request.force_rebuild();
+  job->max_parallel = request.max_parallel_jobs();
+  return job;
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
+                                                   const CancellationPtr& cancellation) {
+  KERNIX_ASSIGN_OR_RETURN(const JobPtr job, Prepare(request, owner));
+  if (std::optional<v1::LoadResult> hit = LookUp(*job)) return *std::move(hit);
+  bool mine = false;
+  KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*job, mine));
+  if (!mine) {
+    cache.Count(cache::Counter::kMisses);
+    cache.Count(cache::Counter::kJoined);
+  }
+  return Fly(job, flight, observer, request.verbose(), cancellation);
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer,
+                                                  bool verbose, const CancellationPtr& cancellation) {
+  const auto start = [&](HeaderContents headers) { StartBuild(job, flight, std::move(headers)); };
+  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
+  if (flight->closed()) Forget(job->key, flight);
+  return result;
+}
+
+std::optional<v1::LoadResult> Builder::Impl::LookUp(const Job& job) {
+  if (job.force) return std::nullopt;
+  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(job.key);
+  if (!entry.ok()) {
+    // A build can still serve this load; whether the store takes its result will be seen.
+    Log(LogLevel::kWarning, "cache-lookup-failed", {{"error", entry.status().ToString()}});
+    return std::nullopt;
+  }
+  if (!entry->has_value() || !ToolchainHeadersUnchanged(digests, *job.request.toolchain, **entry)) return std::nullopt;
+  cache.Touch(job.key);
+  v1::LoadResult result = ResultOf(job, **entry);
+  result.set_cache_hit(true);
+  return result;
+}
+
+v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry) const {
+  v1::LoadResult result;
+  result.set_key(job.key.Raw());
+  result.set_artifact_digest(entry.artifact.Raw());
+  result.set_artifact_size(entry.size);
+  result.set_artifact_path(cache.BlobPath(entry.artifact));
+  for (const v1::ResolvedFunction& function : entry.functions) *result.add_function() = function;
+  for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
+  for (const std::string& warning : entry.warnings) result.add_warning(warning);
+  result.set_generated_source(codegen::GenerateTranslationUnit(job.request.language, job.request.sources,
+                                                               job.request.functions, job.request.allow_cuda_graph));
+  return result;
+}
+
+absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const Job& job, bool& mine) {
+  const MutexLock lock(mutex);
+  if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
+  FlightPtr& flight = flights[job.key];
+  mine = flight == nullptr || !flight->Join();
+  if (mine) {
+    flight = std::make_shared<Flight>(DistinctDigests(job.request.headers), options.linger);
+    flight->Join();
+  }
+  return flight;
+}
+
+void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
+  const MutexLock lock(mutex);
+  const auto found = flights.find(key);
+  if (found != flights.end() && found->second == flight) flights.erase(found);
+}
+
+absl::StatusOr<Plan> Builder::Impl::PlanBuild(const BuildRequest& request, HeaderContents contents) {
+  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, request.flag_files, contents));
+  return MakePlan(request, contents, options.step_timeout);
+}
+
+void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers) {
+  BeginWork();
+  // Somebody else's build may have ended between our look-up and the start of this flight.
+  if (std::optional<v1::LoadResult> hit = LookUp(*job)) return Finish(*job, flight, *std::move(hit));
+  cache.Count(cache::Counter::kMisses);
+  auto started = std::make_shared<Job>(*job);
+  started->started = env.Now();
+  started->started_unix_ms = env.UnixMillis();
+  absl::StatusOr<Plan> plan = PlanBuild(job->request, std::move(headers));
+  if (!plan.ok()) return Finish(*job, flight, plan.status());
+  flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
+  const std::string artifact = plan->artifact_path;
+  const std::string dependencies = plan->dependency_file;
+  RunPlan(*std::move(plan), executor, job->max_parallel, flight->build_cancellation(), *flight,
+          [this, started, flight, artifact, dependencies](absl::StatusOr<PlanOutputs> made) {
+            if (!made.ok()) return Finish(*started, flight, made.status());
+            Finish(*started, flight, Store(*started, *made->at(artifact), *made->at(dependencies)));
+          });
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const std::string& artifact,
+                                                    const std::string& dependencies) {
+  cache::Entry entry;
+  KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, job.request.functions));
+  entry.key = job.key;
+  entry.artifact = DigestOf(artifact);
+  entry.size = artifact.size();
+  entry.name = job.name;
+  entry.owner = job.owner;
+  entry.language = job.request.language;
+  entry.architectures = job.request.architectures;
+  entry.functions = ResolvedFunctions(job.request.functions);
+  entry.toolchain_headers =
+      DigestToolchainHeaders(env, digests, *job.request.toolchain, dependencies, job.started_unix_ms);
+  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, artifact));
+  v1::LoadResult result = ResultOf(job, entry);
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started);
+  result.set_build_ms(static_cast<uint64_t>(wall.count()));
+  return result;
+}
+
+void Builder::Impl::Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
+  if (!result.ok()) CountFailure(job, result.status());
+  // In this order: who finds no flight finds the entry.
+  Forget(job.key, flight);
+  flight->Complete(std::move(result));
+  EndWork();
+}
+
+void Builder::Impl::CountFailure(const Job& job, const absl::Status& status) {
+  const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
+  cache.Count(cancelled ? cache::Counter::kCancelled : cache::Counter::kFailures);
+  Log(LogLevel::kInfo, cancelled ? "build-cancelled" : "build-failed",
+      {{"name", job.name}, {"key", job.key.Hex()}, {"error", ToStd(status.message())}});
+}
+
+Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
+                 cache::Cache& cache)
+    : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache)) {}
+
+Builder::~Builder() { impl_->StopAndWait(); }
+
+absl::StatusOr<v1::LoadResult> Builder::Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
+                                             CancellationPtr cancellation) {
+  impl_->BeginWork();
+  absl::StatusOr<v1::LoadResult> result = impl_->Load(request, owner, observer, cancellation);
+  impl_->EndWork();
+  return result;
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/builder.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "daemon/base/error.h"
+#include "daemon/build/testing_load.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// On both executors: what stands above must not care.
+class BuilderTest : public ::testing::TestWithParam<TestBuilder::On> {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    compiler_ = compiler;
+  }
+
+  std::string compiler_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Executors, BuilderTest,
+                         ::testing::Values(TestBuilder::On::kInlineExecutor, TestBuilder::On::kLocalExecutor),
+                         [](const auto& param) {
+                           return param.param == TestBuilder::On::kInlineExecutor ? "Inline" : "Local";
+                         });
+
+TEST_P(BuilderTest, BuildsThenHits) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_FALSE(built->cache_hit());
+  EXPECT_GT(built->build_ms(), 0u);
+  ASSERT_EQ(built->function_size(), 1);
+  EXPECT_EQ(built->function(0).name(), "f");
+  EXPECT_THAT(built->function(0).tokens(), ::testing::ElementsAre("arg", "ret"));
+  EXPECT_THAT(built->generated_source(), HasSubstr("void f(const BE::Tensor x"));
+
+  void* library = dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  EXPECT_NE(dlsym(library, built->function(0).handler_symbol().c_str()), nullptr);
+  dlclose(library);
+
+  request.set_name("another name");
+  const auto hit = t.Load(request);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_TRUE(hit->cache_hit());
+  EXPECT_EQ(hit->build_ms(), 0u);
+  v1::LoadResult same = *hit;
+  same.set_cache_hit(false);
+  same.set_build_ms(built->build_ms());
+  EXPECT_EQ(same.SerializeAsString(), built->SerializeAsString());
+  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().hits(), 1u);
+  EXPECT_EQ(t.Stats().misses(), 1u);
+}
+
+TEST_P(BuilderTest, OtherSourceIsAnotherArtifact) {
+  TestBuilder t(GetParam());
+  const auto one = t.Load(CppRequest(compiler_, 1));
+  const auto two = t.Load(CppRequest(compiler_, 2));
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(two, IsOk());
+  EXPECT_NE(one->key(), two->key());
+  EXPECT_NE(one->artifact_digest(), two->artifact_digest());
+}
+
+TEST_P(BuilderTest, ForcedRebuildBuildsAgainAndGivesTheSameBytes) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const auto first = t.Load(request);
+  request.set_force_rebuild(true);
+  const auto second = t.Load(request);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_FALSE(second->cache_hit());
+  EXPECT_EQ(first->artifact_digest(), second->artifact_digest());
+  EXPECT_EQ(t.Stats().builds(), 2u);
+  EXPECT_EQ(t.Stats().entries(), 1u);
+}
+
+TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("int broken() {\n  return nonsense;\n}\n");
+  const auto result = t.Load(request);
+  const v1::ErrorDetail detail = GetErrorDetail(result.status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(detail.message(), AllOf(StartsWith("compile failed: kernel.cc:9:10: error: "), HasSubstr("nonsense")));
+  EXPECT_THAT(detail.compiler_output(), AllOf(HasSubstr("return nonsense;"), HasSubstr("^~~~")));
+  EXPECT_THAT(detail.command(), AllOf(HasSubstr("g++"), HasSubstr(" -c "), HasSubstr("unit.cc")));
+  EXPECT_NE(detail.exit_code(), 0);
+  EXPECT_EQ(t.Stats().failures(), 1u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
+}
+
+TEST_P(BuilderTest, ALinkErrorNamesTheSymbol) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("void missing_one(int);\nvoid caller() { missing_one(1); }\n");
+  const auto result = t.Load(request);
+  const v1::ErrorDetail detail = GetErrorDetail(result.status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(detail.message(), AllOf(StartsWith("link failed: "), HasSubstr("missing_one(int)")));
+  EXPECT_THAT(detail.compiler_output(), HasSubstr("undefined reference"));
+}
+
+TEST_P(BuilderTest, FailuresAreNotRemembered) {
+  TestBuilder t(GetParam());
+  t.env.Inject(FailingChild("unit.cc", 1, "kernel.cc:1:1: error: a bad day\n"));
+  EXPECT_EQ(KindOf(t.Load(CppRequest(compiler_)).status()), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
+  EXPECT_EQ(t.Stats().failures(), 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
+}
+
+TEST_P(BuilderTest, AKilledCompilerIsAResourceError) {
+  TestBuilder t(GetParam());
+  t.env.Inject(KilledChild("unit.cc"));
+  const v1::ErrorDetail detail = GetErrorDetail(t.Load(CppRequest(compiler_)).status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(detail.message(), HasSubstr("memory"));
+}
+
+TEST_P(BuilderTest, NoSpaceInTheStoreIsAResourceErrorAndTheNextLoadWorks) {
+  TestBuilder t(GetParam());
+  t.env.Inject(NoSpace(Operation::kWriteFileDurably, "blobs"));
+  const absl::Status status = t.Load(CppRequest(compiler_)).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
+}
+
+TEST_P(BuilderTest, HeadersAreFetchedOnceAndTheirContentIsPartOfTheKey) {
+  TestBuilder t(GetParam());
+  const auto with_header = [&](const std::string& text) {
+    v1::LoadRequest request = CppRequest(compiler_);
+    request.mutable_source(0)->mutable_text()->insert(0, "#include \"sub/summand.h\"\nstatic_assert(kSummand > 0);\n");
+    AddHeader(request, 1, "sub/summand.h", text);
+    return request;
+  };
+  const std::string one = "constexpr int kSummand = 1;\n", two = "constexpr int kSummand = 2;\n";
+  RecordingObserver first({one}), second({one}), third({two});
+  const auto a = t.Load(with_header(one), first);
+  const auto b = t.Load(with_header(one), second);
+  const auto c = t.Load(with_header(two), third);
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  ASSERT_THAT(c, IsOk());
+  EXPECT_EQ(first.fetches, 1);
+  EXPECT_EQ(second.fetches, 0);
+  EXPECT_TRUE(b->cache_hit());
+  EXPECT_NE(a->key(), c->key());
+}
+
+TEST_P(BuilderTest, OurKernelHeadersCannotBeShadowed) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string bad = "#error this is not kernix's\n";
+  AddHeader(request, 0, "brainevent/common.h", bad);
+  RecordingObserver observer({bad});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, AnErrorInAHeaderNamesItsRootAndPath) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include \"a/bad.h\"\n");
+  const std::string bad = "\nnonsense;\n";
+  AddHeader(request, 2, "a/bad.h", bad);
+  RecordingObserver observer({bad});
+  EXPECT_THAT(GetErrorDetail(t.Load(request, observer).status()).message(), HasSubstr("inc/2/a/bad.h:2:1: error"));
+}
+
+TEST_P(BuilderTest, AChangedToolchainHeaderIsAMiss) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  const auto first = t.Load(request);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_TRUE(t.Load(request)->cache_hit());
+  t.env.PretendChanged("/usr/include/locale.h");
+  const auto changed = t.Load(request);
+  ASSERT_THAT(changed, IsOk());
+  EXPECT_FALSE(changed->cache_hit());
+  EXPECT_EQ(first->key(), changed->key());
+  EXPECT_TRUE(t.Load(request)->cache_hit());
+  EXPECT_EQ(t.Stats().builds(), 2u);
+}
+
+TEST_P(BuilderTest, ARemovedArtifactIsBuiltAgain) {
+  TestBuilder t(GetParam());
+  const auto first = t.Load(CppRequest(compiler_));
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(t.env.RemoveFile(first->artifact_path()), IsOk());
+  const auto second = t.Load(CppRequest(compiler_));
+  ASSERT_THAT(second, IsOk());
+  EXPECT_FALSE(second->cache_hit());
+  EXPECT_TRUE(t.env.Stat(first->artifact_path()).ok());
+}
+
+TEST_P(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags("-Wunused-variable");
+  request.mutable_source(0)->mutable_text()->append("void g() { int unused_one; }\n");
+  request.set_verbose(true);
+  RecordingObserver observer;
+  ASSERT_THAT(t.Load(request, observer), IsOk());
+  EXPECT_THAT(observer.output, AllOf(HasSubstr(" -c "), HasSubstr("unused_one"), HasSubstr("-shared")));
+  ASSERT_FALSE(observer.progress.empty());
+  EXPECT_EQ(observer.progress.back().steps_done(), 2u);
+  EXPECT_EQ(observer.progress.back().steps_total(), 2u);
+}
+
+TEST_P(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags("-g");
+  request.mutable_source(0)->mutable_text()->insert(
+      0, "#include <vector>\n#include \"h.h\"\nextern \"C\" const char* where() { return __FILE__; }\n");
+  const std::string header = "inline const char* here() { return __FILE__; }\n";
+  AddHeader(request, 0, "h.h", header);
+  TestBuilder one(GetParam()), two(GetParam());
+  RecordingObserver observer({header});
+  const auto a = one.Load(request, observer);
+  const auto b = two.Load(request, observer);
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  EXPECT_EQ(a->artifact_digest(), b->artifact_digest());
+  const std::string artifact = one.Artifact(*a);
+  EXPECT_THAT(artifact, Not(HasSubstr(one.folder.path())));
+  EXPECT_THAT(artifact, Not(HasSubstr("action-")));
+  EXPECT_THAT(artifact, Not(HasSubstr("/usr/include/c++")));
+}
+
+// Threads that load while a build is held back by the test.
+class HeldBuild : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    compiler_ = compiler;
+  }
+
+  // The compiler waits until Release().
+  void Hold(TestBuilder& t) {
+    t.env.Inject(Slow(Operation::kRunProcess, "unit.cc", [this] {
+      reached_.set_value();
+      released_.wait();
+    }));
+  }
+  void Release() { release_.set_value(); }
+  void WaitUntilCompiling() { reached_.get_future().wait(); }
+
+  static void WaitUntilJoined(TestBuilder& t, uint64_t joined) {
+    while (t.Stats().joined() < joined) std::this_thread::yield();
+  }
+
+  std::string compiler_;
+  std::promise<void> reached_, release_;
+  std::shared_future<void> released_ = release_.get_future().share();
+};
+
+TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  constexpr int kAskers = 12;
+  std::vector<std::future<absl::StatusOr<v1::LoadResult>>> loads;
+  for (int i = 0; i < kAskers; ++i) {
+    loads.push_back(std::async(std::launch::async, [&, i] {
+      v1::LoadRequest request = CppRequest(compiler_);
+      request.set_name(StrCat("name ", i));
+      request.set_force_rebuild(i % 3 == 0);  // these join, too
+      return t.Load(request);
+    }));
+  }
+  WaitUntilJoined(t, kAskers - 1);
+  Release();
+  std::set<std::string> digests;
+  for (auto& load : loads) {
+    const auto result = load.get();
+    ASSERT_THAT(result, IsOk());
+    digests.insert(result->artifact_digest());
+  }
+  EXPECT_EQ(digests.size(), 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().misses(), uint64_t{kAskers});
+  EXPECT_EQ(t.Stats().joined(), uint64_t{kAskers} - 1);
+}
+
+TEST_F(HeldBuild, AFailureReachesAllWhoWait) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("nonsense;\n");
+  std::vector<std::future<absl::StatusOr<v1::LoadResult>>> loads;
+  for (int i = 0; i < 4; ++i) loads.push_back(std::async(std::launch::async, [&] { return t.Load(request); }));
+  WaitUntilJoined(t, 3);
+  Release();
+  for (auto& load : loads) EXPECT_EQ(KindOf(load.get().status()), v1::ErrorDetail::COMPILATION);
+  EXPECT_EQ(t.Stats().failures(), 1u);
+}
+
+TEST_F(HeldBuild, TheLastAskerWhoLeavesEndsTheBuild) {
+  BuilderOptions options;
+  options.linger = std::chrono::milliseconds(0);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, options);
+  Hold(t);
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto load = std::async(std::launch::async, [&] {
+    RecordingObserver observer;
+    return t.builder->Load(CppRequest(compiler_), 0, observer, cancellation);
+  });
+  WaitUntilCompiling();
+  cancellation->Cancel();
+  EXPECT_EQ(KindOf(load.get().status()), v1::ErrorDetail::CANCELLED);
+  Release();
+  while (t.Stats().cancelled() < 1) std::this_thread::yield();
+  EXPECT_EQ(t.Stats().failures(), 0u);
+  EXPECT_EQ(t.Stats().builds(), 0u);
+  EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
+  EXPECT_EQ(t.Stats().builds(), 1u);
+}
+
+TEST_F(HeldBuild, OneWhoLeavesDoesNotDisturbTheOther) {
+  BuilderOptions options;
+  options.linger = std::chrono::milliseconds(0);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, options);
+  Hold(t);
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto leaver = std::async(std::launch::async, [&] {
+    RecordingObserver observer;
+    return t.builder->Load(CppRequest(compiler_), 0, observer, cancellation);
+  });
+  WaitUntilCompiling();
+  auto stayer = std::async(std::launch::async, [&] { return t.Load(CppRequest(compiler_)); });
+  WaitUntilJoined(t, 1);
+  cancellation->Cancel();
+  EXPECT_EQ(KindOf(leaver.get().status()), v1::ErrorDetail::CANCELLED);
+  Release();
+  EXPECT_THAT(stayer.get(), IsOk());
+  EXPECT_EQ(t.Stats().cancelled(), 0u);
+}
+
+TEST_F(HeldBuild, DestructionEndsWhatRuns) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  auto load = std::async(std::launch::async, [&] { return t.Load(CppRequest(compiler_)); });
+  WaitUntilCompiling();
+  auto destroyed = std::async(std::launch::async, [&] { t.builder.reset(); });
+  Release();
+  destroyed.wait();
+  const auto result = load.get();
+  EXPECT_TRUE(result.ok() || KindOf(result.status()) == v1::ErrorDetail::CANCELLED) << result.status();
+}
+
+class CudaBuilderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    KERNIX_NEED_NVCC(nvcc);
+    request_ = CudaRequest(compiler, nvcc);
+  }
+
+  v1::LoadRequest request_;
+};
+
+TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
+  request_.mutable_options()->add_architectures("sm_80");
+  request_.mutable_source(0)->mutable_text()->append("extern \"C\" const char* where() { return __FILE__; }\n");
+  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  const auto a = one.Load(request_);
+  const auto b = two.Load(request_);
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  EXPECT_EQ(a->artifact_digest(), b->artifact_digest());
+  const std::string artifact = one.Artifact(*a);
+  EXPECT_THAT(artifact, Not(HasSubstr(one.folder.path())));
+  EXPECT_THAT(artifact, Not(HasSubstr("site-packages")));
+  EXPECT_THAT(artifact, Not(HasSubstr("action-")));
+  const auto hit = one.Load(request_);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_TRUE(hit->cache_hit());
+}
+
+TEST_F(CudaBuilderTest, RelocatableDeviceCodeGetsADeviceLink) {
+  request_.mutable_options()->add_compile_flags("-rdc=true");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  RecordingObserver observer;
+  const auto result = t.Load(request_, observer);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(observer.progress.back().steps_total(), 3u);
+}
+
+TEST_F(CudaBuilderTest, ACompileErrorNamesTheUsersLine) {
+  request_.mutable_source(0)->mutable_text()->append("void g() {\n  nonsense();\n}\n");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  const v1::ErrorDetail detail = GetErrorDetail(t.Load(request_).status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(detail.message(), StartsWith("compile failed: kernel.cu(18): error: "));
+  EXPECT_THAT(detail.compiler_output(), HasSubstr("nonsense();"));
+}
+
+TEST_F(CudaBuilderTest, UnknownArchitectureIsATypedErrorBeforeAnythingRuns) {
+  request_.mutable_options()->add_architectures("sm_10");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  EXPECT_EQ(KindOf(t.Load(request_).status()), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_EQ(t.Stats().misses(), 0u);
+}
+
+}  // namespace
+}  // namespace kernix::build

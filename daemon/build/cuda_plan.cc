@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CUDA: nvcc compiles the unit for all architectures, the host compiler links it with the static CUDA runtime. Running
+// nvcc's own phases as steps of the graph would fit in here.
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "daemon/base/strings.h"
+#include "daemon/build/plan_parts.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr char kKeepFolder[] = "keep";
+constexpr char kDeviceLinkKeepFolder[] = "keep-dlink";
+constexpr char kDeviceObject[] = "device.o";
+constexpr uint64_t kCompileMemory = 1ull << 30;
+constexpr uint64_t kDeviceLinkMemory = 512ull << 20;
+
+exec::InputFile FolderMarker(std::string_view folder) {
+  return {StrCat(folder, "/.keep"), std::make_shared<const std::string>()};
+}
+
+// Machine code for each architecture, and PTX of the newest, which newer GPUs can run.
+std::vector<std::string> ArchitectureFlags(const std::vector<std::string>& architectures) {
+  std::vector<std::string> flags;
+  const auto add = [&](const std::string& architecture, std::string_view kind) {
+    const std::string number = architecture.substr(architecture.find('_') + 1);
+    Append(flags, {"-gencode", StrCat("arch=compute_", number, ",code=", kind, "_", number)});
+  };
+  for (const std::string& architecture : architectures) add(architecture, "sm");
+  add(architectures.back(), "compute");
+  return flags;
+}
+
+std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) {
+  std::vector<std::string> result;
+  for (const std::string& flag : flags) {
+    // nvcc would cut it in two. Such a folder then shows in debug information, no more.
+    if (!absl::StrContains(flag, ',')) Append(result, {"-Xcompiler", flag});
+  }
+  return result;
+}
+
+// What nvcc needs in every call to write the same bytes in every folder: intermediate files with fixed names (else they
+// hold the process number), kept apart from ours.
+std::vector<std::string> KeepFlags(std::string_view folder) { return {"--keep", "--keep-dir", std::string(folder)}; }
+
+std::vector<std::string> SystemIncludeFlags(const toolchain::CudaToolkit& cuda) {
+  std::vector<std::string> flags;
+  for (const std::string& directory : cuda.include_directories) Append(flags, {"-isystem", directory});
+  return flags;
+}
+
+std::vector<std::string> CompileCommand(const PlanInputs& inputs) {
+  const BuildRequest& request = inputs.request;
+  const toolchain::Toolchain& toolchain = *request.toolchain;
+  std::vector<std::string> argv = {
+      toolchain.cuda->nvcc,         "-c", "-ccbin", toolchain.host.path, StrCat("-O", request.optimization_level),
+      "-Wno-deprecated-gpu-targets"};
+  Append(argv, KeepFlags(kKeepFolder));
+  // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
+  // path.
+  Append(argv, {"-Xcudafe", StrCat("--orig_src_path_name=", inputs.unit)});
+  Append(argv, DefaultStandard(request.compile_flags));
+  if (request.use_fast_math) argv.push_back("--use_fast_math");
+  Append(argv, ArchitectureFlags(request.architectures));
+  Append(argv, ForHostCompiler(PrefixMaps(toolchain)));
+  Append(argv, IncludeFlags(request));
+  Append(argv, SystemIncludeFlags(*toolchain.cuda));
+  Append(argv, request.compile_flags);
+  Append(argv, {"-Xcompiler", "-fPIC", "-MD", "-MF", kDependencies, "-o", kObject, inputs.unit});
+  return argv;
+}
+
+Step CompileStep(const PlanInputs& inputs) {
+  Step step;
+  step.action.step = "compile";
+  step.action.argv = CompileCommand(inputs);
+  step.action.environment = inputs.request.toolchain->environment;
+  step.action.inputs = inputs.files;
+  step.action.inputs.push_back(FolderMarker(kKeepFolder));
+  step.action.outputs = {kObject, kDependencies};
+  step.action.timeout = inputs.step_timeout;
+  step.action.memory_estimate_bytes = kCompileMemory;
+  return step;
+}
+
+Step DeviceLinkStep(const PlanInputs& inputs) {
+  const toolchain::Toolchain& toolchain = *inputs.request.toolchain;
+  Step step;
+  step.action.step = "device link";
+  step.action.argv = {toolchain.cuda->nvcc,          "-dlink",     "-ccbin", toolchain.host.path,
+                      "-Wno-deprecated-gpu-targets", "-Xcompiler", "-fPIC"};
+  Append(step.action.argv, KeepFlags(kDeviceLinkKeepFolder));
+  Append(step.action.argv, ArchitectureFlags(inputs.request.architectures));
+  Append(step.action.argv, {"-o", kDeviceObject, kObject});
+  step.action.environment = toolchain.environment;
+  step.action.inputs = {FolderMarker(kDeviceLinkKeepFolder)};
+  step.action.outputs = {kDeviceObject};
+  step.action.timeout = inputs.step_timeout;
+  step.action.memory_estimate_bytes = kDeviceLinkMemory;
+  step.inputs_from_steps = {kObject};
+  return step;
+}
+
+// The values of -Xcompiler in all its spellings.
+std::vector<std::string> HostFlagsOf(const std::vector<std::string>& nvcc_flags) {
+  std::vector<std::string> flags;
+  const auto add = [&](std::string_view values) { Append(flags, absl::StrSplit(ToAbsl(values), ',')); };
+  for (size_t i = 0; i < nvcc_flags.size(); ++i) {
+    const std::string& flag = nvcc_flags[i];
+    const bool takes_next = flag == "-Xcompiler" || flag == "--compiler-options";
+    if (takes_next && i + 1 < nvcc_flags.size()) add(nvcc_flags[++i]);
+    if (absl::StartsWith(flag, "-Xcompiler=") || absl::StartsWith(flag, "--compiler-options=")) {
+      add(std::string_view(flag).substr(flag.find('=') + 1));
+    }
+  }
+  return flags;
+}
+
+std::vector<std::string> RuntimeLibraries(const PlanInputs& inputs) {
+  std::vector<std::string> flags;
+  for (const std::string& directory : inputs.request.toolchain->cuda->library_directories) {
+    flags.push_back(StrCat("-L", directory));
+  }
+  if (inputs.request.relocatable_device_code) flags.push_back("-lcudadevrt");
+  Append(flags, {"-lcudart_static", "-ldl", "-lrt", "-lpthread"});
+  return flags;
+}
+
+}  // namespace
+
+std::vector<Step> CudaSteps(const PlanInputs& inputs) {
+  std::vector<Step> steps = {CompileStep(inputs)};
+  Step link = LinkStep(inputs, HostFlagsOf(inputs.request.compile_flags), RuntimeLibraries(inputs));
+  if (inputs.request.relocatable_device_code) {
+    steps.push_back(DeviceLinkStep(inputs));
+    link.action.argv.push_back(kDeviceObject);
+    link.inputs_from_steps.push_back(kDeviceObject);
+  }
+  steps.push_back(std::move(link));
+  return steps;
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/plan.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "daemon/base/error.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/build/plan_parts.h"
+#include "daemon/build/toolchain_paths.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr char kKernelHeaders[] = "kernix";
+constexpr uint64_t kLinkMemory = 256ull << 20;
+
+std::string IncludeRoot(uint32_t index) { return StrCat("inc/", index); }
+
+exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+std::vector<exec::InputFile> StagedKernelHeaders() {
+  std::vector<exec::InputFile> files;
+  for (const codegen::GeneratedFile& header : codegen::KernelHeaders()) {
+    files.push_back({StrCat(kKernelHeaders, "/", header.path), MakeContent(header.text)});
+  }
+  return files;
+}
+
+absl::StatusOr<exec::InputFile> Stage(std::string path, const Digest& digest, const HeaderContents& contents) {
+  const auto content = contents.find(digest);
+  if (content == contents.end()) return MakeError(v1::ErrorDetail::INTERNAL, StrCat("no content for \"", path, "\""));
+  return exec::InputFile{std::move(path), content->second};
+}
+
+absl::StatusOr<std::vector<exec::InputFile>> StageHeaders(const BuildRequest& request, const HeaderContents& contents) {
+  static const auto& kernel_headers = *new std::vector<exec::InputFile>(StagedKernelHeaders());
+  std::vector<exec::InputFile> files = kernel_headers;
+  for (const HeaderRef& header : request.headers) {
+    std::string path = StrCat(IncludeRoot(header.include_root), "/", header.path);
+    KERNIX_ASSIGN_OR_RETURN(exec::InputFile file, Stage(std::move(path), header.digest, contents));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+absl::StatusOr<std::vector<exec::InputFile>> StageFlagFiles(const BuildRequest& request,
+                                                            const HeaderContents& contents) {
+  std::vector<exec::InputFile> files;
+  for (const toolchain::FlagFile& flag_file : request.flag_files) {
+    if (flag_file.staged.empty()) continue;
+    KERNIX_ASSIGN_OR_RETURN(exec::InputFile file, Stage(flag_file.staged, flag_file.digest, contents));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+bool ChoosesStandard(const std::string& flag) {
+  return absl::StartsWith(flag, "-std") || absl::StartsWith(flag, "--std") || flag == "-ansi";
+}
+
+}  // namespace
+
+std::vector<std::string> IncludeFlags(const BuildRequest& request) {
+  std::vector<std::string> flags = {StrCat("-I", kKernelHeaders)};
+  for (uint32_t i = 0; i < request.include_root_count; ++i) flags.push_back(StrCat("-I", IncludeRoot(i)));
+  return flags;
+}
+
+std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain) {
+  std::vector<std::string> flags;
+  for (const NamedFolder& folder : ToolchainFolders(toolchain)) {
+    flags.push_back(StrCat("-ffile-prefix-map=", folder.path, "=", folder.name));
+  }
+  return flags;
+}
+
+std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags) {
+  if (std::any_of(flags.begin(), flags.end(), ChoosesStandard)) return {};
+  return {"-std=c++17"};
+}
+
+Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
+              const std::vector<std::string>& libraries) {
+  const BuildRequest& request = inputs.request;
+  Step step;
+  step.action.step = "link";
+  // A missing symbol is told at once, with its name, not when the artifact is opened; `-Wl,-z,undefs` among the user's
+  // flags undoes that. The build id is a digest of the content.
+  step.action.argv = {request.toolchain->host.path, "-shared", "-fPIC", "-Wl,--no-undefined", "-Wl,--build-id=sha1"};
+  Append(step.action.argv, compile_flags);
+  Append(step.action.argv, {"-o", kArtifact, kObject});
+  Append(step.action.argv, request.link_flags);
+  Append(step.action.argv, libraries);
+  step.action.environment = request.toolchain->environment;
+  step.action.inputs = inputs.link_files;
+  step.action.outputs = {kArtifact};
+  step.action.timeout = inputs.step_timeout;
+  step.action.memory_estimate_bytes = kLinkMemory;
+  step.inputs_from_steps = {kObject};
+  return step;
+}
+
+void Append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents,
+                              std::chrono::milliseconds step_timeout) {
+  Plan plan;
+  plan.artifact_path = kArtifact;
+  plan.dependency_file = kDependencies;
+  plan.generated_source =
+      codegen::GenerateTranslationUnit(request.language, request.sources, request.functions, request.allow_cuda_graph);
+  const bool cuda = request.language == v1::LANGUAGE_CUDA;
+  PlanInputs inputs{request, cuda ? "unit.cu" : "unit.cc", {}, {}, step_timeout};
+  KERNIX_ASSIGN_OR_RETURN(inputs.files, StageHeaders(request, contents));
+  inputs.files.push_back({inputs.unit, MakeContent(plan.generated_source)});
+  KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
+  plan.steps = cuda ? CudaSteps(inputs) : CppSteps(inputs);
+  return plan;
+}
+
+}  // namespace kernix::build

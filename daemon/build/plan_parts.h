@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the plans of both languages share. Internal to the plans.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/build/plan.h"
+
+namespace kernix::build {
+
+inline constexpr char kObject[] = "unit.o";
+inline constexpr char kArtifact[] = "kernel.so";
+inline constexpr char kDependencies[] = "unit.d";
+
+// What a plan is made from.
+struct PlanInputs {
+  const BuildRequest& request;
+  std::string unit;                         // the translation unit's path
+  std::vector<exec::InputFile> files;       // the input root of a compile step
+  std::vector<exec::InputFile> link_files;  // what the link flags name
+  std::chrono::milliseconds step_timeout;
+};
+
+std::vector<Step> CppSteps(const PlanInputs& inputs);
+std::vector<Step> CudaSteps(const PlanInputs& inputs);
+
+// "-Ikernix", "-Iinc/0", ...
+std::vector<std::string> IncludeFlags(const BuildRequest& request);
+
+// Flags that keep the places of the toolchain's folders out of debug information and __FILE__. Two users whose
+// toolchains lie in different places get the same bytes. (The action's root does not show: commands name their files by
+// relative paths, and the toolchain's environment holds a constant PWD.)
+std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain);
+
+// "-std=c++17", or nothing when `flags` choose a standard.
+std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);
+
+// Links kObject with the host compiler. `compile_flags`: what the host compiler compiled it with, since some of these
+// mean something to the link too (-fopenmp, -fsanitize=...). `libraries` go last.
+Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
+              const std::vector<std::string>& libraries);
+
+void Append(std::vector<std::string>& to, const std::vector<std::string>& from);
+
+}  // namespace kernix::build

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/plan_runner.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "daemon/base/error.h"
+#include "daemon/base/mutex.h"
+#include "daemon/base/strings.h"
+#include "daemon/build/failure.h"
+
+namespace kernix::build {
+namespace {
+
+// Lives as long as one of its steps is with the executor: each `done` callback holds a reference.
+class PlanRun : public std::enable_shared_from_this<PlanRun> {
+ public:
+  PlanRun(Plan plan, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+          PlanObserver& observer, PlanDone done)
+      : executor_(executor),
+        max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
+        cancellation_(std::move(cancellation)),
+        observer_(observer),
+        done_(std::move(done)) {
+    for (Step& step : plan.steps) waiting_.push_back(std::make_unique<Job>(std::move(step), observer_));
+  }
+
+  // Submits what can run; ends the run when nothing can and nothing does.
+  void Advance() {
+    std::vector<std::unique_ptr<Job>> ready;
+    bool ended = false;
+    {
+      const MutexLock lock(mutex_);
+      ready = TakeReady();
+      ended = running_ == 0 && !std::exchange(ended_, true);
+    }
+    // Without the lock: an inline executor runs the step, and comes back here, before Submit() returns.
+    for (std::unique_ptr<Job>& job : ready) Submit(std::move(job));
+    if (ended) done_(Result());
+  }
+
+ private:
+  // One step, and the observer of its action.
+  struct Job : exec::ActionObserver {
+    Job(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
+    void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
+    void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
+    void OnOutput(std::string_view text) override { observer.OnOutput(text); }
+
+    Step step;
+    PlanObserver& observer;
+  };
+
+  bool IsReady(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const std::string& path : job.step.inputs_from_steps) {
+      if (outputs_.count(path) == 0) return false;
+    }
+    return true;
+  }
+
+  std::vector<std::unique_ptr<Job>> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::unique_ptr<Job>> ready;
+    for (auto job = waiting_.begin(); job != waiting_.end() && status_.ok() && running_ < max_parallel_;) {
+      if (!IsReady(**job)) {
+        ++job;
+        continue;
+      }
+      for (const std::string& path : (*job)->step.inputs_from_steps) {
+        (*job)->step.action.inputs.push_back({path, outputs_[path]});
+      }
+      ready.push_back(std::move(*job));
+      job = waiting_.erase(job);
+      ++running_;
+    }
+    return ready;
+  }
+
+  void Submit(std::unique_ptr<Job> job) {
+    exec::ActionObserver* observer = job.get();
+    exec::Action action = job->step.action;
+    std::shared_ptr<Job> shared = std::move(job);
+    executor_.Submit(std::move(action), observer, cancellation_,
+                     [self = shared_from_this(), shared](absl::StatusOr<exec::ActionResult> result) {
+                       self->OnDone(*shared, std::move(result));
+                     });
+  }
+
+  void OnDone(const Job& job, absl::StatusOr<exec::ActionResult> result) {
+    const int done = Settle(job, std::move(result));
+    if (done > 0) observer_.OnStepDone(done);
+    if (done == 0) cancellation_->Cancel();
+    Advance();
+  }
+
+  // Takes in what a step came to. The number of steps done so far, 0 when the run has failed.
+  int Settle(const Job& job, absl::StatusOr<exec::ActionResult> result) {
+    absl::Status status = result.status();
+    if (status.ok() && result->exit_code != 0) status = StepFailure(job.step.action, *result);
+    const MutexLock lock(mutex_);
+    --running_;
+    if (status_.ok()) status_ = std::move(status);
+    if (!status_.ok()) return 0;
+    for (auto& [path, content] : result->outputs) outputs_[path] = std::move(content);
+    return ++steps_done_;
+  }
+
+  absl::StatusOr<PlanOutputs> Result() {
+    const MutexLock lock(mutex_);
+    if (!status_.ok()) return status_;
+    if (waiting_.empty()) return std::move(outputs_);
+    return MakeError(v1::ErrorDetail::INTERNAL,
+                     StrCat("step \"", waiting_.front()->step.action.step, "\" needs what no other step makes"));
+  }
+
+  exec::Executor& executor_;
+  const size_t max_parallel_;
+  const CancellationPtr cancellation_;
+  PlanObserver& observer_;
+  const PlanDone done_;
+
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
+  PlanOutputs outputs_ ABSL_GUARDED_BY(mutex_);
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int steps_done_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+void RunPlan(Plan plan, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+             PlanObserver& observer, PlanDone done) {
+  std::make_shared<PlanRun>(std::move(plan), executor, max_parallel, std::move(cancellation), observer, std::move(done))
+      ->Advance();
+}
+
+}  // namespace kernix::build

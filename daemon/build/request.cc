@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/request.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "daemon/base/error.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr uint32_t kMaxIncludeRoots = 1000;
+constexpr uint32_t kMaxOptimizationLevel = 3;
+
+absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
+
+bool HasControlCharacter(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+absl::Status CheckLabel(std::string_view label) {
+  if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
+  if (HasControlCharacter(label)) return Invalid("a source's label holds control characters");
+  if (label.front() == '/') {
+    return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<codegen::SourceText>> ReadSources(const v1::LoadRequest& request,
+                                                             const RequestLimits& limits) {
+  std::vector<codegen::SourceText> sources;
+  uint64_t bytes = 0;
+  bool blank = true;
+  for (const v1::Source& source : request.source()) {
+    KERNIX_RETURN_IF_ERROR(CheckLabel(source.label()));
+    bytes += source.text().size();
+    blank = blank && IsBlank(source.text());
+    sources.push_back({source.label(), source.text()});
+  }
+  if (blank) return Invalid("the source is empty: there is nothing to compile");
+  if (bytes > limits.max_source_bytes) {
+    return Invalid(StrCat("the sources have ", bytes, " bytes; this kernixd takes ", limits.max_source_bytes,
+                          " (its option max_request_bytes)"));
+  }
+  return sources;
+}
+
+absl::StatusOr<std::vector<codegen::FunctionSpec>> ReadFunctions(const v1::Functions& functions,
+                                                                 const std::vector<codegen::SourceText>& sources,
+                                                                 const RequestLimits& limits) {
+  if (functions.from_annotations() && functions.function_size() > 0) {
+    return Invalid("functions are either listed or taken from `// @BE` annotations, not both");
+  }
+  KERNIX_ASSIGN_OR_RETURN(std::vector<codegen::FunctionSpec> specs, codegen::ResolveFunctions(sources, functions));
+  if (specs.empty()) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
+  if (specs.size() > limits.max_functions) {
+    return Invalid(StrCat(specs.size(), " functions in one load; at most ", limits.max_functions, " are possible"));
+  }
+  return specs;
+}
+
+absl::Status CheckHeaderPath(const std::string& path) {
+  const bool inside = !path.empty() && path.front() != '/' && path != "." && path != ".." &&
+                      path.compare(0, 3, "../") != 0 && NormalizePath(path) == path;
+  if (inside && !HasControlCharacter(path)) return absl::OkStatus();
+  return Invalid(StrCat("header path \"", path, "\" is not a normalised path below its include root"));
+}
+
+absl::StatusOr<HeaderRef> ReadHeader(const v1::Header& header, uint32_t root_count) {
+  KERNIX_RETURN_IF_ERROR(CheckHeaderPath(header.path()));
+  if (header.include_root() >= root_count) {
+    return Invalid(
+        StrCat("header \"", header.path(), "\" names include root ", header.include_root(), " of ", root_count));
+  }
+  const absl::StatusOr<Digest> digest = Digest::FromRaw(header.digest());
+  if (!digest.ok()) return Invalid(StrCat("header \"", header.path(), "\" has no SHA-256 digest"));
+  return HeaderRef{header.include_root(), header.path(), *digest};
+}
+
+// A path is one file: not two, and not a file and a folder.
+absl::Status CheckHeadersFitTogether(const std::vector<HeaderRef>& headers) {
+  absl::flat_hash_set<std::pair<uint32_t, std::string>> files;
+  for (const HeaderRef& header : headers) {
+    if (!files.emplace(header.include_root, header.path).second) {
+      return Invalid(StrCat("header \"", header.path, "\" is listed twice"));
+    }
+  }
+  for (const HeaderRef& header : headers) {
+    for (size_t slash = header.path.find('/'); slash != std::string::npos; slash = header.path.find('/', slash + 1)) {
+      const std::string folder = header.path.substr(0, slash);
+      if (files.contains({header.include_root, folder})) {
+        return Invalid(StrCat("header \"", folder, "\" is also a folder of other headers"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<HeaderRef>> ReadHeaders(const v1::LoadRequest& request, const RequestLimits& limits) {
+  if (static_cast<size_t>(request.header_size()) > limits.max_headers) {
+    return Invalid(StrCat(request.header_size(), " headers in one load; at most ", limits.max_headers,
+                          " are possible: narrow the include paths"));
+  }
+  std::vector<HeaderRef> headers;
+  headers.reserve(request.header_size());
+  for (const v1::Header& header : request.header()) {
+    KERNIX_ASSIGN_OR_RETURN(HeaderRef read, ReadHeader(header, request.options().include_root_count()));
+    headers.push_back(std::move(read));
+  }
+  KERNIX_RETURN_IF_ERROR(CheckHeadersFitTogether(headers));
+  std::sort(headers.begin(), headers.end(), [](const HeaderRef& a, const HeaderRef& b) {
+    return std::tie(a.include_root, a.path) < std::tie(b.include_root, b.path);
+  });
+  return headers;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& options,
+                                                           const toolchain::CudaToolkit& cuda) {
+  if (options.architectures().empty()) {
+    return Invalid("no GPU architecture: give compute_capability, for example \"sm_90\"");
+  }
+  return toolchain::CheckArchitectures(cuda, {options.architectures().begin(), options.architectures().end()});
+}
+
+absl::Status CheckCppOptions(const v1::Options& options) {
+  if (!options.architectures().empty()) return Invalid("GPU architectures make sense for CUDA sources only");
+  if (options.use_fast_math()) return Invalid("use_fast_math is for CUDA sources; for C++ pass the flag -ffast-math");
+  return absl::OkStatus();
+}
+
+absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPolicy policy, BuildRequest& request) {
+  if (options.optimization_level() > kMaxOptimizationLevel) {
+    return Invalid(StrCat("optimization_level ", options.optimization_level(), " is not one of 0, 1, 2, 3"));
+  }
+  if (options.include_root_count() > kMaxIncludeRoots) {
+    return Invalid(StrCat(options.include_root_count(), " include paths; at most ", kMaxIncludeRoots, " are possible"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(toolchain::CheckedFlags flags,
+                          toolchain::CheckFlags(env, *request.toolchain, request.language, policy,
+                                                {options.compile_flags().begin(), options.compile_flags().end()},
+                                                {options.link_flags().begin(), options.link_flags().end()}));
+  request.compile_flags = std::move(flags.compile);
+  request.link_flags = std::move(flags.link);
+  request.flag_files = std::move(flags.files);
+  request.relocatable_device_code = flags.relocatable_device_code;
+  request.toolkit_path_in_artifact = flags.toolkit_path_in_artifact;
+  request.optimization_level = static_cast<int>(options.optimization_level());
+  request.use_fast_math = options.use_fast_math();
+  request.allow_cuda_graph = options.allow_cuda_graph();
+  request.include_root_count = options.include_root_count();
+  return absl::OkStatus();
+}
+
+absl::Status ReadLanguage(const v1::LoadRequest& request, BuildRequest& result) {
+  result.language = request.language();
+  if (result.language == v1::LANGUAGE_CPP) return CheckCppOptions(request.options());
+  if (result.language != v1::LANGUAGE_CUDA) return Invalid("the request does not say whether it is C++ or CUDA");
+  if (!result.toolchain->cuda.has_value()) {
+    return MakeError(v1::ErrorDetail::TOOLCHAIN, "CUDA sources need nvcc, and this toolchain has none");
+  }
+  KERNIX_ASSIGN_OR_RETURN(result.architectures, ReadArchitectures(request.options(), *result.toolchain->cuda));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
+                                             toolchain::ToolchainPtr toolchain, toolchain::FlagPolicy policy,
+                                             const RequestLimits& limits) {
+  BuildRequest result;
+  result.toolchain = std::move(toolchain);
+  KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
+  KERNIX_ASSIGN_OR_RETURN(result.sources, ReadSources(request, limits));
+  KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));
+  KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
+  KERNIX_ASSIGN_OR_RETURN(result.functions, ReadFunctions(request.functions(), result.sources, limits));
+  return result;
+}
+
+}  // namespace kernix::build
