@@ -22,23 +22,23 @@ struct RegisteredToolchain {
   v1::ToolchainPaths paths;
 };
 
-// Every field can be set in the TOML file under its own name without a trailing "_"; those marked (F) also by a flag --with-dashes and by
-// the environment as KERNIX_<NAME>.
+// Every field can be set in the TOML file under its own name without a trailing "_"; those marked (F) also by a flag
+// --with-dashes and by the environment as KERNIX_<NAME>.
 struct ServerOptions {
-  std::string socket;                 // (F) path of the Unix socket; empty: the place that belongs to the store
-  std::string store_directory;        // (F) empty: the user's default
+  std::string socket;                        // (F) path of the Unix socket; empty: the place that belongs to the store
+  std::string store_directory;               // (F) empty: the user's default
   uint64_t cache_limit_bytes = 10ull << 30;  // (F) "10GiB"
-  int jobs = 0;                       // (F) parallel compile jobs; 0: processors
-  uint64_t memory_budget_bytes = 0;   // (F) for them; 0: three quarters of the machine's
+  int jobs = 0;                              // (F) parallel compile jobs; 0: processors
+  uint64_t memory_budget_bytes = 0;          // (F) for them; 0: three quarters of the machine's
   std::chrono::milliseconds job_timeout{600'000};   // (F) "10m"
   std::chrono::milliseconds idle_timeout{0};        // (F) exit after this long without a client or job; 0: never
   std::chrono::milliseconds drain_timeout{30'000};  // (F) what SIGTERM gives to running loads
   uint64_t max_request_bytes = 64ull << 20;         // (F)
-  bool shared = false;                // (F) serves other users: registered toolchains only, stricter flags
-  std::string socket_group;           // (F) with shared: the group whose members may connect
-  LogLevel log_level = LogLevel::kInfo;  // (F)
+  bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
+  std::string socket_group;                     // (F) with shared: the group whose members may connect
+  LogLevel log_level = LogLevel::kInfo;         // (F)
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
-  int oneshot_fd = -1;                // --oneshot-fd N: serve this one connected socket until it closes, then exit
+  int oneshot_fd = -1;  // --oneshot-fd N: serve this one connected socket until it closes, then exit
 };
 
 // What parsing came to: options, or a text to print and an exit code (--help, --version, bad flags).

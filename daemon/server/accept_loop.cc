@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/accept_loop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "daemon/base/log.h"
+#include "daemon/base/posix_error.h"
+
+namespace kernix::server {
+namespace {
+
+// How long we leave the queue alone when the system has no descriptor or memory for another connection.
+constexpr int kPauseMs = 100;
+
+bool Watch(int epoll, int fd, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void Unwatch(int epoll, int fd) { epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr); }
+
+bool IsShortage(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS || error_number == ENOMEM;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(int listener, UniqueFd connected, AcceptHandler handler) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
+  UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop.ok()) return ErrnoStatus(errno, "make", "an eventfd");
+  if (!Watch(epoll.get(), stop.get(), EPOLLIN)) return ErrnoStatus(errno, "watch", "an eventfd");
+  if (listener >= 0 && !Watch(epoll.get(), listener, EPOLLIN))
+    return ErrnoStatus(errno, "watch", "the listening socket");
+  std::unique_ptr<AcceptLoop> loop(new AcceptLoop(std::move(handler), listener, std::move(epoll), std::move(stop)));
+  loop->thread_ =
+      std::thread([self = loop.get(), first = std::move(connected)]() mutable { self->Run(std::move(first)); });
+  return loop;
+}
+
+AcceptLoop::AcceptLoop(AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop)
+    : handler_(std::move(handler)), listener_(listener), epoll_(std::move(epoll)), stop_(std::move(stop)) {}
+
+AcceptLoop::~AcceptLoop() { Stop(); }
+
+void AcceptLoop::Stop() {
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+Activity AcceptLoop::activity() const {
+  pollfd waiting{listener_, POLLIN, 0};  // poll() passes a negative descriptor over
+  return {.running = open_ + (poll(&waiting, 1, 0) > 0 ? 1 : 0), .started = total_};
+}
+
+void AcceptLoop::Run(UniqueFd connected) {
+  if (connected.ok()) TakeIn(std::move(connected));
+  while (!stopping_) WaitAndHandle();
+  watches_.clear();
+  open_ = 0;
+}
+
+void AcceptLoop::WaitAndHandle() {
+  std::array<epoll_event, 64> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), paused_ ? kPauseMs : -1);
+  if (count == 0) ResumeAccepting();
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[i].data.fd;
+    if (fd == stop_.get()) {
+      stopping_ = true;
+    } else if (fd == listener_) {
+      AcceptAll();
+    } else {
+      Closed(fd);
+    }
+  }
+}
+
+void AcceptLoop::AcceptAll() {
+  while (true) {
+    UniqueFd connection(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (connection.ok()) {
+      TakeIn(std::move(connection));
+    } else if (IsShortage(errno)) {
+      return PauseAccepting(errno);
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;  // the queue is empty
+    }
+  }
+}
+
+void AcceptLoop::PauseAccepting(int error_number) {
+  Log(LogLevel::kWarning, "accept_paused", {{"error", strerror(error_number)}, {"open_connections", open_.load()}});
+  Unwatch(epoll_.get(), listener_);
+  paused_ = true;
+}
+
+void AcceptLoop::ResumeAccepting() {
+  if (!paused_) return;
+  paused_ = false;
+  Watch(epoll_.get(), listener_, EPOLLIN);
+}
+
+void AcceptLoop::TakeIn(UniqueFd connection) {
+  const absl::StatusOr<Peer> peer = PeerOf(connection.get());
+  const absl::Status status = peer.ok() ? handler_.admit(*peer) : peer.status();
+  if (status.ok()) return Open(std::move(connection), *peer);
+  Log(LogLevel::kWarning, "connection_refused",
+      {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", status.message()}});
+  connection.reset();
+  if (open_ == 0 && handler_.all_closed) handler_.all_closed();
+}
+
+void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {
+  UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLRDHUP)) {
+    Log(LogLevel::kWarning, "connection_dropped", {{"uid", peer.uid}, {"error", strerror(errno)}});
+    return;
+  }
+  ++open_;
+  ++total_;
+  const int key = watch.get();
+  watches_[key] = std::move(watch);
+  handler_.serve(std::move(connection), peer);
+}
+
+void AcceptLoop::Closed(int watch) {
+  // By hand: the registration belongs to the connection, which is still open where gRPC has not closed its end.
+  Unwatch(epoll_.get(), watch);
+  watches_.erase(watch);
+  if (--open_ == 0 && handler_.all_closed) handler_.all_closed();
+}
+
+}  // namespace kernix::server

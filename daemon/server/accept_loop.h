@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Accepts connections, finds out who they are, and knows how many are open. gRPC could accept on its own, but it tells
+// nobody who a Unix peer is, and takes no listening socket from outside.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "daemon/base/unique_fd.h"
+#include "daemon/server/idle_monitor.h"
+#include "daemon/server/unix_peer.h"
+
+namespace kernix::server {
+
+// Called from the loop's thread.
+struct AcceptHandler {
+  // Whether `peer` may come in. A refused connection is logged and closed.
+  std::function<absl::Status(const Peer& peer)> admit;
+  // Takes an open connection over.
+  std::function<void(UniqueFd connection, const Peer& peer)> serve;
+  // A connection has closed (or was refused), and none is open. May be empty.
+  std::function<void()> all_closed;
+};
+
+class AcceptLoop {
+ public:
+  // Accepts from `listener`, a non-blocking socket that lives until Stop(); negative: from nowhere. `connected`, when
+  // it holds one, is treated as the first connection.
+  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(int listener, UniqueFd connected, AcceptHandler handler);
+  ~AcceptLoop();  // Stop()
+  AcceptLoop(const AcceptLoop&) = delete;
+  AcceptLoop& operator=(const AcceptLoop&) = delete;
+
+  // Accepts no more, and returns when the thread has ended. Open connections stay open and are no longer watched.
+  void Stop();
+
+  // Open connections, and how many there have been. One that waits to be accepted counts as open. Thread-safe.
+  Activity activity() const;
+
+ private:
+  AcceptLoop(AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop);
+
+  void Run(UniqueFd connected);
+  void WaitAndHandle();
+  void AcceptAll();
+  void PauseAccepting(int error_number);
+  void ResumeAccepting();
+  void TakeIn(UniqueFd connection);
+  void Open(UniqueFd connection, const Peer& peer);
+  void Closed(int watch);
+
+  const AcceptHandler handler_;
+  const int listener_;
+  const UniqueFd epoll_;
+  const UniqueFd stop_;  // an eventfd
+  std::atomic<int> open_{0};
+  std::atomic<uint64_t> total_{0};
+
+  // Of the loop's thread.
+  bool stopping_ = false;
+  bool paused_ = false;
+  // A second descriptor of each open connection: gRPC does not say when it closes one, but the kernel does.
+  std::map<int, UniqueFd> watches_;
+
+  std::thread thread_;
+};
+
+}  // namespace kernix::server

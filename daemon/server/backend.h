@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the services of all users share. Everything outlives them.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "daemon/base/env.h"
+#include "daemon/build/builder.h"
+#include "daemon/cache/cache.h"
+#include "daemon/exec/executor.h"
+#include "daemon/server/load_gate.h"
+#include "daemon/server/options.h"
+#include "daemon/server/toolchain_policy.h"
+
+namespace kernix::server {
+
+struct Backend {
+  Env& env;
+  const ServerOptions& options;
+  cache::Cache& cache;
+  exec::Executor& executor;
+  build::Builder& builder;
+  ToolchainPolicy& toolchains;
+  LoadGate& gate;
+  MonotonicTime started_at;
+  // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
+  std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;
+
+  // Whether `uid` may do what concerns everybody: the daemon's own user and root.
+  static bool MayAdminister(uid_t uid) { return uid == 0 || uid == geteuid(); }
+};
+
+}  // namespace kernix::server

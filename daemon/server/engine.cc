@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/engine.h"
+
+#include <utility>
+
+#include "daemon/base/log.h"
+
+namespace kernix::server {
+namespace {
+
+exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const cache::Cache& cache) {
+  return {.scratch_directory = cache.scratch_directory(),
+          .max_jobs = options.jobs,
+          .memory_budget_bytes = options.memory_budget_bytes};
+}
+
+build::BuilderOptions BuilderOptions(const ServerOptions& options) {
+  build::BuilderOptions result;
+  result.flag_policy = options.shared ? toolchain::FlagPolicy::kShared : toolchain::FlagPolicy::kPerUser;
+  result.limits.max_source_bytes = options.max_request_bytes;
+  result.step_timeout = options.job_timeout;
+  return result;
+}
+
+}  // namespace
+
+Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop)
+    : cache_(std::move(cache)),
+      registry_(env),
+      executor_(exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, *executor_, *cache_),
+      policy_(env, options.shared, options.toolchains),
+      backend_{.env = env,
+               .options = options,
+               .cache = *cache_,
+               .executor = *executor_,
+               .builder = builder_,
+               .toolchains = policy_,
+               .gate = gate_,
+               .started_at = env.Now(),
+               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); }} {}
+
+void Engine::CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered) {
+  for (const RegisteredToolchain& toolchain : registered) {
+    const v1::Language language = toolchain.paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
+    const absl::StatusOr<toolchain::ToolchainPtr> found = registry_.Resolve(toolchain.paths, language);
+    if (!found.ok()) {
+      Log(LogLevel::kError, "toolchain_unusable", {{"toolchain", toolchain.name}, {"error", found.status().message()}});
+      continue;
+    }
+    const toolchain::Toolchain& tools = **found;
+    Log(LogLevel::kInfo, "toolchain",
+        {{"toolchain", toolchain.name},
+         {"host_compiler", tools.host.path},
+         {"version", tools.host.version},
+         {"cuda", tools.cuda ? tools.cuda->version : "none"},
+         {"identity", tools.identity.Hex().substr(0, 16)}});
+  }
+}
+
+}  // namespace kernix::server

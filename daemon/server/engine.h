@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What builds: the parts below the services, put together in the order of their dependencies.
+#pragma once
+
+#include <memory>
+
+#include "daemon/base/env.h"
+#include "daemon/build/builder.h"
+#include "daemon/cache/cache.h"
+#include "daemon/exec/executor.h"
+#include "daemon/server/backend.h"
+#include "daemon/server/load_gate.h"
+#include "daemon/server/options.h"
+#include "daemon/server/stop_request.h"
+#include "daemon/server/toolchain_policy.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::server {
+
+class Engine {
+ public:
+  // `options` and `stop` must outlive it.
+  Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Backend& backend() { return backend_; }
+
+  // Says in the log what the registered toolchains are. One that does not work is no reason not to start: its files may
+  // be mended under a running daemon.
+  void CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered);
+
+ private:
+  const std::unique_ptr<cache::Cache> cache_;
+  toolchain::ToolchainRegistry registry_;
+  const std::unique_ptr<exec::Executor> executor_;
+  build::Builder builder_;
+  ToolchainPolicy policy_;
+  LoadGate gate_;
+  Backend backend_;
+};
+
+}  // namespace kernix::server

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the methods do for callers who are not the daemon's own user.
+#include "daemon/server/kernix_service.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "daemon/base/test_util.h"
+#include "daemon/server/engine.h"
+
+namespace kernix::server {
+namespace {
+
+constexpr uid_t kAlice = 70001;
+constexpr uid_t kBob = 70002;
+
+class KernixServiceTest : public testing::Test {
+ protected:
+  void Store(const std::string& name, uid_t owner) {
+    cache::Entry entry;
+    entry.key = DigestOf(StrCat(name, owner));
+    entry.name = name;
+    entry.owner = owner;
+    ASSERT_THAT(engine_.backend().cache.Insert(entry, StrCat("artifact of ", name, owner)), IsOk());
+  }
+
+  uint64_t Purge(uid_t caller, const v1::PurgeCacheRequest& request) {
+    v1::PurgeCacheResponse response;
+    EXPECT_TRUE(KernixService(engine_.backend(), caller).PurgeCache(nullptr, &request, &response).ok());
+    return response.removed_entries();
+  }
+
+  uint64_t PurgeName(uid_t caller, const std::string& name) {
+    v1::PurgeCacheRequest request;
+    request.set_name(name);
+    return Purge(caller, request);
+  }
+
+  uint64_t PurgeAll(uid_t caller) {
+    v1::PurgeCacheRequest request;
+    request.set_all(true);
+    return Purge(caller, request);
+  }
+
+  grpc::Status Shutdown(uid_t caller) {
+    const v1::ShutdownRequest request;
+    v1::ShutdownResponse response;
+    return KernixService(engine_.backend(), caller).Shutdown(nullptr, &request, &response);
+  }
+
+  ScratchDirectory scratch_;
+  const ServerOptions options_;
+  StopRequest stop_;
+  Engine engine_{Env::Posix(), options_, cache::Cache::Open(Env::Posix(), {.directory = scratch_ / "store"}).value(),
+                 stop_};
+};
+
+TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
+  Store("k", kAlice);
+  Store("other", kAlice);
+  Store("k", kBob);
+  EXPECT_EQ(PurgeName(kAlice, "k"), 1u);
+  EXPECT_EQ(PurgeName(kAlice, "k"), 0u);
+  EXPECT_EQ(PurgeAll(kBob), 1u);
+  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, RootAndTheDaemonsUserDropAll) {
+  for (const uid_t caller : {uid_t{0}, geteuid()}) {
+    Store("k", kAlice);
+    Store("k", kBob);
+    EXPECT_EQ(PurgeName(caller, "k"), 2u);
+  }
+}
+
+TEST_F(KernixServiceTest, AnAgeAloneIsEnough) {
+  Store("k", kAlice);
+  v1::PurgeCacheRequest request;
+  request.set_older_than_ms(1000ull * 3600 * 24);
+  EXPECT_EQ(Purge(kAlice, request), 0u);  // it is newer than that
+  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
+  Store("k", kAlice);
+  const v1::PurgeCacheRequest request;
+  v1::PurgeCacheResponse response;
+  EXPECT_EQ(KernixService(engine_.backend(), kAlice).PurgeCache(nullptr, &request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, OnlyItsUserAndRootStopIt) {
+  EXPECT_EQ(Shutdown(kAlice).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_FALSE(stop_.Get().has_value());
+  EXPECT_TRUE(Shutdown(geteuid()).ok());
+  EXPECT_EQ(stop_.Get()->text, "shutdown request");
+}
+
+}  // namespace
+}  // namespace kernix::server

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/load_call.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/server/blob_receiver.h"
+#include "daemon/server/event_queue.h"
+#include "daemon/server/status_conversion.h"
+
+namespace kernix::server {
+namespace {
+
+absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+std::string TooLarge(std::string_view what, uint64_t bytes, uint64_t limit) {
+  return StrCat(what, " ", bytes, " bytes, and this kernixd takes at most ", limit,
+                ": raise max_request_bytes in its config (--max-request-bytes, KERNIX_MAX_REQUEST_BYTES)");
+}
+
+// The bytes of the headers that have one of `digests`, as the request gives their sizes.
+uint64_t UploadBytes(const v1::LoadRequest& request, const std::vector<Digest>& digests) {
+  absl::flat_hash_map<std::string, uint64_t> sizes;
+  for (const v1::Header& header : request.header()) sizes[header.digest()] = header.size();
+  uint64_t bytes = 0;
+  for (const Digest& digest : digests) {
+    const auto found = sizes.find(digest.Raw());
+    if (found != sizes.end()) bytes += found->second;
+  }
+  return bytes;
+}
+
+// Reading: the request first; then nothing, until headers are asked for. Writing: one event at a time, from a queue.
+// The end: the worker queues the last event and sets the status; whoever finds the queue empty then finishes. gRPC runs
+// reactions (On...) in threads of its own, never inside the call that started an operation, so these may be started
+// under the lock.
+class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>,
+                       public build::LoadObserver,
+                       public std::enable_shared_from_this<LoadCall> {
+ public:
+  LoadCall(Backend& backend, uid_t caller)
+      : backend_(backend), caller_(caller), cancellation_(std::make_shared<Cancellation>()) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    StartRead(&incoming_);
+  }
+
+  // --- gRPC --------------------------------------------------------------------------------------------------------
+  void OnReadDone(bool ok) override {
+    if (!started_) {
+      started_ = true;
+      return ok ? Begin() : End(Invalid("a Load begins with a request, and the client sent none"));
+    }
+    const MutexLock lock(mutex_);
+    if (upload_ && !upload_->done) ReceiveBlob(ok);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) queue_.clear();  // the client is gone
+    SendNext();
+  }
+
+  void OnCancel() override { cancellation_->Cancel(); }
+
+  void OnDone() override { self_.reset(); }
+
+  // --- build::LoadObserver -----------------------------------------------------------------------------------------
+  absl::StatusOr<build::HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override {
+    if (digests.empty()) return build::HeaderContents{};
+    const uint64_t limit = backend_.options.max_request_bytes;
+    const uint64_t bytes = UploadBytes(request_, digests);
+    if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
+    AskFor(digests, limit);
+    const int id = cancellation_->OnCancel([this] { CancelUpload(); });
+    absl::StatusOr<build::HeaderContents> contents = WaitForUpload();
+    cancellation_->Remove(id);
+    return contents;
+  }
+
+  void OnProgress(const v1::Progress& progress) override {
+    v1::LoadEvent event;
+    *event.mutable_progress() = progress;
+    const MutexLock lock(mutex_);
+    Send(std::move(event));
+  }
+
+  void OnOutput(const v1::Output& output) override {
+    v1::LoadEvent event;
+    *event.mutable_output() = output;
+    const MutexLock lock(mutex_);
+    Send(std::move(event));
+  }
+
+ private:
+  struct Upload {
+    Upload(const std::vector<Digest>& digests, uint64_t limit) : receiver(digests, limit) {}
+    BlobReceiver receiver;
+    bool done = false;
+    absl::Status status;
+  };
+
+  // The request is there.
+  void Begin() {
+    if (!incoming_.has_request()) return End(Invalid("a Load begins with a request"));
+    auto pass = backend_.gate.Enter(cancellation_);
+    if (!pass.ok()) return End(pass.status());
+    request_ = std::move(*incoming_.mutable_request());
+    try {
+      StartWorker(*std::move(pass));
+    } catch (const std::system_error& error) {
+      End(MakeError(v1::ErrorDetail::RESOURCE, StrCat("no thread for this load: ", error.what())));
+    }
+  }
+
+  void StartWorker(std::unique_ptr<LoadGate::Pass> pass) {
+    std::thread([self = shared_from_this(), pass = std::move(pass)]() mutable {
+      self->Run();
+      self.reset();  // before `pass`: nobody waits for what comes after that
+    }).detach();
+  }
+
+  // The worker thread.
+  void Run() {
+    const MonotonicTime begin = backend_.env.Now();
+    const absl::StatusOr<v1::LoadResult> result = LoadOrFail();
+    LogOutcome(result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
+    if (!result.ok()) return End(result.status());
+    v1::LoadEvent event;
+    *event.mutable_result() = *result;
+    const MutexLock lock(mutex_);
+    Finish(absl::OkStatus(), std::move(event));
+  }
+
+  absl::StatusOr<v1::LoadResult> LoadOrFail() {
+    const uint64_t limit = backend_.options.max_request_bytes;
+    const uint64_t bytes = request_.ByteSizeLong();
+    if (bytes > limit) return Invalid(TooLarge("the request has", bytes, limit));
+    KERNIX_ASSIGN_OR_RETURN(*request_.mutable_toolchain(),
+                            backend_.toolchains.Choose(request_.toolchain(), request_.language()));
+    return backend_.builder.Load(request_, caller_, *this, cancellation_);
+  }
+
+  void LogOutcome(const absl::StatusOr<v1::LoadResult>& result, Duration took) const {
+    if (!result.ok()) {
+      Log(LogLevel::kInfo, "load",
+          {{"uid", caller_},
+           {"name", request_.name()},
+           {"outcome", "failed"},
+           {"ms", took.count()},
+           {"kind", v1::ErrorDetail::Kind_Name(KindOf(result.status()))},
+           {"error", FirstLine(result.status())}});
+      return;
+    }
+    const absl::StatusOr<Digest> key = Digest::FromRaw(result->key());
+    Log(LogLevel::kInfo, "load",
+        {{"uid", caller_},
+         {"name", request_.name()},
+         {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
+         {"outcome", result->cache_hit() ? "hit" : "built"},
+         {"ms", took.count()}});
+  }
+
+  static std::string FirstLine(const absl::Status& status) {
+    const std::string_view message = ToStd(status.message());
+    return std::string(message.substr(0, message.find('\n')));
+  }
+
+  // Ends the call with an error, which goes out whole as an event and short as the call's status.
+  void End(const absl::Status& status) {
+    v1::LoadEvent event;
+    *event.mutable_failure() = GetErrorDetail(status);
+    const MutexLock lock(mutex_);
+    Finish(status, std::move(event));
+  }
+
+  void Finish(const absl::Status& status, v1::LoadEvent last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    end_ = ToGrpcStatus(status);
+    Send(std::move(last));
+  }
+
+  void Send(v1::LoadEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    queue_.Push(std::move(event));
+    if (!writing_) SendNext();
+  }
+
+  void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::optional<v1::LoadEvent> event = queue_.Pop()) {
+      outgoing_ = *std::move(event);
+      writing_ = true;
+      StartWrite(&outgoing_);
+    } else if (end_ && !finished_) {
+      finished_ = true;
+      ServerBidiReactor::Finish(*end_);
+    }
+  }
+
+  void AskFor(const std::vector<Digest>& digests, uint64_t limit) {
+    v1::LoadEvent event;
+    for (const Digest& digest : digests) event.mutable_need_blobs()->add_digest(digest.Raw());
+    const MutexLock lock(mutex_);
+    upload_ = std::make_unique<Upload>(digests, limit);
+    Send(std::move(event));
+    StartRead(&incoming_);
+  }
+
+  void CancelUpload() {
+    const MutexLock lock(mutex_);
+    if (!upload_ || upload_->done) return;
+    upload_->status = absl::CancelledError("the load was cancelled");
+    upload_->done = true;
+    upload_changed_.NotifyAll();
+  }
+
+  void ReceiveBlob(bool ok) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Upload& upload = *upload_;
+    if (!ok) {
+      upload.status = Invalid("the client ended its side of the call before it had sent the headers it was asked for");
+    } else if (!incoming_.has_blob()) {
+      upload.status = Invalid("the client was asked for headers and sent something else");
+    } else {
+      upload.status = upload.receiver.Add(incoming_.blob());
+    }
+    upload.done = !upload.status.ok() || upload.receiver.complete();
+    if (upload.done) return upload_changed_.NotifyAll();
+    if (!finished_) StartRead(&incoming_);
+  }
+
+  absl::StatusOr<build::HeaderContents> WaitForUpload() {
+    const MutexLock lock(mutex_);
+    while (!upload_->done) upload_changed_.Wait(mutex_);
+    const std::unique_ptr<Upload> upload = std::move(upload_);
+    KERNIX_RETURN_IF_ERROR(upload->status);
+    return upload->receiver.TakeContents();
+  }
+
+  Backend& backend_;
+  const uid_t caller_;
+  const CancellationPtr cancellation_;
+  std::shared_ptr<LoadCall> self_;  // until OnDone()
+  bool started_ = false;            // of the read reactions, which come one after another
+  v1::LoadClientMessage incoming_;  // of the read that is under way
+  v1::LoadRequest request_;         // of the worker
+
+  Mutex mutex_;
+  CondVar upload_changed_;
+  std::unique_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);
+  EventQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  v1::LoadEvent outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write that is under way
+  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, uid_t caller) {
+  const auto call = std::make_shared<LoadCall>(backend, caller);
+  call->Start();
+  return call.get();
+}
+
+}  // namespace kernix::server

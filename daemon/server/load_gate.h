@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where every load comes in and goes out: the daemon is done when the gate is closed and nobody is inside.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "daemon/base/cancellation.h"
+#include "daemon/base/env.h"
+#include "daemon/base/mutex.h"
+
+namespace kernix::server {
+
+// Thread-safe. open -> closed, once.
+class LoadGate {
+ public:
+  // Held as long as a load runs. The gate must outlive it.
+  class Pass {
+   public:
+    Pass(LoadGate& gate, int id) : gate_(gate), id_(id) {}
+    ~Pass() { gate_.Leave(id_); }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+   private:
+    LoadGate& gate_;
+    const int id_;
+  };
+
+  // kUnavailable when the gate is closed. `cancellation` ends the load from outside.
+  absl::StatusOr<std::unique_ptr<Pass>> Enter(CancellationPtr cancellation);
+
+  // From now on nobody comes in.
+  void Close();
+  bool closed() const;
+
+  int inside() const;
+
+  // Waits until nobody is inside. False when `deadline` passed first.
+  bool WaitUntilEmpty(MonotonicTime deadline);
+
+  // Cancels every load that is inside. They leave on their own.
+  void CancelAll();
+
+ private:
+  void Leave(int id);
+
+  mutable Mutex mutex_;
+  CondVar left_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int, CancellationPtr> inside_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::server
