@@ -17,11 +17,25 @@ namespace kernix {
 
 // Element types, with the values of XLA_FFI_DataType.
 enum class DataType : int {
-  kBool = 1, kInt8 = 2, kInt16 = 3, kInt32 = 4, kInt64 = 5, kUInt8 = 6, kUInt16 = 7, kUInt32 = 8, kUInt64 = 9,
-  kFloat16 = 10, kFloat32 = 11, kFloat64 = 12, kComplex64 = 15, kBFloat16 = 16, kComplex128 = 18,
+  kBool = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kUInt8 = 6,
+  kUInt16 = 7,
+  kUInt32 = 8,
+  kUInt64 = 9,
+  kFloat16 = 10,
+  kFloat32 = 11,
+  kFloat64 = 12,
+  kComplex64 = 15,
+  kBFloat16 = 16,
+  kComplex128 = 18,
 };
 
-using AttributeValue = std::variant<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float, double>;
+using AttributeValue =
+    std::variant<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float, double>;
 
 // Collects buffers and attributes, then calls. Data stays the caller's and must live until Call() returns. Row-major.
 class CallFrame {
@@ -37,7 +51,8 @@ class CallFrame {
   // For CUDA handlers: a cudaStream_t.
   CallFrame& SetStream(void* stream);
 
-  // Calls `handler` once, in this thread. What it reports as an XLA error comes back as a status with its code and message.
+  // Calls `handler` once, in this thread. What it reports as an XLA error comes back as a status with its code and
+  // message.
   absl::Status Call(Handler handler) const;
 
  private:

@@ -16,7 +16,8 @@ namespace kernix {
 
 // Where daemon and compilers may be found. Every field has a sensible default.
 struct ClientOptions {
-  // "unix:/path", or a bare path. Empty: $KERNIX_ADDRESS, the config file, the machine's service, else a daemon of this user that is started on demand.
+  // "unix:/path", or a bare path. Empty: $KERNIX_ADDRESS, the config file, the machine's service, else a daemon of this
+  // user that is started on demand.
   std::string address;
   // A store of one's own: a daemon of this user that serves it. Empty: the user's default store.
   std::string store_directory;
@@ -61,8 +62,8 @@ struct CacheEntryInfo {
 };
 
 struct PurgeFilter {
-  std::string name;                              // empty: of any name
-  std::chrono::milliseconds not_used_for{0};     // 0: of any age
+  std::string name;                           // empty: of any name
+  std::chrono::milliseconds not_used_for{0};  // 0: of any age
 };
 
 struct PurgeResult {
@@ -70,15 +71,16 @@ struct PurgeResult {
   uint64_t bytes = 0;
 };
 
-// Thread-safe, and safe around fork(): no connection and no gRPC thread outlives a call; a call that runs while another thread forks is
-// paused and goes on in the parent. A forked child may use the object it inherited.
+// Thread-safe, and safe around fork(): no connection and no gRPC thread outlives a call; a call that runs while another
+// thread forks is paused and goes on in the parent. A forked child may use the object it inherited.
 class Client {
  public:
   // Does not connect yet.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options = {});
   virtual ~Client() = default;
 
-  // These start a daemon when there is none, except Info(), Stats(), List(), Purge() and Shutdown() with `start` false: then kUnavailable.
+  // These start a daemon when there is none, except Info(), Stats(), List(), Purge() and Shutdown() with `start` false:
+  // then kUnavailable.
   virtual absl::StatusOr<DaemonInfo> Info(bool start = true) = 0;
   virtual absl::StatusOr<CacheStats> Stats(bool start = true) = 0;
   virtual absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name = "", bool start = true) = 0;

@@ -20,7 +20,8 @@ namespace kernix {
 
 class Client;
 
-// One source text. `label` is shown in diagnostics; `path`, when the text came from a file, is what errors name and where
+// One source text. `label` is shown in diagnostics; `path`, when the text came from a file, is what errors name and
+// where
 // `#include "x.h"` looks first.
 struct Source {
   std::string text;
@@ -28,7 +29,8 @@ struct Source {
   std::string path;
 };
 
-// A function to export: its arg_spec tokens in the order of its C++ parameters, or none to infer them from the signature.
+// A function to export: its arg_spec tokens in the order of its C++ parameters, or none to infer them from the
+// signature.
 struct Function {
   std::string name;
   std::vector<std::string> tokens;
@@ -42,6 +44,10 @@ struct LoadCallbacks {
   std::function<void(std::string_view)> progress;
   // A message for the user that is no error.
   std::function<void(std::string_view)> warning;
+  // What the load depends on besides its sources: the folders in which headers are looked up, in search order, and the
+  // headers that the sources can reach in them. Absolute. Before the daemon is asked; again when a header changed
+  // meanwhile.
+  std::function<void(const std::vector<std::string>& folders, const std::vector<std::string>& headers)> inputs;
   // Asked every 50 ms; true cancels the load (it then returns kCancelled).
   std::function<bool()> cancelled;
 };
@@ -51,7 +57,7 @@ struct LoadOptions {
   std::optional<std::vector<Function>> functions;
   std::vector<std::string> compile_flags;
   std::vector<std::string> link_flags;
-  std::vector<std::string> include_paths;  // searched before everything else
+  std::vector<std::string> include_paths;       // searched before everything else
   std::vector<std::string> last_include_paths;  // searched after everything else, e.g. jax.ffi.include_dir()
   // CUDA only: "sm_86", "8.6", or a comma list. Empty: the architecture of this process's first GPU.
   std::string compute_capability;

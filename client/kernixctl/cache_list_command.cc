@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "absl/strings/str_join.h"
+#include "client/kernixctl/command.h"
+#include "client/kernixctl/format.h"
+#include "daemon/base/env.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] = R"(The entry used last comes first.
+
+Examples:
+  kernixctl cache list
+  kernixctl cache list --name vector_add --json)";
+
+struct Flags {
+  std::string name;
+  bool json = false;
+};
+
+std::string JsonStrings(const std::vector<std::string>& texts) {
+  std::vector<std::string> elements;
+  for (const std::string& text : texts) elements.push_back(JsonString(text));
+  return JsonArray(elements);
+}
+
+std::string Json(const CacheEntryInfo& entry) {
+  return JsonObject()
+      .Text("key", entry.key)
+      .Text("name", entry.name)
+      .Text("language", entry.language)
+      .Json("architectures", JsonStrings(entry.architectures))
+      .Json("functions", JsonStrings(entry.functions))
+      .Number("size", entry.size)
+      .Number("created_unix_ms", entry.created_unix_ms)
+      .Number("last_used_unix_ms", entry.last_used_unix_ms)
+      .Number("hits", entry.hits)
+      .Str();
+}
+
+std::string Json(const std::vector<CacheEntryInfo>& entries) {
+  std::vector<std::string> elements;
+  for (const CacheEntryInfo& entry : entries) elements.push_back(Json(entry));
+  return JsonArray(elements) + "\n";
+}
+
+std::string Text(const std::vector<CacheEntryInfo>& entries) {
+  const int64_t now = Env::Posix().UnixMillis();
+  std::vector<std::vector<std::string>> rows = {{"NAME", "FOR", "SIZE", "HITS", "LAST USED", "KEY", "FUNCTIONS"}};
+  for (const CacheEntryInfo& entry : entries) {
+    const std::string target = entry.language == "cuda" ? absl::StrJoin(entry.architectures, ",") : "cpu";
+    const std::chrono::milliseconds age(std::max<int64_t>(0, now - entry.last_used_unix_ms));
+    rows.push_back({entry.name, target, FormatBytes(entry.size), std::to_string(entry.hits),
+                    FormatDuration(age) + " ago", entry.key.substr(0, 12), absl::StrJoin(entry.functions, ", ")});
+  }
+  return FormatTable(rows);
+}
+
+int Run(const GlobalOptions& options, const Flags& flags) {
+  return WithClient(options, [&flags](Client& client) -> int {
+    const absl::StatusOr<std::vector<CacheEntryInfo>> entries = client.List(flags.name);
+    if (!entries.ok()) return Fail(entries.status());
+    std::cout << (flags.json ? Json(*entries) : Text(*entries));
+    return kOk;
+  });
+}
+
+}  // namespace
+
+void AddCacheList(CLI::App& cache, const GlobalOptions& options, Action& action) {
+  CLI::App* command = cache.add_subcommand("list", "What is in the cache");
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("--name", flags->name, "Only modules of this name");
+  command->add_flag("--json", flags->json, "A JSON array of objects");
+  command->footer(kFooter);
+  command->callback([&options, &action, flags] { action = [&options, flags] { return Run(options, *flags); }; });
+}
+
+}  // namespace kernix::ctl

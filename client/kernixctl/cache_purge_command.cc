@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "client/kernixctl/command.h"
+#include "client/kernixctl/format.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Say what shall go: without --name, --older-than or --all nothing is removed (exit code 2). --name and --older-than
+together mean both. Programs that have loaded a kernel keep it. In a shared daemon only your own entries go.
+
+Examples:
+  kernixctl cache purge --name vector_add
+  kernixctl cache purge --older-than 30d
+  kernixctl cache purge --all)";
+
+struct Flags {
+  std::string name;
+  std::string older_than;
+  bool all = false;
+};
+
+absl::StatusOr<PurgeFilter> FilterFor(const Flags& flags) {
+  if (flags.name.empty() && flags.older_than.empty() && !flags.all) {
+    return absl::InvalidArgumentError(
+        "cache purge removes nothing unless told what: --name NAME, --older-than AGE (such as 30d), or --all for "
+        "everything");
+  }
+  PurgeFilter filter{.name = flags.name};
+  if (flags.older_than.empty()) return filter;
+  const absl::StatusOr<std::chrono::milliseconds> age = ParseAge(flags.older_than);
+  if (!age.ok()) return age.status();
+  filter.not_used_for = *age;
+  return filter;
+}
+
+int Run(const GlobalOptions& options, const Flags& flags) {
+  const absl::StatusOr<PurgeFilter> filter = FilterFor(flags);
+  if (!filter.ok()) return RefuseUsage(ToStd(filter.status().message()));
+  return WithClient(options, [&filter](Client& client) -> int {
+    const absl::StatusOr<PurgeResult> result = client.Purge(*filter);
+    if (!result.ok()) return Fail(result.status());
+    std::cout << "removed " << result->entries << (result->entries == 1 ? " entry" : " entries") << ", "
+              << FormatBytes(result->bytes) << "\n";
+    return kOk;
+  });
+}
+
+}  // namespace
+
+void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Action& action) {
+  CLI::App* command = cache.add_subcommand("purge", "Remove entries");
+  const auto flags = std::make_shared<Flags>();
+  CLI::Option* all = command->add_flag("--all", flags->all, "Everything");
+  command->add_option("--name", flags->name, "Modules of this name")->excludes(all);
+  command->add_option("--older-than", flags->older_than, "Not used for this long: 90s, 10m, 2h, 7d")->excludes(all);
+  command->footer(kFooter);
+  command->callback([&options, &action, flags] { action = [&options, flags] { return Run(options, *flags); }; });
+}
+
+}  // namespace kernix::ctl

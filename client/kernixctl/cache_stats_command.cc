@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "client/kernixctl/command.h"
+#include "client/kernixctl/format.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] = R"(Counts since the store was made. Starts the daemon when none runs.
+
+Examples:
+  kernixctl cache stats
+  kernixctl cache stats --json
+  kernixctl --store /scratch/kernix cache stats)";
+
+std::string Json(const CacheStats& stats) {
+  return JsonObject()
+      .Number("builds", stats.builds)
+      .Number("hits", stats.hits)
+      .Number("misses", stats.misses)
+      .Number("joined", stats.joined)
+      .Number("failures", stats.failures)
+      .Number("evictions", stats.evictions)
+      .Number("cancelled", stats.cancelled)
+      .Number("entries", stats.entries)
+      .Number("bytes", stats.bytes)
+      .Number("limit_bytes", stats.limit_bytes)
+      .Text("store_directory", stats.store_directory)
+      .Str();
+}
+
+std::string Text(const CacheStats& stats) {
+  const auto row = [](const char* name, uint64_t value) {
+    return std::vector<std::string>{name, std::to_string(value)};
+  };
+  return FormatTable({{"store", stats.store_directory},
+                      row("entries", stats.entries),
+                      {"size", FormatBytes(stats.bytes) + " of at most " + FormatBytes(stats.limit_bytes)},
+                      row("hits", stats.hits),
+                      row("misses", stats.misses),
+                      row("  that joined a build", stats.joined),
+                      row("builds", stats.builds),
+                      row("failed builds", stats.failures),
+                      row("cancelled builds", stats.cancelled),
+                      row("evictions", stats.evictions)});
+}
+
+int Run(const GlobalOptions& options, bool json) {
+  return WithClient(options, [json](Client& client) -> int {
+    const absl::StatusOr<CacheStats> stats = client.Stats();
+    if (!stats.ok()) return Fail(stats.status());
+    std::cout << (json ? Json(*stats) + "\n" : Text(*stats));
+    return kOk;
+  });
+}
+
+}  // namespace
+
+void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Action& action) {
+  CLI::App* command = cache.add_subcommand("stats", "Hits, builds and size");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "One JSON object");
+  command->footer(kFooter);
+  command->callback([&options, &action, json] { action = [&options, json] { return Run(options, *json); }; });
+}
+
+}  // namespace kernix::ctl

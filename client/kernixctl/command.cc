@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernixctl/command.h"
+
+#include <iostream>
+
+#include "daemon/base/error.h"
+#include "daemon/base/strings.h"
+#include "daemon/base/version.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] = R"(Exit codes:
+  0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler
+
+Which daemon: --address, else --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the machine's
+service, else this user's own.
+
+Examples:
+  kernixctl status
+  kernixctl cache stats --json
+  kernixctl compile kernel.cu --arch sm_90 -o kernel.so)";
+
+int CodeFor(ErrorKind kind) {
+  switch (kind) {
+    case v1::ErrorDetail::UNREACHABLE:
+      return kNoDaemon;
+    case v1::ErrorDetail::COMPILATION:
+      return kCompilation;
+    case v1::ErrorDetail::TOOLCHAIN:
+    case v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN:
+      return kToolchain;
+    case v1::ErrorDetail::CANCELLED:
+      return kInterrupted;
+    default:
+      return kFailure;
+  }
+}
+
+void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
+  app.set_version_flag("--version", StrCat("kernixctl ", Version(), " (build ", BuildId(), ")"));
+  app.add_option("--address", options.client.address, "Talk to the daemon at this Unix socket: unix:/path or /path");
+  app.add_option("--store", options.client.store_directory, "Talk to this user's daemon that serves this cache folder");
+  app.require_subcommand(1);
+  app.footer(kFooter);
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status) {
+  const v1::ErrorDetail detail = GetErrorDetail(status);
+  std::cerr << "kernixctl: " << detail.message() << "\n";
+  // The message of a compile error may quote the compiler already.
+  if (!detail.compiler_output().empty() && detail.message().find(detail.compiler_output()) == std::string::npos) {
+    std::cerr << detail.compiler_output() << (detail.compiler_output().ends_with('\n') ? "" : "\n");
+  }
+  if (!detail.command().empty()) std::cerr << "The command was: " << detail.command() << "\n";
+  return CodeFor(detail.kind());
+}
+
+int RefuseUsage(std::string_view message) {
+  std::cerr << "kernixctl: " << message << "\n";
+  return kUsage;
+}
+
+int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& use) {
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(options.client);
+  if (!client.ok()) return Fail(client.status());
+  return use(**client);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Looks after kernixd and its cache of compiled kernels.", "kernixctl");
+  GlobalOptions options;
+  Action action;
+  AddGlobalFlags(app, options);
+  AddStatus(app, options, action);
+  AddCache(app, options, action);
+  AddCompile(app, options, action);
+  AddShutdown(app, options, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  return action();
+}
+
+}  // namespace kernix::ctl

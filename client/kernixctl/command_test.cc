@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What kernixctl says and returns without a daemon. With one: tests/integration.
+#include "client/kernixctl/command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "daemon/base/error.h"
+
+namespace kernix::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Outcome Run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "kernixctl");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = Main(static_cast<int>(argv.size()), argv.data());
+  std::string out = testing::internal::GetCapturedStdout();
+  return {code, std::move(out), testing::internal::GetCapturedStderr()};
+}
+
+const char kNobody[] = "/nonexistent/kernixd.sock";
+
+TEST(CommandTest, EveryHelpHasExamples) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{},
+                                                                                       {"status"},
+                                                                                       {"cache"},
+                                                                                       {"cache", "stats"},
+                                                                                       {"cache", "list"},
+                                                                                       {"cache", "purge"},
+                                                                                       {"compile"},
+                                                                                       {"shutdown"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.push_back("--help");
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.code, kOk);
+    EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  kernixctl "));
+  }
+}
+
+TEST(CommandTest, VersionIsTold) {
+  const Outcome outcome = Run({"--version"});
+  EXPECT_EQ(outcome.code, kOk);
+  EXPECT_THAT(outcome.out, HasSubstr("kernixctl "));
+}
+
+TEST(CommandTest, BadFlagsAreAUsageError) {
+  EXPECT_EQ(Run({}).code, kUsage);
+  EXPECT_EQ(Run({"nonsense"}).code, kUsage);
+  EXPECT_EQ(Run({"status", "--nonsense"}).code, kUsage);
+  EXPECT_EQ(Run({"compile"}).code, kUsage);
+  EXPECT_EQ(Run({"compile", "kernel.txt"}).code, kUsage);
+  EXPECT_EQ(Run({"compile", "a.cu", "b.cu", "-o", "out.so"}).code, kUsage);
+  EXPECT_EQ(Run({"shutdown", "--drain", "soon"}).code, kUsage);
+}
+
+TEST(CommandTest, APurgeMustSayWhat) {
+  const Outcome outcome = Run({"--address", kNobody, "cache", "purge"});
+  EXPECT_EQ(outcome.code, kUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("--name"));
+  EXPECT_THAT(outcome.err, HasSubstr("--older-than"));
+  EXPECT_THAT(outcome.err, HasSubstr("--all"));
+  EXPECT_EQ(Run({"--address", kNobody, "cache", "purge", "--older-than", "long"}).code, kUsage);
+  EXPECT_EQ(Run({"--address", kNobody, "cache", "purge", "--all", "--name", "x"}).code, kUsage);
+}
+
+TEST(CommandTest, WithoutADaemonTheExitCodeSaysSo) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"status"}, {"shutdown"}, {"cache", "stats"}, {"cache", "list"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.begin(), {"--address", kNobody});
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.code, kNoDaemon) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(kNobody));
+  }
+}
+
+TEST(CommandTest, EachKindOfFailureHasItsExitCode) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Fail(MakeError(v1::ErrorDetail::COMPILATION, "x")), kCompilation);
+  EXPECT_EQ(Fail(MakeError(v1::ErrorDetail::TOOLCHAIN, "x")), kToolchain);
+  EXPECT_EQ(Fail(MakeError(v1::ErrorDetail::CANCELLED, "x")), kInterrupted);
+  EXPECT_EQ(Fail(MakeError(v1::ErrorDetail::UNREACHABLE, "x")), kNoDaemon);
+  EXPECT_EQ(Fail(absl::InternalError("x")), kFailure);
+  testing::internal::GetCapturedStderr();
+}
+
+TEST(CommandTest, ACompileErrorShowsWhatTheCompilerSaidOnce) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::COMPILATION);
+  detail.set_message("k.cpp does not compile");
+  detail.set_compiler_output("k.cpp:3:1: error: no\n");
+  detail.set_command("g++ -c k.cpp");
+  testing::internal::CaptureStderr();
+  Fail(MakeError(detail));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "kernixctl: k.cpp does not compile\nk.cpp:3:1: error: no\nThe command was: g++ -c k.cpp\n");
+}
+
+}  // namespace
+}  // namespace kernix::ctl

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernixctl/format.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+
+absl::StatusOr<milliseconds> UnitOf(char letter, std::string_view text) {
+  switch (letter) {
+    case 's':
+      return std::chrono::seconds(1);
+    case 'm':
+      return std::chrono::minutes(1);
+    case 'h':
+      return std::chrono::hours(1);
+    case 'd':
+      return std::chrono::hours(24);
+    default:
+      return absl::InvalidArgumentError(StrCat("\"", text, "\" is no age; write it as 90s, 10m, 2h or 7d"));
+  }
+}
+
+std::string EscapeJsonByte(char c) {
+  switch (c) {
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\n':
+      return "\\n";
+    default:
+      return static_cast<unsigned char>(c) < 0x20 ? absl::StrFormat("\\u%04x", c) : std::string(1, c);
+  }
+}
+
+}  // namespace
+
+std::string FormatBytes(uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? absl::StrFormat("%d B", bytes) : absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+std::string FormatDuration(milliseconds duration) {
+  struct Unit {
+    int64_t ms;
+    const char* name;
+  };
+  constexpr std::array<Unit, 4> kUnits = {{{86'400'000, "d"}, {3'600'000, "h"}, {60'000, "min"}, {1'000, "s"}}};
+  for (const Unit& unit : kUnits) {
+    if (duration.count() >= 2 * unit.ms) return StrCat(duration.count() / unit.ms, " ", unit.name);
+  }
+  return StrCat(duration.count(), " ms");
+}
+
+absl::StatusOr<milliseconds> ParseAge(std::string_view text) {
+  int64_t number = 0;
+  const absl::StatusOr<milliseconds> unit = UnitOf(text.empty() ? ' ' : text.back(), text);
+  if (!unit.ok()) return unit;
+  if (!absl::SimpleAtoi(ToAbsl(text.substr(0, text.size() - 1)), &number) || number <= 0 ||
+      number > std::numeric_limits<int64_t>::max() / unit->count()) {
+    return UnitOf(' ', text);
+  }
+  return number * *unit;
+}
+
+std::string JsonString(std::string_view text) {
+  std::string json = "\"";
+  for (char c : text) json += EscapeJsonByte(c);
+  return json + "\"";
+}
+
+std::string JsonArray(const std::vector<std::string>& elements) {
+  return StrCat("[", absl::StrJoin(elements, ", "), "]");
+}
+
+JsonObject& JsonObject::Text(std::string_view name, std::string_view value) { return Json(name, JsonString(value)); }
+JsonObject& JsonObject::Number(std::string_view name, int64_t value) { return Json(name, std::to_string(value)); }
+JsonObject& JsonObject::Number(std::string_view name, uint64_t value) { return Json(name, std::to_string(value)); }
+JsonObject& JsonObject::Boolean(std::string_view name, bool value) { return Json(name, value ? "true" : "false"); }
+
+JsonObject& JsonObject::Json(std::string_view name, std::string_view value) {
+  StrAppend(&fields_, fields_.empty() ? "" : ", ", JsonString(name), ": ", value);
+  return *this;
+}
+
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (const auto& row : rows) {
+    for (size_t i = 0; i + 1 < row.size(); ++i) table += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    StrAppend(&table, row.empty() ? "" : row.back(), "\n");
+  }
+  return table;
+}
+
+}  // namespace kernix::ctl

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "client/kernixctl/command.h"
+#include "client/kernixctl/format.h"
+#include "daemon/base/strings.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Waits until the daemon is gone. It takes no new loads and lets running ones finish, for as long as it is told. The next
+load starts a new one, unless it is the machine's service. Exit code 3 when none runs.
+
+Examples:
+  kernixctl shutdown
+  kernixctl shutdown --drain 5s)";
+
+int Run(const GlobalOptions& options, const std::string& drain) {
+  std::chrono::milliseconds timeout{0};
+  if (!drain.empty()) {
+    const absl::StatusOr<std::chrono::milliseconds> parsed = ParseAge(drain);
+    if (!parsed.ok()) return RefuseUsage(ToStd(parsed.status().message()));
+    timeout = *parsed;
+  }
+  return WithClient(options, [timeout](Client& client) -> int {
+    const absl::Status status = client.Shutdown(timeout);
+    if (!status.ok()) return Fail(status);
+    std::cout << "stopped\n";
+    return kOk;
+  });
+}
+
+}  // namespace
+
+void AddShutdown(CLI::App& app, const GlobalOptions& options, Action& action) {
+  CLI::App* command = app.add_subcommand("shutdown", "Stop the daemon");
+  const auto drain = std::make_shared<std::string>();
+  command->add_option("--drain", *drain, "How long running loads may go on: 5s, 1m (default: the daemon's setting)");
+  command->footer(kFooter);
+  command->callback([&options, &action, drain] { action = [&options, drain] { return Run(options, *drain); }; });
+}
+
+}  // namespace kernix::ctl

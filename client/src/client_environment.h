@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the client takes from its process and machine. Injected, so that a test can say who and where it is.
+#pragma once
+
+#include <unistd.h>
+
+#include <string>
+
+#include "daemon/base/env.h"
+#include "daemon/base/paths.h"
+
+namespace kernix {
+
+struct ClientEnvironment {
+  Env* env = &Env::Posix();
+  GetEnv get_env = ProcessGetEnv;
+  uid_t uid = geteuid();
+  std::string service_socket = kServiceSocket;
+};
+
+}  // namespace kernix

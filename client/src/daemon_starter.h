@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starts this user's daemon, one of it however many ask.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/src/client_environment.h"
+#include "client/src/endpoint.h"
+#include "client/src/fork_gate.h"
+#include "client/src/kernixd_process.h"
+#include "client/src/unix_socket.h"
+#include "kernix/client.h"
+
+namespace kernix {
+
+// True for errors of DaemonStarter after which a daemon without a place, over a socket pair, can still serve.
+bool OneshotMayHelp(const absl::Status& status);
+
+// `status` as such an error.
+absl::Status WithOneshotHelp(absl::Status status);
+
+// For one endpoint of kind kOwn that has a place. Used inside `section`; when that is interrupted, the functions return
+// at once with some error.
+class DaemonStarter {
+ public:
+  DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
+                ForkGate::Section& section);
+
+  // A connection to a daemon that serves. Of all clients that ask at once, the one that gets the start lock starts it;
+  // the others connect as soon as it is there. `unwanted`, a process that is draining or of another build, is made to
+  // stop first. UNREACHABLE errors carry the daemon's exit code and last words; RESOURCE: it cannot use its store.
+  absl::StatusOr<PeerSocket> Start(std::optional<pid_t> unwanted);
+
+  // Until no daemon holds the place any more. kDeadlineExceeded.
+  absl::Status AwaitGone(MonotonicTime deadline);
+
+ private:
+  absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted);
+  absl::StatusOr<PeerSocket> StartLocked(std::optional<pid_t> unwanted);
+  absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted);
+  absl::StatusOr<PeerSocket> AwaitAnswer(KernixdProcess process, size_t log_start);
+  absl::Status JudgeExit(int exit_code, size_t log_start);
+  void AskToStop(pid_t unwanted);
+  bool PlaceIsFree();
+  bool Pause(std::chrono::milliseconds& pause, MonotonicTime deadline);
+
+  const ClientEnvironment& environment_;
+  const ClientOptions& options_;
+  const Endpoint& endpoint_;
+  ForkGate::Section& section_;
+  MonotonicTime deadline_;
+  std::string program_;
+};
+
+// The last lines that a daemon wrote to `log` after its first `start` bytes, indented, for a message. Empty when none.
+std::string LastWords(Env& env, const std::string& log, size_t start);
+
+// "exit code 3 (the store cannot be used)".
+std::string DescribeExit(int exit_code);
+
+}  // namespace kernix

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which daemon a client talks to.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/src/client_environment.h"
+#include "kernix/client.h"
+
+namespace kernix {
+
+enum class EndpointKind {
+  kNamed,    // somebody said where it is; it is used as it is, never started or replaced
+  kService,  // the machine's; what it cannot do, the user's own daemon does
+  kOwn,      // of this user: started when it is not there, replaced when it is of another build
+};
+
+struct Endpoint {
+  EndpointKind kind = EndpointKind::kOwn;
+  std::string socket;  // empty: see `unusable`
+  std::string origin;  // who said so, for messages: "$KERNIX_ADDRESS"
+
+  // Of kOwn alone.
+  std::string store_directory;
+  DaemonPlace place;
+  absl::Status unusable;  // not OK: why no daemon can have a place; only a oneshot one can serve then
+};
+
+// The first of these that is set: ClientOptions::address; ClientOptions::store_directory (an own daemon on it);
+// $KERNIX_ADDRESS; `address` in the config file; $KERNIX_CACHE_DIR (an own daemon on it); the machine's service, when
+// its socket is there and we may use it; the own daemon on the user's default store.
+//
+// INVALID_REQUEST: an address that this version cannot use, a broken config file, address and store at once.
+absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
+
+// This user's own daemon, whatever the environment names. kPermissionDenied when somebody else has its folder.
+absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
+
+}  // namespace kernix

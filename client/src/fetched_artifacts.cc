@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/src/fetched_artifacts.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "client/src/status_from_grpc.h"
+#include "daemon/base/error.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "daemon/base/unique_fd.h"
+
+namespace kernix {
+namespace {
+
+absl::StatusOr<std::string> ReadStream(grpc::ClientReader<v1::ArtifactChunk>& stream, uint64_t size) {
+  std::string content;
+  v1::ArtifactChunk chunk;
+  while (stream.Read(&chunk)) {
+    if (content.size() + chunk.data().size() > size) return absl::OutOfRangeError("more than was announced");
+    content += chunk.data();
+  }
+  return content;
+}
+
+}  // namespace
+
+bool CanOpenArtifact(const std::string& path, uint64_t size) {
+  if (path.empty()) return false;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  return fd.ok() && fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == size;
+}
+
+absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string store,
+                          DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
+  return JoinPath(JoinPath(store, "fetched"), digest.Hex() + ".so");
+}
+
+absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
+                                             ForkGate::Section& section) {
+  InterruptibleContext context(&section);
+  v1::FetchArtifactRequest request;
+  request.set_artifact_digest(digest.Raw());
+  const auto stream = session.grpc->stub().FetchArtifact(&*context, request);
+  const absl::StatusOr<std::string> content = ReadStream(*stream, size);
+  if (!content.ok()) context->TryCancel();
+  const grpc::Status status = stream->Finish();
+  if (content.ok() && !status.ok()) return StatusFromGrpc(status, session.peer);
+  if (content.ok() && DigestOf(*content) == digest) return content;
+  return MakeError(v1::ErrorDetail::INTERNAL,
+                   StrCat(session.peer, " sent something else than the artifact ", digest.Hex()));
+}
+
+}  // namespace kernix

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies of artifacts whose daemon keeps them where we cannot open them.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/src/client_environment.h"
+#include "client/src/connector.h"
+#include "client/src/fork_gate.h"
+#include "daemon/base/digest.h"
+
+namespace kernix {
+
+// True when this process can read a file of that size there.
+bool CanOpenArtifact(const std::string& path, uint64_t size);
+
+// Where this user's copy of `digest` lies or shall lie: <default store>/fetched/<digest>.so.
+absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest);
+
+// Streams the artifact. NOT_FOUND when the daemon has it no more; INTERNAL when it sends something else.
+absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
+                                             ForkGate::Section& section);
+
+}  // namespace kernix

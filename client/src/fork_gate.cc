@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/src/fork_gate.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace kernix {
+namespace {
+
+// What a section gets to end by itself. A warm load needs two milliseconds, so a program that forks all the time
+// interrupts only those that wait for a compiler, and these find the result ready when they ask again.
+constexpr std::chrono::milliseconds kGrace{20};
+
+std::atomic<uint64_t> generation{0};
+
+}  // namespace
+
+struct ForkGate::State {
+  Mutex mutex;
+  CondVar changed;
+  int forks ABSL_GUARDED_BY(mutex) = 0;  // under way
+  std::vector<Section*> sections ABSL_GUARDED_BY(mutex);
+};
+
+namespace {
+
+// Never destroyed: threads may use it while the process exits.
+std::atomic<void*> current_state{nullptr};
+
+}  // namespace
+
+ForkGate::State& ForkGate::GetState() {
+  [[maybe_unused]] static const int installed = [] {
+    current_state = new State;
+    return pthread_atfork(&Prepare, &ReleaseParent, &ReleaseChild);
+  }();
+  return *static_cast<State*>(current_state.load());
+}
+
+uint64_t ForkGate::Generation() { return generation.load(); }
+
+void ForkGate::WaitUntilEmpty(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  const auto grace_end = std::chrono::steady_clock::now() + kGrace;
+  while (!state.sections.empty()) {
+    if (!state.changed.WaitUntil(state.mutex, grace_end)) break;
+  }
+  for (Section* section : state.sections) section->InterruptLocked();
+  while (!state.sections.empty()) state.changed.Wait(state.mutex);
+}
+
+void ForkGate::Prepare() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  ++state.forks;
+  WaitUntilEmpty(state);
+}
+
+void ForkGate::ReleaseParent() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  --state.forks;
+  state.changed.NotifyAll();
+}
+
+void ForkGate::ReleaseChild() {
+  // The old one may have been locked, or waited on, by threads that do not exist here. It is left as it is.
+  current_state = new State;
+  ++generation;
+}
+
+ForkGate::Section::Section() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  while (state.forks > 0) state.changed.Wait(state.mutex);
+  state.sections.push_back(this);
+}
+
+ForkGate::Section::~Section() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  state.sections.erase(std::remove(state.sections.begin(), state.sections.end(), this), state.sections.end());
+  state.changed.NotifyAll();
+}
+
+bool ForkGate::Section::interrupted() const {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  return interrupted_;
+}
+
+void ForkGate::Section::Interrupt() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  InterruptLocked();
+}
+
+void ForkGate::Section::InterruptLocked() {
+  if (!std::exchange(interrupted_, true) && interrupt_) interrupt_();
+}
+
+void ForkGate::Section::OnInterrupt(std::function<void()> interrupt) {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  interrupt_ = std::move(interrupt);
+  if (interrupted_ && interrupt_) interrupt_();
+}
+
+}  // namespace kernix

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Process-wide locks and fork(): a child must not inherit a lock that another thread of its parent held.
+#pragma once
+
+#include "daemon/base/mutex.h"
+
+namespace kernix {
+
+// From now on every fork() waits until `mutex` is free and leaves it free in both processes. `mutex` must live for ever
+// and be a leaf: whoever holds it takes no other lock, does not fork and does not block. Call once a mutex.
+void ProtectAcrossFork(Mutex& mutex);
+
+// A Mutex for process-wide state, protected from birth. For objects that are never destroyed.
+class ABSL_LOCKABLE ForkSafeMutex : public Mutex {
+ public:
+  ForkSafeMutex() { ProtectAcrossFork(*this); }
+};
+
+}  // namespace kernix

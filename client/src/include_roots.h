@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The folders in which a load's headers are looked up, and the lookup.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/base/env.h"
+
+namespace kernix {
+
+struct IncludeRoot {
+  std::string folder;        // absolute
+  bool only_quoted = false;  // a source's own folder: `#include <x>` does not look there
+};
+
+// A file by its place below a root: what the daemon is told of it.
+struct RootedPath {
+  uint32_t root = 0;
+  std::string path;  // normalised, without ".."
+
+  auto operator<=>(const RootedPath&) const = default;
+};
+
+// The roots of a load: the sources' folders, then the include paths; each folder once, and only folders that are there
+// and that are none of `toolchain_folders`.
+std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::string>& source_folders,
+                                          const std::vector<std::string>& include_paths,
+                                          const std::vector<std::string>& toolchain_folders);
+
+// Where `name` leads from `folder` below root `root`. Nothing when it leads out of the root.
+std::optional<RootedPath> Below(uint32_t root, std::string_view folder, std::string_view name);
+
+// All header-like files under the roots, at most `limit` + 1 of them.
+std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit);
+
+}  // namespace kernix

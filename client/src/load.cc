@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernix/load.h"
+
+#include <utility>
+
+#include "client/src/cuda_libraries.h"
+#include "client/src/library.h"
+#include "client/src/load_request.h"
+#include "client/src/module.h"
+#include "client/src/remote.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix {
+namespace {
+
+void Warn(const LoadCallbacks& callbacks, const std::string& warning) {
+  if (callbacks.warning) {
+    callbacks.warning(warning);
+  } else {
+    Log(LogLevel::kWarning, "kernix.load", {{"warning", warning}});
+  }
+}
+
+// The caller's callbacks, with compiler output in the caller's own names. `names` must outlive them.
+LoadCallbacks WithPaths(const LoadCallbacks& callbacks, const PathNames& names) {
+  LoadCallbacks result = callbacks;
+  if (callbacks.output) {
+    result.output = [&](std::string_view text) { callbacks.output(names.Restore(text)); };
+  }
+  return result;
+}
+
+absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
+  if (status.ok()) return status;
+  v1::ErrorDetail detail = GetErrorDetail(status);
+  detail.set_message(names.Restore(detail.message()));
+  detail.set_compiler_output(names.Restore(detail.compiler_output()));
+  return MakeError(std::move(detail));
+}
+
+absl::StatusOr<std::shared_ptr<const Library>> OpenResult(Remote& remote, const v1::LoadResult& result) {
+  Artifact artifact;
+  KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
+  KERNIX_ASSIGN_OR_RETURN(artifact.path, remote.LocalArtifact(result));
+  artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
+                                       result.required_symbol_versions().end()};
+  return OpenLibrary(artifact, [&remote] {
+    return CudaLibraryDirectories(Env::Posix(), ProcessGetEnv, remote.options().site_packages);
+  });
+}
+
+void TellInputs(const LoadCallbacks& callbacks, const HeaderScan& scan) {
+  if (!callbacks.inputs) return;
+  std::vector<std::string> headers;
+  for (const v1::Header& header : scan.headers) {
+    headers.push_back(JoinPath(scan.roots[header.include_root()], header.path()));
+  }
+  callbacks.inputs(scan.roots, headers);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const PreparedLoad& load, const LoadCallbacks& callbacks) {
+  const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
+  KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
+                          remote.LoadRemote(load.request, blobs, WithPaths(callbacks, load.names)));
+  for (const std::string& warning : result.warning()) Warn(callbacks, load.names.Restore(warning));
+  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenResult(remote, result));
+  return MakeModule(load.request.name(), result, std::move(library));
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language language, const std::string& name,
+                                                 const std::vector<Source>& sources, const LoadOptions& options) {
+  KERNIX_ASSIGN_OR_RETURN(
+      const PreparedLoad load,
+      PrepareLoad(Env::Posix(), ProcessGetEnv, remote.options().site_packages, language, name, sources, options));
+  for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
+  TellInputs(options.callbacks, load.headers);
+  absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, load, options.callbacks);
+  if (!module.ok()) return WithPaths(module.status(), load.names);
+  return module;
+}
+
+absl::StatusOr<std::vector<Source>> ReadSource(const std::string& path) {
+  Source source;
+  absl::StatusOr<std::string> text = Env::Posix().ReadFile(path);
+  if (!text.ok()) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("cannot read the source file: ", ToStd(text.status().message())));
+  }
+  return std::vector<Source>{Source{.text = *std::move(text), .label = "", .path = path}};
+}
+
+// "kernels/add.cu" -> "add".
+std::string Stem(const std::string& path) {
+  const std::string name = Basename(path);
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
+  std::vector<Source> sources;
+  for (const std::string& text : texts) sources.push_back({.text = text, .label = "", .path = ""});
+  return sources;
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language language, const std::string& path,
+                                                 const LoadOptions& options) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Source> sources, ReadSource(path));
+  return Load(client, language, Stem(path), sources, options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
+                                             const std::vector<Source>& sources, const LoadOptions& options) {
+  auto* remote = dynamic_cast<Remote*>(&client);
+  if (remote == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
+  absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*remote, language, name, sources, options);
+  // The artifact was evicted before it was opened (NOT_FOUND), or a header changed under the load (ABORTED).
+  if (absl::IsNotFound(module.status()) || absl::IsAborted(module.status())) {
+    module = LoadOnce(*remote, language, name, sources, options);
+  }
+  return module;
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,
+                                                      const std::vector<std::string>& sources,
+                                                      const LoadOptions& options) {
+  return Load(client, Language::kCpp, name, InlineSources(sources), options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCppFile(Client& client, const std::string& path,
+                                                    const LoadOptions& options) {
+  return LoadFile(client, Language::kCpp, path, options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaInline(Client& client, const std::string& name,
+                                                       const std::vector<std::string>& sources,
+                                                       const LoadOptions& options) {
+  return Load(client, Language::kCuda, name, InlineSources(sources), options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::string& path,
+                                                     const LoadOptions& options) {
+  return LoadFile(client, Language::kCuda, path, options);
+}
+
+}  // namespace kernix

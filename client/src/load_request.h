@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From what a caller wants to what the daemon is sent.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/src/header_scan.h"
+#include "client/src/path_names.h"
+#include "daemon/base/env.h"
+#include "daemon/base/paths.h"
+#include "kernix/load.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix {
+
+struct PreparedLoad {
+  v1::LoadRequest request;
+  HeaderScan headers;
+  PathNames names;                    // for what comes back
+  std::vector<std::string> warnings;  // for the user
+};
+
+// Checks the arguments as far as that needs no compiler, finds the toolchain, the GPU and the headers. INVALID_REQUEST
+// and TOOLCHAIN errors.
+absl::StatusOr<PreparedLoad> PrepareLoad(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages,
+                                         Language language, const std::string& name, const std::vector<Source>& sources,
+                                         const LoadOptions& options);
+
+}  // namespace kernix

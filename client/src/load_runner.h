@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A load as the client sees it: attempts until one counts, in a thread of their own, while the caller's thread runs the
+// callbacks.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "client/src/connector.h"
+#include "client/src/remote.h"
+
+namespace kernix {
+
+// See Remote::LoadRemote(). `endpoint` is where to begin.
+absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
+                                       const BlobProvider& blobs, const LoadCallbacks& callbacks);
+
+// The text of LoadCallbacks::progress.
+std::string ProgressText(const v1::Progress& progress);
+
+}  // namespace kernix

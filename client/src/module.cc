@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/src/module.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "client/src/handler_probe.h"
+#include "daemon/base/digest.h"
+#include "daemon/base/error.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix {
+namespace {
+
+absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, const Library& library) {
+  FunctionInfo info;
+  info.name = function.name();
+  info.tokens = {function.tokens().begin(), function.tokens().end()};
+  KERNIX_ASSIGN_OR_RETURN(info.handler, library.FindHandler(function.handler_symbol()));
+  KERNIX_ASSIGN_OR_RETURN(info.traits, ProbeHandler(info.handler));
+  return info;
+}
+
+// What is constant about a load, as texts.
+struct Facts {
+  std::string name;
+  std::string key;
+  std::string artifact_digest;
+  std::string generated_source;
+  bool cache_hit = false;
+  uint64_t build_ms = 0;
+};
+
+class OpenModule : public Module {
+ public:
+  OpenModule(Facts facts, std::shared_ptr<const Library> library, std::vector<FunctionInfo> functions)
+      : facts_(std::move(facts)), library_(std::move(library)), functions_(std::move(functions)) {}
+
+  const std::string& name() const override { return facts_.name; }
+  const std::string& path() const override { return library_->path(); }
+  const std::vector<FunctionInfo>& functions() const override { return functions_; }
+  const std::string& key() const override { return facts_.key; }
+  const std::string& artifact_digest() const override { return facts_.artifact_digest; }
+  bool cache_hit() const override { return facts_.cache_hit; }
+  uint64_t build_ms() const override { return facts_.build_ms; }
+  const std::string& generated_source() const override { return facts_.generated_source; }
+
+  absl::StatusOr<Handler> handler(std::string_view function) const override {
+    std::vector<std::string> names;
+    for (const FunctionInfo& info : functions_) {
+      if (info.name == function) return info.handler;
+      names.push_back(info.name);
+    }
+    return absl::NotFoundError(
+        StrCat("module '", facts_.name, "' has no function '", function, "'; it has: ", absl::StrJoin(names, ", ")));
+  }
+
+ private:
+  const Facts facts_;
+  const std::shared_ptr<const Library> library_;
+  const std::vector<FunctionInfo> functions_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, const v1::LoadResult& result,
+                                                   std::shared_ptr<const Library> library) {
+  std::vector<FunctionInfo> functions;
+  for (const v1::ResolvedFunction& function : result.function()) {
+    absl::StatusOr<FunctionInfo> info = OpenFunction(function, *library);
+    if (!info.ok()) return Annotate(info.status(), StrCat("function '", function.name(), "' of module '", name, "'"));
+    functions.push_back(*std::move(info));
+  }
+  KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
+  Facts facts{.name = std::move(name),
+              .key = key.Hex(),
+              .artifact_digest = digest.Hex(),
+              .generated_source = result.generated_source(),
+              .cache_hit = result.cache_hit(),
+              .build_ms = result.build_ms()};
+  return std::make_shared<OpenModule>(std::move(facts), std::move(library), std::move(functions));
+}
+
+}  // namespace kernix

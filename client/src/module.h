@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From an artifact that the daemon has made to a module of this process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/src/library.h"
+#include "kernix/module.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix {
+
+// Finds and probes the handler of each function of `result` in `library`. LOAD errors name the function.
+absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, const v1::LoadResult& result,
+                                                   std::shared_ptr<const Library> library);
+
+}  // namespace kernix

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/src/oneshot.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "client/src/daemon_starter.h"
+#include "client/src/fork_safety.h"
+#include "client/src/kernixd_process.h"
+#include "client/src/kernixd_program.h"
+#include "client/src/unix_socket.h"
+#include "daemon/base/error.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What a start came to: a session, or an exit code and an error.
+struct Attempt {
+  absl::StatusOr<std::unique_ptr<GrpcSession>> session;
+  std::optional<int> exit_code;
+};
+
+class ScratchStore {
+ public:
+  static ScratchStore& Get() {
+    static auto* store = new ScratchStore;
+    return *store;
+  }
+
+  absl::StatusOr<std::string> Path(const ClientEnvironment& environment) {
+    MutexLock lock(mutex_);
+    if (owner_ == getpid()) return path_;  // a parent's goes with the parent
+    const std::string parent = environment.get_env("TMPDIR").value_or("/tmp");
+    KERNIX_ASSIGN_OR_RETURN(path_, environment.env->CreateTempDirectory(JoinPath(parent, "kernix-oneshot-")));
+    owner_ = getpid();
+    [[maybe_unused]] static const int registered = std::atexit([] { Get().Remove(); });
+    return path_;
+  }
+
+ private:
+  void Remove() {
+    MutexLock lock(mutex_);
+    if (owner_ == getpid()) static_cast<void>(Env::Posix().RemoveTree(path_));
+  }
+
+  ForkSafeMutex mutex_;
+  std::string path_ ABSL_GUARDED_BY(mutex_);
+  pid_t owner_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// A file without a name: where no daemon can have a place, its log cannot have one either.
+struct NamelessLog {
+  NamelessLog() : fd(memfd_create("kernixd.log", MFD_CLOEXEC)), path(StrCat("/proc/self/fd/", fd.get())) {}
+  UniqueFd fd;
+  std::string path;  // for this process, and for a child until it calls exec()
+};
+
+absl::Status EndedError(const std::string& program, int exit_code, const std::string& words) {
+  return MakeError(v1::ErrorDetail::UNREACHABLE,
+                   StrCat(program, " --oneshot-fd ended with ", DescribeExit(exit_code), ", saying:", words));
+}
+
+// A child ends a little after its socket does.
+std::optional<int> AwaitExit(KernixdProcess& process) {
+  for (int i = 0; i < 100; ++i) {
+    if (const std::optional<int> exit_code = process.ExitCode()) return exit_code;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<KernixdProcess> Launch(const ClientEnvironment& environment, const std::string& program,
+                                      const std::string& store, const std::string& log, int socket) {
+  KernixdCommand command{.program = program, .environment = DaemonEnvironment(environment.get_env)};
+  command.arguments = {"--oneshot-fd", absl::StrCat(kInheritedSocket), "--store-directory", store};
+  command.log = log;
+  command.socket = socket;
+  return KernixdProcess::Start(command);
+}
+
+Attempt TryStore(const ClientEnvironment& environment, const std::string& program, const std::string& store,
+                 milliseconds timeout, ForkGate::Section& section) {
+  auto sockets = MakeSocketPair();
+  if (!sockets.ok()) return {sockets.status(), std::nullopt};
+  const NamelessLog log;
+  absl::StatusOr<KernixdProcess> process = Launch(environment, program, store, log.path, sockets->second.get());
+  if (!process.ok()) return {process.status(), std::nullopt};
+  sockets->second.reset();
+
+  auto session = std::make_unique<GrpcSession>(std::move(sockets->first));
+  v1::GetInfoResponse info;
+  const grpc::Status status = session->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &info, timeout, &section);
+  if (status.ok()) return {std::move(session), std::nullopt};
+  session.reset();
+  const std::optional<int> exit_code = AwaitExit(*process);
+  const std::string words = LastWords(*environment.env, log.path, 0);
+  if (exit_code) return {EndedError(program, *exit_code, words), exit_code};
+  return {MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(program, " --oneshot-fd: ", status.error_message(), words)),
+          std::nullopt};
+}
+
+}  // namespace
+
+absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
+                                     const std::string& store_directory, ForkGate::Section& section) {
+  ReapEndedDaemons();
+  KERNIX_ASSIGN_OR_RETURN(const std::string program, FindKernixd(environment, options.kernixd));
+  Attempt attempt = TryStore(environment, program, store_directory, options.start_timeout, section);
+  if (attempt.session.ok()) return Oneshot{*std::move(attempt.session), store_directory};
+  const bool store_is_at_fault =
+      attempt.exit_code == kKernixdStoreUnusable || attempt.exit_code == kKernixdAlreadyRunning;
+  if (!store_is_at_fault) return attempt.session.status();
+
+  KERNIX_ASSIGN_OR_RETURN(const std::string scratch, ScratchStore::Get().Path(environment));
+  attempt = TryStore(environment, program, scratch, options.start_timeout, section);
+  KERNIX_ASSIGN_OR_RETURN(auto session, std::move(attempt.session));
+  return Oneshot{std::move(session), scratch};
+}
+
+}  // namespace kernix

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernixd for one load, where none can have a place: over a socket pair, with no lock and no name in the file system.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/src/client_environment.h"
+#include "client/src/fork_gate.h"
+#include "client/src/grpc_session.h"
+#include "kernix/client.h"
+
+namespace kernix {
+
+struct Oneshot {
+  std::unique_ptr<GrpcSession> session;  // the daemon ends when this goes
+  std::string store_directory;
+};
+
+// Starts one and waits until it answers. It serves `store_directory`; when that cannot be used or another kernixd holds
+// it, a folder of this process, which is removed when the process ends. UNREACHABLE with the daemon's last words.
+absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
+                                     const std::string& store_directory, ForkGate::Section& section);
+
+}  // namespace kernix

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/src/remote_client.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "client/src/fetched_artifacts.h"
+#include "client/src/load_runner.h"
+#include "client/src/status_from_grpc.h"
+#include "daemon/base/error.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A daemon with a large store on a slow disk may need a while to list or purge it.
+constexpr milliseconds kCallTimeout{60'000};
+// What a daemon gets to drain when it is asked to do so for its own time: more than it takes by default.
+constexpr milliseconds kDefaultDrain{30'000};
+constexpr milliseconds kDrainMargin{5'000};
+
+void IgnoreWarning(std::string_view) {}
+
+CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
+  CacheEntryInfo info;
+  if (const absl::StatusOr<Digest> key = Digest::FromRaw(entry.key()); key.ok()) info.key = key->Hex();
+  info.name = entry.name();
+  info.language = entry.language() == v1::LANGUAGE_CUDA ? "cuda" : "cpp";
+  info.architectures.assign(entry.architecture().begin(), entry.architecture().end());
+  info.functions.assign(entry.function().begin(), entry.function().end());
+  info.size = entry.size();
+  info.created_unix_ms = entry.created_unix_ms();
+  info.last_used_unix_ms = entry.last_used_unix_ms();
+  info.hits = entry.hits();
+  return info;
+}
+
+CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
+  return {.builds = response.builds(),
+          .hits = response.hits(),
+          .misses = response.misses(),
+          .joined = response.joined(),
+          .failures = response.failures(),
+          .evictions = response.evictions(),
+          .cancelled = response.cancelled(),
+          .entries = response.entries(),
+          .bytes = response.bytes(),
+          .limit_bytes = response.limit_bytes(),
+          .store_directory = response.store_directory()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
+  return RemoteClient::Create(ClientEnvironment{}, std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<Remote>> RemoteClient::Create(ClientEnvironment environment, ClientOptions options) {
+  KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
+  return std::unique_ptr<Remote>(new RemoteClient(std::move(environment), std::move(options), std::move(endpoint)));
+}
+
+template <typename Attempt>
+absl::Status RemoteClient::WithSession(bool start, Attempt attempt) {
+  Endpoint endpoint = endpoint_;
+  for (bool lost_before = false;;) {
+    ForkGate::Section section;
+    const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
+    absl::StatusOr<Session> session = connector_.Open(endpoint, need, section, IgnoreWarning);
+    const absl::Status status = session.ok() ? attempt(*session, section) : session.status();
+    if (status.ok()) return status;
+    if (section.interrupted()) continue;
+    if (!DaemonWasLost(status) || std::exchange(lost_before, true)) return status;
+    connector_.Distrust();
+  }
+}
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> RemoteClient::Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*,
+                                                                                     const Request&, Response*),
+                                            const Request& request, bool start) {
+  Response response;
+  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
+    return StatusFromGrpc(session.grpc->Call(method, request, &response, kCallTimeout, &section), session.peer);
+  }));
+  return response;
+}
+
+absl::StatusOr<DaemonInfo> RemoteClient::Info(bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const v1::GetInfoResponse response,
+                          Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), start));
+  return DaemonInfo{.address = StrCat("unix:", endpoint_.socket),
+                    .version = response.version(),
+                    .build_id = response.build_id(),
+                    .pid = response.pid(),
+                    .uptime_ms = response.uptime_ms(),
+                    .store_directory = response.store_directory(),
+                    .shared = response.shared(),
+                    .draining = response.draining(),
+                    .running_jobs = response.running_jobs(),
+                    .queued_jobs = response.queued_jobs()};
+}
+
+absl::StatusOr<CacheStats> RemoteClient::Stats(bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const v1::GetCacheStatsResponse response,
+                          Call(&v1::Kernix::Stub::GetCacheStats, v1::GetCacheStatsRequest(), start));
+  return StatsFrom(response);
+}
+
+absl::StatusOr<std::vector<CacheEntryInfo>> RemoteClient::List(const std::string& name, bool start) {
+  v1::ListCacheRequest request;
+  request.set_name(name);
+  KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response, Call(&v1::Kernix::Stub::ListCache, request, start));
+  std::vector<CacheEntryInfo> entries;
+  for (const v1::CacheEntry& entry : response.entry()) entries.push_back(EntryInfo(entry));
+  return entries;
+}
+
+absl::StatusOr<PurgeResult> RemoteClient::Purge(const PurgeFilter& filter, bool start) {
+  v1::PurgeCacheRequest request;
+  if (!filter.name.empty()) {
+    request.set_name(filter.name);
+  } else if (filter.not_used_for.count() == 0) {
+    request.set_all(true);
+  }
+  request.set_older_than_ms(filter.not_used_for.count());
+  KERNIX_ASSIGN_OR_RETURN(const v1::PurgeCacheResponse response, Call(&v1::Kernix::Stub::PurgeCache, request, start));
+  return PurgeResult{.entries = response.removed_entries(), .bytes = response.removed_bytes()};
+}
+
+absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
+  KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, Info(/*start=*/false));
+  v1::ShutdownRequest request;
+  request.set_drain_timeout_ms(drain_timeout.count());
+  request.set_reason("a client asked for it");
+  KERNIX_RETURN_IF_ERROR(Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status());
+  const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
+  return AwaitGone(static_cast<pid_t>(info.pid), drain + kDrainMargin);
+}
+
+// Of an own daemon the lock tells. Another one is gone when nobody listens, or somebody else.
+absl::Status RemoteClient::AwaitGone(pid_t pid, milliseconds timeout) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
+  for (milliseconds pause{1}; std::chrono::steady_clock::now() < deadline;
+       pause = std::min(2 * pause, milliseconds(20))) {
+    {
+      const ForkGate::Section section;
+      ReapEndedDaemons();
+      const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, connector_.environment().uid);
+      const bool left = absl::IsNotFound(peer.status()) || (peer.ok() && peer->pid != pid);
+      const bool free =
+          endpoint_.kind != EndpointKind::kOwn || connector_.environment().env->TryLockFile(endpoint_.place.lock).ok();
+      if (left && free) return absl::OkStatus();
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  return absl::DeadlineExceededError(
+      StrCat("kernixd (process ", pid, ") at ", endpoint_.socket, " still runs after ", timeout.count(), " ms"));
+}
+
+absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                                        const LoadCallbacks& callbacks) {
+  return RunLoad(connector_, endpoint_, request, blobs, callbacks);
+}
+
+absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& result) {
+  if (CanOpenArtifact(result.artifact_path(), result.artifact_size())) return result.artifact_path();
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
+  const ClientEnvironment& environment = connector_.environment();
+  KERNIX_ASSIGN_OR_RETURN(const std::string path, FetchedArtifactPath(environment, digest));
+  const absl::StatusOr<std::string> present = environment.env->ReadFile(path);
+  if (present.ok() && DigestOf(*present) == digest) return path;
+
+  std::string content;
+  KERNIX_RETURN_IF_ERROR(WithSession(/*start=*/true, [&](Session& session, ForkGate::Section& section) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(content, DownloadArtifact(session, digest, result.artifact_size(), section));
+    return absl::OkStatus();
+  }));
+  KERNIX_RETURN_IF_ERROR(environment.env->CreateDirectories(Dirname(path), 0700));
+  KERNIX_RETURN_IF_ERROR(environment.env->WriteFileDurably(path, content, 0600));
+  return path;
+}
+
+}  // namespace kernix

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/src/unix_socket.h"
+
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "daemon/base/error.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+
+namespace kernix {
+namespace {
+
+constexpr char kServiceUser[] = "kernix";
+
+absl::Status ConnectError(int error, const std::string& path) {
+  const std::string message = StrCat("connect to ", path, ": ", strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED:
+    case ENOTSOCK:
+      return absl::NotFoundError(message);
+    case EAGAIN:
+    case EINTR:
+      return absl::UnavailableError(message);
+    case EACCES:
+    case EPERM:
+      return RefusedError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(StrCat("the socket path ", path, " has ", path.size(),
+                                             " bytes; the system takes ", kMaxSocketPath, " at most"));
+  }
+  memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return ConnectError(errno, path);
+  return PeerSocket{.fd = std::move(fd), .pid = peer.pid, .uid = peer.uid};
+}
+
+}  // namespace
+
+absl::Status RefusedError(std::string_view message) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
+  detail.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
+  detail.set_message(std::string(message));
+  return MakeError(std::move(detail));
+}
+
+bool IsTrustedUser(uid_t owner, uid_t self) {
+  if (owner == self || owner == 0) return true;
+  std::vector<char> buffer(16 * 1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  return getpwnam_r(kServiceUser, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr &&
+         entry.pw_uid == owner;
+}
+
+std::string DescribeUser(uid_t uid) {
+  std::vector<char> buffer(16 * 1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return StrCat("uid ", uid);
+  }
+  return StrCat(entry.pw_name, " (uid ", uid, ")");
+}
+
+absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self) {
+  KERNIX_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.ok()) return ConnectError(errno, path);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return ConnectError(errno, path);
+  }
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, Identify(std::move(fd), path));
+  if (IsTrustedUser(peer.uid, self)) return peer;
+  return RefusedError(StrCat("will not use ", path, ": it is served by ", DescribeUser(peer.uid),
+                             ", whose kernels would run as ", DescribeUser(self),
+                             ". Choose another address, or remove that socket."));
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
+    return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
+  }
+  return std::make_pair(UniqueFd(fds[0]), UniqueFd(fds[1]));
+}
+
+}  // namespace kernix
