@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that ``build_directory=`` names: what was compiled, for its user to look at."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from kernix._errors import KernelResourceError
+from kernix._module import CompiledModule
+from kernix._request import Request
+
+__all__ = ["write_build_directory"]
+
+_SUFFIX = {"cpp": ".cpp", "cuda": ".cu"}
+
+
+def write_build_directory(directory: str | os.PathLike[str], request: Request, module: CompiledModule) -> None:
+    """Write the generated source and a copy of the library of `module`, made from `request`, into `directory`."""
+    import shutil
+
+    folder = Path(directory)
+    stem = request.name.replace(os.sep, "_")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / (stem + _SUFFIX[request.language])).write_text(module._core.generated_source, encoding="utf-8")
+        # Beside, then over: the earlier copy may be mapped by somebody, and is not to change under them.
+        temporary = folder / f".{stem}.{os.getpid()}.so"
+        shutil.copyfile(module.path, temporary)
+        os.replace(temporary, folder / f"{stem}.so")
+    except OSError as error:
+        raise KernelResourceError(f"cannot write to build_directory {folder}: {error}") from error

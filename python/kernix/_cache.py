@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where compiled kernels are kept, and removing them."""
+
+from __future__ import annotations
+
+import os
+
+from kernix import _connection, _core
+from kernix._errors import KernelDaemonError, KernelResourceError
+from kernix._targets import memo
+
+__all__ = ["clear_cache", "get_cache_dir", "set_cache_dir"]
+
+
+def clear_cache(name: str | None = None) -> int:
+    """Remove compiled kernels from the cache. What this process has loaded stays loaded.
+
+    Parameters
+    ----------
+    name : str, optional
+        Only kernels that were loaded under this module name. Default: all.
+
+    Returns
+    -------
+    int
+        How many were removed.
+    """
+    if name is not None and not name:
+        raise ValueError("clear_cache: the name is empty; pass None to remove everything")
+    removed = _connection.client().purge(name or "")
+    memo.forget()
+    return removed
+
+
+def set_cache_dir(path: str | os.PathLike[str]) -> None:
+    """Keep the compiled kernels of this process in a folder of its own, served by a daemon of its own.
+
+    What is in the earlier folder stays there.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder. It is made when it does not exist.
+
+    Raises
+    ------
+    KernelResourceError
+        When it cannot be made.
+    """
+    directory = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise KernelResourceError(f"cannot use {directory} as cache: {error.strerror or error}") from error
+    _connection.use_store(directory)
+
+
+def get_cache_dir() -> str:
+    """Return the folder where compiled kernels are kept.
+
+    Returns
+    -------
+    str
+        The one of :func:`set_cache_dir`; else the store of the daemon that runs; else the one that a daemon would use.
+    """
+    if _connection.store_override():
+        return _connection.store_override()
+    try:
+        return _connection.client().info(start=False).store_directory
+    except KernelDaemonError:
+        return _core.default_store_directory()

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of this process: made when first needed, and again when its surroundings change."""
+
+from __future__ import annotations
+
+from kernix import _core, _environment
+from kernix._lock import ForkSafeLock
+
+__all__ = ["client", "store_override", "use_store"]
+
+_lock = ForkSafeLock()
+_store_override = ""  # of set_cache_dir(); empty: the user's default store
+_client: _core.Client | None = None
+_client_key: tuple[str, bytes] | None = None
+
+
+def store_override() -> str:
+    """Return the store that :func:`use_store` chose, or ``""``."""
+    return _store_override
+
+
+def use_store(path: str) -> None:
+    """Make `path` the store of all later loads of this process."""
+    global _store_override
+    _store_override = path
+
+
+def client() -> _core.Client:
+    """Return the client for the store and the environment as they are now. It does not connect yet."""
+    global _client, _client_key
+    key = (_store_override, _core.environment_fingerprint())
+    with _lock:
+        if _client is None or key != _client_key:
+            _client = _core.Client(store_directory=key[0], site_packages=_environment.site_packages())
+            _client_key = key
+        return _client

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a load says while it runs: compiler output, a progress line, warnings."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from types import TracebackType
+
+from kernix._errors import KernelWarning
+from kernix._inputs import Inputs
+from kernix._lock import ForkSafeLock
+
+__all__ = ["LoadConsole", "warn"]
+
+_PROGRESS_AFTER_SECONDS = 1.0
+_REDRAW_SECONDS = 0.2
+_ERASE_LINE = "\r\x1b[K"
+
+_progress_owner = ForkSafeLock()  # one load at a time has the terminal's last line
+
+
+def warn(message: str) -> None:
+    """Warn about `message` at the line of the user's own code that called into kernix."""
+    level = 1
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernix":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, KernelWarning, stacklevel=level)
+
+
+class LoadConsole:
+    """Observer of one load (see ``_core.load``); all calls come from the thread that loads.
+
+    Output and progress go to ``sys.stderr``. The progress line appears on a terminal only, once the load has taken a
+    second, and is erased at the end.
+
+    Parameters
+    ----------
+    name : str
+        Of the module, for the progress line.
+    inputs : Inputs
+        Takes note of what the load reads.
+    """
+
+    def __init__(self, name: str, inputs: Inputs) -> None:
+        self._name = name
+        self.inputs = inputs.add
+        self._stream = sys.stderr
+        self._terminal = self._stream is not None and self._stream.isatty()
+        self._started = time.monotonic()
+        self._drawn = 0.0
+        self._state = "connecting"
+        self._owner = False
+
+    def __enter__(self) -> LoadConsole:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._erase()
+        if self._owner:
+            _progress_owner.release()
+
+    def output(self, text: str) -> None:
+        """Print a command or what a compiler said."""
+        if self._stream is None:
+            return
+        self._erase()
+        self._stream.write(text if text.endswith("\n") else text + "\n")
+        self._stream.flush()
+
+    def progress(self, state: str) -> None:
+        """Take note of where the load stands."""
+        self._state = state
+        self._drawn = 0.0
+
+    def warning(self, message: str) -> None:
+        """Pass a message of the client or the daemon on as a :class:`KernelWarning`."""
+        self._erase()
+        warn(message)
+
+    def poll(self) -> None:
+        """Draw the progress line when it is due. Called several times a second."""
+        if not self._terminal:
+            return
+        now = time.monotonic()
+        if now - self._started < _PROGRESS_AFTER_SECONDS or now - self._drawn < _REDRAW_SECONDS:
+            return
+        self._owner = self._owner or _progress_owner.try_acquire()
+        if self._owner:
+            self._stream.write(f"{_ERASE_LINE}kernix: {self._name}: {self._state}, {now - self._started:.0f} s")
+            self._stream.flush()
+            self._drawn = now
+
+    def _erase(self) -> None:
+        if self._owner:
+            self._stream.write(_ERASE_LINE)
+            self._stream.flush()
+            self._drawn = 0.0

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this Python offers to a load: its CUDA wheels, JAX's headers, the programs of this package."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+
+__all__ = ["jax_include_paths", "program", "site_packages"]
+
+
+def site_packages() -> list[str]:
+    """Return the folders of ``sys.path`` where NVIDIA's wheels are installed."""
+    return [folder for folder in sys.path if folder and os.path.isdir(os.path.join(folder, "nvidia"))]
+
+
+@functools.cache
+def jax_include_paths() -> list[str]:
+    """Return ``[jax.ffi.include_dir()]``, or nothing without jaxlib. Does not import it."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec("jaxlib")
+    except (ImportError, ValueError):  # a broken installation is not ours to report
+        return []
+    folders = spec.submodule_search_locations if spec is not None else None
+    candidates = [os.path.join(folder, "include") for folder in folders or []]
+    return [path for path in candidates if os.path.isdir(path)][:1]
+
+
+def program(name: str) -> str:
+    """Return the path of ``kernixd`` or ``kernixctl`` inside this package, or ``""`` where it has none."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
+    return path if os.access(path, os.X_OK) else ""

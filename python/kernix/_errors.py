@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions of kernix, and how errors of libkernix become them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CompilationError",
+    "KernelCompilationError",
+    "KernelDaemonError",
+    "KernelError",
+    "KernelLoadError",
+    "KernelRegistrationError",
+    "KernelRequestError",
+    "KernelResourceError",
+    "KernelToolchainError",
+    "KernelWarning",
+]
+
+
+class KernelError(Exception):
+    """Base of everything that kernix raises about a kernel."""
+
+    __module__ = "kernix"
+
+
+class KernelRequestError(KernelError, ValueError):
+    """What was asked for makes no sense: a bad token, annotation, signature, name or flag."""
+
+    __module__ = "kernix"
+
+
+class KernelToolchainError(KernelError):
+    """A compiler is missing, cannot be used, or does not know the architecture."""
+
+    __module__ = "kernix"
+
+
+class KernelCompilationError(KernelError):
+    """The compiler or the linker said no.
+
+    Parameters
+    ----------
+    message : str
+        What happened, without the compiler's words.
+    compiler_output : str, optional
+        What the compiler printed, with lines of the user's own source.
+    command : str, optional
+        The command line that failed.
+
+    Attributes
+    ----------
+    compiler_output : str
+    command : str
+    """
+
+    __module__ = "kernix"
+
+    def __init__(self, message: str, compiler_output: str = "", command: str = "") -> None:
+        super().__init__(message, compiler_output, command)
+        self.message = message
+        self.compiler_output = compiler_output
+        self.command = command
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.compiler_output and self.compiler_output.strip() not in self.message:
+            parts.append(self.compiler_output.rstrip())
+        if self.command and self.command not in self.message:
+            parts.append(f"command: {self.command}")
+        return "\n\n".join(parts)
+
+
+#: The name that ``brainevent`` gives to :class:`KernelCompilationError`.
+CompilationError = KernelCompilationError
+
+
+class KernelLoadError(KernelError):
+    """A compiled library does not open in this process, or does not hold what it should."""
+
+    __module__ = "kernix"
+
+
+class KernelRegistrationError(KernelError):
+    """A target name is taken by other code, its signature would change, or JAX refused it."""
+
+    __module__ = "kernix"
+
+
+class KernelDaemonError(KernelError):
+    """No kernixd answers, and none could be started."""
+
+    __module__ = "kernix"
+
+
+class KernelResourceError(KernelError):
+    """A limit was hit: a full or unwritable store, too large a request, too long a build."""
+
+    __module__ = "kernix"
+
+
+class KernelWarning(UserWarning):
+    """Something a user of kernix should know that is no error."""
+
+    __module__ = "kernix"
+
+
+_BY_KIND: dict[str, type[KernelError]] = {
+    "INVALID_REQUEST": KernelRequestError,
+    "TOOLCHAIN": KernelToolchainError,
+    "NOT_REGISTERED_TOOLCHAIN": KernelToolchainError,
+    "LOAD": KernelLoadError,
+    "REGISTRATION": KernelRegistrationError,
+    "UNREACHABLE": KernelDaemonError,
+    "CANCELLED": KernelDaemonError,
+    "RESOURCE": KernelResourceError,
+}
+
+
+def from_detail(kind: str, message: str, compiler_output: str, command: str) -> KernelError:
+    """Make the exception for an error of libkernix.
+
+    Parameters
+    ----------
+    kind : str
+        Name of a ``kernix.v1.ErrorDetail.Kind``.
+    message, compiler_output, command : str
+        The fields of the detail.
+
+    Returns
+    -------
+    KernelError
+        Of the class that belongs to `kind`.
+    """
+    if kind == "COMPILATION":
+        return KernelCompilationError(message, compiler_output, command)
+    return _BY_KIND.get(kind, KernelError)(message)

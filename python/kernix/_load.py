@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The five functions that compile kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from kernix import _connection, _core
+from kernix._build_directory import write_build_directory
+from kernix._console import LoadConsole
+from kernix._errors import KernelRequestError
+from kernix._inputs import Inputs
+from kernix._module import CompiledModule
+from kernix._request import (
+    Functions,
+    Request,
+    SourceText,
+    function_list,
+    inline_sources,
+    path_list,
+    string_list,
+)
+from kernix._targets import memo, register_functions
+
+__all__ = ["load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
+
+_Path = str | os.PathLike[str]
+
+
+class _DeliveryOptions(TypedDict, total=False):
+    """Parameters of every load that do not change what is built."""
+
+    build_directory: _Path | None
+    verbose: bool
+    force_rebuild: bool
+    replace: bool
+    auto_register: bool
+    target_prefix: str | None
+
+
+class CppOptions(_DeliveryOptions, total=False):
+    """Keyword parameters of :func:`load_cpp_inline`."""
+
+    extra_cflags: Sequence[str] | None
+    extra_ldflags: Sequence[str] | None
+    extra_include_paths: Sequence[_Path] | None
+
+
+class CudaOptions(_DeliveryOptions, total=False):
+    """Keyword parameters of :func:`load_cuda_inline`."""
+
+    extra_cuda_cflags: Sequence[str] | None
+    extra_ldflags: Sequence[str] | None
+    extra_include_paths: Sequence[_Path] | None
+    compute_capability: str | None
+    ninja_workers: int | None
+    optimization_level: int
+    use_fast_math: bool
+    allow_cuda_graph: bool
+
+
+def load_cuda_inline(
+    name: str,
+    cuda_sources: str | Sequence[str],
+    functions: Functions = None,
+    *,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[_Path] | None = None,
+    build_directory: _Path | None = None,
+    verbose: bool = False,
+    compute_capability: str | None = None,
+    force_rebuild: bool = False,
+    replace: bool = False,
+    auto_register: bool = True,
+    target_prefix: str | None = None,
+    ninja_workers: int | None = None,
+    optimization_level: int = 3,
+    use_fast_math: bool = False,
+    allow_cuda_graph: bool = True,
+) -> CompiledModule:
+    """Compile CUDA source text and load the result.
+
+    Parameters
+    ----------
+    name : str
+        Name of the module: the prefix of its targets, its label in the cache and in messages.
+    cuda_sources : str or list of str
+        CUDA C++. Several texts are one translation unit, in order.
+    functions : dict, list or None
+        ``{"vector_add": ["arg", "arg", "ret", "stream"]}``: the tokens of each function, in the order of its parameters
+        (``arg``, ``ret``, ``stream``, ``attr.<name>:<type>``, or ``attr.<name>`` with the type of the signature).
+        ``["vector_add"]``: everything is inferred from the signatures. ``None``: the ``// @BE name [tokens]`` lines of
+        the source.
+    extra_cuda_cflags : list of str, optional
+        Further flags for nvcc.
+    extra_ldflags : list of str, optional
+        Further flags for the linker.
+    extra_include_paths : list of str or path-like, optional
+        Folders to search for headers, before all others.
+    build_directory : str or path-like, optional
+        Folder that receives the generated source, ``<name>.cu``, and the library, ``<name>.so``.
+    verbose : bool, default False
+        Print commands and compiler output to ``sys.stderr`` as they come.
+    compute_capability : str, optional
+        ``"sm_86"``, ``"8.6"``, or several with commas for a library with code for all of them and PTX of the newest.
+        Default: the one of this machine's first GPU.
+    force_rebuild : bool, default False
+        Compile even if the cache has the result. Changed source becomes live as with `replace`.
+    replace : bool, default False
+        Make the new code live under target names that have other code now, also inside functions that ``jax.jit`` has
+        already compiled. Without it such a load is refused. Signatures must stay the same.
+    auto_register : bool, default True
+        Register each function with JAX as ``<target_prefix or name>.<function>``.
+    target_prefix : str, optional
+        What target names begin with. Default: `name`.
+    ninja_workers : int, optional
+        Most compile jobs of this load that run at once. Default: what the daemon allows.
+    optimization_level : int, default 3
+        ``-O`` level, 0 to 3, of host and device code.
+    use_fast_math : bool, default False
+        Trade precision of floating point for speed (nvcc's ``--use_fast_math``).
+    allow_cuda_graph : bool, default True
+        Let XLA capture the functions into CUDA graphs. Switch it off for functions that must run on the host each time.
+
+    Returns
+    -------
+    CompiledModule
+        Loading the same thing again in a process returns the same module.
+
+    Raises
+    ------
+    KernelRequestError
+        When functions, signatures, flags or names make no sense.
+    KernelToolchainError
+        When nvcc or the host compiler is missing, or does not know the architecture.
+    KernelCompilationError
+        When the source does not compile or link.
+    KernelLoadError
+        When the library does not open in this process.
+    KernelRegistrationError
+        When other code is live under a target name.
+    KernelDaemonError
+        When no kernixd can be reached or started.
+    """
+    return _load_cuda(
+        inline_sources(cuda_sources, name, "cuda_sources"),
+        functions,
+        name=name,
+        extra_cuda_cflags=extra_cuda_cflags,
+        extra_ldflags=extra_ldflags,
+        extra_include_paths=extra_include_paths,
+        build_directory=build_directory,
+        verbose=verbose,
+        compute_capability=compute_capability,
+        force_rebuild=force_rebuild,
+        replace=replace,
+        auto_register=auto_register,
+        target_prefix=target_prefix,
+        ninja_workers=ninja_workers,
+        optimization_level=optimization_level,
+        use_fast_math=use_fast_math,
+        allow_cuda_graph=allow_cuda_graph,
+    )
+
+
+def load_cuda_file(
+    path: _Path, functions: Functions = None, *, name: str | None = None, **options: Unpack[CudaOptions]
+) -> CompiledModule:
+    """Compile a ``.cu`` file and load the result.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. ``#include "..."`` looks beside it first.
+    functions : dict, list or None
+        As for :func:`load_cuda_inline`.
+    name : str, optional
+        Name of the module. Default: the name of the file without its suffix.
+    **options
+        All other keyword parameters of :func:`load_cuda_inline`.
+
+    Returns
+    -------
+    CompiledModule
+    """
+    path = Path(path)
+    return _load_cuda((_read(path),), functions, name=_name(name, path.stem), **options)
+
+
+def load_cuda_dir(
+    directory: _Path,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    file_patterns: Sequence[str] | None = None,
+    **options: Unpack[CudaOptions],
+) -> CompiledModule:
+    """Compile the CUDA files of a folder as one translation unit and load the result.
+
+    Parameters
+    ----------
+    directory : str or path-like
+        The folder.
+    functions : dict, list or None
+        As for :func:`load_cuda_inline`.
+    name : str, optional
+        Name of the module. Default: the name of the folder.
+    file_patterns : list of str, optional
+        Which files; those of the first pattern come first, sorted by name. Default: ``["*.cu"]``.
+    **options
+        All other keyword parameters of :func:`load_cuda_inline`.
+
+    Returns
+    -------
+    CompiledModule
+    """
+    directory = Path(directory)
+    patterns = string_list(file_patterns, "file_patterns") or ("*.cu",)
+    files = dict.fromkeys(path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
+    if not files:
+        raise KernelRequestError(f"no file in {directory} matches {', '.join(patterns)}")
+    return _load_cuda(
+        tuple(_read(path) for path in files), functions, name=_name(name, directory.resolve().name), **options
+    )
+
+
+def load_cpp_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    functions: Functions = None,
+    *,
+    extra_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[_Path] | None = None,
+    build_directory: _Path | None = None,
+    verbose: bool = False,
+    force_rebuild: bool = False,
+    replace: bool = False,
+    auto_register: bool = True,
+    target_prefix: str | None = None,
+) -> CompiledModule:
+    """Compile C++ source text for the CPU and load the result.
+
+    Parameters
+    ----------
+    name : str
+        Name of the module: the prefix of its targets, its label in the cache and in messages.
+    cpp_sources : str or list of str
+        C++. Several texts are one translation unit, in order.
+    functions : dict, list or None
+        ``{"add_one": ["arg", "ret"]}``: the tokens of each function, in the order of its parameters (``arg``, ``ret``,
+        ``attr.<name>:<type>``, or ``attr.<name>`` with the type of the signature). ``["add_one"]``: everything is
+        inferred from the signatures. ``None``: the ``// @BE name [tokens]`` lines of the source.
+    extra_cflags : list of str, optional
+        Further flags for the compiler. Code is C++17 at ``-O3`` unless they say otherwise.
+    extra_ldflags : list of str, optional
+        Further flags for the linker.
+    extra_include_paths : list of str or path-like, optional
+        Folders to search for headers, before all others.
+    build_directory : str or path-like, optional
+        Folder that receives the generated source, ``<name>.cpp``, and the library, ``<name>.so``.
+    verbose : bool, default False
+        Print commands and compiler output to ``sys.stderr`` as they come.
+    force_rebuild : bool, default False
+        Compile even if the cache has the result. Changed source becomes live as with `replace`.
+    replace : bool, default False
+        Make the new code live under target names that have other code now, also inside functions that ``jax.jit`` has
+        already compiled. Without it such a load is refused. Signatures must stay the same.
+    auto_register : bool, default True
+        Register each function with JAX as ``<target_prefix or name>.<function>``.
+    target_prefix : str, optional
+        What target names begin with. Default: `name`.
+
+    Returns
+    -------
+    CompiledModule
+        Loading the same thing again in a process returns the same module.
+
+    Raises
+    ------
+    KernelError
+        One of the classes that :func:`load_cuda_inline` names.
+    """
+    return _load_cpp(
+        inline_sources(cpp_sources, name, "cpp_sources"),
+        functions,
+        name=name,
+        extra_cflags=extra_cflags,
+        extra_ldflags=extra_ldflags,
+        extra_include_paths=extra_include_paths,
+        build_directory=build_directory,
+        verbose=verbose,
+        force_rebuild=force_rebuild,
+        replace=replace,
+        auto_register=auto_register,
+        target_prefix=target_prefix,
+    )
+
+
+def load_cpp_file(
+    path: _Path, functions: Functions = None, *, name: str | None = None, **options: Unpack[CppOptions]
+) -> CompiledModule:
+    """Compile a C++ file for the CPU and load the result.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. ``#include "..."`` looks beside it first.
+    functions : dict, list or None
+        As for :func:`load_cpp_inline`.
+    name : str, optional
+        Name of the module. Default: the name of the file without its suffix.
+    **options
+        All other keyword parameters of :func:`load_cpp_inline`.
+
+    Returns
+    -------
+    CompiledModule
+    """
+    path = Path(path)
+    return _load_cpp((_read(path),), functions, name=_name(name, path.stem), **options)
+
+
+def _load_cuda(
+    sources: tuple[SourceText, ...],
+    functions: Functions,
+    *,
+    name: str,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[_Path] | None = None,
+    compute_capability: str | None = None,
+    ninja_workers: int | None = None,
+    optimization_level: int = 3,
+    use_fast_math: bool = False,
+    allow_cuda_graph: bool = True,
+    **delivery: Unpack[_DeliveryOptions],
+) -> CompiledModule:
+    if ninja_workers is not None and ninja_workers < 1:
+        raise KernelRequestError(f"ninja_workers must be 1 or more, or None; it is {ninja_workers}")
+    request = Request(
+        "cuda",
+        name,
+        sources,
+        function_list(functions),
+        string_list(extra_cuda_cflags, "extra_cuda_cflags"),
+        string_list(extra_ldflags, "extra_ldflags"),
+        path_list(extra_include_paths, "extra_include_paths"),
+        compute_capability or "",
+        optimization_level,
+        use_fast_math,
+        allow_cuda_graph,
+    )
+    return _load(request, ninja_workers or 0, **delivery)
+
+
+def _load_cpp(
+    sources: tuple[SourceText, ...],
+    functions: Functions,
+    *,
+    name: str,
+    extra_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[_Path] | None = None,
+    **delivery: Unpack[_DeliveryOptions],
+) -> CompiledModule:
+    request = Request(
+        "cpp",
+        name,
+        sources,
+        function_list(functions),
+        string_list(extra_cflags, "extra_cflags"),
+        string_list(extra_ldflags, "extra_ldflags"),
+        path_list(extra_include_paths, "extra_include_paths"),
+    )
+    return _load(request, 0, **delivery)
+
+
+def _load(
+    request: Request,
+    max_parallel_jobs: int,
+    *,
+    build_directory: _Path | None = None,
+    verbose: bool = False,
+    force_rebuild: bool = False,
+    replace: bool = False,
+    auto_register: bool = True,
+    target_prefix: str | None = None,
+) -> CompiledModule:
+    prefix = (target_prefix or request.name) if auto_register else None
+    key = (request, prefix, _connection.store_override(), _core.environment_fingerprint())
+    if not (force_rebuild or verbose or build_directory):
+        module = memo.find(key)
+        if module is not None:
+            return module
+
+    generation = memo.generation
+    inputs = Inputs(request.include_paths)
+    module = _build(request, max_parallel_jobs, verbose, force_rebuild, inputs)
+    if build_directory:
+        write_build_directory(build_directory, request, module)
+    if prefix is not None:
+        register_functions(module, prefix, replace=replace or force_rebuild)
+    stamps = inputs.stamps()
+    if stamps is not None:
+        memo.remember(key, module, stamps, generation)
+    return module
+
+
+def _build(
+    request: Request, max_parallel_jobs: int, verbose: bool, force_rebuild: bool, inputs: Inputs
+) -> CompiledModule:
+    options = request.core_options()
+    options.max_parallel_jobs = max_parallel_jobs
+    options.verbose = verbose
+    options.force_rebuild = force_rebuild
+    with LoadConsole(request.name, inputs) as console:
+        core = _core.load(
+            _connection.client(), request.core_language(), request.name, request.core_sources(), options, console
+        )
+        if verbose:
+            origin = "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
+            console.output(f"kernix: {request.name}: {origin}, {core.path}")
+    return CompiledModule(core, request.platform)
+
+
+def _read(path: Path) -> SourceText:
+    # Bytes: a comment in another encoding than UTF-8 is no reason to refuse a file.
+    return SourceText(path.read_bytes(), os.path.abspath(path))
+
+
+def _name(name: str | None, default: str) -> str:
+    if name is None:
+        return default
+    if not isinstance(name, str) or not name:
+        raise KernelRequestError(f"name must be a string that is not empty, not {name!r}")
+    return name

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lock that survives ``os.fork``."""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+
+__all__ = ["ForkSafeLock"]
+
+
+class ForkSafeLock:
+    """A mutual exclusion lock that is free in a forked child, whichever thread of the parent held it.
+
+    For locks that live as long as the process.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free; say whether it was."""
+        return self._lock.acquire(blocking=False)
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands ``kernixd`` and ``kernixctl`` of an installed wheel."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from kernix import _environment
+
+__all__ = ["kernixctl", "kernixd"]
+
+
+def _run(name: str) -> NoReturn:
+    path = _environment.program(name)
+    if not path:
+        sys.exit(f"{name}: this installation of kernix has no program of that name")
+    os.execv(path, [name, *sys.argv[1:]])
+
+
+def kernixd() -> NoReturn:
+    """Become ``kernixd``."""
+    _run("kernixd")
+
+
+def kernixctl() -> NoReturn:
+    """Become ``kernixctl``."""
+    _run("kernixctl")

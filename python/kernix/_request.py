@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a load asks for, checked and in one hashable form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kernix import _core, _environment
+from kernix._errors import KernelRequestError
+
+__all__ = ["Functions", "Request", "SourceText", "function_list", "inline_sources", "path_list", "string_list"]
+
+#: Functions as a user gives them: name to tokens, names alone, or none.
+Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
+
+
+class SourceText(NamedTuple):
+    """One source text: `path` is empty unless it came from a file."""
+
+    text: str | bytes
+    path: str = ""
+
+
+class Request(NamedTuple):
+    """Everything that decides what is built. Two equal requests are the same load."""
+
+    language: str  # "cpp" or "cuda"
+    name: str
+    sources: tuple[SourceText, ...]
+    functions: tuple[tuple[str, tuple[str, ...]], ...] | None
+    compile_flags: tuple[str, ...] = ()
+    link_flags: tuple[str, ...] = ()
+    include_paths: tuple[str, ...] = ()
+    compute_capability: str = ""
+    optimization_level: int = 3
+    use_fast_math: bool = False
+    allow_cuda_graph: bool = True
+
+    @property
+    def platform(self) -> str:
+        """The JAX platform that the functions are for."""
+        return "CUDA" if self.language == "cuda" else "cpu"
+
+    def core_language(self) -> _core.Language:
+        """Return the language as libkernix names it."""
+        return _core.Language.CUDA if self.language == "cuda" else _core.Language.CPP
+
+    def core_sources(self) -> list[_core.Source]:
+        """Return the sources for libkernix."""
+        return [_core.Source(*source) for source in self.sources]
+
+    def core_options(self) -> _core.LoadOptions:
+        """Return the options for libkernix."""
+        options = _core.LoadOptions()
+        if self.functions is not None:
+            options.functions = [_core.Function(name, tokens) for name, tokens in self.functions]
+        options.compile_flags = self.compile_flags
+        options.link_flags = self.link_flags
+        options.include_paths = self.include_paths
+        options.last_include_paths = _environment.jax_include_paths()
+        options.compute_capability = self.compute_capability
+        options.optimization_level = self.optimization_level
+        options.use_fast_math = self.use_fast_math
+        options.allow_cuda_graph = self.allow_cuda_graph
+        return options
+
+
+def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
+    """Return `values` as a tuple. A lone string is refused: it would be taken letter by letter."""
+    if not values:
+        return ()
+    if isinstance(values, (str, bytes)) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{parameter} must be a list of strings, not {values!r}")
+    return tuple(values)
+
+
+def path_list(values: Sequence[str | os.PathLike[str]] | None, parameter: str) -> tuple[str, ...]:
+    """Return folders as absolute paths."""
+    if not values:
+        return ()
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"{parameter} must be a list of folders, not {values!r}")
+    return tuple(os.path.abspath(os.fspath(value)) for value in values)
+
+
+def function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    """Return functions as (name, tokens); no tokens means: infer them from the signature."""
+    if functions is None:
+        return None
+    if isinstance(functions, (str, bytes)):
+        raise TypeError(f"functions must be a dict or a list of names, not {functions!r}")
+    if not functions:
+        raise KernelRequestError(
+            "functions is empty: name the functions to export, or pass None and mark them in the source with "
+            "`// @BE name` lines"
+        )
+    if isinstance(functions, Mapping):
+        return tuple((name, string_list(tokens, f"functions[{name!r}]")) for name, tokens in functions.items())
+    return tuple((name, ()) for name in string_list(functions, "functions"))
+
+
+def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> tuple[SourceText, ...]:
+    """Return the texts of an inline load of module `name`."""
+    if not isinstance(name, str) or not name:
+        raise KernelRequestError(f"name must be a string that is not empty, not {name!r}")
+    if isinstance(sources, str):
+        return (SourceText(sources),)
+    texts = string_list(sources, parameter)
+    if not texts:
+        raise KernelRequestError(f"{name}: {parameter} is empty: there is nothing to compile")
+    return tuple(SourceText(text) for text in texts)

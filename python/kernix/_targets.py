@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Target names of JAX, and what code is live behind them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from kernix import _core
+from kernix._console import warn
+from kernix._errors import KernelRegistrationError, KernelRequestError
+from kernix._lock import ForkSafeLock
+from kernix._memo import Memo
+from kernix._module import CompiledModule
+
+__all__ = ["list_registered_targets", "memo", "register_ffi_target", "register_functions"]
+
+_PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
+_COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
+
+#: Loads of this process. Here, because replacing a target makes all of it stale.
+memo = Memo()
+
+_lock = ForkSafeLock()
+_known_to_jax: set[tuple[str, str]] = set()
+
+
+def register_ffi_target(
+    target_name: str,
+    module: CompiledModule,
+    func_name: str,
+    *,
+    platform: str | None = None,
+    replace: bool = False,
+) -> None:
+    """Register a function of a module as a JAX FFI target.
+
+    After it ``jax.ffi.ffi_call(target_name, ...)`` calls the function. Registering the same code again does nothing.
+
+    Parameters
+    ----------
+    target_name : str
+        Name of the target. Names are global in a process.
+    module : CompiledModule
+        Result of a ``load_...`` function.
+    func_name : str
+        Name of a function of `module`.
+    platform : str, optional
+        ``"cpu"`` or ``"CUDA"``; default: the one that the module was compiled for.
+    replace : bool, default False
+        Make the function live under a name that other code has now, also inside functions that ``jax.jit`` has already
+        compiled. The signature must stay the same.
+
+    Raises
+    ------
+    KernelRegistrationError
+        When other code is live under the name and `replace` is false, when the signature would change, or when JAX is
+        not installed.
+    KeyError
+        When the module has no such function.
+    """
+    if func_name not in module.function_names:
+        raise KeyError(f"no function {func_name!r} in module {module.name!r}; it has {module.function_names}")
+    _register(target_name, module, func_name, _platform(platform, module), replace)
+
+
+def register_functions(module: CompiledModule, prefix: str, *, replace: bool) -> None:
+    """Register every function of `module` as ``<prefix>.<function>`` on the platform of the module."""
+    for function in module.function_names:
+        _register(f"{prefix}.{function}", module, function, module.platform, replace)
+
+
+def list_registered_targets() -> list[str]:
+    """Return the names of all targets that kernix has registered in this process, sorted.
+
+    Returns
+    -------
+    list of str
+    """
+    return sorted({target for target, _ in _core.list_targets()})
+
+
+def _platform(name: str | None, module: CompiledModule) -> str:
+    if name is None:
+        return module.platform
+    try:
+        return _PLATFORMS[name.lower()]
+    except KeyError:
+        raise KernelRequestError(f'platform {name!r} is not known: use "cpu" or "CUDA"') from None
+
+
+def _register(target: str, module: CompiledModule, function: str, platform: str, replace: bool) -> None:
+    jax_ffi = _import_jax_ffi(target)  # before the lock: it can take a second
+    with _lock:
+        outcome, capsule = _core.bind_target(target, platform, module._core, function, replace)
+        if (target, platform) not in _known_to_jax:
+            _tell_jax(jax_ffi, target, capsule, platform)
+            _known_to_jax.add((target, platform))
+    if outcome == _core.BindOutcome.REPLACED:
+        memo.forget()
+        _warn_about_graphs(target, module, function, platform)
+
+
+def _import_jax_ffi(target: str) -> ModuleType:
+    try:
+        import jax.ffi
+
+        return jax.ffi
+    except ImportError as error:
+        raise KernelRegistrationError(
+            f"cannot register {target!r}: `import jax.ffi` failed ({error}). Install jax, or pass auto_register=False."
+        ) from error
+
+
+def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> None:
+    try:
+        jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
+    except Exception as error:
+        raise KernelRegistrationError(
+            f"JAX refused the target {target!r} on {platform}: {error}. If something else has registered that name, "
+            "load under another name= or target_prefix=."
+        ) from error
+
+
+def _warn_about_graphs(target: str, module: CompiledModule, function: str, platform: str) -> None:
+    info = next(info for info in module._core.functions if info.name == function)
+    if platform == "CUDA" and info.traits & _COMMAND_BUFFER_COMPATIBLE:
+        warn(
+            f"{target!r} was replaced. A CUDA graph that JAX captured earlier replays the old code until captured "
+            "again (by a new jax.jit, or after jax.clear_caches()). Load with allow_cuda_graph=False to keep kernels "
+            "out of CUDA graphs."
+        )

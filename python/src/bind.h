@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of the extension module. What they bind is described, for readers and type checkers, in kernix/_core.pyi.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace kernix::python {
+
+void BindClient(pybind11::module_& module);
+void BindLoad(pybind11::module_& module);     // after BindClient
+void BindTargets(pybind11::module_& module);  // after BindLoad
+void BindToolchain(pybind11::module_& module);
+
+}  // namespace kernix::python

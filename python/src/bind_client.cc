@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/base/env.h"
+#include "daemon/base/paths.h"
+#include "kernix/client.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+
+namespace kernix::python {
+
+namespace py = pybind11;
+
+namespace {
+
+std::unique_ptr<Client> MakeClient(std::string store_directory, std::vector<std::string> site_packages) {
+  ClientOptions options;
+  options.store_directory = std::move(store_directory);
+  options.site_packages = std::move(site_packages);
+  return ValueOrThrow(Client::Create(std::move(options)));
+}
+
+// Calls `call` with the GIL free: it may start a daemon.
+template <typename Call>
+auto WithoutGil(Call call) {
+  auto result = [&] {
+    const py::gil_scoped_release no_gil;
+    return call();
+  }();
+  return ValueOrThrow(std::move(result));
+}
+
+void BindValues(py::module_& module) {
+  py::class_<DaemonInfo>(module, "DaemonInfo")
+      .def_readonly("address", &DaemonInfo::address)
+      .def_readonly("version", &DaemonInfo::version)
+      .def_readonly("build_id", &DaemonInfo::build_id)
+      .def_readonly("pid", &DaemonInfo::pid)
+      .def_readonly("store_directory", &DaemonInfo::store_directory)
+      .def_readonly("shared", &DaemonInfo::shared)
+      .def_readonly("running_jobs", &DaemonInfo::running_jobs)
+      .def_readonly("queued_jobs", &DaemonInfo::queued_jobs);
+  py::class_<CacheStats>(module, "CacheStats")
+      .def_readonly("builds", &CacheStats::builds)
+      .def_readonly("hits", &CacheStats::hits)
+      .def_readonly("misses", &CacheStats::misses)
+      .def_readonly("joined", &CacheStats::joined)
+      .def_readonly("failures", &CacheStats::failures)
+      .def_readonly("evictions", &CacheStats::evictions)
+      .def_readonly("cancelled", &CacheStats::cancelled)
+      .def_readonly("entries", &CacheStats::entries)
+      .def_readonly("bytes", &CacheStats::bytes)
+      .def_readonly("limit_bytes", &CacheStats::limit_bytes);
+}
+
+uint64_t Purge(Client& client, std::string name) {
+  PurgeFilter filter;
+  filter.name = std::move(name);
+  return WithoutGil([&] { return client.Purge(filter); }).entries;
+}
+
+void Shutdown(Client& client) {
+  const absl::Status status = [&] {
+    const py::gil_scoped_release no_gil;
+    return client.Shutdown();
+  }();
+  ThrowIfError(status);
+}
+
+std::string DefaultStore() { return ValueOrThrow(DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, getuid())); }
+
+}  // namespace
+
+void BindClient(py::module_& module) {
+  BindValues(module);
+  module.def("default_store_directory", &DefaultStore);
+  py::class_<Client>(module, "Client")
+      .def(py::init(&MakeClient), py::kw_only(), py::arg("store_directory") = "",
+           py::arg("site_packages") = std::vector<std::string>{})
+      .def(
+          "info", [](Client& client, bool start) { return WithoutGil([&] { return client.Info(start); }); },
+          py::arg("start") = true)
+      .def(
+          "stats", [](Client& client, bool start) { return WithoutGil([&] { return client.Stats(start); }); },
+          py::arg("start") = true)
+      .def("purge", &Purge, py::arg("name") = "")
+      .def("shutdown", &Shutdown);
+}
+
+}  // namespace kernix::python

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernix/client.h"
+#include "kernix/load.h"
+#include "kernix/module.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+#include "python/src/load_job.h"
+
+namespace kernix::python {
+
+namespace py = pybind11;
+
+namespace {
+
+std::shared_ptr<Module> LoadSources(Client& client, Language language, const std::string& name,
+                                    const std::vector<Source>& sources, const LoadOptions& options,
+                                    const py::object& observer) {
+  const auto work = [&](const LoadCallbacks& callbacks) {
+    LoadOptions with_callbacks = options;
+    with_callbacks.callbacks = callbacks;
+    return Load(client, language, name, sources, with_callbacks);
+  };
+  return LoadJob::Run(work, observer);
+}
+
+// Without a label: libkernix chooses it as for a C++ program, so that both come to the same key.
+Source MakeSource(std::string text, std::string path) {
+  return {.text = std::move(text), .label = "", .path = std::move(path)};
+}
+
+uintptr_t Address(const Module& module, std::string_view function) {
+  return reinterpret_cast<uintptr_t>(ValueOrThrow(module.handler(function)));
+}
+
+void BindRequest(py::module_& module) {
+  py::enum_<Language>(module, "Language").value("CPP", Language::kCpp).value("CUDA", Language::kCuda);
+  py::class_<Source>(module, "Source").def(py::init(&MakeSource), py::arg("text"), py::arg("path") = "");
+  py::class_<Function>(module, "Function")
+      .def(py::init<std::string, std::vector<std::string>>(), py::arg("name"), py::arg("tokens"));
+  py::class_<LoadOptions>(module, "LoadOptions")
+      .def(py::init<>())
+      .def_readwrite("functions", &LoadOptions::functions)
+      .def_readwrite("compile_flags", &LoadOptions::compile_flags)
+      .def_readwrite("link_flags", &LoadOptions::link_flags)
+      .def_readwrite("include_paths", &LoadOptions::include_paths)
+      .def_readwrite("last_include_paths", &LoadOptions::last_include_paths)
+      .def_readwrite("compute_capability", &LoadOptions::compute_capability)
+      .def_readwrite("optimization_level", &LoadOptions::optimization_level)
+      .def_readwrite("use_fast_math", &LoadOptions::use_fast_math)
+      .def_readwrite("allow_cuda_graph", &LoadOptions::allow_cuda_graph)
+      .def_readwrite("force_rebuild", &LoadOptions::force_rebuild)
+      .def_readwrite("verbose", &LoadOptions::verbose)
+      .def_readwrite("max_parallel_jobs", &LoadOptions::max_parallel_jobs);
+}
+
+void BindModule(py::module_& module) {
+  py::class_<FunctionInfo>(module, "FunctionInfo")
+      .def_readonly("name", &FunctionInfo::name)
+      .def_readonly("tokens", &FunctionInfo::tokens)
+      .def_readonly("traits", &FunctionInfo::traits);
+  py::class_<Module, std::shared_ptr<Module>>(module, "Module")
+      .def_property_readonly("name", &Module::name)
+      .def_property_readonly("path", &Module::path)
+      .def_property_readonly("functions", &Module::functions)
+      .def_property_readonly("key", &Module::key)
+      .def_property_readonly("artifact_digest", &Module::artifact_digest)
+      .def_property_readonly("cache_hit", &Module::cache_hit)
+      .def_property_readonly("build_ms", &Module::build_ms)
+      .def_property_readonly("generated_source", &Module::generated_source)
+      .def("address", &Address, py::arg("function"));
+}
+
+}  // namespace
+
+void BindLoad(py::module_& module) {
+  BindRequest(module);
+  BindModule(module);
+  module.def("load", &LoadSources, py::arg("client"), py::arg("language"), py::arg("name"), py::arg("sources"),
+             py::arg("options"), py::arg("observer"));
+}
+
+}  // namespace kernix::python

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kernix._core: libkernix for Python. Thin on purpose; what users see is made in the package's Python files.
+#include <pybind11/pybind11.h>
+
+#include "daemon/base/version.h"
+#include "python/src/bind.h"
+#include "python/src/environment.h"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "libkernix, the client of kernixd. An implementation detail of the package kernix.";
+  module.def("version", &kernix::Version);
+  module.def("build_id", &kernix::BuildId);
+  module.def("environment_fingerprint", [] { return pybind11::bytes(kernix::python::EnvironmentFingerprint()); });
+  kernix::python::BindClient(module);
+  kernix::python::BindLoad(module);
+  kernix::python::BindTargets(module);
+  kernix::python::BindToolchain(module);
+}
