@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# test_wheel.sh WHEEL [PYTHON]
+# Installs a wheel into a bare environment outside the repository and uses it from there: programs, kernels through JAX, and a
+# process that it shares with PyPI's grpcio and protobuf, imported before it and after it.
+set -euo pipefail
+repository=$(cd "$(dirname "$0")/.." && pwd)
+wheel=$(realpath "$1")
+python=${2:-$repository/.venv/bin/python}
+
+scratch=$(mktemp -d)
+stop() {
+  "$scratch/venv/bin/kernixctl" shutdown >/dev/null 2>&1 || true
+  rm -rf "$scratch"
+}
+trap stop EXIT
+# Nothing of this machine's kernix: a home, a runtime folder and a search path of its own.
+export HOME="$scratch/home" XDG_RUNTIME_DIR="$scratch/run"
+unset KERNIX_ADDRESS KERNIX_CACHE_DIR KERNIXD XDG_CACHE_HOME PYTHONPATH LD_LIBRARY_PATH
+mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR"
+cd "$scratch"
+
+"$python" -m venv venv
+venv/bin/python -m pip install --quiet --disable-pip-version-check \
+  "$wheel" $(grep -E '^(jax|jaxlib|numpy)==' "$repository/deploy/requirements.txt") grpcio protobuf
+
+echo '== programs'
+venv/bin/kernixd --version
+venv/bin/kernixctl --version
+for program in venv/lib/python*/site-packages/kernix/bin/*; do
+  if ldd "$program" | grep -E 'grpc|protobuf|absl|ssl|crypto|systemd|not found'; then
+    echo "$program is not self-contained" >&2
+    exit 1
+  fi
+done
+for order in before after never; do
+  echo "== a kernel, with grpcio and protobuf imported: $order"
+  venv/bin/python "$repository/deploy/test_wheel.py" "$order"
+done
+venv/bin/kernixctl cache stats --json

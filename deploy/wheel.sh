@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# wheel.sh [PYTHON]
+# Builds the self-contained wheel of kernix for PYTHON (default: .venv's) into dist/. Inside: kernixd and kernixctl, linked
+# from archives, and the extension with its shared libraries beside it under names of their own, so that another copy of gRPC or Protobuf
+# in the same process is none of its business.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${1:-.venv/bin/python}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# The tools live in an environment of their own, made with the Python that the wheel is for.
+"$python" -m venv "$scratch/tools"
+"$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check \
+  $(grep -E '^(pybind11|scikit-build-core|build|auditwheel)==' deploy/requirements.txt)
+export PATH="$scratch/tools/bin:$PATH"
+
+python -m build --wheel --no-isolation --outdir "$scratch/plain" .
+auditwheel repair --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl
+mkdir -p dist
+cp "$scratch"/repaired/*.whl dist/
+ls -l dist/*.whl

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# install_test.sh BUILD_FOLDER SOURCE_FOLDER: installs what was built into an empty prefix, builds client/examples against it
+# as a user would, and runs the program twice: the first run compiles, the second is served from the cache.
+set -euo pipefail
+build=$1
+source=$2
+
+scratch=$(mktemp -d)
+prefix=$scratch/prefix
+# A daemon, a store and a home that nobody else uses.
+export HOME=$scratch/home XDG_RUNTIME_DIR=$scratch/run XDG_CACHE_HOME=$scratch/cache XDG_CONFIG_HOME=$scratch/config
+mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR"
+unset KERNIX_ADDRESS KERNIX_CACHE_DIR KERNIXD
+export PATH=$prefix/bin:$PATH
+
+# Stops the daemon; the scratch folder of a failed test stays.
+finish() {
+  local status=$?
+  kernixctl shutdown >"$scratch/shutdown.log" 2>&1 || true
+  if ((status == 0)); then rm -rf "$scratch"; else echo "install_test: failed; see $scratch" >&2; fi
+}
+trap finish EXIT
+
+fail() {
+  echo "install_test: $*" >&2
+  exit 1
+}
+
+# run LOG COMMAND...: shows the log of a step that fails.
+run() {
+  local log=$1
+  shift
+  "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "this failed: $*"; }
+}
+
+run "$scratch/install.log" cmake --install "$build" --prefix "$prefix"
+[[ -x $prefix/bin/kernixd && -x $prefix/bin/kernixctl ]] || fail "no programs in $prefix/bin"
+[[ -f $prefix/include/kernix/load.h ]] || fail "no headers in $prefix/include"
+
+run "$scratch/configure.log" cmake -S "$source/client/examples" -B "$scratch/example" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_BUILD_TYPE=Debug
+run "$scratch/build.log" cmake --build "$scratch/example"
+
+first=$("$scratch/example/kernix_example") || fail "the first run failed"
+[[ $first == "compiled: 5.5 11 16.5 22" ]] || fail "the first run printed: $first"
+second=$("$scratch/example/kernix_example") || fail "the second run failed"
+[[ $second == "from the cache: 5.5 11 16.5 22" ]] || fail "the second run printed: $second"
+echo "install_test: $first; then $second"

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load a kernel whose compilation does not end. Says ``compiling`` once the daemon works on it; Ctrl-C ends it."""
+
+import threading
+
+import kernels
+
+import kernix
+from kernix import _connection
+
+
+def say_when_compiling():
+    """Ask the daemon until it runs a job. Python runs here while the main thread waits in the load."""
+    while True:
+        try:
+            if _connection.client().info(start=False).running_jobs == 1:
+                break
+        except kernix.KernelDaemonError:
+            pass  # it is being started
+    print("compiling", flush=True)
+
+
+threading.Thread(target=say_when_compiling, daemon=True).start()
+kernix.load_cpp_inline("endless", kernels.ENDLESS, extra_cflags=kernels.ENDLESS_FLAGS, auto_register=False)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every mistake gets a message of its own, and leaves daemon and cache as they were."""
+
+import kernels
+import pytest
+
+import kernix
+
+TENSORS = "const BE::Tensor x, BE::Tensor y"
+
+
+def function(signature=TENSORS, name="f", annotation=None):
+    """Return a source with one function."""
+    mark = f"// @BE {annotation}\n" if annotation else ""
+    return f'#include "brainevent/common.h"\n{mark}void {name}({signature}) {{}}\n'
+
+
+BAD_REQUESTS = {
+    "unknown token": (function(), {"f": ["arg", "return"]}, "'?return'?"),
+    "token that is nearly one": (function(), {"f": ["arg", "ret", "Stream"]}, "Stream"),
+    "duplicate stream": (
+        function(TENSORS + ", int64_t a, int64_t b"),
+        {"f": ["arg", "ret", "stream", "stream"]},
+        "stream",
+    ),
+    "no ret": (function("const BE::Tensor x"), {"f": ["arg"]}, "ret"),
+    "no ret, inferred": (function("const BE::Tensor x"), ["f"], "ret"),
+    "no identifier": (function(), {"not a name": ["arg", "ret"]}, "not a name"),
+    "keyword": (function(), {"class": ["arg", "ret"]}, "class"),
+    "attribute that XLA cannot pass": (
+        function(TENSORS + ", float a"),
+        {"f": ["arg", "ret", "attr.a:string"]},
+        "string",
+    ),
+    "attribute without a name": (function(), {"f": ["arg", "ret", "attr.:int32"]}, "attr"),
+    "attribute that is not in the signature": (function(), {"f": ["arg", "ret", "attr.gone"]}, "gone"),
+    "unreadable parameter": (function(TENSORS + ", std::vector<int> weights"), ["f"], "weights"),
+    "unreadable parameter of an annotation": (function(TENSORS + ", Foo* weights", annotation="f"), None, "weights"),
+    "function that is not there": (function(), ["g"], "g"),
+    "annotation without a function": (function(annotation="g"), None, "g"),
+    "annotation with a bad token": (function(annotation="f arg rett"), None, "rett"),
+    "no annotation": (function(), None, "@BE"),
+    "empty source": ("", None, "empty"),
+    "source of blanks": ("  \n\t\n", {"f": ["arg", "ret"]}, "empty"),
+    "no function": (function(), [], "functions is empty"),
+    "function named twice": (function(), ["f", "f"], "f"),
+    "flag that takes over the output": (function(annotation="f"), None, "-o", ["-o", "elsewhere"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_REQUESTS)
+def test_bad_request(case, fresh_name, counters):
+    source, functions, message, *flags = BAD_REQUESTS[case]
+    with pytest.raises(kernix.KernelRequestError, match=message):
+        kernix.load_cpp_inline(fresh_name, source, functions, extra_cflags=flags[0] if flags else None)
+    assert (counters.builds, counters.entries) == (0, 0)
+    assert not any(target.startswith(fresh_name) for target in kernix.list_registered_targets())
+
+
+@pytest.mark.parametrize("name", ["", None, 7], ids=repr)
+def test_name_of_a_module(name):
+    with pytest.raises(kernix.KernelRequestError, match="name"):
+        kernix.load_cpp_inline(name, kernels.ADD_ONE)
+
+
+def test_annotation_error_names_the_line(fresh_name):
+    source = "\n\n" + function(annotation="f arg rett")
+    with pytest.raises(kernix.KernelRequestError, match=f"{fresh_name}:4"):
+        kernix.load_cpp_inline(fresh_name, source)
+
+
+def test_compile_error_shows_the_users_line_and_the_caret(fresh_name, counters):
+    source = kernels.ADD_ONE.replace("in[i] + 1.0f", "in[i] + one")
+    line = 1 + source[: source.index("+ one")].count("\n")
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cpp_inline(fresh_name, source)
+    output = caught.value.compiler_output
+    assert f"{fresh_name}:{line}:" in output
+    assert "out[i] = in[i] + one" in output
+    assert any(text.strip().strip("|").strip().startswith("^") for text in output.splitlines())
+    assert "g++" in caught.value.command or "c++" in caught.value.command
+    assert f"{fresh_name}:{line}:" in str(caught.value)
+    assert (counters.failures, counters.entries) == (1, 0)
+
+
+def test_compile_error_in_a_file_shows_its_path(tmp_path):
+    path = tmp_path / "broken.cpp"
+    path.write_text(kernels.ADD_ONE.replace("in[i] + 1.0f", "in[i] + one"))
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cpp_file(path)
+    assert f"{path}:" in str(caught.value)
+
+
+def test_link_error(fresh_name, counters):
+    source = kernels.constant("missing()").replace("// @BE", "float missing();\n// @BE")
+    with pytest.raises(kernix.KernelError, match="missing"):
+        kernix.load_cpp_inline(fresh_name, source)
+    assert counters.entries == 0
+
+
+def test_library_that_the_linker_cannot_find(fresh_name):
+    with pytest.raises(kernix.KernelCompilationError, match="no_such_library"):
+        kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, extra_ldflags=["-lno_such_library"])
+
+
+def test_header_that_is_not_there(fresh_name):
+    with pytest.raises(kernix.KernelCompilationError, match=r"no_such_header\.h"):
+        kernix.load_cpp_inline(fresh_name, '#include "no_such_header.h"\n' + kernels.ADD_ONE)
+
+
+def test_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"gone\.cpp"):
+        kernix.load_cpp_file(tmp_path / "gone.cpp")
+
+
+def test_the_daemon_is_as_good_as_before(fresh_name):
+    with pytest.raises(kernix.KernelCompilationError):
+        kernix.load_cpp_inline(fresh_name, "// @BE f\n" + function() + "#error no")
+    assert kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE).function_names == ["add_one"]
+
+
+# --- The surroundings ------------------------------------------------------------------------------------------------
+
+
+def test_no_nvcc(monkeypatch, tmp_path):
+    (tmp_path / "g++").symlink_to("/usr/bin/g++")
+    for variable in ("CUDA_HOME", "CUDA_PATH", "BRAINEVENT_NVCC_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("kernix._environment.site_packages", list)
+    _skip_with_toolkit()
+    with pytest.raises(kernix.KernelToolchainError, match="nvcc"):
+        kernix.load_cuda_inline("surroundings", kernels.VECTOR_ADD, compute_capability="sm_90")
+
+
+def _skip_with_toolkit():
+    import os
+
+    if os.path.exists("/usr/local/cuda/bin/nvcc"):
+        pytest.skip("/usr/local/cuda has an nvcc that is always found")
+
+
+def test_no_host_compiler(monkeypatch, tmp_path):
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(kernix.KernelToolchainError, match=r"g\+\+"):
+        kernix.load_cpp_inline("surroundings", kernels.ADD_ONE)
+
+
+def test_host_compiler_that_does_not_exist(monkeypatch):
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    with pytest.raises(kernix.KernelToolchainError, match="/no/such/compiler"):
+        kernix.load_cpp_inline("surroundings", kernels.ADD_ONE)
+
+
+def test_host_compiler_too_new_for_nvcc(monkeypatch, tmp_path):
+    compiler = tmp_path / "g++"
+    compiler.write_text('#!/bin/sh\nexec /usr/bin/g++ -U__GNUC__ -D__GNUC__=99 "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    with pytest.raises(kernix.KernelError, match="(?i)host compiler|unsupported GNU version"):
+        kernix.load_cuda_inline("surroundings", kernels.VECTOR_ADD, compute_capability="sm_90")
+
+
+def test_unwritable_store(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KERNIX_CACHE_DIR", str(tmp_path / "file" / "store"))
+    with pytest.raises(kernix.KernelError, match="store"):
+        kernix.load_cpp_inline("surroundings", kernels.ADD_ONE)
+
+
+def test_unwritable_cache_dir(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(kernix.KernelResourceError, match="file"):
+        kernix.set_cache_dir(tmp_path / "file" / "store")
+
+
+def test_request_over_the_limit(own_place, run_python):
+    message = run_python("load_too_much.py", where=own_place, KERNIX_MAX_REQUEST_BYTES="100000")
+    assert "KernelResourceError" in message or "KernelRequestError" in message
+    assert "100000" in message
+
+
+def test_unreachable_address(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERNIX_ADDRESS", f"unix:{tmp_path}/nobody.sock")
+    with pytest.raises(kernix.KernelDaemonError, match=r"nobody\.sock"):
+        kernix.load_cpp_inline("surroundings", kernels.ADD_ONE)

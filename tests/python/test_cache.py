@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cache counts, serves and forgets."""
+
+import kernels
+import pytest
+
+import kernix
+
+
+def load(name, value=1, **options):
+    """Load a tiny module without JAX."""
+    return kernix.load_cpp_inline(name, kernels.constant(value), auto_register=False, **options)
+
+
+def test_second_load_is_a_hit(fresh_name, counters, forget):
+    first = load(fresh_name, 101)
+    assert (counters.builds, counters.misses, counters.hits) == (1, 1, 0)
+    forget()
+    again = load(fresh_name, 101)
+    assert (counters.builds, counters.misses, counters.hits) == (1, 1, 1)
+    assert again.cache_hit
+    assert again.path == first.path
+
+
+def test_known_load_asks_nobody(fresh_name, counters):
+    first = load(fresh_name, 102)
+    counters.start()
+    assert load(fresh_name, 102) is first
+    assert (counters.misses, counters.hits) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"extra_cflags": ["-DX"]},
+        {"extra_ldflags": ["-Wl,-O1"]},
+        {"functions": {"value": ["arg", "ret"]}},
+        {"extra_include_paths": ["/"]},
+    ],
+    ids=str,
+)
+def test_known_load_depends_on_every_argument(fresh_name, change):
+    assert load(fresh_name, 103, **change) is not load(fresh_name, 103)
+
+
+def test_known_load_depends_on_the_environment(fresh_name, monkeypatch):
+    first = load(fresh_name, 104)
+    monkeypatch.setenv("CPATH", "/tmp")
+    assert load(fresh_name, 104) is not first
+
+
+def test_name_is_no_part_of_the_key(fresh_name, counters):
+    """Except where the source shows it: as the label of diagnostics."""
+    first = load(fresh_name, 105)
+    same = load(fresh_name, 105, target_prefix="other")
+    assert first.key == same.key
+    assert counters.builds == 1
+
+
+def test_fresh_process_is_served_from_the_cache(fresh_name, counters, run_python):
+    module = load(fresh_name, 106)
+    counters.start()
+    said = run_python("load_constant.py", fresh_name, "106")
+    assert said.split() == ["True", module.path]
+    assert (counters.builds, counters.hits) == (0, 1)
+
+
+def test_kernixctl_counts_the_same(place, counters, fresh_name):
+    before = place.stats()
+    load(fresh_name, 107)
+    after = place.stats()
+    assert after["builds"] - before["builds"] == counters.builds == 1
+    assert after["entries"] - before["entries"] == 1
+
+
+def test_clear_cache_of_a_name(fresh_name, counters):
+    load(fresh_name, 108)
+    load(fresh_name, 109)
+    load(fresh_name + "_other", 110)
+    assert kernix.clear_cache(fresh_name) == 2
+    assert kernix.clear_cache(fresh_name) == 0
+    counters.start()
+    load(fresh_name, 108)
+    assert counters.builds == 1
+    load(fresh_name + "_other", 110)
+    assert counters.builds == 1
+
+
+def test_clear_cache_with_an_empty_name_is_refused():
+    with pytest.raises(ValueError, match="empty"):
+        kernix.clear_cache("")
+
+
+def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, counters, fresh_name):
+    folder = tmp_path_factory.mktemp("own") / "new"
+    kernix.set_cache_dir(folder)
+    assert kernix.get_cache_dir() == str(folder)
+    module = load(fresh_name, 111)
+    assert module.path.startswith(str(folder))
+    load(fresh_name, 112)
+    assert kernix.clear_cache() == 2
+    assert not (place.stats()["entries"] == 0 and counters.builds == 0)
+
+
+def test_cache_dir_by_default(place):
+    assert kernix.get_cache_dir() == str(place.store)
+
+
+def test_diagnostics(capsys, place):
+    kernix.print_diagnostics()
+    said = capsys.readouterr().out
+    for word in ("kernix:", "Python:", "jax:", str(place.store), "kernixd:", "host compiler:", "nvcc:"):
+        assert word in said
+
+
+def test_diagnostics_without_a_daemon(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("KERNIX_ADDRESS", f"unix:{tmp_path}/nobody.sock")
+    kernix.print_diagnostics()
+    assert "not reachable" in capsys.readouterr().out

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA kernels, compiled by a real nvcc and probed; tests/gpu runs them where there is a GPU."""
+
+import kernels
+import pytest
+
+import kernix
+from kernix import _targets
+
+
+@pytest.mark.parametrize(
+    ("source", "function", "tokens"),
+    [
+        (kernels.VECTOR_ADD, "vector_add", ["arg", "arg", "ret", "stream"]),
+        (kernels.SCALE_BY, "scale_by", ["arg", "ret", "attr.scale_factor:float32", "stream"]),
+        (kernels.ADD_BY_REFERENCE, "add_by_reference", ["arg", "arg", "ret", "stream"]),
+    ],
+    ids=["vector_add", "scale_by", "add_by_reference"],
+)
+def test_examples_of_the_reference(source, function, tokens):
+    module = kernix.load_cuda_inline("cuda_examples", source, compute_capability="sm_90")
+    assert module.function_names == [function]
+    assert module.arg_spec(function) == tokens
+    assert module.platform == "CUDA"
+    assert f"cuda_examples.{function}" in kernix.list_registered_targets()
+    assert (f"cuda_examples.{function}", "CUDA") in _targets._known_to_jax
+
+
+def test_spellings_of_a_capability_are_one_build(counters):
+    keys = {
+        kernix.load_cuda_inline("cuda_examples", kernels.VECTOR_ADD, compute_capability=spelling).key
+        for spelling in ("sm_90", "9.0", " 9.0", "90")
+    }
+    assert len(keys) == 1
+    assert counters.builds <= 1  # 0 when an earlier test has built it
+
+
+def test_fat_binary_has_code_for_all_and_ptx_of_the_newest(tmp_path):
+    module = kernix.load_cuda_inline(
+        "cuda_fat", kernels.VECTOR_ADD, compute_capability="8.6,sm_80", auto_register=False, build_directory=tmp_path
+    )
+    content = (tmp_path / "cuda_fat.so").read_bytes()
+    assert module.path.endswith(".so")
+    assert b"sm_80" in content
+    assert b"sm_86" in content
+
+
+def test_file_and_folder(tmp_path, counters):
+    (tmp_path / "half.cuh").write_text("__device__ inline float half_of(float x) { return x * 0.5f; }\n")
+    (tmp_path / "a_kernel.cu").write_text(
+        '#include <cuda_runtime.h>\n#include "brainevent/common.h"\n#include "half.cuh"\n'
+        "__global__ void halve_kernel(const float* x, float* y) { y[threadIdx.x] = half_of(x[threadIdx.x]); }\n"
+    )
+    (tmp_path / "b_function.cu").write_text(
+        "// @BE halve arg ret stream\n"
+        "void halve(const BE::Tensor x, BE::Tensor y, cudaStream_t stream) {\n"
+        "    halve_kernel<<<1, x.numel(), 0, stream>>>(x.data_ptr<float>(), y.data_ptr<float>());\n"
+        "    BE_CHECK_KERNEL_LAUNCH();\n}\n"
+    )
+    module = kernix.load_cuda_dir(tmp_path, compute_capability="sm_90", auto_register=False)
+    assert module.name == tmp_path.name
+    assert module.function_names == ["halve"]
+    assert counters.builds == 1
+
+    whole = tmp_path / "whole.cu"
+    whole.write_text((tmp_path / "a_kernel.cu").read_text() + (tmp_path / "b_function.cu").read_text())
+    module = kernix.load_cuda_file(whole, ["halve"], compute_capability="sm_90", auto_register=False)
+    assert module.name == "whole"
+
+    picked = kernix.load_cuda_dir(
+        tmp_path, name="picked", file_patterns=["whole.*", "*.none"], compute_capability="sm_90", auto_register=False
+    )
+    assert picked.function_names == ["halve"]
+
+
+def test_folder_without_files(tmp_path):
+    with pytest.raises(kernix.KernelRequestError, match=r"\*\.cu"):
+        kernix.load_cuda_dir(tmp_path)
+
+
+def test_options_that_change_the_code_are_builds_of_their_own(counters):
+    def key(**options):
+        return kernix.load_cuda_inline(
+            "cuda_options", kernels.VECTOR_ADD, compute_capability="sm_90", auto_register=False, **options
+        ).key
+
+    keys = {
+        key(),
+        key(optimization_level=1),
+        key(use_fast_math=True),
+        key(allow_cuda_graph=False),
+        key(extra_cuda_cflags=["-DSOMETHING=1"]),
+    }
+    assert len(keys) == 5
+    assert key(ninja_workers=1) in keys  # how it is built does not matter
+
+
+def test_graph_trait_follows_the_option():
+    def traits(allow):
+        module = kernix.load_cuda_inline(
+            "cuda_options", kernels.VECTOR_ADD, compute_capability="sm_90", auto_register=False, allow_cuda_graph=allow
+        )
+        return module._core.functions[0].traits & 1
+
+    assert (traits(True), traits(False)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ninja_workers": 0}, "ninja_workers"),
+        ({"optimization_level": 4}, "optimization"),
+        ({"optimization_level": -1}, "optimization"),
+        ({"compute_capability": "fast"}, "fast"),
+        ({"functions": {}}, "functions is empty"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense(options, message):
+    with pytest.raises(kernix.KernelError, match=message):
+        kernix.load_cuda_inline("cuda_wrong", kernels.VECTOR_ADD, **{"compute_capability": "sm_90"} | options)
+
+
+def test_unsupported_architecture(counters):
+    with pytest.raises(kernix.KernelToolchainError, match="sm_15"):
+        kernix.load_cuda_inline("cuda_old", kernels.VECTOR_ADD, compute_capability="sm_15")
+    assert counters.entries == 0
+
+
+def test_no_gpu_and_no_capability(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(kernix.KernelToolchainError, match="compute_capability"):
+        kernix.load_cuda_inline("cuda_where", kernels.VECTOR_ADD)
+
+
+def test_error_in_device_code_is_on_the_users_line():
+    source = kernels.VECTOR_ADD.replace("out[idx] = a[idx] + b[idx]", "out[idx] = a[idx] + nothing")
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cuda_inline("cuda_broken", source, compute_capability="sm_90")
+    line = 1 + source[: source.index("nothing")].count("\n")
+    output = caught.value.compiler_output
+    assert f"cuda_broken({line})" in output or f"cuda_broken:{line}" in output
+    assert "nothing" in output
+    assert caught.value.command

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package itself: what it exports, what its import drags in, that it is typed."""
+
+import ast
+import contextlib
+import importlib.metadata
+import inspect
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import kernix
+
+PACKAGE = pathlib.Path(kernix.__file__).parent
+
+
+def test_public_names():
+    assert sorted(kernix.__all__) == kernix.__all__
+    for name in kernix.__all__:
+        assert inspect.getdoc(getattr(kernix, name)), name
+
+
+def test_public_functions_are_annotated():
+    for name in kernix.__all__:
+        value = getattr(kernix, name)
+        if inspect.isfunction(value):
+            signature = inspect.signature(value)
+            assert signature.return_annotation is not signature.empty, name
+            for parameter in signature.parameters.values():
+                assert parameter.annotation is not parameter.empty, (name, parameter)
+
+
+def test_marked_as_typed():
+    assert (PACKAGE / "py.typed").exists()
+    assert (PACKAGE / "_core.pyi").exists()
+
+
+def names_in(body):
+    """Return what the statements of a stub declare."""
+    for node in body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            yield node.name
+        elif isinstance(node, (ast.AnnAssign, ast.Assign)):
+            yield ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+
+
+def test_stub_names_what_the_extension_has():
+    from kernix import _core
+
+    tree = ast.parse((PACKAGE / "_core.pyi").read_text())
+    of_stub_alone = {"Observer"}
+    assert set(names_in(tree.body)) - of_stub_alone == {name for name in dir(_core) if not name.startswith("_")}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name not in of_stub_alone:
+            for name in names_in(node.body):
+                assert hasattr(getattr(_core, node.name), name), f"{node.name}.{name}"
+
+
+def test_import_does_not_drag_jax_or_numpy_in():
+    script = "import sys, kernix; print(sorted({'jax', 'jaxlib', 'numpy', 'ctypes'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_extension_shows_nothing_but_its_entry():
+    from kernix import _core
+
+    symbols = subprocess.run(["nm", "-D", "--defined-only", _core.__file__], capture_output=True, text=True, check=True)
+    assert [line.split()[-1].partition("@")[0] for line in symbols.stdout.splitlines()] == ["PyInit__core"]
+
+
+def test_version():
+    assert kernix.__version__.count(".") == 2
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # not installed from a wheel
+        assert importlib.metadata.version("kernix") == kernix.__version__
+
+
+def test_exception_tree():
+    assert issubclass(kernix.KernelRequestError, ValueError)
+    for name in kernix.__all__:
+        value = getattr(kernix, name)
+        if inspect.isclass(value) and issubclass(value, Exception) and value is not kernix.KernelWarning:
+            assert issubclass(value, kernix.KernelError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        kernix.KernelCompilationError("no", "x:1: error", "g++ x"),
+        kernix.KernelDaemonError("nobody"),
+    ],
+)
+def test_exceptions_travel_between_processes(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), vars(copy)) == (str(error), vars(error))
+
+
+def test_compilation_error_says_everything_once():
+    error = kernix.KernelCompilationError("does not compile:\nx:1: error", "x:1: error\n", "g++ x")
+    assert str(error) == "does not compile:\nx:1: error\n\ncommand: g++ x"
+    assert (error.compiler_output, error.command) == ("x:1: error\n", "g++ x")

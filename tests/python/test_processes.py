@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads in threads, in forked and spawned children, in many processes at once, under Ctrl-C and under kill -9.
+
+The processes run scripts without JAX: JAX has threads of its own, which a fork does not survive.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import conftest
+import kernels
+import pytest
+
+import kernix
+from kernix import _connection
+
+SCRIPTS = conftest.HERE / "scripts"
+
+
+def load(name, value, **options):
+    """Load a tiny module without JAX."""
+    return kernix.load_cpp_inline(name, kernels.constant(value), auto_register=False, **options)
+
+
+def test_threads_that_want_the_same_share_one_build(fresh_name, counters):
+    barrier = threading.Barrier(8)
+
+    def work(_):
+        barrier.wait()
+        return load(fresh_name, 201)
+
+    with ThreadPoolExecutor(8) as pool:
+        keys = {module.key for module in pool.map(work, range(8))}
+    assert len(keys) == 1
+    assert counters.builds == 1
+
+
+def test_threads_that_want_different_things(fresh_name, counters):
+    with ThreadPoolExecutor(4) as pool:
+        modules = list(pool.map(lambda value: load(fresh_name, value), range(210, 216)))
+    assert len({module.key for module in modules}) == 6
+    assert counters.builds == 6
+
+
+def start_endless(where):
+    """Start a process whose load does not end; return once its compiler runs."""
+    child = subprocess.Popen(
+        [sys.executable, SCRIPTS / "load_endless.py"],
+        env=where.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "compiling\n", child.communicate()
+    return child
+
+
+def test_interpreter_runs_while_a_load_waits(own_place):
+    """The child says `compiling` from a thread of Python, while its main thread waits in the load."""
+    child = start_endless(own_place)
+    child.kill()
+    child.communicate()
+
+
+def test_ctrl_c_ends_a_load_and_cancels_its_job(own_place, run_python):
+    child = start_endless(own_place)
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in error
+    assert child.returncode == -signal.SIGINT
+    assert run_python("wait_for_idle.py", where=own_place) == "cancelled 1\n"
+
+
+def test_killed_client_cancels_its_job(own_place, run_python):
+    child = start_endless(own_place)
+    child.kill()
+    child.communicate()
+    assert run_python("wait_for_idle.py", where=own_place) == "cancelled 1\n"
+
+
+def test_fork(own_place, run_python):
+    """Loads before, inside and after os.fork, and a fork while another thread loads."""
+    assert run_python("fork.py", where=own_place).splitlines() == [
+        "before False", "child knows it", "child hit True", "child new False", "after hit True", "after new False",
+        "fork during a load", "load survived the fork",
+    ]  # fmt: skip
+    assert own_place.stats()["builds"] == 4
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(own_place, run_python, method):
+    assert run_python("pool.py", method, where=own_place) == "one key, 4 processes\n"
+    assert own_place.stats()["builds"] == 1
+
+
+def test_two_hundred_processes_get_one_daemon_and_one_build(own_place):
+    gate_read, gate_write = os.pipe()
+    command = [sys.executable, SCRIPTS / "load_at_once.py", str(gate_read)]
+    children = [
+        subprocess.Popen(command, env=own_place.environment, stdout=subprocess.PIPE, text=True, pass_fds=[gate_read])
+        for _ in range(200)
+    ]
+    os.close(gate_read)
+    os.close(gate_write)  # all go
+    answers = {child.communicate()[0] for child in children}
+    assert [child.returncode for child in children] == [0] * 200
+    assert len(answers) == 1  # "<process id of the daemon> <digest>"
+    stats = own_place.stats()
+    assert stats["builds"] == 1
+    assert stats["hits"] + stats["misses"] == 200
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_kill_9_of_the_daemon_during_fifty_builds(own_place, monkeypatch, forget):
+    """Nothing wrong is ever served, and what was acknowledged is still a hit."""
+    import jax
+    import numpy as np
+
+    for name, value in own_place.variables.items():
+        monkeypatch.setenv(name, value)
+    acknowledged = []
+
+    def work(value):
+        while True:
+            try:
+                module = load("killed", value, target_prefix=f"killed{value}")
+            except kernix.KernelDaemonError:
+                continue  # killed twice under the same load: the client retries once
+            acknowledged.append(value)
+            if len(acknowledged) % 8 == 4:
+                os.kill(_connection.client().info().pid, signal.SIGKILL)
+            return module
+
+    with ThreadPoolExecutor(6) as pool:
+        modules = dict(zip(range(50), pool.map(work, range(50)), strict=True))
+
+    forget()
+    before = _connection.client().stats().builds
+    x = np.zeros(1, np.float32)
+    for value in range(50):
+        again = load("killed", value)
+        assert again.cache_hit
+        assert again.content_hash == modules[value].content_hash
+        kernix.register_ffi_target(f"killed.{value}", again, "value")
+        assert jax.ffi.ffi_call(f"killed.{value}", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)[0] == value
+    assert _connection.client().stats().builds == before

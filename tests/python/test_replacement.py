@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens under a target name that is taken."""
+
+import warnings
+
+import jax
+import kernels
+import numpy as np
+import pytest
+
+import kernix
+
+pytestmark = pytest.mark.usefixtures("on_cpu")
+
+X = np.zeros(1, np.float32)
+
+
+def call(target):
+    """Call a target of one argument and one result like it."""
+    return float(jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(X.shape, X.dtype))(X)[0])
+
+
+def test_other_code_under_a_live_name_is_refused(fresh_name):
+    kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    with pytest.raises(kernix.KernelRegistrationError) as caught:
+        kernix.load_cpp_inline(fresh_name, kernels.constant(2))
+    assert f"{fresh_name}.value" in str(caught.value)
+    assert "replace=True" in str(caught.value)
+    assert "target_prefix" in str(caught.value)
+    assert call(f"{fresh_name}.value") == 1
+
+
+def test_loading_the_same_again_is_a_no_op(fresh_name, counters):
+    first = kernix.load_cpp_inline(fresh_name, kernels.constant(3))
+    counters.start()
+    assert kernix.load_cpp_inline(fresh_name, kernels.constant(3)) is first
+    assert (counters.hits, counters.builds) == (0, 0)  # the daemon was not even asked
+
+
+def test_replacement_is_live_inside_compiled_functions(fresh_name):
+    target = f"{fresh_name}.value"
+    kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    compiled = jax.jit(lambda x: jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
+    assert compiled(X)[0] == 1
+
+    kernix.load_cpp_inline(fresh_name, kernels.constant(2), replace=True)
+    assert compiled(X)[0] == 2
+    assert call(target) == 2
+
+
+def test_replacing_back_and_forth(fresh_name):
+    for round_number in range(3):
+        for value in (1, 2):
+            module = kernix.load_cpp_inline(fresh_name, kernels.constant(value), replace=True)
+            assert call(f"{fresh_name}.value") == value, round_number
+            assert kernix.load_cpp_inline(fresh_name, kernels.constant(value)) is module
+
+
+def test_code_that_was_replaced_is_refused_again_without_replace(fresh_name):
+    kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    kernix.load_cpp_inline(fresh_name, kernels.constant(2), replace=True)
+    with pytest.raises(kernix.KernelRegistrationError, match="replace=True"):
+        kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    assert call(f"{fresh_name}.value") == 2
+
+
+def test_old_handler_stays_callable(fresh_name):
+    old = kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    kernix.load_cpp_inline(fresh_name, kernels.constant(2), replace=True)
+    kernix.register_ffi_target(f"{fresh_name}.old", old, "value")
+    assert (call(f"{fresh_name}.old"), call(f"{fresh_name}.value")) == (1, 2)
+
+
+def test_signature_may_not_change_under_a_live_name(fresh_name):
+    kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    other = kernels.constant(2).replace("arg ret", "arg arg ret").replace("(const", "(const BE::Tensor w, const")
+    with pytest.raises(kernix.KernelRegistrationError, match="signature"):
+        kernix.load_cpp_inline(fresh_name, other, replace=True)
+    assert call(f"{fresh_name}.value") == 1
+
+
+def test_force_rebuild_of_the_same_source_builds_and_changes_nothing(fresh_name, counters):
+    first = kernix.load_cpp_inline(fresh_name, kernels.constant(4))
+    counters.start()
+    again = kernix.load_cpp_inline(fresh_name, kernels.constant(4), force_rebuild=True)
+    assert counters.builds == 1
+    assert again.content_hash == first.content_hash  # builds are reproducible
+    assert call(f"{fresh_name}.value") == 4
+
+
+def test_force_rebuild_of_changed_source_makes_it_live(fresh_name):
+    kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    kernix.load_cpp_inline(fresh_name, kernels.constant(2), force_rebuild=True)
+    assert call(f"{fresh_name}.value") == 2
+
+
+def test_two_names_share_one_library(fresh_name, counters):
+    first = kernix.load_cpp_inline(fresh_name, kernels.constant(5))
+    second = kernix.load_cpp_inline(fresh_name, kernels.constant(5), target_prefix=f"{fresh_name}_too")
+    assert counters.builds <= 1
+    assert first.content_hash == second.content_hash
+    kernix.load_cpp_inline(fresh_name, kernels.constant(6), replace=True)
+    assert (call(f"{fresh_name}.value"), call(f"{fresh_name}_too.value")) == (6, 5)
+
+
+def test_many_targets(fresh_name):
+    module = kernix.load_cpp_inline(fresh_name, kernels.constant(7), auto_register=False)
+    for index in range(2000):
+        kernix.register_ffi_target(f"{fresh_name}.{index}", module, "value")
+    assert call(f"{fresh_name}.1999") == 7
+
+
+def test_captured_cuda_graphs_are_warned_about(fresh_name):
+    options = {"compute_capability": "sm_90"}
+    changed = kernels.VECTOR_ADD.replace("a[idx] + b[idx]", "b[idx] + a[idx] + 0.0f")
+    kernix.load_cuda_inline(fresh_name, kernels.VECTOR_ADD, **options)
+    with pytest.warns(kernix.KernelWarning, match="CUDA graph.*allow_cuda_graph=False") as caught:
+        kernix.load_cuda_inline(fresh_name, changed, replace=True, **options)
+    assert caught[0].filename == __file__
+
+
+def test_no_warning_without_graphs(fresh_name):
+    kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernix.load_cpp_inline(fresh_name, kernels.constant(2), replace=True)
+
+
+def test_register_ffi_target(fresh_name):
+    module = kernix.load_cpp_inline(fresh_name, kernels.constant(8), auto_register=False)
+    assert f"{fresh_name}.value" not in kernix.list_registered_targets()
+    kernix.register_ffi_target(f"{fresh_name}.mine", module, "value", platform="CPU")
+    kernix.register_ffi_target(f"{fresh_name}.mine", module, "value")
+    assert f"{fresh_name}.mine" in kernix.list_registered_targets()
+    assert kernix.list_registered_targets() == sorted(kernix.list_registered_targets())
+    assert call(f"{fresh_name}.mine") == 8
+
+
+def test_register_ffi_target_mistakes(fresh_name):
+    module = kernix.load_cpp_inline(fresh_name, kernels.constant(9), auto_register=False)
+    with pytest.raises(KeyError, match="value"):
+        kernix.register_ffi_target(fresh_name, module, "nothing")
+    with pytest.raises(kernix.KernelRequestError, match="tpu"):
+        kernix.register_ffi_target(fresh_name, module, "value", platform="tpu")
+    with pytest.raises(KeyError, match="value"):
+        module.get_handler("nothing")
+
+
+def test_a_name_that_somebody_else_registered_is_refused(fresh_name):
+    module = kernix.load_cpp_inline(fresh_name, kernels.constant(1), auto_register=False)
+    capsule = jax.ffi.pycapsule(module.get_handler("value"))
+    jax.ffi.register_ffi_target(f"{fresh_name}.value", capsule, platform="cpu")
+    with pytest.raises(kernix.KernelRegistrationError, match="JAX refused"):
+        kernix.load_cpp_inline(fresh_name, kernels.constant(1))

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A folder for one test.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kernix::testing {
+
+// A new empty folder in the temporary folder, removed with all in it when it goes; kept, and its path printed, when the
+// test has failed by then. Links in its path are resolved.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string File(std::string_view name) const;
+
+  // Writes a file, with the folders above it. Its path.
+  std::string Write(std::string_view name, std::string_view text, bool executable = false) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace kernix::testing
