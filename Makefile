@@ -43,6 +43,9 @@ check-format: ## Fail when a C++ source is not formatted
 wheel: setup ## Build the self-contained wheel into dist/
 	deploy/wheel.sh $(PYTHON)
 
+test-wheel: wheel ## Install that wheel into a bare environment outside the repository and use it there
+	deploy/test_wheel.sh "$$(ls -t dist/*.whl | head -n 1)" $(PYTHON)
+
 bench: ## Side by side with brainevent 0.3.0 (needs Python 3.12; makes an environment of its own)
 	bench/run.sh
 

@@ -21,7 +21,7 @@ struct Outcome {
   std::string err;
 };
 
-Outcome Run(std::vector<std::string> arguments) {
+Outcome Ctl(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "kernixctl");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -45,36 +45,36 @@ TEST(CommandTest, EveryHelpHasExamples) {
                                                                                        {"shutdown"}}) {
     std::vector<std::string> arguments = command;
     arguments.push_back("--help");
-    const Outcome outcome = Run(arguments);
+    const Outcome outcome = Ctl(arguments);
     EXPECT_EQ(outcome.code, kOk);
     EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  kernixctl "));
   }
 }
 
 TEST(CommandTest, VersionIsTold) {
-  const Outcome outcome = Run({"--version"});
+  const Outcome outcome = Ctl({"--version"});
   EXPECT_EQ(outcome.code, kOk);
   EXPECT_THAT(outcome.out, HasSubstr("kernixctl "));
 }
 
 TEST(CommandTest, BadFlagsAreAUsageError) {
-  EXPECT_EQ(Run({}).code, kUsage);
-  EXPECT_EQ(Run({"nonsense"}).code, kUsage);
-  EXPECT_EQ(Run({"status", "--nonsense"}).code, kUsage);
-  EXPECT_EQ(Run({"compile"}).code, kUsage);
-  EXPECT_EQ(Run({"compile", "kernel.txt"}).code, kUsage);
-  EXPECT_EQ(Run({"compile", "a.cu", "b.cu", "-o", "out.so"}).code, kUsage);
-  EXPECT_EQ(Run({"shutdown", "--drain", "soon"}).code, kUsage);
+  EXPECT_EQ(Ctl({}).code, kUsage);
+  EXPECT_EQ(Ctl({"nonsense"}).code, kUsage);
+  EXPECT_EQ(Ctl({"status", "--nonsense"}).code, kUsage);
+  EXPECT_EQ(Ctl({"compile"}).code, kUsage);
+  EXPECT_EQ(Ctl({"compile", "kernel.txt"}).code, kUsage);
+  EXPECT_EQ(Ctl({"compile", "a.cu", "b.cu", "-o", "out.so"}).code, kUsage);
+  EXPECT_EQ(Ctl({"shutdown", "--drain", "soon"}).code, kUsage);
 }
 
 TEST(CommandTest, APurgeMustSayWhat) {
-  const Outcome outcome = Run({"--address", kNobody, "cache", "purge"});
+  const Outcome outcome = Ctl({"--address", kNobody, "cache", "purge"});
   EXPECT_EQ(outcome.code, kUsage);
   EXPECT_THAT(outcome.err, HasSubstr("--name"));
   EXPECT_THAT(outcome.err, HasSubstr("--older-than"));
   EXPECT_THAT(outcome.err, HasSubstr("--all"));
-  EXPECT_EQ(Run({"--address", kNobody, "cache", "purge", "--older-than", "long"}).code, kUsage);
-  EXPECT_EQ(Run({"--address", kNobody, "cache", "purge", "--all", "--name", "x"}).code, kUsage);
+  EXPECT_EQ(Ctl({"--address", kNobody, "cache", "purge", "--older-than", "long"}).code, kUsage);
+  EXPECT_EQ(Ctl({"--address", kNobody, "cache", "purge", "--all", "--name", "x"}).code, kUsage);
 }
 
 TEST(CommandTest, WithoutADaemonTheExitCodeSaysSo) {
@@ -82,7 +82,7 @@ TEST(CommandTest, WithoutADaemonTheExitCodeSaysSo) {
        std::vector<std::vector<std::string>>{{"status"}, {"shutdown"}, {"cache", "stats"}, {"cache", "list"}}) {
     std::vector<std::string> arguments = command;
     arguments.insert(arguments.begin(), {"--address", kNobody});
-    const Outcome outcome = Run(arguments);
+    const Outcome outcome = Ctl(arguments);
     EXPECT_EQ(outcome.code, kNoDaemon) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(kNobody));
   }

@@ -143,14 +143,14 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
   peer = AwaitPlace(unwanted);
   if (!absl::IsNotFound(peer.status())) return peer;
 
-  KernixdCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
+  DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
   command.log = endpoint_.place.log;
   command.arguments = {"--socket", endpoint_.socket, "--store-directory", endpoint_.store_directory};
   if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
     command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
   }
   const size_t log_start = LogStart(*environment_.env, command.log);
-  KERNIX_ASSIGN_OR_RETURN(KernixdProcess process, KernixdProcess::Start(command));
+  KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::Start(command));
   return AwaitAnswer(std::move(process), log_start);
 }
 
@@ -180,7 +180,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
                             " and has not let go within ", options_.start_timeout.count(), " ms"));
 }
 
-absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(KernixdProcess process, size_t log_start) {
+absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start) {
   milliseconds pause = kShortestPause;
   do {
     absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);

@@ -10,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "client/src/client_environment.h"
+#include "client/src/daemon_process.h"
 #include "client/src/endpoint.h"
 #include "client/src/fork_gate.h"
-#include "client/src/kernixd_process.h"
 #include "client/src/unix_socket.h"
 #include "kernix/client.h"
 
@@ -43,7 +43,7 @@ class DaemonStarter {
   absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> StartLocked(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted);
-  absl::StatusOr<PeerSocket> AwaitAnswer(KernixdProcess process, size_t log_start);
+  absl::StatusOr<PeerSocket> AwaitAnswer(DaemonProcess process, size_t log_start);
   absl::Status JudgeExit(int exit_code, size_t log_start);
   void AskToStop(pid_t unwanted);
   bool PlaceIsFree();

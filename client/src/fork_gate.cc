@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace {
 // What a section gets to end by itself. A warm load needs two milliseconds, so a program that forks all the time
 // interrupts only those that wait for a compiler, and these find the result ready when they ask again.
 constexpr std::chrono::milliseconds kGrace{20};
+
+// How long the end of the process waits for sections.
+constexpr std::chrono::seconds kExitPatience{2};
 
 std::atomic<uint64_t> generation{0};
 
@@ -37,6 +41,7 @@ std::atomic<void*> current_state{nullptr};
 ForkGate::State& ForkGate::GetState() {
   [[maybe_unused]] static const int installed = [] {
     current_state = new State;
+    std::atexit(&AwaitExit);
     return pthread_atfork(&Prepare, &ReleaseParent, &ReleaseChild);
   }();
   return *static_cast<State*>(current_state.load());
@@ -58,6 +63,17 @@ void ForkGate::Prepare() {
   MutexLock lock(state.mutex);
   ++state.forks;
   WaitUntilEmpty(state);
+}
+
+void ForkGate::AwaitExit() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  const auto start = std::chrono::steady_clock::now();
+  while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kGrace)) {
+  }
+  for (Section* section : state.sections) section->InterruptLocked();
+  while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kExitPatience)) {
+  }
 }
 
 void ForkGate::ReleaseParent() {

@@ -55,6 +55,8 @@ class ForkGate {
  private:
   struct State;
   static State& GetState();
+  // At exit(): gRPC's own statics go soon, so no section may be left. Bounded, for one that hangs.
+  static void AwaitExit();
   static void Prepare();
   static void ReleaseParent();
   static void ReleaseChild();

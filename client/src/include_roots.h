@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "daemon/base/env.h"
@@ -23,7 +24,7 @@ struct RootedPath {
   uint32_t root = 0;
   std::string path;  // normalised, without ".."
 
-  auto operator<=>(const RootedPath&) const = default;
+  bool operator<(const RootedPath& other) const { return std::tie(root, path) < std::tie(other.root, other.path); }
 };
 
 // The roots of a load: the sources' folders, then the include paths; each folder once, and only folders that are there

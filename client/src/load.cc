@@ -101,6 +101,7 @@ std::string Stem(const std::string& path) {
 
 std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
   std::vector<Source> sources;
+  sources.reserve(texts.size());
   for (const std::string& text : texts) sources.push_back({.text = text, .label = "", .path = ""});
   return sources;
 }

@@ -37,7 +37,7 @@ class LoadMailbox {
   // Makes a FetchBlob() that waits, or the next one, give up. From any thread.
   void Wake();
   void ClearWake();
-  // The last thing it does.
+  // The last thing it says.
   void Finish(absl::StatusOr<v1::LoadResult> result);
 
   // --- The loading thread --------------------------------------------------------------------------------------------

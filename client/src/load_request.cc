@@ -192,12 +192,14 @@ std::vector<std::string> IncludePaths(const SortedFlags& flags, const CompilerEn
 
 // What the compilers search by themselves.
 std::vector<std::string> ToolchainFolders(const v1::ToolchainPaths& toolchain) {
-  std::vector<std::string> folders = {"/usr/include", "/usr/local/include"};
-  folders.insert(folders.end(), toolchain.cuda_include_directories().begin(),
-                 toolchain.cuda_include_directories().end());
-  if (toolchain.nvcc().empty()) return folders;
-  const std::string toolkit = Dirname(Dirname(toolchain.nvcc()));
-  Append(folders, {JoinPath(toolkit, "include"), JoinPath(toolkit, "targets/x86_64-linux/include")});
+  std::vector<std::string> folders(toolchain.cuda_include_directories().begin(),
+                                   toolchain.cuda_include_directories().end());
+  if (!toolchain.nvcc().empty()) {
+    const std::string toolkit = Dirname(Dirname(toolchain.nvcc()));
+    Append(folders, {JoinPath(toolkit, "include"), JoinPath(toolkit, "targets/x86_64-linux/include")});
+  }
+  for (size_t i = 0, cuda = folders.size(); i < cuda; ++i) folders.push_back(JoinPath(folders[i], "cccl"));
+  Append(folders, {"/usr/include", "/usr/local/include"});
   return folders;
 }
 

@@ -28,7 +28,8 @@ constexpr std::chrono::milliseconds kPatience{50};
 
 // --- The gRPC thread -------------------------------------------------------------------------------------------------
 
-// Makes attempts until one counts. Those that a fork interrupted do not, and one whose daemon died does not.
+// Makes attempts until one counts. Those that a fork interrupted do not, and one whose daemon died does not. After
+// Finish() it uses nothing but what is its own and the mailbox.
 class Attempts {
  public:
   Attempts(Connector& connector, Endpoint endpoint, const v1::LoadClientMessage& request, LoadMailbox& mailbox)
@@ -37,8 +38,10 @@ class Attempts {
   void Run() {
     while (true) {
       ForkGate::Section section;
+      // Outlives Finish(): to end gRPC takes milliseconds, which the caller can use to open what it got.
+      std::unique_ptr<GrpcSession> session;
       const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
-      ConversationOutcome outcome = Attempt(section);
+      ConversationOutcome outcome = Attempt(section, session);
       mailbox_.cancellation().Remove(cancel_id);
       if (!mailbox_.cancellation().cancelled() && ShallRepeat(outcome, section)) continue;
       mailbox_.Finish(std::move(outcome.result));
@@ -47,11 +50,12 @@ class Attempts {
   }
 
  private:
-  ConversationOutcome Attempt(ForkGate::Section& section) {
+  ConversationOutcome Attempt(ForkGate::Section& section, std::unique_ptr<GrpcSession>& grpc) {
     absl::StatusOr<Session> session = connector_.Open(endpoint_, Connector::Need::kFitOrOneshot, section,
                                                       [this](std::string_view text) { Warn(text); });
     if (!session.ok()) return {session.status(), DaemonWasLost(session.status())};
-    return ConverseAboutLoad(session->grpc->stub(), session->peer, request_, mailbox_, section);
+    grpc = std::move(session->grpc);
+    return ConverseAboutLoad(grpc->stub(), session->peer, request_, mailbox_, section);
   }
 
   bool ShallRepeat(const ConversationOutcome& outcome, const ForkGate::Section& section) {

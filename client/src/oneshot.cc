@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
+#include "client/src/daemon_process.h"
 #include "client/src/daemon_starter.h"
 #include "client/src/fork_safety.h"
-#include "client/src/kernixd_process.h"
 #include "client/src/kernixd_program.h"
 #include "client/src/unix_socket.h"
 #include "daemon/base/error.h"
@@ -73,7 +73,7 @@ absl::Status EndedError(const std::string& program, int exit_code, const std::st
 }
 
 // A child ends a little after its socket does.
-std::optional<int> AwaitExit(KernixdProcess& process) {
+std::optional<int> AwaitExit(DaemonProcess& process) {
   for (int i = 0; i < 100; ++i) {
     if (const std::optional<int> exit_code = process.ExitCode()) return exit_code;
     std::this_thread::sleep_for(milliseconds(10));
@@ -81,13 +81,13 @@ std::optional<int> AwaitExit(KernixdProcess& process) {
   return std::nullopt;
 }
 
-absl::StatusOr<KernixdProcess> Launch(const ClientEnvironment& environment, const std::string& program,
-                                      const std::string& store, const std::string& log, int socket) {
-  KernixdCommand command{.program = program, .environment = DaemonEnvironment(environment.get_env)};
+absl::StatusOr<DaemonProcess> Launch(const ClientEnvironment& environment, const std::string& program,
+                                     const std::string& store, const std::string& log, int socket) {
+  DaemonCommand command{.program = program, .environment = DaemonEnvironment(environment.get_env)};
   command.arguments = {"--oneshot-fd", absl::StrCat(kInheritedSocket), "--store-directory", store};
   command.log = log;
   command.socket = socket;
-  return KernixdProcess::Start(command);
+  return DaemonProcess::Start(command);
 }
 
 Attempt TryStore(const ClientEnvironment& environment, const std::string& program, const std::string& store,
@@ -95,7 +95,7 @@ Attempt TryStore(const ClientEnvironment& environment, const std::string& progra
   auto sockets = MakeSocketPair();
   if (!sockets.ok()) return {sockets.status(), std::nullopt};
   const NamelessLog log;
-  absl::StatusOr<KernixdProcess> process = Launch(environment, program, store, log.path, sockets->second.get());
+  absl::StatusOr<DaemonProcess> process = Launch(environment, program, store, log.path, sockets->second.get());
   if (!process.ok()) return {process.status(), std::nullopt};
   sockets->second.reset();
 

@@ -95,6 +95,7 @@ std::vector<std::string> WheelCandidates(Env& env, const std::string& site_packa
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<std::string> candidates;
+  candidates.reserve(found.size());
   for (auto& [version, path] : found) candidates.push_back(std::move(path));
   return candidates;
 }

@@ -105,6 +105,16 @@ TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
   EXPECT_EQ(t.Stats().entries(), 0u);
 }
 
+TEST_P(BuilderTest, OddLabelsAreHarmless) {
+  TestBuilder t(GetParam());
+  for (const char* label : {"inc", "kernix", "kernix-unit", "..", "a b/c\"d", "unit.cc", "vector", "it's"}) {
+    v1::LoadRequest request = CppRequest(compiler_);
+    request.mutable_source(0)->set_label(label);
+    request.mutable_source(0)->mutable_text()->insert(0, "#include <vector>\n");
+    EXPECT_THAT(t.Load(request), IsOk()) << label;
+  }
+}
+
 TEST_P(BuilderTest, ALinkErrorNamesTheSymbol) {
   TestBuilder t(GetParam());
   v1::LoadRequest request = CppRequest(compiler_);
@@ -206,7 +216,7 @@ TEST_P(BuilderTest, ARemovedArtifactIsBuiltAgain) {
   const auto second = t.Load(CppRequest(compiler_));
   ASSERT_THAT(second, IsOk());
   EXPECT_FALSE(second->cache_hit());
-  EXPECT_TRUE(t.env.Stat(first->artifact_path()).ok());
+  EXPECT_TRUE(t.env.Stat(first->artifact_path(), true).ok());
 }
 
 TEST_P(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {

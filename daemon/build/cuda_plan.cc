@@ -12,9 +12,9 @@
 namespace kernix::build {
 namespace {
 
-constexpr char kKeepFolder[] = "keep";
-constexpr char kDeviceLinkKeepFolder[] = "keep-dlink";
-constexpr char kDeviceObject[] = "device.o";
+constexpr char kKeepFolder[] = "kernix-unit/keep";
+constexpr char kDeviceLinkKeepFolder[] = "kernix-unit/keep-dlink";
+constexpr char kDeviceObject[] = "kernix-unit/device.o";
 constexpr uint64_t kCompileMemory = 1ull << 30;
 constexpr uint64_t kDeviceLinkMemory = 512ull << 20;
 
@@ -108,7 +108,10 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
 // The values of -Xcompiler in all its spellings.
 std::vector<std::string> HostFlagsOf(const std::vector<std::string>& nvcc_flags) {
   std::vector<std::string> flags;
-  const auto add = [&](std::string_view values) { Append(flags, absl::StrSplit(ToAbsl(values), ',')); };
+  const auto add = [&](std::string_view values) {
+    const std::vector<std::string> split = absl::StrSplit(ToAbsl(values), ',');
+    Append(flags, split);
+  };
   for (size_t i = 0; i < nvcc_flags.size(); ++i) {
     const std::string& flag = nvcc_flags[i];
     const bool takes_next = flag == "-Xcompiler" || flag == "--compiler-options";

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
@@ -16,9 +18,10 @@ namespace kernix::build {
 namespace {
 
 constexpr char kKernelHeaders[] = "kernix";
+constexpr char kIncludeRoots[] = "inc";
 constexpr uint64_t kLinkMemory = 256ull << 20;
 
-std::string IncludeRoot(uint32_t index) { return StrCat("inc/", index); }
+std::string IncludeRoot(uint32_t index) { return StrCat(kIncludeRoots, "/", index); }
 
 exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
 
@@ -43,6 +46,24 @@ absl::StatusOr<std::vector<exec::InputFile>> StageHeaders(const BuildRequest& re
     std::string path = StrCat(IncludeRoot(header.include_root), "/", header.path);
     KERNIX_ASSIGN_OR_RETURN(exec::InputFile file, Stage(std::move(path), header.digest, contents));
     files.push_back(std::move(file));
+  }
+  return files;
+}
+
+bool CanBeStaged(const std::string& label) {
+  static const auto& ours =
+      *new absl::flat_hash_set<std::string>{".", "..", kKernelHeaders, kIncludeRoots, kUnitFolder};
+  return label.find('/') == std::string::npos && !ours.contains(label);
+}
+
+// The sources under their labels: nothing includes them, but it is there that a compiler looks for the line that it
+// shows with an error. Of two with one label it would show the wrong one's.
+std::vector<exec::InputFile> StageSources(const std::vector<codegen::SourceText>& sources) {
+  absl::flat_hash_map<std::string, int> uses;
+  for (const codegen::SourceText& source : sources) ++uses[source.label];
+  std::vector<exec::InputFile> files;
+  for (const codegen::SourceText& source : sources) {
+    if (CanBeStaged(source.label) && uses[source.label] == 1) files.push_back({source.label, MakeContent(source.text)});
   }
   return files;
 }
@@ -104,10 +125,6 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   return step;
 }
 
-void Append(std::vector<std::string>& to, const std::vector<std::string>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents,
                               std::chrono::milliseconds step_timeout) {
   Plan plan;
@@ -116,9 +133,10 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents&
   plan.generated_source =
       codegen::GenerateTranslationUnit(request.language, request.sources, request.functions, request.allow_cuda_graph);
   const bool cuda = request.language == v1::LANGUAGE_CUDA;
-  PlanInputs inputs{request, cuda ? "unit.cu" : "unit.cc", {}, {}, step_timeout};
+  PlanInputs inputs{request, cuda ? kCudaUnit : kCppUnit, {}, {}, step_timeout};
   KERNIX_ASSIGN_OR_RETURN(inputs.files, StageHeaders(request, contents));
   inputs.files.push_back({inputs.unit, MakeContent(plan.generated_source)});
+  Append(inputs.files, StageSources(request.sources));
   KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
   plan.steps = cuda ? CudaSteps(inputs) : CppSteps(inputs);
   return plan;

@@ -3,7 +3,8 @@
 // How a request is built: a graph of steps, each one action. Pure functions: no file is read and nothing runs here.
 //
 // The input root of every compile step:
-//   unit.cc, unit.cu     the translation unit; `#line` gives the user's labels to what is said about it
+//   kernix-unit/         the translation unit; `#line` gives the user's labels to what is said about it
+//   <label>              the sources once more, where the compiler looks for the lines that it shows
 //   kernix/              our kernel headers, searched first: nobody's folder "brainevent" can stand in for ours
 //   inc/0, inc/1, ...    the request's include roots, searched in this order
 // Diagnostics name a header of the user as "inc/<root>/<path>".

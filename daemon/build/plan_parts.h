@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,13 @@
 
 namespace kernix::build {
 
-inline constexpr char kObject[] = "unit.o";
-inline constexpr char kArtifact[] = "kernel.so";
-inline constexpr char kDependencies[] = "unit.d";
+// A folder of their own, where `#include "x"` in the unit finds nothing of the user's by accident.
+inline constexpr char kUnitFolder[] = "kernix-unit";
+inline constexpr char kCppUnit[] = "kernix-unit/unit.cc";
+inline constexpr char kCudaUnit[] = "kernix-unit/unit.cu";
+inline constexpr char kObject[] = "kernix-unit/unit.o";
+inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
+inline constexpr char kDependencies[] = "kernix-unit/unit.d";
 
 // What a plan is made from.
 struct PlanInputs {
@@ -44,6 +49,10 @@ std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
               const std::vector<std::string>& libraries);
 
-void Append(std::vector<std::string>& to, const std::vector<std::string>& from);
+template <typename T>
+void Append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+inline void Append(std::vector<std::string>& to, std::initializer_list<std::string> from) { to.insert(to.end(), from); }
 
 }  // namespace kernix::build

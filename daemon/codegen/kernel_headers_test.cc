@@ -31,11 +31,16 @@ void everything(const BE::Tensor a, BE::Tensor o) {
   const long long big = a.numel();
   if (big > 0)
     BE_CHECK(a.is_contiguous()) << "text" << 'c' << 1 << 2u << 3l << 4ul << 5ll << 6ull << 0.5f << 0.25 << true
-                                << a.dtype() << static_cast<const void*>(&a) << size_t{7} << int8_t{8} << std::string("s");
+                                << a.dtype() << static_cast<const void*>(&a)
+                                << size_t{7} << int8_t{8} << std::string("s");
   else
     BE_CHECK(o.numel() == 0);
   BE_DISPATCH_FLOATING(a.dtype(), T, { Touch<T>(a); });
-  BE_DISPATCH_FLOATING_AND_HALF(a.dtype(), T, { T sum = 0; sum += *a.data_ptr<T>(); *o.data_ptr<T>() = sum * sum; });
+  BE_DISPATCH_FLOATING_AND_HALF(a.dtype(), T, {
+    T sum = 0;
+    sum += *a.data_ptr<T>();
+    *o.data_ptr<T>() = sum * sum;
+  });
   BE_DISPATCH_INTEGRAL(a.dtype(), T, { Touch<T>(a); });
   BE_DISPATCH_COMPLEX(a.dtype(), T, { Touch<T>(a); });
   BE_DISPATCH_ALL_TYPES(a.dtype(), T, { Touch<T>(a); });
@@ -211,7 +216,8 @@ TEST_F(KernelHeadersTest, MessagesPrintNumbers) {
 #include "brainevent/common.h"
 // @BE f
 void f(BE::Tensor, double x) {
-  BE_CHECK(false) << x << ' ' << -9223372036854775807ll - 1 << ' ' << 18446744073709551615ull << ' ' << static_cast<const char*>(nullptr);
+  BE_CHECK(false) << x << ' ' << -9223372036854775807ll - 1 << ' ' << 18446744073709551615ull << ' '
+                  << static_cast<const char*>(nullptr);
 }
 )");
   const auto printed = [&](double x) {

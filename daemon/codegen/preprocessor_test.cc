@@ -76,7 +76,7 @@ TEST(PreprocessorTest, MarksConditionalsAndDropsIfZero) {
 TEST(PreprocessorTest, ListsIncludes) {
   const Preprocessed result =
       Preprocess({Lex("#include <sys/x.h>\n#include \"a/b.h\"\n#if 0\n#include \"c.h\"\n#endif\n#include \"", 0)});
-  ASSERT_THAT(result.includes, SizeIs(3));
+  ASSERT_THAT(result.includes, SizeIs(2));
   EXPECT_EQ(result.includes[0].path, "sys/x.h");
   EXPECT_FALSE(result.includes[0].quoted);
   EXPECT_EQ(result.includes[1].path, "a/b.h");

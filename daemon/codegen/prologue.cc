@@ -176,7 +176,8 @@ bool IsHalfType(const std::vector<Token>& tokens, size_t i) {
   if (i + 2 >= tokens.size()) return false;
   const Token& next = tokens[i + 1];
   const bool operators = next.Is("*") || next.Is("&");
-  const bool declares = next.IsIdentifier() || (operators && (tokens[i + 2].IsIdentifier() || tokens[i + 2].Is(")")));
+  const bool declares = next.IsIdentifier() ||
+                        (operators && (tokens[i + 2].IsIdentifier() || tokens[i + 2].Is(")") || tokens[i + 2].Is(">")));
   const bool argument =
       next.Is(">") && i > 0 && (tokens[i - 1].Is("<") || tokens[i - 1].Is(",") || tokens[i - 1].Is("const"));
   const bool casts = next.Is(")") && i > 0 && tokens[i - 1].Is("(");

@@ -30,6 +30,8 @@ bool Watch(int epoll, int fd, uint32_t events) {
 
 void Unwatch(int epoll, int fd) { epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr); }
 
+void SetNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
 bool IsShortage(int error_number) {
   return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS || error_number == ENOMEM;
 }
@@ -67,7 +69,10 @@ Activity AcceptLoop::activity() const {
 }
 
 void AcceptLoop::Run(UniqueFd connected) {
-  if (connected.ok()) TakeIn(std::move(connected));
+  if (connected.ok()) {
+    SetNonBlocking(connected.get());  // else gRPC waits for ever inside a read
+    TakeIn(std::move(connected));
+  }
   while (!stopping_) WaitAndHandle();
   watches_.clear();
   open_ = 0;

@@ -116,19 +116,13 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (!incoming_.has_request()) return End(Invalid("a Load begins with a request"));
     auto pass = backend_.gate.Enter(cancellation_);
     if (!pass.ok()) return End(pass.status());
+    pass_ = *std::move(pass);
     request_ = std::move(*incoming_.mutable_request());
     try {
-      StartWorker(*std::move(pass));
+      std::thread([self = shared_from_this()] { self->Run(); }).detach();
     } catch (const std::system_error& error) {
       End(MakeError(v1::ErrorDetail::RESOURCE, StrCat("no thread for this load: ", error.what())));
     }
-  }
-
-  void StartWorker(std::unique_ptr<LoadGate::Pass> pass) {
-    std::thread([self = shared_from_this(), pass = std::move(pass)]() mutable {
-      self->Run();
-      self.reset();  // before `pass`: nobody waits for what comes after that
-    }).detach();
   }
 
   // The worker thread.
@@ -248,6 +242,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   Backend& backend_;
   const uid_t caller_;
   const CancellationPtr cancellation_;
+  // Given up with the call itself: when gRPC is done with it and the worker has returned.
+  std::unique_ptr<LoadGate::Pass> pass_;
   std::shared_ptr<LoadCall> self_;  // until OnDone()
   bool started_ = false;            // of the read reactions, which come one after another
   v1::LoadClientMessage incoming_;  // of the read that is under way

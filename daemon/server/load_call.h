@@ -12,7 +12,7 @@
 namespace kernix::server {
 
 // Starts a call of `caller`: reads the request, runs it in a thread of its own, and streams events until it ends. The
-// result deletes itself when gRPC is done with it; `backend.gate` holds it as long as it uses `backend`.
+// result deletes itself when gRPC is done with it. It is inside `backend.gate` until its last words are sent.
 grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, uid_t caller);
 
 }  // namespace kernix::server

@@ -17,7 +17,7 @@ namespace kernix::server {
 // Thread-safe. open -> closed, once.
 class LoadGate {
  public:
-  // Held as long as a load runs. The gate must outlive it.
+  // Held as long as a load is not over. The gate must outlive it.
   class Pass {
    public:
     Pass(LoadGate& gate, int id) : gate_(gate), id_(id) {}

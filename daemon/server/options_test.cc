@@ -222,5 +222,27 @@ TEST_F(OptionsTest, OneshotTakesADescriptor) {
   EXPECT_EQ(Parse({"--oneshot-fd", "-3"}).exit_code, kExitUsage);
 }
 
+// The pages that people read, against the table that counts.
+std::string SourceFile(const std::string& path) {
+  return Env::Posix().ReadFile(StrCat(KERNIX_SOURCE_DIR, "/", path)).value();
+}
+
+TEST(Documentation, HasEverySetting) {
+  const std::string page = SourceFile("docs/operations.md");
+  for (const Setting& setting : Settings()) EXPECT_THAT(page, HasSubstr(StrCat("\n| `", setting.name, "` |")));
+}
+
+TEST(Documentation, TheExampleConfigIsGoodAndNamesEverySetting) {
+  const std::string example = SourceFile("deploy/kernixd.toml");
+  ServerOptions options;
+  EXPECT_THAT(ParseConfig("kernixd.toml", example, options), IsOk());
+  EXPECT_THAT(CheckOptions(options), IsOk());
+  EXPECT_TRUE(options.shared);
+  for (const Setting& setting : Settings()) {
+    if (setting.name == "socket" || setting.name == "socket_group") continue;  // the socket unit's business
+    EXPECT_THAT(example, HasSubstr(StrCat(setting.name, " = ")));
+  }
+}
+
 }  // namespace
 }  // namespace kernix::server

@@ -189,7 +189,7 @@ absl::Status CheckHost(Env& env, const HostCompiler& host, CudaToolkit& cuda) {
   std::vector<std::string> argv = {cuda.nvcc, "-ccbin", host.path, "-x", "cu", "-E", "-o", "/dev/null"};
   for (const std::string& folder : cuda.include_directories) argv.push_back("-I" + folder);
   argv.push_back("/dev/null");
-  const absl::Status answer = AskTool(env, argv).status();
+  absl::Status answer = AskTool(env, argv).status();
   if (answer.ok()) return answer;
   const std::string output = GetErrorDetail(answer).compiler_output();
   if (output.find("unsupported") == std::string::npos) return answer;

@@ -72,7 +72,7 @@ bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
 // work is in libLLVM or libbfd. A static program answers with its version instead, which names none.
 std::vector<std::string> LoadedLibraries(Env& env, const std::string& program) {
   ProcessSpec spec = ToolQuery({program, "--version"});
-  spec.environment["LD_TRACE_LOADED_OBJECTS"] = "1";
+  spec.environment.emplace("LD_TRACE_LOADED_OBJECTS", "1");
   const absl::StatusOr<ProcessResult> result = env.RunProcess(spec, nullptr, nullptr);
   std::vector<std::string> libraries;
   if (!result.ok()) return libraries;

@@ -252,7 +252,7 @@ class LinkFlags {
         if (auto found = FindFile(context_.env, {folder}, name.substr(1))) return found;
         continue;
       }
-      const std::optional<std::string> shared = FindFile(context_.env, {folder}, StrCat("lib", name, ".so"));
+      std::optional<std::string> shared = FindFile(context_.env, {folder}, StrCat("lib", name, ".so"));
       if (shared && !static_only_) return shared;
       if (auto found = FindFile(context_.env, {folder}, StrCat("lib", name, ".a"))) return found;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assertions of a kernel. A check that fails on the host throws, and the handler turns that into a JAX exception; one that fails on the
-// device prints its message and traps.
+// Assertions of a kernel. A check that fails on the host throws, and the handler turns that into a JAX exception; one
+// that fails on the device prints its message and traps.
 //
 //   BE_CHECK(x.ndim() == 1) << "expected a vector, got " << x.ndim() << " dimensions";
 //   BE_CUDA_CHECK(cudaMemsetAsync(p, 0, n, stream));
@@ -17,8 +17,8 @@
 #include "brainevent/internal/macros.h"
 #include "brainevent/internal/text.h"
 
-// The generated prologue sets this when the sources mention the exceptions of <stdexcept>: that header alone costs more than everything else
-// here together.
+// The generated prologue sets this when the sources mention the exceptions of <stdexcept>: that header alone costs more
+// than everything else here together.
 #if defined(KERNIX_USES_STDEXCEPT)
 #include <stdexcept>
 #endif
@@ -104,11 +104,11 @@ template <typename Error>
     __builtin_unreachable();            \
   } while (0)
 #else
-#define KERNIX_FAIL(ERROR, FORMAT, ...)                                      \
-  do {                                                                       \
-    char kernix_message[::BE::internal::kMessageSize];                       \
+#define KERNIX_FAIL(ERROR, FORMAT, ...)                                              \
+  do {                                                                               \
+    char kernix_message[::BE::internal::kMessageSize];                               \
     __builtin_snprintf(kernix_message, sizeof(kernix_message), FORMAT, __VA_ARGS__); \
-    ::BE::internal::Throw<ERROR>(kernix_message);                            \
+    ::BE::internal::Throw<ERROR>(kernix_message);                                    \
   } while (0)
 #endif
 
@@ -172,10 +172,9 @@ struct Discard {
 }  // namespace BE
 
 // Fails unless `condition` holds. A message may be streamed into it; it is built on failure only.
-#define BE_CHECK(condition)                \
-  (condition) ? static_cast<void>(0)       \
-              : ::BE::internal::Discard() & \
-                    ::BE::internal::FailedCheck(__FILE__, __LINE__, #condition)
+#define BE_CHECK(condition)          \
+  (condition) ? static_cast<void>(0) \
+              : ::BE::internal::Discard() & ::BE::internal::FailedCheck(__FILE__, __LINE__, #condition)
 
 #if defined(__CUDA_ARCH__)
 #define KERNIX_CUDA_ERROR_TEXT(code) "", ""
@@ -184,20 +183,21 @@ struct Discard {
 #endif
 
 // Fails unless `expression`, a cudaError_t, is cudaSuccess.
-#define BE_CUDA_CHECK(expression)                                                                        \
-  do {                                                                                                   \
-    const cudaError_t kernix_cuda_error = (expression);                                                  \
-    if (kernix_cuda_error != cudaSuccess) {                                                              \
-      ::BE::internal::FailCuda(__FILE__, __LINE__, #expression, static_cast<int>(kernix_cuda_error),     \
-                               KERNIX_CUDA_ERROR_TEXT(kernix_cuda_error));                               \
-    }                                                                                                    \
+#define BE_CUDA_CHECK(expression)                                                                    \
+  do {                                                                                               \
+    const cudaError_t kernix_cuda_error = (expression);                                              \
+    if (kernix_cuda_error != cudaSuccess) {                                                          \
+      ::BE::internal::FailCuda(__FILE__, __LINE__, #expression, static_cast<int>(kernix_cuda_error), \
+                               KERNIX_CUDA_ERROR_TEXT(kernix_cuda_error));                           \
+    }                                                                                                \
   } while (0)
 
-// After a kernel launch: catches a bad launch (grid, block, shared memory). What goes wrong while the kernel runs shows up at the next
-// synchronisation only.
+// After a kernel launch: catches a bad launch (grid, block, shared memory). What goes wrong while the kernel runs shows
+// up at the next synchronisation only.
 #define BE_CHECK_KERNEL_LAUNCH() BE_CUDA_CHECK(cudaGetLastError())
 
-// The same, and waits for the device, so that a fault of the kernel is found here. For debugging; not while a CUDA graph is captured.
+// The same, and waits for the device, so that a fault of the kernel is found here. For debugging; not while a CUDA
+// graph is captured.
 #define BE_CHECK_KERNEL_LAUNCH_SYNC()       \
   do {                                      \
     BE_CUDA_CHECK(cudaGetLastError());      \

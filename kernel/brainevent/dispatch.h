@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a runtime element type to a C++ type. The last argument is a block, compiled once for each type of the family, in which SCALAR
-// names that type:
+// From a runtime element type to a C++ type. The last argument is a block, compiled once for each type of the family,
+// in which SCALAR names that type:
 //
 //   BE_DISPATCH_FLOATING(x.dtype(), scalar_t, {
 //     Scale(x.data_ptr<const scalar_t>(), y.data_ptr<scalar_t>(), x.numel());
 //   });
 //
-// A dtype outside the family fails as a BE_CHECK does. The block is the body of a lambda: `return` leaves the block only.
+// A dtype outside the family fails as a BE_CHECK does. The block is the body of a lambda: `return` leaves the block
+// only.
 #pragma once
 
 #include "brainevent/check.h"
@@ -75,7 +76,8 @@ struct complex128_t {
 namespace BE {
 namespace internal {
 
-[[noreturn]] KERNIX_HD KERNIX_COLD inline void FailDispatch(const char* file, int line, const char* macro, DType dtype) {
+[[noreturn]] KERNIX_HD KERNIX_COLD inline void FailDispatch(const char* file, int line, const char* macro,
+                                                            DType dtype) {
   KERNIX_FAIL(CheckError, "check failed at %s:%d: %s: unsupported dtype %s", file, line, macro, dtype_name(dtype));
 }
 
@@ -87,9 +89,9 @@ namespace internal {
   KERNIX_DISPATCH("BE_DISPATCH_FLOATING", DTYPE, KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__))
 
 // float16, bfloat16, float32, float64.
-#define BE_DISPATCH_FLOATING_AND_HALF(DTYPE, SCALAR, ...)                                       \
-  KERNIX_DISPATCH("BE_DISPATCH_FLOATING_AND_HALF", DTYPE, KERNIX_CASES_HALF(SCALAR, __VA_ARGS__) \
-                      KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__))
+#define BE_DISPATCH_FLOATING_AND_HALF(DTYPE, SCALAR, ...) \
+  KERNIX_DISPATCH("BE_DISPATCH_FLOATING_AND_HALF", DTYPE, \
+                  KERNIX_CASES_HALF(SCALAR, __VA_ARGS__) KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__))
 
 // bool, and integers of 8 to 64 bits with and without sign.
 #define BE_DISPATCH_INTEGRAL(DTYPE, SCALAR, ...) \
@@ -100,15 +102,15 @@ namespace internal {
   KERNIX_DISPATCH("BE_DISPATCH_COMPLEX", DTYPE, KERNIX_CASES_COMPLEX(SCALAR, __VA_ARGS__))
 
 // float32, float64, bool and integers.
-#define BE_DISPATCH_ALL_TYPES(DTYPE, SCALAR, ...)                                           \
-  KERNIX_DISPATCH("BE_DISPATCH_ALL_TYPES", DTYPE, KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__) \
-                      KERNIX_CASES_INTEGRAL(SCALAR, __VA_ARGS__))
+#define BE_DISPATCH_ALL_TYPES(DTYPE, SCALAR, ...) \
+  KERNIX_DISPATCH("BE_DISPATCH_ALL_TYPES", DTYPE, \
+                  KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__) KERNIX_CASES_INTEGRAL(SCALAR, __VA_ARGS__))
 
 // Every element type.
-#define BE_DISPATCH_ALL(DTYPE, SCALAR, ...)                                                                \
-  KERNIX_DISPATCH("BE_DISPATCH_ALL", DTYPE, KERNIX_CASES_HALF(SCALAR, __VA_ARGS__)                          \
-                      KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__) KERNIX_CASES_INTEGRAL(SCALAR, __VA_ARGS__) \
-                          KERNIX_CASES_COMPLEX(SCALAR, __VA_ARGS__))
+#define BE_DISPATCH_ALL(DTYPE, SCALAR, ...)                                                         \
+  KERNIX_DISPATCH("BE_DISPATCH_ALL", DTYPE,                                                         \
+                  KERNIX_CASES_HALF(SCALAR, __VA_ARGS__) KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__) \
+                      KERNIX_CASES_INTEGRAL(SCALAR, __VA_ARGS__) KERNIX_CASES_COMPLEX(SCALAR, __VA_ARGS__))
 
 // int32, int64: index arrays of sparse formats.
 #define BE_DISPATCH_SIGNED_INDEX(DTYPE, SCALAR, ...) \
@@ -122,8 +124,8 @@ namespace internal {
 #define BE_DISPATCH_CSR_INDPTR(DTYPE, SCALAR, ...) \
   KERNIX_DISPATCH("BE_DISPATCH_CSR_INDPTR", DTYPE, KERNIX_CASES_INDEX(SCALAR, __VA_ARGS__))
 
-#define BE_CHECK_CSR_INDICES_INT32(TENSOR)                                                  \
-  do {                                                                                      \
-    BE_CHECK((TENSOR).dtype() == ::BE::DType::Int32)                                        \
-        << "the column indices of a CSR matrix must be int32, not " << (TENSOR).dtype();    \
+#define BE_CHECK_CSR_INDICES_INT32(TENSOR)                                               \
+  do {                                                                                   \
+    BE_CHECK((TENSOR).dtype() == ::BE::DType::Int32)                                     \
+        << "the column indices of a CSR matrix must be int32, not " << (TENSOR).dtype(); \
   } while (0)

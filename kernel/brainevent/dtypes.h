@@ -101,10 +101,10 @@ namespace internal {
 
 // `code` is an XLA_FFI_DataType. Invalid for what BE::Tensor cannot hold (8 bits floats, 4 bit integers, tokens).
 KERNIX_HD constexpr DType DTypeFromXla(uint32_t code) noexcept {
-  constexpr DType kTable[19] = {
-      DType::Invalid, DType::Bool,    DType::Int8,    DType::Int16,     DType::Int32,    DType::Int64,   DType::UInt8,
-      DType::UInt16,  DType::UInt32,  DType::UInt64,  DType::Float16,   DType::Float32,  DType::Float64, DType::Invalid,
-      DType::Invalid, DType::Complex64, DType::BFloat16, DType::Invalid, DType::Complex128};
+  constexpr DType kTable[19] = {DType::Invalid,   DType::Bool,     DType::Int8,    DType::Int16,     DType::Int32,
+                                DType::Int64,     DType::UInt8,    DType::UInt16,  DType::UInt32,    DType::UInt64,
+                                DType::Float16,   DType::Float32,  DType::Float64, DType::Invalid,   DType::Invalid,
+                                DType::Complex64, DType::BFloat16, DType::Invalid, DType::Complex128};
   return code < 19 ? kTable[code] : DType::Invalid;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For kernels that take XLA's own buffers: BE::Tensor from an xla::ffi::AnyBuffer. Needs XLA's headers (`jax.ffi.include_dir()`) and costs their
-// compile time; nothing else of kernix does.
+// For kernels that take XLA's own buffers: BE::Tensor from an xla::ffi::AnyBuffer. Needs XLA's headers
+// (`jax.ffi.include_dir()`) and costs their compile time; nothing else of kernix does.
 #pragma once
 
 #include "brainevent/dtypes.h"
@@ -18,12 +18,15 @@ namespace internal {
 // Throws CheckError for an element type or a rank that BE::Tensor cannot hold.
 inline Tensor buffer_to_tensor(xla::ffi::AnyBuffer buffer) {
   const DType dtype = xla_to_jkb_dtype(buffer.element_type());
-  BE_CHECK(dtype != DType::Invalid) << "BE::Tensor cannot hold XLA data type " << static_cast<int>(buffer.element_type());
+  BE_CHECK(dtype != DType::Invalid) << "BE::Tensor cannot hold XLA data type "
+                                    << static_cast<int>(buffer.element_type());
   const auto dimensions = buffer.dimensions();
   return Tensor(buffer.untyped_data(), dimensions.begin(), static_cast<int>(dimensions.size()), dtype);
 }
 
-inline Tensor result_buffer_to_tensor(xla::ffi::Result<xla::ffi::AnyBuffer> result) { return buffer_to_tensor(*result); }
+inline Tensor result_buffer_to_tensor(xla::ffi::Result<xla::ffi::AnyBuffer> result) {
+  return buffer_to_tensor(*result);
+}
 
 }  // namespace internal
 }  // namespace BE

@@ -11,8 +11,8 @@ namespace BE {
 
 inline constexpr int kMaxDim = 8;
 
-// A view of a dense row-major array: pointer, shape, strides, element type. Owns nothing. Trivially copyable: it can be passed by value into a
-// CUDA kernel, and every member works on host and device.
+// A view of a dense row-major array: pointer, shape, strides, element type. Owns nothing. Trivially copyable: it can be
+// passed by value into a CUDA kernel, and every member works on host and device.
 class Tensor {
  public:
   // No data, rank 0, DType::Invalid.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from kernix._errors import KernelResourceError
 from kernix._module import CompiledModule
@@ -19,14 +18,14 @@ def write_build_directory(directory: str | os.PathLike[str], request: Request, m
     """Write the generated source and a copy of the library of `module`, made from `request`, into `directory`."""
     import shutil
 
-    folder = Path(directory)
-    stem = request.name.replace(os.sep, "_")
+    stem = os.path.join(directory, request.name)
+    temporary = f"{stem}.{os.getpid()}.tmp"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / (stem + _SUFFIX[request.language])).write_text(module._core.generated_source, encoding="utf-8")
+        os.makedirs(directory, exist_ok=True)
+        with open(stem + _SUFFIX[request.language], "wb") as source:
+            source.write(module._core.generated_source)
         # Beside, then over: the earlier copy may be mapped by somebody, and is not to change under them.
-        temporary = folder / f".{stem}.{os.getpid()}.so"
         shutil.copyfile(module.path, temporary)
-        os.replace(temporary, folder / f"{stem}.so")
+        os.replace(temporary, f"{stem}.so")
     except OSError as error:
-        raise KernelResourceError(f"cannot write to build_directory {folder}: {error}") from error
+        raise KernelResourceError(f"cannot write to build_directory {directory}: {error}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypedDict, Unpack
 
 from kernix import _connection, _core
@@ -187,8 +186,7 @@ def load_cuda_file(
     -------
     CompiledModule
     """
-    path = Path(path)
-    return _load_cuda((_read(path),), functions, name=_name(name, path.stem), **options)
+    return _load_cuda((_read(path),), functions, name=_name(name, _stem(path)), **options)
 
 
 def load_cuda_dir(
@@ -218,6 +216,8 @@ def load_cuda_dir(
     -------
     CompiledModule
     """
+    from pathlib import Path
+
     directory = Path(directory)
     patterns = string_list(file_patterns, "file_patterns") or ("*.cu",)
     files = dict.fromkeys(path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
@@ -321,8 +321,7 @@ def load_cpp_file(
     -------
     CompiledModule
     """
-    path = Path(path)
-    return _load_cpp((_read(path),), functions, name=_name(name, path.stem), **options)
+    return _load_cpp((_read(path),), functions, name=_name(name, _stem(path)), **options)
 
 
 def _load_cuda(
@@ -404,7 +403,7 @@ def _load(
     if build_directory:
         write_build_directory(build_directory, request, module)
     if prefix is not None:
-        register_functions(module, prefix, replace=replace or force_rebuild)
+        generation += register_functions(module, prefix, replace=replace or force_rebuild)
     stamps = inputs.stamps()
     if stamps is not None:
         memo.remember(key, module, stamps, generation)
@@ -428,9 +427,14 @@ def _build(
     return CompiledModule(core, request.platform)
 
 
-def _read(path: Path) -> SourceText:
+def _read(path: _Path) -> SourceText:
     # Bytes: a comment in another encoding than UTF-8 is no reason to refuse a file.
-    return SourceText(path.read_bytes(), os.path.abspath(path))
+    with open(path, "rb") as file:
+        return SourceText(file.read(), os.path.abspath(path))
+
+
+def _stem(path: _Path) -> str:
+    return os.path.splitext(os.path.basename(os.fspath(path)))[0]
 
 
 def _name(name: str | None, default: str) -> str:

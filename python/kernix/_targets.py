@@ -64,10 +64,18 @@ def register_ffi_target(
     _register(target_name, module, func_name, _platform(platform, module), replace)
 
 
-def register_functions(module: CompiledModule, prefix: str, *, replace: bool) -> None:
-    """Register every function of `module` as ``<prefix>.<function>`` on the platform of the module."""
-    for function in module.function_names:
+def register_functions(module: CompiledModule, prefix: str, *, replace: bool) -> int:
+    """Register every function of `module` as ``<prefix>.<function>`` on the platform of the module.
+
+    Returns
+    -------
+    int
+        For how many of them other code was replaced.
+    """
+    return sum(
         _register(f"{prefix}.{function}", module, function, module.platform, replace)
+        for function in module.function_names
+    )
 
 
 def list_registered_targets() -> list[str]:
@@ -89,16 +97,18 @@ def _platform(name: str | None, module: CompiledModule) -> str:
         raise KernelRequestError(f'platform {name!r} is not known: use "cpu" or "CUDA"') from None
 
 
-def _register(target: str, module: CompiledModule, function: str, platform: str, replace: bool) -> None:
+def _register(target: str, module: CompiledModule, function: str, platform: str, replace: bool) -> bool:
     jax_ffi = _import_jax_ffi(target)  # before the lock: it can take a second
     with _lock:
         outcome, capsule = _core.bind_target(target, platform, module._core, function, replace)
         if (target, platform) not in _known_to_jax:
             _tell_jax(jax_ffi, target, capsule, platform)
             _known_to_jax.add((target, platform))
-    if outcome == _core.BindOutcome.REPLACED:
-        memo.forget()
-        _warn_about_graphs(target, module, function, platform)
+    if outcome != _core.BindOutcome.REPLACED:
+        return False
+    memo.forget()
+    _warn_about_graphs(target, module, function, platform)
+    return True
 
 
 def _import_jax_ffi(target: str) -> ModuleType:

@@ -76,7 +76,7 @@ void BindModule(py::module_& module) {
       .def_property_readonly("artifact_digest", &Module::artifact_digest)
       .def_property_readonly("cache_hit", &Module::cache_hit)
       .def_property_readonly("build_ms", &Module::build_ms)
-      .def_property_readonly("generated_source", &Module::generated_source)
+      .def_property_readonly("generated_source", [](const Module& self) { return py::bytes(self.generated_source()); })
       .def("address", &Address, py::arg("function"));
 }
 

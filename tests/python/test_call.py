@@ -107,7 +107,7 @@ ATTRIBUTES = {
     "int32": ("int32_t", np.int32, np.int32(-70000)),
     "uint32": ("uint32_t", np.uint32, np.uint32(4000000000)),
     "int64": ("int64_t", np.int64, np.int64(-(2**40))),
-    "uint64": ("uint64_t", np.uint64, np.uint64(2**63 + 5)),
+    "uint64": ("uint64_t", np.uint64, np.uint64(2**63 - 1)),
     "float32": ("float", np.float32, np.float32(0.1)),
     "float64": ("double", np.float64, np.float64(0.1)),
 }

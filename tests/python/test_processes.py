@@ -101,14 +101,21 @@ def test_two_hundred_processes_get_one_daemon_and_one_build(own_place):
     gate_read, gate_write = os.pipe()
     command = [sys.executable, SCRIPTS / "load_at_once.py", str(gate_read)]
     children = [
-        subprocess.Popen(command, env=own_place.environment, stdout=subprocess.PIPE, text=True, pass_fds=[gate_read])
+        subprocess.Popen(
+            command,
+            env=own_place.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            pass_fds=[gate_read],
+        )
         for _ in range(200)
     ]
     os.close(gate_read)
     os.close(gate_write)  # all go
     answers = {child.communicate()[0] for child in children}
-    assert [child.returncode for child in children] == [0] * 200
     assert len(answers) == 1  # "<process id of the daemon> <digest>"
+    assert [child.returncode for child in children] == [0] * 200
     stats = own_place.stats()
     assert stats["builds"] == 1
     assert stats["hits"] + stats["misses"] == 200

@@ -2,9 +2,9 @@
 //
 // BE::float16_t and BE::bfloat16_t.
 //
-// Under nvcc they are CUDA's own types; cuda_fp16.h and cuda_bf16.h double the compile time of a small kernel, so the generated prologue asks for
-// them (KERNIX_USES_HALF) only when the sources need a half type. Elsewhere they are 16 bits of storage that convert from and to
-// float, so that arithmetic on them is float arithmetic.
+// Under nvcc they are CUDA's own types; cuda_fp16.h and cuda_bf16.h double the compile time of a small kernel, so the
+// generated prologue asks for them (KERNIX_USES_HALF) only when the sources need a half type. Elsewhere they are 16
+// bits of storage that convert from and to float, so that arithmetic on them is float arithmetic.
 #pragma once
 
 #include <stdint.h>

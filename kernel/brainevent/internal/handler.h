@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The run time of a generated XLA FFI handler: from a call frame to the parameters of the user's function, and from exceptions to XLA errors. For
-// the generated code only.
+// The run time of a generated XLA FFI handler: from a call frame to the parameters of the user's function, and from
+// exceptions to XLA errors. For the generated code only.
 //
-// A handler answers the metadata query, checks stage, arity, types and attributes against its Signature, and calls. Every failure becomes an
-// XLA error that names the function and says what was expected.
+// A handler answers the metadata query, checks stage, arity, types and attributes against its Signature, and calls.
+// Every failure becomes an XLA error that names the function and says what was expected.
 //
-// This is compiled with every kernel, and emitting code costs the compiler far more than reading it. So: failures are one call
-// each and optimised for size, and what a function does not need (attributes, a stream) is not instantiated.
+// This is compiled with every kernel, and emitting code costs the compiler far more than reading it. So: failures are
+// one call each and optimised for size, and what a function does not need (attributes, a stream) is not instantiated.
 #pragma once
 
 #include <stdarg.h>
@@ -108,8 +108,8 @@ KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Si
                   static_cast<int>(buffer->dtype));
     }
     if (buffer->rank < 0 || buffer->rank > BE::kMaxDim) {
-      return Fail(frame, signature, ffi::kInvalidArgument, "%s %d has %lld dimensions; BE::Tensor holds at most %d", what,
-                  i, static_cast<long long>(buffer->rank), BE::kMaxDim);
+      return Fail(frame, signature, ffi::kInvalidArgument, "%s %d has %lld dimensions; BE::Tensor holds at most %d",
+                  what, i, static_cast<long long>(buffer->rank), BE::kMaxDim);
     }
     tensors[i].Assign(buffer->data, buffer->dims, static_cast<int>(buffer->rank),
                       BE::internal::DTypeFromXla(buffer->dtype));
@@ -118,7 +118,7 @@ KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Si
 }
 
 inline const char* TypeName(AttributeType type) {
-  static constexpr const char* kNames[] = {"bool",   "int8",   "int16",  "int32",   "int64",    "uint8",  "uint16",
+  static constexpr const char* kNames[] = {"bool",   "int8",   "int16",   "int32",    "int64",   "uint8",  "uint16",
                                            "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
   return kNames[type];
 }
@@ -205,7 +205,8 @@ KERNIX_COLD inline ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, 
       known |= __builtin_strlen(expected) == name.len && __builtin_memcmp(expected, name.ptr, name.len) == 0;
     }
     if (!known) {
-      return Fail(frame, signature, ffi::kInvalidArgument, "has no attribute '%.*s'", static_cast<int>(name.len), name.ptr);
+      return Fail(frame, signature, ffi::kInvalidArgument, "has no attribute '%.*s'", static_cast<int>(name.len),
+                  name.ptr);
     }
   }
   return nullptr;
@@ -222,7 +223,8 @@ KERNIX_COLD inline ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse
   return nullptr;
 }
 
-// True when the frame was XLA's question what this handler is; it is answered then. `frame->api` may be null in such a frame.
+// True when the frame was XLA's question what this handler is; it is answered then. `frame->api` may be null in such a
+// frame.
 inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signature) {
   ffi::ExtensionBase* extension = frame->extension_start;
   if (extension == nullptr || extension->type != ffi::kExtensionMetadata) return false;
@@ -246,7 +248,8 @@ inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, 
   if constexpr (kAttributes) {
     if (error == nullptr) error = ReadAttributes(frame, signature, call.attributes);
   }
-  if (error == nullptr && frame->attributes.size > signature.attribute_count) error = UnexpectedAttribute(frame, signature);
+  if (error == nullptr && frame->attributes.size > signature.attribute_count)
+    error = UnexpectedAttribute(frame, signature);
   if constexpr (kStream != kNoStream) {
     if (error == nullptr) error = ReadStream(frame, kStream, call.stream);
   }

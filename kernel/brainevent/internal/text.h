@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A message of bounded length, built without the standard library and without allocation: on the host and on the device.
+// A message of bounded length, built without the standard library and without allocation: on the host and on the
+// device.
 #pragma once
 
 #include <stdint.h>

@@ -15,7 +15,7 @@
 
 namespace kernix {
 
-struct KernixdCommand {
+struct DaemonCommand {
   std::string program;
   std::vector<std::string> arguments;  // without the program's name
   std::map<std::string, std::string> environment;
@@ -36,11 +36,11 @@ enum KernixdExit : int {
 };
 
 // A child process. It is not ended when this goes. Call only inside a ForkGate::Section.
-class KernixdProcess {
+class DaemonProcess {
  public:
   // In a session of its own, in the folder "/", stdin from /dev/null, nothing else of ours inherited: no descriptor, no
   // signal setting, no environment but the one given.
-  static absl::StatusOr<KernixdProcess> Start(const KernixdCommand& command);
+  static absl::StatusOr<DaemonProcess> Start(const DaemonCommand& command);
 
   // Its exit code when it has ended, 128 + the signal when one killed it. Does not wait.
   std::optional<int> ExitCode();
@@ -48,7 +48,7 @@ class KernixdProcess {
   pid_t pid() const { return pid_; }
 
  private:
-  explicit KernixdProcess(pid_t pid) : pid_(pid) {}
+  explicit DaemonProcess(pid_t pid) : pid_(pid) {}
   pid_t pid_;
   std::optional<int> exit_code_;
 };

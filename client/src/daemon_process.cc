@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/src/kernixd_process.h"
+#include "client/src/daemon_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ namespace {
 // posix_spawn's two descriptions of the child.
 class SpawnPlan {
  public:
-  explicit SpawnPlan(const KernixdCommand& command) {
+  explicit SpawnPlan(const DaemonCommand& command) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, command.log.c_str(), O_WRONLY | O_APPEND | O_CREAT,
@@ -97,7 +97,7 @@ void Forget(pid_t pid) {
 
 }  // namespace
 
-absl::StatusOr<KernixdProcess> KernixdProcess::Start(const KernixdCommand& command) {
+absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command) {
   std::vector<std::string> arguments = {command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
   std::vector<std::string> environment;
@@ -110,10 +110,10 @@ absl::StatusOr<KernixdProcess> KernixdProcess::Start(const KernixdCommand& comma
                      StrCat("start ", command.program, " (log in ", command.log, "): ", strerror(error)));
   }
   Remember(pid);
-  return KernixdProcess(pid);
+  return DaemonProcess(pid);
 }
 
-std::optional<int> KernixdProcess::ExitCode() {
+std::optional<int> DaemonProcess::ExitCode() {
   if (exit_code_) return exit_code_;
   exit_code_ = Collect(pid_);
   if (exit_code_) Forget(pid_);

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# verify.sh UNIT_DIR KERNIXD
+# Lets systemd check the units in UNIT_DIR as they will be installed, with KERNIXD in the place of the installed program.
+# Exit code 77 (CTest: skipped) where systemd's tools are not installed.
+set -eu
+units=$1
+kernixd=$2
+here=$(dirname "$0")
+
+command -v systemd-analyze >/dev/null || { echo "skipped: no systemd-analyze"; exit 77; }
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/system" "$scratch/user"
+
+# Units under their installed names, and a program that is there.
+install_unit() {
+  sed -E "s|^ExecStart=[^ ]+|ExecStart=$kernixd|" "$1" >"$2"
+}
+install_unit "$units/kernixd.service" "$scratch/system/kernixd.service"
+install_unit "$units/kernixd.socket" "$scratch/system/kernixd.socket"
+install_unit "$units/kernixd-user.service" "$scratch/user/kernixd.service"
+
+# What it has to say goes to stderr; a clean unit gives none of it.
+check() {
+  said=$("$@" 2>&1) || { printf '%s\n' "$said"; echo "failed: $*"; exit 1; }
+  [ -z "$said" ] || { printf '%s\n' "$said"; echo "not clean: $*"; exit 1; }
+}
+check systemd-analyze verify --man=no "$scratch/system/kernixd.service" "$scratch/system/kernixd.socket"
+XDG_RUNTIME_DIR=$scratch check systemd-analyze verify --user --man=no "$scratch/user/kernixd.service"
+
+# The user and the folders, made in an empty root.
+root=$scratch/root
+mkdir -p "$root/etc" "$root/usr/lib/sysusers.d" "$root/usr/lib/tmpfiles.d"
+cp "$here/kernix.sysusers.conf" "$root/usr/lib/sysusers.d/kernix.conf"
+cp "$here/kernix.tmpfiles.conf" "$root/usr/lib/tmpfiles.d/kernix.conf"
+systemd-sysusers --root="$root" kernix.conf >/dev/null
+grep -q '^kernix:' "$root/etc/passwd"
+grep -q '^kernix:' "$root/etc/group"
+if [ "$(id -u)" = 0 ]; then
+  systemd-tmpfiles --root="$root" --create kernix.conf
+  [ "$(stat -c %a "$root/var/cache/kernix")" = 750 ]
+  [ -d "$root/run/kernix" ]
+fi
+echo "ok"

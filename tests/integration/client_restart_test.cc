@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Daemons that die, and daemons of another build.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/version.h"
+#include "tests/integration/client_world.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The stand-in for a daemon of another build, from when it serves.
+class OtherKernixd {
+ public:
+  OtherKernixd(const DaemonPlace& place, int protocol) {
+    const std::string command =
+        std::string("exec ") + OTHER_KERNIXD + " " + place.socket + " " + place.lock + " " + std::to_string(protocol);
+    stream_ = popen(command.c_str(), "r");
+    char line[16] = {};
+    EXPECT_NE(fgets(line, sizeof(line), stream_), nullptr);
+    EXPECT_STREQ(line, "ready\n");
+  }
+  // Its exit status, when it has stopped.
+  int AwaitStop() { return pclose(std::exchange(stream_, nullptr)); }
+  ~OtherKernixd() {
+    if (stream_ != nullptr) pclose(stream_);
+  }
+
+ private:
+  FILE* stream_;
+};
+
+class ClientRestartTest : public ClientWorld {};
+
+TEST_F(ClientRestartTest, AKilledDaemonIsStartedAgain) {
+  const auto client = MakeClient();
+  const int64_t first = client->Info()->pid;
+  ASSERT_EQ(kill(static_cast<pid_t>(first), SIGKILL), 0);
+  const absl::StatusOr<DaemonInfo> second = client->Info();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_NE(second->pid, first);
+}
+
+TEST_F(ClientRestartTest, ALoadWhoseDaemonDiesIsMadeAgainOnce) {
+  const auto client = MakeClient();
+  const int64_t first = client->Info()->pid;
+  LoadOptions options;
+  int kills = 0;
+  options.callbacks.progress = [&](std::string_view) {
+    if (kills++ == 0) kill(static_cast<pid_t>(first), SIGKILL);
+  };
+  const auto module = LoadKernel(*client, 1, options);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_GE(kills, 1);
+  EXPECT_NE(client->Info(/*start=*/false)->pid, first);
+}
+
+TEST_F(ClientRestartTest, ALoadWhoseDaemonsKeepDyingFails) {
+  const auto client = MakeClient();
+  LoadOptions options;
+  options.callbacks.progress = [&](std::string_view) {
+    const auto info = MakeClient()->Info(/*start=*/false);
+    if (info.ok()) kill(static_cast<pid_t>(info->pid), SIGKILL);
+  };
+  const auto module = LoadKernel(*client, 1, options);
+  ASSERT_FALSE(module.ok());
+  EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::UNREACHABLE) << module.status();
+}
+
+TEST_F(ClientRestartTest, ADaemonOfAnotherBuildIsDrainedAndReplaced) {
+  OtherKernixd other(Place(), kProtocolVersion);
+  const absl::StatusOr<DaemonInfo> info = MakeClient()->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->build_id, BuildId());
+  EXPECT_EQ(other.AwaitStop(), 0);
+}
+
+TEST_F(ClientRestartTest, AClientThatMayNotStartUsesAnotherBuildOfTheSameProtocol) {
+  OtherKernixd other(Place(), kProtocolVersion);
+  ClientOptions options;
+  options.allow_start = false;
+  const absl::StatusOr<CacheStats> stats = MakeClient(options)->Stats();
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->builds, 42u);
+  EXPECT_TRUE(MakeClient()->Info().ok());  // replaces it
+}
+
+TEST_F(ClientRestartTest, OfANamedDaemonTheProtocolDecides) {
+  DaemonPlace place = Place();
+  place.socket = Path("named.sock");
+  place.lock = Path("named.lock");
+  ClientOptions options;
+  options.address = place.socket;
+  {
+    OtherKernixd other(place, kProtocolVersion);
+    EXPECT_EQ(MakeClient(options)->Stats()->builds, 42u);
+    ASSERT_TRUE(MakeClient(options)->Shutdown().ok());
+  }
+  OtherKernixd other(place, kProtocolVersion + 1);
+  const absl::Status status = MakeClient(options)->Stats().status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another protocol"));
+  EXPECT_TRUE(MakeClient(options)->Shutdown().ok());
+}
+
+}  // namespace
+}  // namespace kernix

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a client comes to a daemon.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "client/src/daemon_process.h"
+#include "daemon/base/error.h"
+#include "daemon/base/unique_fd.h"
+#include "daemon/base/version.h"
+#include "daemon/server/server.h"
+#include "tests/integration/client_world.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ClientStartTest : public ClientWorld {};
+
+TEST_F(ClientStartTest, ADaemonIsStartedOnceAndStays) {
+  const auto client = MakeClient();
+  EXPECT_TRUE(absl::IsUnavailable(client->Info(/*start=*/false).status()));
+  const absl::StatusOr<DaemonInfo> info = client->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->build_id, BuildId());
+  EXPECT_EQ(info->store_directory, Path("store"));
+  EXPECT_EQ(info->address, "unix:" + Place().socket);
+  EXPECT_EQ(MakeClient()->Info(/*start=*/false)->pid, info->pid);
+}
+
+TEST_F(ClientStartTest, TwoHundredProcessesAtOnceGetOneDaemon) {
+  constexpr int kClients = 200;
+  std::vector<ProgramOutcome> outcomes(kClients);
+  std::vector<std::thread> threads;
+  for (ProgramOutcome& outcome : outcomes) threads.emplace_back([&outcome] { outcome = RunProgram({CLIENT_PROBE}); });
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::string> daemons;
+  for (const ProgramOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.exit_code, 0);
+    daemons.insert(outcome.output);
+  }
+  EXPECT_EQ(daemons, std::set<std::string>{std::to_string(MakeClient()->Info(/*start=*/false)->pid)});
+}
+
+TEST_F(ClientStartTest, TheDaemonInheritsNothing) {
+  SetVariable("LD_PRELOAD_OF_THE_CLIENT", "1");
+  SetVariable("CPATH", "/somewhere");
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);  // without close-on-exec
+  const UniqueFd read_end(pipe_fds[0]);
+  const UniqueFd write_end(pipe_fds[1]);
+  const absl::StatusOr<DaemonInfo> info = MakeClient()->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+
+  const std::string proc = "/proc/" + std::to_string(info->pid);
+  const std::filesystem::path our_pipe = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(pipe_fds[0]));
+  for (const auto& entry : std::filesystem::directory_iterator(proc + "/fd")) {
+    std::error_code gone;
+    EXPECT_NE(std::filesystem::read_symlink(entry.path(), gone), our_pipe);
+  }
+  EXPECT_EQ(std::filesystem::read_symlink(proc + "/cwd"), "/");
+  EXPECT_EQ(getsid(static_cast<pid_t>(info->pid)), info->pid);
+  const std::string environment = Env::Posix().ReadFile(proc + "/environ").value();
+  EXPECT_THAT(environment, HasSubstr("HOME="));
+  EXPECT_THAT(environment, Not(HasSubstr("LD_PRELOAD_OF_THE_CLIENT")));
+  EXPECT_THAT(environment, Not(HasSubstr("CPATH")));
+}
+
+TEST_F(ClientStartTest, AFailureCarriesExitCodeAndLastWords) {
+  ClientOptions options;
+  options.kernixd = WriteScript("kernixd", "echo 'the disk is on fire' >&2; exit 3\n");
+  const absl::Status status = MakeClient(options)->Info().status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("exit code 3 (it cannot use the store)"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the disk is on fire"));
+}
+
+TEST_F(ClientStartTest, AMissingKernixdIsNamed) {
+  ClientOptions options;
+  options.kernixd = Path("nothing-here");
+  const absl::Status status = MakeClient(options)->Info().status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(options.kernixd));
+}
+
+TEST_F(ClientStartTest, AStoreThatCannotBeUsedIsNamed) {
+  ClientOptions options;
+  options.store_directory = WriteScript("a-file", "");
+  const absl::Status status = MakeClient(options)->Info().status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(options.store_directory));
+}
+
+TEST_F(ClientStartTest, ANamedAddressIsNeverStarted) {
+  ClientOptions options;
+  options.address = Path("nobody.sock");
+  const absl::Status status = MakeClient(options)->Info().status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(options.address));
+}
+
+TEST_F(ClientStartTest, StoresHaveDaemonsOfTheirOwn) {
+  ClientOptions options;
+  options.store_directory = Path("other-store");
+  const auto other = MakeClient(options);
+  const absl::StatusOr<DaemonInfo> info = other->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->store_directory, options.store_directory);
+  EXPECT_NE(info->pid, MakeClient()->Info()->pid);
+  EXPECT_TRUE(other->Shutdown().ok());
+}
+
+TEST_F(ClientStartTest, AfterAShutdownNobodyIsThere) {
+  const auto client = MakeClient();
+  ASSERT_TRUE(client->Info().ok());
+  ASSERT_TRUE(client->Shutdown().ok());
+  EXPECT_TRUE(absl::IsUnavailable(client->Info(/*start=*/false).status()));
+  EXPECT_TRUE(absl::IsUnavailable(client->Shutdown()));
+}
+
+TEST_F(ClientStartTest, KernixctlTellsWhetherADaemonRuns) {
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "status"}).exit_code, 3);
+  ASSERT_TRUE(MakeClient()->Info().ok());
+  const ProgramOutcome status = RunProgram({KERNIXCTL_PROGRAM, "status", "--json"});
+  EXPECT_EQ(status.exit_code, 0);
+  EXPECT_THAT(status.output, HasSubstr("\"store_directory\": \"" + Path("store") + "\""));
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "shutdown"}).exit_code, 0);
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "status"}).exit_code, 3);
+}
+
+TEST(KernixdExitTest, ClientAndDaemonMeanTheSame) {
+  EXPECT_EQ(static_cast<int>(kKernixdFailure), server::kExitFailure);
+  EXPECT_EQ(static_cast<int>(kKernixdUsage), server::kExitUsage);
+  EXPECT_EQ(static_cast<int>(kKernixdStoreUnusable), server::kExitStoreUnusable);
+  EXPECT_EQ(static_cast<int>(kKernixdAlreadyRunning), server::kExitAlreadyRunning);
+  EXPECT_EQ(static_cast<int>(kKernixdDrainTimeout), server::kExitDrainTimeout);
+}
+
+}  // namespace
+}  // namespace kernix

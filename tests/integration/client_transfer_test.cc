@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes over the wire besides the request: headers up, artifacts down.
+#include <gmock/gmock.h>
+
+#include "client/src/remote_client.h"
+#include "daemon/base/error.h"
+#include "tests/integration/client_world.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::StartsWith;
+
+class ClientTransferTest : public ClientWorld {};
+
+TEST_F(ClientTransferTest, HeadersOfAnySizeAreUploaded) {
+  ASSERT_TRUE(Env::Posix().CreateDirectories(Path("include")).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(Path("include/empty.h"), "", 0600).ok());
+  // More than gRPC takes in one message.
+  const std::string large = "#define VALUE 3\n//" + std::string(5 << 20, 'x') + "\n";
+  ASSERT_TRUE(Env::Posix().WriteFile(Path("include/large.h"), large, 0600).ok());
+  LoadOptions options;
+  options.include_paths = {Path("include")};
+  const auto module =
+      LoadCppInline(*MakeClient(), "headers",
+                    {"#include \"empty.h\"\n#include \"large.h\"\n#include \"brainevent/common.h\"\n"
+                     "// @BE f ret\nvoid f(BE::Tensor out) { *static_cast<int*>(out.data_ptr()) = VALUE; }\n"},
+                    options);
+  EXPECT_TRUE(module.ok()) << module.status();
+}
+
+TEST_F(ClientTransferTest, AnArtifactThatCannotBeOpenedIsFetchedOnce) {
+  ClientOptions options;
+  options.start_timeout = std::chrono::minutes(2);
+  const auto remote = RemoteClient::Create(ClientEnvironment{}, options).value();
+  const auto module = LoadKernel(*remote, 31);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::string original = Env::Posix().ReadFile((*module)->path()).value();
+
+  v1::LoadResult elsewhere;
+  elsewhere.set_artifact_digest(Digest::FromHex((*module)->artifact_digest())->Raw());
+  elsewhere.set_artifact_size(original.size());
+  elsewhere.set_artifact_path("/nonexistent/artifact");
+  const absl::StatusOr<std::string> fetched = remote->LocalArtifact(elsewhere);
+  ASSERT_TRUE(fetched.ok()) << fetched.status();
+  EXPECT_THAT(*fetched, StartsWith(Path("store/fetched")));
+  EXPECT_EQ(Env::Posix().ReadFile(*fetched).value(), original);
+
+  // A second time without the daemon.
+  ASSERT_TRUE(remote->Shutdown({}).ok());
+  EXPECT_EQ(remote->LocalArtifact(elsewhere).value(), *fetched);
+  EXPECT_FALSE(remote->Info(/*start=*/false).ok());
+}
+
+TEST_F(ClientTransferTest, AnArtifactThatIsGoneIsNotFound) {
+  const auto remote = RemoteClient::Create(ClientEnvironment{}, {}).value();
+  v1::LoadResult gone;
+  gone.set_artifact_digest(DigestOf("nobody has this").Raw());
+  gone.set_artifact_size(10);
+  EXPECT_TRUE(absl::IsNotFound(remote->LocalArtifact(gone).status()));
+}
+
+}  // namespace
+}  // namespace kernix
