@@ -29,7 +29,8 @@ test-cpp: build
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --no-tests=error
 
 test-python: build
-	$(VENV_PYTHON) -m pytest tests/python tests/gpu
+	$(VENV_PYTHON) -m pytest tests/python
+	$(VENV_PYTHON) -m pytest tests/gpu
 
 lint: build ## clang-tidy and Clang's thread-safety analysis over all C++ sources
 	deploy/lint.sh $(BUILD)

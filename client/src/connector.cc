@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "client/src/oneshot.h"
 #include "client/src/status_from_grpc.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
@@ -21,7 +20,10 @@ constexpr milliseconds kInfoTimeout{10'000};
 
 absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
 
-std::string PeerName(const std::string& socket) { return StrCat("kernixd at ", socket); }
+Session SessionWith(PeerSocket peer, const Endpoint& endpoint) {
+  return Session{.grpc = std::make_unique<GrpcSession>(std::move(peer.fd)),
+                 .peer = StrCat("kernixd at ", endpoint.socket)};
+}
 
 absl::Status NobodyThere(const Endpoint& endpoint, const absl::Status& why) {
   return Unreachable(StrCat("no kernixd answers (", endpoint.origin, "): ", why.message()));
@@ -43,7 +45,7 @@ absl::StatusOr<PeerSocket> Connector::Connect(const Endpoint& endpoint, ForkGate
 absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, PeerSocket peer,
                                                    ForkGate::Section& section) {
   Meeting meeting{.pid = peer.pid};
-  meeting.session = {std::make_unique<GrpcSession>(std::move(peer.fd)), PeerName(endpoint.socket)};
+  meeting.session = SessionWith(std::move(peer), endpoint);
   if (peer.pid != 0 && fit_pid_ == peer.pid) return meeting;
 
   v1::GetInfoResponse info;
@@ -63,19 +65,28 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, Pee
   return meeting;
 }
 
+// One that goes away between our connecting and its first answer has not been asked for anything: the next one is.
+absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted,
+                                                    ForkGate::Section& section) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectOrStart(endpoint, unwanted, section));
+    absl::StatusOr<Meeting> meeting = Meet(endpoint, std::move(peer), section);
+    if (!DaemonWasLost(meeting.status()) || section.interrupted()) return meeting;
+    if (std::chrono::steady_clock::now() >= deadline) return meeting;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
 absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, ForkGate::Section& section) {
-  absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
-  if (absl::IsNotFound(peer.status())) return NobodyThere(endpoint, peer.status());
-  if (!peer.ok()) return peer.status();
-  const pid_t pid = peer->pid;
-  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Meet(endpoint, *std::move(peer), section));
+  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
   if (meeting.verdict == Verdict::kOtherProtocol) {
     return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
                               ", which speaks another protocol than this client, of build ", BuildId(),
                               ": upgrade the older of the two"));
   }
   if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
-  fit_pid_ = pid;
+  fit_pid_ = meeting.pid;
   return std::move(meeting.session);
 }
 
@@ -84,7 +95,7 @@ absl::StatusOr<PeerSocket> Connector::ConnectOrStart(const Endpoint& endpoint, s
   if (!unwanted) {
     absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
     if (!absl::IsNotFound(peer.status())) return peer;
-    if (!options_.allow_start) return NobodyThere(endpoint, peer.status());
+    if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) return NobodyThere(endpoint, peer.status());
   }
   // Whoever cleans up temporary folders may have removed ours since; this makes it again.
   KERNIX_ASSIGN_OR_RETURN(const Endpoint fresh, OwnEndpoint(environment_, options_));
@@ -111,15 +122,13 @@ absl::StatusOr<Session> Connector::Settle(Meeting meeting, const Endpoint& endpo
 absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, ForkGate::Section& section,
                                            const WarningSink& warn) {
   if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
-  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectOrStart(endpoint, std::nullopt, section));
-  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Meet(endpoint, std::move(peer), section));
+  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
   if (meeting.verdict == Verdict::kFit) return std::move(meeting.session);
   // One that is leaving is replaced as often as it takes; one of another build once.
   const bool replace = options_.allow_start && (meeting.verdict == Verdict::kLeaving || !replaced_.exchange(true));
   if (!replace) return Settle(std::move(meeting), endpoint, warn);
   meeting.session.grpc.reset();
-  KERNIX_ASSIGN_OR_RETURN(peer, ConnectOrStart(endpoint, meeting.pid, section));
-  KERNIX_ASSIGN_OR_RETURN(meeting, Meet(endpoint, std::move(peer), section));
+  KERNIX_ASSIGN_OR_RETURN(meeting, Reach(endpoint, meeting.pid, section));
   return Settle(std::move(meeting), endpoint, warn);
 }
 
@@ -132,7 +141,7 @@ absl::StatusOr<Session> Connector::OpenOneshot(const Endpoint& endpoint, const a
                   ? ""
                   : StrCat(", with a cache that is gone when this process ends (", oneshot->store_directory, ")"),
               "."));
-  return Session{std::move(oneshot->session), "a private kernixd"};
+  return Session{std::move(oneshot->daemon), std::move(oneshot->session), "a private kernixd"};
 }
 
 absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn) {
@@ -149,7 +158,7 @@ absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, ForkGate:
     absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
     if (absl::IsNotFound(peer.status())) return NobodyThere(endpoint, peer.status());
     if (!peer.ok()) return peer.status();
-    return Session{std::make_unique<GrpcSession>(std::move(peer->fd)), PeerName(endpoint.socket)};
+    return SessionWith(*std::move(peer), endpoint);
   }
   if (endpoint.kind != EndpointKind::kOwn) {
     absl::StatusOr<Session> session = OpenForeign(endpoint, section);

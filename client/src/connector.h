@@ -16,6 +16,7 @@
 #include "client/src/endpoint.h"
 #include "client/src/fork_gate.h"
 #include "client/src/grpc_session.h"
+#include "client/src/oneshot.h"
 #include "kernix/client.h"
 
 namespace kernix {
@@ -24,6 +25,7 @@ using WarningSink = std::function<void(std::string_view)>;
 
 // A session and what it is with.
 struct Session {
+  std::unique_ptr<PrivateDaemon> daemon;  // of a oneshot session
   std::unique_ptr<GrpcSession> grpc;
   std::string peer;  // for messages: "kernixd at /run/kernix/kernixd.sock"
 };
@@ -65,6 +67,7 @@ class Connector {
 
   absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, ForkGate::Section& section);
   absl::StatusOr<Meeting> Meet(const Endpoint& endpoint, PeerSocket peer, ForkGate::Section& section);
+  absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, ForkGate::Section& section);
   absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, ForkGate::Section& section);
   absl::StatusOr<Session> OpenOwn(const Endpoint& endpoint, ForkGate::Section& section, const WarningSink& warn);
   absl::StatusOr<PeerSocket> ConnectOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,

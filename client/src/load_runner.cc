@@ -39,23 +39,26 @@ class Attempts {
     while (true) {
       ForkGate::Section section;
       // Outlives Finish(): to end gRPC takes milliseconds, which the caller can use to open what it got.
-      std::unique_ptr<GrpcSession> session;
+      Session session;
       const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
       ConversationOutcome outcome = Attempt(section, session);
       mailbox_.cancellation().Remove(cancel_id);
       if (!mailbox_.cancellation().cancelled() && ShallRepeat(outcome, section)) continue;
+      // A private daemon has to be gone, and the store free, before the caller can load again.
+      if (session.daemon != nullptr) session.grpc.reset();
+      session.daemon.reset();
       mailbox_.Finish(std::move(outcome.result));
       return;
     }
   }
 
  private:
-  ConversationOutcome Attempt(ForkGate::Section& section, std::unique_ptr<GrpcSession>& grpc) {
-    absl::StatusOr<Session> session = connector_.Open(endpoint_, Connector::Need::kFitOrOneshot, section,
-                                                      [this](std::string_view text) { Warn(text); });
-    if (!session.ok()) return {session.status(), DaemonWasLost(session.status())};
-    grpc = std::move(session->grpc);
-    return ConverseAboutLoad(grpc->stub(), session->peer, request_, mailbox_, section);
+  ConversationOutcome Attempt(ForkGate::Section& section, Session& session) {
+    absl::StatusOr<Session> opened = connector_.Open(endpoint_, Connector::Need::kFitOrOneshot, section,
+                                                     [this](std::string_view text) { Warn(text); });
+    if (!opened.ok()) return {opened.status(), DaemonWasLost(opened.status())};
+    session = *std::move(opened);
+    return ConverseAboutLoad(session.grpc->stub(), session.peer, request_, mailbox_, section);
   }
 
   bool ShallRepeat(const ConversationOutcome& outcome, const ForkGate::Section& section) {

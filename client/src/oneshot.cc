@@ -26,9 +26,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What a start came to: a session, or an exit code and an error.
+// What a start came to: a daemon, or an error and its exit code.
 struct Attempt {
-  absl::StatusOr<std::unique_ptr<GrpcSession>> session;
+  absl::StatusOr<Oneshot> oneshot;
   std::optional<int> exit_code;
 };
 
@@ -72,15 +72,6 @@ absl::Status EndedError(const std::string& program, int exit_code, const std::st
                    StrCat(program, " --oneshot-fd ended with ", DescribeExit(exit_code), ", saying:", words));
 }
 
-// A child ends a little after its socket does.
-std::optional<int> AwaitExit(DaemonProcess& process) {
-  for (int i = 0; i < 100; ++i) {
-    if (const std::optional<int> exit_code = process.ExitCode()) return exit_code;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return std::nullopt;
-}
-
 absl::StatusOr<DaemonProcess> Launch(const ClientEnvironment& environment, const std::string& program,
                                      const std::string& store, const std::string& log, int socket) {
   DaemonCommand command{.program = program, .environment = DaemonEnvironment(environment.get_env)};
@@ -99,12 +90,15 @@ Attempt TryStore(const ClientEnvironment& environment, const std::string& progra
   if (!process.ok()) return {process.status(), std::nullopt};
   sockets->second.reset();
 
-  auto session = std::make_unique<GrpcSession>(std::move(sockets->first));
+  Oneshot oneshot{.daemon = std::make_unique<PrivateDaemon>(*std::move(process)),
+                  .session = std::make_unique<GrpcSession>(std::move(sockets->first)),
+                  .store_directory = store};
   v1::GetInfoResponse info;
-  const grpc::Status status = session->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &info, timeout, &section);
-  if (status.ok()) return {std::move(session), std::nullopt};
-  session.reset();
-  const std::optional<int> exit_code = AwaitExit(*process);
+  const grpc::Status status =
+      oneshot.session->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &info, timeout, &section);
+  if (status.ok()) return {std::move(oneshot), std::nullopt};
+  oneshot.session.reset();
+  const std::optional<int> exit_code = oneshot.daemon->AwaitExit();
   const std::string words = LastWords(*environment.env, log.path, 0);
   if (exit_code) return {EndedError(program, *exit_code, words), exit_code};
   return {MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(program, " --oneshot-fd: ", status.error_message(), words)),
@@ -113,20 +107,28 @@ Attempt TryStore(const ClientEnvironment& environment, const std::string& progra
 
 }  // namespace
 
+std::optional<int> PrivateDaemon::AwaitExit() {
+  constexpr milliseconds kPatience{1000};
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + kPatience;
+  std::optional<int> exit_code = process_.ExitCode();
+  while (!exit_code && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(2));
+    exit_code = process_.ExitCode();
+  }
+  return exit_code;
+}
+
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
                                      const std::string& store_directory, ForkGate::Section& section) {
   ReapEndedDaemons();
   KERNIX_ASSIGN_OR_RETURN(const std::string program, FindKernixd(environment, options.kernixd));
   Attempt attempt = TryStore(environment, program, store_directory, options.start_timeout, section);
-  if (attempt.session.ok()) return Oneshot{*std::move(attempt.session), store_directory};
   const bool store_is_at_fault =
       attempt.exit_code == kKernixdStoreUnusable || attempt.exit_code == kKernixdAlreadyRunning;
-  if (!store_is_at_fault) return attempt.session.status();
+  if (!store_is_at_fault) return std::move(attempt.oneshot);
 
   KERNIX_ASSIGN_OR_RETURN(const std::string scratch, ScratchStore::Get().Path(environment));
-  attempt = TryStore(environment, program, scratch, options.start_timeout, section);
-  KERNIX_ASSIGN_OR_RETURN(auto session, std::move(attempt.session));
-  return Oneshot{std::move(session), scratch};
+  return TryStore(environment, program, scratch, options.start_timeout, section).oneshot;
 }
 
 }  // namespace kernix

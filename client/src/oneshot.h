@@ -4,17 +4,36 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "client/src/client_environment.h"
+#include "client/src/daemon_process.h"
 #include "client/src/fork_gate.h"
 #include "client/src/grpc_session.h"
 #include "kernix/client.h"
 
 namespace kernix {
 
+// Waits, when it goes, until the daemon has ended, so that the next one finds the store free. Goes after its session.
+class PrivateDaemon {
+ public:
+  explicit PrivateDaemon(DaemonProcess process) : process_(std::move(process)) {}
+  ~PrivateDaemon() { AwaitExit(); }
+  PrivateDaemon(const PrivateDaemon&) = delete;
+  PrivateDaemon& operator=(const PrivateDaemon&) = delete;
+
+  // Its exit code. Nullopt when it has not ended within a second, as it should when its session has.
+  std::optional<int> AwaitExit();
+
+ private:
+  DaemonProcess process_;
+};
+
 struct Oneshot {
+  std::unique_ptr<PrivateDaemon> daemon;
   std::unique_ptr<GrpcSession> session;  // the daemon ends when this goes
   std::string store_directory;
 };

@@ -29,17 +29,17 @@ absl::Status CheckContents(const std::vector<Digest>& digests, const HeaderConte
   return absl::OkStatus();
 }
 
-// Wakes a waiting asker when its load is cancelled.
-class WakeOnCancel {
+// A callback for the cancellation of one load, for the time of a scope.
+class ScopedOnCancel {
  public:
-  WakeOnCancel(Cancellation* cancellation, std::function<void()> wake) : cancellation_(cancellation) {
-    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel(std::move(wake));
+  ScopedOnCancel(Cancellation* cancellation, std::function<void()> callback) : cancellation_(cancellation) {
+    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel(std::move(callback));
   }
-  ~WakeOnCancel() {
+  ~ScopedOnCancel() {
     if (cancellation_ != nullptr) cancellation_->Remove(id_);
   }
-  WakeOnCancel(const WakeOnCancel&) = delete;
-  WakeOnCancel& operator=(const WakeOnCancel&) = delete;
+  ScopedOnCancel(const ScopedOnCancel&) = delete;
+  ScopedOnCancel& operator=(const ScopedOnCancel&) = delete;
 
  private:
   Cancellation* const cancellation_;
@@ -49,7 +49,7 @@ class WakeOnCancel {
 }  // namespace
 
 Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger)
-    : headers_(std::move(headers)), linger_(linger), result_(absl::UnknownError("not done")) {}
+    : headers_(std::move(headers)), linger_(linger) {}
 
 bool Flight::Join() {
   const MutexLock lock(mutex_);
@@ -65,30 +65,33 @@ Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const Cancell
   Asker asker{observer, verbose};
   Result result = absl::UnknownError("not done");
   {
-    const WakeOnCancel wake(cancellation.get(), [this] { Wake(); });
-    result = WaitForResult(asker, cancellation.get(), start);
+    const ScopedOnCancel on_cancel(cancellation.get(), [&] { OnCancelled(asker); });
+    result = WaitForResult(asker, start);
   }
   Leave();
   return result;
 }
 
-Flight::Result Flight::WaitForResult(Asker& asker, const Cancellation* cancellation, const StartBuild& start) {
+Flight::Result Flight::WaitForResult(Asker& asker, const StartBuild& start) {
   while (true) {
     TellNews(asker);
     bool fetch = false;
     {
       const MutexLock lock(mutex_);
       if (HasNews(asker)) continue;
-      if (state_ == State::kDone) return result_;
-      if (cancellation != nullptr && cancellation->cancelled()) {
-        return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
-      }
+      if (state_ == State::kDone) return TheResult();
+      if (asker.cancelled) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
       fetch = state_ == State::kWaiting;
       if (fetch) state_ = State::kFetching;
       if (!fetch) changed_.Wait(mutex_);
     }
     if (fetch) KERNIX_RETURN_IF_ERROR(FetchAndStart(asker, start));
   }
+}
+
+Flight::Result Flight::TheResult() const {
+  if (error_.has_value()) return MakeError(*error_);
+  return result_;
 }
 
 absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
@@ -158,7 +161,11 @@ void Flight::SetStepsTotal(int steps) {
 void Flight::Complete(Result result) {
   const MutexLock lock(mutex_);
   state_ = State::kDone;
-  result_ = std::move(result);
+  if (result.ok()) {
+    result_ = *std::move(result);
+  } else {
+    error_ = GetErrorDetail(result.status());
+  }
   changed_.NotifyAll();
 }
 
@@ -212,8 +219,9 @@ void Flight::AddOutput(v1::Output output) {
   changed_.NotifyAll();
 }
 
-void Flight::Wake() {
+void Flight::OnCancelled(Asker& asker) {
   const MutexLock lock(mutex_);
+  asker.cancelled = true;
   changed_.NotifyAll();
 }
 

@@ -13,6 +13,8 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,18 +70,20 @@ class Flight : public PlanObserver {
     const bool verbose;
     size_t outputs_seen = 0;
     uint64_t progress_seen = 0;
+    bool cancelled = false;
   };
 
   bool HasNews(const Asker& asker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellNews(Asker& asker);
-  // Waits for something to do. True: call TellNews() or fetch; false: done or cancelled.
-  Result WaitForResult(Asker& asker, const Cancellation* cancellation, const StartBuild& start);
+  Result TheResult() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Result WaitForResult(Asker& asker, const StartBuild& start);
   absl::Status FetchAndStart(Asker& asker, const StartBuild& start);
   absl::StatusOr<HeaderContents> Fetch(Asker& asker);
   void Leave();
   bool StaysEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddOutput(v1::Output output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Wake();
+  // Called while the load's Cancellation is locked: so that one must not be asked under our lock.
+  void OnCancelled(Asker& asker);
 
   const std::vector<Digest> headers_;
   const std::chrono::milliseconds linger_;
@@ -95,7 +99,10 @@ class Flight : public PlanObserver {
   uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<v1::Output> outputs_ ABSL_GUARDED_BY(mutex_);
   size_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  Result result_ ABSL_GUARDED_BY(mutex_);
+  // What came of it. Not one absl::Status for all: each asker gets one of its own, since TSan does not see the
+  // reference counts inside a distribution's Abseil.
+  v1::LoadResult result_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::ErrorDetail> error_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

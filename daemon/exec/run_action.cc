@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <csignal>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -135,7 +137,8 @@ absl::Status MachineFailure(const Action& action, const ProcessResult& process, 
 // Tells a machine that gave out from a command that judged its input.
 absl::Status CheckMachine(const Action& action, const ProcessResult& process) {
   if (process.timed_out) {
-    return MachineFailure(action, process, StrCat("did not end within ", action.timeout.count() / 1000.0, " s"));
+    return MachineFailure(action, process,
+                          StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(), " s"));
   }
   if (process.exit_code == 0) return absl::OkStatus();
   if (process.signal == SIGKILL) return MachineFailure(action, process, kOutOfMemory);

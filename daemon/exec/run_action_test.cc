@@ -15,7 +15,6 @@
 namespace kernix::exec {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -48,15 +47,15 @@ class Recorder : public ActionObserver {
 class RunActionTest : public ::testing::Test {
  protected:
   // The tool does `work` in its folder and ends with `result`.
-  void SetTool(std::function<void(const ProcessSpec&)> work, ProcessResult result = {}) {
+  void SetTool(std::function<void(const ProcessSpec&)> work, const ProcessResult& result = {}) {
     mem_.SetProgram(kTool, [work = std::move(work), result](const ProcessSpec& spec, Cancellation*) {
       work(spec);
       return absl::StatusOr<ProcessResult>(result);
     });
   }
 
-  void SetResult(ProcessResult result) {
-    SetTool([](const ProcessSpec&) {}, std::move(result));
+  void SetResult(const ProcessResult& result) {
+    SetTool([](const ProcessSpec&) {}, result);
   }
 
   void Write(const std::string& path, const std::string& text) { ASSERT_TRUE(mem_.WriteFile(path, text, 0644).ok()); }

@@ -50,7 +50,7 @@ class KernixServiceTest : public testing::Test {
   }
 
   ScratchDirectory scratch_;
-  const ServerOptions options_;
+  const ServerOptions options_{};
   StopRequest stop_;
   Engine engine_{Env::Posix(), options_, cache::Cache::Open(Env::Posix(), {.directory = scratch_ / "store"}).value(),
                  stop_};

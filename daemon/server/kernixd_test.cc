@@ -123,6 +123,24 @@ TEST_F(KernixdTest, BuildsOnceThenServesFromTheCache) {
   EXPECT_THAT(daemon->Log(), HasSubstr("outcome=hit"));
 }
 
+TEST_F(KernixdTest, ManyWhoAskAtOnceGetOneBuild) {
+  constexpr int kAskers = 40;
+  const auto daemon = Serve();
+  std::vector<LoadOutcome> outcomes(kAskers);
+  std::vector<std::thread> askers;
+  for (LoadOutcome& outcome : outcomes) {
+    askers.emplace_back([this, &outcome] { outcome = Connect()->Load(AddKernel(1)); });
+  }
+  for (std::thread& asker : askers) asker.join();
+  for (const LoadOutcome& outcome : outcomes) {
+    ASSERT_TRUE(outcome.result) << outcome.status.error_message();
+    EXPECT_EQ(outcome.result->artifact_digest(), outcomes[0].result->artifact_digest());
+  }
+  const auto stats = Connect()->Stats();
+  EXPECT_EQ(stats->builds(), 1u);
+  EXPECT_EQ(stats->hits() + stats->misses(), static_cast<uint64_t>(kAskers));
+}
+
 TEST_F(KernixdTest, WhatWasBuiltIsAHitForTheNextDaemon) {
   {
     const auto daemon = Serve();

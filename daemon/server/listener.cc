@@ -56,7 +56,7 @@ absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
 }
 
 absl::StatusOr<gid_t> GroupId(const std::string& name) {
-  std::vector<char> buffer(64 * 1024);
+  std::vector<char> buffer(size_t{64} << 10);
   struct group entry {};
   struct group* found = nullptr;
   if (getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {

@@ -21,6 +21,7 @@ struct Unit {
 };
 
 constexpr uint64_t kSecond = 1000;
+constexpr uint64_t kHour = 3600 * kSecond;
 
 constexpr std::array kSizeUnits = {
     Unit{"", 1},
@@ -40,11 +41,7 @@ constexpr std::array kSizeUnits = {
 };
 
 constexpr std::array kTimeUnits = {
-    Unit{"ms", 1},
-    Unit{"s", kSecond},
-    Unit{"m", 60 * kSecond},
-    Unit{"h", 3600 * kSecond},
-    Unit{"d", 24 * 3600 * kSecond},
+    Unit{"ms", 1}, Unit{"s", kSecond}, Unit{"m", 60 * kSecond}, Unit{"h", kHour}, Unit{"d", 24 * kHour},
 };
 
 struct NumberAndUnit {

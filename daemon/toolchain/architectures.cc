@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
@@ -17,14 +18,11 @@
 namespace kernix::toolchain {
 namespace {
 
-// Number first: the order of CheckArchitectures().
-struct Architecture {
-  int number = 0;
-  std::string letter;  // "a": only this very GPU, "f": its family, none: this and newer
+// A number, and a letter: "a" for this very GPU only, "f" for its family, none for this and newer. Pairs order
+// themselves as CheckArchitectures() wants it.
+using Architecture = std::pair<int, std::string>;
 
-  std::string Name() const { return StrCat("sm_", number, letter); }
-  auto operator<=>(const Architecture&) const = default;
-};
+std::string Name(const Architecture& architecture) { return StrCat("sm_", architecture.first, architecture.second); }
 
 std::optional<Architecture> Parse(std::string text) {
   for (const std::string_view prefix : {"sm_", "compute_"}) {
@@ -32,7 +30,7 @@ std::optional<Architecture> Parse(std::string text) {
   }
   Architecture result;
   if (text.ends_with('a') || text.ends_with('f')) {
-    result.letter = text.back();
+    result.second = text.back();
     text.pop_back();
   }
   const size_t dot = text.find('.');
@@ -40,7 +38,7 @@ std::optional<Architecture> Parse(std::string text) {
   if (dotted) text.erase(dot, 1);
   const bool digits = text.size() >= 2 && text.size() <= 4 &&
                       std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  if (!digits || !absl::SimpleAtoi(text, &result.number)) return std::nullopt;
+  if (!digits || !absl::SimpleAtoi(text, &result.first)) return std::nullopt;
   return result;
 }
 
@@ -50,9 +48,9 @@ std::string Known(const CudaToolkit& cuda) {
 
 absl::Status CheckKnown(const CudaToolkit& cuda, const Architecture& architecture) {
   const std::vector<int>& known = cuda.architectures;
-  if (std::find(known.begin(), known.end(), architecture.number) != known.end()) return absl::OkStatus();
+  if (std::find(known.begin(), known.end(), architecture.first) != known.end()) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("nvcc ", cuda.version, " cannot compile for ", architecture.Name(), ". It can for ",
+                   StrCat("nvcc ", cuda.version, " cannot compile for ", Name(architecture), ". It can for ",
                           Known(cuda), ". Choose one of these with compute_capability, or another CUDA toolkit"));
 }
 
@@ -60,7 +58,7 @@ absl::Status CheckKnown(const CudaToolkit& cuda, const Architecture& architectur
 
 absl::StatusOr<std::vector<std::string>> CheckArchitectures(const CudaToolkit& cuda,
                                                             const std::vector<std::string>& architectures) {
-  std::vector<Architecture> checked;
+  std::set<Architecture> checked;
   for (const std::string& text : architectures) {
     const std::optional<Architecture> architecture = Parse(text);
     if (!architecture) {
@@ -68,15 +66,14 @@ absl::StatusOr<std::vector<std::string>> CheckArchitectures(const CudaToolkit& c
                        StrCat("\"", text, "\" is no compute capability: write it as \"sm_86\" or \"8.6\""));
     }
     KERNIX_RETURN_IF_ERROR(CheckKnown(cuda, *architecture));
-    checked.push_back(*architecture);
+    checked.insert(*architecture);
   }
   if (checked.empty()) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST, "no compute capability is given: write \"sm_86\" or \"8.6\"");
   }
-  std::sort(checked.begin(), checked.end());
-  checked.erase(std::unique(checked.begin(), checked.end()), checked.end());
   std::vector<std::string> names;
-  for (const Architecture& architecture : checked) names.push_back(architecture.Name());
+  names.reserve(checked.size());
+  for (const Architecture& architecture : checked) names.push_back(Name(architecture));
   return names;
 }
 

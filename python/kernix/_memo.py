@@ -16,6 +16,7 @@ from kernix._module import CompiledModule
 
 __all__ = ["Memo"]
 
+
 class _Entry(NamedTuple):
     module: CompiledModule
     stamps: tuple[tuple[str, Stamp], ...]

@@ -9,12 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "kernix/module.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
-#include "python/src/load_job.h"
+#include "python/src/load_observer.h"
 
 namespace kernix::python {
 
@@ -25,12 +26,15 @@ namespace {
 std::shared_ptr<Module> LoadSources(Client& client, Language language, const std::string& name,
                                     const std::vector<Source>& sources, const LoadOptions& options,
                                     const py::object& observer) {
-  const auto work = [&](const LoadCallbacks& callbacks) {
-    LoadOptions with_callbacks = options;
-    with_callbacks.callbacks = callbacks;
-    return Load(client, language, name, sources, with_callbacks);
-  };
-  return LoadJob::Run(work, observer);
+  LoadObserver load_observer(observer);
+  LoadOptions observed = options;
+  observed.callbacks = load_observer.Callbacks();
+  absl::StatusOr<std::shared_ptr<Module>> loaded = [&] {
+    const py::gil_scoped_release no_gil;
+    return Load(client, language, name, sources, observed);
+  }();
+  load_observer.ThrowIfCancelled();
+  return ValueOrThrow(std::move(loaded));
 }
 
 // Without a label: libkernix chooses it as for a C++ program, so that both come to the same key.

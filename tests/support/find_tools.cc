@@ -37,7 +37,7 @@ std::optional<std::string> FindOnPath(const std::string& name) {
 }
 
 std::optional<std::string> FindNvcc() {
-  if (const std::optional<std::string> chosen = ProcessGetEnv("KERNIX_TEST_NVCC")) return chosen;
+  if (std::optional<std::string> chosen = ProcessGetEnv("KERNIX_TEST_NVCC")) return chosen;
   if (std::optional<std::string> found = FindOnPath("nvcc")) return found;
   if (IsProgram("/usr/local/cuda/bin/nvcc")) return "/usr/local/cuda/bin/nvcc";
   return FindNvccOfVenv();

@@ -19,13 +19,13 @@ std::optional<std::string> FindNvcc();
 
 }  // namespace kernix::testing
 
-// Declares `path`, a std::string; skips the test, saying why, when this machine does not have the tool.
+// Declares `path`, a const std::string; skips the test, saying why, when this machine does not have the tool.
 #define KERNIX_NEED_NVCC(path)                                                                             \
   const std::optional<std::string> path##_found = ::kernix::testing::FindNvcc();                           \
   if (!path##_found) GTEST_SKIP() << "no nvcc: `make setup` installs one; or set KERNIX_TEST_NVCC to one"; \
-  const std::string path = *path##_found
+  const std::string path = path##_found.value_or("")
 
 #define KERNIX_NEED_PROGRAM(path, name)                                                \
   const std::optional<std::string> path##_found = ::kernix::testing::FindOnPath(name); \
-  if (!path##_found) GTEST_SKIP() << "there is no " << name << " on PATH";             \
-  const std::string path = *path##_found
+  if (!path##_found) GTEST_SKIP() << "there is no " << (name) << " on PATH";           \
+  const std::string path = path##_found.value_or("")

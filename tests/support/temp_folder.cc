@@ -28,7 +28,7 @@ TempFolder::~TempFolder() {
 std::string TempFolder::File(std::string_view name) const { return JoinPath(path_, name); }
 
 std::string TempFolder::Write(std::string_view name, std::string_view text, bool executable) const {
-  const std::string path = File(name);
+  std::string path = File(name);
   EXPECT_TRUE(Env::Posix().CreateDirectories(Dirname(path)).ok());
   EXPECT_TRUE(Env::Posix().WriteFile(path, text, executable ? 0755 : 0644).ok());
   return path;

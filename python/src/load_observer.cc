@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/src/load_observer.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/src/text.h"
+
+namespace kernix::python {
+
+namespace py = pybind11;
+
+LoadCallbacks LoadObserver::Callbacks() {
+  LoadCallbacks callbacks;
+  callbacks.output = TextCallback("output");
+  callbacks.progress = TextCallback("progress");
+  callbacks.warning = TextCallback("warning");
+  callbacks.inputs = [this](const std::vector<std::string>& folders, const std::vector<std::string>& headers) {
+    WithPython([&] { observer_.attr("inputs")(PathsToPython(folders), PathsToPython(headers)); });
+  };
+  callbacks.cancelled = [this] { return Poll(); };
+  return callbacks;
+}
+
+void LoadObserver::ThrowIfCancelled() {
+  if (exception_) throw *std::exchange(exception_, std::nullopt);
+}
+
+std::function<void(std::string_view)> LoadObserver::TextCallback(const char* method) {
+  return [this, method](std::string_view text) { WithPython([&] { observer_.attr(method)(ToPython(text)); }); };
+}
+
+// After the first exception the observer is left alone: only the end of the load is waited for.
+template <typename Call>
+void LoadObserver::WithPython(Call call) {
+  if (exception_) return;
+  const py::gil_scoped_acquire gil;
+  try {
+    call();
+  } catch (py::error_already_set& error) {
+    exception_ = std::move(error);
+  }
+}
+
+bool LoadObserver::Poll() {
+  WithPython([this] {
+    observer_.attr("poll")();
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  });
+  return exception_.has_value();
+}
+
+}  // namespace kernix::python
