@@ -68,6 +68,7 @@ void ForkGate::Prepare() {
 void ForkGate::AwaitExit() {
   State& state = GetState();
   MutexLock lock(state.mutex);
+  ++state.forks;  // for good: what is interrupted here must not begin again
   const auto start = std::chrono::steady_clock::now();
   while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kGrace)) {
   }

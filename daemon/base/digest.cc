@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/base/digest.h"
 
-#include <openssl/evp.h>
+// The plain functions, deprecated but kept: EVP's first use reads the machine's openssl.cnf, a millisecond of every
+// client process, and would set up an OpenSSL that the process around us may use for something else.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 #include <algorithm>
 
@@ -76,22 +79,17 @@ Digest DigestOf(std::string_view data) {
 }
 
 struct Sha256::Context {
-  Context() { EVP_DigestInit_ex(evp, EVP_sha256(), nullptr); }
-  ~Context() { EVP_MD_CTX_free(evp); }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  EVP_MD_CTX* evp = EVP_MD_CTX_new();
+  SHA256_CTX sha;
 };
 
-Sha256::Sha256() : context_(std::make_unique<Context>()) {}
+Sha256::Sha256() : context_(std::make_unique<Context>()) { SHA256_Init(&context_->sha); }
 Sha256::~Sha256() = default;
 
-void Sha256::Update(std::string_view data) { EVP_DigestUpdate(context_->evp, data.data(), data.size()); }
+void Sha256::Update(std::string_view data) { SHA256_Update(&context_->sha, data.data(), data.size()); }
 
 Digest Sha256::Finish() {
   Digest digest;
-  EVP_DigestFinal_ex(context_->evp, digest.bytes.data(), nullptr);
+  SHA256_Final(digest.bytes.data(), &context_->sha);
   return digest;
 }
 
