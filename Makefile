@@ -7,13 +7,16 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-cpp test-python lint format check-format wheel test-wheel bench install clean
+.PHONY: help setup packages build demo test test-cpp test-python lint format check-format wheel test-wheel bench install clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
 
 setup: ## Install missing Debian packages and the Python environment in .venv
 	@PYTHON=$(PYTHON) deploy/setup.sh
+
+packages:
+	@PYTHON=$(PYTHON) deploy/setup.sh packages
 
 build: setup ## Set up and build everything; `.venv/bin/python -c 'import kernix'` then works from any folder
 	@cmake -S . -B $(BUILD) -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(VENV_PYTHON) --log-level=NOTICE
@@ -41,7 +44,7 @@ format: ## Format all C++ sources
 check-format: ## Fail when a C++ source is not formatted
 	git ls-files '*.cc' '*.h' | xargs clang-format --dry-run --Werror
 
-wheel: setup ## Build the self-contained wheel into dist/
+wheel: packages ## Build the self-contained wheel into dist/
 	deploy/wheel.sh $(PYTHON)
 
 test-wheel: wheel ## Install that wheel into a bare environment outside the repository and use it there

@@ -20,7 +20,7 @@ lint_one() {
   [ -e "$stamp" ] && return 0
   clang-tidy --quiet -p "$build" --extra-arg=-Wthread-safety --extra-arg=-Wno-unknown-warning-option "$source" 2>/dev/null || {
     echo "lint: $source" >&2
-    return 255
+    return 1
   }
   touch "$stamp"
 }

@@ -5,6 +5,7 @@
 # Ubuntu 24.04 name them alike) and a Python environment in .venv. Safe to repeat: what is there is left alone.
 #
 #   PYTHON=python3.12 deploy/setup.sh    # another Python than python3 (3.11 or newer)
+#   deploy/setup.sh packages             # the Debian packages alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,6 +43,8 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 
+if [ "${1:-}" = packages ]; then exit 0; fi
+
 # --- Python environment ----------------------------------------------------------------------------------------------
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
   die "kernix needs Python 3.11 or newer; $python is $("$python" --version). Name another: PYTHON=python3.12 make ..."
@@ -52,12 +55,17 @@ have_nvcc() {
   [ -n "${CUDA_PATH:-}" ] && [ -x "$CUDA_PATH/bin/nvcc" ] && return
   command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]
 }
+if compgen -G '/dev/nvidia[0-9]*' >/dev/null || [ -e /dev/dxg ]; then
+  requirements+=(-r deploy/requirements-gpu.txt)   # a GPU: JAX's plugin for it
+fi
 have_nvcc || requirements+=(-r deploy/requirements-nvcc.txt)   # no CUDA toolkit here: the compiler as PyPI wheels
 
 stamp=.venv/kernix-setup
 wanted=$({ echo "${requirements[*]}"; "$python" --version; cat deploy/requirements*.txt; } | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   say "setting up the Python environment in .venv"
+  # Another Python than the environment was made with: a new environment.
+  if [ -x .venv/bin/python ] && [ "$(.venv/bin/python --version)" != "$("$python" --version)" ]; then rm -rf .venv; fi
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check "${requirements[@]}"
   echo "$wanted" >"$stamp"

@@ -61,6 +61,15 @@ def use_kernix() -> None:
     print(package, result)
 
 
+def check_libraries() -> None:
+    """Fail when a library of ours was taken from this machine and not from the wheel."""
+    ours = ("libgrpc", "libprotobuf", "libabsl", "libre2", "libcares", "libupb")
+    mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line}
+    strangers = [path for path in mapped if Path(path).name.startswith(ours) and Path(sys.prefix) not in Path(path).parents]
+    assert not strangers, f"not from the wheel: {strangers}"
+    assert any("/kernix.libs/libgrpc" in path for path in mapped), "the wheel's gRPC is not loaded"
+
+
 def main(order: str) -> None:
     if order == "before":
         use_grpc()
@@ -68,6 +77,7 @@ def main(order: str) -> None:
     if order == "after":
         use_grpc()
         use_kernix()
+    check_libraries()
 
 
 if __name__ == "__main__":

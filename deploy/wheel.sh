@@ -14,8 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 # The tools live in an environment of their own, made with the Python that the wheel is for.
 "$python" -m venv "$scratch/tools"
-"$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check \
-  $(grep -E '^(pybind11|scikit-build-core|build|auditwheel)==' deploy/requirements.txt)
+"$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check -r deploy/requirements-wheel.txt
 export PATH="$scratch/tools/bin:$PATH"
 
 python -m build --wheel --no-isolation --outdir "$scratch/plain" .

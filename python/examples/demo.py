@@ -77,7 +77,7 @@ def load_and_call() -> None:
         print(f"  vector_add({x}, same) = {z}")
         np.testing.assert_array_equal(np.asarray(z), 2 * np.asarray(x))
     else:
-        print(f"  no GPU here: vector_add is compiled for {capability}, probed and registered as "
+        print(f"  JAX has no GPU here: vector_add is compiled for {capability}, probed and registered as "
               f"demo_cuda.{module.function_names[0]}, not run")
 
 

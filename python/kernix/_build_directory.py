@@ -11,19 +11,24 @@ from kernix._request import Request
 
 __all__ = ["write_build_directory"]
 
-_SUFFIX = {"cpp": ".cpp", "cuda": ".cu"}
+# Never the name of a source: the folder may be the one in which the user's own file lies.
+_SUFFIX = {"cpp": ".kernix.cpp", "cuda": ".kernix.cu"}
 
 
 def write_build_directory(directory: str | os.PathLike[str], request: Request, module: CompiledModule) -> None:
-    """Write the generated source and a copy of the library of `module`, made from `request`, into `directory`."""
+    """Write what `module` was made from and its library into `directory`.
+
+    The files are ``<name>.kernix.cpp`` or ``<name>.kernix.cu`` (the generated translation unit) and ``<name>.so``.
+    """
     import shutil
 
     stem = os.path.join(directory, request.name)
     temporary = f"{stem}.{os.getpid()}.tmp"
     try:
         os.makedirs(directory, exist_ok=True)
-        with open(stem + _SUFFIX[request.language], "wb") as source:
+        with open(temporary, "wb") as source:
             source.write(module._core.generated_source)
+        os.replace(temporary, stem + _SUFFIX[request.language])
         # Beside, then over: the earlier copy may be mapped by somebody, and is not to change under them.
         shutil.copyfile(module.path, temporary)
         os.replace(temporary, f"{stem}.so")

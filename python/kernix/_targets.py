@@ -137,6 +137,6 @@ def _warn_about_graphs(target: str, module: CompiledModule, function: str, platf
     if platform == "CUDA" and info.traits & _COMMAND_BUFFER_COMPATIBLE:
         warn(
             f"{target!r} was replaced. A CUDA graph that JAX captured earlier replays the old code until captured "
-            "again (by a new jax.jit, or after jax.clear_caches()). Load with allow_cuda_graph=False to keep kernels "
-            "out of CUDA graphs."
+            "again (by a new jax.jit, or after jax.clear_caches()). To keep a kernel out of CUDA graphs, load it with "
+            "allow_cuda_graph=False, in this process under another name."
         )

@@ -34,11 +34,19 @@ def test_build_directory_receives_source_and_library(fresh_name, tmp_path):
     folder = tmp_path / "made" / "here"
     for _ in range(2):  # of a fresh load, and of one that is known
         module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, build_directory=folder)
-        assert "void add_one(" in (folder / f"{fresh_name}.cpp").read_text()
+        assert "void add_one(" in (folder / f"{fresh_name}.kernix.cpp").read_text()
         with open(module.path, "rb") as library:
             assert (folder / f"{fresh_name}.so").read_bytes() == library.read()
-        assert sorted(path.name for path in folder.iterdir()) == [f"{fresh_name}.cpp", f"{fresh_name}.so"]
+        assert sorted(path.name for path in folder.iterdir()) == [f"{fresh_name}.kernix.cpp", f"{fresh_name}.so"]
         (folder / f"{fresh_name}.so").unlink()
+
+
+def test_build_directory_leaves_the_source_beside_it_alone(tmp_path):
+    path = tmp_path / "mine.cpp"
+    path.write_text(kernels.constant(3))
+    kernix.load_cpp_file(path, build_directory=tmp_path, auto_register=False)
+    assert path.read_text() == kernels.constant(3)
+    assert (tmp_path / "mine.kernix.cpp").exists()
 
 
 def test_build_directory_that_cannot_be_made(tmp_path):
