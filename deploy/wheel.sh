@@ -18,7 +18,7 @@ trap 'rm -rf "$scratch"' EXIT
 export PATH="$scratch/tools/bin:$PATH"
 
 python -m build --wheel --no-isolation --outdir "$scratch/plain" .
-auditwheel repair --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl
+auditwheel repair --strip --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl
 mkdir -p dist
 cp "$scratch"/repaired/*.whl dist/
 ls -l dist/*.whl

@@ -188,7 +188,11 @@ void AddFlags(CLI::App& command, Flags& flags) {
       ->allow_extra_args(false);
   command.add_option("-O", flags.optimization_level, "Optimisation level")->check(CLI::Range(0, 3));
   command.add_flag("--use-fast-math", flags.use_fast_math, "Faster, less exact arithmetic");
-  command.add_option("--site-packages", flags.site_packages, "A Python's folder that holds nvcc as PyPI wheels put it")
+  command
+      .add_option("--site-packages", flags.site_packages,
+                  "Folders of a Python that may hold nvcc as PyPI wheels put it")
+      ->delimiter(':')
+      ->envname("KERNIX_SITE_PACKAGES")
       ->allow_extra_args(false);
   command.add_option("-o,--output", flags.output, "Copy the artifact to this file");
   command.add_flag("--force", flags.force, "Compile even if it is in the cache");

@@ -27,7 +27,7 @@ struct UserEntry {
 };
 
 UserEntry LookUpUser(uid_t uid) {
-  std::vector<char> buffer(16 * 1024);
+  std::vector<char> buffer(16384);
   struct passwd entry;
   struct passwd* found = nullptr;
   if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return {};
@@ -149,7 +149,7 @@ std::string NormalizePath(std::string_view path) {
 }
 
 std::string CanonicalPath(Env& env, const std::string& path) {
-  const std::string normal = NormalizePath(path);
+  std::string normal = NormalizePath(path);
   if (absl::StatusOr<std::string> real = env.RealPath(normal); real.ok()) return *std::move(real);
   const std::string parent = Dirname(normal);
   if (parent == normal || parent == ".") return normal;

@@ -112,7 +112,7 @@ class BlockedSignals {
 
 // Returns when the child has called execve() or ended. -1 with errno set when there is no child.
 pid_t CloneAndWaitForExec(ChildPlan& plan) {
-  constexpr size_t kStackBytes = 64 * 1024;
+  constexpr size_t kStackBytes = 65536;
   struct alignas(16) Stack {
     std::byte bytes[kStackBytes];
   };

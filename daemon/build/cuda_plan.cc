@@ -64,6 +64,8 @@ std::vector<std::string> CompileCommand(const PlanInputs& inputs) {
   // path.
   Append(argv, {"-Xcudafe", StrCat("--orig_src_path_name=", inputs.unit)});
   Append(argv, DefaultStandard(request.compile_flags));
+  // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
+  if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
   if (request.use_fast_math) argv.push_back("--use_fast_math");
   Append(argv, ArchitectureFlags(request.architectures));
   Append(argv, ForHostCompiler(PrefixMaps(toolchain)));

@@ -22,11 +22,32 @@ namespace {
 
 // What a shared object is linked with, as far as it is not the user's.
 constexpr const char* kLinkedFiles[] = {
-    "crti.o",      "crtbeginS.o",      "crtendS.o",    "crtn.o",     "libgcc.a",
-    "libgcc_s.so", "libgcc_s.so.1",    "libstdc++.so", "libc.so",    "libc.so.6",
-    "libm.so.6",   "libc_nonshared.a", "specs",        "libgomp.so", "libgomp.spec",
+    "crti.o",
+    "crtbeginS.o",
+    "crtendS.o",
+    "crtn.o",
+    "libgcc.a",
+    "libgcc_s.so",
+    "libgcc_s.so.1",
+    "libstdc++.so",
+    "libc.so",
+    "libc.so.6",
+    "libm.so.6",
+    "libc_nonshared.a",
+    "specs",
+    "libgomp.so",
+    "libgomp.spec",
+    // What -ffast-math, -static-libstdc++, -static-libgcc and -fsanitize link.
+    "crtfastmath.o",
+    "libstdc++.a",
+    "libgcc_eh.a",
+    "libasan.so",
+    "libubsan.so",
+    "libtsan.so",
+    "libomp.so",
 };
-constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld"};
+// Those of -flto do not have to be there.
+constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld", "lto1", "lto-wrapper", "liblto_plugin.so"};
 constexpr const char* kClangPrograms[] = {"ld"};
 
 // Folders of "programs: =a:b:c".

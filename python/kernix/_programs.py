@@ -25,5 +25,6 @@ def kernixd() -> NoReturn:
 
 
 def kernixctl() -> NoReturn:
-    """Become ``kernixctl``."""
+    """Become ``kernixctl``, which then also looks for nvcc among the packages of this Python."""
+    os.environ.setdefault("KERNIX_SITE_PACKAGES", ":".join(_environment.site_packages()))
     _run("kernixctl")
