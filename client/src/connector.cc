@@ -46,7 +46,7 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, Pee
                                                    ForkGate::Section& section) {
   Meeting meeting{.pid = peer.pid};
   meeting.session = SessionWith(std::move(peer), endpoint);
-  if (peer.pid != 0 && fit_pid_ == peer.pid) return meeting;
+  if (meeting.pid != 0 && fit_pid_ == meeting.pid) return meeting;
 
   v1::GetInfoResponse info;
   const grpc::Status status =

@@ -44,7 +44,7 @@ def steps(x):
 x = jnp.zeros(1000, jnp.float32)
 values = [float(np.asarray(steps(x))[0]) for _ in range(EXECUTIONS)]
 calls = ctypes.CDLL(module.path).kernix_test_host_calls()
-after, warned = None, ""
+after, captured_again, warned = None, None, ""
 if replace:
     import warnings
     with warnings.catch_warnings(record=True) as caught:
@@ -52,7 +52,10 @@ if replace:
         load(SOURCE.replace("+ 1.0f", "+ 10.0f"), replace=True)
     warned = " ".join(str(w.message) for w in caught)
     after = float(np.asarray(steps(x))[0])
-print(json.dumps(dict(values=values, calls=calls, executions=EXECUTIONS, steps=STEPS, after=after, warned=warned)))
+    jax.clear_caches()
+    captured_again = [float(np.asarray(steps(x))[0]) for _ in range(EXECUTIONS)]
+print(json.dumps(dict(values=values, calls=calls, executions=EXECUTIONS, steps=STEPS, after=after,
+                      captured_again=captured_again, warned=warned)))
 '''
 
 
@@ -77,9 +80,11 @@ def test_kernel_that_declines_is_called_every_time(private_daemon):
     assert seen["calls"] == seen["executions"] * seen["steps"], seen
 
 
-def test_replacing_a_captured_kernel_warns(private_daemon):
+def test_a_captured_kernel_stays_until_it_is_captured_again_and_a_warning_says_so(private_daemon):
     seen = run(private_daemon, allow_cuda_graph=True, replace=True)
     assert "graph" in seen["warned"] and "allow_cuda_graph=False" in seen["warned"], seen
+    assert seen["after"] == seen["steps"], seen  # the graph replays the old code
+    assert set(seen["captured_again"]) == {10.0 * seen["steps"]}, seen
 
 
 def test_replacing_a_kernel_that_is_never_captured_is_live_at_once(private_daemon):

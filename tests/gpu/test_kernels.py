@@ -68,10 +68,25 @@ def test_vector_add(pair):
 
 
 def test_launch_error_is_a_jax_exception():
+    kernix.load_cuda_inline("gpu_too_wide", VECTOR_ADD.replace("256, 0,", "4096, 0,"))
+    x = jnp.zeros((8,), jnp.float32)
+    with pytest.raises(Exception, match="invalid (configuration|argument)"):
+        jax.block_until_ready(jax.ffi.ffi_call("gpu_too_wide.vector_add", like(x))(x, x))
+
+
+def test_wrong_arity_is_a_jax_exception():
     kernix.load_cuda_inline("gpu_add", VECTOR_ADD)
-    empty = jnp.zeros((0,), jnp.float32)
-    with pytest.raises(Exception, match="invalid configuration argument"):
-        jax.block_until_ready(jax.ffi.ffi_call("gpu_add.vector_add", like(empty))(empty, empty))
+    x = jnp.zeros((8,), jnp.float32)
+    with pytest.raises(Exception, match="vector_add"):
+        jax.block_until_ready(jax.ffi.ffi_call("gpu_add.vector_add", like(x))(x))
+
+
+def test_exception_in_the_kernel_is_a_jax_exception():
+    kernix.load_cuda_inline("gpu_throws", VECTOR_ADD.replace("int n = a.numel();", """int n = a.numel();
+    BE_CHECK(n != 8) << "eight is refused";"""))
+    x = jnp.zeros((8,), jnp.float32)
+    with pytest.raises(Exception, match="eight is refused"):
+        jax.block_until_ready(jax.ffi.ffi_call("gpu_throws.vector_add", like(x))(x, x))
 
 
 def test_scale_by_attribute():
@@ -92,7 +107,8 @@ def test_references_and_cuda_stream(pair):
 def test_architecture_is_the_gpus_own():
     module = kernix.load_cuda_inline("gpu_add", VECTOR_ADD)
     major, minor = jax.devices("gpu")[0].compute_capability.split(".")
-    explicit = kernix.load_cuda_inline("gpu_add_explicit", VECTOR_ADD, compute_capability=f"{major}.{minor}")
+    explicit = kernix.load_cuda_inline(
+        "gpu_add", VECTOR_ADD, compute_capability=f"{major}.{minor}", auto_register=False)
     assert explicit.path == module.path  # the same content: one artifact
 
 
