@@ -101,8 +101,9 @@ absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
     state_ = contents.ok() ? State::kBuilding : State::kWaiting;
     changed_.NotifyAll();
   }
-  if (contents.ok()) start(*std::move(contents));
-  return contents.status();
+  if (!contents.ok()) return contents.status();
+  start(*std::move(contents));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<HeaderContents> Flight::Fetch(Asker& asker) {

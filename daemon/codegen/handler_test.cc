@@ -13,7 +13,6 @@ namespace {
 
 namespace ffi = kernix_ffi_abi;
 using testing::AllOf;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr char kAddOne[] = R"(

@@ -114,8 +114,7 @@ TEST_F(KernelHeadersTest, StandardNamesCompileUnasked) {
       "int a[4] = {3, 1, 2, 0}; std::sort(a, a + 4); std::swap(a[0], a[1]); std::accumulate(a, a + 4, 0);",
       "char b[4]; memset(b, 0, 4); std::memcpy(b, \"abc\", 4); printf(\"%s\", b); std::printf(\"%d\", INT_MAX);",
       "auto p = std::make_unique<int>(1); std::shared_ptr<int> q(std::move(p)); std::string_view s = \"x\"; (void)s;",
-      "static std::mutex m; std::lock_guard<std::mutex> l(m); std::atomic<int> a{0}; ++a; std::once_flag once; "
-      "(void)once;",
+      "static std::mutex m; std::lock_guard<std::mutex> l(m); std::atomic<int> a{0}; ++a; std::once_flag o; (void)o;",
       "std::ostringstream s; s << 1; std::cout << s.str() << std::endl; std::cerr << FLT_MAX;",
       "try { BE_CHECK(false); } catch (const std::runtime_error& e) { puts(e.what()); }",
       "static_assert(std::is_same_v<int, int> && std::is_floating_point<float>::value, \"\"); assert(true);",

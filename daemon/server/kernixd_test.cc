@@ -35,7 +35,6 @@ namespace kernix::server {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 constexpr uid_t kNobody = 65534;
 
