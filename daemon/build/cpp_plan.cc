@@ -19,6 +19,7 @@ std::vector<std::string> CompileCommand(const PlanInputs& inputs) {
   Append(argv, PrefixMaps(*request.toolchain));
   Append(argv, IncludeFlags(request));
   Append(argv, request.compile_flags);
+  Append(argv, PrivateSymbolFlags(*request.toolchain));
   // Last, so that no flag of the user undoes it.
   Append(argv, {"-fPIC", "-MD", "-MF", kDependencies, "-o", kObject, inputs.unit});
   return argv;

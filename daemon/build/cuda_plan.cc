@@ -72,6 +72,7 @@ std::vector<std::string> CompileCommand(const PlanInputs& inputs) {
   Append(argv, IncludeFlags(request));
   Append(argv, SystemIncludeFlags(*toolchain.cuda));
   Append(argv, request.compile_flags);
+  Append(argv, ForHostCompiler(PrivateSymbolFlags(toolchain)));
   Append(argv, {"-Xcompiler", "-fPIC", "-MD", "-MF", kDependencies, "-o", kObject, inputs.unit});
   return argv;
 }

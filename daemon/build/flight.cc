@@ -6,6 +6,7 @@
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/base/utf8.h"
 #include "daemon/build/failure.h"
 
 namespace kernix::build {
@@ -197,7 +198,7 @@ void Flight::OnStarted(const exec::Action& action) {
 
 void Flight::OnOutput(std::string_view text) {
   v1::Output output;
-  output.set_text(std::string(text));
+  output.set_text(ToValidUtf8(text));
   const MutexLock lock(mutex_);
   AddOutput(std::move(output));
 }

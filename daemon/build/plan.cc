@@ -83,6 +83,11 @@ bool ChoosesStandard(const std::string& flag) {
   return absl::StartsWith(flag, "-std") || absl::StartsWith(flag, "--std") || flag == "-ansi";
 }
 
+// At the link these add a constructor that makes the whole process flush denormal numbers to zero.
+bool SetsProcessRounding(std::string_view flag) {
+  return flag == "-ffast-math" || flag == "-Ofast" || flag == "-funsafe-math-optimizations";
+}
+
 }  // namespace
 
 std::vector<std::string> IncludeFlags(const BuildRequest& request) {
@@ -104,6 +109,11 @@ std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags) 
   return {"-std=c++17"};
 }
 
+std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain) {
+  if (toolchain.host.kind != toolchain::HostCompilerKind::kGcc) return {};
+  return {"-fno-gnu-unique"};
+}
+
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
               const std::vector<std::string>& libraries) {
   const BuildRequest& request = inputs.request;
@@ -112,7 +122,9 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   // A missing symbol is told at once, with its name, not when the artifact is opened; `-Wl,-z,undefs` among the user's
   // flags undoes that. The build id is a digest of the content.
   step.action.argv = {request.toolchain->host.path, "-shared", "-fPIC", "-Wl,--no-undefined", "-Wl,--build-id=sha1"};
-  Append(step.action.argv, compile_flags);
+  for (const std::string& flag : compile_flags) {
+    if (!SetsProcessRounding(flag)) step.action.argv.push_back(flag);
+  }
   Append(step.action.argv, {"-o", kArtifact, kObject});
   Append(step.action.argv, request.link_flags);
   Append(step.action.argv, libraries);

@@ -22,7 +22,7 @@
 namespace kernix::build {
 
 // Part of every key: raise it when the same request would be built by other commands.
-inline constexpr unsigned kPlanVersion = 1;
+inline constexpr unsigned kPlanVersion = 2;
 
 struct Step {
   exec::Action action;                         // its `inputs` lack what other steps make

@@ -41,6 +41,10 @@ std::vector<std::string> IncludeFlags(const BuildRequest& request);
 // relative paths, and the toolchain's environment holds a constant PWD.)
 std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain);
 
+// Keeps inline variables and statics of two artifacts apart in one process. As g++ marks them by default, the dynamic
+// linker takes the first one's for both, whatever RTLD_LOCAL says: replaced code would go on with the old one's tables.
+std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain);
+
 // "-std=c++17", or nothing when `flags` choose a standard.
 std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/error.h"
+#include "daemon/base/log.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
@@ -120,7 +121,10 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths&
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.directory, 0700)));
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, TakeLock(env, paths));
   KERNIX_RETURN_IF_ERROR(SettleLayout(env, paths));
-  KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.RemoveTree(paths.scratch)));
+  // A compiler that outlived a killed daemon may still write there: what it leaves is removed another time.
+  if (const absl::Status removed = env.RemoveTree(paths.scratch); !removed.ok()) {
+    Log(LogLevel::kWarning, "scratch-not-emptied", {{"error", removed.ToString()}});
+  }
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.scratch, 0700)));
   return lock;
 }

@@ -181,6 +181,9 @@ class MacroTable {
   }
 
   void Paste(Token& left, const Token& right) {
+    // A few macros that paste an argument to itself make any size out of nothing. No identifier is that long.
+    constexpr size_t kMaxPastedBytes = 16 << 10;
+    if (left.text.size() + right.text.size() > kMaxPastedBytes) return;
     left.text = storage_.emplace_back(StrCat(left.text, right.text));
     if (left.kind == TokenKind::kPunctuator) left.kind = right.kind;
   }

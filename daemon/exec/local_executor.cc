@@ -7,6 +7,7 @@
 // foreign code (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -138,9 +139,18 @@ class LocalExecutor : public Executor {
   void WorkLoop() {
     while (const JobPtr job = NextJob()) {
       job->LeaveQueue();
-      absl::StatusOr<ActionResult> result = job->Run(env_, scratch_);
+      absl::StatusOr<ActionResult> result = RunAndCatch(*job);
       Release(job);
       job->Finish(std::move(result));
+    }
+  }
+
+  // An output that does not fit into memory must not end the pool.
+  absl::StatusOr<ActionResult> RunAndCatch(Job& job) {
+    try {
+      return job.Run(env_, scratch_);
+    } catch (const std::exception& error) {
+      return MakeError(v1::ErrorDetail::RESOURCE, StrCat("the job ended with ", error.what()));
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/load_call.h"
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -128,13 +129,22 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   // The worker thread.
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
-    const absl::StatusOr<v1::LoadResult> result = LoadOrFail();
+    const absl::StatusOr<v1::LoadResult> result = LoadAndCatch();
     LogOutcome(result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
     if (!result.ok()) return End(result.status());
     v1::LoadEvent event;
     *event.mutable_result() = *result;
     const MutexLock lock(mutex_);
     Finish(absl::OkStatus(), std::move(event));
+  }
+
+  // What one request makes too large must not end the daemon of all others.
+  absl::StatusOr<v1::LoadResult> LoadAndCatch() {
+    try {
+      return LoadOrFail();
+    } catch (const std::exception& error) {
+      return MakeError(v1::ErrorDetail::RESOURCE, StrCat("kernixd could not handle this load: ", error.what()));
+    }
   }
 
   absl::StatusOr<v1::LoadResult> LoadOrFail() {

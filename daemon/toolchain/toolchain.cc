@@ -96,6 +96,8 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   toolchain->identity = IdentityOf(*toolchain);
   toolchain->environment = ToolEnvironment(toolchain->host.path);
   toolchain->environment["PWD"] = "/proc/self/cwd";
+  // What __DATE__ and __TIME__ say, so that they do not make every build another artifact: 2000-01-01.
+  toolchain->environment["SOURCE_DATE_EPOCH"] = "946684800";
   toolchain->facts = facts_;
   return toolchain;
 }

@@ -48,6 +48,22 @@ def test_replacement_is_live_inside_compiled_functions(fresh_name):
     assert call(target) == 2
 
 
+def test_replaced_code_brings_its_own_inline_tables(fresh_name):
+    def table(value):
+        return f"""
+#include "brainevent/common.h"
+inline float table[4] = {{{value}, {value}, {value}, {value}}};
+template <typename T> struct Counter {{ static inline T start = {value}; }};
+// @BE value arg ret
+void value(const BE::Tensor x, BE::Tensor y) {{ y.data_ptr<float>()[0] = table[1] + Counter<float>::start; }}
+"""
+
+    kernix.load_cpp_inline(fresh_name, table(1))
+    assert call(f"{fresh_name}.value") == 2
+    kernix.load_cpp_inline(fresh_name, table(7), replace=True)
+    assert call(f"{fresh_name}.value") == 14
+
+
 def test_replacing_back_and_forth(fresh_name):
     for round_number in range(3):
         for value in (1, 2):
