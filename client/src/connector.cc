@@ -60,7 +60,7 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, Pee
   } else if (info.build_id() != BuildId()) {
     meeting.verdict = Verdict::kOtherBuild;
   } else {
-    fit_pid_ = peer.pid;
+    fit_pid_ = meeting.pid;
   }
   return meeting;
 }
