@@ -19,6 +19,7 @@ ForkSafeMutex& TestMutex() {
 }
 
 TEST(ForkSafetyTest, AChildFindsTheLockFree) {
+  TestMutex();  // made before anybody forks: a child cannot finish what another thread began to construct
   std::atomic<bool> stop{false};
   std::vector<std::thread> lockers;
   for (int i = 0; i < 4; ++i) {
