@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The commands of a working copy. `make help` lists them.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 BUILD ?= build
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
@@ -39,10 +40,10 @@ lint: build ## clang-tidy and Clang's thread-safety analysis over all C++ source
 	deploy/lint.sh $(BUILD)
 
 format: ## Format all C++ sources
-	git ls-files '*.cc' '*.h' | xargs clang-format -i
+	git ls-files '*.cc' '*.h' | xargs -r clang-format -i
 
 check-format: ## Fail when a C++ source is not formatted
-	git ls-files '*.cc' '*.h' | xargs clang-format --dry-run --Werror
+	git ls-files '*.cc' '*.h' | xargs -r clang-format --dry-run --Werror
 
 wheel: packages ## Build the self-contained wheel into dist/
 	deploy/wheel.sh $(PYTHON)

@@ -66,7 +66,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   say "setting up the Python environment in .venv"
   # Another Python than the environment was made with: a new environment.
   if [ -x .venv/bin/python ] && [ "$(.venv/bin/python --version)" != "$("$python" --version)" ]; then rm -rf .venv; fi
-  [ -x .venv/bin/python ] || "$python" -m venv .venv
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; "$python" -m venv .venv; }
   .venv/bin/python -m pip install --quiet --disable-pip-version-check "${requirements[@]}"
   echo "$wanted" >"$stamp"
 fi

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/src/fork_safety.h"
+
 namespace kernix {
 namespace {
 
@@ -38,12 +40,18 @@ std::atomic<void*> current_state{nullptr};
 
 }  // namespace
 
+bool ForkGate::Install() {
+  if (current_state.load() != nullptr) return true;
+  current_state = new State;
+  std::atexit(&AwaitExit);
+  InstallForkSafety();  // its locks are taken once the gate is closed: those in a section may still need them
+  return pthread_atfork(&Prepare, &ReleaseParent, &ReleaseChild) == 0;
+}
+
+const bool ForkGate::installed_ = Install();
+
 ForkGate::State& ForkGate::GetState() {
-  [[maybe_unused]] static const int installed = [] {
-    current_state = new State;
-    std::atexit(&AwaitExit);
-    return pthread_atfork(&Prepare, &ReleaseParent, &ReleaseChild);
-  }();
+  if (current_state.load() == nullptr) Install();  // somebody else's static constructor
   return *static_cast<State*>(current_state.load());
 }
 

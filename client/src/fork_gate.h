@@ -55,6 +55,9 @@ class ForkGate {
  private:
   struct State;
   static State& GetState();
+  // Done when the library is loaded: a fork() in the middle of it would leave a child that can never finish it.
+  static bool Install();
+  static const bool installed_;
   // At exit(): gRPC's own statics go soon, so no section may be left. Bounded, for one that hangs.
   static void AwaitExit();
   static void Prepare();

@@ -33,8 +33,12 @@ void UnlockAll() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 }  // namespace
 
-void ProtectAcrossFork(Mutex& mutex) {
+void InstallForkSafety() {
   [[maybe_unused]] static const int installed = pthread_atfork(LockAll, UnlockAll, UnlockAll);
+}
+
+void ProtectAcrossFork(Mutex& mutex) {
+  InstallForkSafety();
   Protected& all = AllProtected();
   MutexLock lock(all.mutex);
   all.leaves.push_back(&mutex);

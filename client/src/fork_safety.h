@@ -11,6 +11,10 @@ namespace kernix {
 // and be a leaf: whoever holds it takes no other lock, does not fork and does not block. Call once a mutex.
 void ProtectAcrossFork(Mutex& mutex);
 
+// Registers what ProtectAcrossFork() needs with fork(). What is registered later runs before it: a handler that waits
+// for threads which may want a protected lock calls this first.
+void InstallForkSafety();
+
 // A Mutex for process-wide state, protected from birth. For objects that are never destroyed.
 class ABSL_LOCKABLE ForkSafeMutex : public Mutex {
  public:

@@ -101,7 +101,7 @@ def load_cuda_inline(
     extra_include_paths : list of str or path-like, optional
         Folders to search for headers, before all others.
     build_directory : str or path-like, optional
-        Folder that receives the generated source, ``<name>.cu``, and the library, ``<name>.so``.
+        Folder that receives the generated source, ``<name>.kernix.cu``, and the library, ``<name>.so``.
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they come.
     compute_capability : str, optional
@@ -262,7 +262,7 @@ def load_cpp_inline(
     extra_include_paths : list of str or path-like, optional
         Folders to search for headers, before all others.
     build_directory : str or path-like, optional
-        Folder that receives the generated source, ``<name>.cpp``, and the library, ``<name>.so``.
+        Folder that receives the generated source, ``<name>.kernix.cpp``, and the library, ``<name>.so``.
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they come.
     force_rebuild : bool, default False
@@ -391,7 +391,7 @@ def _load(
     target_prefix: str | None = None,
 ) -> CompiledModule:
     prefix = (target_prefix or request.name) if auto_register else None
-    key = (request, prefix, _connection.store_override(), _core.environment_fingerprint())
+    key = (request, prefix, _connection.store_override(), _core.environment_fingerprint(), _working_directory())
     if not (force_rebuild or verbose or build_directory):
         module = memo.find(key)
         if module is not None:
@@ -408,6 +408,14 @@ def _load(
     if stamps is not None:
         memo.remember(key, module, stamps, generation)
     return module
+
+
+def _working_directory() -> str:
+    """Return what relative folders in flags and in the environment are relative to."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def _build(

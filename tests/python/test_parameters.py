@@ -240,3 +240,18 @@ def test_no_progress_line_without_a_terminal(monkeypatch):
         now[0] += 5
         console.poll()
     assert plain.getvalue() == ""
+
+
+def test_the_same_call_in_another_folder_is_another_load(fresh_name, tmp_path, monkeypatch):
+    source = '#include "here.h"\n#include "brainevent/common.h"\n// @BE value arg ret\n' + (
+        "void value(const BE::Tensor x, BE::Tensor y) { y.data_ptr<float>()[0] = HERE; }\n"
+    )
+    paths = []
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        (folder / "inc").mkdir(parents=True)
+        (folder / "inc" / "here.h").write_text(f"#define HERE {number}\n")
+        monkeypatch.chdir(folder)
+        module = kernix.load_cpp_inline(fresh_name, source, extra_cflags=["-Iinc"], auto_register=False)
+        paths.append(module.path)
+    assert paths[0] != paths[1]
