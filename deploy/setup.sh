@@ -20,7 +20,7 @@ packages=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libssl-dev libsystemd-dev libcli11-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
   libgtest-dev libgmock-dev
-  clang clang-format clang-tidy patchelf systemd
+  clang clang-format clang-tidy systemd
 )
 python=${PYTHON:-python3}
 if ! command -v "$python" >/dev/null 2>&1 || [ "$(command -v "$python")" = "/usr/bin/$(basename "$python")" ]; then
