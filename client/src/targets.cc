@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -25,7 +27,8 @@ struct Live {
 
 struct Target {
   Trampoline trampoline;
-  Live live;
+  std::optional<Live> live;        // none: reserved, by a bind that has not come to its end or that failed
+  std::optional<uint32_t> traits;  // what a runtime has noted of the name, for ever
 };
 
 using Key = std::pair<std::string, std::string>;  // name, platform
@@ -78,6 +81,29 @@ absl::StatusOr<Live> Describe(const Module& module, std::string_view function) {
   return absl::InternalError(StrCat("module '", module.name(), "' lost its function '", function, "'"));
 }
 
+// What a bind wants of one name.
+struct Change {
+  Key key;
+  Live next;
+
+  const std::string& target() const { return key.first; }
+};
+
+absl::StatusOr<std::vector<Change>> Describe(std::string_view platform, const Module& module,
+                                             const std::vector<TargetName>& names) {
+  std::vector<Change> changes;
+  std::set<std::string_view> seen;
+  for (const TargetName& name : names) {
+    KERNIX_RETURN_IF_ERROR(CheckNames(name.target, platform));
+    if (!seen.insert(name.target).second) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("target '", name.target, "' is named twice"));
+    }
+    KERNIX_ASSIGN_OR_RETURN(Live next, Describe(module, name.function));
+    changes.push_back({Key(name.target, platform), std::move(next)});
+  }
+  return changes;
+}
+
 bool SameCode(const Live& a, const Live& b) {
   return a.artifact_digest == b.artifact_digest && a.function.handler == b.function.handler;
 }
@@ -98,49 +124,110 @@ absl::Status CheckReplacement(std::string_view target, const Live& live, const L
         "], and functions that are compiled already would call it with the old one. Choose another module name or "
         "target_prefix."));
   }
-  if (live.function.traits != next.function.traits) {
-    return RegistrationError(
-        StrCat("the traits of live target '", target, "' cannot change (XLA has noted them: ", live.function.traits,
-               ", the new code has ", next.function.traits,
-               "). Load it with the same allow_cuda_graph, or choose another module name or target_prefix."));
+  return absl::OkStatus();
+}
+
+absl::Status CheckTraits(std::string_view target, uint32_t noted, uint32_t next) {
+  if (noted == next) return absl::OkStatus();
+  return RegistrationError(
+      StrCat("the traits of target '", target, "' cannot change (XLA has noted them: ", noted, ", the new code has ",
+             next, "). Load it with the same allow_cuda_graph, or choose another module name or target_prefix."));
+}
+
+absl::Status Check(const Target& target, const Change& change, bool replace) {
+  if (target.live && SameCode(*target.live, change.next)) return absl::OkStatus();
+  if (target.live) KERNIX_RETURN_IF_ERROR(CheckReplacement(change.target(), *target.live, change.next, replace));
+  if (target.traits) return CheckTraits(change.target(), *target.traits, change.next.function.traits);
+  return absl::OkStatus();
+}
+
+absl::Status CheckAll(Registry& registry, const std::vector<Change>& changes, bool replace)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mutex) {
+  for (const Change& change : changes) {
+    const auto found = registry.targets.find(change.key);
+    if (found != registry.targets.end()) KERNIX_RETURN_IF_ERROR(Check(found->second, change, replace));
   }
   return absl::OkStatus();
 }
 
+// An address for each name that has none. It leads to the new code at once, which a runtime asks for its metadata when
+// it is told of it. The answer: of whom no runtime knows yet.
+absl::StatusOr<std::vector<NewTarget>> Reserve(Registry& registry, const std::vector<Change>& changes)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mutex) {
+  std::vector<NewTarget> unknown;
+  for (const Change& change : changes) {
+    auto found = registry.targets.find(change.key);
+    if (found == registry.targets.end()) {
+      KERNIX_ASSIGN_OR_RETURN(const Trampoline trampoline, registry.trampolines.Create(nullptr));
+      found = registry.targets.emplace(change.key, Target{trampoline, std::nullopt, std::nullopt}).first;
+    }
+    Target& target = found->second;
+    if (!target.live) target.trampoline.SetTarget(change.next.function.handler);
+    if (!target.traits) unknown.push_back({change.target(), target.trampoline.address()});
+  }
+  return unknown;
+}
+
+Binding Apply(Target& target, const Live& next) {
+  const Handler address = target.trampoline.address();
+  if (target.live && SameCode(*target.live, next)) return {BindOutcome::kUnchanged, address};
+  const BindOutcome outcome = target.live ? BindOutcome::kReplaced : BindOutcome::kNew;
+  target.trampoline.SetTarget(next.function.handler);
+  target.live = next;
+  return {outcome, address};
+}
+
+absl::StatusOr<std::vector<NewTarget>> Prepare(const std::vector<Change>& changes, bool replace) {
+  Registry& registry = TheRegistry();
+  MutexLock lock(registry.mutex);
+  KERNIX_RETURN_IF_ERROR(CheckAll(registry, changes, replace));
+  return Reserve(registry, changes);
+}
+
+// Once more from the start: another thread may have bound the same names while the runtime was told.
+absl::StatusOr<std::vector<Binding>> Commit(const std::vector<Change>& changes, bool replace) {
+  Registry& registry = TheRegistry();
+  MutexLock lock(registry.mutex);
+  for (const Change& change : changes) {
+    std::optional<uint32_t>& traits = registry.targets.at(change.key).traits;
+    if (!traits) traits = change.next.function.traits;
+  }
+  KERNIX_RETURN_IF_ERROR(CheckAll(registry, changes, replace));
+  std::vector<Binding> bindings;
+  bindings.reserve(changes.size());
+  for (const Change& change : changes) bindings.push_back(Apply(registry.targets.at(change.key), change.next));
+  return bindings;
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<Binding>> BindTargets(std::string_view platform, const Module& module,
+                                                 const std::vector<TargetName>& names, bool replace,
+                                                 const AnnounceTargets& announce) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Change> changes, Describe(platform, module, names));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<NewTarget> unknown, Prepare(changes, replace));
+  if (announce && !unknown.empty()) KERNIX_RETURN_IF_ERROR(announce(unknown));
+  return Commit(changes, replace);
+}
 
 absl::StatusOr<Binding> BindTarget(std::string_view target, std::string_view platform, const Module& module,
                                    std::string_view function, bool replace) {
-  KERNIX_RETURN_IF_ERROR(CheckNames(target, platform));
-  KERNIX_ASSIGN_OR_RETURN(Live next, Describe(module, function));
-  Key key{std::string(target), std::string(platform)};
-  Registry& registry = TheRegistry();
-  MutexLock lock(registry.mutex);
-  const auto found = registry.targets.find(key);
-  if (found == registry.targets.end()) {
-    KERNIX_ASSIGN_OR_RETURN(const Trampoline trampoline, registry.trampolines.Create(next.function.handler));
-    registry.targets.emplace(std::move(key), Target{trampoline, std::move(next)});
-    return Binding{BindOutcome::kNew, trampoline.address()};
-  }
-  Target& old = found->second;
-  if (SameCode(old.live, next)) return Binding{BindOutcome::kUnchanged, old.trampoline.address()};
-  KERNIX_RETURN_IF_ERROR(CheckReplacement(target, old.live, next, replace));
-  old.trampoline.SetTarget(next.function.handler);
-  old.live = std::move(next);
-  return Binding{BindOutcome::kReplaced, old.trampoline.address()};
+  const std::vector<TargetName> names = {{std::string(target), std::string(function)}};
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Binding> bindings, BindTargets(platform, module, names, replace));
+  return bindings.front();
 }
 
 std::vector<TargetInfo> ListTargets() {
   Registry& registry = TheRegistry();
   MutexLock lock(registry.mutex);
   std::vector<TargetInfo> list;
-  list.reserve(registry.targets.size());
   for (const auto& [key, target] : registry.targets) {
+    if (!target.live) continue;
     list.push_back({.target = key.first,
                     .platform = key.second,
-                    .module = target.live.module,
-                    .artifact_digest = target.live.artifact_digest,
-                    .tokens = target.live.function.tokens,
+                    .module = target.live->module,
+                    .artifact_digest = target.live->artifact_digest,
+                    .tokens = target.live->function.tokens,
                     .address = target.trampoline.address()});
   }
   return list;

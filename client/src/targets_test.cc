@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -132,6 +133,89 @@ TEST(BindTargetTest, RefusesWhatCannotBe) {
   EXPECT_EQ(KindOf(BindTarget("", "cpu", module, "f", false).status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_EQ(KindOf(BindTarget(Name(), "tpu", module, "f", false).status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_TRUE(absl::IsNotFound(BindTarget(Name(), "cpu", module, "g", false).status()));
+}
+
+// --- Several at once
+// ----------------------------------------------------------------------------------------------------
+
+// A module with the functions "f" and "g".
+class TwoFunctions : public OneFunction {
+ public:
+  TwoFunctions(const std::string& digest, Handler f, Handler g, std::vector<std::string> g_tokens = {"arg", "ret"})
+      : OneFunction(digest, {.name = "f", .tokens = {"arg", "ret"}, .handler = f}),
+        functions_{OneFunction::functions()[0], {.name = "g", .tokens = std::move(g_tokens), .handler = g}} {}
+
+  const std::vector<FunctionInfo>& functions() const override { return functions_; }
+  absl::StatusOr<Handler> handler(std::string_view function) const override {
+    return functions_[function == "f" ? 0 : 1].handler;
+  }
+
+ private:
+  std::vector<FunctionInfo> functions_;
+};
+
+bool IsListed(const std::string& name) {
+  const std::vector<TargetInfo> list = ListTargets();
+  return std::any_of(list.begin(), list.end(), [&](const TargetInfo& info) { return info.target == name; });
+}
+
+TEST(BindTargetsTest, NothingIsReplacedWhenOneNameIsRefused) {
+  const std::string a = Name(), b = Name(), fresh = Name();
+  const auto first = BindTargets("cpu", TwoFunctions("aa", Numbered<1>, Numbered<2>), {{a, "f"}, {b, "g"}}, false);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const TwoFunctions other("bb", Numbered<3>, Numbered<4>, {"arg", "arg", "ret"});
+  const auto refused = BindTargets("cpu", other, {{fresh, "f"}, {a, "f"}, {b, "g"}}, true);
+  EXPECT_EQ(KindOf(refused.status()), v1::ErrorDetail::REGISTRATION);
+  EXPECT_EQ(Call((*first)[0].address), 1u);
+  EXPECT_EQ(Call((*first)[1].address), 2u);
+  EXPECT_FALSE(IsListed(fresh));
+}
+
+TEST(BindTargetsTest, ARuntimeHearsOfNewNamesOnly) {
+  const std::string a = Name(), b = Name();
+  ASSERT_TRUE(BindTargets("cpu", MakeModule("aa", Numbered<1>), {{a, "f"}}, false).ok());
+  std::vector<std::string> told;
+  const auto bindings = BindTargets("cpu", TwoFunctions("bb", Numbered<3>, Numbered<4>), {{a, "f"}, {b, "g"}}, true,
+                                    [&](const std::vector<NewTarget>& targets) {
+                                      for (const NewTarget& target : targets) {
+                                        told.push_back(target.target);
+                                        EXPECT_EQ(Call(target.address), 4u);  // a runtime may ask for its metadata
+                                      }
+                                      return absl::OkStatus();
+                                    });
+  ASSERT_TRUE(bindings.ok()) << bindings.status();
+  EXPECT_THAT(told, ::testing::ElementsAre(b));
+  EXPECT_EQ((*bindings)[0].outcome, BindOutcome::kReplaced);
+  EXPECT_EQ((*bindings)[1].outcome, BindOutcome::kNew);
+}
+
+TEST(BindTargetsTest, WhatARuntimeRefusesLeavesNothingBehind) {
+  const std::string a = Name(), b = Name();
+  const auto live = BindTargets("cpu", MakeModule("aa", Numbered<1>), {{a, "f"}}, false);
+  ASSERT_TRUE(live.ok());
+  const TwoFunctions next("bb", Numbered<3>, Numbered<4>);
+  const std::vector<TargetName> names = {{a, "f"}, {b, "g"}};
+  Handler reserved = nullptr;
+  const auto refuse = [&](const std::vector<NewTarget>& targets) {
+    reserved = targets[0].address;
+    return absl::AlreadyExistsError("taken");
+  };
+  EXPECT_TRUE(absl::IsAlreadyExists(BindTargets("cpu", next, names, true, refuse).status()));
+  EXPECT_EQ(Call((*live)[0].address), 1u);
+  EXPECT_FALSE(IsListed(b));
+
+  const auto again = BindTargets("cpu", next, names, true);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)[1].outcome, BindOutcome::kNew);
+  EXPECT_EQ((*again)[1].address, reserved);  // which the runtime may have kept
+  EXPECT_EQ(Call((*live)[0].address), 3u);
+}
+
+TEST(BindTargetsTest, ANameComesOnce) {
+  const std::string name = Name();
+  const auto twice = BindTargets("cpu", MakeModule("aa", Numbered<1>), {{name, "f"}, {name, "f"}}, true);
+  EXPECT_EQ(KindOf(twice.status()), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_FALSE(IsListed(name));
 }
 
 TEST(BindTargetTest, ListsWhatIsLive) {

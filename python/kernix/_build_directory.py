@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from kernix._errors import KernelResourceError
+from kernix._errors import KernelLoadError, KernelResourceError
 from kernix._module import CompiledModule
 from kernix._request import Request
 
@@ -20,17 +20,24 @@ def write_build_directory(directory: str | os.PathLike[str], request: Request, m
 
     The files are ``<name>.kernix.cpp`` or ``<name>.kernix.cu`` (the generated translation unit) and ``<name>.so``.
     """
-    import shutil
+    import tempfile  # here: it would double the time of `import kernix`
 
-    stem = os.path.join(directory, request.name)
-    temporary = f"{stem}.{os.getpid()}.tmp"
+    try:
+        with open(module.path, "rb") as file:
+            library = file.read()
+    except OSError as error:
+        raise KernelLoadError(
+            f"cannot copy the compiled library {module.path} to build_directory: {error.strerror or error}. If it was "
+            "evicted from the cache meanwhile, load again."
+        ) from error
+    files = {request.name + _SUFFIX[request.language]: module._core.generated_source, f"{request.name}.so": library}
     try:
         os.makedirs(directory, exist_ok=True)
-        with open(temporary, "wb") as source:
-            source.write(module._core.generated_source)
-        os.replace(temporary, stem + _SUFFIX[request.language])
-        # Beside, then over: the earlier copy may be mapped by somebody, and is not to change under them.
-        shutil.copyfile(module.path, temporary)
-        os.replace(temporary, f"{stem}.so")
+        # Beside, then over: whoever has the earlier files mapped or open keeps them as they were.
+        with tempfile.TemporaryDirectory(prefix=".kernix-", dir=directory) as beside:
+            for name, content in files.items():
+                with open(os.path.join(beside, name), "wb") as file:
+                    file.write(content)
+                os.replace(os.path.join(beside, name), os.path.join(directory, name))
     except OSError as error:
         raise KernelResourceError(f"cannot write to build_directory {directory}: {error}") from error

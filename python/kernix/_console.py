@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from types import TracebackType
+from typing import Any
 
 from kernix._errors import KernelWarning
 from kernix._inputs import Inputs
@@ -35,7 +36,8 @@ class LoadConsole:
     """Observer of one load (see ``_core.load``); all calls come from the thread that loads.
 
     Output and progress go to ``sys.stderr``. The progress line appears on a terminal only, once the load has taken a
-    second, and is erased at the end.
+    second, and is erased at the end. Whatever ``sys.stderr`` is (nothing, closed, an object with just a ``write``), it
+    never ends a load.
 
     Parameters
     ----------
@@ -48,8 +50,8 @@ class LoadConsole:
     def __init__(self, name: str, inputs: Inputs) -> None:
         self._name = name
         self.inputs = inputs.add
-        self._stream = sys.stderr
-        self._terminal = self._stream is not None and self._stream.isatty()
+        self._stream: Any = sys.stderr
+        self._terminal = _is_terminal(self._stream)
         self._started = time.monotonic()
         self._drawn = 0.0
         self._state = "connecting"
@@ -67,11 +69,8 @@ class LoadConsole:
 
     def output(self, text: str) -> None:
         """Print a command or what a compiler said."""
-        if self._stream is None:
-            return
         self._erase()
-        self._stream.write(text if text.endswith("\n") else text + "\n")
-        self._stream.flush()
+        self._write(text if text.endswith("\n") else text + "\n")
 
     def progress(self, state: str) -> None:
         """Take note of where the load stands."""
@@ -92,12 +91,24 @@ class LoadConsole:
             return
         self._owner = self._owner or _progress_owner.try_acquire()
         if self._owner:
-            self._stream.write(f"{_ERASE_LINE}kernix: {self._name}: {self._state}, {now - self._started:.0f} s")
-            self._stream.flush()
+            self._write(f"{_ERASE_LINE}kernix: {self._name}: {self._state}, {now - self._started:.0f} s")
             self._drawn = now
 
     def _erase(self) -> None:
         if self._owner:
-            self._stream.write(_ERASE_LINE)
-            self._stream.flush()
+            self._write(_ERASE_LINE)
             self._drawn = 0.0
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (AttributeError, OSError, ValueError):  # None or no file; its other end is gone; closed
+            pass
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libkernix, as the package sees it. Made by python/src; nothing here is public."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -114,7 +114,11 @@ class BindOutcome(Enum):
     UNCHANGED = ...
     REPLACED = ...
 
-def bind_target(
-    target: str, platform: str, module: Module, function: str, replace: bool
-) -> tuple[BindOutcome, Any]: ...
+def bind_targets(
+    platform: str,
+    module: Module,
+    names: Sequence[tuple[str, str]],
+    replace: bool,
+    announce: Callable[[list[tuple[str, Any]]], None],
+) -> list[BindOutcome]: ...
 def list_targets() -> list[tuple[str, str]]: ...

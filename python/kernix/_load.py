@@ -5,42 +5,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from typing import Unpack
 
-from kernix import _connection, _core
-from kernix._build_directory import write_build_directory
-from kernix._console import LoadConsole
 from kernix._errors import KernelRequestError
-from kernix._inputs import Inputs
+from kernix._loader import Delivery, load
 from kernix._module import CompiledModule
 from kernix._request import (
     Functions,
     Request,
     SourceText,
+    file_source,
     function_list,
     inline_sources,
+    module_name,
     path_list,
+    stem,
     string_list,
 )
-from kernix._targets import memo, register_functions
 
 __all__ = ["load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
 
 _Path = str | os.PathLike[str]
 
 
-class _DeliveryOptions(TypedDict, total=False):
-    """Parameters of every load that do not change what is built."""
-
-    build_directory: _Path | None
-    verbose: bool
-    force_rebuild: bool
-    replace: bool
-    auto_register: bool
-    target_prefix: str | None
-
-
-class CppOptions(_DeliveryOptions, total=False):
+class CppOptions(Delivery, total=False):
     """Keyword parameters of :func:`load_cpp_inline`."""
 
     extra_cflags: Sequence[str] | None
@@ -48,7 +36,7 @@ class CppOptions(_DeliveryOptions, total=False):
     extra_include_paths: Sequence[_Path] | None
 
 
-class CudaOptions(_DeliveryOptions, total=False):
+class CudaOptions(Delivery, total=False):
     """Keyword parameters of :func:`load_cuda_inline`."""
 
     extra_cuda_cflags: Sequence[str] | None
@@ -186,7 +174,7 @@ def load_cuda_file(
     -------
     CompiledModule
     """
-    return _load_cuda((_read(path),), functions, name=_name(name, _stem(path)), **options)
+    return _load_cuda((file_source(path),), functions, name=module_name(name, stem(path)), **options)
 
 
 def load_cuda_dir(
@@ -223,9 +211,8 @@ def load_cuda_dir(
     files = dict.fromkeys(path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
     if not files:
         raise KernelRequestError(f"no file in {directory} matches {', '.join(patterns)}")
-    return _load_cuda(
-        tuple(_read(path) for path in files), functions, name=_name(name, directory.resolve().name), **options
-    )
+    sources = tuple(file_source(path) for path in files)
+    return _load_cuda(sources, functions, name=module_name(name, directory.resolve().name), **options)
 
 
 def load_cpp_inline(
@@ -321,7 +308,7 @@ def load_cpp_file(
     -------
     CompiledModule
     """
-    return _load_cpp((_read(path),), functions, name=_name(name, _stem(path)), **options)
+    return _load_cpp((file_source(path),), functions, name=module_name(name, stem(path)), **options)
 
 
 def _load_cuda(
@@ -337,7 +324,7 @@ def _load_cuda(
     optimization_level: int = 3,
     use_fast_math: bool = False,
     allow_cuda_graph: bool = True,
-    **delivery: Unpack[_DeliveryOptions],
+    **delivery: Unpack[Delivery],
 ) -> CompiledModule:
     if ninja_workers is not None and ninja_workers < 1:
         raise KernelRequestError(f"ninja_workers must be 1 or more, or None; it is {ninja_workers}")
@@ -354,7 +341,7 @@ def _load_cuda(
         use_fast_math,
         allow_cuda_graph,
     )
-    return _load(request, ninja_workers or 0, **delivery)
+    return load(request, ninja_workers or 0, **delivery)
 
 
 def _load_cpp(
@@ -365,7 +352,7 @@ def _load_cpp(
     extra_cflags: Sequence[str] | None = None,
     extra_ldflags: Sequence[str] | None = None,
     extra_include_paths: Sequence[_Path] | None = None,
-    **delivery: Unpack[_DeliveryOptions],
+    **delivery: Unpack[Delivery],
 ) -> CompiledModule:
     request = Request(
         "cpp",
@@ -376,78 +363,4 @@ def _load_cpp(
         string_list(extra_ldflags, "extra_ldflags"),
         path_list(extra_include_paths, "extra_include_paths"),
     )
-    return _load(request, 0, **delivery)
-
-
-def _load(
-    request: Request,
-    max_parallel_jobs: int,
-    *,
-    build_directory: _Path | None = None,
-    verbose: bool = False,
-    force_rebuild: bool = False,
-    replace: bool = False,
-    auto_register: bool = True,
-    target_prefix: str | None = None,
-) -> CompiledModule:
-    prefix = (target_prefix or request.name) if auto_register else None
-    key = (request, prefix, _connection.store_override(), _core.environment_fingerprint(), _working_directory())
-    if not (force_rebuild or verbose or build_directory):
-        module = memo.find(key)
-        if module is not None:
-            return module
-
-    generation = memo.generation
-    inputs = Inputs(request.include_paths)
-    module = _build(request, max_parallel_jobs, verbose, force_rebuild, inputs)
-    if build_directory:
-        write_build_directory(build_directory, request, module)
-    if prefix is not None:
-        generation += register_functions(module, prefix, replace=replace or force_rebuild)
-    stamps = inputs.stamps()
-    if stamps is not None:
-        memo.remember(key, module, stamps, generation)
-    return module
-
-
-def _working_directory() -> str:
-    """Return what relative folders in flags and in the environment are relative to."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
-
-
-def _build(
-    request: Request, max_parallel_jobs: int, verbose: bool, force_rebuild: bool, inputs: Inputs
-) -> CompiledModule:
-    options = request.core_options()
-    options.max_parallel_jobs = max_parallel_jobs
-    options.verbose = verbose
-    options.force_rebuild = force_rebuild
-    with LoadConsole(request.name, inputs) as console:
-        core = _core.load(
-            _connection.client(), request.core_language(), request.name, request.core_sources(), options, console
-        )
-        if verbose:
-            origin = "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
-            console.output(f"kernix: {request.name}: {origin}, {core.path}")
-    return CompiledModule(core, request.platform)
-
-
-def _read(path: _Path) -> SourceText:
-    # Bytes: a comment in another encoding than UTF-8 is no reason to refuse a file.
-    with open(path, "rb") as file:
-        return SourceText(file.read(), os.path.abspath(path))
-
-
-def _stem(path: _Path) -> str:
-    return os.path.splitext(os.path.basename(os.fspath(path)))[0]
-
-
-def _name(name: str | None, default: str) -> str:
-    if name is None:
-        return default
-    if not isinstance(name, str) or not name:
-        raise KernelRequestError(f"name must be a string that is not empty, not {name!r}")
-    return name
+    return load(request, 0, **delivery)

@@ -10,7 +10,18 @@ from typing import NamedTuple
 from kernix import _core, _environment
 from kernix._errors import KernelRequestError
 
-__all__ = ["Functions", "Request", "SourceText", "function_list", "inline_sources", "path_list", "string_list"]
+__all__ = [
+    "Functions",
+    "Request",
+    "SourceText",
+    "file_source",
+    "function_list",
+    "inline_sources",
+    "module_name",
+    "path_list",
+    "stem",
+    "string_list",
+]
 
 #: Functions as a user gives them: name to tokens, names alone, or none.
 Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
@@ -103,11 +114,32 @@ def function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ..
 
 def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> tuple[SourceText, ...]:
     """Return the texts of an inline load of module `name`."""
-    if not isinstance(name, str) or not name:
-        raise KernelRequestError(f"name must be a string that is not empty, not {name!r}")
+    _check_name(name)
     if isinstance(sources, str):
         return (SourceText(sources),)
     texts = string_list(sources, parameter)
     if not texts:
         raise KernelRequestError(f"{name}: {parameter} is empty: there is nothing to compile")
     return tuple(SourceText(text) for text in texts)
+
+
+def file_source(path: str | os.PathLike[str]) -> SourceText:
+    """Return the text of a file. Bytes: a comment in another encoding than UTF-8 is no reason to refuse one."""
+    with open(path, "rb") as file:
+        return SourceText(file.read(), os.path.abspath(path))
+
+
+def stem(path: str | os.PathLike[str]) -> str:
+    """Return the name of a file without its suffix."""
+    return os.path.splitext(os.path.basename(os.fspath(path)))[0]
+
+
+def module_name(name: str | None, default: str) -> str:
+    """Return the name of a module that comes from files: the one that the user gave, or else `default`."""
+    return default if name is None else _check_name(name)
+
+
+def _check_name(name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise KernelRequestError(f"name must be a string that is not empty, not {name!r}")
+    return name

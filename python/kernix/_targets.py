@@ -21,7 +21,7 @@ _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
 #: Loads of this process. Here, because replacing a target makes all of it stale.
 memo = Memo()
 
-_lock = ForkSafeLock()
+_lock = ForkSafeLock()  # one bind at a time
 _known_to_jax: set[tuple[str, str]] = set()
 
 
@@ -61,21 +61,19 @@ def register_ffi_target(
     """
     if func_name not in module.function_names:
         raise KeyError(f"no function {func_name!r} in module {module.name!r}; it has {module.function_names}")
-    _register(target_name, module, func_name, _platform(platform, module), replace)
+    _bind([(target_name, func_name)], module, _platform(platform, module), replace)
 
 
 def register_functions(module: CompiledModule, prefix: str, *, replace: bool) -> int:
-    """Register every function of `module` as ``<prefix>.<function>`` on the platform of the module.
+    """Register every function of `module` as ``<prefix>.<function>`` on the platform of the module, or none of them.
 
     Returns
     -------
     int
         For how many of them other code was replaced.
     """
-    return sum(
-        _register(f"{prefix}.{function}", module, function, module.platform, replace)
-        for function in module.function_names
-    )
+    names = [(f"{prefix}.{function}", function) for function in module.function_names]
+    return _bind(names, module, module.platform, replace)
 
 
 def list_registered_targets() -> list[str]:
@@ -97,18 +95,21 @@ def _platform(name: str | None, module: CompiledModule) -> str:
         raise KernelRequestError(f'platform {name!r} is not known: use "cpu" or "CUDA"') from None
 
 
-def _register(target: str, module: CompiledModule, function: str, platform: str, replace: bool) -> bool:
-    jax_ffi = _import_jax_ffi(target)  # before the lock: it can take a second
+def _bind(names: list[tuple[str, str]], module: CompiledModule, platform: str, replace: bool) -> bool:
+    """Bind (target, function) pairs, all or none; return whether other code was replaced."""
+    jax_ffi = _import_jax_ffi(names[0][0])  # before the lock: it can take a second
+
+    def announce(targets: list[tuple[str, Any]]) -> None:
+        _tell_jax(jax_ffi, targets, platform)
+
     with _lock:
-        outcome, capsule = _core.bind_target(target, platform, module._core, function, replace)
-        if (target, platform) not in _known_to_jax:
-            _tell_jax(jax_ffi, target, capsule, platform)
-            _known_to_jax.add((target, platform))
-    if outcome != _core.BindOutcome.REPLACED:
-        return False
-    memo.forget()
-    _warn_about_graphs(target, module, function, platform)
-    return True
+        outcomes = _core.bind_targets(platform, module._core, names, replace, announce)
+    replaced = [name for name, outcome in zip(names, outcomes, strict=True) if outcome == _core.BindOutcome.REPLACED]
+    if replaced:
+        memo.forget()
+    for target, function in replaced:
+        _warn_about_graphs(target, module, function, platform)
+    return bool(replaced)
 
 
 def _import_jax_ffi(target: str) -> ModuleType:
@@ -122,14 +123,38 @@ def _import_jax_ffi(target: str) -> ModuleType:
         ) from error
 
 
-def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> None:
-    try:
-        jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
-    except Exception as error:
-        raise KernelRegistrationError(
-            f"JAX refused the target {target!r} on {platform}: {error}. If something else has registered that name, "
-            "load under another name= or target_prefix=."
-        ) from error
+def _tell_jax(jax_ffi: ModuleType, targets: list[tuple[str, Any]], platform: str) -> None:
+    """Register what JAX has not got yet. A target keeps its address, so nobody is told twice."""
+    new = [(target, capsule) for target, capsule in targets if (target, platform) not in _known_to_jax]
+    waiting = _waiting_in_jax(platform)
+    for target, _ in new:
+        if target in waiting:
+            raise _refusal(target, platform, "something else has registered that name")
+    for target, capsule in new:
+        try:
+            jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
+        except Exception as error:
+            raise _refusal(target, platform, str(error)) from error
+        _known_to_jax.add((target, platform))
+
+
+def _waiting_in_jax(platform: str) -> set[str]:
+    """Return the names that JAX keeps until the backend of `platform` starts.
+
+    Until then it takes a second handler for a name without a word; the backend then fails to start, or ignores it. The
+    table is private to jaxlib, which has no other: where it is missing, JAX's own check is all there is.
+    """
+    from jaxlib import xla_client
+
+    name = xla_client.xla_platform_names.get(platform, platform)
+    return {entry[0] for entry in getattr(xla_client, "_custom_callback", {}).get(name, ())}
+
+
+def _refusal(target: str, platform: str, reason: str) -> KernelRegistrationError:
+    return KernelRegistrationError(
+        f"JAX refused the target {target!r} on {platform}: {reason}. If something else has it, load "
+        "under another name= or target_prefix=. Nothing was registered or replaced."
+    )
 
 
 def _warn_about_graphs(target: str, module: CompiledModule, function: str, platform: str) -> None:

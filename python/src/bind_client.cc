@@ -14,6 +14,7 @@
 #include "kernix/client.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 
 namespace kernix::python {
 
@@ -28,11 +29,11 @@ std::unique_ptr<Client> MakeClient(std::string store_directory, std::vector<std:
   return ValueOrThrow(Client::Create(std::move(options)));
 }
 
-// Calls `call` with the GIL free: it may start a daemon.
+// `call` may start a daemon.
 template <typename Call>
-auto WithoutGil(Call call) {
+auto CallDaemon(Call call) {
   auto result = [&] {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     return call();
   }();
   return ValueOrThrow(std::move(result));
@@ -64,12 +65,12 @@ void BindValues(py::module_& module) {
 uint64_t Purge(Client& client, std::string name) {
   PurgeFilter filter;
   filter.name = std::move(name);
-  return WithoutGil([&] { return client.Purge(filter); }).entries;
+  return CallDaemon([&] { return client.Purge(filter); }).entries;
 }
 
 void Shutdown(Client& client) {
   const absl::Status status = [&] {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     return client.Shutdown();
   }();
   ThrowIfError(status);
@@ -86,10 +87,10 @@ void BindClient(py::module_& module) {
       .def(py::init(&MakeClient), py::kw_only(), py::arg("store_directory") = "",
            py::arg("site_packages") = std::vector<std::string>{})
       .def(
-          "info", [](Client& client, bool start) { return WithoutGil([&] { return client.Info(start); }); },
+          "info", [](Client& client, bool start) { return CallDaemon([&] { return client.Info(start); }); },
           py::arg("start") = true)
       .def(
-          "stats", [](Client& client, bool start) { return WithoutGil([&] { return client.Stats(start); }); },
+          "stats", [](Client& client, bool start) { return CallDaemon([&] { return client.Stats(start); }); },
           py::arg("start") = true)
       .def("purge", &Purge, py::arg("name") = "")
       .def("shutdown", &Shutdown);

@@ -15,6 +15,7 @@
 #include "kernix/module.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/load_observer.h"
 
 namespace kernix::python {
@@ -30,7 +31,7 @@ std::shared_ptr<Module> LoadSources(Client& client, Language language, const std
   LoadOptions observed = options;
   observed.callbacks = load_observer.Callbacks();
   absl::StatusOr<std::shared_ptr<Module>> loaded = [&] {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     return Load(client, language, name, sources, observed);
   }();
   load_observer.ThrowIfCancelled();

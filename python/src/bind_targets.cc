@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,14 +21,37 @@ namespace {
 // What jax.ffi.register_ffi_target() takes: a capsule without a name.
 py::capsule ToCapsule(Handler handler) { return py::capsule(reinterpret_cast<const void*>(handler)); }
 
-std::pair<BindOutcome, py::capsule> Bind(const std::string& target, const std::string& platform, const Module& module,
-                                         const std::string& function, bool replace) {
-  const Binding binding = ValueOrThrow(BindTarget(target, platform, module, function, replace));
-  return {binding.outcome, ToCapsule(binding.address)};
+using Names = std::vector<std::pair<std::string, std::string>>;  // target, function or platform
+
+std::vector<std::pair<std::string, py::capsule>> ToPython(const std::vector<NewTarget>& targets) {
+  std::vector<std::pair<std::string, py::capsule>> result;
+  for (const NewTarget& target : targets) result.emplace_back(target.target, ToCapsule(target.address));
+  return result;
 }
 
-std::vector<std::pair<std::string, std::string>> List() {
-  std::vector<std::pair<std::string, std::string>> names;
+std::vector<BindOutcome> Bind(const std::string& platform, const Module& module, const Names& names, bool replace,
+                              const py::function& announce) {
+  std::vector<TargetName> targets;
+  for (const auto& [target, function] : names) targets.push_back({target, function});
+  std::optional<py::error_already_set> refusal;
+  const auto tell = [&](const std::vector<NewTarget>& unknown) {
+    try {
+      announce(ToPython(unknown));
+      return absl::OkStatus();
+    } catch (py::error_already_set& error) {
+      refusal = std::move(error);
+      return absl::AbortedError("refused");
+    }
+  };
+  const absl::StatusOr<std::vector<Binding>> bindings = BindTargets(platform, module, targets, replace, tell);
+  if (refusal) throw *std::exchange(refusal, std::nullopt);
+  std::vector<BindOutcome> outcomes;
+  for (const Binding& binding : ValueOrThrow(bindings)) outcomes.push_back(binding.outcome);
+  return outcomes;
+}
+
+Names List() {
+  Names names;
   for (TargetInfo& info : ListTargets()) names.emplace_back(std::move(info.target), std::move(info.platform));
   return names;
 }
@@ -39,8 +63,8 @@ void BindTargets(py::module_& module) {
       .value("NEW", BindOutcome::kNew)
       .value("UNCHANGED", BindOutcome::kUnchanged)
       .value("REPLACED", BindOutcome::kReplaced);
-  module.def("bind_target", &Bind, py::arg("target"), py::arg("platform"), py::arg("module"), py::arg("function"),
-             py::arg("replace"));
+  module.def("bind_targets", &Bind, py::arg("platform"), py::arg("module"), py::arg("names"), py::arg("replace"),
+             py::arg("announce"));
   module.def("list_targets", &List);
 }
 

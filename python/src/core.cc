@@ -6,12 +6,14 @@
 #include "daemon/base/version.h"
 #include "python/src/bind.h"
 #include "python/src/environment.h"
+#include "python/src/gil.h"
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "libkernix, the client of kernixd. An implementation detail of the package kernix.";
   module.def("version", &kernix::Version);
   module.def("build_id", &kernix::BuildId);
   module.def("environment_fingerprint", [] { return pybind11::bytes(kernix::python::EnvironmentFingerprint()); });
+  kernix::python::WaitAtExit();
   kernix::python::BindClient(module);
   kernix::python::BindLoad(module);
   kernix::python::BindTargets(module);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/gil.h"
 #include "python/src/text.h"
 
 namespace kernix::python {
@@ -31,10 +32,11 @@ std::function<void(std::string_view)> LoadObserver::TextCallback(const char* met
   return [this, method](std::string_view text) { WithPython([&] { observer_.attr(method)(ToPython(text)); }); };
 }
 
-// After the first exception the observer is left alone: only the end of the load is waited for.
+// After the first exception the observer is left alone: only the end of the load is waited for. So it is when Python
+// ends.
 template <typename Call>
 void LoadObserver::WithPython(Call call) {
-  if (exception_) return;
+  if (exception_ || PythonEnds()) return;
   const py::gil_scoped_acquire gil;
   try {
     call();
@@ -48,7 +50,7 @@ bool LoadObserver::Poll() {
     observer_.attr("poll")();
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   });
-  return exception_.has_value();
+  return exception_.has_value() || PythonEnds();
 }
 
 }  // namespace kernix::python

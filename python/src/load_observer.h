@@ -21,7 +21,8 @@ class LoadObserver {
   // `observer` is an Observer of _core.pyi, and must outlive this.
   explicit LoadObserver(const pybind11::object& observer) : observer_(observer) {}
 
-  // They hold a pointer to this. An exception of the observer or of a signal handler (Ctrl-C) cancels the load.
+  // They hold a pointer to this. An exception of the observer or of a signal handler (Ctrl-C) cancels the load, and
+  // so does the end of the interpreter.
   LoadCallbacks Callbacks();
 
   // Throws what cancelled the load, if something did. Needs the GIL.

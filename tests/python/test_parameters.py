@@ -3,6 +3,7 @@
 
 import inspect
 import io
+import os
 import sys
 
 import jax
@@ -47,6 +48,14 @@ def test_build_directory_leaves_the_source_beside_it_alone(tmp_path):
     kernix.load_cpp_file(path, build_directory=tmp_path, auto_register=False)
     assert path.read_text() == kernels.constant(3)
     assert (tmp_path / "mine.kernix.cpp").exists()
+
+
+def test_build_directory_tells_a_lost_library_from_a_full_folder(fresh_name, tmp_path, monkeypatch):
+    """What cannot be read is not blamed on the folder that is written to."""
+    monkeypatch.setattr(kernix.CompiledModule, "path", property(lambda module: "/evicted/meanwhile.so"))
+    with pytest.raises(kernix.KernelLoadError, match=r"/evicted/meanwhile\.so.*load again"):
+        kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, build_directory=tmp_path, auto_register=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_build_directory_that_cannot_be_made(tmp_path):
@@ -240,6 +249,43 @@ def test_no_progress_line_without_a_terminal(monkeypatch):
         now[0] += 5
         console.poll()
     assert plain.getvalue() == ""
+
+
+class OnlyWrite:
+    """An object that somebody put in the place of stderr to catch what is written."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+
+def closed():
+    """Return a file that is closed."""
+    file = io.StringIO()
+    file.close()
+    return file
+
+
+def broken_pipe():
+    """Return a pipe whose other end is gone."""
+    read, write = os.pipe()
+    os.close(read)
+    return open(write, "w", buffering=1)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: None, closed, broken_pipe, OnlyWrite], ids=["none", "closed", "pipe", "write"]
+)
+def test_no_stderr_is_reason_to_fail(make, fresh_name, monkeypatch):
+    stream = make()
+    monkeypatch.setattr(sys, "stderr", stream)
+    module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, verbose=True, auto_register=False)
+    monkeypatch.undo()
+    assert module.function_names == ["add_one"]
+    if isinstance(stream, OnlyWrite):
+        assert module.path in stream.text
 
 
 def test_the_same_call_in_another_folder_is_another_load(fresh_name, tmp_path, monkeypatch):

@@ -82,6 +82,14 @@ def test_killed_client_cancels_its_job(own_place, run_python):
     assert run_python("wait_for_idle.py", where=own_place) == "cancelled 1\n"
 
 
+@pytest.mark.parametrize("way", ["sys.exit", "end of the script"])
+def test_exit_while_daemon_threads_load(own_place, run_python, way):
+    """The interpreter takes no thread of ours down in the middle: no signal, no abort, nothing said."""
+    for _ in range(5):
+        assert run_python("exit_during_load.py", way, where=own_place, PYTHONFAULTHANDLER="1") == "going\n"
+    assert own_place.stats()["failures"] == 0
+
+
 def test_fork(own_place, run_python):
     """Loads before, inside and after os.fork, and a fork while another thread loads."""
     assert run_python("fork.py", where=own_place).splitlines() == [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens under a target name that is taken."""
 
+import functools
 import warnings
 
 import jax
@@ -95,6 +96,67 @@ def test_signature_may_not_change_under_a_live_name(fresh_name):
     assert call(f"{fresh_name}.value") == 1
 
 
+# --- All or nothing --------------------------------------------------------------------------------------------------
+
+
+def several(**functions):
+    """Return a source with one function for each name: it writes its value to its result."""
+    parts = ['#include "brainevent/common.h"']
+    for name, value in functions.items():
+        parts.append(f"// @BE {name} arg ret")
+        parts.append(f"void {name}(const BE::Tensor x, BE::Tensor y) {{ *y.data_ptr<float>() = {value}; }}")
+    return "\n".join(parts)
+
+
+def test_a_refused_function_keeps_the_others_from_being_replaced(fresh_name):
+    kernix.load_cpp_inline(fresh_name, several(a=1, b=1))
+    changed = several(a=2, b=2).replace("b arg ret", "b arg arg ret").replace("b(const", "b(const BE::Tensor w, const")
+    with pytest.raises(kernix.KernelRegistrationError, match="signature"):
+        kernix.load_cpp_inline(fresh_name, changed, replace=True)
+    assert (call(f"{fresh_name}.a"), call(f"{fresh_name}.b")) == (1, 1)
+
+
+def test_a_taken_name_keeps_new_ones_from_being_registered(fresh_name):
+    kernix.load_cpp_inline(fresh_name, several(b=1))
+    with pytest.raises(kernix.KernelRegistrationError, match="replace=True"):
+        kernix.load_cpp_inline(fresh_name, several(a=2, b=2))
+    assert f"{fresh_name}.a" not in kernix.list_registered_targets()
+
+
+@pytest.mark.parametrize("refused", ["a", "c"])
+def test_a_name_that_jax_refuses_is_not_registered(fresh_name, monkeypatch, refused):
+    """JAX says no to one of two new names, next to one that would be replaced."""
+    kernix.load_cpp_inline(fresh_name, several(b=1))
+    register = jax.ffi.register_ffi_target
+
+    def reluctant(name, *arguments, **options):
+        if name == f"{fresh_name}.{refused}":
+            raise ValueError("no room")
+        register(name, *arguments, **options)
+
+    monkeypatch.setattr(jax.ffi, "register_ffi_target", reluctant)
+    load = functools.partial(kernix.load_cpp_inline, fresh_name, several(a=2, b=2, c=2), replace=True)
+    with pytest.raises(kernix.KernelRegistrationError, match="no room"):
+        load()
+    assert call(f"{fresh_name}.b") == 1
+    assert not {f"{fresh_name}.a", f"{fresh_name}.c"} & set(kernix.list_registered_targets())
+
+    monkeypatch.undo()
+    load()
+    assert [call(f"{fresh_name}.{name}") for name in "abc"] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("platform", ["cpu", "CUDA"])
+def test_a_name_that_somebody_else_registered_is_refused(fresh_name, platform):
+    """On the CPU JAX itself says so; for CUDA, whose backend does not run here, it would take any number."""
+    module = kernix.load_cpp_inline(fresh_name, several(a=1, b=1), auto_register=False)
+    capsule = jax.ffi.pycapsule(module.get_handler("b"))  # as another package would register one of its own
+    jax.ffi.register_ffi_target(f"{fresh_name}.b", capsule, platform=platform)
+    with pytest.raises(kernix.KernelRegistrationError, match=f"JAX refused.*{fresh_name}.b.*target_prefix"):
+        kernix.register_ffi_target(f"{fresh_name}.b", module, "b", platform=platform)
+    assert f"{fresh_name}.b" not in kernix.list_registered_targets()
+
+
 def test_force_rebuild_of_the_same_source_builds_and_changes_nothing(fresh_name, counters):
     first = kernix.load_cpp_inline(fresh_name, kernels.constant(4))
     counters.start()
@@ -160,11 +222,3 @@ def test_register_ffi_target_mistakes(fresh_name):
         kernix.register_ffi_target(fresh_name, module, "value", platform="tpu")
     with pytest.raises(KeyError, match="value"):
         module.get_handler("nothing")
-
-
-def test_a_name_that_somebody_else_registered_is_refused(fresh_name):
-    module = kernix.load_cpp_inline(fresh_name, kernels.constant(1), auto_register=False)
-    capsule = jax.ffi.pycapsule(module.get_handler("value"))
-    jax.ffi.register_ffi_target(f"{fresh_name}.value", capsule, platform="cpu")
-    with pytest.raises(kernix.KernelRegistrationError, match="JAX refused"):
-        kernix.load_cpp_inline(fresh_name, kernels.constant(1))

@@ -7,6 +7,7 @@
 // new code live, also inside functions that are already compiled.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,36 @@ struct Binding {
   Handler address = nullptr;  // the trampoline: stays the same for the life of the process
 };
 
-// Binds `function` of `module` to the target `target` on `platform` ("cpu" or "CUDA"). REGISTRATION errors: a different
-// artifact is live under the name and `replace` is false (the message names both remedies: replace=True, another name
-// or prefix); the signature or the traits of the new code differ from the live one's. Thread-safe.
+// A name, and the function of a module that shall be live under it.
+struct TargetName {
+  std::string target;
+  std::string function;
+};
+
+// What a runtime has to be told: that calls of `target` go to `address`.
+struct NewTarget {
+  std::string target;
+  Handler address = nullptr;
+};
+
+// Tells a runtime of names. It is called without a lock, with all that are new in one list; an error undoes the whole
+// bind.
+using AnnounceTargets = std::function<absl::Status(const std::vector<NewTarget>&)>;
+
+// Binds functions of `module` to targets on `platform` ("cpu" or "CUDA"): all of them, or none. The answer has a
+// Binding for each name, in their order. Thread-safe.
+//
+// REGISTRATION errors: a different artifact is live under a name and `replace` is false (the message names both
+// remedies: replace=True, another name or prefix); the signature or the traits of the new code differ from the live
+// one's. INVALID_REQUEST: a name that cannot be one, or that comes twice. NOT_FOUND: no such function.
+//
+// After an error nothing has changed under any live name, and no name has become one. A runtime may have taken some of
+// the names before `announce` failed: their addresses stay reserved for them, so that they can be bound later.
+absl::StatusOr<std::vector<Binding>> BindTargets(std::string_view platform, const Module& module,
+                                                 const std::vector<TargetName>& names, bool replace,
+                                                 const AnnounceTargets& announce = nullptr);
+
+// BindTargets() for one name, without announcing it: register the address of a new one with the runtime.
 absl::StatusOr<Binding> BindTarget(std::string_view target, std::string_view platform, const Module& module,
                                    std::string_view function, bool replace);
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One load: from a request to a module whose functions JAX can call."""
+
+from __future__ import annotations
+
+import os
+from typing import TypedDict
+
+from kernix import _connection, _core
+from kernix._build_directory import write_build_directory
+from kernix._console import LoadConsole
+from kernix._inputs import Inputs
+from kernix._module import CompiledModule
+from kernix._request import Request
+from kernix._targets import memo, register_functions
+
+__all__ = ["Delivery", "load"]
+
+
+class Delivery(TypedDict, total=False):
+    """Parameters of every load that do not change what is built."""
+
+    build_directory: str | os.PathLike[str] | None
+    verbose: bool
+    force_rebuild: bool
+    replace: bool
+    auto_register: bool
+    target_prefix: str | None
+
+
+def load(
+    request: Request,
+    max_parallel_jobs: int,
+    *,
+    build_directory: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
+    force_rebuild: bool = False,
+    replace: bool = False,
+    auto_register: bool = True,
+    target_prefix: str | None = None,
+) -> CompiledModule:
+    """Compile what `request` asks for, unless this process has it, and deliver it as the other parameters say.
+
+    Parameters
+    ----------
+    request : Request
+        What is built.
+    max_parallel_jobs : int
+        Most compile jobs at once; 0: what the daemon allows.
+    build_directory, verbose, force_rebuild, replace, auto_register, target_prefix
+        As for :func:`kernix.load_cuda_inline`.
+
+    Returns
+    -------
+    CompiledModule
+    """
+    prefix = (target_prefix or request.name) if auto_register else None
+    key = (request, prefix, _connection.store_override(), _core.environment_fingerprint(), _working_directory())
+    if not (force_rebuild or verbose or build_directory):
+        module = memo.find(key)
+        if module is not None:
+            return module
+
+    generation = memo.generation
+    inputs = Inputs(request.include_paths)
+    module = _build(request, max_parallel_jobs, verbose, force_rebuild, inputs)
+    if build_directory:
+        write_build_directory(build_directory, request, module)
+    if prefix is not None and register_functions(module, prefix, replace=replace or force_rebuild):
+        generation += 1  # what is live has changed, which made the memo forget all other loads
+    stamps = inputs.stamps()
+    if stamps is not None:
+        memo.remember(key, module, stamps, generation)
+    return module
+
+
+def _working_directory() -> str:
+    """Return what relative folders in flags and in the environment are relative to."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _build(
+    request: Request, max_parallel_jobs: int, verbose: bool, force_rebuild: bool, inputs: Inputs
+) -> CompiledModule:
+    options = request.core_options()
+    options.max_parallel_jobs = max_parallel_jobs
+    options.verbose = verbose
+    options.force_rebuild = force_rebuild
+    with LoadConsole(request.name, inputs) as console:
+        core = _core.load(
+            _connection.client(), request.core_language(), request.name, request.core_sources(), options, console
+        )
+        if verbose:
+            origin = "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
+            console.output(f"kernix: {request.name}: {origin}, {core.path}")
+    return CompiledModule(core, request.platform)

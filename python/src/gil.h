@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting without the GIL, in a way that the end of the interpreter survives.
+//
+// CPython ends a daemon thread that wants the GIL once the interpreter is being finalised: it unwinds the thread's
+// stack, which C++ code on it turns into a crash. So threads of ours leave Python alone from then on, and the
+// interpreter, in a function of its `atexit`, waits until all of them know.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+
+namespace kernix::python {
+
+// True once the interpreter ends, except in the thread that ends it. Then work without the GIL shall end soon, and must
+// not take the GIL any more. Needs no GIL.
+bool PythonEnds();
+
+// Frees the GIL while it lives. Where PythonEnds(), the thread that makes or destroys one stops there for ever: the
+// process goes without it. Work that is done in one looks at PythonEnds() every now and then, unless it is short.
+class WithoutGil {
+ public:
+  WithoutGil();
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+  uint64_t generation_;
+};
+
+// Registers the function that waits. Needs the GIL; once, when the extension is loaded.
+void WaitAtExit();
+
+}  // namespace kernix::python

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""End while daemon threads are in the middle of loads whose compilation does not end."""
+
+import sys
+import threading
+
+import kernels
+
+import kernix
+from kernix import _connection
+
+THREADS = 3
+
+
+def load(number, verbose):
+    """Load an endless kernel, each a different one."""
+    source = f"// {number}\n{kernels.ENDLESS}"
+    kernix.load_cpp_inline("endless", source, extra_cflags=kernels.ENDLESS_FLAGS, auto_register=False, verbose=verbose)
+
+
+def ask():
+    """Ask the daemon all the time: short waits, each with the GIL taken again at its end."""
+    while True:
+        _connection.client().info()
+
+
+_connection.client().info()  # starts the daemon
+for number in range(THREADS):
+    threading.Thread(target=load, args=(number, number % 2 == 0), daemon=True).start()
+threading.Thread(target=ask, daemon=True).start()
+while True:
+    info = _connection.client().info(start=False)
+    if info.running_jobs + info.queued_jobs == THREADS:
+        break
+print("going", flush=True)
+if sys.argv[1] == "sys.exit":
+    sys.exit(0)
