@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/src/environment.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "client/src/fork_safety.h"
 #include "client/src/shell_words.h"
@@ -29,14 +34,30 @@ constexpr Ineffective kIneffective[] = {
     {"BRAINEVENT_CSR_HYBRID_CONFIG", "it tunes brainevent's own kernels"},
     {"COMPILER_PATH", "kernix uses the compiler's own parts; choose a compiler with CXX"},
     {"GCC_EXEC_PREFIX", "kernix uses the compiler's own parts; choose a compiler with CXX"},
+    {"C_INCLUDE_PATH", "it is for C; use CPATH, CPLUS_INCLUDE_PATH or extra_include_paths"},
     {"LD_RUN_PATH", "a compiled kernel names no folder; use LD_LIBRARY_PATH, or -Wl,-rpath in extra_ldflags"},
 };
+
+// Read here or by toolchain_finder.
+constexpr std::string_view kEffective[] = {"BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "BRAINEVENT_COMPUTE_CAPABILITIES",
+                                           "BRAINEVENT_NVCC_PATH", "BRAINEVENT_NVCC_PREFER"};
+
+bool IsKnown(std::string_view name) {
+  return std::find(std::begin(kEffective), std::end(kEffective), name) != std::end(kEffective) ||
+         std::any_of(std::begin(kIneffective), std::end(kIneffective),
+                     [&](const Ineffective& ineffective) { return name == ineffective.variable; });
+}
 
 std::vector<std::string> IneffectiveVariables(const GetEnv& get_env) {
   std::vector<std::string> warnings;
   for (const auto& [variable, advice] : kIneffective) {
     if (get_env(variable))
       warnings.push_back(StrCat("the environment variable ", variable, " has no effect: ", advice));
+  }
+  const std::string prefer = get_env("BRAINEVENT_NVCC_PREFER").value_or("system");
+  if (prefer != "pip" && prefer != "system") {
+    warnings.push_back(StrCat("the environment variable BRAINEVENT_NVCC_PREFER has no effect: \"", prefer,
+                              "\" is neither \"pip\" nor \"system\""));
   }
   return warnings;
 }
@@ -88,6 +109,24 @@ absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_en
   environment.warnings = IneffectiveVariables(get_env);
   if (language == Language::kCuda) KERNIX_RETURN_IF_ERROR(ReadCudaVariables(get_env, environment));
   return environment;
+}
+
+std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& names) {
+  std::vector<std::string> warnings;
+  for (const std::string& name : names) {
+    if (!absl::StartsWith(name, "BRAINEVENT_") || IsKnown(name)) continue;
+    warnings.push_back(StrCat("the environment variable ", name, " has no effect: kernix does not know it"));
+  }
+  return warnings;
+}
+
+std::vector<std::string> ProcessVariableNames() {
+  std::vector<std::string> names;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
 }
 
 bool IsFirstWarning(const std::string& warning) {

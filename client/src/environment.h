@@ -29,6 +29,13 @@ struct CompilerEnvironment {
 // toolchain_finder's.
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language);
 
+// Warnings about those of `names`, the variables of an environment, that begin with BRAINEVENT_ and mean nothing to
+// kernix: misspelt, or of another version of brainevent.
+std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& names);
+
+// The names of all variables of this process.
+std::vector<std::string> ProcessVariableNames();
+
 // True the first time that this process asks about `warning`: a variable that is set once need not be mentioned at each
 // load.
 bool IsFirstWarning(const std::string& warning);

@@ -49,12 +49,31 @@ TEST(CompilerEnvironmentTest, NvccsVariablesAreForCuda) {
 }
 
 TEST(CompilerEnvironmentTest, WhatHasNoEffectIsNamed) {
-  const auto environment = ReadCompilerEnvironment(
-      Variables({{"BRAINEVENT_COMPILE_TIMEOUT", "10"}, {"BRAINEVENT_CACHE_DIR", "/x"}, {"COMPILER_PATH", "/y"}}),
-      Language::kCpp);
-  EXPECT_THAT(environment->warnings,
-              ::testing::UnorderedElementsAre(HasSubstr("BRAINEVENT_COMPILE_TIMEOUT"),
-                                              HasSubstr("BRAINEVENT_CACHE_DIR"), HasSubstr("COMPILER_PATH")));
+  const auto environment = ReadCompilerEnvironment(Variables({{"BRAINEVENT_COMPILE_TIMEOUT", "10"},
+                                                              {"BRAINEVENT_CACHE_DIR", "/x"},
+                                                              {"COMPILER_PATH", "/y"},
+                                                              {"C_INCLUDE_PATH", "/z"}}),
+                                                   Language::kCpp);
+  EXPECT_THAT(environment->warnings, ::testing::UnorderedElementsAre(
+                                         HasSubstr("BRAINEVENT_COMPILE_TIMEOUT"), HasSubstr("BRAINEVENT_CACHE_DIR"),
+                                         HasSubstr("COMPILER_PATH"), HasSubstr("C_INCLUDE_PATH")));
+}
+
+TEST(CompilerEnvironmentTest, APreferenceThatIsNoneIsNamed) {
+  const auto environment = ReadCompilerEnvironment(Variables({{"BRAINEVENT_NVCC_PREFER", "conda"}}), Language::kCuda);
+  EXPECT_THAT(environment->warnings, ElementsAre(HasSubstr("\"conda\"")));
+}
+
+TEST(UnknownVariableWarningsTest, NameWhatNobodyKnows) {
+  EXPECT_THAT(UnknownVariableWarnings(
+                  {"PATH", "BRAINEVENT_NVCC_PATH", "BRAINEVENT_CACHE_DIR", "BRAINEVENT_CAHCE_DIR", "MY_BRAINEVENT_X"}),
+              ElementsAre(HasSubstr("BRAINEVENT_CAHCE_DIR has no effect")));
+}
+
+TEST(ProcessVariableNamesTest, HasThoseOfTheProcess) {
+  setenv("BRAINEVENT_OF_A_TEST", "a=b", 1);
+  EXPECT_THAT(ProcessVariableNames(), ::testing::Contains("BRAINEVENT_OF_A_TEST"));
+  unsetenv("BRAINEVENT_OF_A_TEST");
 }
 
 TEST(CompilerEnvironmentTest, AnUnreadableVariableIsNamed) {

@@ -2,6 +2,7 @@
 #include "client/src/library.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -77,8 +78,10 @@ absl::StatusOr<void*> Open(const Artifact& artifact, const LibraryDirectories& d
   KERNIX_RETURN_IF_ERROR(CheckSymbolVersions(artifact.required_symbol_versions, LoadedRuntimeVersions()));
   if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(OpenNeededFrom(directories(), artifact.path));
   void* handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return LoaderError(dlerror());
-  return handle;
+  if (handle != nullptr) return handle;
+  const std::string message = dlerror();
+  if (access(artifact.path.c_str(), F_OK) != 0) return absl::NotFoundError(message);
+  return LoaderError(message);
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ absl::StatusOr<Handler> Library::FindHandler(const std::string& symbol) const {
 absl::StatusOr<LibraryPtr> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories) {
   if (LibraryPtr open = FindOpen(artifact.digest)) return open;
   KERNIX_ASSIGN_OR_RETURN(void* handle, Open(artifact, directories));
-  return Remember(artifact.digest, std::make_shared<const Library>(artifact.path, handle));
+  return Remember(artifact.digest, std::make_shared<const Library>(handle));
 }
 
 }  // namespace kernix

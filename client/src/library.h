@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,17 +23,14 @@ struct Artifact {
 // An open artifact. Stays open for the life of the process. Immutable, thread-safe.
 class Library {
  public:
-  Library(std::string path, void* handle) : path_(std::move(path)), handle_(handle) {}
+  explicit Library(void* handle) : handle_(handle) {}
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
-
-  const std::string& path() const { return path_; }
 
   // A LOAD error when the library has no such symbol.
   absl::StatusOr<Handler> FindHandler(const std::string& symbol) const;
 
  private:
-  std::string path_;
   void* handle_;
 };
 
@@ -42,8 +38,8 @@ class Library {
 using LibraryDirectories = std::function<std::vector<std::string>()>;
 
 // Opens `artifact`, or gives the library that an earlier call opened for the same digest, from whatever path. kNotFound
-// when the file is gone (it was evicted: load again); else LOAD errors: a runtime of this process is too old, a library
-// that it needs is missing, it is no library at all. Thread-safe.
+// when the file is gone, also while it is being opened (it was evicted: load again); else LOAD errors: a runtime of
+// this process is too old, a library that it needs is missing, it is no library at all. Thread-safe.
 absl::StatusOr<std::shared_ptr<const Library>> OpenLibrary(const Artifact& artifact,
                                                            const LibraryDirectories& directories);
 

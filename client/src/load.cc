@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/src/cuda_libraries.h"
+#include "client/src/environment.h"
 #include "client/src/library.h"
 #include "client/src/load_request.h"
 #include "client/src/module.h"
@@ -41,15 +42,18 @@ absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
   return MakeError(std::move(detail));
 }
 
-absl::StatusOr<std::shared_ptr<const Library>> OpenResult(Remote& remote, const v1::LoadResult& result) {
+absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const std::string& name,
+                                                   const v1::LoadResult& result) {
   Artifact artifact;
   KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
   KERNIX_ASSIGN_OR_RETURN(artifact.path, remote.LocalArtifact(result));
   artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
                                        result.required_symbol_versions().end()};
-  return OpenLibrary(artifact, [&remote] {
+  const LibraryDirectories directories = [&remote] {
     return CudaLibraryDirectories(Env::Posix(), ProcessGetEnv, remote.options().site_packages);
-  });
+  };
+  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenLibrary(artifact, directories));
+  return MakeModule(name, artifact.path, result, std::move(library));
 }
 
 void TellInputs(const LoadCallbacks& callbacks, const HeaderScan& scan) {
@@ -66,8 +70,7 @@ absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const PreparedLoad& 
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           remote.LoadRemote(load.request, blobs, WithPaths(callbacks, load.names)));
   for (const std::string& warning : result.warning()) Warn(callbacks, load.names.Restore(warning));
-  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenResult(remote, result));
-  return MakeModule(load.request.name(), result, std::move(library));
+  return OpenResult(remote, load.request.name(), result);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language language, const std::string& name,
@@ -76,10 +79,21 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language langua
       const PreparedLoad load,
       PrepareLoad(Env::Posix(), ProcessGetEnv, remote.options().site_packages, language, name, sources, options));
   for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
+  for (const std::string& warning : UnknownVariableWarnings(ProcessVariableNames())) {
+    if (IsFirstWarning(warning)) Warn(options.callbacks, warning);
+  }
   TellInputs(options.callbacks, load.headers);
   absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, load, options.callbacks);
   if (!module.ok()) return WithPaths(module.status(), load.names);
   return module;
+}
+
+absl::Status EvictedTwice(const absl::Status& status) {
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("the compiled kernel was removed from the cache before it could be opened, twice (",
+                          ToStd(status.message()),
+                          "). Either somebody empties the cache, or it is too small for what is in use: then raise "
+                          "kernixd's cache_limit_bytes."));
 }
 
 absl::StatusOr<std::vector<Source>> ReadSource(const std::string& path) {
@@ -123,6 +137,7 @@ absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, 
   if (absl::IsNotFound(module.status()) || absl::IsAborted(module.status())) {
     module = LoadOnce(*remote, language, name, sources, options);
   }
+  if (absl::IsNotFound(module.status())) return EvictedTwice(module.status());
   return module;
 }
 

@@ -4,16 +4,14 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <variant>
 
+#include "client/src/load_attendant.h"
 #include "client/src/load_conversation.h"
 #include "client/src/load_mailbox.h"
 #include "client/src/status_from_grpc.h"
@@ -22,11 +20,6 @@
 
 namespace kernix {
 namespace {
-
-// How often LoadCallbacks::cancelled is asked.
-constexpr std::chrono::milliseconds kPatience{50};
-
-// --- The gRPC thread -------------------------------------------------------------------------------------------------
 
 // Makes attempts until one counts. Those that a fork interrupted do not, and one whose daemon died does not. After
 // Finish() it uses nothing but what is its own and the mailbox.
@@ -103,97 +96,7 @@ bool StartThread(std::function<void()> body) {
   return started;
 }
 
-// --- The loading thread ----------------------------------------------------------------------------------------------
-
-template <typename... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <typename... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
-
-// Runs the callbacks.
-class NewsDesk {
- public:
-  NewsDesk(LoadMailbox& mailbox, const BlobProvider& blobs, const LoadCallbacks& callbacks)
-      : mailbox_(mailbox), blobs_(blobs), callbacks_(callbacks) {}
-
-  void Deliver(LoadNews news) {
-    std::visit(Overloaded{[&](const WarningEvent& event) { Tell(callbacks_.warning, event.text); },
-                          [&](const v1::Progress& progress) { TellProgress(progress); },
-                          [&](const v1::Output& output) { TellOutput(output); },
-                          [&](const BlobWanted& wanted) { mailbox_.GiveBlob(wanted.digest, blobs_(wanted.digest)); }},
-               std::move(news));
-  }
-
-  bool CallerGaveUp() const { return callbacks_.cancelled && callbacks_.cancelled(); }
-
- private:
-  static void Tell(const std::function<void(std::string_view)>& callback, std::string_view text) {
-    if (callback && !text.empty()) callback(text);
-  }
-
-  void TellProgress(const v1::Progress& progress) {
-    std::string text = ProgressText(progress);
-    if (text == last_progress_) return;
-    last_progress_ = std::move(text);
-    Tell(callbacks_.progress, last_progress_);
-  }
-
-  void TellOutput(const v1::Output& output) {
-    if (!output.command().empty()) Tell(callbacks_.output, StrCat(output.command(), "\n"));
-    Tell(callbacks_.output, output.text());
-  }
-
-  LoadMailbox& mailbox_;
-  const BlobProvider& blobs_;
-  const LoadCallbacks& callbacks_;
-  std::string last_progress_;
-};
-
-// Whatever way the loading thread leaves, also by an exception of a callback: the gRPC thread uses things that it owns.
-class EndOfThread {
- public:
-  explicit EndOfThread(LoadMailbox& mailbox) : mailbox_(mailbox) {}
-  ~EndOfThread() {
-    if (generation_ != ForkGate::Generation()) return;  // a forked child has no such thread
-    mailbox_.cancellation().Cancel();
-    mailbox_.AwaitFinish();
-  }
-  EndOfThread(const EndOfThread&) = delete;
-  EndOfThread& operator=(const EndOfThread&) = delete;
-
- private:
-  LoadMailbox& mailbox_;
-  const uint64_t generation_ = ForkGate::Generation();
-};
-
-absl::Status CancelledByCaller() { return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled"); }
-
-// Nullopt when a callback forked and this is the child: the other thread is not here.
-std::optional<absl::StatusOr<v1::LoadResult>> Attend(LoadMailbox& mailbox, NewsDesk& desk) {
-  const uint64_t generation = ForkGate::Generation();
-  const EndOfThread end(mailbox);
-  while (!mailbox.finished()) {
-    if (std::optional<LoadNews> news = mailbox.Next(kPatience)) {
-      desk.Deliver(*std::move(news));
-    } else if (!mailbox.finished() && desk.CallerGaveUp()) {
-      return CancelledByCaller();
-    }
-    if (generation != ForkGate::Generation()) return std::nullopt;
-  }
-  return mailbox.TakeResult();
-}
-
 }  // namespace
-
-std::string ProgressText(const v1::Progress& progress) {
-  if (progress.state() == v1::Progress::QUEUED) {
-    return progress.queue_position() == 0 ? "queued" : StrCat("queued (", progress.queue_position(), " ahead)");
-  }
-  if (progress.steps_total() == 0) return progress.step();
-  return StrCat(progress.step(), " (", progress.steps_done(), "/", progress.steps_total(), ")");
-}
 
 absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks) {
@@ -206,8 +109,7 @@ absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& end
             [&connector, endpoint, &message, mailbox] { Attempts(connector, endpoint, message, *mailbox).Run(); })) {
       return MakeError(v1::ErrorDetail::RESOURCE, "no thread can be started for the load: a limit is reached");
     }
-    NewsDesk desk(*mailbox, blobs, callbacks);
-    if (auto result = Attend(*mailbox, desk)) return *std::move(result);
+    if (auto result = AttendLoad(*mailbox, blobs, callbacks)) return *std::move(result);
   }
 }
 

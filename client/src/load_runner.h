@@ -14,7 +14,4 @@ namespace kernix {
 absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks);
 
-// The text of LoadCallbacks::progress.
-std::string ProgressText(const v1::Progress& progress);
-
 }  // namespace kernix

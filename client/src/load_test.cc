@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -65,8 +64,8 @@ class StandIn : public Remote {
   const ClientOptions& options() const override { return options_; }
 
   std::vector<v1::LoadRequest> requests;
-  std::function<void()> before_build;    // once
-  std::optional<std::string> lost_path;  // answered once instead of the artifact's
+  std::function<void()> before_build;   // once
+  std::vector<std::string> lost_paths;  // answered, one a load, instead of the artifact's
 
  private:
   std::string Root() const { return folder_ / StrCat("build", requests.size()); }
@@ -121,7 +120,7 @@ class StandIn : public Remote {
       *resolved.mutable_tokens() = function.tokens();
       resolved.set_handler_symbol(function.name());
     }
-    if (lost_path) result.set_artifact_path(*std::exchange(lost_path, std::nullopt));
+    if (requests.size() <= lost_paths.size()) result.set_artifact_path(lost_paths[requests.size() - 1]);
     return result;
   }
 
@@ -230,10 +229,28 @@ TEST_F(LoadTest, SourcesOfOneNameAreToldApart) {
 }
 
 TEST_F(LoadTest, AnEvictedArtifactIsMadeAgain) {
-  client_.lost_path = folder_ / "evicted.so";
+  client_.lost_paths = {folder_ / "evicted.so"};
   const auto module = LoadCppInline(client_, "m", {AddConstantHandler("f", 1234)}, options_);
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_EQ(client_.requests.size(), 2u);
+}
+
+TEST_F(LoadTest, AnArtifactThatIsEvictedAgainIsAnError) {
+  client_.lost_paths = {folder_ / "evicted.so", folder_ / "evicted.so"};
+  const auto module = LoadCppInline(client_, "m", {AddConstantHandler("f", 1235)}, options_);
+  EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(module.status().ToString(), AllOf(HasSubstr("evicted.so"), HasSubstr("cache_limit_bytes")));
+  EXPECT_EQ(client_.requests.size(), 2u);
+}
+
+TEST_F(LoadTest, AModuleHasThePathOfItsOwnLoad) {
+  const std::vector<std::string> source = {AddConstantHandler("f", 321)};
+  const auto first = LoadCppInline(client_, "m", source, options_);
+  const auto second = LoadCppInline(client_, "m", source, options_);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*first)->artifact_digest(), (*second)->artifact_digest());
+  EXPECT_EQ(*(*first)->handler("f"), *(*second)->handler("f"));
+  EXPECT_NE((*first)->path(), (*second)->path());  // each was built in a folder of its own
 }
 
 TEST_F(LoadTest, AHeaderThatChangesMeanwhileIsReadAgain) {

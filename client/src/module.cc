@@ -26,6 +26,7 @@ absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, 
 // What is constant about a load, as texts.
 struct Facts {
   std::string name;
+  std::string path;
   std::string key;
   std::string artifact_digest;
   std::string generated_source;
@@ -39,7 +40,7 @@ class OpenModule : public Module {
       : facts_(std::move(facts)), library_(std::move(library)), functions_(std::move(functions)) {}
 
   const std::string& name() const override { return facts_.name; }
-  const std::string& path() const override { return library_->path(); }
+  const std::string& path() const override { return facts_.path; }
   const std::vector<FunctionInfo>& functions() const override { return functions_; }
   const std::string& key() const override { return facts_.key; }
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
@@ -65,7 +66,7 @@ class OpenModule : public Module {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, const v1::LoadResult& result,
+absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, std::string path, const v1::LoadResult& result,
                                                    std::shared_ptr<const Library> library) {
   std::vector<FunctionInfo> functions;
   for (const v1::ResolvedFunction& function : result.function()) {
@@ -76,6 +77,7 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, const v1::L
   KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
   Facts facts{.name = std::move(name),
+              .path = std::move(path),
               .key = key.Hex(),
               .artifact_digest = digest.Hex(),
               .generated_source = result.generated_source(),

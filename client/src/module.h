@@ -13,8 +13,9 @@
 
 namespace kernix {
 
-// Finds and probes the handler of each function of `result` in `library`. LOAD errors name the function.
-absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, const v1::LoadResult& result,
+// Finds and probes the handler of each function of `result` in `library`, whose file this load has at `path`. LOAD
+// errors name the function.
+absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, std::string path, const v1::LoadResult& result,
                                                    std::shared_ptr<const Library> library);
 
 }  // namespace kernix

@@ -33,7 +33,7 @@ class Module {
   virtual ~Module() = default;
 
   virtual const std::string& name() const = 0;
-  // Of the .so that was opened.
+  // Of the artifact, where this load found it. The process may have it open from another place, if it had it before.
   virtual const std::string& path() const = 0;
   // In the order of the request (or of the annotations in the source).
   virtual const std::vector<FunctionInfo>& functions() const = 0;
