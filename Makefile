@@ -8,7 +8,8 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages build demo test test-cpp test-python lint format check-format wheel test-wheel bench install clean
+.PHONY: help setup packages build demo test test-cpp test-python sanitize lint lint-text lint-cpp format check-format wheel \
+        test-wheel bench install clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -36,8 +37,27 @@ test-python: build
 	$(VENV_PYTHON) -m pytest tests/python
 	$(VENV_PYTHON) -m pytest tests/gpu
 
-lint: build ## clang-tidy and Clang's thread-safety analysis over all C++ sources
-	deploy/lint.sh $(BUILD)
+# What runs under sanitizers: parts in one process. JAX, nvcc's output and forked clients are nothing that they can judge.
+SANITIZERS ?= asan tsan
+SANITIZED := base/base_test cache/cache_test codegen/codegen_test exec/exec_test build/build_test build/builder_test \
+             toolchain/toolchain_test
+
+sanitize: packages ## The daemon's parts under AddressSanitizer and ThreadSanitizer (slow: it builds them twice more)
+	@set -e; for preset in $(SANITIZERS); do \
+	  cmake --preset $$preset --log-level=NOTICE; \
+	  cmake --build build-$$preset --parallel $(JOBS) --target $(notdir $(SANITIZED)); \
+	  for test in $(SANITIZED); do echo "$$preset: $$test"; build-$$preset/daemon/$$test --gtest_brief=1; done; \
+	done
+
+lint: lint-text lint-cpp ## All of them: ruff, mypy, shellcheck; clang-tidy with Clang's thread-safety analysis
+
+lint-text: setup
+	$(VENV_PYTHON) -m ruff check
+	$(VENV_PYTHON) -m mypy
+	git ls-files -- '*.sh' .ci/run | xargs shellcheck
+
+lint-cpp: build
+	$(VENV_PYTHON) deploy/clang_tidy.py $(BUILD)
 
 format: ## Format all C++ sources
 	git ls-files '*.cc' '*.h' | xargs -r clang-format -i
@@ -46,10 +66,10 @@ check-format: ## Fail when a C++ source is not formatted
 	git ls-files '*.cc' '*.h' | xargs -r clang-format --dry-run --Werror
 
 wheel: packages ## Build the self-contained wheel into dist/
-	deploy/wheel.sh $(PYTHON)
+	@deploy/wheel.sh $(PYTHON)
 
-test-wheel: wheel ## Install that wheel into a bare environment outside the repository and use it there
-	deploy/test_wheel.sh "$$(ls -t dist/*.whl | head -n 1)" $(PYTHON)
+test-wheel: packages ## Build the wheel, install it into a bare environment outside the repository and use it there
+	@wheel=$$(deploy/wheel.sh $(PYTHON)) && deploy/test_wheel.sh "$$wheel" $(PYTHON)
 
 bench: ## Side by side with brainevent 0.3.0 (needs Python 3.12; makes an environment of its own)
 	bench/run.sh

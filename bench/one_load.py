@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process of the side-by-side benchmark: times one load, then the same load again and again.
 
-Prints one JSON object: ``first_ms``, the time of the first load in this process, and ``repeat_ms``, the median of the same call
-repeated. Importing the package and starting JAX are not timed.
+Prints one JSON object: ``first_ms``, the time of the first load in this process, and ``repeat_ms``, the median of the
+same call repeated. Importing the package and starting JAX are not timed.
 """
 
 import argparse
+import importlib
 import json
 import statistics
 import time
+from collections.abc import Callable
+
+REFERENCE_VERSION = "0.3.0"
 
 CPP_SOURCE = """
 #include "brainevent/common.h"
@@ -40,7 +44,7 @@ void vector_add(const BE::Tensor a, const BE::Tensor b, BE::Tensor out, int64_t 
 """
 
 
-def loader(system: str, language: str, store: str, salt: str):
+def loader(system: str, language: str, store: str, salt: str) -> Callable[[], object]:
     """Return a function that loads the salted kernel with the given system.
 
     Parameters
@@ -52,14 +56,9 @@ def loader(system: str, language: str, store: str, salt: str):
     salt : str
         Goes into the source: another salt is another cache entry.
     """
-    if system == "kernix":
-        import kernix as package
-    else:
-        import brainevent as package
-
-        version = package.__version__
-        if version != "0.3.0":
-            raise SystemExit(f"the reference must be brainevent 0.3.0, this is {version}")
+    package = importlib.import_module(system)
+    if system == "brainevent" and package.__version__ != REFERENCE_VERSION:
+        raise SystemExit(f"the reference must be brainevent {REFERENCE_VERSION}, this is {package.__version__}")
     package.set_cache_dir(store)
     name = f"bench_{language}_{salt}"
     if language == "cpp":
@@ -70,12 +69,13 @@ def loader(system: str, language: str, store: str, salt: str):
 
 
 def main() -> None:
+    """Measure as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("system", choices=("kernix", "brainevent"))
     parser.add_argument("language", choices=("cpp", "cuda"))
     parser.add_argument("store")
     parser.add_argument("salt")
-    parser.add_argument("--repeat", type=int, default=0, help="how often to repeat the load in this process")
+    parser.add_argument("--repeat", type=int, default=1, help="how often to repeat the load in this process")
     arguments = parser.parse_args()
 
     import jax
@@ -90,7 +90,7 @@ def main() -> None:
 
     first = timed()
     repeats = [timed() for _ in range(arguments.repeat)]
-    print(json.dumps({"first_ms": first, "repeat_ms": statistics.median(repeats) if repeats else None}))
+    print(json.dumps({"first_ms": first, "repeat_ms": statistics.median(repeats)}))
 
 
 if __name__ == "__main__":

@@ -1,91 +1,152 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernix beside brainevent 0.3.0, in one run: prints a Markdown table of medians and ratios.
 
+Exit code 1 when a bar is missed.
+
 Every round takes each system in turn, so that a machine that slows down slows both. Rows:
 
 * cold: the kernel has never been compiled; a fresh process, the daemon runs already.
 * warm, fresh process: another process has compiled it.
 * warm, same process: the same load again in one process.
-* first load of all: as cold, but no kernixd runs yet: it is started, and looks at its compilers for the first time.
+* first load of all: as cold, but no kernixd runs yet: it starts, and sees its compilers for the first time. Once a run.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
+import platform
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import uuid
+from importlib.metadata import version
+
+from kernix import _environment
 
 HERE = pathlib.Path(__file__).parent
-BARS = {"cold C++": 0.30, "cold CUDA": 0.35, "warm, fresh process": 1.0, "warm, same process": 0.05}
+SYSTEMS = ("brainevent", "kernix")
+LANGUAGES = {"cpp": "C++", "cuda": "CUDA"}
+FIRST_OF_ALL = "first load of all, C++"
+BARS = {
+    "cold, C++": 0.30,
+    "cold, CUDA": 0.35,
+    "warm, fresh process, C++": 1.0,
+    "warm, fresh process, CUDA": 1.0,
+    "warm, same process, C++": 0.05,
+    "warm, same process, CUDA": 0.05,
+}
 
 
-def one_load(system: str, language: str, store: str, salt: str, repeat: int = 0) -> dict:
+@dataclasses.dataclass
+class Times:
+    """What one process measured, in milliseconds: its first load, and the median of the loads after it."""
+
+    first: float
+    again: float
+
+
+def one_load(system: str, language: str, store: str, salt: str, repeat: int = 1) -> Times:
     """Run ``one_load.py`` in a fresh process and return what it measured."""
     command = [sys.executable, str(HERE / "one_load.py"), system, language, store, salt, "--repeat", str(repeat)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True,
-                          env=dict(os.environ, JAX_PLATFORMS="cpu"))
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+        raise SystemExit(f"bench: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    measured = json.loads(done.stdout.splitlines()[-1])
+    return Times(measured["first_ms"], measured["repeat_ms"])
 
 
-def measure(rounds: int, repeats: int) -> dict:
-    """Return ``{row: {system: [milliseconds]}}``."""
-    rows: dict = {}
+class Rows:
+    """Every time that was measured: ``times[row][system]``."""
 
-    def note(row: str, system: str, milliseconds: float) -> None:
-        rows.setdefault(row, {}).setdefault(system, []).append(milliseconds)
+    def __init__(self) -> None:
+        self.times: dict[str, dict[str, list[float]]] = {}
 
-    stores = {system: tempfile.mkdtemp(prefix=f"bench-{system}-") for system in ("brainevent", "kernix")}
+    def note(self, row: str, system: str, milliseconds: float) -> None:
+        """Add one time."""
+        self.times.setdefault(row, {}).setdefault(system, []).append(milliseconds)
+
+    def medians(self, row: str) -> tuple[float, float]:
+        """Return the reference's median and ours."""
+        reference, ours = (statistics.median(self.times[row][system]) for system in SYSTEMS)
+        return reference, ours
+
+    def missed(self) -> list[str]:
+        """Return the rows whose ratio is above its bar."""
+        return [row for row, bar in BARS.items() if self.medians(row)[1] > bar * self.medians(row)[0]]
+
+
+def measure_round(rows: Rows, stores: dict[str, str], repeats: int) -> None:
+    """Load one new kernel of each language with each system: cold, then warm."""
+    for language, title in LANGUAGES.items():
+        for system, store in stores.items():
+            salt = uuid.uuid4().hex
+            rows.note(f"cold, {title}", system, one_load(system, language, store, salt).first)
+            warm = one_load(system, language, store, salt, repeats)
+            rows.note(f"warm, fresh process, {title}", system, warm.first)
+            rows.note(f"warm, same process, {title}", system, warm.again)
+
+
+def measure(rounds: int, repeats: int) -> Rows:
+    """Measure everything on stores of its own, and leave neither them nor a daemon behind."""
+    rows = Rows()
+    kernixctl = _environment.program("kernixctl")
+    stores = {system: tempfile.mkdtemp(prefix=f"bench-{system}-") for system in SYSTEMS}
     try:
         for system, store in stores.items():
-            note("first load of all (C++)", system, one_load(system, "cpp", store, uuid.uuid4().hex)["first_ms"])
+            rows.note(FIRST_OF_ALL, system, one_load(system, "cpp", store, uuid.uuid4().hex).first)
             one_load(system, "cuda", store, uuid.uuid4().hex)  # both have seen their compilers once
         for index in range(rounds):
             print(f"round {index + 1} of {rounds}", file=sys.stderr)
-            for language, title in (("cpp", "C++"), ("cuda", "CUDA")):
-                for system, store in stores.items():
-                    salt = uuid.uuid4().hex
-                    note(f"cold {title}", system, one_load(system, language, store, salt)["first_ms"])
-                    warm = one_load(system, language, store, salt, repeats)
-                    note("warm, fresh process", system, warm["first_ms"])
-                    note("warm, same process", system, warm["repeat_ms"])
+            measure_round(rows, stores, repeats)
     finally:
-        from kernix import _environment
-
-        kernixctl = _environment.program("kernixctl")
         subprocess.run([kernixctl, "--store", stores["kernix"], "shutdown"], check=False, capture_output=True)
         for store in stores.values():
             shutil.rmtree(store, ignore_errors=True)
     return rows
 
 
-def table(rows: dict) -> str:
+def table(rows: Rows) -> str:
     """Return the Markdown table of medians, ratios and bars."""
     lines = ["| | brainevent 0.3.0 | kernix | ratio | bar |", "|---|---:|---:|---:|---:|"]
-    for row in (*BARS, "first load of all (C++)"):
-        reference, ours = (statistics.median(rows[row][system]) for system in ("brainevent", "kernix"))
+    for row in (*BARS, FIRST_OF_ALL):
+        reference, ours = rows.medians(row)
         bar = f"≤ {BARS[row]:.2f}" if row in BARS else ""
         lines.append(f"| {row} | {reference:.3g} ms | {ours:.3g} ms | {ours / reference:.3f} | {bar} |")
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def machine() -> str:
+    """Return what the numbers were taken on."""
+    models = [line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+              if line.startswith("model name")]
+    cores = f"{len(os.sched_getaffinity(0))} cores ({models[0] if models else 'unknown'})"
+    versions = f"Python {platform.python_version()}, JAX {version('jax')}, kernix {version('kernix')}"
+    return f"{cores}, load {os.getloadavg()[0]:.1f} at the start, {versions}"
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--repeats", type=int, default=200, help="loads for the same-process row")
+    parser.add_argument("--repeats", type=int, default=200, help="loads for the same-process rows")
     parser.add_argument("--json", type=pathlib.Path, help="also write every single time here")
     arguments = parser.parse_args()
+    where = machine()
     rows = measure(arguments.rounds, arguments.repeats)
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1))
+        arguments.json.write_text(json.dumps(rows.times, indent=1))
     print(table(rows))
+    print(f"\nMedians of {arguments.rounds} rounds; {where}")
+    if missed := rows.missed():
+        print(f"bench: above the bar: {'; '.join(missed)}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

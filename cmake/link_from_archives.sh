@@ -23,10 +23,10 @@ for argument in "$@"; do
   esac
   # Archives need each other in any order.
   case $argument in
-    *.a) if ! $in_group; then arguments+=(-Wl,--start-group); in_group=true; fi ;;
+    *.a) if ! $in_group; then arguments+=("-Wl,--start-group"); in_group=true; fi ;;
   esac
   arguments+=("$argument")
 done
-if $in_group; then arguments+=(-Wl,--end-group); fi
+if $in_group; then arguments+=("-Wl,--end-group"); fi
 
 exec "${arguments[@]}" -static-libstdc++ -static-libgcc

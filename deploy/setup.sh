@@ -14,22 +14,37 @@ die() { say "$*"; exit 1; }
 
 [ "$(uname -sm)" = "Linux x86_64" ] || die "kernix supports x86-64 Linux; this is $(uname -sm)."
 
+# --- Python: which one -----------------------------------------------------------------------------------------------
+python=${PYTHON:-python3}
+check_python() {
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    die "kernix needs Python 3.11 or newer; $python is $("$python" --version). Name another: PYTHON=python3.12 make ..."
+}
+python_path=$(command -v "$python" || true)
+if [ -n "$python_path" ]; then
+  check_python   # before anything is installed
+elif [ "$python" != python3 ]; then
+  die "there is no $python; PYTHON names the Python to use, 3.11 or newer."
+fi
+
 # --- Debian packages -------------------------------------------------------------------------------------------------
 packages=(
   build-essential cmake ninja-build pkg-config git
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libssl-dev libsystemd-dev libcli11-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
   libgtest-dev libgmock-dev
-  clang clang-format clang-tidy systemd
+  clang clang-format clang-tidy shellcheck systemd
 )
-python=${PYTHON:-python3}
-if ! command -v "$python" >/dev/null 2>&1 || [ "$(command -v "$python")" = "/usr/bin/$(basename "$python")" ]; then
-  packages+=(python3 python3-venv python3-dev)   # the distribution's own Python: these are packages of their own
-fi
+case $python_path in
+  "" | /usr/bin/python3* | /bin/python3*)   # the distribution's own Python, in packages of its own
+    name=$(basename "$python")
+    packages+=("$name" "$name-venv" "$name-dev") ;;
+esac
 
+is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing=()
 for package in "${packages[@]}"; do
-  [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  is_installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
   command -v apt-get >/dev/null || die "these Debian packages are missing, and there is no apt-get: ${missing[*]}"
@@ -46,19 +61,26 @@ fi
 if [ "${1:-}" = packages ]; then exit 0; fi
 
 # --- Python environment ----------------------------------------------------------------------------------------------
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-  die "kernix needs Python 3.11 or newer; $python is $("$python" --version). Name another: PYTHON=python3.12 make ..."
+check_python
 
-requirements=(-r deploy/requirements.txt)
-have_nvcc() {
-  [ -n "${CUDA_HOME:-}" ] && [ -x "$CUDA_HOME/bin/nvcc" ] && return
-  [ -n "${CUDA_PATH:-}" ] && [ -x "$CUDA_PATH/bin/nvcc" ] && return
-  command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]
+# Whether there is a CUDA toolkit that kernix can use: 12 or newer (Debian 12's own package is 11.8).
+is_usable_nvcc() {
+  local release
+  release=$("$1" --version 2>/dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p')
+  [ "${release:-0}" -ge 12 ]
 }
+have_nvcc() {
+  local nvcc
+  for nvcc in ${CUDA_HOME:+"$CUDA_HOME/bin/nvcc"} ${CUDA_PATH:+"$CUDA_PATH/bin/nvcc"} nvcc /usr/local/cuda/bin/nvcc; do
+    if is_usable_nvcc "$nvcc"; then return 0; fi
+  done
+  return 1
+}
+requirements=(-r deploy/requirements.txt)
 if compgen -G '/dev/nvidia[0-9]*' >/dev/null || [ -e /dev/dxg ]; then
   requirements+=(-r deploy/requirements-gpu.txt)   # a GPU: JAX's plugin for it
 fi
-have_nvcc || requirements+=(-r deploy/requirements-nvcc.txt)   # no CUDA toolkit here: the compiler as PyPI wheels
+have_nvcc || requirements+=(-r deploy/requirements-nvcc.txt)   # the compiler as PyPI wheels
 
 stamp=.venv/kernix-setup
 wanted=$({ echo "${requirements[*]}"; "$python" --version; cat deploy/requirements*.txt; } | sha256sum)

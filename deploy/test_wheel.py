@@ -22,7 +22,7 @@ def use_grpc() -> None:
     import grpc
     from google.protobuf import empty_pb2, wrappers_pb2
 
-    def answer(request, context):
+    def answer(request: empty_pb2.Empty, context: grpc.ServicerContext) -> wrappers_pb2.StringValue:
         return wrappers_pb2.StringValue(value="pong")
 
     handler = grpc.unary_unary_rpc_method_handler(
@@ -65,12 +65,14 @@ def check_libraries() -> None:
     """Fail when a library of ours was taken from this machine and not from the wheel."""
     ours = ("libgrpc", "libprotobuf", "libabsl", "libre2", "libcares", "libupb")
     mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line}
-    strangers = [path for path in mapped if Path(path).name.startswith(ours) and Path(sys.prefix) not in Path(path).parents]
+    libraries = [Path(path) for path in mapped if Path(path).name.startswith(ours)]
+    strangers = [str(path) for path in libraries if Path(sys.prefix) not in path.parents]
     assert not strangers, f"not from the wheel: {strangers}"
     assert any("/kernix.libs/libgrpc" in path for path in mapped), "the wheel's gRPC is not loaded"
 
 
 def main(order: str) -> None:
+    """Use both, in that order."""
     if order == "before":
         use_grpc()
     use_kernix()

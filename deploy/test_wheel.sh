@@ -22,8 +22,8 @@ mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR"
 cd "$scratch"
 
 "$python" -m venv venv
-venv/bin/python -m pip install --quiet --disable-pip-version-check \
-  "$wheel" $(grep -E '^(jax|jaxlib|numpy)==' "$repository/deploy/requirements.txt") grpcio protobuf
+grep -E '^(jax|jaxlib|numpy|grpcio|protobuf)==' "$repository/deploy/requirements.txt" >requirements.txt
+venv/bin/python -m pip install --quiet --disable-pip-version-check "$wheel" -r requirements.txt
 
 echo '== programs'
 venv/bin/kernixd --version

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # wheel.sh [PYTHON]
-# Builds the self-contained wheel of kernix for PYTHON (default: .venv's) into dist/. Inside: kernixd and kernixctl, linked
-# from archives, and the extension with its shared libraries beside it under names of their own, so that another copy of gRPC or Protobuf
-# in the same process is none of its business.
+# Builds the self-contained wheel of kernix for PYTHON (default: .venv's) into dist/, and prints its path, alone, on stdout. Inside:
+# kernixd and kernixctl, linked from archives, and the extension with its shared libraries beside it under names of their own, so that
+# another copy of gRPC or Protobuf in the same process is none of its business.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+exec 3>&1 1>&2
 
 python=${1:-.venv/bin/python}
 scratch=$(mktemp -d)
@@ -19,6 +20,8 @@ export PATH="$scratch/tools/bin:$PATH"
 
 python -m build --wheel --no-isolation --outdir "$scratch/plain" .
 auditwheel repair --strip --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl
+wheels=("$scratch"/repaired/*.whl)
+[ ${#wheels[@]} -eq 1 ] || { echo "wheel: expected one wheel, got: ${wheels[*]}"; exit 1; }
 mkdir -p dist
-cp "$scratch"/repaired/*.whl dist/
-ls -l dist/*.whl
+cp "${wheels[0]}" dist/
+echo "$PWD/dist/$(basename "${wheels[0]}")" >&3

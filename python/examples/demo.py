@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job of kernix, from an empty cache.
 
-Compiles a C++ and a CUDA kernel through a kernixd that starts by itself, calls them from JAX, does the same again from a
-fresh process, and shows what the cache counted. Run by ``make demo``.
+Compiles a C++ and a CUDA kernel through a kernixd that starts by itself, calls them from JAX, does the same again from
+a fresh process, and shows what the cache counted. Run by ``make demo``.
 """
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+
+from kernix import _environment
 
 CPP_SOURCE = """
 #include "brainevent/common.h"
@@ -83,8 +84,7 @@ def load_and_call() -> None:
 
 def main() -> int:
     """Run the two processes on a fresh store, then show its statistics and stop its daemon."""
-    programs = pathlib.Path(__import__("kernix").__file__).parent / "bin"
-    kernixctl = str(programs / "kernixctl")
+    kernixctl = _environment.program("kernixctl")
     store = tempfile.mkdtemp(prefix="kernix-demo-")
     environment = dict(os.environ, **{STORE_VARIABLE: store})
     try:

@@ -82,7 +82,8 @@ def test_kernel_that_declines_is_called_every_time(private_daemon):
 
 def test_a_captured_kernel_stays_until_it_is_captured_again_and_a_warning_says_so(private_daemon):
     seen = run(private_daemon, allow_cuda_graph=True, replace=True)
-    assert "graph" in seen["warned"] and "allow_cuda_graph=False" in seen["warned"], seen
+    assert "graph" in seen["warned"], seen
+    assert "allow_cuda_graph=False" in seen["warned"], seen
     assert seen["after"] == seen["steps"], seen  # the graph replays the old code
     assert set(seen["captured_again"]) == {10.0 * seen["steps"]}, seen
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""clang-tidy (see .clang-tidy) with Clang's thread-safety analysis over every source that CMake compiles.
+
+``clang_tidy.py BUILD_FOLDER``. A file that was clean is not looked at again until something changes that its findings
+depend on: the file, a header that the compiler read for it, how it is compiled, the settings, clang-tidy itself.
+"""
+
+import concurrent.futures
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ARGUMENTS = ["--quiet", "--extra-arg=-Wthread-safety", "--extra-arg=-Wno-unknown-warning-option"]
+
+
+def output_of(*command: str) -> str:
+    """Return what a command prints; fail as it fails."""
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@functools.cache
+def digest_of(path: pathlib.Path) -> bytes:
+    """Return the digest of a file's content."""
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def files_read(build: pathlib.Path) -> dict[str, list[pathlib.Path]]:
+    """Return which files the compiler read for each object, as ninja has noted it."""
+    read: dict[str, list[pathlib.Path]] = {}
+    name = ""
+    for line in output_of("ninja", "-C", str(build), "-t", "deps").splitlines():
+        if line.startswith("    "):
+            read[name].append(build / line.strip())
+        elif ": #deps" in line:
+            name = line.partition(": #deps")[0]
+            read[name] = []
+    return read
+
+
+def stamp_of(entry: dict[str, str], read: list[pathlib.Path], common: bytes) -> str:
+    """Return a digest over all that decides what clang-tidy says of one source."""
+    hashed = hashlib.sha256(common + entry["command"].encode())
+    for path in sorted(read):
+        hashed.update(bytes(path) + b"\0" + digest_of(path))
+    return hashed.hexdigest()
+
+
+def check(build: pathlib.Path, source: str, stamp: pathlib.Path) -> bool:
+    """Return whether a source is clean; print the findings, and clang-tidy's own complaints, if not."""
+    if stamp.exists():
+        return True
+    command = ["clang-tidy", "-p", str(build), *ARGUMENTS, source]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode == 0:
+        stamp.touch()
+        return True
+    print(f"lint: {os.path.relpath(source)}\n{done.stdout}{done.stderr}", file=sys.stderr, flush=True)
+    return False
+
+
+def main(build: pathlib.Path) -> int:
+    """Check what git knows and CMake compiles."""
+    tracked = {os.path.abspath(path) for path in output_of("git", "ls-files", "*.cc").splitlines()}
+    entries = json.loads((build / "compile_commands.json").read_text())
+    sources = {entry["file"]: entry for entry in entries if entry["file"] in tracked}
+    read = files_read(build)
+    unbuilt = [source for source, entry in sources.items() if not read.get(entry["output"])]
+    if unbuilt or not sources:
+        print(f"lint: run `make build` first; not built in {build}: {' '.join(unbuilt) or 'anything'}", file=sys.stderr)
+        return 2
+
+    settings = pathlib.Path(".clang-tidy").read_text()
+    common = " ".join([*ARGUMENTS, output_of("clang-tidy", "--version"), settings]).encode()
+    stamps = build / "lint"
+    stamps.mkdir(exist_ok=True)
+
+    def is_clean(entry: dict[str, str]) -> bool:
+        return check(build, entry["file"], stamps / stamp_of(entry, read[entry["output"]], common))
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        clean = list(pool.map(is_clean, sources.values()))
+    print(f"lint: {clean.count(True)} of {len(clean)} C++ files clean")
+    return 0 if all(clean) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).absolute()))
