@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -41,6 +42,12 @@ def files_read(build: pathlib.Path) -> dict[str, list[pathlib.Path]]:
     return read
 
 
+def object_of(entry: dict[str, str]) -> str:
+    """Return the object that an entry of compile_commands.json makes, as ninja names it."""
+    words = shlex.split(entry["command"])
+    return words[words.index("-o") + 1]
+
+
 def stamp_of(entry: dict[str, str], read: list[pathlib.Path], common: bytes) -> str:
     """Return a digest over all that decides what clang-tidy says of one source."""
     hashed = hashlib.sha256(common + entry["command"].encode())
@@ -68,7 +75,7 @@ def main(build: pathlib.Path) -> int:
     entries = json.loads((build / "compile_commands.json").read_text())
     sources = {entry["file"]: entry for entry in entries if entry["file"] in tracked}
     read = files_read(build)
-    unbuilt = [source for source, entry in sources.items() if not read.get(entry["output"])]
+    unbuilt = [source for source, entry in sources.items() if not read.get(object_of(entry))]
     if unbuilt or not sources:
         print(f"lint: run `make build` first; not built in {build}: {' '.join(unbuilt) or 'anything'}", file=sys.stderr)
         return 2
@@ -79,7 +86,7 @@ def main(build: pathlib.Path) -> int:
     stamps.mkdir(exist_ok=True)
 
     def is_clean(entry: dict[str, str]) -> bool:
-        return check(build, entry["file"], stamps / stamp_of(entry, read[entry["output"]], common))
+        return check(build, entry["file"], stamps / stamp_of(entry, read[object_of(entry)], common))
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         clean = list(pool.map(is_clean, sources.values()))

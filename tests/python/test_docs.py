@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README.md and docs/ tell the truth: the examples run, the links lead somewhere, the folder table is complete."""
+
+import contextlib
+import dataclasses
+import io
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import kernels
+import pytest
+
+import kernix
+from kernix import _environment
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@dataclasses.dataclass
+class Block:
+    """A fenced block of a page: `info` is what follows the fence, the language first."""
+
+    page: pathlib.Path
+    line: int
+    info: list[str]
+    text: str
+
+    def __str__(self):
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks(*languages):
+    """Return the blocks in these languages, in the order of the pages."""
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for match in re.finditer(r"^( *)```(\w[^\n]*)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL):
+            block = Block(page, text.count("\n", 0, match.start()) + 1, match[2].split(), match[3])
+            if block.info[0] in languages:
+                found.append(block)
+    return found
+
+
+def on_page(name, language):
+    """Return the texts of one page's blocks in a language."""
+    return [block.text for block in blocks(language) if block.page.name == name]
+
+
+def has_gpu():
+    """Return whether JAX has a GPU here."""
+    import jax
+
+    return jax.default_backend() == "gpu"
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_python(block, forget):
+    """Each block runs by itself, and prints what the comments behind its ``print`` lines say."""
+    if "gpu" in block.info and not has_gpu():
+        pytest.skip("needs a GPU")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * block.line + block.text, str(block.page), "exec"), {"__name__": "__main__"})
+    expected = re.findall(r"^print\(.*  # (.*)$", block.text, re.MULTILINE)
+    assert expected
+    assert printed.getvalue().splitlines() == expected
+
+
+# What the commands of the pages find around them.
+FILES = {"add_one.cpp": kernels.ADD_ONE, "vector_add.cu": kernels.VECTOR_ADD}
+
+
+def commands(block):
+    """Return the kernixctl commands of a block, each with the output that the page shows for it."""
+    parts = re.split(r"^ *[$#] ", block.text, flags=re.MULTILINE)[1:]
+    lines = [part.partition("\n") for part in parts]
+    return [(command, output) for command, _, output in lines if command.startswith("kernixctl")]
+
+
+def pattern_of(output, store):
+    """Return what a page's output may be in reality: other numbers and digests, another store, `...` for anything."""
+    pattern = re.escape(output).replace(re.escape("/home/ada/.cache/kernix"), re.escape(str(store)))
+    pattern = re.sub(r"[0-9a-f]{8}\\\.\\\.\\\.", "[0-9a-f]+", pattern).replace(r"\.\.\.", ".*")
+    return re.sub(r"(built\\ in\\ )\d+", r"\1\\d+", pattern)
+
+
+@pytest.mark.parametrize("block", [block for block in blocks("console") if commands(block)], ids=str)
+def test_kernixctl(block, own_place, tmp_path):
+    """The commands of a block run one after the other against a daemon of their own, and say what the page shows."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "kernixctl").symlink_to(_environment.program("kernixctl"))
+    environment = own_place.environment | {
+        "KERNIXD": _environment.program("kernixd"),
+        "KERNIX_SITE_PACKAGES": os.pathsep.join(_environment.site_packages()),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+    }
+    start_daemon = ("kernixctl cache stats", "")
+    for command, shown in [start_daemon, *commands(block)]:
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        if shown:
+            assert re.fullmatch(pattern_of(shown, own_place.store), done.stdout), f"{command}\n{done.stdout}"
+
+
+@pytest.fixture(name="prefix", scope="module")
+def prefix_fixture(tmp_path_factory):
+    """Where libkernix is installed, out of the build folder that this package comes from."""
+    build = pathlib.Path(kernix.__file__).parents[2]
+    if not (build / "CMakeCache.txt").exists():
+        pytest.skip("kernix does not come from a build folder: there is no libkernix to install")
+    prefix = tmp_path_factory.mktemp("prefix")
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
+    return prefix
+
+
+def test_cpp(prefix, own_place, tmp_path):
+    """The program of docs/cpp.md is built against the installed package and prints what its comment says."""
+    (cmake_lists,) = on_page("cpp.md", "cmake")
+    program, *others = on_page("cpp.md", "cpp")
+    (tmp_path / "CMakeLists.txt").write_text(cmake_lists + "target_sources(program PRIVATE others.cc)\n")
+    (tmp_path / "main.cc").write_text(program)
+    (tmp_path / "others.cc").write_text("\n".join(others))
+    build = tmp_path / "build"
+    configure = ["cmake", "-S", tmp_path, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}"]
+    for command in (configure, ["cmake", "--build", build]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    environment = own_place.environment | {"KERNIXD": str(prefix / "bin" / "kernixd")}
+    done = subprocess.run([build / "program"], env=environment, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (re.findall(r"std::cout.*// (.*)", program)[0].split(), "")
+
+
+def anchor_of(heading):
+    """Return the anchor that a heading gets when the page is shown."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in map(anchor_of, headings), target
+
+
+def folders_with_sources():
+    """Return the folders of this tree that the architecture page should have a line for."""
+    tracked = subprocess.run(["git", "-C", ROOT, "ls-files"], check=True, capture_output=True, text=True).stdout.split()
+    divided = {"client", "daemon", "kernel", "proto", "python"}  # a line for each of their parts
+    folders = [path.split("/")[:-1] for path in tracked if "/" in path and not path.startswith(".")]
+    return sorted({"/".join(parts[: 2 if parts[0] in divided else 1]) for parts in folders})
+
+
+def test_folder_table_is_complete():
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("not a git checkout: what belongs to the tree is not known")
+    table = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    named = [name for cell in table for name in re.findall(r"`([^`]+)`", cell)]
+    assert [name for name in named if not (ROOT / name).is_dir()] == []
+    covered = " ".join(f" {name}/" for name in named)
+    assert [folder for folder in folders_with_sources() if f" {folder}/" not in covered] == []
