@@ -69,7 +69,6 @@ absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const PreparedLoad& 
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           remote.LoadRemote(load.request, blobs, WithPaths(callbacks, load.names)));
-  for (const std::string& warning : result.warning()) Warn(callbacks, load.names.Restore(warning));
   return OpenResult(remote, load.request.name(), result);
 }
 

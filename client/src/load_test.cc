@@ -113,7 +113,6 @@ class StandIn : public Remote {
     result.set_artifact_digest(DigestOf(artifact).Raw());
     result.set_key(DigestOf(Unit(request)).Raw());
     result.set_generated_source(Unit(request));
-    result.add_warning("a warning of the daemon");
     for (const v1::Function& function : request.functions().function()) {
       v1::ResolvedFunction& resolved = *result.add_function();
       resolved.set_name(function.name());
@@ -170,7 +169,6 @@ TEST_F(LoadTest, AnInlineKernelRuns) {
   EXPECT_EQ((*module)->functions()[0].traits, 1u);
   EXPECT_EQ((*module)->artifact_digest(), DigestOf(*Env::Posix().ReadFile((*module)->path())).Hex());
   EXPECT_THAT((*module)->generated_source(), HasSubstr("#line 1 \"adder\""));
-  EXPECT_THAT(warnings_, ElementsAre("a warning of the daemon"));
   EXPECT_THAT((*module)->handler("g").status().ToString(), AllOf(HasSubstr("no function 'g'"), HasSubstr("f")));
 }
 

@@ -187,7 +187,6 @@ v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const v1::ResolvedFunction& function : entry.functions) *result.add_function() = function;
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  for (const std::string& warning : entry.warnings) result.add_warning(warning);
   result.set_generated_source(codegen::GenerateTranslationUnit(job.request.language, job.request.sources,
                                                                job.request.functions, job.request.allow_cuda_graph));
   return result;

@@ -46,7 +46,6 @@ struct Entry {
   std::vector<std::string> architectures;
   std::vector<v1::ResolvedFunction> functions;
   std::vector<std::string> required_symbol_versions;
-  std::vector<std::string> warnings;
   std::vector<ToolchainHeader> toolchain_headers;
   int64_t created_unix_ms = 0;
   int64_t last_used_unix_ms = 0;

@@ -20,7 +20,6 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
                          std::make_move_iterator(detail.mutable_function()->end()));
   entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
                                         detail.required_symbol_version().end());
-  entry.warnings.assign(detail.warning().begin(), detail.warning().end());
   return absl::OkStatus();
 }
 
@@ -45,7 +44,6 @@ std::string EncodeDetail(const Entry& entry) {
   for (const std::string& architecture : entry.architectures) detail.add_architecture(architecture);
   for (const v1::ResolvedFunction& function : entry.functions) *detail.add_function() = function;
   for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
-  for (const std::string& warning : entry.warnings) detail.add_warning(warning);
   return detail.SerializeAsString();
 }
 

@@ -34,7 +34,6 @@ inline Entry TestEntry(int i, const std::string& name = "module") {
   function.set_handler_symbol(StrCat("kernix_handler_function_", i));
   entry.functions = {function};
   entry.required_symbol_versions = {"GLIBC_2.34"};
-  entry.warnings = {"a warning"};
   entry.toolchain_headers = {{"/usr/include/math.h", DigestOf("math")},
                              {"kernix-cuda/include/cuda.h", DigestOf("cuda")}};
   return entry;
