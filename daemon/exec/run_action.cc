@@ -138,7 +138,8 @@ absl::Status MachineFailure(const Action& action, const ProcessResult& process, 
 absl::Status CheckMachine(const Action& action, const ProcessResult& process) {
   if (process.timed_out) {
     return MachineFailure(action, process,
-                          StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(), " s"));
+                          StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(),
+                                 " s, this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)"));
   }
   if (process.exit_code == 0) return absl::OkStatus();
   if (process.signal == SIGKILL) return MachineFailure(action, process, kOutOfMemory);
