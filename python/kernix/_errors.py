@@ -24,7 +24,7 @@ class KernelError(Exception):
 
 
 class KernelRequestError(KernelError, ValueError):
-    """What was asked for makes no sense: a bad token, annotation, signature, name or flag."""
+    """What was asked for makes no sense (a bad token, annotation, signature, name or flag), or is too large."""
 
     __module__ = "kernix"
 
@@ -93,7 +93,7 @@ class KernelDaemonError(KernelError):
 
 
 class KernelResourceError(KernelError):
-    """A limit was hit: a full or unwritable store, too large a request, too long a build."""
+    """A limit was hit: a full or unwritable store, too long a build."""
 
     __module__ = "kernix"
 

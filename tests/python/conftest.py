@@ -109,6 +109,20 @@ def counters_fixture():
     return Counters()
 
 
+@pytest.fixture(name="daemon_and_cache_as_they_were")
+def daemon_and_cache_as_they_were_fixture(place):
+    """Check that what a test does builds nothing, stores nothing, removes nothing, and that the daemon outlives it."""
+
+    def now():
+        pid = _connection.client().info().pid
+        stats = place.stats()
+        return pid, {name: stats[name] for name in ("builds", "hits", "evictions", "entries", "bytes")}
+
+    before = now()
+    yield
+    assert now() == before
+
+
 @pytest.fixture(name="forget")
 def forget_fixture():
     """A function that makes this process ask the daemon again for what it has loaded already."""

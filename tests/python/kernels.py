@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources that several tests compile. The CUDA ones are the examples of the reference's own pages."""
+"""Sources that several tests compile."""
+
+import pathlib
+import sys
+
+# tests/gpu is copied to GPU machines without us, so what both have is there.
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "gpu"))
+
+from reference_kernels import ADD_BY_REFERENCE, SCALE_BY, VECTOR_ADD
+
+__all__ = ["ADD_BY_REFERENCE", "ADD_ONE", "ENDLESS", "ENDLESS_FLAGS", "SCALE_BY", "VECTOR_ADD", "constant"]
 
 ADD_ONE = """
 #include "brainevent/common.h"
@@ -9,56 +19,6 @@ void add_one(const BE::Tensor x, BE::Tensor y) {
     const float* in = x.data_ptr<const float>();
     float* out = y.data_ptr<float>();
     for (int64_t i = 0; i < x.numel(); ++i) out[i] = in[i] + 1.0f;
-}
-"""
-
-VECTOR_ADD = """
-#include <cuda_runtime.h>
-#include "brainevent/common.h"
-__global__ void add_kernel(const float* a, const float* b, float* out, int n) {
-    int idx = blockIdx.x * blockDim.x + threadIdx.x;
-    if (idx < n) out[idx] = a[idx] + b[idx];
-}
-// @BE vector_add arg arg ret stream
-void vector_add(const BE::Tensor a, const BE::Tensor b, BE::Tensor out, int64_t stream) {
-    int n = a.numel();
-    add_kernel<<<(n + 255) / 256, 256, 0, (cudaStream_t)stream>>>(
-        static_cast<const float*>(a.data_ptr()), static_cast<const float*>(b.data_ptr()),
-        static_cast<float*>(out.data_ptr()), n);
-    BE_CHECK_KERNEL_LAUNCH();
-}
-"""
-
-SCALE_BY = """
-#include <cuda_runtime.h>
-#include "brainevent/common.h"
-__global__ void scale_kernel(const float* x, float* out, float scale_factor, int n) {
-    int idx = blockIdx.x * blockDim.x + threadIdx.x;
-    if (idx < n) out[idx] = x[idx] * scale_factor;
-}
-// @BE scale_by arg ret attr.scale_factor:float32 stream
-void scale_by(const BE::Tensor x, BE::Tensor out, float scale_factor, int64_t stream) {
-    int n = x.numel();
-    scale_kernel<<<(n + 255) / 256, 256, 0, (cudaStream_t)stream>>>(
-        static_cast<const float*>(x.data_ptr()), static_cast<float*>(out.data_ptr()), scale_factor, n);
-    BE_CHECK_KERNEL_LAUNCH();
-}
-"""
-
-ADD_BY_REFERENCE = """
-#include <cuda_runtime.h>
-#include "brainevent/common.h"
-__global__ void add_kernel(const float* a, const float* b, float* out, int n) {
-    int idx = blockIdx.x * blockDim.x + threadIdx.x;
-    if (idx < n) out[idx] = a[idx] + b[idx];
-}
-// @BE add_by_reference
-void add_by_reference(const BE::Tensor& input, const BE::Tensor& other, BE::Tensor& output, cudaStream_t stream) {
-    int n = input.numel();
-    add_kernel<<<(n + 255) / 256, 256, 0, stream>>>(
-        static_cast<const float*>(input.data_ptr()), static_cast<const float*>(other.data_ptr()),
-        static_cast<float*>(output.data_ptr()), n);
-    BE_CHECK_KERNEL_LAUNCH();
 }
 """
 

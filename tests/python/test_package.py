@@ -5,6 +5,7 @@ import ast
 import contextlib
 import importlib.metadata
 import inspect
+import os
 import pathlib
 import pickle
 import subprocess
@@ -62,6 +63,15 @@ def test_stub_names_what_the_extension_has():
 def test_import_does_not_drag_jax_or_numpy_in():
     script = "import sys, kernix; print(sorted({'jax', 'jaxlib', 'numpy', 'ctypes'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("modules", ["kernix, jax", "jax, kernix"])
+def test_import_in_any_order_from_any_folder(modules):
+    script = f"import {modules}; print(kernix.__version__, jax.devices('cpu')[0].platform)"
+    command = [sys.executable, "-c", script]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True).stdout
+    assert said == f"{kernix.__version__} cpu\n"
 
 
 def test_extension_shows_nothing_but_its_entry():
