@@ -48,6 +48,7 @@ struct ProcessSpec {
   std::map<std::string, std::string> environment;  // the whole of it; nothing is inherited
   std::string working_directory;
   std::chrono::milliseconds timeout{0};  // 0: none. On expiry the whole process group is killed.
+  uint64_t max_file_bytes = 0;           // 0: none. A program that makes a larger file is killed by SIGXFSZ.
   size_t max_output_bytes = 4 << 20;     // what is kept of stdout and stderr together; the middle is dropped
 };
 

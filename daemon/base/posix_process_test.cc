@@ -148,6 +148,20 @@ TEST(RunProcessTest, RunsWhereItIsTold) {
   EXPECT_EQ(result->output, Env::Posix().RealPath(scratch.path()).value() + "\n");
 }
 
+TEST(RunProcessTest, AFileOverTheLimitEndsTheProgram) {
+  const ScratchDirectory scratch;
+  ProcessSpec spec = Shell("head -c 5000 /dev/zero > small; exec head -c 50000 /dev/zero > large");
+  spec.working_directory = scratch.path();
+  spec.max_file_bytes = 10'000;
+  const auto result = RunToEnd(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->signal, SIGXFSZ);
+  EXPECT_EQ(Env::Posix().Stat(scratch / "small")->size, 5'000u);
+  EXPECT_EQ(Env::Posix().Stat(scratch / "large")->size, 10'000u);
+}
+
+TEST(RunProcessTest, LeavesNoCoreFiles) { EXPECT_EQ(OutputOf("ulimit -c"), "0\n"); }
+
 TEST(RunProcessTest, StartsWithStandardSignalHandling) {
   struct sigaction ignore = {};
   struct sigaction saved = {};

@@ -42,6 +42,7 @@ struct ChildPlan {
   int input_fd;
   int output_fd;
   rlim_t descriptor_limit;
+  rlim_t file_limit;
   pid_t parent;
   Step failed_step = Step::kPrepare;
   int error = 0;
@@ -67,6 +68,14 @@ KERNIX_CHILD_CODE void CloseDescriptorsFrom(unsigned first, rlim_t limit) {
   for (unsigned fd = first; fd < limit; ++fd) syscall(SYS_close, fd);
 }
 
+// No core files either: a compiler that dies leaves one as large as its memory.
+KERNIX_CHILD_CODE bool SetLimits(rlim_t file_limit) {
+  const struct rlimit no_core = {0, 0};
+  const struct rlimit files = {file_limit, file_limit};
+  return syscall(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, nullptr) == 0 &&
+         (file_limit == RLIM_INFINITY || syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, &files, nullptr) == 0);
+}
+
 KERNIX_CHILD_CODE bool Prepare(const ChildPlan& plan) {
   if (syscall(SYS_setpgid, 0, 0) != 0 || syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return false;
   // The parent may have died before prctl().
@@ -76,6 +85,7 @@ KERNIX_CHILD_CODE bool Prepare(const ChildPlan& plan) {
       syscall(SYS_dup3, plan.output_fd, STDERR_FILENO, 0) < 0) {
     return false;
   }
+  if (!SetLimits(plan.file_limit)) return false;
   CloseDescriptorsFrom(STDERR_FILENO + 1, plan.descriptor_limit);
   return ResetSignals();
 }
@@ -153,6 +163,13 @@ rlim_t DescriptorLimit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur, kMost) : kMost;
 }
 
+// Never above what this process may do itself: that would be refused.
+rlim_t FileLimit(const ProcessSpec& spec) {
+  struct rlimit own;
+  if (spec.max_file_bytes == 0 || getrlimit(RLIMIT_FSIZE, &own) != 0) return RLIM_INFINITY;
+  return std::min<rlim_t>(spec.max_file_bytes, own.rlim_max);
+}
+
 absl::Status StartError(const ChildPlan& plan, const ProcessSpec& spec) {
   if (plan.failed_step == Step::kChangeDirectory) {
     return ErrnoStatus(plan.error, "enter the working directory", spec.working_directory);
@@ -176,6 +193,7 @@ absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec, int output_fd) {
                  .input_fd = input.get(),
                  .output_fd = output.get(),
                  .descriptor_limit = DescriptorLimit(),
+                 .file_limit = FileLimit(spec),
                  .parent = getpid()};
   const pid_t pid = CloneAndWaitForExec(plan);
   if (pid < 0) return ErrnoStatus(errno, "start", spec.argv[0]);

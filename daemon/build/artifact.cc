@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/build/artifact.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
 #include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/build/dependency_file.h"
@@ -33,11 +36,32 @@ absl::Status CheckHandlers(const ElfImage& image, const std::vector<codegen::Fun
 
 constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
 
+// Why the build may have read something else than what the file holds now; empty when it cannot.
+std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& content, const BuildStart& start) {
+  if (!content.ok()) return std::string(content.status().message());
+  if (content->since <= start.monotonic) return "";
+  if (content->info.ctime_ns / kNanosecondsPerMillisecond <= start.unix_ms) return "";
+  return "it was changed during the build, or its time stamp is ahead of this machine's clock";
+}
+
 // The digest of what the build has certainly read, else one of nothing.
-Digest DigestSince(Env& env, toolchain::FileDigests& digests, const std::string& path, int64_t build_started_unix_ms) {
-  const absl::StatusOr<FileInfo> info = env.Stat(path);
-  if (!info.ok() || info->ctime_ns / kNanosecondsPerMillisecond > build_started_unix_ms) return Digest();
-  return digests.Get(path).value_or(Digest());
+Digest DigestSince(toolchain::FileDigests& digests, const std::string& path, const BuildStart& start) {
+  const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);
+  const std::string why = WhyUnsure(content, start);
+  if (why.empty()) return content->digest;
+  Log(LogLevel::kWarning, "header-not-recorded",
+      {{"path", path}, {"reason", why}, {"effect", "it is built once more"}});
+  return Digest();
+}
+
+// `path` without "..", which a link on the way may turn into another place than the text says.
+std::string ResolveDots(Env& env, const std::string& path) {
+  const std::string normal = NormalizePath(path);
+  if (normal == path) return path;
+  const absl::StatusOr<FileInfo> meant = env.Stat(path);
+  const absl::StatusOr<FileInfo> found = env.Stat(normal);
+  const bool same = meant.ok() && found.ok() && meant->inode == found->inode && meant->device == found->device;
+  return same ? normal : env.RealPath(path).value_or(path);
 }
 
 }  // namespace
@@ -54,12 +78,13 @@ absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifa
 
 std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
                                                            const toolchain::Toolchain& toolchain,
-                                                           std::string_view dependency_file,
-                                                           int64_t build_started_unix_ms) {
+                                                           std::string_view dependency_file, const BuildStart& start) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  std::set<std::string> paths;
+  for (const std::string& path : HeadersOutsideRoot(dependency_file)) paths.insert(ResolveDots(env, path));
   std::vector<cache::ToolchainHeader> headers;
-  for (const std::string& path : HeadersOutsideRoot(dependency_file)) {
-    headers.push_back({PortablePath(folders, path), DigestSince(env, digests, path, build_started_unix_ms)});
+  for (const std::string& path : paths) {
+    headers.push_back({PortablePath(folders, path), DigestSince(digests, path, start)});
   }
   return headers;
 }

@@ -22,12 +22,19 @@ namespace kernix::build {
 absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifact,
                                                          const std::vector<codegen::FunctionSpec>& functions);
 
-// The toolchain's headers that a build has read, by portable path. One that changed since `build_started_unix_ms` gets
-// a digest that nothing has, so that the entry is built again when it is asked for.
+// When a build began, by both clocks.
+struct BuildStart {
+  MonotonicTime monotonic;
+  int64_t unix_ms = 0;
+};
+
+// The toolchain's headers that a build has read, by portable path. One that may have changed since the build began gets
+// a digest that nothing has, and a line in the log: the entry is built again when it is asked for. That next build
+// knows its content from before, so it settles the matter, whatever the file's time stamps say (a file server's clock
+// may be ahead of ours).
 std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
                                                            const toolchain::Toolchain& toolchain,
-                                                           std::string_view dependency_file,
-                                                           int64_t build_started_unix_ms);
+                                                           std::string_view dependency_file, const BuildStart& start);
 
 // Whether the headers that `entry` was built with are the ones that `toolchain` has now.
 bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,

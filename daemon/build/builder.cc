@@ -16,9 +16,9 @@
 #include "daemon/base/strings.h"
 #include "daemon/build/artifact.h"
 #include "daemon/build/flight.h"
+#include "daemon/build/header_cache.h"
 #include "daemon/build/plan.h"
 #include "daemon/build/plan_runner.h"
-#include "daemon/toolchain/file_digests.h"
 
 namespace kernix::build {
 namespace {
@@ -27,18 +27,18 @@ namespace {
 struct Job {
   Digest key;
   BuildRequest request;
-  std::string name;
-  uid_t owner = 0;
+  cache::Label label;
   bool force = false;
   size_t max_parallel = 0;
 
-  // Set when the build starts.
-  MonotonicTime started;
-  int64_t started_unix_ms = 0;
+  BuildStart started;  // set when the build starts
 };
 
 using JobPtr = std::shared_ptr<const Job>;
 using FlightPtr = std::shared_ptr<Flight>;
+
+// Enough for what a project of some size includes again and again.
+constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::vector<Digest> digests;
@@ -46,6 +46,16 @@ std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::sort(digests.begin(), digests.end());
   digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   return digests;
+}
+
+// One content may be staged under any number of names.
+absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const HeaderContents& contents, uint64_t limit) {
+  uint64_t bytes = 0;
+  for (const HeaderRef& header : headers) bytes += contents.at(header.digest)->size();
+  if (bytes <= limit) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("the headers of this load are ", bytes, " bytes as files; at most ", limit,
+                          " are possible: narrow the include paths"));
 }
 
 // Adds the content of the files that are to be staged.
@@ -66,7 +76,7 @@ absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& fil
 
 struct Builder::Impl {
   Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c)
-      : env(e), options(std::move(o)), toolchains(t), executor(x), cache(c), digests(e) {}
+      : env(e), options(std::move(o)), toolchains(t), executor(x), cache(c) {}
 
   // Keeps the builder alive while work of its own is on the way.
   void BeginWork();
@@ -82,6 +92,7 @@ struct Builder::Impl {
 
   // The flight of `job`'s key, joined. `mine`: it was made for this.
   absl::StatusOr<FlightPtr> JoinOrMake(const Job& job, bool& mine);
+  FlightPtr MakeFlight(const BuildRequest& request);
   void Forget(const Digest& key, const FlightPtr& flight);
   absl::StatusOr<v1::LoadResult> Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer, bool verbose,
                                      const CancellationPtr& cancellation);
@@ -97,7 +108,7 @@ struct Builder::Impl {
   toolchain::ToolchainRegistry& toolchains;
   exec::Executor& executor;
   cache::Cache& cache;
-  toolchain::FileDigests digests;
+  HeaderCache headers{kHeaderCacheBytes};
 
   Mutex mutex;
   CondVar idle;
@@ -136,8 +147,7 @@ absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, ui
   KERNIX_ASSIGN_OR_RETURN(job->request,
                           ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
   job->key = ActionKey(job->request);
-  job->name = request.name();
-  job->owner = owner;
+  job->label = {request.name(), owner};
   job->force = request.force_rebuild();
   job->max_parallel = request.max_parallel_jobs();
   return job;
@@ -153,7 +163,9 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(const v1::LoadRequest& reques
     cache.Count(cache::Counter::kMisses);
     cache.Count(cache::Counter::kJoined);
   }
-  return Fly(job, flight, observer, request.verbose(), cancellation);
+  absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, request.verbose(), cancellation);
+  if (result.ok() && !mine) cache.AddLabel(job->key, job->label);
+  return result;
 }
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer,
@@ -172,8 +184,9 @@ std::optional<v1::LoadResult> Builder::Impl::LookUp(const Job& job) {
     Log(LogLevel::kWarning, "cache-lookup-failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
-  if (!entry->has_value() || !ToolchainHeadersUnchanged(digests, *job.request.toolchain, **entry)) return std::nullopt;
-  cache.Touch(job.key);
+  if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *job.request.toolchain, **entry))
+    return std::nullopt;
+  cache.Touch(job.key, job.label);
   v1::LoadResult result = ResultOf(job, **entry);
   result.set_cache_hit(true);
   return result;
@@ -198,10 +211,17 @@ absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const Job& job, bool& mine) 
   FlightPtr& flight = flights[job.key];
   mine = flight == nullptr || !flight->Join();
   if (mine) {
-    flight = std::make_shared<Flight>(DistinctDigests(job.request.headers), options.linger);
+    flight = MakeFlight(job.request);
     flight->Join();
   }
   return flight;
+}
+
+FlightPtr Builder::Impl::MakeFlight(const BuildRequest& request) {
+  std::vector<Digest> missing = DistinctDigests(request.headers);
+  HeaderContents known = headers.Find(missing);
+  std::erase_if(missing, [&](const Digest& digest) { return known.contains(digest); });
+  return std::make_shared<Flight>(std::move(missing), options.linger, std::move(known));
 }
 
 void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
@@ -211,6 +231,8 @@ void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
 }
 
 absl::StatusOr<Plan> Builder::Impl::PlanBuild(const BuildRequest& request, HeaderContents contents) {
+  headers.Add(contents);
+  KERNIX_RETURN_IF_ERROR(CheckStagedBytes(request.headers, contents, options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, request.flag_files, contents));
   return MakePlan(request, contents, options.step_timeout);
 }
@@ -221,8 +243,7 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   if (std::optional<v1::LoadResult> hit = LookUp(*job)) return Finish(*job, flight, *std::move(hit));
   cache.Count(cache::Counter::kMisses);
   auto started = std::make_shared<Job>(*job);
-  started->started = env.Now();
-  started->started_unix_ms = env.UnixMillis();
+  started->started = {env.Now(), env.UnixMillis()};
   absl::StatusOr<Plan> plan = PlanBuild(job->request, std::move(headers));
   if (!plan.ok()) return Finish(*job, flight, plan.status());
   flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
@@ -242,16 +263,15 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const std::s
   entry.key = job.key;
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
-  entry.name = job.name;
-  entry.owner = job.owner;
+  entry.label = job.label;
   entry.language = job.request.language;
   entry.architectures = job.request.architectures;
   entry.functions = ResolvedFunctions(job.request.functions);
   entry.toolchain_headers =
-      DigestToolchainHeaders(env, digests, *job.request.toolchain, dependencies, job.started_unix_ms);
+      DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, dependencies, job.started);
   KERNIX_RETURN_IF_ERROR(cache.Insert(entry, artifact));
   v1::LoadResult result = ResultOf(job, entry);
-  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started);
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
   return result;
 }
@@ -268,7 +288,7 @@ void Builder::Impl::CountFailure(const Job& job, const absl::Status& status) {
   const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
   cache.Count(cancelled ? cache::Counter::kCancelled : cache::Counter::kFailures);
   Log(LogLevel::kInfo, cancelled ? "build-cancelled" : "build-failed",
-      {{"name", job.name}, {"key", job.key.Hex()}, {"error", ToStd(status.message())}});
+      {{"name", job.label.name}, {"key", job.key.Hex()}, {"error", ToStd(status.message())}});
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,

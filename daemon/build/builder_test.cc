@@ -173,6 +173,64 @@ TEST_P(BuilderTest, HeadersAreFetchedOnceAndTheirContentIsPartOfTheKey) {
   EXPECT_NE(a->key(), c->key());
 }
 
+TEST_P(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
+  TestBuilder t(GetParam());
+  const auto request = [&](int summand, const std::vector<std::string>& headers) {
+    v1::LoadRequest made = CppRequest(compiler_, summand);
+    for (size_t i = 0; i < headers.size(); ++i) AddHeader(made, 0, StrCat("h", i, ".h"), headers[i]);
+    return made;
+  };
+  const std::string one = "// one\n", two = "// two\n";
+  RecordingObserver first({one}), second, third({two});
+  ASSERT_THAT(t.Load(request(1, {one}), first), IsOk());
+  ASSERT_THAT(t.Load(request(2, {one}), second), IsOk());
+  ASSERT_THAT(t.Load(request(3, {one, two}), third), IsOk());
+  EXPECT_EQ(first.fetches, 1);
+  EXPECT_EQ(second.fetches, 0);
+  EXPECT_EQ(third.fetches, 1);
+  EXPECT_EQ(t.Stats().builds(), 3u);
+}
+
+TEST_P(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
+  BuilderOptions options;
+  options.limits.max_staged_header_bytes = 2'500;
+  TestBuilder t(GetParam(), options);
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string header(1'000, '\n');
+  AddHeader(request, 0, "a.h", header);
+  AddHeader(request, 0, "b.h", header);
+  RecordingObserver observer({header});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+  AddHeader(request, 0, "c.h", header);
+  const v1::ErrorDetail error = GetErrorDetail(t.Load(request, observer).status());
+  EXPECT_EQ(error.kind(), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(error.message(), HasSubstr("3000 bytes"));
+}
+
+TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.set_name("first");
+  ASSERT_THAT(t.Load(request), IsOk());
+  request.set_name("second");
+  ASSERT_TRUE(t.Load(request)->cache_hit());
+  EXPECT_EQ(t.Stats().entries(), 2u);
+  EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
+  EXPECT_TRUE(t.Load(request)->cache_hit()) << "it is still there as \"first\"";
+}
+
+// What a file server whose clock is ahead, or an upgrade during the build, looks like.
+TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
+  TestBuilder t(GetParam());
+  t.env.PretendFromTheFuture("/usr/include/locale.h");
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_FALSE(t.Load(request)->cache_hit()) << "nobody knows what the first build has read";
+  EXPECT_TRUE(t.Load(request)->cache_hit()) << "the second one found the content that was known before it began";
+  EXPECT_EQ(t.Stats().builds(), 2u);
+}
+
 TEST_P(BuilderTest, OurKernelHeadersCannotBeShadowed) {
   TestBuilder t(GetParam());
   v1::LoadRequest request = CppRequest(compiler_);

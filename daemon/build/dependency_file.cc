@@ -4,8 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "daemon/base/paths.h"
-
 namespace kernix::build {
 namespace {
 
@@ -84,7 +82,7 @@ std::vector<std::string> ParseDependencyFile(std::string_view text) {
 std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file) {
   std::set<std::string> headers;
   for (const std::string& path : ParseDependencyFile(dependency_file)) {
-    if (path.front() == '/') headers.insert(NormalizePath(path));
+    if (path.front() == '/') headers.insert(path);
   }
   return {headers.begin(), headers.end()};
 }

@@ -13,7 +13,7 @@ namespace kernix::build {
 std::vector<std::string> ParseDependencyFile(std::string_view text);
 
 // Those that lie outside the action's root, which are the absolute ones: commands name their own inputs by relative
-// paths. Normalised, without doubles, sorted.
+// paths. As the compiler wrote them, without doubles, sorted.
 std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file);
 
 }  // namespace kernix::build

@@ -49,8 +49,8 @@ class ScopedOnCancel {
 
 }  // namespace
 
-Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger)
-    : headers_(std::move(headers)), linger_(linger) {}
+Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known)
+    : headers_(std::move(headers)), linger_(linger), known_(std::move(known)) {}
 
 bool Flight::Join() {
   const MutexLock lock(mutex_);
@@ -108,9 +108,10 @@ absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
 }
 
 absl::StatusOr<HeaderContents> Flight::Fetch(Asker& asker) {
-  if (headers_.empty()) return HeaderContents();
+  if (headers_.empty()) return known_;
   KERNIX_ASSIGN_OR_RETURN(HeaderContents contents, asker.observer.FetchHeaders(headers_));
   KERNIX_RETURN_IF_ERROR(CheckContents(headers_, contents));
+  contents.insert(known_.begin(), known_.end());
   return contents;
 }
 

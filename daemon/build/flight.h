@@ -31,11 +31,12 @@ namespace kernix::build {
 class Flight : public PlanObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
-  // Starts the build. Called once, from the thread of an asker, who then waits on.
+  // Starts the build with the fetched and the known contents. Called once, from the thread of an asker, who then waits
+  // on.
   using StartBuild = std::function<void(HeaderContents)>;
 
-  // `headers`: what has to be fetched before the build can start.
-  Flight(std::vector<Digest> headers, std::chrono::milliseconds linger);
+  // `headers`: what has to be fetched before the build can start. `known`: contents that are there already.
+  Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known = {});
 
   // Counts one more asker, who must call Await(). False when the flight is done or abandoned.
   bool Join();
@@ -87,6 +88,7 @@ class Flight : public PlanObserver {
 
   const std::vector<Digest> headers_;
   const std::chrono::milliseconds linger_;
+  const HeaderContents known_;
   const CancellationPtr build_cancellation_ = std::make_shared<Cancellation>();
 
   mutable Mutex mutex_;

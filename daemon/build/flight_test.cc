@@ -128,6 +128,22 @@ TEST(FlightTest, FetchedHeadersReachTheBuild) {
               IsOk());
 }
 
+TEST(FlightTest, KnownHeadersReachTheBuildBesideTheFetchedOnes) {
+  for (const bool fetch : {false, true}) {
+    Flight flight(fetch ? std::vector<Digest>{DigestOf("h")} : std::vector<Digest>{}, kForever, Contents("known"));
+    ASSERT_TRUE(flight.Join());
+    TestObserver observer([](const std::vector<Digest>&) { return Contents("h"); });
+    EXPECT_THAT(flight.Await(observer, false, nullptr,
+                             [&](const HeaderContents& contents) {
+                               EXPECT_EQ(contents.size(), fetch ? 2u : 1u);
+                               EXPECT_EQ(*contents.at(DigestOf("known")), "known");
+                               flight.Complete(ResultWithMs(1));
+                             }),
+                IsOk());
+    EXPECT_EQ(observer.fetches, fetch ? 1 : 0);
+  }
+}
+
 TEST(FlightTest, ContentThatIsMissingOrNotWhatItsDigestSaysIsRefused) {
   for (const std::string content : {"other", ""}) {
     Flight flight({DigestOf("h")}, kForever);

@@ -2,10 +2,9 @@
 #include "daemon/build/request.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_split.h"
 #include "daemon/base/error.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
@@ -15,6 +14,11 @@ namespace kernix::build {
 namespace {
 
 constexpr uint32_t kMaxIncludeRoots = 1000;
+// What a file system takes, with room for the folder of the build.
+constexpr size_t kMaxPathBytes = 1024;
+constexpr size_t kMaxComponentBytes = 255;
+constexpr size_t kMaxComponents = 64;
+constexpr size_t kMaxNameBytes = 256;
 constexpr uint32_t kMaxOptimizationLevel = 3;
 
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
@@ -25,13 +29,43 @@ bool HasControlCharacter(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
+// Names are shown in lists and logs.
+absl::Status CheckName(std::string_view name) {
+  if (name.empty()) return Invalid("the module has no name");
+  if (name.size() > kMaxNameBytes) {
+    return Invalid(StrCat("the module's name has ", name.size(), " bytes; at most ", kMaxNameBytes, " are possible"));
+  }
+  if (HasControlCharacter(name)) return Invalid("the module's name holds control characters");
+  return absl::OkStatus();
+}
+
+// `what`: for people.
+absl::Status CheckPathLength(std::string_view what, std::string_view path) {
+  if (path.size() > kMaxPathBytes) {
+    return Invalid(StrCat("the ", what, " \"", path.substr(0, 64), "...\" has ", path.size(), " bytes; at most ",
+                          kMaxPathBytes, " are possible"));
+  }
+  const std::vector<absl::string_view> components = absl::StrSplit(ToAbsl(path), '/');
+  if (components.size() > kMaxComponents) {
+    return Invalid(StrCat("the ", what, " \"", path.substr(0, 64), "...\" has ", components.size(), " parts; at most ",
+                          kMaxComponents, " are possible"));
+  }
+  for (const absl::string_view component : components) {
+    if (component.size() > kMaxComponentBytes) {
+      return Invalid(StrCat("the ", what, " \"", path.substr(0, 64), "...\" has a part of ", component.size(),
+                            " bytes; at most ", kMaxComponentBytes, " are possible"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLabel(std::string_view label) {
   if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
   if (HasControlCharacter(label)) return Invalid("a source's label holds control characters");
   if (label.front() == '/') {
     return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
   }
-  return absl::OkStatus();
+  return CheckPathLength("source label", label);
 }
 
 absl::StatusOr<std::vector<codegen::SourceText>> ReadSources(const v1::LoadRequest& request,
@@ -68,6 +102,7 @@ absl::StatusOr<std::vector<codegen::FunctionSpec>> ReadFunctions(const v1::Funct
 }
 
 absl::Status CheckHeaderPath(const std::string& path) {
+  KERNIX_RETURN_IF_ERROR(CheckPathLength("header path", path));
   const bool inside = !path.empty() && path.front() != '/' && path != "." && path != ".." &&
                       path.compare(0, 3, "../") != 0 && NormalizePath(path) == path;
   if (inside && !HasControlCharacter(path)) return absl::OkStatus();
@@ -85,20 +120,24 @@ absl::StatusOr<HeaderRef> ReadHeader(const v1::Header& header, uint32_t root_cou
   return HeaderRef{header.include_root(), header.path(), *digest};
 }
 
-// A path is one file: not two, and not a file and a folder.
+// Orders paths as a walk of the tree meets them: what lies in a folder comes right behind a file of that name.
+bool ComesBefore(const HeaderRef& a, const HeaderRef& b) {
+  if (a.include_root != b.include_root) return a.include_root < b.include_root;
+  return std::lexicographical_compare(a.path.begin(), a.path.end(), b.path.begin(), b.path.end(), [](char x, char y) {
+    const auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c); };
+    return rank(x) < rank(y);
+  });
+}
+
+// A path is one file: not two, and not a file and a folder. `headers` are sorted.
 absl::Status CheckHeadersFitTogether(const std::vector<HeaderRef>& headers) {
-  absl::flat_hash_set<std::pair<uint32_t, std::string>> files;
-  for (const HeaderRef& header : headers) {
-    if (!files.emplace(header.include_root, header.path).second) {
-      return Invalid(StrCat("header \"", header.path, "\" is listed twice"));
-    }
-  }
-  for (const HeaderRef& header : headers) {
-    for (size_t slash = header.path.find('/'); slash != std::string::npos; slash = header.path.find('/', slash + 1)) {
-      const std::string folder = header.path.substr(0, slash);
-      if (files.contains({header.include_root, folder})) {
-        return Invalid(StrCat("header \"", folder, "\" is also a folder of other headers"));
-      }
+  for (size_t i = 1; i < headers.size(); ++i) {
+    const HeaderRef& one = headers[i - 1];
+    const HeaderRef& next = headers[i];
+    if (one.include_root != next.include_root || !next.path.starts_with(one.path)) continue;
+    if (next.path.size() == one.path.size()) return Invalid(StrCat("header \"", one.path, "\" is listed twice"));
+    if (next.path[one.path.size()] == '/') {
+      return Invalid(StrCat("header \"", one.path, "\" is also a folder of other headers"));
     }
   }
   return absl::OkStatus();
@@ -115,10 +154,8 @@ absl::StatusOr<std::vector<HeaderRef>> ReadHeaders(const v1::LoadRequest& reques
     KERNIX_ASSIGN_OR_RETURN(HeaderRef read, ReadHeader(header, request.options().include_root_count()));
     headers.push_back(std::move(read));
   }
+  std::sort(headers.begin(), headers.end(), ComesBefore);
   KERNIX_RETURN_IF_ERROR(CheckHeadersFitTogether(headers));
-  std::sort(headers.begin(), headers.end(), [](const HeaderRef& a, const HeaderRef& b) {
-    return std::tie(a.include_root, a.path) < std::tie(b.include_root, b.path);
-  });
   return headers;
 }
 
@@ -177,6 +214,7 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
                                              const RequestLimits& limits) {
   BuildRequest result;
   result.toolchain = std::move(toolchain);
+  KERNIX_RETURN_IF_ERROR(CheckName(request.name()));
   KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
   KERNIX_ASSIGN_OR_RETURN(result.sources, ReadSources(request, limits));
   KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));

@@ -37,7 +37,7 @@ struct BuildRequest {
   bool toolkit_path_in_artifact = false;
   std::vector<toolchain::FlagFile> flag_files;  // libraries and the like that flags name; their content is input
   uint32_t include_root_count = 0;
-  std::vector<HeaderRef> headers;  // sorted by (include_root, path)
+  std::vector<HeaderRef> headers;  // sorted: by root, then as a walk of the tree meets them
   toolchain::ToolchainPtr toolchain;
 };
 
@@ -45,6 +45,8 @@ struct RequestLimits {
   uint64_t max_source_bytes = 64 << 20;
   size_t max_functions = 4096;
   size_t max_headers = 100000;
+  // Of all headers as files, however often one content is among them.
+  uint64_t max_staged_header_bytes = 1ull << 30;
 };
 
 // Checks everything about `request` that can be checked without a compiler. INVALID_REQUEST and TOOLCHAIN errors.

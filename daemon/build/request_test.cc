@@ -131,6 +131,44 @@ TEST_F(RequestTest, RefusesMoreThanTheLimits) {
   ExpectRefused(request_, "at most 0");
 }
 
+TEST_F(RequestTest, RefusesPathsThatNoFileSystemTakes) {
+  const auto with_header = [&](const std::string& path) {
+    v1::LoadRequest request = request_;
+    AddHeader(request, 0, path, "text");
+    return request;
+  };
+  std::string deep = "a.h", long_path = "a.h";
+  for (int i = 0; i < 64; ++i) deep.insert(0, "d/");
+  for (int i = 0; i < 5; ++i) long_path.insert(0, std::string(250, 'x') + "/");
+  ExpectRefused(with_header(deep), "65 parts");
+  ExpectRefused(with_header(long_path), "1258 bytes");
+  ExpectRefused(with_header(std::string(256, 'x')), "a part of 256 bytes");
+  EXPECT_THAT(Validate(with_header(deep.substr(2))), IsOk());
+  v1::LoadRequest label = request_;
+  label.mutable_source(0)->set_label(std::string(300, 'x'));
+  ExpectRefused(label, "source label");
+}
+
+TEST_F(RequestTest, RefusesNamesThatNobodyCanRead) {
+  request_.set_name("");
+  ExpectRefused(request_, "no name");
+  request_.set_name("two\nlines");
+  ExpectRefused(request_, "control characters");
+  request_.set_name(std::string(257, 'n'));
+  ExpectRefused(request_, "at most 256");
+  request_.set_name(std::string(256, 'n'));
+  EXPECT_THAT(Validate(request_), IsOk());
+}
+
+TEST_F(RequestTest, AFileAndAFolderOfOneNameAreFoundAmongNeighbours) {
+  for (const char* path : {"a!", "a-b", "a.h", "a0", "b"}) AddHeader(request_, 0, path, "text");
+  AddHeader(request_, 1, "a/x.h", "text");
+  AddHeader(request_, 0, "a", "text");
+  EXPECT_THAT(Validate(request_), IsOk());
+  AddHeader(request_, 0, "a/x.h", "text");
+  ExpectRefused(request_, "\"a\" is also a folder");
+}
+
 TEST_F(RequestTest, CudaWithoutNvccIsAToolchainError) {
   request_.set_language(v1::LANGUAGE_CUDA);
   EXPECT_EQ(KindOf(Validate(request_).status()), v1::ErrorDetail::TOOLCHAIN);

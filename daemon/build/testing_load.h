@@ -107,9 +107,16 @@ class ChangingEnv : public FaultEnv {
     changed_ = path;
   }
 
+  // Only its time stamp.
+  void PretendFromTheFuture(const std::string& path) {
+    const MutexLock lock(mutex_);
+    from_the_future_ = path;
+  }
+
   absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) override {
     absl::StatusOr<FileInfo> info = FaultEnv::Stat(path, follow);
     if (info.ok() && IsChanged(path)) ++info->inode;
+    if (info.ok() && IsFromTheFuture(path)) info->ctime_ns += 1'000'000'000'000'000'000;  // thirty years
     return info;
   }
 
@@ -120,6 +127,11 @@ class ChangingEnv : public FaultEnv {
   }
 
  private:
+  bool IsFromTheFuture(const std::string& path) {
+    const MutexLock lock(mutex_);
+    return path == from_the_future_;
+  }
+
   bool IsChanged(const std::string& path) {
     const MutexLock lock(mutex_);
     return path == changed_;
@@ -127,6 +139,7 @@ class ChangingEnv : public FaultEnv {
 
   Mutex mutex_;
   std::string changed_ ABSL_GUARDED_BY(mutex_);
+  std::string from_the_future_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A builder on a store and a scratch folder of its own.
@@ -138,10 +151,10 @@ struct TestBuilder {
     EXPECT_THAT(opened, IsOk());
     cache = *std::move(opened);
     if (on == On::kInlineExecutor) {
-      executor = exec::MakeInlineExecutor(env, cache->scratch_directory());
+      executor = exec::MakeInlineExecutor(env, {cache->scratch_directory()});
     } else {
       exec::LocalExecutorOptions local;
-      local.scratch_directory = cache->scratch_directory();
+      local.place.scratch_directory = cache->scratch_directory();
       local.max_jobs = 4;
       executor = exec::MakeLocalExecutor(env, local);
     }

@@ -18,7 +18,7 @@ constexpr mode_t kBlobMode = 0444;
 std::string BlobStore::PathOf(const Digest& digest) const { return JoinPath(directory_, digest.Hex()); }
 
 absl::Status BlobStore::Put(const Digest& digest, std::string_view content) {
-  if (IsSound(digest, content.size())) return absl::OkStatus();
+  if (IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
   const std::string path = PathOf(digest);
   KERNIX_RETURN_IF_ERROR(env_.WriteFileDurably(path, content, kBlobMode));
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env_.Stat(path, /*follow=*/false));
@@ -26,14 +26,18 @@ absl::Status BlobStore::Put(const Digest& digest, std::string_view content) {
   return absl::OkStatus();
 }
 
-bool BlobStore::IsSound(const Digest& digest, uint64_t size) {
+absl::StatusOr<bool> BlobStore::IsSound(const Digest& digest, uint64_t size) {
   const std::string path = PathOf(digest);
   const absl::StatusOr<FileInfo> info = env_.Stat(path, /*follow=*/false);
-  if (!info.ok() || info->type != FileType::kRegular || info->size != size) return false;
+  if (absl::IsNotFound(info.status())) return false;
+  KERNIX_RETURN_IF_ERROR(info.status());
+  if (info->type != FileType::kRegular || info->size != size) return false;
   const Fingerprint fingerprint = FingerprintOf(*info);
   if (Remembers(digest, fingerprint)) return true;
   const absl::StatusOr<std::string> content = env_.ReadFile(path);
-  if (!content.ok() || DigestOf(*content) != digest) return false;
+  if (absl::IsNotFound(content.status())) return false;
+  KERNIX_RETURN_IF_ERROR(content.status());
+  if (DigestOf(*content) != digest) return false;
   Remember(digest, fingerprint);
   return true;
 }

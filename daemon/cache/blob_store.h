@@ -28,12 +28,14 @@ class BlobStore {
 
   std::string PathOf(const Digest& digest) const;
 
-  // Returns once `content` is at its place and will be there after a crash. A sound file that is there already is kept.
+  // Returns once `content` is at its place and will be there after a crash. A sound file that is there already is kept;
+  // one that cannot be read is replaced.
   absl::Status Put(const Digest& digest, std::string_view content);
 
   // Whether the file is there with the size and the content that it should have. The content is read only when the file
-  // changed since it was last read.
-  bool IsSound(const Digest& digest, uint64_t size);
+  // changed since it was last read. A file that cannot be looked at (no descriptor left, a failing disk) is an error:
+  // it says nothing of the content.
+  absl::StatusOr<bool> IsSound(const Digest& digest, uint64_t size);
 
   // kNotFound when there is none, kDataLoss when it has other content than its name says.
   absl::StatusOr<std::string> Read(const Digest& digest);

@@ -17,14 +17,16 @@
 namespace kernix::cache {
 namespace {
 
-// The facade over index and files. What ties the two: a file may go only while no committed entry names it and no
-// Insert() is between writing it and committing (its digest is then pinned).
+// The facade over index and files. What ties the two: a file may go only while no committed entry names it, no Insert()
+// is between writing it and committing (its digest is then pinned), and no client has just been told of it (it is
+// lent).
 class StoreCache final : public Cache {
  public:
   StoreCache(Env& env, const CacheOptions& options, StorePaths paths, std::unique_ptr<FileLock> lock,
              std::unique_ptr<Index> index)
       : env_(env),
         limit_bytes_(options.limit_bytes),
+        lend_time_(options.lend_time),
         paths_(std::move(paths)),
         lock_(std::move(lock)),
         index_(std::move(index)),
@@ -36,7 +38,8 @@ class StoreCache final : public Cache {
   absl::Status Start();
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override;
-  void Touch(const Digest& key) override { pending_.Use(key, env_.UnixMillis()); }
+  void Touch(const Digest& key, const Label& label) override { pending_.Use(key, label, env_.UnixMillis()); }
+  void AddLabel(const Digest& key, const Label& label) override { pending_.AddLabel(key, label); }
   absl::Status Insert(Entry entry, std::string_view artifact) override;
   absl::Status Remove(const Digest& key) override { return RemoveEntry(key, std::nullopt); }
   std::string BlobPath(const Digest& digest) const override { return blobs_.PathOf(digest); }
@@ -45,6 +48,8 @@ class StoreCache final : public Cache {
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) override;
   void Count(Counter counter, uint64_t n) override { pending_.Count(counter, n); }
   absl::StatusOr<v1::GetCacheStatsResponse> Stats() override;
+  absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() override;
+  absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) override;
   absl::Status Flush() override;
   const std::string& directory() const override { return paths_.directory; }
   std::string scratch_directory() const override { return paths_.scratch; }
@@ -58,9 +63,13 @@ class StoreCache final : public Cache {
   void Pin(const Digest& artifact);
   void Unpin(const Digest& artifact);
   void RemoveFiles(const std::vector<Digest>& artifacts);
+  void RemoveFile(const Digest& artifact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(files_mutex_);
+  void Lend(const Digest& artifact);
+  void RemoveReturned();
 
   Env& env_;
   const uint64_t limit_bytes_;
+  const Duration lend_time_;
   const StorePaths paths_;
   const std::unique_ptr<FileLock> lock_;
   const std::unique_ptr<Index> index_;
@@ -69,6 +78,7 @@ class StoreCache final : public Cache {
 
   Mutex files_mutex_;  // held while a file is removed, so that a pin made before keeps it
   absl::flat_hash_map<Digest, int> pins_ ABSL_GUARDED_BY(files_mutex_);
+  absl::flat_hash_map<Digest, MonotonicTime> lent_until_ ABSL_GUARDED_BY(files_mutex_);
 };
 
 absl::Status StoreCache::Start() {
@@ -82,7 +92,11 @@ absl::Status StoreCache::Start() {
 absl::StatusOr<std::optional<Entry>> StoreCache::Find(const Digest& key) {
   absl::StatusOr<std::optional<Entry>> entry = index_->Find(key);
   if (!entry.ok()) return Wrap(entry.status());
-  if (!entry->has_value() || blobs_.IsSound((*entry)->artifact, (*entry)->size)) return entry;
+  if (!entry->has_value()) return entry;
+  Lend((*entry)->artifact);  // before we look, so that what we see stays
+  const absl::StatusOr<bool> sound = blobs_.IsSound((*entry)->artifact, (*entry)->size);
+  if (!sound.ok()) return Wrap(sound.status());
+  if (*sound) return entry;
   Log(LogLevel::kWarning, "cache-artifact-unusable", {{"path", BlobPath((*entry)->artifact)}, {"key", key.Hex()}});
   KERNIX_RETURN_IF_ERROR(RemoveEntry(key, (*entry)->artifact));
   return std::nullopt;
@@ -96,6 +110,7 @@ absl::Status StoreCache::Insert(Entry entry, std::string_view artifact) {
   Pin(entry.artifact);
   absl::Status status = blobs_.Put(entry.artifact, artifact);
   if (status.ok()) status = Commit(entry);
+  if (status.ok()) Lend(entry.artifact);
   Unpin(entry.artifact);
   if (!status.ok()) RemoveFiles({entry.artifact});
   return Wrap(status);
@@ -141,7 +156,7 @@ absl::StatusOr<PurgeResult> StoreCache::Purge(const PurgeFilter& filter) {
   absl::StatusOr<Dropped> dropped = index_->Purge(filter.name, filter.owner, unused_since);
   if (!dropped.ok()) return Wrap(dropped.status());
   RemoveFiles(dropped->artifacts);
-  return PurgeResult{dropped->entries, dropped->bytes};
+  return PurgeResult{dropped->labels, dropped->bytes};
 }
 
 absl::StatusOr<v1::GetCacheStatsResponse> StoreCache::Stats() {
@@ -161,14 +176,26 @@ absl::StatusOr<v1::GetCacheStatsResponse> StoreCache::Stats() {
   stats.set_evictions(value(Counter::kEvictions));
   stats.set_cancelled(value(Counter::kCancelled));
   const IndexTotals totals = index_->Totals();
-  stats.set_entries(totals.entries);
+  stats.set_entries(totals.labels);
   stats.set_bytes(totals.bytes);
   stats.set_limit_bytes(limit_bytes_);
   stats.set_store_directory(paths_.directory);
   return stats;
 }
 
+absl::StatusOr<std::vector<KnownFile>> StoreCache::LoadKnownFiles() {
+  absl::StatusOr<std::vector<KnownFile>> files = index_->LoadKnownFiles();
+  if (!files.ok()) return Wrap(files.status());
+  return files;
+}
+
+absl::Status StoreCache::SaveKnownFiles(const std::vector<KnownFile>& files) {
+  if (files.empty()) return absl::OkStatus();
+  return Wrap(index_->SaveKnownFiles(files));
+}
+
 absl::Status StoreCache::Flush() {
+  RemoveReturned();
   PendingChanges changes = pending_.Take();
   if (changes.empty()) return absl::OkStatus();
   const absl::Status status = index_->Apply(changes);
@@ -195,14 +222,34 @@ void StoreCache::Unpin(const Digest& artifact) {
 void StoreCache::RemoveFiles(const std::vector<Digest>& artifacts) {
   const MutexLock lock(files_mutex_);
   for (const Digest& artifact : artifacts) {
-    if (pins_.contains(artifact)) continue;
-    // An Insert() may have committed since the index said that nobody names it. In doubt the file stays: the next start
-    // looks again.
-    const absl::StatusOr<bool> named = index_->IsNamed(artifact);
-    if (!named.ok() || *named) continue;
-    const absl::Status status = blobs_.Remove(artifact);
-    if (!status.ok()) Log(LogLevel::kWarning, "cache-remove-failed", {{"error", status.ToString()}});
+    if (!lent_until_.contains(artifact)) RemoveFile(artifact);
   }
+}
+
+void StoreCache::RemoveFile(const Digest& artifact) {
+  if (pins_.contains(artifact)) return;
+  // An Insert() may have committed since the index said that nobody names it. In doubt the file stays: the next start
+  // looks again.
+  const absl::StatusOr<bool> named = index_->IsNamed(artifact);
+  if (!named.ok() || *named) return;
+  const absl::Status status = blobs_.Remove(artifact);
+  if (!status.ok()) Log(LogLevel::kWarning, "cache-remove-failed", {{"error", status.ToString()}});
+}
+
+void StoreCache::Lend(const Digest& artifact) {
+  if (lend_time_.count() == 0) return;
+  const MutexLock lock(files_mutex_);
+  lent_until_[artifact] = env_.Now() + lend_time_;
+}
+
+void StoreCache::RemoveReturned() {
+  const MonotonicTime now = env_.Now();
+  const MutexLock lock(files_mutex_);
+  absl::erase_if(lent_until_, [&](const auto& lent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(files_mutex_) {
+    if (lent.second > now) return false;
+    RemoveFile(lent.first);
+    return true;
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {

@@ -15,6 +15,7 @@
 // Only the daemon writes here. Thread-safe.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/digest.h"
 #include "daemon/base/env.h"
+#include "daemon/base/known_file.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {
@@ -35,13 +37,20 @@ struct ToolchainHeader {
   Digest digest;
 };
 
-// What the index knows of an artifact.
+// Who asked for a key, under which name.
+struct Label {
+  std::string name;
+  uid_t owner = 0;
+  auto operator<=>(const Label&) const = default;
+};
+
+// What the index knows of an artifact. A key that was loaded under several names, or by several users, is one such
+// record with several labels; what a user sees, counts and purges as "an entry" is a key under one label.
 struct Entry {
   Digest key;
   Digest artifact;
   uint64_t size = 0;
-  std::string name;
-  uid_t owner = 0;
+  Label label;  // the first one when it is inserted, one of them in a list; Find() leaves it empty
   v1::Language language = v1::LANGUAGE_CPP;
   std::vector<std::string> architectures;
   std::vector<v1::ResolvedFunction> functions;
@@ -69,6 +78,9 @@ struct PurgeResult {
 struct CacheOptions {
   std::string directory;
   uint64_t limit_bytes = 10ull << 30;
+  // How long the file of an artifact stays after Find() or Insert() gave it out, though its entry may go: time for the
+  // client to open it. What is left over goes with a Flush() after that, or at the next start.
+  Duration lend_time{0};
 };
 
 class Cache {
@@ -80,15 +92,21 @@ class Cache {
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
   virtual ~Cache() = default;
 
-  // The entry of `key`, or nullopt. Its artifact is there, whole. Does not count as a use.
+  // The entry of `key`, or nullopt. Its artifact is there, whole; an entry whose file is missing or damaged is dropped.
+  // A file that cannot be read just now (no descriptor left, a failing disk) is an error, and its entry stays. Does not
+  // count as a use.
   virtual absl::StatusOr<std::optional<Entry>> Find(const Digest& key) = 0;
 
-  // Notes a hit for the entry (last use, hits) and counts it. Cheap: written to disk later, at the latest by Flush().
-  virtual void Touch(const Digest& key) = 0;
+  // Notes a hit for the entry (last use, hits, one more label if `label` is new) and counts it. Cheap: written to disk
+  // later, at the latest by Flush().
+  virtual void Touch(const Digest& key, const Label& label) = 0;
+
+  // Notes the label alone, likewise: for those who joined the build of somebody else.
+  virtual void AddLabel(const Digest& key, const Label& label) = 0;
 
   // Stores `artifact` and commits `entry` (whose artifact, size and times are filled in), replacing an older entry of
-  // the same key, counts a build, and evicts down to the limit, never the entry just made. When this returns OK, the
-  // entry survives kill -9 and power loss.
+  // the same key (whose labels stay), counts a build, and evicts down to the limit, never the entry just made. When
+  // this returns OK, the entry survives kill -9 and power loss.
   virtual absl::Status Insert(Entry entry, std::string_view artifact) = 0;
 
   // Drops one entry (its file goes when no other entry names it).
@@ -100,12 +118,20 @@ class Cache {
   // The content of a blob. NOT_FOUND when there is none.
   virtual absl::StatusOr<std::string> ReadBlob(const Digest& digest) = 0;
 
+  // One for each label.
   virtual absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name) = 0;
+
+  // Takes away the labels that match, and counts them. A key without a label left goes, and its artifact with the last
+  // key that names it.
   virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) = 0;
 
   // Written to disk later, as Touch(). kBuilds, kHits and kEvictions are counted by the cache itself.
   virtual void Count(Counter counter, uint64_t n = 1) = 0;
   virtual absl::StatusOr<v1::GetCacheStatsResponse> Stats() = 0;
+
+  // What earlier processes found out of files outside the store (the compilers'), and what this one has.
+  virtual absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() = 0;
+  virtual absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) = 0;
 
   // Writes pending uses and counters. Called now and then and at the end.
   virtual absl::Status Flush() = 0;

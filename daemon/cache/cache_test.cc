@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "daemon/base/error.h"
 #include "daemon/base/fault_env.h"
 #include "daemon/base/paths.h"
+#include "daemon/base/posix_error.h"
 #include "daemon/base/test_util.h"
 #include "daemon/cache/testing_entries.h"
 
@@ -28,6 +30,7 @@ class TestEnv : public FaultEnv {
  public:
   TestEnv() : FaultEnv(Env::Posix()) {}
   int64_t UnixMillis() override { return now; }
+  MonotonicTime Now() override { return MonotonicTime(Duration(now)); }
   std::atomic<int64_t> now{1'000'000};
 };
 
@@ -35,9 +38,9 @@ class CacheTest : public ::testing::Test {
  protected:
   std::string store() const { return folder_ / "store"; }
 
-  void Open(uint64_t limit_bytes = 1 << 30) {
+  void Open(uint64_t limit_bytes = 1 << 30, Duration lend_time = Duration(0)) {
     cache_.reset();
-    auto opened = Cache::Open(env_, {store(), limit_bytes});
+    auto opened = Cache::Open(env_, {store(), limit_bytes, lend_time});
     ASSERT_TRUE(opened.ok()) << opened.status();
     cache_ = *std::move(opened);
   }
@@ -75,8 +78,6 @@ TEST_F(CacheTest, FindsWhatWasInsertedWithAllItsFields) {
   EXPECT_EQ((*entry)->key, expected.key);
   EXPECT_EQ((*entry)->artifact, DigestOf(TestArtifact(1)));
   EXPECT_EQ((*entry)->size, 1000u);
-  EXPECT_EQ((*entry)->name, expected.name);
-  EXPECT_EQ((*entry)->owner, expected.owner);
   EXPECT_EQ((*entry)->language, expected.language);
   EXPECT_EQ((*entry)->architectures, expected.architectures);
   ASSERT_EQ((*entry)->functions.size(), 1u);
@@ -99,7 +100,7 @@ TEST_F(CacheTest, UnknownKeyIsNoEntryAndUnknownBlobIsNotFound) {
 TEST_F(CacheTest, SurvivesReopening) {
   Open();
   Insert(1);
-  cache_->Touch(TestKey(1));
+  cache_->Touch(TestKey(1), {"module", 1000});
   cache_->Count(Counter::kMisses, 3);
   Open();
   EXPECT_TRUE(Has(1));
@@ -141,7 +142,7 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   Insert(2);
   Insert(3);
   ++env_.now;
-  cache_->Touch(TestKey(1));
+  cache_->Touch(TestKey(1), {"module", 1000});
   Insert(4);
   EXPECT_TRUE(Has(1));
   EXPECT_FALSE(Has(2));
@@ -169,6 +170,25 @@ TEST_F(CacheTest, ALowerLimitTakesEffectAtTheNextStart) {
   EXPECT_TRUE(Has(3));
   EXPECT_TRUE(Has(4));
   EXPECT_EQ(FilesInBlobs(), 2);
+}
+
+TEST_F(CacheTest, AnArtifactThatWasJustGivenOutStaysForTheClientToOpen) {
+  Open(/*limit_bytes=*/1 << 30, /*lend_time=*/Duration(1'000));
+  Insert(1);
+  Insert(2);
+  env_.now += 900;
+  EXPECT_TRUE(Has(2));
+  EXPECT_EQ(cache_->Purge({})->entries, 2u);
+  EXPECT_FALSE(Has(1));
+  EXPECT_EQ(FilesInBlobs(), 2);
+  env_.now += 200;
+  ASSERT_THAT(cache_->Flush(), IsOk());
+  EXPECT_FALSE(env_.Stat(BlobOf(1)).ok()) << "nobody asked for it since it was made";
+  EXPECT_TRUE(env_.Stat(BlobOf(2)).ok());
+  Insert(2);  // and is named again
+  env_.now += 2'000;
+  ASSERT_THAT(cache_->Flush(), IsOk());
+  EXPECT_TRUE(Has(2));
 }
 
 TEST_F(CacheTest, SharedArtifactIsCountedOnceAndLivesAsLongAsOneEntryNamesIt) {
@@ -212,7 +232,7 @@ TEST_F(CacheTest, ListsMostRecentlyUsedFirstAndByName) {
   Insert(2, 1000, "b");
   Insert(3, 1000, "a");
   ++env_.now;
-  cache_->Touch(TestKey(1));
+  cache_->Touch(TestKey(1), {"a", 1000});
   std::vector<Digest> keys;
   const auto entries = cache_->List(std::nullopt);
   ASSERT_THAT(entries, IsOk());
@@ -248,11 +268,71 @@ TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
   EXPECT_EQ(Stats().evictions(), 0u);
 }
 
+TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
+  Open();
+  Insert(1, 1000, "first");
+  cache_->Touch(TestKey(1), {"second", 1000});
+  cache_->Touch(TestKey(1), {"second", 1000});
+  cache_->AddLabel(TestKey(1), {"third", 77});
+  EXPECT_EQ(Stats().entries(), 3u);
+  const auto second = cache_->List("second");
+  ASSERT_THAT(second, IsOk());
+  ASSERT_EQ(second->size(), 1u);
+  EXPECT_EQ(second->front().label, (Label{"second", 1000}));
+  EXPECT_EQ(second->front().hits, 2u);
+
+  PurgeFilter filter;
+  filter.name = "second";
+  EXPECT_EQ(cache_->Purge(filter)->entries, 1u);
+  EXPECT_TRUE(Has(1)) << "others still know it by their names";
+  EXPECT_EQ(cache_->Purge(filter)->entries, 0u);
+  filter.name = "third";
+  filter.owner = 1000;
+  EXPECT_EQ(cache_->Purge(filter)->entries, 0u) << "that one is somebody else's";
+  filter.owner = 77;
+  EXPECT_EQ(cache_->Purge(filter)->bytes, 0u);
+  filter = {.name = "first"};
+  const auto last = cache_->Purge(filter);
+  EXPECT_EQ(last->entries, 1u);
+  EXPECT_EQ(last->bytes, 1000u);
+  EXPECT_FALSE(Has(1));
+  EXPECT_EQ(Stats().entries(), 0u);
+  EXPECT_EQ(FilesInBlobs(), 0);
+}
+
+TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
+  Open();
+  Insert(1, 1000, "first");
+  cache_->Touch(TestKey(1), {"second", 1000});
+  ASSERT_TRUE(cache_->Insert(TestEntry(1, "third"), TestArtifact(2)).ok());
+  Open();
+  EXPECT_EQ(Stats().entries(), 3u);
+  EXPECT_EQ(cache_->List("first")->size(), 1u);
+  EXPECT_EQ(cache_->List("second")->size(), 1u);
+  EXPECT_EQ(cache_->List("third")->size(), 1u);
+}
+
+TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
+  Open();
+  Insert(1);
+  ASSERT_THAT(cache_->Remove(TestKey(1)), IsOk());
+  cache_->Touch(TestKey(1), {"late", 1000});
+  EXPECT_EQ(Stats().entries(), 0u);
+  EXPECT_THAT(*cache_->List(std::nullopt), IsEmpty());
+}
+
+TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
+  Open();
+  Insert(1);
+  for (int i = 0; i < 1500; ++i) cache_->AddLabel(TestKey(1), {StrCat("name ", i), 77});
+  EXPECT_EQ(Stats().entries(), 1000u);
+}
+
 TEST_F(CacheTest, AgeCountsFromTheLastUse) {
   Open();
   Insert(1);
   env_.now += 60'000;
-  cache_->Touch(TestKey(1));
+  cache_->Touch(TestKey(1), {"module", 1000});
   PurgeFilter old;
   old.not_used_for_ms = 30'000;
   EXPECT_EQ(cache_->Purge(old)->entries, 0u);
@@ -289,6 +369,27 @@ TEST_F(CacheTest, DamagedArtifactIsReplacedByTheNextInsertOfTheSame) {
   EXPECT_EQ(*cache_->ReadBlob(DigestOf(TestArtifact(1))), TestArtifact(1));
 }
 
+TEST_F(CacheTest, ArtifactThatCannotBeReadJustNowKeepsItsEntry) {
+  Open();
+  Insert(1);
+  for (const Operation operation : {Operation::kReadFile, Operation::kStat}) {
+    for (const int error : {EMFILE, EIO}) {
+      Open();  // nothing is verified yet, so the file has to be read
+      Fault fault;
+      fault.operation = operation;
+      fault.match = "blobs/";
+      fault.error = ErrnoStatus(error, "open", "blobs/");
+      env_.Inject(fault);
+      const auto found = cache_->Find(TestKey(1));
+      EXPECT_EQ(KindOf(found.status()), v1::ErrorDetail::RESOURCE);
+      EXPECT_TRUE(Has(1)) << "after error " << error;
+      EXPECT_EQ(Stats().entries(), 1u);
+      env_.Clear();
+    }
+  }
+  EXPECT_TRUE(env_.Stat(BlobOf(1)).ok());
+}
+
 TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   Open();
   Insert(1);
@@ -298,6 +399,28 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   EXPECT_EQ(reads, 1);
   EXPECT_TRUE(Has(1));
   EXPECT_EQ(env_.Calls(Operation::kReadFile, "blobs"), reads);
+}
+
+TEST_F(CacheTest, KnownFilesSurviveReopeningAndAreReplacedByPath) {
+  Open();
+  KnownFile one{"/usr/bin/one", FileInfo{.size = 1, .mtime_ns = 2, .ctime_ns = 3, .inode = 4, .device = 5},
+                DigestOf("1")};
+  const KnownFile two{"/usr/bin/two", {}, DigestOf("2")};
+  ASSERT_THAT(cache_->SaveKnownFiles({one, two}), IsOk());
+  one.digest = DigestOf("one");
+  ASSERT_THAT(cache_->SaveKnownFiles({one}), IsOk());
+  Open();
+  const auto files = cache_->LoadKnownFiles();
+  ASSERT_THAT(files, IsOk());
+  ASSERT_EQ(files->size(), 2u);
+  EXPECT_EQ(files->at(0).path, one.path);
+  EXPECT_EQ(files->at(0).digest, DigestOf("one"));
+  EXPECT_EQ(files->at(0).info.size, 1u);
+  EXPECT_EQ(files->at(0).info.mtime_ns, 2);
+  EXPECT_EQ(files->at(0).info.ctime_ns, 3);
+  EXPECT_EQ(files->at(0).info.inode, 4u);
+  EXPECT_EQ(files->at(0).info.device, 5u);
+  EXPECT_EQ(files->at(1).path, two.path);
 }
 
 TEST_F(CacheTest, StartRemovesWhatNobodyNames) {
@@ -430,7 +553,7 @@ TEST_F(CacheTest, ThreadsInsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
         if (!cache_->Insert(TestEntry(i), artifact).ok()) ++wrong;
         const auto found = cache_->Find(TestKey(i));
         if (!found.ok() || (found->has_value() && (*found)->artifact != DigestOf(artifact))) ++wrong;
-        cache_->Touch(TestKey(i));
+        cache_->Touch(TestKey(i), {"module", 1000});
         if (round % 3 == 0 && !cache_->Remove(TestKey((i + 5) % 10)).ok()) ++wrong;
       }
     });

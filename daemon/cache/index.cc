@@ -11,7 +11,7 @@ namespace {
 
 absl::StatusOr<IndexTotals> ReadTotals(Database& database) {
   IndexTotals totals;
-  KERNIX_ASSIGN_OR_RETURN(totals.entries, database.QueryInt("SELECT count(*) FROM entry"));
+  KERNIX_ASSIGN_OR_RETURN(totals.labels, database.QueryInt("SELECT count(*) FROM label"));
   KERNIX_ASSIGN_OR_RETURN(
       totals.bytes,
       database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
@@ -69,9 +69,9 @@ absl::StatusOr<Dropped> Index::Insert(const Entry& entry, const PendingChanges& 
   const MutexLock lock(write_mutex_);
   IndexTotals totals = totals_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_RETURN_IF_ERROR(writer_->Apply(pending));
+  KERNIX_RETURN_IF_ERROR(ApplyPending(pending, totals));
   Dropped replaced;
-  KERNIX_RETURN_IF_ERROR(Drop(entry.key, replaced, totals));
+  KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, totals));
   KERNIX_RETURN_IF_ERROR(Put(entry, totals));
   KERNIX_RETURN_IF_ERROR(writer_->Count(Counter::kBuilds, 1));
   Dropped evicted;
@@ -117,34 +117,64 @@ absl::StatusOr<Dropped> Index::Purge(const std::optional<std::string>& name, con
   Dropped dropped;
   IndexTotals totals = totals_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Matching(name, owner, unused_since_unix_ms));
-  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(Drop(key, dropped, totals));
+  KERNIX_ASSIGN_OR_RETURN(dropped.labels, writer_->DropLabels(name, owner, unused_since_unix_ms));
+  totals.labels -= dropped.labels;
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Unlabelled());
+  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(DropRow(key, dropped, totals));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
   totals_ = totals;
   return dropped;
 }
 
-absl::Status Index::Apply(const PendingChanges& pending) {
+absl::StatusOr<std::vector<KnownFile>> Index::LoadKnownFiles() {
+  const MutexLock lock(write_mutex_);
+  KERNIX_RETURN_IF_ERROR(writer_->LimitKnownFiles());
+  return writer_->KnownFiles();
+}
+
+absl::Status Index::SaveKnownFiles(const std::vector<KnownFile>& files) {
   const MutexLock lock(write_mutex_);
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_RETURN_IF_ERROR(writer_->Apply(pending));
+  for (const KnownFile& file : files) KERNIX_RETURN_IF_ERROR(writer_->PutKnownFile(file));
   return transaction.Commit();
+}
+
+absl::Status Index::Apply(const PendingChanges& pending) {
+  const MutexLock lock(write_mutex_);
+  IndexTotals totals = totals_;
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_RETURN_IF_ERROR(ApplyPending(pending, totals));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  totals_ = totals;
+  return absl::OkStatus();
+}
+
+absl::Status Index::ApplyPending(const PendingChanges& pending, IndexTotals& totals) {
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t labels, writer_->Apply(pending));
+  totals.labels += labels;
+  return absl::OkStatus();
 }
 
 absl::Status Index::Put(const Entry& entry, IndexTotals& totals) {
   KERNIX_ASSIGN_OR_RETURN(const bool shares_artifact, writer_->IsNamed(entry.artifact));
   KERNIX_RETURN_IF_ERROR(writer_->Put(entry));
-  totals.entries += 1;
+  KERNIX_ASSIGN_OR_RETURN(const bool new_label, writer_->PutLabel(entry.key, entry.label));
+  if (new_label) totals.labels += 1;
   if (!shares_artifact) totals.bytes += entry.size;
   return absl::OkStatus();
 }
 
 absl::Status Index::Drop(const Digest& key, Dropped& dropped, IndexTotals& totals) {
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t labels, writer_->DropLabelsOf(key));
+  totals.labels -= labels;
+  dropped.labels += labels;
+  return DropRow(key, dropped, totals);
+}
+
+absl::Status Index::DropRow(const Digest& key, Dropped& dropped, IndexTotals& totals) {
   KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
   if (!links.has_value()) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(writer_->Drop(key, links->header_set));
-  totals.entries -= 1;
-  dropped.entries += 1;
   KERNIX_ASSIGN_OR_RETURN(const bool still_named, writer_->IsNamed(links->artifact));
   if (still_named) return absl::OkStatus();
   totals.bytes -= links->size;
@@ -154,13 +184,14 @@ absl::Status Index::Drop(const Digest& key, Dropped& dropped, IndexTotals& total
 }
 
 absl::Status Index::EvictTo(uint64_t limit_bytes, const Digest* keep, Dropped& dropped, IndexTotals& totals) {
-  const uint64_t before = dropped.entries;
+  uint64_t evicted = 0;
   while (totals.bytes > limit_bytes) {
     KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestBut(keep));
     if (!oldest.has_value()) break;
     KERNIX_RETURN_IF_ERROR(Drop(*oldest, dropped, totals));
+    ++evicted;
   }
-  return writer_->Count(Counter::kEvictions, dropped.entries - before);
+  return writer_->Count(Counter::kEvictions, evicted);
 }
 
 }  // namespace kernix::cache

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct PendingChanges {
   struct Use {
     int64_t last_used_unix_ms = 0;
     uint64_t hits = 0;
+    std::set<Label> labels;
   };
   absl::flat_hash_map<Digest, Use> uses;  // by key
   Counters counters{};
@@ -43,13 +45,13 @@ struct PendingChanges {
 
 // What a change took out of the index.
 struct Dropped {
-  uint64_t entries = 0;
+  uint64_t labels = 0;
   uint64_t bytes = 0;             // of `artifacts`
   std::vector<Digest> artifacts;  // named by no entry any more
 };
 
 struct IndexTotals {
-  uint64_t entries = 0;
+  uint64_t labels = 0;
   uint64_t bytes = 0;  // every artifact counted once
 };
 
@@ -65,7 +67,7 @@ class Index {
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
-  // Most recently used first.
+  // One for each label, most recently used first.
   absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name);
 
   // All that is named.
@@ -74,9 +76,9 @@ class Index {
   // Whether a committed entry names `artifact`.
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
 
-  // Writes `entry`, replacing one of the same key, counts a build, applies `pending`, and drops the least recently used
-  // entries, never `entry`, until the artifacts fit into `limit_bytes` or nothing else is left. What was dropped for
-  // room is counted as evicted.
+  // Writes `entry`, replacing one of the same key but for its labels, counts a build, applies `pending`, and drops the
+  // least recently used entries, never `entry`, until the artifacts fit into `limit_bytes` or nothing else is left.
+  // What was dropped for room is counted as evicted.
   absl::StatusOr<Dropped> Insert(const Entry& entry, const PendingChanges& pending, uint64_t limit_bytes);
 
   // The same without a new entry.
@@ -85,12 +87,17 @@ class Index {
   // Nothing happens when the entry is gone or, where one is given, names another artifact by now.
   absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact);
 
-  // Drops what matches all that is set, and was last used before `unused_since_unix_ms`.
+  // Drops the labels that match all that is set, of entries last used before `unused_since_unix_ms`, and the entries
+  // that have none left.
   absl::StatusOr<Dropped> Purge(const std::optional<std::string>& name, const std::optional<uid_t>& owner,
                                 const std::optional<int64_t>& unused_since_unix_ms);
 
   // Uses of entries that are gone are ignored.
   absl::Status Apply(const PendingChanges& pending);
+
+  // Files outside the store, by path. When they have become too many, from compilers long gone, all are forgotten.
+  absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles();
+  absl::Status SaveKnownFiles(const std::vector<KnownFile>& files);
 
   absl::StatusOr<Counters> ReadCounters();
   IndexTotals Totals();
@@ -102,6 +109,11 @@ class Index {
 
   // Within a transaction. Each adds to `dropped` and keeps `totals` right.
   absl::Status Put(const Entry& entry, IndexTotals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status ApplyPending(const PendingChanges& pending, IndexTotals& totals)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // The row alone; its labels stay.
+  absl::Status DropRow(const Digest& key, Dropped& dropped, IndexTotals& totals)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Drop(const Digest& key, Dropped& dropped, IndexTotals& totals)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status EvictTo(uint64_t limit_bytes, const Digest* keep, Dropped& dropped, IndexTotals& totals)

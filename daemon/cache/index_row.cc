@@ -62,13 +62,11 @@ absl::StatusOr<Entry> DecodeRow(const Statement& row) {
   KERNIX_ASSIGN_OR_RETURN(entry.key, Digest::FromRaw(row.Blob(0)));
   KERNIX_ASSIGN_OR_RETURN(entry.artifact, Digest::FromRaw(row.Blob(1)));
   entry.size = static_cast<uint64_t>(row.Int(2));
-  entry.name = std::string(row.Text(3));
-  entry.owner = static_cast<uid_t>(row.Int(4));
-  entry.created_unix_ms = row.Int(5);
-  entry.last_used_unix_ms = row.Int(6);
-  entry.hits = static_cast<uint64_t>(row.Int(7));
-  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Blob(8), entry));
-  KERNIX_RETURN_IF_ERROR(DecodeHeaders(row.Blob(9), entry));
+  entry.created_unix_ms = row.Int(3);
+  entry.last_used_unix_ms = row.Int(4);
+  entry.hits = static_cast<uint64_t>(row.Int(5));
+  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Blob(6), entry));
+  KERNIX_RETURN_IF_ERROR(DecodeHeaders(row.Blob(7), entry));
   return entry;
 }
 

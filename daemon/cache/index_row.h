@@ -18,9 +18,10 @@ std::string EncodeHeaders(const Entry& entry);
 
 // The columns that DecodeRow() reads, for a SELECT over `entry JOIN header_set`.
 inline constexpr std::string_view kEntryColumns =
-    "key, artifact, size, name, owner, created_unix_ms, last_used_unix_ms, hits, detail, headers";
+    "entry.key, artifact, size, created_unix_ms, last_used_unix_ms, hits, detail, headers";
+inline constexpr int kEntryColumnCount = 8;
 
-// The current row of such a SELECT. kDataLoss when it makes no sense.
+// The current row of such a SELECT, without a name and an owner. kDataLoss when it makes no sense.
 absl::StatusOr<Entry> DecodeRow(const Statement& row);
 
 }  // namespace kernix::cache

@@ -41,6 +41,31 @@ constexpr const char* kMigrations[] = {
         value INTEGER NOT NULL
       );
     )sql",
+    // The same request may be loaded under many names and by many users.
+    R"sql(
+      CREATE TABLE label (
+        name TEXT NOT NULL,
+        key BLOB NOT NULL REFERENCES entry (key),
+        owner INTEGER NOT NULL,
+        PRIMARY KEY (name, key, owner)
+      ) WITHOUT ROWID;
+      INSERT INTO label (name, key, owner) SELECT name, key, owner FROM entry;
+      CREATE INDEX label_by_key ON label (key);
+      DROP INDEX entry_by_name;
+      ALTER TABLE entry DROP COLUMN name;
+      ALTER TABLE entry DROP COLUMN owner;
+    )sql",
+    R"sql(
+      CREATE TABLE known_file (
+        path TEXT PRIMARY KEY NOT NULL,
+        digest BLOB NOT NULL,
+        size INTEGER NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        ctime_ns INTEGER NOT NULL,
+        inode INTEGER NOT NULL,
+        device INTEGER NOT NULL
+      ) WITHOUT ROWID;
+    )sql",
 };
 
 absl::Status CheckIntegrity(Database& database) {
@@ -69,14 +94,14 @@ absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
   return database;
 }
 
-absl::Status MigrateIndex(Database& database) {
+absl::Status MigrateIndex(Database& database, int to) {
   KERNIX_RETURN_IF_ERROR(CheckIntegrity(database));
   KERNIX_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt("PRAGMA user_version"));
   if (version > NewestIndexVersion()) {
     return absl::FailedPreconditionError(
         StrCat("its layout is ", version, ", this kernix knows up to ", NewestIndexVersion()));
   }
-  for (int from = static_cast<int>(version); from < NewestIndexVersion(); ++from) {
+  for (int from = static_cast<int>(version); from < to; ++from) {
     KERNIX_RETURN_IF_ERROR(RunMigration(database, from));
   }
   return absl::OkStatus();

@@ -19,6 +19,7 @@ absl::StatusOr<Database> OpenIndexConnection(const std::string& path);
 
 // Checks the file and brings it to the newest layout, each step in a transaction of its own. kDataLoss when the file is
 // damaged, kFailedPrecondition when its layout is newer than this build.
-absl::Status MigrateIndex(Database& database);
+// `to` is for tests of a migration: an older layout than the newest.
+absl::Status MigrateIndex(Database& database, int to = NewestIndexVersion());
 
 }  // namespace kernix::cache

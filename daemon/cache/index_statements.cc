@@ -26,8 +26,14 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
   return absl::OkStatus();
 }
 
-std::string SelectEntries(std::string_view rest) {
-  return StrCat("SELECT ", kEntryColumns, " FROM entry JOIN header_set ON entry.header_set = header_set.id ", rest);
+// A module has one or two names. Who makes up thousands for one key gets no more of them noted.
+constexpr int kMaxLabels = 1000;
+
+constexpr char kWithHeaders[] = " FROM entry JOIN header_set ON entry.header_set = header_set.id ";
+
+std::string SelectLabelled(std::string_view rest) {
+  return StrCat("SELECT ", kEntryColumns, ", label.name, label.owner", kWithHeaders,
+                "JOIN label ON label.key = entry.key ", rest);
 }
 
 absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
@@ -56,18 +62,28 @@ absl::Status IndexWriter::Open(const std::string& path) {
        {&drop_headers_,
         "DELETE FROM header_set WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entry WHERE header_set = ?1)"},
        {&put_,
-        "INSERT INTO entry (key, artifact, size, name, owner, created_unix_ms, last_used_unix_ms, hits, header_set, "
-        "detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+        "INSERT INTO entry (key, artifact, size, created_unix_ms, last_used_unix_ms, hits, header_set, detail) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
        {&links_, "SELECT artifact, size, header_set FROM entry WHERE key = ?"},
        {&named_, kIsNamed},
        {&drop_, "DELETE FROM entry WHERE key = ?"},
-       {&matching_,
-        "SELECT key FROM entry WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) AND last_used_unix_ms < ?5"},
+       {&put_label_,
+        "INSERT OR IGNORE INTO label (name, key, owner) SELECT ?1, key, ?2 FROM entry WHERE key = ?3 "
+        "AND (SELECT count(*) FROM label WHERE key = ?3) < ?4"},
+       {&drop_labels_of_, "DELETE FROM label WHERE key = ?"},
+       {&drop_labels_,
+        "DELETE FROM label WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) "
+        "AND key IN (SELECT key FROM entry WHERE last_used_unix_ms < ?5)"},
+       {&unlabelled_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM label WHERE label.key = entry.key)"},
        {&oldest_, "SELECT key FROM entry WHERE key <> ? ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1"},
        {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
        {&count_,
         "INSERT INTO counter (id, value) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET value = value + "
-        "excluded.value"}});
+        "excluded.value"},
+       {&known_files_, "SELECT path, digest, size, mtime_ns, ctime_ns, inode, device FROM known_file"},
+       {&put_known_file_,
+        "INSERT OR REPLACE INTO known_file (path, digest, size, mtime_ns, ctime_ns, inode, device) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)"}});
 }
 
 absl::Status IndexWriter::Put(const Entry& entry) {
@@ -75,13 +91,11 @@ absl::Status IndexWriter::Put(const Entry& entry) {
   put_.BindBlob(1, ColumnOf(entry.key))
       .BindBlob(2, ColumnOf(entry.artifact))
       .BindInt(3, static_cast<int64_t>(entry.size))
-      .BindText(4, entry.name)
-      .BindInt(5, entry.owner)
-      .BindInt(6, entry.created_unix_ms)
-      .BindInt(7, entry.last_used_unix_ms)
-      .BindInt(8, static_cast<int64_t>(entry.hits))
-      .BindInt(9, header_set)
-      .BindBlob(10, EncodeDetail(entry));
+      .BindInt(4, entry.created_unix_ms)
+      .BindInt(5, entry.last_used_unix_ms)
+      .BindInt(6, static_cast<int64_t>(entry.hits))
+      .BindInt(7, header_set)
+      .BindBlob(8, EncodeDetail(entry));
   return put_.Run();
 }
 
@@ -124,27 +138,48 @@ absl::StatusOr<std::optional<Digest>> IndexWriter::OldestBut(const Digest* keep)
   return Digest::FromRaw(oldest_.Blob(0));
 }
 
-absl::StatusOr<std::vector<Digest>> IndexWriter::Matching(const std::optional<std::string>& name,
-                                                          const std::optional<uid_t>& owner,
-                                                          const std::optional<int64_t>& unused_since_unix_ms) {
-  const ScopedReset reset(matching_);
-  matching_.BindInt(1, name.has_value())
+absl::StatusOr<bool> IndexWriter::PutLabel(const Digest& key, const Label& label) {
+  put_label_.BindText(1, label.name).BindInt(2, label.owner).BindBlob(3, ColumnOf(key)).BindInt(4, kMaxLabels);
+  KERNIX_RETURN_IF_ERROR(put_label_.Run());
+  return database_.Changes() > 0;
+}
+
+absl::StatusOr<uint64_t> IndexWriter::DropLabelsOf(const Digest& key) {
+  KERNIX_RETURN_IF_ERROR(drop_labels_of_.BindBlob(1, ColumnOf(key)).Run());
+  return static_cast<uint64_t>(database_.Changes());
+}
+
+absl::StatusOr<uint64_t> IndexWriter::DropLabels(const std::optional<std::string>& name,
+                                                 const std::optional<uid_t>& owner,
+                                                 const std::optional<int64_t>& unused_since_unix_ms) {
+  drop_labels_.BindInt(1, name.has_value())
       .BindText(2, name.value_or(""))
       .BindInt(3, owner.has_value())
       .BindInt(4, owner.value_or(0))
       .BindInt(5, unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()));
-  return ReadDigests(matching_);
+  KERNIX_RETURN_IF_ERROR(drop_labels_.Run());
+  return static_cast<uint64_t>(database_.Changes());
 }
 
-absl::Status IndexWriter::Apply(const PendingChanges& pending) {
+absl::StatusOr<std::vector<Digest>> IndexWriter::Unlabelled() {
+  const ScopedReset reset(unlabelled_);
+  return ReadDigests(unlabelled_);
+}
+
+absl::StatusOr<uint64_t> IndexWriter::Apply(const PendingChanges& pending) {
   for (size_t i = 0; i < pending.counters.size(); ++i) {
     KERNIX_RETURN_IF_ERROR(Count(static_cast<Counter>(i), pending.counters[i]));
   }
+  uint64_t new_labels = 0;
   for (const auto& [key, use] : pending.uses) {
     use_.BindInt(1, use.last_used_unix_ms).BindInt(2, static_cast<int64_t>(use.hits)).BindBlob(3, ColumnOf(key));
     KERNIX_RETURN_IF_ERROR(use_.Run());
+    for (const Label& label : use.labels) {
+      KERNIX_ASSIGN_OR_RETURN(const bool is_new, PutLabel(key, label));
+      if (is_new) ++new_labels;
+    }
   }
-  return absl::OkStatus();
+  return new_labels;
 }
 
 absl::Status IndexWriter::Count(Counter counter, uint64_t n) {
@@ -152,12 +187,46 @@ absl::Status IndexWriter::Count(Counter counter, uint64_t n) {
   return count_.BindInt(1, static_cast<int64_t>(counter)).BindInt(2, static_cast<int64_t>(n)).Run();
 }
 
+absl::StatusOr<std::vector<KnownFile>> IndexWriter::KnownFiles() {
+  const ScopedReset reset(known_files_);
+  std::vector<KnownFile> files;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, known_files_.Step());
+    if (!row) return files;
+    KnownFile& file = files.emplace_back();
+    file.path = std::string(known_files_.Text(0));
+    KERNIX_ASSIGN_OR_RETURN(file.digest, Digest::FromRaw(known_files_.Blob(1)));
+    file.info.size = static_cast<uint64_t>(known_files_.Int(2));
+    file.info.mtime_ns = known_files_.Int(3);
+    file.info.ctime_ns = known_files_.Int(4);
+    file.info.inode = static_cast<uint64_t>(known_files_.Int(5));
+    file.info.device = static_cast<uint64_t>(known_files_.Int(6));
+  }
+}
+
+absl::Status IndexWriter::PutKnownFile(const KnownFile& file) {
+  put_known_file_.BindText(1, file.path)
+      .BindBlob(2, ColumnOf(file.digest))
+      .BindInt(3, static_cast<int64_t>(file.info.size))
+      .BindInt(4, file.info.mtime_ns)
+      .BindInt(5, file.info.ctime_ns)
+      .BindInt(6, static_cast<int64_t>(file.info.inode))
+      .BindInt(7, static_cast<int64_t>(file.info.device));
+  return put_known_file_.Run();
+}
+
+absl::Status IndexWriter::LimitKnownFiles() {
+  constexpr int64_t kMost = 50'000;
+  KERNIX_ASSIGN_OR_RETURN(const int64_t count, database_.QueryInt("SELECT count(*) FROM known_file"));
+  return count > kMost ? database_.Execute("DELETE FROM known_file") : absl::OkStatus();
+}
+
 absl::Status IndexReader::Open(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
-  constexpr char kOrder[] = "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, key";
-  return PrepareAll(database_, {{&find_, SelectEntries("WHERE key = ?")},
-                                {&list_, SelectEntries(kOrder)},
-                                {&list_name_, SelectEntries(StrCat("WHERE name = ? ", kOrder))},
+  constexpr char kOrder[] = "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
+  return PrepareAll(database_, {{&find_, StrCat("SELECT ", kEntryColumns, kWithHeaders, "WHERE entry.key = ?")},
+                                {&list_, SelectLabelled(kOrder)},
+                                {&list_name_, SelectLabelled(StrCat("WHERE label.name = ? ", kOrder))},
                                 {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
                                 {&named_, kIsNamed},
                                 {&counters_, "SELECT id, value FROM counter"}});
@@ -179,6 +248,7 @@ absl::StatusOr<std::vector<Entry>> IndexReader::List(const std::optional<std::st
     KERNIX_ASSIGN_OR_RETURN(const bool row, select.Step());
     if (!row) return entries;
     KERNIX_ASSIGN_OR_RETURN(Entry entry, DecodeRow(select));
+    entry.label = {std::string(select.Text(kEntryColumnCount)), static_cast<uid_t>(select.Int(kEntryColumnCount + 1))};
     entries.push_back(std::move(entry));
   }
 }

@@ -39,11 +39,23 @@ class IndexWriter {
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
   // The least recently used key that is not `keep`.
   absl::StatusOr<std::optional<Digest>> OldestBut(const Digest* keep);
-  absl::StatusOr<std::vector<Digest>> Matching(const std::optional<std::string>& name,
-                                               const std::optional<uid_t>& owner,
-                                               const std::optional<int64_t>& unused_since_unix_ms);
-  absl::Status Apply(const PendingChanges& pending);
+
+  // False when it was there, when there is no such key, or when the key has as many labels as one may have.
+  absl::StatusOr<bool> PutLabel(const Digest& key, const Label& label);
+  // How many there were.
+  absl::StatusOr<uint64_t> DropLabelsOf(const Digest& key);
+  absl::StatusOr<uint64_t> DropLabels(const std::optional<std::string>& name, const std::optional<uid_t>& owner,
+                                      const std::optional<int64_t>& unused_since_unix_ms);
+  // Keys without a label.
+  absl::StatusOr<std::vector<Digest>> Unlabelled();
+
+  // How many labels were new.
+  absl::StatusOr<uint64_t> Apply(const PendingChanges& pending);
   absl::Status Count(Counter counter, uint64_t n);
+
+  absl::StatusOr<std::vector<KnownFile>> KnownFiles();
+  absl::Status PutKnownFile(const KnownFile& file);
+  absl::Status LimitKnownFiles();
 
  private:
   absl::StatusOr<int64_t> PutHeaders(const std::string& headers);
@@ -52,7 +64,9 @@ class IndexWriter {
   Database database_;
   Statement put_headers_, headers_id_, drop_headers_;
   Statement put_, links_, named_, drop_;
-  Statement matching_, oldest_, use_, count_;
+  Statement put_label_, drop_labels_of_, drop_labels_, unlabelled_;
+  Statement oldest_, use_, count_;
+  Statement known_files_, put_known_file_;
 };
 
 class IndexReader {

@@ -6,11 +6,17 @@
 
 namespace kernix::cache {
 
-void Pending::Use(const Digest& key, int64_t now_unix_ms) {
+void Pending::AddLabel(const Digest& key, const Label& label) {
+  const MutexLock lock(mutex_);
+  changes_.uses[key].labels.insert(label);
+}
+
+void Pending::Use(const Digest& key, const Label& label, int64_t now_unix_ms) {
   const MutexLock lock(mutex_);
   PendingChanges::Use& use = changes_.uses[key];
   use.last_used_unix_ms = std::max(use.last_used_unix_ms, now_unix_ms);
   ++use.hits;
+  use.labels.insert(label);
   ++changes_.counters[static_cast<size_t>(Counter::kHits)];
 }
 
@@ -35,6 +41,7 @@ void Pending::PutBack(const PendingChanges& changes) {
     PendingChanges::Use& use = changes_.uses[key];
     use.last_used_unix_ms = std::max(use.last_used_unix_ms, from.last_used_unix_ms);
     use.hits += from.hits;
+    use.labels.insert(from.labels.begin(), from.labels.end());
   }
   for (size_t i = 0; i < changes.counters.size(); ++i) changes_.counters[i] += changes.counters[i];
 }

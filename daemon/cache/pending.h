@@ -15,7 +15,8 @@ namespace kernix::cache {
 class Pending {
  public:
   // A hit for `key` now: noted for the entry, and counted.
-  void Use(const Digest& key, int64_t now_unix_ms);
+  void Use(const Digest& key, const Label& label, int64_t now_unix_ms);
+  void AddLabel(const Digest& key, const Label& label);
   void Count(Counter counter, uint64_t n);
 
   Counters counters() const;

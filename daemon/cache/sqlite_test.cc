@@ -6,6 +6,7 @@
 
 #include "daemon/base/env.h"
 #include "daemon/base/test_util.h"
+#include "daemon/cache/index.h"
 #include "daemon/cache/index_schema.h"
 
 namespace kernix::cache {
@@ -93,6 +94,29 @@ TEST_F(SqliteTest, MigrationsRunOnceAndSetTheVersion) {
   ASSERT_TRUE(MigrateIndex(database).ok());
   ASSERT_TRUE(MigrateIndex(database).ok());
   EXPECT_EQ(*database.QueryInt("PRAGMA user_version"), NewestIndexVersion());
+}
+
+TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeLabels) {
+  {
+    Database old = Open();
+    ASSERT_THAT(MigrateIndex(old, 1), IsOk());
+    ASSERT_THAT(old.Execute("INSERT INTO header_set (id, digest, headers) VALUES (1, x'00', x'')"), IsOk());
+    auto insert = old.Prepare("INSERT INTO entry VALUES (?, ?, 5, 'adder', 1001, 10, 20, 3, 1, x'')");
+    ASSERT_THAT(insert, IsOk());
+    ASSERT_THAT(insert->BindBlob(1, DigestOf("key").Raw()).BindBlob(2, DigestOf("artifact").Raw()).Run(), IsOk());
+  }
+  const auto index = Index::Open(path());
+  ASSERT_THAT(index, IsOk());
+  const auto entries = (*index)->List("adder");
+  ASSERT_THAT(entries, IsOk());
+  ASSERT_EQ(entries->size(), 1u);
+  EXPECT_EQ(entries->front().key, DigestOf("key"));
+  EXPECT_EQ(entries->front().artifact, DigestOf("artifact"));
+  EXPECT_EQ(entries->front().label, (Label{"adder", 1001}));
+  EXPECT_EQ(entries->front().last_used_unix_ms, 20);
+  EXPECT_EQ(entries->front().hits, 3u);
+  EXPECT_EQ((*index)->Totals().labels, 1u);
+  EXPECT_EQ((*index)->Totals().bytes, 5u);
 }
 
 TEST_F(SqliteTest, NewerIndexIsRefused) {

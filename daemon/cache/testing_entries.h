@@ -23,8 +23,7 @@ inline std::string TestArtifact(int i, size_t size = 1000) {
 inline Entry TestEntry(int i, const std::string& name = "module") {
   Entry entry;
   entry.key = TestKey(i);
-  entry.name = name;
-  entry.owner = 1000;
+  entry.label = {name, 1000};
   entry.language = v1::LANGUAGE_CUDA;
   entry.architectures = {"sm_80", "sm_90"};
   v1::ResolvedFunction function;

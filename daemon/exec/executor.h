@@ -16,8 +16,8 @@
 namespace kernix::exec {
 
 // A command that failed is a result with its exit code. An error is for what kept it from running to its end: RESOURCE
-// (no space, no memory, time limit; also where the tool itself reports so), CANCELLED, TOOLCHAIN (the tool cannot be
-// started). RESOURCE errors of a command carry what it printed and its command line.
+// (no space, no memory, time limit, more output than is allowed; also where the tool itself reports so), CANCELLED,
+// TOOLCHAIN (the tool cannot be started). RESOURCE errors of a command carry what it printed and its command line.
 using ActionDone = std::function<void(absl::StatusOr<ActionResult>)>;
 
 struct ExecutorLoad {
@@ -39,16 +39,23 @@ class Executor {
   virtual ExecutorLoad load() const = 0;
 };
 
-// Runs one action in a new folder below `scratch_directory`: stages the inputs, runs the command, reads the outputs,
+// Where and within which bounds actions run.
+struct ActionPlace {
+  std::string scratch_directory;
+  // Of each file that a command makes, and of all outputs of an action together. 0: none.
+  uint64_t max_output_bytes = 0;
+};
+
+// Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs,
 // removes the folder. What both executors below do for each action. Blocks. `observer` and `cancellation` may be null.
-absl::StatusOr<ActionResult> RunAction(Env& env, const std::string& scratch_directory, const Action& action,
+absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation);
 
 // In the caller's thread: for tests of what stands above.
-std::unique_ptr<Executor> MakeInlineExecutor(Env& env, std::string scratch_directory);
+std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
 
 struct LocalExecutorOptions {
-  std::string scratch_directory;
+  ActionPlace place;
   int max_jobs = 0;                  // 0: number of processors that this process may use
   uint64_t memory_budget_bytes = 0;  // 0: three quarters of what the machine (or the cgroup) has
 };

@@ -105,8 +105,8 @@ class ExecutorFixture {
 class ExecutorTest : public ExecutorFixture, public ::testing::TestWithParam<bool> {
  protected:
   std::unique_ptr<Executor> Make() {
-    if (GetParam()) return MakeInlineExecutor(env_, "/scratch");
-    return MakeLocalExecutor(env_, {.scratch_directory = "/scratch", .max_jobs = 2});
+    if (GetParam()) return MakeInlineExecutor(env_, {"/scratch"});
+    return MakeLocalExecutor(env_, {.place = {"/scratch"}, .max_jobs = 2});
   }
 };
 
@@ -167,7 +167,7 @@ TEST_P(ExecutorTest, AnActionMayBeSubmittedFromTheResultOfAnother) {
 class LocalExecutorTest : public ExecutorFixture, public ::testing::Test {
  protected:
   std::unique_ptr<Executor> Make(int jobs, uint64_t memory = 1000) {
-    return MakeLocalExecutor(env_, {.scratch_directory = "/scratch", .max_jobs = jobs, .memory_budget_bytes = memory});
+    return MakeLocalExecutor(env_, {.place = {"/scratch"}, .max_jobs = jobs, .memory_budget_bytes = memory});
   }
 
   // Events of the given kind, in order.
@@ -285,7 +285,7 @@ TEST_F(LocalExecutorTest, DefaultsComeFromTheMachine) {
   ASSERT_TRUE(env_.CreateDirectories("/proc/self", 0755).ok());
   ASSERT_TRUE(env_.WriteFile("/proc/self/status", "Cpus_allowed_list:\t0-1\n", 0644).ok());
   ASSERT_TRUE(env_.WriteFile("/proc/meminfo", "MemTotal: 4096 kB\n", 0644).ok());
-  const auto executor = MakeLocalExecutor(env_, {.scratch_directory = "/scratch"});
+  const auto executor = MakeLocalExecutor(env_, {.place = {"/scratch"}});
   Submit(*executor, "/bin/wait", "a", 2u << 20);
   Submit(*executor, "/bin/wait", "b", 1u << 20);  // 3 MiB together: three quarters of the machine
   events_.WaitFor("b started");

@@ -9,11 +9,11 @@ namespace {
 
 class InlineExecutor : public Executor {
  public:
-  InlineExecutor(Env& env, std::string scratch_directory) : env_(env), scratch_(std::move(scratch_directory)) {}
+  InlineExecutor(Env& env, ActionPlace place) : env_(env), place_(std::move(place)) {}
 
   void Submit(Action action, ActionObserver* observer, CancellationPtr cancellation, ActionDone done) override {
     ++running_;
-    absl::StatusOr<ActionResult> result = RunAction(env_, scratch_, action, observer, cancellation.get());
+    absl::StatusOr<ActionResult> result = RunAction(env_, place_, action, observer, cancellation.get());
     --running_;
     done(std::move(result));
   }
@@ -22,14 +22,14 @@ class InlineExecutor : public Executor {
 
  private:
   Env& env_;
-  const std::string scratch_;
+  const ActionPlace place_;
   std::atomic<int> running_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> MakeInlineExecutor(Env& env, std::string scratch_directory) {
-  return std::make_unique<InlineExecutor>(env, std::move(scratch_directory));
+std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place) {
+  return std::make_unique<InlineExecutor>(env, std::move(place));
 }
 
 }  // namespace kernix::exec

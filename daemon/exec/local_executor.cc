@@ -56,8 +56,8 @@ class Job {
     left_queue_ = true;
   }
 
-  absl::StatusOr<ActionResult> Run(Env& env, const std::string& scratch) {
-    return RunAction(env, scratch, action_, observer_, &cancellation_);
+  absl::StatusOr<ActionResult> Run(Env& env, const ActionPlace& place) {
+    return RunAction(env, place, action_, observer_, &cancellation_);
   }
 
   void Finish(absl::StatusOr<ActionResult> result) {
@@ -86,8 +86,8 @@ absl::Status CancelledInQueue(const Job& job) {
 
 class LocalExecutor : public Executor {
  public:
-  LocalExecutor(Env& env, std::string scratch, int max_jobs, uint64_t memory_budget)
-      : env_(env), scratch_(std::move(scratch)), admission_(max_jobs, memory_budget) {
+  LocalExecutor(Env& env, ActionPlace place, int max_jobs, uint64_t memory_budget)
+      : env_(env), place_(std::move(place)), admission_(max_jobs, memory_budget) {
     for (int i = 0; i < max_jobs; ++i) threads_.emplace_back([this] { WorkLoop(); });
     threads_.emplace_back([this] { QueueLoop(); });
   }
@@ -148,7 +148,7 @@ class LocalExecutor : public Executor {
   // An output that does not fit into memory must not end the pool.
   absl::StatusOr<ActionResult> RunAndCatch(Job& job) {
     try {
-      return job.Run(env_, scratch_);
+      return job.Run(env_, place_);
     } catch (const std::exception& error) {
       return MakeError(v1::ErrorDetail::RESOURCE, StrCat("the job ended with ", error.what()));
     }
@@ -213,7 +213,7 @@ class LocalExecutor : public Executor {
   }
 
   Env& env_;
-  const std::string scratch_;
+  const ActionPlace place_;
   mutable Mutex mutex_;
   CondVar wake_;
   Admission admission_ ABSL_GUARDED_BY(mutex_);
@@ -229,7 +229,7 @@ class LocalExecutor : public Executor {
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options) {
   const int jobs = options.max_jobs > 0 ? options.max_jobs : UsableProcessors(env);
   const uint64_t budget = options.memory_budget_bytes > 0 ? options.memory_budget_bytes : UsableMemory(env) / 4 * 3;
-  return std::make_unique<LocalExecutor>(env, std::move(options.scratch_directory), jobs, budget);
+  return std::make_unique<LocalExecutor>(env, std::move(options.place), jobs, budget);
 }
 
 }  // namespace kernix::exec

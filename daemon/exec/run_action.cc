@@ -26,7 +26,10 @@ struct Telltale {
 };
 constexpr std::string_view kOutOfMemory = "was killed, most likely because the machine ran out of memory";
 constexpr std::string_view kOutOfSpace = "found no space left on the disk that kernixd works on";
+constexpr std::string_view kOutputTooLarge = "made a file larger than";
 constexpr Telltale kTelltales[] = {
+    {"File size limit exceeded", kOutputTooLarge},  // g++ and collect2, of what they run
+    {"died due to signal 25", kOutputTooLarge},     // nvcc
     {"No space left on device", kOutOfSpace},
     {"Disk quota exceeded", kOutOfSpace},
     {"Killed signal terminated program", kOutOfMemory},  // g++
@@ -92,13 +95,14 @@ absl::Status StageInputs(Env& env, const std::string& root, const Action& action
   return absl::OkStatus();
 }
 
-ProcessSpec MakeProcessSpec(const Action& action, const std::string& root) {
+ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, uint64_t max_file_bytes) {
   ProcessSpec spec;
   for (const std::string& argument : action.argv) spec.argv.push_back(ExpandRoot(argument, root));
   for (const auto& [name, value] : action.environment) spec.environment[name] = ExpandRoot(value, root);
   spec.environment.try_emplace("TMPDIR", root);
   spec.working_directory = root;
   spec.timeout = action.timeout;
+  spec.max_file_bytes = max_file_bytes;
   return spec;
 }
 
@@ -109,15 +113,16 @@ absl::Status StartError(const absl::Status& status, const Action& action) {
                   StrCat("step \"", action.step, "\": cannot run ", action.argv.front()));
 }
 
-absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, const Action& action,
-                                         ActionObserver* observer, Cancellation* cancellation) {
+absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, uint64_t max_file_bytes,
+                                         const Action& action, ActionObserver* observer, Cancellation* cancellation) {
   RootRemover remover(root);
   const auto show = [&](const std::string& text) {
     if (observer != nullptr && !text.empty()) observer->OnOutput(text);
   };
   if (observer != nullptr) observer->OnStarted(action);
   absl::StatusOr<ProcessResult> result = env.RunProcess(
-      MakeProcessSpec(action, root), [&](std::string_view piece) { show(remover.Feed(piece)); }, cancellation);
+      MakeProcessSpec(action, root, max_file_bytes), [&](std::string_view piece) { show(remover.Feed(piece)); },
+      cancellation);
   show(remover.Finish());
   if (!result.ok()) return StartError(result.status(), action);
   result->output = RemoveRoot(result->output, root);
@@ -134,8 +139,14 @@ absl::Status MachineFailure(const Action& action, const ProcessResult& process, 
   return MakeError(std::move(detail));
 }
 
+std::string WhatToRaise(uint64_t max_output_bytes) {
+  return StrCat(max_output_bytes,
+                " bytes, this kernixd's max_output_bytes: raise it (--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or "
+                "make the kernel's static data smaller");
+}
+
 // Tells a machine that gave out from a command that judged its input.
-absl::Status CheckMachine(const Action& action, const ProcessResult& process) {
+absl::Status CheckMachine(const Action& action, const ProcessResult& process, uint64_t max_output_bytes) {
   if (process.timed_out) {
     return MachineFailure(action, process,
                           StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(),
@@ -143,19 +154,38 @@ absl::Status CheckMachine(const Action& action, const ProcessResult& process) {
   }
   if (process.exit_code == 0) return absl::OkStatus();
   if (process.signal == SIGKILL) return MachineFailure(action, process, kOutOfMemory);
+  const auto too_large = [&] { return StrCat(kOutputTooLarge, " ", WhatToRaise(max_output_bytes)); };
+  if (process.signal == SIGXFSZ) return MachineFailure(action, process, too_large());
   for (const Telltale& telltale : kTelltales) {
-    if (process.output.find(telltale.text) != std::string::npos)
-      return MachineFailure(action, process, telltale.meaning);
+    if (process.output.find(telltale.text) == std::string::npos) continue;
+    return MachineFailure(action, process, telltale.meaning == kOutputTooLarge ? too_large() : telltale.meaning);
   }
   return absl::OkStatus();
 }
 
 // Links are not followed: a command must not be able to make the daemon read another file.
-absl::StatusOr<Content> ReadOutput(Env& env, const std::string& path) {
+absl::StatusOr<FileInfo> StatOutput(Env& env, const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
   if (info.type != FileType::kRegular) return absl::NotFoundError(StrCat(path, " is not a regular file"));
+  return info;
+}
+
+absl::StatusOr<Content> ReadOutput(Env& env, const std::string& path) {
+  KERNIX_RETURN_IF_ERROR(StatOutput(env, path).status());
   KERNIX_ASSIGN_OR_RETURN(std::string data, env.ReadFile(path));
   return std::make_shared<const std::string>(std::move(data));
+}
+
+// Before they are read: they will be in this process's memory.
+absl::Status CheckOutputSizes(Env& env, const std::string& root, const Action& action, uint64_t max_output_bytes) {
+  uint64_t bytes = 0;
+  for (const std::string& path : action.outputs) {
+    const absl::StatusOr<FileInfo> info = StatOutput(env, JoinPath(root, path));
+    if (info.ok()) bytes += info->size;
+  }
+  if (max_output_bytes == 0 || bytes <= max_output_bytes) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("step \"", action.step, "\": what it made has ", bytes,
+                                                     " bytes, more than ", WhatToRaise(max_output_bytes)));
 }
 
 absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action, ActionResult& result) {
@@ -179,20 +209,22 @@ absl::StatusOr<std::string> MakeRoot(Env& env, const std::string& scratch_direct
 
 }  // namespace
 
-absl::StatusOr<ActionResult> RunAction(Env& env, const std::string& scratch_directory, const Action& action,
+absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation) {
   if (cancellation != nullptr && cancellation->cancelled()) {
     return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", action.step, "\" was cancelled"));
   }
   KERNIX_RETURN_IF_ERROR(CheckPaths(action));
-  const absl::StatusOr<std::string> root = MakeRoot(env, scratch_directory);
+  const absl::StatusOr<std::string> root = MakeRoot(env, place.scratch_directory);
   if (!root.ok()) return StagingError(root.status(), "cannot make a folder to build in");
   const ScratchFolder folder(env, *root);
   const absl::Status staged = StageInputs(env, *root, action);
   if (!staged.ok()) return StagingError(staged, "cannot write the files to build from");
 
-  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, action, observer, cancellation));
-  KERNIX_RETURN_IF_ERROR(CheckMachine(action, process));
+  const uint64_t limit = place.max_output_bytes;
+  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, limit, action, observer, cancellation));
+  KERNIX_RETURN_IF_ERROR(CheckMachine(action, process, limit));
+  KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, limit));
   ActionResult result;
   result.exit_code = process.exit_code;
   result.output = process.output;

@@ -62,7 +62,9 @@ class RunActionTest : public ::testing::Test {
 
   void ExpectNothingLeft() { EXPECT_THAT(mem_.ListDirectory(kScratch).value(), IsEmpty()); }
 
-  absl::StatusOr<ActionResult> Run(const Action& action) { return RunAction(env_, kScratch, action, &seen_, nullptr); }
+  absl::StatusOr<ActionResult> Run(const Action& action) {
+    return RunAction(env_, {kScratch}, action, &seen_, nullptr);
+  }
 
   v1::ErrorDetail RunToError(const Action& action) {
     const absl::StatusOr<ActionResult> result = Run(action);
@@ -209,7 +211,7 @@ TEST_F(RunActionTest, AToolThatCannotBeStartedIsAToolchainError) {
 TEST_F(RunActionTest, WhatWasCancelledBeforeDoesNotStart) {
   Cancellation cancellation;
   cancellation.Cancel();
-  const auto result = RunAction(env_, kScratch, MakeAction(), &seen_, &cancellation);
+  const auto result = RunAction(env_, {kScratch}, MakeAction(), &seen_, &cancellation);
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
   EXPECT_THAT(seen_.events, IsEmpty());
   EXPECT_THAT(mem_.Processes(), IsEmpty());
@@ -221,7 +223,7 @@ TEST_F(RunActionTest, ACancelledToolIsACancelledAction) {
     return absl::CancelledError("tool was cancelled");
   });
   Cancellation cancellation;
-  const auto result = RunAction(env_, kScratch, MakeAction(), &seen_, &cancellation);
+  const auto result = RunAction(env_, {kScratch}, MakeAction(), &seen_, &cancellation);
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
   ExpectNothingLeft();
 }
@@ -233,7 +235,7 @@ TEST(RunActionRealTest, ShellInALinkedScratchFolder) {
   Action link;
   link.step = "link";
   link.argv = {"/bin/ln", "-s", temp.File("real"), temp.File("alias")};
-  ASSERT_TRUE(RunAction(Env::Posix(), temp.File("real"), link, nullptr, nullptr).ok());
+  ASSERT_TRUE(RunAction(Env::Posix(), {temp.File("real")}, link, nullptr, nullptr).ok());
 
   Action action;
   action.step = "shell";
@@ -241,11 +243,38 @@ TEST(RunActionRealTest, ShellInALinkedScratchFolder) {
   action.inputs = {{"in/x", Text("content")}};
   action.outputs = {"out/y"};
   Recorder seen;
-  const auto result = RunAction(Env::Posix(), temp.File("alias"), action, &seen, nullptr);
+  const auto result = RunAction(Env::Posix(), {temp.File("alias")}, action, &seen, nullptr);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(*result->outputs.at("out/y"), "content");
   EXPECT_EQ(result->output, "in/x\n.\n.\nnone\n");
   EXPECT_THAT(Env::Posix().ListDirectory(temp.File("real")).value(), IsEmpty());
+}
+
+TEST(RunActionRealTest, AFileOverTheLimitIsAnErrorThatNamesIt) {
+  const testing::TempFolder temp;
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/sh", "-c", "exec head -c 20000 /dev/zero > big.o"};
+  action.outputs = {"big.o"};
+  const auto result = RunAction(Env::Posix(), {temp.path(), 10'000}, action, nullptr, nullptr);
+  const v1::ErrorDetail error = GetErrorDetail(result.status());
+  EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(error.message(), HasSubstr("made a file larger than 10000 bytes"));
+  EXPECT_THAT(error.message(), HasSubstr("max_output_bytes"));
+  EXPECT_THAT(Env::Posix().ListDirectory(temp.path()).value(), IsEmpty());
+}
+
+TEST(RunActionRealTest, OutputsThatAreTooMuchTogetherAreNotRead) {
+  const testing::TempFolder temp;
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/sh", "-c", "head -c 6000 /dev/zero > a.o; head -c 6000 /dev/zero > b.o"};
+  action.outputs = {"a.o", "b.o"};
+  EXPECT_TRUE(RunAction(Env::Posix(), {temp.path(), 12'000}, action, nullptr, nullptr).ok());
+  const auto result = RunAction(Env::Posix(), {temp.path(), 11'999}, action, nullptr, nullptr);
+  const v1::ErrorDetail error = GetErrorDetail(result.status());
+  EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(error.message(), HasSubstr("12000 bytes, more than 11999 bytes"));
 }
 
 TEST(RunActionRealTest, ATimeLimitEndsWhatHangs) {
@@ -254,7 +283,7 @@ TEST(RunActionRealTest, ATimeLimitEndsWhatHangs) {
   action.step = "hang";
   action.argv = {"/bin/sh", "-c", "echo begun; exec cat /dev/zero > /dev/null"};
   action.timeout = std::chrono::milliseconds(300);
-  const auto result = RunAction(Env::Posix(), temp.path(), action, nullptr, nullptr);
+  const auto result = RunAction(Env::Posix(), {temp.path()}, action, nullptr, nullptr);
   ASSERT_FALSE(result.ok());
   const v1::ErrorDetail error = GetErrorDetail(result.status());
   EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE);

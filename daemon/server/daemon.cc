@@ -26,6 +26,8 @@ constexpr Duration kPatience{10'000};
 // for all of it.
 constexpr Duration kLastWords{200};
 constexpr Duration kDrainRound{50};
+// From the answer to a client until it has opened the artifact, on a machine that is busy.
+constexpr Duration kLendTime{30'000};
 
 ExitCode CodeForStore(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return kExitUsage;
@@ -99,8 +101,9 @@ absl::StatusOr<std::string> Daemon::SocketPath() {
 }
 
 absl::Status Daemon::OpenStore() {
-  KERNIX_ASSIGN_OR_RETURN(auto cache,
-                          cache::Cache::Open(env_, {.directory = store_, .limit_bytes = options_.cache_limit_bytes}));
+  KERNIX_ASSIGN_OR_RETURN(
+      auto cache, cache::Cache::Open(
+                      env_, {.directory = store_, .limit_bytes = options_.cache_limit_bytes, .lend_time = kLendTime}));
   Log(LogLevel::kInfo, "start",
       {{"version", Version()},
        {"build", BuildId()},
@@ -148,7 +151,7 @@ StopReason Daemon::WaitForStop() {
     if (const std::optional<std::string> signal = signals_.Next()) return {.text = *signal};
     if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
-    Flush();
+    engine_->Flush();
   }
 }
 
@@ -175,7 +178,7 @@ ExitCode Daemon::Stop(const StopReason& reason) {
   servers_->SetServing(false);
   const bool drained = Drain(env_.Now() + timeout);
   CloseDoors();
-  Flush();
+  engine_->Flush();
   engine_.reset();
   Log(LogLevel::kInfo, "stop", {{"drained", drained ? "true" : "false"}});
   return drained ? kExitOk : kExitDrainTimeout;
@@ -201,11 +204,6 @@ void Daemon::CloseDoors() {
   listener_.reset();
   servers_->Shutdown(std::chrono::system_clock::now() + kLastWords);
   gate().WaitUntilEmpty(MonotonicTime::max());  // for workers that gRPC no longer knows of
-}
-
-void Daemon::Flush() {
-  const absl::Status status = engine_->backend().cache.Flush();
-  if (!status.ok()) Log(LogLevel::kWarning, "flush_failed", {{"error", status.message()}});
 }
 
 }  // namespace kernix::server

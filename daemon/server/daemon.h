@@ -55,7 +55,6 @@ class Daemon {
   ExitCode Stop(const StopReason& reason);
   bool Drain(MonotonicTime deadline);
   void CloseDoors();
-  void Flush();
 
   bool oneshot() const { return options_.oneshot_fd >= 0; }
   LoadGate& gate() { return engine_->backend().gate; }

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "daemon/base/log.h"
+#include "daemon/toolchain/file_digests.h"
 
 namespace kernix::server {
 namespace {
 
 exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const cache::Cache& cache) {
-  return {.scratch_directory = cache.scratch_directory(),
+  return {.place = {.scratch_directory = cache.scratch_directory(), .max_output_bytes = options.max_output_bytes},
           .max_jobs = options.jobs,
           .memory_budget_bytes = options.memory_budget_bytes};
 }
@@ -30,6 +31,7 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
       executor_(exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
       builder_(env, BuilderOptions(options), registry_, *executor_, *cache_),
       policy_(env, options.shared, options.toolchains),
+      gate_(options.max_loads_per_user),
       backend_{.env = env,
                .options = options,
                .cache = *cache_,
@@ -38,7 +40,22 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .toolchains = policy_,
                .gate = gate_,
                .started_at = env.Now(),
-               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); }} {}
+               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); }} {
+  const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
+  if (files.ok()) {
+    registry_.digests().Remember(*files);
+  } else {
+    Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
+  }
+}
+
+void Engine::Flush() {
+  const std::vector<KnownFile> news = registry_.digests().TakeNews();
+  absl::Status status = cache_->SaveKnownFiles(news);
+  if (!status.ok()) registry_.digests().PutBackNews(news);
+  status.Update(cache_->Flush());
+  if (!status.ok()) Log(LogLevel::kWarning, "flush_failed", {{"error", status.message()}});
+}
 
 void Engine::CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered) {
   for (const RegisteredToolchain& toolchain : registered) {

@@ -27,6 +27,9 @@ class Engine {
 
   Backend& backend() { return backend_; }
 
+  // Writes what can wait: uses and counts, and what was found out of compilers. Now and then, and at the end.
+  void Flush();
+
   // Says in the log what the registered toolchains are. One that does not work is no reason not to start: its files may
   // be mended under a running daemon.
   void CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered);

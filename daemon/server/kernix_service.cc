@@ -23,7 +23,8 @@ constexpr size_t kChunkBytes = 1 << 20;
 v1::CacheEntry ToProto(const cache::Entry& entry) {
   v1::CacheEntry proto;
   proto.set_key(entry.key.Raw());
-  proto.set_name(entry.name);
+  proto.set_name(entry.label.name);
+  proto.set_owner(entry.label.owner);
   proto.set_language(entry.language);
   proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
   for (const v1::ResolvedFunction& function : entry.functions) proto.add_function(function.name());

@@ -20,8 +20,8 @@ class KernixServiceTest : public testing::Test {
   void Store(const std::string& name, uid_t owner) {
     cache::Entry entry;
     entry.key = DigestOf(StrCat(name, owner));
-    entry.name = name;
-    entry.owner = owner;
+    entry.label.name = name;
+    entry.label.owner = owner;
     ASSERT_THAT(engine_.backend().cache.Insert(entry, StrCat("artifact of ", name, owner)), IsOk());
   }
 

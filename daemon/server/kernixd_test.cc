@@ -23,6 +23,7 @@
 #include "daemon/base/paths.h"
 #include "daemon/base/test_util.h"
 #include "daemon/base/version.h"
+#include "daemon/server/kernixd_fixture.h"
 #include "daemon/server/listener.h"
 #include "daemon/server/server.h"
 #include "daemon/server/socket_address.h"
@@ -35,42 +36,6 @@ namespace kernix::server {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr uid_t kNobody = 65534;
-
-class KernixdTest : public testing::Test {
- protected:
-  std::unique_ptr<KernixdProcess> Launch(KernixdCommand command) {
-    command.program = KERNIXD_PROGRAM;
-    return KernixdProcess::Start(place_, command).value();
-  }
-
-  std::unique_ptr<KernixdProcess> LaunchWith(std::vector<std::string> arguments) {
-    return Launch(KernixdCommand{.arguments = std::move(arguments)});
-  }
-
-  std::unique_ptr<KernixdProcess> Serve(std::vector<std::string> arguments = {}) {
-    auto daemon = LaunchWith(std::move(arguments));
-    EXPECT_THAT(daemon->AwaitReady(), IsOk());
-    return daemon;
-  }
-
-  std::unique_ptr<TestClient> Connect() { return std::make_unique<TestClient>(place_.socket()); }
-
-  KernixdPlace place_;
-};
-
-// A request that cannot go on before it gets `header`: a load that runs for as long as a test likes.
-v1::LoadRequest WithHeader(const std::string& header, int addend = 1) {
-  v1::LoadRequest request = AddKernel(addend);
-  *request.mutable_source(0)->mutable_text() = StrCat("#include \"mine.h\"\n", request.source(0).text());
-  request.mutable_options()->set_include_root_count(1);
-  v1::Header& entry = *request.add_header();
-  entry.set_path("mine.h");
-  entry.set_digest(DigestOf(header).Raw());
-  entry.set_size(header.size());
-  return request;
-}
 
 // --- Serving ---------------------------------------------------------------------------------------------------------
 
@@ -288,16 +253,6 @@ TEST_F(KernixdTest, NoiseEndsItsConnectionOnly) {
   while (read(noise.get(), answer.data(), answer.size()) > 0) {
   }
   EXPECT_THAT(Connect()->Info(), IsOk());
-}
-
-// Runs `body` in a child as nobody. Its result. Only system calls in there: this process has threads.
-template <typename Body>
-bool AsNobody(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(setgid(kNobody) == 0 && setuid(kNobody) == 0 && body() ? 0 : 1);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 // Whether a connection comes about that the daemon closes at once.

@@ -85,7 +85,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
     AskFor(digests, limit);
     const int id = cancellation_->OnCancel([this] { CancelUpload(); });
-    absl::StatusOr<build::HeaderContents> contents = WaitForUpload();
+    absl::StatusOr<build::HeaderContents> contents = WaitForUpload(UploadTime(bytes));
     cancellation_->Remove(id);
     return contents;
   }
@@ -115,7 +115,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   // The request is there.
   void Begin() {
     if (!incoming_.has_request()) return End(Invalid("a Load begins with a request"));
-    auto pass = backend_.gate.Enter(cancellation_);
+    auto pass = backend_.gate.Enter(caller_, cancellation_);
     if (!pass.ok()) return End(pass.status());
     pass_ = *std::move(pass);
     request_ = std::move(*incoming_.mutable_request());
@@ -241,9 +241,24 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (!finished_) StartRead(&incoming_);
   }
 
-  absl::StatusOr<build::HeaderContents> WaitForUpload() {
+  // Others may wait for the same build. So there is a bound for the whole, not for a pause: nobody can draw it out.
+  Duration UploadTime(uint64_t bytes) const {
+    constexpr uint64_t kMebibyte = 1 << 20;
+    return backend_.options.upload_timeout + std::chrono::seconds(bytes / kMebibyte);
+  }
+
+  absl::StatusOr<build::HeaderContents> WaitForUpload(Duration timeout) {
+    const MonotonicTime deadline = backend_.env.Now() + timeout;
     const MutexLock lock(mutex_);
-    while (!upload_->done) upload_changed_.Wait(mutex_);
+    while (!upload_->done) {
+      if (!upload_changed_.WaitUntil(mutex_, deadline) && !upload_->done) {
+        upload_->done = true;
+        upload_->status = MakeError(
+            v1::ErrorDetail::RESOURCE,
+            StrCat("this client did not send the headers that it was asked for within ",
+                   std::chrono::duration<double>(timeout).count(), " s (kernixd's upload_timeout): was it stopped?"));
+      }
+    }
     const std::unique_ptr<Upload> upload = std::move(upload_);
     KERNIX_RETURN_IF_ERROR(upload->status);
     return upload->receiver.TakeContents();

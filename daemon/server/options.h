@@ -34,6 +34,9 @@ struct ServerOptions {
   std::chrono::milliseconds idle_timeout{0};        // (F) exit after this long without a client or job; 0: never
   std::chrono::milliseconds drain_timeout{30'000};  // (F) what SIGTERM gives to running loads
   uint64_t max_request_bytes = 64ull << 20;         // (F)
+  uint64_t max_output_bytes = 1ull << 30;           // (F) of a file that a compile job makes, and of all it brings back
+  std::chrono::milliseconds upload_timeout{30'000};  // (F) for a client to send headers; and a second for each MiB
+  int max_loads_per_user = 500;                      // (F) at once; 0: no limit
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   LogLevel log_level = LogLevel::kInfo;         // (F)

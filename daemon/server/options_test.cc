@@ -90,7 +90,9 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
       {"memory_budget_bytes", "6MiB"}, {"job_timeout", "8s"},
       {"idle_timeout", "9s"},          {"drain_timeout", "10s"},
       {"max_request_bytes", "11MiB"},  {"shared", "true"},
-      {"socket_group", "kernix"},      {"log_level", "debug"}};
+      {"max_output_bytes", "12MiB"},   {"upload_timeout", "13s"},
+      {"max_loads_per_user", "14"},    {"socket_group", "kernix"},
+      {"log_level", "debug"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
   std::string config;
   std::vector<std::string> flags;
@@ -112,6 +114,9 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.idle_timeout, milliseconds(9'000));
     EXPECT_EQ(parsed.options.drain_timeout, milliseconds(10'000));
     EXPECT_EQ(parsed.options.max_request_bytes, 11ull << 20);
+    EXPECT_EQ(parsed.options.max_output_bytes, 12ull << 20);
+    EXPECT_EQ(parsed.options.upload_timeout, milliseconds(13'000));
+    EXPECT_EQ(parsed.options.max_loads_per_user, 14);
     EXPECT_TRUE(parsed.options.shared);
     EXPECT_EQ(parsed.options.socket_group, "kernix");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);

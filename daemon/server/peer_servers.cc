@@ -4,6 +4,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 
 #include <utility>
 
@@ -20,6 +21,18 @@ using ConnectionAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 int GrpcMessageLimit(const ServerOptions& options) {
   constexpr uint64_t kEnvelope = 1 << 20;
   return static_cast<int>(2 * options.max_request_bytes + kEnvelope);
+}
+
+// What one user's calls may take of memory and threads together. Beyond that gRPC ends calls of this user with
+// RESOURCE_EXHAUSTED; those of others do not feel it. Loads do not count among the threads: see LoadGate.
+void LimitResources(const ServerOptions& options, grpc::ServerBuilder& builder) {
+  constexpr size_t kBase = 256 << 20;  // for the connections of hundreds of processes
+  constexpr size_t kMessages = 4;      // of the largest size
+  constexpr int kThreads = 256;
+  grpc::ResourceQuota quota("kernixd user");
+  quota.Resize(kBase + kMessages * static_cast<size_t>(GrpcMessageLimit(options)));
+  quota.SetMaxThreads(kThreads);
+  builder.SetResourceQuota(quota);
 }
 
 // Both are process-wide, and every server that is built later has them.
@@ -40,6 +53,7 @@ class PeerServer {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(GrpcMessageLimit(backend.options));
     builder.SetMaxSendMessageSize(-1);
+    LimitResources(backend.options, builder);
     builder.RegisterService(&service_);
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());

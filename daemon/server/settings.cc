@@ -70,6 +70,14 @@ absl::Status SetMaxRequest(ServerOptions& options, const std::string& text) {
   return absl::OkStatus();
 }
 
+absl::Status SetUploadTimeout(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, ParseDuration(text));
+  if (timeout.count() == 0)
+    return absl::InvalidArgumentError("without a limit a client that stalls could block others");
+  options.upload_timeout = timeout;
+  return absl::OkStatus();
+}
+
 absl::Status SetLevel(ServerOptions& options, const std::string& text) {
   if (ParseLogLevel(text, options.log_level)) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("\"", text, "\" is none of debug, info, warning, error"));
@@ -95,6 +103,12 @@ std::vector<Setting> MakeSettings() {
        SetDuration<&O::drain_timeout>},
       {"max_request_bytes", "SIZE", "largest request, and largest upload of headers for one (default: 64MiB)",
        SetMaxRequest},
+      {"max_output_bytes", "SIZE", "largest file that a compile job may make; 0: no limit (default: 1GiB)",
+       SetSize<&O::max_output_bytes>},
+      {"upload_timeout", "TIME", "what a client gets to send headers, and 1s for each MiB of them (default: 30s)",
+       SetUploadTimeout},
+      {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500)",
+       SetCount<&O::max_loads_per_user>},
       {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
        SetSwitch<&O::shared>},
       {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>},

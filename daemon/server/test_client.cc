@@ -64,6 +64,13 @@ void LoadStream::SendBlob(const std::string& content) {
   stream_->Write(message);
 }
 
+bool LoadStream::SendPiece(const std::string& content, size_t bytes) {
+  v1::LoadClientMessage message;
+  message.mutable_blob()->set_digest(DigestOf(content).Raw());
+  message.mutable_blob()->set_chunk(content.substr(0, bytes));
+  return stream_->Write(message);
+}
+
 void LoadStream::HalfClose() { stream_->WritesDone(); }
 
 void LoadStream::Cancel() { context_.TryCancel(); }

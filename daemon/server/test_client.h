@@ -34,6 +34,8 @@ class LoadStream {
 
   void Send(const v1::LoadRequest& request);
   void SendBlob(const std::string& content);
+  // The first `bytes` of it, with more to come. False when the call is over.
+  bool SendPiece(const std::string& content, size_t bytes);
   void HalfClose();
   void Cancel();
 

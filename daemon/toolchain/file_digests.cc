@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/toolchain/file_digests.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "daemon/base/status_macros.h"
 
 namespace kernix::toolchain {
+namespace {
+
+// The coarsest time stamps of the file systems in use: two seconds (FAT), one (older NFS servers).
+constexpr int64_t kRacyMillis = 2'000;
+constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
+
+// Whether no change after `read_unix_ms` could leave the file's time stamps as they are.
+bool IsSettled(const FileInfo& info, int64_t read_unix_ms) {
+  return std::max(info.mtime_ns, info.ctime_ns) / kNanosecondsPerMillisecond + kRacyMillis < read_unix_ms;
+}
+
+}  // namespace
 
 bool SameContent(const FileInfo& a, const FileInfo& b) {
   return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns && a.inode == b.inode &&
@@ -11,20 +26,51 @@ bool SameContent(const FileInfo& a, const FileInfo& b) {
 }
 
 absl::StatusOr<Digest> FileDigests::Get(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const Content content, GetContent(path));
+  return content.digest;
+}
+
+absl::StatusOr<FileDigests::Content> FileDigests::GetContent(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const FileInfo before, env_.Stat(path));
   {
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = known_.find(path);
-    if (known != known_.end() && SameContent(known->second.info, before)) return known->second.digest;
+    if (known != known_.end() && SameContent(known->second.info, before)) return known->second;
   }
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, env_.ReadFile(path));
-  const Digest digest = DigestOf(content);
+  return Read(path, before);
+}
+
+absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, const FileInfo& before) {
+  const int64_t read_unix_ms = env_.UnixMillis();
+  KERNIX_ASSIGN_OR_RETURN(const std::string text, env_.ReadFile(path));
+  Content content{DigestOf(text), before, env_.Now()};
   const absl::StatusOr<FileInfo> after = env_.Stat(path);
-  if (after.ok() && SameContent(before, *after)) {  // else it changed under our hands: read it again next time
-    MutexLock lock(mutex_);
-    known_[path] = {before, digest};
+  // Else it changed under our hands: read it again next time.
+  if (!after.ok() || !SameContent(before, *after)) return content;
+  const MutexLock lock(mutex_);
+  const auto [known, is_new] = known_.try_emplace(path, content);
+  // Touched, or replaced by the same.
+  if (!is_new && known->second.digest == content.digest) content.since = known->second.since;
+  known->second = content;
+  if (IsSettled(before, read_unix_ms)) news_.push_back({path, before, content.digest});
+  return content;
+}
+
+void FileDigests::Remember(const std::vector<KnownFile>& files) {
+  const MutexLock lock(mutex_);
+  for (const KnownFile& file : files) {
+    known_.try_emplace(file.path, Content{file.digest, file.info, MonotonicTime::min()});
   }
-  return digest;
+}
+
+std::vector<KnownFile> FileDigests::TakeNews() {
+  const MutexLock lock(mutex_);
+  return std::exchange(news_, {});
+}
+
+void FileDigests::PutBackNews(const std::vector<KnownFile>& files) {
+  const MutexLock lock(mutex_);
+  news_.insert(news_.begin(), files.begin(), files.end());
 }
 
 }  // namespace kernix::toolchain

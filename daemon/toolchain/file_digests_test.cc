@@ -44,6 +44,40 @@ TEST_F(FileDigestsTest, WhatChangesWhileItIsReadIsNotRemembered) {
   EXPECT_EQ(Reads(), 2);
 }
 
+TEST_F(FileDigestsTest, TellsSinceWhenTheContentIsTheSame) {
+  Write("one");
+  const auto first = digests_.GetContent("/f").value();
+  mem_.AdvanceClock(Duration(1000));
+  Write("one");  // another time stamp, the same content
+  EXPECT_EQ(digests_.GetContent("/f")->since, first.since);
+  Write("two");
+  EXPECT_GT(digests_.GetContent("/f")->since, first.since);
+}
+
+TEST_F(FileDigestsTest, ALaterProcessNeedNotReadWhatASettledFileHolds) {
+  Write("one");
+  mem_.AdvanceClock(Duration(10'000));
+  ASSERT_TRUE(digests_.Get("/f").ok());
+  const std::vector<KnownFile> news = digests_.TakeNews();
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_TRUE(digests_.TakeNews().empty());
+
+  FileDigests later(env_);
+  later.Remember(news);
+  EXPECT_EQ(later.Get("/f").value(), DigestOf("one"));
+  EXPECT_EQ(Reads(), 1);
+  EXPECT_TRUE(later.TakeNews().empty());
+  Write("two");
+  EXPECT_EQ(later.Get("/f").value(), DigestOf("two"));
+}
+
+TEST_F(FileDigestsTest, WhatWasJustWrittenIsNotToldToALaterProcess) {
+  Write("one");
+  mem_.AdvanceClock(Duration(1'500));
+  ASSERT_TRUE(digests_.Get("/f").ok());
+  EXPECT_TRUE(digests_.TakeNews().empty());
+}
+
 TEST_F(FileDigestsTest, AMissingFileIsAnErrorUntilItIsThere) {
   EXPECT_EQ(digests_.Get("/f").status().code(), absl::StatusCode::kNotFound);
   Write("one");

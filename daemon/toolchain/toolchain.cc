@@ -65,6 +65,8 @@ struct ToolchainRegistry::Entry {
 
 ToolchainRegistry::ToolchainRegistry(Env& env) : env_(env), facts_(std::make_shared<HostFacts>(env)) {}
 
+FileDigests& ToolchainRegistry::digests() { return facts_->digests(); }
+
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language) {
   std::shared_ptr<Entry> entry;
   {

@@ -17,6 +17,7 @@
 
 namespace kernix::toolchain {
 
+class FileDigests;
 class HostFacts;
 
 enum class HostCompilerKind { kGcc, kClang };
@@ -73,6 +74,9 @@ class ToolchainRegistry {
   // TOOLCHAIN errors: no such program, does not run, not a GCC or Clang, an nvcc without its parts. `language` decides
   // whether nvcc is needed; a host compiler that nvcc refuses is told by CheckFlags(). Errors are not kept.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
+
+  // Of all files that make a toolchain what it is, headers too.
+  FileDigests& digests();
 
  private:
   struct Entry;

@@ -185,7 +185,7 @@ TEST_F(ToolchainTest, ALibraryOfTheUserIsLinkedByItsContent) {
   link.inputs = {{"k.cc", content("int in_library(); int f() { return in_library(); }")},
                  {checked->files[0].staged, content(Env::Posix().ReadFile(checked->files[0].path).value())}};
   link.outputs = {"k.so"};
-  const auto linked = exec::RunAction(env_, temp_.File("scratch"), link, nullptr, nullptr);
+  const auto linked = exec::RunAction(env_, {temp_.File("scratch")}, link, nullptr, nullptr);
   ASSERT_TRUE(linked.ok()) << linked.status();
   ASSERT_EQ(linked->exit_code, 0) << linked->output;
   const std::string& artifact = *linked->outputs.at("k.so");

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -35,7 +36,10 @@ constexpr char kActivate[] = "LISTEN_PID=$$ LISTEN_FDS=1; export LISTEN_PID LIST
 
 std::vector<std::string> Argv(const KernixdPlace& place, const KernixdCommand& command) {
   std::vector<std::string> argv;
-  if (command.socket_activation) argv = {"/bin/sh", "-c", kActivate};
+  if (command.user) {
+    argv = {"/usr/bin/setpriv", StrCat("--reuid=", *command.user), StrCat("--regid=", *command.user), "--clear-groups"};
+  }
+  if (command.socket_activation) argv.insert(argv.end(), {"/bin/sh", "-c", kActivate});
   argv.push_back(command.program);
   if (command.place_arguments) {
     argv.insert(argv.end(), {"--store-directory", place.store()});
@@ -62,14 +66,17 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-absl::StatusOr<UniqueFd> NotifySocket(const std::string& path) {
+absl::StatusOr<UniqueFd> NotifySocket(const std::string& path, uid_t user) {
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   unlink(path.c_str());
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
-  return ErrnoStatus(errno, "bind", path);
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    return ErrnoStatus(errno, "bind", path);
+  }
+  if (chown(path.c_str(), user, static_cast<gid_t>(-1)) != 0) return ErrnoStatus(errno, "give away", path);
+  return fd;
 }
 
 // What posix_spawn() shall do in the child.
@@ -109,7 +116,7 @@ absl::StatusOr<std::unique_ptr<KernixdProcess>> KernixdProcess::Start(const Kern
                                                                       const KernixdCommand& command) {
   static int count = 0;
   const std::string name = StrCat(place.root(), "/", ++count);
-  KERNIX_ASSIGN_OR_RETURN(UniqueFd notify, NotifySocket(name + ".notify"));
+  KERNIX_ASSIGN_OR_RETURN(UniqueFd notify, NotifySocket(name + ".notify", command.user.value_or(geteuid())));
   std::vector<std::string> argv = Argv(place, command);
   std::vector<std::string> environment = Environment(place, command, name + ".notify");
   const SpawnActions actions(name + ".log", command.inherited_fd);

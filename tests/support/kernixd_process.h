@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,8 @@ struct KernixdCommand {
   std::string program;                 // path of kernixd
   std::vector<std::string> arguments;  // --socket and --store-directory are there already
   std::map<std::string, std::string> environment;
-  int inherited_fd = -1;  // becomes descriptor 3 of the daemon
+  std::optional<uid_t> user;  // who it runs as, with this number as its group too; only root can say
+  int inherited_fd = -1;      // becomes descriptor 3 of the daemon
   // Instead of binding a socket: descriptor 3 is handed over as systemd does.
   bool socket_activation = false;
   bool place_arguments = true;  // false: `arguments` are all

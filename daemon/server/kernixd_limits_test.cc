@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real kernixd and clients that ask too much, or nothing more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "daemon/server/kernixd_fixture.h"
+
+namespace kernix::server {
+namespace {
+
+using testing::HasSubstr;
+
+class KernixdLimitsTest : public KernixdTest {};
+
+TEST_F(KernixdLimitsTest, AnUploaderThatStallsMakesRoomForTheNext) {
+  const auto daemon = Serve({"--upload-timeout", "2s"});
+  const std::string header = "#define MINE 1\n";
+  const auto client = Connect();
+  LoadStream stalled(client->stub());
+  stalled.Send(WithHeader(header));
+  ASSERT_TRUE(stalled.Next()->has_need_blobs());  // and that is all it does
+
+  const auto other_client = Connect();
+  LoadStream other(other_client->stub());
+  other.Send(WithHeader(header));
+  const auto event = other.Next();
+  ASSERT_TRUE(event && event->has_need_blobs());
+  other.SendBlob(header);
+  const LoadOutcome outcome = other.Finish();
+  ASSERT_TRUE(outcome.result) << outcome.status.error_message();
+
+  const LoadOutcome late = stalled.Finish();
+  ASSERT_TRUE(late.failure);
+  EXPECT_EQ(late.failure->kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(late.failure->message(), HasSubstr("did not send the headers"));
+  EXPECT_THAT(late.failure->message(), HasSubstr("upload_timeout"));
+  EXPECT_EQ(client->Stats()->builds(), 1u);
+}
+
+TEST_F(KernixdLimitsTest, AnUploaderWhoDripsIsNoBetterThanOneWhoStalls) {
+  const auto daemon = Serve({"--upload-timeout", "1s"});
+  const std::string header(1 << 20, '\n');
+  const auto client = Connect();
+  LoadStream stream(client->stub());
+  stream.Send(WithHeader(header));
+  ASSERT_TRUE(stream.Next()->has_need_blobs());
+  while (stream.SendPiece(header, 1)) {
+  }
+  const LoadOutcome outcome = stream.Finish();
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_THAT(outcome.failure->message(), HasSubstr("did not send the headers"));
+}
+
+TEST_F(KernixdLimitsTest, OneUserCannotTakeEveryThread) {
+  const auto daemon = Serve({"--max-loads-per-user", "1"});
+  const std::string header = "#define MINE 1\n";
+  const auto client = Connect();
+  LoadStream first(client->stub());
+  first.Send(WithHeader(header));
+  ASSERT_TRUE(first.Next()->has_need_blobs());
+
+  const LoadOutcome refused = Connect()->Load(AddKernel(1));
+  ASSERT_TRUE(refused.failure);
+  EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.failure->message(), HasSubstr("max_loads_per_user"));
+
+  first.SendBlob(header);
+  EXPECT_TRUE(first.Finish().result);
+  // The first has its answer, but may not have left yet.
+  LoadOutcome second = Connect()->Load(AddKernel(1));
+  while (second.status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) second = Connect()->Load(AddKernel(1));
+  EXPECT_TRUE(second.result) << second.status.error_message();
+}
+
+TEST_F(KernixdLimitsTest, ACompilerThatFillsTheDiskIsStopped) {
+  const auto daemon = Serve({"--max-output-bytes", "8MiB"});
+  const auto client = Connect();
+  v1::LoadRequest request = AddKernel(1);
+  *request.mutable_source(0)->mutable_text() += "char much[64 << 20] = {1};\n";
+  const LoadOutcome outcome = client->Load(request);
+  ASSERT_TRUE(outcome.failure) << outcome.status.error_message();
+  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(outcome.failure->message(), HasSubstr("larger than 8388608 bytes"));
+  EXPECT_THAT(outcome.failure->message(), HasSubstr("max_output_bytes"));
+  EXPECT_TRUE(client->Load(AddKernel(1)).result);
+}
+
+TEST_F(KernixdLimitsTest, ANameThatNobodyCouldReadIsRefused) {
+  const auto daemon = Serve();
+  v1::LoadRequest request = AddKernel(1);
+  request.set_name("a\x1b[31mname");
+  const LoadOutcome outcome = Connect()->Load(request);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(outcome.failure->message(), HasSubstr("name"));
+}
+
+TEST_F(KernixdLimitsTest, HeadersAreAskedForOnceThoughTheBuildIsAnother) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  const std::string header = "#define MINE 1\n";
+  LoadStream first(client->stub());
+  first.Send(WithHeader(header, 1));
+  ASSERT_TRUE(first.Next()->has_need_blobs());
+  first.SendBlob(header);
+  ASSERT_TRUE(first.Finish().result);
+  const LoadOutcome second = client->Load(WithHeader(header, 2));  // sends no header
+  ASSERT_TRUE(second.result) << second.status.error_message();
+  EXPECT_FALSE(second.result->cache_hit());
+}
+
+}  // namespace
+}  // namespace kernix::server
