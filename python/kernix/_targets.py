@@ -141,8 +141,9 @@ def _tell_jax(jax_ffi: ModuleType, targets: list[tuple[str, Any]], platform: str
 def _waiting_in_jax(platform: str) -> set[str]:
     """Return the names that JAX keeps until the backend of `platform` starts.
 
-    Until then it takes a second handler for a name without a word; the backend then fails to start, or ignores it. The
-    table is private to jaxlib, which has no other: where it is missing, JAX's own check is all there is.
+    Until then it takes a second handler for a name without a word. When the backend starts, it complains, keeps the
+    first, and on CUDA loses all that was registered after the second. The table is private to jaxlib, which has no
+    other: where it is missing, JAX's own check, once the backend runs, is all there is.
     """
     from jaxlib import xla_client
 

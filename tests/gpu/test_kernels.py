@@ -67,6 +67,15 @@ def test_references_and_cuda_stream(pair):
         jax.jit(jax.ffi.ffi_call("gpu_reference.add_by_reference", like(a)))(a, b), np.asarray(a) + np.asarray(b))
 
 
+def test_a_name_that_somebody_else_registered_is_refused():
+    module = kernix.load_cuda_inline("gpu_taken", VECTOR_ADD, auto_register=False)
+    capsule = jax.ffi.pycapsule(module.get_handler("vector_add"))
+    jax.ffi.register_ffi_target("gpu_taken.vector_add", capsule, platform="CUDA")
+    with pytest.raises(kernix.KernelRegistrationError, match="JAX refused"):
+        kernix.load_cuda_inline("gpu_taken", VECTOR_ADD)
+    assert "gpu_taken.vector_add" not in kernix.list_registered_targets()
+
+
 def test_architecture_is_the_gpus_own():
     module = kernix.load_cuda_inline("gpu_add", VECTOR_ADD)
     major, minor = jax.devices("gpu")[0].compute_capability.split(".")

@@ -84,7 +84,7 @@ def test_killed_client_cancels_its_job(own_place, run_python):
 
 @pytest.mark.parametrize("way", ["sys.exit", "end of the script"])
 def test_exit_while_daemon_threads_load(own_place, run_python, way):
-    """The interpreter takes no thread of ours down in the middle: no signal, no abort, nothing said."""
+    """The interpreter takes no thread of ours down in the middle: no signal, no abort."""
     for _ in range(5):
         assert run_python("exit_during_load.py", way, where=own_place, PYTHONFAULTHANDLER="1") == "going\n"
     assert own_place.stats()["failures"] == 0

@@ -148,7 +148,7 @@ def test_a_name_that_jax_refuses_is_not_registered(fresh_name, monkeypatch, refu
 
 @pytest.mark.parametrize("platform", ["cpu", "CUDA"])
 def test_a_name_that_somebody_else_registered_is_refused(fresh_name, platform):
-    """On the CPU JAX itself says so; for CUDA, whose backend does not run here, it would take any number."""
+    """On the CPU JAX itself says so; for CUDA, whose backend does not run here, it would take any number for now."""
     module = kernix.load_cpp_inline(fresh_name, several(a=1, b=1), auto_register=False)
     capsule = jax.ffi.pycapsule(module.get_handler("b"))  # as another package would register one of its own
     jax.ffi.register_ffi_target(f"{fresh_name}.b", capsule, platform=platform)

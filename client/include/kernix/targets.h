@@ -2,9 +2,9 @@
 //
 // Target names with a stable handler address, behind which code can be replaced.
 //
-// JAX refuses a second handler for a live CPU target and silently keeps the first on CUDA. So what JAX gets is a
-// trampoline: a few bytes of code, one a target name, that jump through an atomic pointer. Replacing the pointer makes
-// new code live, also inside functions that are already compiled.
+// JAX keeps the first handler of a target: a second is refused, or lost if it comes before the backend starts. So what
+// JAX gets is a trampoline: a few bytes of code, one a target name, that jump through an atomic pointer. Replacing the
+// pointer makes new code live, also inside functions that are already compiled.
 #pragma once
 
 #include <functional>
