@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# systemd_test.sh BUILD_FOLDER
+# The units as a real systemd runs them, installed as docs/operations.md says. Two managers, each in namespaces of its own
+# and over copies of /etc, /usr/local and /var that vanish with it: nothing of this machine is touched.
+#   system: its socket starts kernixd, which compiles under the unit's restrictions; members share a cache, a stranger
+#           stays out
+#   user:   ready when it says so, started again after a kill, ends cleanly
+# Exit code 77 (CTest: skipped) where that cannot be: not root, no systemd, a kernel that has no such namespaces.
+set -euo pipefail
+
+skip() { echo "skipped: $*"; exit 77; }
+fail() { echo "systemd_test: $*" >&2; exit 1; }
+# expect PATTERN TEXT
+# shellcheck disable=SC2053
+expect() { [[ $2 == $1 ]] || fail "expected '$1', got '$2'"; }
+property() { systemctl "${@:3}" show "$1" -p "$2" --value; }      # UNIT PROPERTY [--user]
+
+# Polls until a command succeeds.
+await() {
+  local try
+  for try in {1..300}; do
+    if "$@" >/dev/null 2>&1; then return; fi
+    sleep 0.1
+  done
+  fail "gave up after $try tries: $*"
+}
+
+# A machine in little: an empty /run, cgroups of this namespace, and folders in which what is written is not kept.
+enter_machine() {
+  local folder layers=/run/layers
+  mount -t tmpfs tmpfs /run
+  mount -t cgroup2 cgroup2 /sys/fs/cgroup
+  for folder in etc usr/local var; do
+    mkdir -p "$layers/$folder/upper" "$layers/$folder/work"
+    mount -t overlay overlay -o "lowerdir=/$folder,upperdir=$layers/$folder/upper,workdir=$layers/$folder/work" "/$folder"
+  done
+  mkdir -p /run/systemd/system   # systemctl takes this for a machine that runs systemd
+}
+
+# --- the machine's service -------------------------------------------------------------------------------------------
+# as UID GROUPS COMMAND...: as a user who has logged in.
+as() {
+  mkdir -p "$scratch/home-$1"
+  chown "$1" "$scratch/home-$1"
+  env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$scratch/home-$1" setpriv --reuid "$1" --regid "$1" --groups "$2" "${@:3}"
+}
+
+check_system() {
+  trap 'echo $? >"$scratch/verdict"' EXIT
+  local members
+  members=$(getent group kernix | cut -d: -f3)
+  await systemctl show
+  systemctl start kernixd.socket
+  expect inactive "$(property kernixd ActiveState)"
+  expect '*built in*' "$(as 2001 "$members" kernixctl compile "$scratch/kernel.cpp")"
+  expect '*from the cache*' "$(as 2002 "$members" kernixctl compile "$scratch/kernel.cpp")"
+  expect '*"shared": true*' "$(as 2002 "$members" kernixctl status --json)"
+  expect '*Permission denied*' "$(as 2003 2003 kernixctl --address /run/kernix/kernixd.sock status 2>&1 || true)"
+  expect active "$(property kernixd ActiveState)"
+  expect "$(id -u kernix)" "$(stat -c %u "/proc/$(property kernixd MainPID)")"
+
+  kill -KILL "$(property kernixd MainPID)"
+  expect '*from the cache*' "$(as 2001 "$members" kernixctl compile "$scratch/kernel.cpp")"
+  systemctl stop kernixd
+  expect success "$(property kernixd Result)"
+  expect active "$(property kernixd.socket ActiveState)"
+}
+
+run_system() {
+  enter_machine
+  cmake --install "$build" >/dev/null
+  systemd-sysusers kernix.conf
+  systemd-tmpfiles --create kernix.conf
+  mkdir /etc/kernix /run/stubs
+  cp /usr/local/share/doc/kernix/examples/kernixd.toml /etc/kernix/
+  cat >"$scratch/kernel.cpp" <<'KERNEL'
+#include "brainevent/common.h"
+// @BE one arg ret
+void one(const BE::Tensor x, BE::Tensor y) { *y.data_ptr<float>() = 1; }
+KERNEL
+  # Of this machine's own units none may run here.
+  local target
+  for target in sysinit basic sockets shutdown multi-user; do
+    printf '[Unit]\nDefaultDependencies=no\n' >"/run/stubs/$target.target"
+  done
+  check_system </dev/null &
+  SYSTEMD_UNIT_PATH=/run/stubs:/usr/local/lib/systemd/system container=kernix \
+    exec /usr/lib/systemd/systemd --system --unit=basic.target --log-target=console </dev/null >"$scratch/system.log" 2>&1
+}
+
+# --- the user's service ----------------------------------------------------------------------------------------------
+restarted() { [[ $(property kernixd NRestarts --user) == 1 && $(property kernixd ActiveState --user) == active ]]; }
+
+run_user() {
+  enter_machine
+  cmake --install "$build" >/dev/null
+  export HOME=$scratch/home XDG_RUNTIME_DIR=/run/user SYSTEMD_UNIT_PATH=/usr/local/lib/systemd/user:/usr/lib/systemd/user
+  mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR" "$XDG_RUNTIME_DIR/systemd"
+  /usr/lib/systemd/systemd --user </dev/null >"$scratch/user.log" 2>&1 &
+  await systemctl --user show
+  systemctl --user start kernixd
+  expect active "$(property kernixd ActiveState --user)"
+  expect "*process *$(property kernixd MainPID --user)*" "$(/usr/local/bin/kernixctl status)"   # the client finds it
+  kill -KILL "$(property kernixd MainPID --user)"
+  await restarted
+  systemctl --user stop kernixd
+  expect success "$(property kernixd Result --user)"
+}
+
+# --- outside ---------------------------------------------------------------------------------------------------------
+# Takes the place of the shell that it is called in.
+in_namespaces() {
+  exec unshare --mount --cgroup --uts --pid --fork --kill-child=KILL --mount-proc bash "$here" "$1" "$build" "$scratch"
+}
+
+run_outside() {
+  [ "$(id -u)" = 0 ] || skip "needs root, to make namespaces"
+  [ -x /usr/lib/systemd/systemd ] || skip "no systemd here"
+  grep -qx 'CMAKE_INSTALL_PREFIX:PATH=/usr/local' "$build/CMakeCache.txt" || skip "not configured for /usr/local"
+  (in_namespaces probe) >"$scratch/probe.log" 2>&1 || skip "no such namespaces here: $(tail -n 1 "$scratch/probe.log")"
+
+  mkfifo "$scratch/verdict"
+  in_namespaces system &
+  local machine=$! verdict=1
+  read -r -t 120 verdict <>"$scratch/verdict" || true
+  kill -KILL "$machine"
+  wait "$machine" 2>/dev/null || true
+  ((verdict == 0)) || fail "the machine's service failed: $(cat "$scratch/system.log")"
+  (in_namespaces user) || fail "the user's service failed: $(cat "$scratch/user.log")"
+  echo ok
+}
+
+here=$(readlink -f "$0")
+case ${1:?usage: systemd_test.sh BUILD_FOLDER} in
+  probe | system | user)
+    build=$2 scratch=$3
+    if [ "$1" = probe ]; then enter_machine; else "run_$1"; fi ;;
+  *)
+    build=$1 scratch=$(mktemp -d)
+    chmod 755 "$scratch"
+    trap 'rm -rf "$scratch"' EXIT
+    run_outside ;;
+esac
