@@ -25,6 +25,8 @@ build: setup ## Set up and build everything; `.venv/bin/python -c 'import kernix
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@$(VENV_PYTHON) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "kernix.pth").write_text("$(abspath $(BUILD))/python\n")'
 
+# Where set-up has put nvcc into .venv, an older one on PATH is not meant.
+demo: export BRAINEVENT_NVCC_PREFER ?= $(shell compgen -G '.venv/lib/*/site-packages/nvidia/cu13/bin/nvcc' >/dev/null && echo pip)
 demo: build ## Compile real kernels through a kernixd that starts by itself, and call them from JAX
 	@$(VENV_PYTHON) python/examples/demo.py
 

@@ -64,15 +64,12 @@ if [ "${1:-}" = packages ]; then exit 0; fi
 check_python
 
 # Whether there is a CUDA toolkit that kernix can use: 12 or newer (Debian 12's own package is 11.8).
-is_usable_nvcc() {
-  local release
-  release=$("$1" --version 2>/dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p')
-  [ "${release:-0}" -ge 12 ]
-}
 have_nvcc() {
-  local nvcc
+  local nvcc release
   for nvcc in ${CUDA_HOME:+"$CUDA_HOME/bin/nvcc"} ${CUDA_PATH:+"$CUDA_PATH/bin/nvcc"} nvcc /usr/local/cuda/bin/nvcc; do
-    if is_usable_nvcc "$nvcc"; then return 0; fi
+    release=$("$nvcc" --version 2>/dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p')
+    [ "${release:-0}" -lt 12 ] || return 0
+    [ -z "$release" ] || say "$nvcc is of CUDA $release, which is too old. Set BRAINEVENT_NVCC_PREFER=pip for the one in .venv."
   done
   return 1
 }
