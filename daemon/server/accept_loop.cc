@@ -7,8 +7,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -19,7 +21,7 @@ namespace kernix::server {
 namespace {
 
 // How long we leave the queue alone when the system has no descriptor or memory for another connection.
-constexpr int kPauseMs = 100;
+constexpr Duration kPause{100};
 
 bool Watch(int epoll, int fd, uint32_t events) {
   epoll_event event{};
@@ -78,10 +80,18 @@ void AcceptLoop::Run(UniqueFd connected) {
   open_ = 0;
 }
 
+// For epoll_wait(): until accepting goes on, or for ever.
+int AcceptLoop::Timeout() const {
+  if (!paused_until_) return -1;
+  const auto left = std::chrono::ceil<Duration>(*paused_until_ - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max(left, Duration{0}).count());
+}
+
 void AcceptLoop::WaitAndHandle() {
   std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), paused_ ? kPauseMs : -1);
-  if (count == 0) ResumeAccepting();
+  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
+  // Not only when nothing else happens: connections that come and go must not keep others out.
+  if (paused_until_ && std::chrono::steady_clock::now() >= *paused_until_) ResumeAccepting();
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
     if (fd == stop_.get()) {
@@ -110,12 +120,11 @@ void AcceptLoop::AcceptAll() {
 void AcceptLoop::PauseAccepting(int error_number) {
   Log(LogLevel::kWarning, "accept_paused", {{"error", strerror(error_number)}, {"open_connections", open_.load()}});
   Unwatch(epoll_.get(), listener_);
-  paused_ = true;
+  paused_until_ = std::chrono::steady_clock::now() + kPause;
 }
 
 void AcceptLoop::ResumeAccepting() {
-  if (!paused_) return;
-  paused_ = false;
+  paused_until_.reset();
   Watch(epoll_.get(), listener_, EPOLLIN);
 }
 

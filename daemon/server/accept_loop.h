@@ -11,9 +11,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "daemon/base/env.h"
 #include "daemon/base/unique_fd.h"
 #include "daemon/server/idle_monitor.h"
 #include "daemon/server/unix_peer.h"
@@ -50,6 +52,7 @@ class AcceptLoop {
 
   void Run(UniqueFd connected);
   void WaitAndHandle();
+  int Timeout() const;
   void AcceptAll();
   void PauseAccepting(int error_number);
   void ResumeAccepting();
@@ -66,7 +69,7 @@ class AcceptLoop {
 
   // Of the loop's thread.
   bool stopping_ = false;
-  bool paused_ = false;
+  std::optional<MonotonicTime> paused_until_;  // while there are no descriptors to accept with
   // A second descriptor of each open connection: gRPC does not say when it closes one, but the kernel does.
   std::map<int, UniqueFd> watches_;
 

@@ -38,12 +38,17 @@ absl::Status CheckPath(const std::string& path) {
                                            kMaxSocketPath, ": choose a shorter one with --socket: ", path));
 }
 
+bool IsSocket(const std::string& path) {
+  struct stat info {};
+  return lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
 // We hold the lock, so a socket where nobody answers belonged to a daemon that died.
 absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
   const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
   if (absl::IsNotFound(info.status())) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(info.status());
-  if (info->type != FileType::kOther) {
+  if (!IsSocket(path)) {
     return absl::AlreadyExistsError(StrCat(path, " exists and is no socket: remove it, or choose another --socket"));
   }
   const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
@@ -139,6 +144,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
   }
   UniqueFd fd(SD_LISTEN_FDS_START);
   KERNIX_RETURN_IF_ERROR(CheckInherited(fd.get()));
+  // Again, now by us: whom a client meets is who listened last, and that was systemd.
+  if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", "the socket that systemd passed");
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
   std::string path = BoundPath(fd.get());
   return std::unique_ptr<Listener>(new Listener(env, std::move(fd), std::move(path), /*owns_file=*/false));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/base/paths.h"
@@ -76,6 +77,12 @@ TEST_F(ListenerTest, LeavesWhatIsNoSocket) {
   EXPECT_EQ(TheEnv().ReadFile(socket_).value(), "precious");
 }
 
+TEST_F(ListenerTest, LeavesAPipe) {
+  ASSERT_EQ(mkfifo(socket_.c_str(), 0600), 0);
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is no socket")));
+  EXPECT_THAT(TheEnv().Stat(socket_), IsOk());
+}
+
 TEST_F(ListenerTest, LeavesTheSocketOfAnotherProgram) {
   const auto other = Bind();
   EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr(StrCat("(process ", getpid(), ")"))));
@@ -119,6 +126,29 @@ TEST_F(ListenerTest, OneThatHoldsTheLockAndDoesNotAnswerIsWaitedFor) {
               HasError(absl::StatusCode::kAlreadyExists, HasSubstr("does not answer")));
   lock->reset();
   EXPECT_THAT(ClaimSocket(TheEnv(), socket_, Duration{0}), IsOk());
+}
+
+// The child takes what its parent listens on, as from systemd, and sees whom its own client meets. An exit code.
+int TakeFromSystemd(int listener, const std::string& path) {
+  if (dup2(listener, 3) != 3 && listener != 3) return 2;
+  setenv("LISTEN_FDS", "1", 1);
+  setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
+  const auto taken = Listener::FromSystemd(TheEnv());
+  if (!taken.ok() || *taken == nullptr) return 3;
+  const absl::StatusOr<UniqueFd> client = ConnectTo(path);
+  if (!client.ok()) return 4;
+  const absl::StatusOr<Peer> peer = PeerOf(client->get());
+  return peer.ok() && peer->pid == getpid() ? 0 : 5;
+}
+
+TEST_F(ListenerTest, BehindSystemdsSocketClientsMeetTheDaemon) {
+  const auto systemds = Bind();
+  ASSERT_THAT(systemds, IsOk());
+  const pid_t child = fork();
+  if (child == 0) _exit(TakeFromSystemd((*systemds)->fd(), socket_));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(ListenerTest, WithoutSystemdThereIsNothingToTake) {
