@@ -2,13 +2,13 @@
 #include "client/src/kernixd_program.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/src/program_search.h"
 #include "daemon/base/error.h"
 #include "daemon/base/strings.h"
 
@@ -39,11 +39,6 @@ std::vector<std::string> Candidates(const ClientEnvironment& environment) {
     if (folder.front() == '/') paths.push_back(JoinPath(ToStd(folder), kProgram));
   }
   return paths;
-}
-
-bool IsProgram(Env& env, const std::string& path) {
-  const absl::StatusOr<FileInfo> info = env.Stat(path);
-  return info.ok() && info->type == FileType::kRegular && access(path.c_str(), X_OK) == 0;
 }
 
 absl::StatusOr<std::string> CheckNamed(Env& env, const std::string& path, const std::string& origin) {

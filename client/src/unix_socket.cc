@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/src/unix_socket.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -75,19 +76,16 @@ bool IsTrustedUser(uid_t owner, uid_t self) {
          entry.pw_uid == owner;
 }
 
-std::string DescribeUser(uid_t uid) {
-  std::vector<char> buffer(16 * 1024);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    return StrCat("uid ", uid);
-  }
-  return StrCat(entry.pw_name, " (uid ", uid, ")");
+UniqueFd AboveStandardStreams(UniqueFd fd) {
+  // Nor 3, which is a child's inherited socket.
+  constexpr int kLowest = 4;
+  if (!fd.ok() || fd.get() >= kLowest) return fd;
+  return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kLowest));
 }
 
 absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self) {
   KERNIX_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd fd = AboveStandardStreams(UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!fd.ok()) return ConnectError(errno, path);
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return ConnectError(errno, path);
@@ -104,7 +102,10 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair() {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
     return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
   }
-  return std::make_pair(UniqueFd(fds[0]), UniqueFd(fds[1]));
+  UniqueFd first = AboveStandardStreams(UniqueFd(fds[0]));
+  UniqueFd second = AboveStandardStreams(UniqueFd(fds[1]));
+  if (first.ok() && second.ok()) return std::make_pair(std::move(first), std::move(second));
+  return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
 }
 
 }  // namespace kernix

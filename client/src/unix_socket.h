@@ -37,7 +37,8 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair();
 // Whether `owner` is one of those whom `self` may trust.
 bool IsTrustedUser(uid_t owner, uid_t self);
 
-// "mallory (uid 1002)".
-std::string DescribeUser(uid_t uid);
+// `fd`, or in its place one above those of standard input, output and error: in a process that has closed these, a new
+// descriptor gets their number, and a child that is given its own would lose ours.
+UniqueFd AboveStandardStreams(UniqueFd fd);
 
 }  // namespace kernix

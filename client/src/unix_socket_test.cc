@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -89,6 +90,21 @@ TEST_F(UnixSocketTest, APathThatIsTooLongIsRefusedWithItsLength) {
   const absl::Status status = ConnectUnix("/" + std::string(107, 'x'), geteuid()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("108 bytes"));
+}
+
+TEST_F(UnixSocketTest, NoSocketTakesThePlaceOfAClosedStandardStream) {
+  const UniqueFd listener = Listen(Path("s"), 1);
+  const std::string path = Path("s");
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int fd = 0; fd < 4; ++fd) close(fd);
+    const auto pair = MakeSocketPair();
+    const auto peer = ConnectUnix(path, geteuid());
+    _exit(pair.ok() && peer.ok() && pair->first.get() > 3 && pair->second.get() > 3 && peer->fd.get() > 3 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(UnixSocketTest, ASocketPairIsConnected) {

@@ -34,12 +34,6 @@ UserEntry LookUpUser(uid_t uid) {
   return {.name = entry.pw_name, .home = entry.pw_dir};
 }
 
-// "mallory (uid 1002)".
-std::string DescribeUser(uid_t uid) {
-  const std::string name = LookUpUser(uid).name;
-  return name.empty() ? StrCat("uid ", uid) : StrCat(name, " (uid ", uid, ")");
-}
-
 absl::Status CheckPrivateDirectory(const FileInfo& info, const std::string& path, uid_t uid) {
   if (info.type != FileType::kDirectory) {
     return absl::PermissionDeniedError(StrCat("will not use ", path, ": it is ",
@@ -160,6 +154,24 @@ absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid
   KERNIX_RETURN_IF_ERROR(env.CreateDirectories(path, 0700));
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
   return CheckPrivateDirectory(info, path, uid);
+}
+
+absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid) {
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path));
+  if (info.uid != uid && info.uid != 0) {
+    return absl::PermissionDeniedError(
+        StrCat("will not use ", path, ": it belongs to ", DescribeUser(info.uid), ", not to ", DescribeUser(uid)));
+  }
+  if ((info.mode & 0022) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrFormat(
+      "will not use %s: its mode %04o lets others than its owner, %s, write to it. Check what is in it, then: "
+      "chmod go-w %s",
+      path, info.mode, DescribeUser(info.uid), path));
+}
+
+std::string DescribeUser(uid_t uid) {
+  const std::string name = LookUpUser(uid).name;
+  return name.empty() ? StrCat("uid ", uid) : StrCat(name, " (uid ", uid, ")");
 }
 
 absl::StatusOr<std::string> UserRuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid) {

@@ -39,6 +39,13 @@ std::string CanonicalPath(Env& env, const std::string& path);
 // else's, a link, no folder, or open to others.
 absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid);
 
+// For a folder that may be a link, and that others may read: kPermissionDenied, naming the owner and what to do, when
+// it belongs to neither `uid` nor root, or when others may write to it.
+absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid);
+
+// "mallory (uid 1002)", or "uid 1002" where the user database has no such user.
+std::string DescribeUser(uid_t uid);
+
 // Where this user's daemons live: $XDG_RUNTIME_DIR/kernix when that variable names a folder that belongs to `uid` and
 // that no other can write, else /tmp/kernix-<uid>. A private folder, see EnsurePrivateDirectory().
 absl::StatusOr<std::string> UserRuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid);

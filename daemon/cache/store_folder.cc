@@ -58,6 +58,13 @@ absl::Status CheckLayout(const StorePaths& paths, std::string_view text) {
   return absl::OkStatus();
 }
 
+// What lies in a store is run by those who load it, so nobody else may put it there.
+absl::Status CheckOwner(Env& env, const StorePaths& paths) {
+  const absl::Status status = CheckGuardedDirectory(env, paths.directory, ::geteuid());
+  if (!absl::IsPermissionDenied(status)) return StoreError(paths.directory, status);
+  return Refuse(StrCat(status.message(), ". Or ", kChooseAnother));
+}
+
 bool IsEmptyFolder(Env& env, const std::string& path) {
   const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(path);
   return names.ok() && names->empty();
@@ -119,6 +126,7 @@ StorePaths::StorePaths(const std::string& store)
 
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths) {
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.directory, 0700)));
+  KERNIX_RETURN_IF_ERROR(CheckOwner(env, paths));
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, TakeLock(env, paths));
   KERNIX_RETURN_IF_ERROR(SettleLayout(env, paths));
   // A compiler that outlived a killed daemon may still write there: what it leaves is removed another time.

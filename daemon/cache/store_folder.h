@@ -21,8 +21,8 @@ struct StorePaths {
   std::string directory, version, lock, owner, blobs, index, scratch;
 };
 
-// Makes the folder, takes its lock (given up when the result goes), checks or writes the layout's number, and empties
-// the scratch folder.
+// Makes the folder, refuses one that is somebody else's or that others may write to, takes its lock (given up when the
+// result goes), checks or writes the layout's number, and empties the scratch folder.
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths);
 
 // Renames the index's files to "index.sqlite.damaged...", over an older such set.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/store_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/test_util.h"
+
+namespace kernix::cache {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class StoreFolderTest : public testing::Test {
+ protected:
+  StoreFolderTest() { EXPECT_THAT(Env::Posix().CreateDirectories(store_, 0700), IsOk()); }
+
+  absl::StatusOr<std::unique_ptr<FileLock>> Claim() { return ClaimStore(Env::Posix(), StorePaths(store_)); }
+
+  std::string RefusalText() {
+    const absl::Status status = Claim().status();
+    EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
+    EXPECT_FALSE(Env::Posix().Stat(store_ + "/lock").ok()) << "nothing is written there";
+    return std::string(status.message());
+  }
+
+  ScratchDirectory scratch_;
+  const std::string store_ = scratch_ / "store";
+};
+
+TEST_F(StoreFolderTest, OneThatOthersMayReadIsFine) {
+  ASSERT_EQ(chmod(store_.c_str(), 0755), 0);
+  EXPECT_THAT(Claim(), IsOk());
+}
+
+TEST_F(StoreFolderTest, OneBehindALinkIsFine) {
+  const std::string link = scratch_ / "link";
+  ASSERT_EQ(symlink(store_.c_str(), link.c_str()), 0);
+  EXPECT_THAT(ClaimStore(Env::Posix(), StorePaths(link)), IsOk());
+}
+
+TEST_F(StoreFolderTest, OneThatOthersMayWriteToIsRefusedWithTheRemedy) {
+  for (const mode_t mode : {0770, 0707, 01777}) {
+    ASSERT_EQ(chmod(store_.c_str(), mode), 0);
+    EXPECT_THAT(RefusalText(), AllOf(HasSubstr("chmod go-w " + store_), HasSubstr("set_cache_dir()")));
+  }
+}
+
+TEST_F(StoreFolderTest, OneOfSomebodyElseIsRefusedByName) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  ASSERT_EQ(chown(store_.c_str(), 4711, 4711), 0);
+  EXPECT_THAT(RefusalText(), AllOf(HasSubstr(store_), HasSubstr("belongs to uid 4711")));
+}
+
+}  // namespace
+}  // namespace kernix::cache
