@@ -83,6 +83,8 @@ StartedDaemons& AllStarted() {
   return *all;
 }
 
+[[maybe_unused]] const StartedDaemons& kMadeAtLoad = AllStarted();
+
 void Remember(pid_t pid) {
   StartedDaemons& all = AllStarted();
   MutexLock lock(all.mutex);

@@ -99,6 +99,13 @@ struct Warnings {
   absl::flat_hash_set<std::string> given ABSL_GUARDED_BY(mutex);
 };
 
+Warnings& AllWarnings() {
+  static auto* warnings = new Warnings;
+  return *warnings;
+}
+
+[[maybe_unused]] const Warnings& kMadeAtLoad = AllWarnings();
+
 }  // namespace
 
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language) {
@@ -130,9 +137,9 @@ std::vector<std::string> ProcessVariableNames() {
 }
 
 bool IsFirstWarning(const std::string& warning) {
-  static auto* warnings = new Warnings;
-  MutexLock lock(warnings->mutex);
-  return warnings->given.insert(warning).second;
+  Warnings& warnings = AllWarnings();
+  MutexLock lock(warnings.mutex);
+  return warnings.given.insert(warning).second;
 }
 
 }  // namespace kernix

@@ -18,6 +18,8 @@ Protected& AllProtected() {
   return *all;
 }
 
+[[maybe_unused]] const Protected& kMadeAtLoad = AllProtected();
+
 // The locks are taken here and released by the handlers below, which the analysis cannot follow.
 void LockAll() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Protected& all = AllProtected();

@@ -16,6 +16,10 @@ void ProtectAcrossFork(Mutex& mutex);
 void InstallForkSafety();
 
 // A Mutex for process-wide state, protected from birth. For objects that are never destroyed.
+//
+// Such an object is made when the library is loaded: a fork() while another thread makes it, at its first use, leaves a
+// child that waits for ever. A function's static that makes it (for those who are earlier still) is therefore followed
+// by a variable `kMadeAtLoad`, which calls that function.
 class ABSL_LOCKABLE ForkSafeMutex : public Mutex {
  public:
   ForkSafeMutex() { ProtectAcrossFork(*this); }

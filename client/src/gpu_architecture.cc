@@ -175,6 +175,13 @@ struct KnownAnswers {
   std::map<Key, std::string> architectures ABSL_GUARDED_BY(mutex);
 };
 
+KnownAnswers& AllKnown() {
+  static auto* known = new KnownAnswers;
+  return *known;
+}
+
+[[maybe_unused]] const KnownAnswers& kMadeAtLoad = AllKnown();
+
 }  // namespace
 
 absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& system) {
@@ -197,18 +204,18 @@ absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& sys
 }
 
 absl::StatusOr<std::string> DetectGpuArchitecture() {
-  static auto* known = new KnownAnswers;
+  KnownAnswers& known = AllKnown();
   GpuSystem system;
   system.visible_devices = Variable("CUDA_VISIBLE_DEVICES");
   system.device_order = Variable("CUDA_DEVICE_ORDER");
   const KnownAnswers::Key key(system.visible_devices, system.device_order);
   {
-    MutexLock lock(known->mutex);
-    if (const auto found = known->architectures.find(key); found != known->architectures.end()) return found->second;
+    MutexLock lock(known.mutex);
+    if (const auto found = known.architectures.find(key); found != known.architectures.end()) return found->second;
   }
   KERNIX_ASSIGN_OR_RETURN(std::string architecture, DetectGpuArchitecture(Env::Posix(), system));
-  MutexLock lock(known->mutex);
-  return known->architectures.emplace(key, std::move(architecture)).first->second;
+  MutexLock lock(known.mutex);
+  return known.architectures.emplace(key, std::move(architecture)).first->second;
 }
 
 }  // namespace kernix

@@ -20,6 +20,8 @@ bool IsSettled(const FileInfo& info, int64_t read_at_ms) {
   return info.ctime_ns / 1'000'000 + kTickMs < read_at_ms;
 }
 
+[[maybe_unused]] const HeaderFiles& kMadeAtLoad = HeaderFiles::OfProcess();
+
 }  // namespace
 
 HeaderFiles& HeaderFiles::OfProcess() {

@@ -2,10 +2,10 @@
 #include "client/src/include_roots.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "client/src/absolute_path.h"
 #include "daemon/base/paths.h"
 
@@ -21,10 +21,11 @@ std::optional<FolderId> IdOf(Env& env, const std::string& path) {
 }
 
 bool IsHeaderLike(const std::string& name) {
-  static const auto* extensions = new absl::flat_hash_set<std::string>{
-      "h", "hh", "hpp", "hxx", "h++", "cuh", "inc", "inl", "ipp", "tpp", "tcc", "def", "c", "cc", "cpp", "cxx", "cu"};
+  static constexpr std::string_view kExtensions[] = {"h",   "hh",  "hpp", "hxx", "h++", "cuh", "inc", "inl", "ipp",
+                                                     "tpp", "tcc", "def", "c",   "cc",  "cpp", "cxx", "cu"};
   const size_t dot = name.rfind('.');
-  return dot != std::string::npos && extensions->contains(name.substr(dot + 1));
+  return dot != std::string::npos &&
+         std::find(std::begin(kExtensions), std::end(kExtensions), name.substr(dot + 1)) != std::end(kExtensions);
 }
 
 // Walks one root.

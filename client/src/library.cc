@@ -32,6 +32,8 @@ OpenLibraries& AllOpen() {
   return *all;
 }
 
+[[maybe_unused]] const OpenLibraries& kMadeAtLoad = AllOpen();
+
 LibraryPtr FindOpen(const Digest& digest) {
   OpenLibraries& all = AllOpen();
   MutexLock lock(all.mutex);

@@ -60,9 +60,13 @@ class ScratchStore {
   pid_t owner_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+[[maybe_unused]] const ScratchStore& kMadeAtLoad = ScratchStore::Get();
+
 // A file without a name: where no daemon can have a place, its log cannot have one either.
 struct NamelessLog {
-  NamelessLog() : fd(memfd_create("kernixd.log", MFD_CLOEXEC)), path(StrCat("/proc/self/fd/", fd.get())) {}
+  NamelessLog()
+      : fd(AboveStandardStreams(UniqueFd(memfd_create("kernixd.log", MFD_CLOEXEC)))),
+        path(StrCat("/proc/self/fd/", fd.get())) {}
   UniqueFd fd;
   std::string path;  // for this process, and for a child until it calls exec()
 };

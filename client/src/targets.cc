@@ -44,6 +44,8 @@ Registry& TheRegistry() {
   return *registry;
 }
 
+[[maybe_unused]] const Registry& kMadeAtLoad = TheRegistry();
+
 // What XLA knows of a signature: how many buffers go in and out, and the attributes by name. Where the stream stands
 // among the parameters of the C++ function is the wrapper's business.
 struct Signature {
