@@ -53,6 +53,7 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, Pee
       meeting.session.grpc->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &info, kInfoTimeout, &section);
   if (!status.ok()) return StatusFromGrpc(status, meeting.session.peer);
   meeting.peer_build = info.build_id();
+  meeting.is_daemon = meeting.pid == info.pid();
   if (info.draining()) {
     meeting.verdict = Verdict::kLeaving;
   } else if (info.protocol_version() != kProtocolVersion) {
@@ -60,7 +61,7 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, Pee
   } else if (info.build_id() != BuildId()) {
     meeting.verdict = Verdict::kOtherBuild;
   } else {
-    fit_pid_ = meeting.pid;
+    Trust(meeting);
   }
   return meeting;
 }
@@ -86,7 +87,7 @@ absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, ForkGat
                               ": upgrade the older of the two"));
   }
   if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
-  fit_pid_ = meeting.pid;
+  Trust(meeting);
   return std::move(meeting.session);
 }
 
@@ -114,7 +115,7 @@ absl::StatusOr<Session> Connector::Settle(Meeting meeting, const Endpoint& endpo
   if (meeting.verdict == Verdict::kOtherBuild) {
     warn(StrCat(meeting.session.peer, " is of build ", meeting.peer_build, ", this client of build ", BuildId(),
                 "; it is used, since both speak the same protocol"));
-    fit_pid_ = meeting.pid;
+    Trust(meeting);
   }
   return std::move(meeting.session);
 }
@@ -153,6 +154,8 @@ absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reaso
 
 absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, ForkGate::Section& section,
                                         const WarningSink& warn) {
+  if (ForkGate::Ending()) return Unreachable("this process is ending, and takes up no more work with kernixd");
+  if (!endpoint.warning.empty()) warn(std::exchange(endpoint.warning, ""));
   if (need == Need::kAnyDaemon) {
     if (!endpoint.unusable.ok()) return NobodyThere(endpoint, endpoint.unusable);
     absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);

@@ -60,7 +60,8 @@ class Connector {
   enum class Verdict { kFit, kLeaving, kOtherBuild, kOtherProtocol };
   struct Meeting {
     Session session;
-    pid_t pid = 0;
+    pid_t pid = 0;           // of who listens
+    bool is_daemon = false;  // whether that is the daemon itself, and not systemd for it
     Verdict verdict = Verdict::kFit;
     std::string peer_build;
   };
@@ -74,6 +75,9 @@ class Connector {
                                             ForkGate::Section& section);
   absl::StatusOr<Session> OpenOneshot(const Endpoint& endpoint, const absl::Status& why, ForkGate::Section& section,
                                       const WarningSink& warn);
+  void Trust(const Meeting& meeting) {
+    if (meeting.is_daemon) fit_pid_ = meeting.pid;
+  }
   absl::StatusOr<Session> Settle(Meeting meeting, const Endpoint& endpoint, const WarningSink& warn);
 
   const ClientEnvironment environment_;

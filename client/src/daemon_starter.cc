@@ -25,6 +25,8 @@ constexpr milliseconds kLongestPause{20};
 // What a daemon that is asked to stop may take beyond the start time-out: its usual drain time-out.
 constexpr milliseconds kDrainTime{30'000};
 constexpr milliseconds kProbeTimeout{10'000};
+// What a daemon takes between its start and its lock is milliseconds, unless the machine is very busy.
+constexpr milliseconds kHoldPatience{5'000};
 // Nobody reads an old log of a daemon that starts anew every now and then.
 constexpr uint64_t kLogLimit = 1 << 20;
 
@@ -132,7 +134,9 @@ absl::StatusOr<PeerSocket> DaemonStarter::Start(std::optional<pid_t> unwanted) {
   } while (Pause(pause, deadline_));
   if (section_.interrupted()) return Interrupted();
   return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
-                            " ms without success (it holds ", endpoint_.place.start_lock, ")"));
+                            " ms without success. It holds ", endpoint_.place.start_lock, ": see who with `fuser ",
+                            endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
+                            endpoint_.place.log));
 }
 
 absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwanted) {
@@ -149,6 +153,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
   if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
     command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
   }
+  if (section_.interrupted()) return Interrupted();
   const size_t log_start = LogStart(*environment_.env, command.log);
   KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::Start(command));
   return AwaitAnswer(std::move(process), log_start);
@@ -177,25 +182,35 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
   } while (Pause(pause, deadline_));
   if (section_.interrupted()) return Interrupted();
   return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
-                            " and has not let go within ", options_.start_timeout.count(), " ms"));
+                            " and has not let go within ", options_.start_timeout.count(),
+                            " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
+                            "` and kill it. Its log is ", endpoint_.place.log));
+}
+
+// One connection to see that it answers, and another for the caller. Either fails for a moment when the others who have
+// waited fill the daemon's queue.
+absl::StatusOr<PeerSocket> DaemonStarter::ConnectToAnswering() {
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket probe, ConnectUnix(endpoint_.socket, environment_.uid));
+  if (!Answers(std::move(probe), section_)) return absl::UnavailableError("it does not answer yet");
+  return ConnectUnix(endpoint_.socket, environment_.uid);
 }
 
 absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start) {
   milliseconds pause = kShortestPause;
   do {
-    absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
-    if (peer.ok()) {
-      if (Answers(*std::move(peer), section_)) return ConnectUnix(endpoint_.socket, environment_.uid);
-    } else if (absl::IsPermissionDenied(peer.status())) {
-      return peer;
-    }
+    absl::StatusOr<PeerSocket> peer = ConnectToAnswering();
+    if (peer.ok() || absl::IsPermissionDenied(peer.status())) return peer;
     if (const std::optional<int> exit_code = process.ExitCode()) {
       KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
     }
   } while (Pause(pause, deadline_));
-  if (section_.interrupted()) return Interrupted();
+  if (section_.interrupted()) {
+    AwaitHold(process);
+    return Interrupted();
+  }
   return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
-                            endpoint_.socket, " within ", options_.start_timeout.count(), " ms. Its log, ",
+                            endpoint_.socket, " within ", options_.start_timeout.count(),
+                            " ms: try again when the machine is less busy, or kill that process if it hangs. Its log, ",
                             endpoint_.place.log,
                             ", ends with:", LastWords(*environment_.env, endpoint_.place.log, log_start)));
 }
@@ -211,13 +226,12 @@ absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
   return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
 }
 
-absl::Status DaemonStarter::AwaitGone(MonotonicTime deadline) {
-  milliseconds pause = kShortestPause;
-  do {
-    ReapEndedDaemons();
-    if (PlaceIsFree()) return absl::OkStatus();
-  } while (Pause(pause, deadline));
-  return absl::DeadlineExceededError(StrCat("the daemon at ", endpoint_.socket, " is still there"));
+// With the start lock let go before the daemon holds the place, the next who asks would start another.
+void DaemonStarter::AwaitHold(DaemonProcess& process) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
+  while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kShortestPause);
+  }
 }
 
 }  // namespace kernix

@@ -24,8 +24,8 @@ bool OneshotMayHelp(const absl::Status& status);
 // `status` as such an error.
 absl::Status WithOneshotHelp(absl::Status status);
 
-// For one endpoint of kind kOwn that has a place. Used inside `section`; when that is interrupted, the functions return
-// at once with some error.
+// For one endpoint of kind kOwn that has a place. Used inside `section`; when that is interrupted, returns with some
+// error: at once, or as soon as a daemon that it has started holds the place.
 class DaemonStarter {
  public:
   DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
@@ -36,14 +36,13 @@ class DaemonStarter {
   // stop first. UNREACHABLE errors carry the daemon's exit code and last words; RESOURCE: it cannot use its store.
   absl::StatusOr<PeerSocket> Start(std::optional<pid_t> unwanted);
 
-  // Until no daemon holds the place any more. kDeadlineExceeded.
-  absl::Status AwaitGone(MonotonicTime deadline);
-
  private:
   absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> StartLocked(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> AwaitAnswer(DaemonProcess process, size_t log_start);
+  absl::StatusOr<PeerSocket> ConnectToAnswering();
+  void AwaitHold(DaemonProcess& process);
   absl::Status JudgeExit(int exit_code, size_t log_start);
   void AskToStop(pid_t unwanted);
   bool PlaceIsFree();

@@ -37,12 +37,32 @@ absl::StatusOr<Endpoint> NamedEndpoint(const std::string& address, const std::st
   return endpoint;
 }
 
-// Whoever may not write to the socket is not among its users, and one that is neither root's nor the service user's is
-// no service: both go on as if there were none.
+// Whoever may not write to the socket is not among its users, and goes on as if there were none.
 bool ServiceIsForUs(const ClientEnvironment& environment) {
+  return access(environment.service_socket.c_str(), R_OK | W_OK) == 0;
+}
+
+// Why the service's socket is not used, when it is neither root's nor the service user's nor ours. Empty: it may be.
+std::string StrangersService(const ClientEnvironment& environment) {
   const absl::StatusOr<FileInfo> info = environment.env->Stat(environment.service_socket);
-  return info.ok() && IsTrustedUser(info->uid, environment.uid) &&
-         access(environment.service_socket.c_str(), R_OK | W_OK) == 0;
+  if (!info.ok() || IsTrustedUser(info->uid, environment.uid)) return "";
+  return StrCat(
+      "will not use ", environment.service_socket, ", the place of the machine's service: it belongs to ",
+      DescribeUser(info->uid), ", whose kernels would run as ", DescribeUser(environment.uid),
+      "; using this user's own kernixd instead. Have that socket removed, or set KERNIX_ADDRESS to the kernixd "
+      "that you want.");
+}
+
+absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, const ClientOptions& options) {
+  if (!ServiceIsForUs(environment)) return OwnEndpoint(environment, options);
+  std::string warning = StrangersService(environment);
+  if (warning.empty()) {
+    return Endpoint{
+        .kind = EndpointKind::kService, .socket = environment.service_socket, .origin = "the machine's service"};
+  }
+  KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
+  own.warning = std::move(warning);
+  return own;
 }
 
 absl::StatusOr<std::string> StoreDirectory(const ClientEnvironment& environment, const ClientOptions& options) {
@@ -55,12 +75,14 @@ absl::StatusOr<std::string> StoreDirectory(const ClientEnvironment& environment,
 
 // Whether the reason why we got no runtime directory is that somebody else has it.
 bool RuntimeDirectoryIsTaken(const ClientEnvironment& environment) {
-  const std::string runtime = environment.get_env("XDG_RUNTIME_DIR").value_or("");
-  for (const std::string& path : {JoinPath(runtime, "kernix"), StrCat("/tmp/kernix-", environment.uid)}) {
+  const auto is_taken = [&environment](const std::string& path) {
     const absl::StatusOr<FileInfo> info = environment.env->Stat(path, /*follow=*/false);
-    if (info.ok() && info->uid != environment.uid) return true;
-  }
-  return false;
+    return info.ok() && info->uid != environment.uid;
+  };
+  const std::string runtime = environment.get_env("XDG_RUNTIME_DIR").value_or("");
+  // Its specification says to ignore a relative one.
+  return (runtime.starts_with('/') && is_taken(JoinPath(runtime, "kernix"))) ||
+         is_taken(StrCat("/tmp/kernix-", environment.uid));
 }
 
 }  // namespace
@@ -93,11 +115,8 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, c
   }
   KERNIX_ASSIGN_OR_RETURN(const ConfigFile config, ReadConfigFile(environment));
   if (!config.address.empty()) return NamedEndpoint(config.address, config.path);
-  if (!environment.get_env("KERNIX_CACHE_DIR") && ServiceIsForUs(environment)) {
-    return Endpoint{
-        .kind = EndpointKind::kService, .socket = environment.service_socket, .origin = "the machine's service"};
-  }
-  return OwnEndpoint(environment, options);
+  if (environment.get_env("KERNIX_CACHE_DIR")) return OwnEndpoint(environment, options);
+  return ServiceOrOwn(environment, options);
 }
 
 }  // namespace kernix

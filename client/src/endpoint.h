@@ -20,8 +20,9 @@ enum class EndpointKind {
 
 struct Endpoint {
   EndpointKind kind = EndpointKind::kOwn;
-  std::string socket;  // empty: see `unusable`
-  std::string origin;  // who said so, for messages: "$KERNIX_ADDRESS"
+  std::string socket;   // empty: see `unusable`
+  std::string origin;   // who said so, for messages: "$KERNIX_ADDRESS"
+  std::string warning;  // what the user is to be told before a load uses it
 
   // Of kOwn alone.
   std::string store_directory;
@@ -31,7 +32,8 @@ struct Endpoint {
 
 // The first of these that is set: ClientOptions::address; ClientOptions::store_directory (an own daemon on it);
 // $KERNIX_ADDRESS; `address` in the config file; $KERNIX_CACHE_DIR (an own daemon on it); the machine's service, when
-// its socket is there and we may use it; the own daemon on the user's default store.
+// its socket is there and we may use it; the own daemon on the user's default store, with a warning when that is
+// because the service's socket is a stranger's.
 //
 // INVALID_REQUEST: an address that this version cannot use, a broken config file, address and store at once.
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);

@@ -119,11 +119,23 @@ TEST_F(EndpointTest, ARuntimeDirectoryOfSomebodyElseIsRefusedByName) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("uid 1"));
 }
 
-TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsNoService) {
+TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsRefusedByName) {
   if (geteuid() != 0) GTEST_SKIP() << "giving a socket away takes root";
   MakeServiceSocket();
+  EXPECT_EQ(Resolve()->warning, "");
   ASSERT_EQ(chown(environment_.service_socket.c_str(), 1, 1), 0);
-  EXPECT_EQ(Resolve()->kind, EndpointKind::kOwn);
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_EQ(endpoint->kind, EndpointKind::kOwn);
+  EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(environment_.service_socket), HasSubstr("uid 1)")));
+  EXPECT_THAT(endpoint->warning, HasSubstr("set KERNIX_ADDRESS"));
+}
+
+TEST_F(EndpointTest, ARelativeRuntimeDirectoryIsIgnored) {
+  variables_["XDG_RUNTIME_DIR"] = "relative";
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_THAT(endpoint->socket, StartsWith("/tmp/kernix-"));
 }
 
 }  // namespace

@@ -38,6 +38,15 @@ absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environ
   return JoinPath(JoinPath(store, "fetched"), digest.Hex() + ".so");
 }
 
+absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std::string& folder) {
+  absl::Status status = EnsurePrivateDirectory(*environment.env, folder, environment.uid);
+  // Who can write to the folder above can put another in its place.
+  if (status.ok()) status = CheckGuardedDirectory(*environment.env, Dirname(folder), environment.uid);
+  if (status.ok()) return status;
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("an artifact cannot be kept in ", folder, ": ", status.message(),
+                                                     ". To keep it elsewhere, set KERNIX_CACHE_DIR."));
+}
+
 absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
                                              ForkGate::Section& section) {
   InterruptibleContext context(&section);

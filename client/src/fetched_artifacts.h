@@ -19,6 +19,10 @@ bool CanOpenArtifact(const std::string& path, uint64_t size);
 // Where this user's copy of `digest` lies or shall lie: <default store>/fetched/<digest>.so.
 absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest);
 
+// Makes `folder`, where fetched artifacts are kept. RESOURCE, naming the owner, when somebody else could put a file
+// there: what lies in it is run.
+absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std::string& folder);
+
 // Streams the artifact. NOT_FOUND when the daemon has it no more; INTERNAL when it sends something else.
 absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
                                              ForkGate::Section& section);

@@ -30,6 +30,7 @@ struct ForkGate::State {
   Mutex mutex;
   CondVar changed;
   int forks ABSL_GUARDED_BY(mutex) = 0;  // under way
+  bool ending ABSL_GUARDED_BY(mutex) = false;
   std::vector<Section*> sections ABSL_GUARDED_BY(mutex);
 };
 
@@ -57,6 +58,12 @@ ForkGate::State& ForkGate::GetState() {
 
 uint64_t ForkGate::Generation() { return generation.load(); }
 
+bool ForkGate::Ending() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  return state.ending;
+}
+
 void ForkGate::WaitUntilEmpty(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   const auto grace_end = std::chrono::steady_clock::now() + kGrace;
   while (!state.sections.empty()) {
@@ -76,7 +83,7 @@ void ForkGate::Prepare() {
 void ForkGate::AwaitExit() {
   State& state = GetState();
   MutexLock lock(state.mutex);
-  ++state.forks;  // for good: what is interrupted here must not begin again
+  state.ending = true;
   const auto start = std::chrono::steady_clock::now();
   while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kGrace)) {
   }
@@ -102,6 +109,7 @@ ForkGate::Section::Section() {
   State& state = GetState();
   MutexLock lock(state.mutex);
   while (state.forks > 0) state.changed.Wait(state.mutex);
+  interrupted_ = state.ending;
   state.sections.push_back(this);
 }
 

@@ -23,7 +23,8 @@ class ForkGate {
   // forks may be the one that holds it. Sections of one thread do not nest.
   class Section {
    public:
-    // Waits while a fork is under way.
+    // Waits while a fork is under way. One that begins once the process ends is interrupted from the start, and what is
+    // done inside must not use gRPC: see Ending().
     Section();
     ~Section();
     Section(const Section&) = delete;
@@ -51,6 +52,9 @@ class ForkGate {
   // How many forks, in an unbroken line of children, lie between this process and the one that first used the gate. A
   // thread that finds it changed has become the only one: what it was waiting for from others will not come.
   static uint64_t Generation();
+
+  // True once exit() has begun to take gRPC's statics away. What is interrupted must then not be done again.
+  static bool Ending();
 
  private:
   struct State;

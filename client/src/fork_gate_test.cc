@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -91,6 +92,23 @@ TEST(ForkGateTest, ParentAndChildGoOn) {
   EXPECT_EQ(ForkGate::Generation(), generation);
   const ForkGate::Section after;
   EXPECT_FALSE(after.interrupted());
+}
+
+// The last thing that a process does, after all handlers of atexit().
+bool look_at_the_end = false;
+[[gnu::destructor]] void AtTheEnd() {
+  if (!look_at_the_end) return;
+  const ForkGate::Section section;
+  _exit(section.interrupted() && ForkGate::Ending() ? 7 : 8);
+}
+
+TEST(ForkGateTest, AtTheEndOfTheProcessASectionIsInterruptedFromTheStart) {
+  EXPECT_FALSE(ForkGate::Ending());
+  EXPECT_EQ(ForkAndRun([]() -> int {
+              look_at_the_end = true;
+              std::exit(0);
+            }),
+            7);
 }
 
 // Threads enter and leave sections as fast as they can while others fork. In each child the gate works.

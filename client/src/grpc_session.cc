@@ -4,7 +4,6 @@
 #include <grpc/grpc.h>
 #include <grpcpp/create_channel_posix.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -31,31 +30,18 @@ void ChoosePolling() {
   SetOrUnset("poll");
   grpc_init();
   SetOrUnset(saved);
+  grpc_shutdown();
 }
-
-// Its second half is given up once a channel keeps gRPC alive: starting it twice would cost a warm load half a
-// millisecond.
-class FirstStart {
- public:
-  FirstStart() {
-    static const bool chosen = (ChoosePolling(), true);
-    static std::atomic<bool> pending{chosen};
-    holds_ = pending.exchange(false);
-  }
-  ~FirstStart() {
-    if (holds_) grpc_shutdown();
-  }
-  FirstStart(const FirstStart&) = delete;
-  FirstStart& operator=(const FirstStart&) = delete;
-
- private:
-  bool holds_ = false;
-};
 
 }  // namespace
 
+void PrepareGrpc() {
+  const ForkGate::Section section;
+  if (ForkGate::Ending()) return;
+  [[maybe_unused]] static const bool chosen = (ChoosePolling(), true);
+}
+
 GrpcSession::GrpcSession(UniqueFd socket) {
-  const FirstStart first_start;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // what a daemon sends is not limited by us
   channel_ = grpc::CreateCustomInsecureChannelFromFd("localhost", socket.release(), arguments);

@@ -14,6 +14,10 @@
 
 namespace kernix {
 
+// To be called before the first session, on a thread of the caller's: it changes the environment for a moment, which no
+// other thread may read then, and that is more than we could know of one in the background. Does it once a process.
+void PrepareGrpc();
+
 // Lives within one ForkGate::Section. When the last session of the process goes, gRPC ends with all its threads; the
 // next one starts it again, which takes about a millisecond.
 class GrpcSession {

@@ -56,7 +56,7 @@ class Attempts {
 
   bool ShallRepeat(const ConversationOutcome& outcome, const ForkGate::Section& section) {
     if (outcome.result.ok()) return false;
-    if (section.interrupted()) return true;
+    if (section.interrupted()) return !ForkGate::Ending();
     if (outcome.daemon_lost) {
       connector_.Distrust();
       return !std::exchange(lost_before_, true);
@@ -79,21 +79,32 @@ class Attempts {
   bool lost_before_ = false;
 };
 
+// This thread, and those that it starts, take no signal meanwhile.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t saved_;
+};
+
 // Without a signal that it could take: handlers of the application run in its own threads. Detached, since a forked
 // child could not join it; Finish() tells when it is done with what it shares.
 bool StartThread(std::function<void()> body) {
-  sigset_t all;
-  sigset_t saved;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &saved);
-  bool started = true;
+  const SignalsBlocked blocked;
   try {
     std::thread(std::move(body)).detach();
+    return true;
   } catch (const std::system_error&) {
-    started = false;
+    return false;
   }
-  pthread_sigmask(SIG_SETMASK, &saved, nullptr);
-  return started;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/src/daemon_watch.h"
 #include "client/src/fetched_artifacts.h"
 #include "client/src/load_runner.h"
 #include "client/src/status_from_grpc.h"
@@ -53,6 +54,15 @@ CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
           .store_directory = response.store_directory()};
 }
 
+bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
+  for (milliseconds pause{1}; !watch.Gone(); pause = std::min(2 * pause, milliseconds(20))) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
@@ -61,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
 
 absl::StatusOr<std::unique_ptr<Remote>> RemoteClient::Create(ClientEnvironment environment, ClientOptions options) {
   KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
+  PrepareGrpc();
   return std::unique_ptr<Remote>(new RemoteClient(std::move(environment), std::move(options), std::move(endpoint)));
 }
 
@@ -73,7 +84,7 @@ absl::Status RemoteClient::WithSession(bool start, Attempt attempt) {
     absl::StatusOr<Session> session = connector_.Open(endpoint, need, section, IgnoreWarning);
     const absl::Status status = session.ok() ? attempt(*session, section) : session.status();
     if (status.ok()) return status;
-    if (section.interrupted()) continue;
+    if (section.interrupted() && !ForkGate::Ending()) continue;
     if (!DaemonWasLost(status) || std::exchange(lost_before, true)) return status;
     connector_.Distrust();
   }
@@ -134,32 +145,16 @@ absl::StatusOr<PurgeResult> RemoteClient::Purge(const PurgeFilter& filter, bool 
 
 absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
   KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, Info(/*start=*/false));
+  const DaemonWatch watch(connector_.environment(), endpoint_, static_cast<pid_t>(info.pid));
   v1::ShutdownRequest request;
   request.set_drain_timeout_ms(drain_timeout.count());
   request.set_reason("a client asked for it");
   KERNIX_RETURN_IF_ERROR(Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status());
   const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
-  return AwaitGone(static_cast<pid_t>(info.pid), drain + kDrainMargin);
-}
-
-// Of an own daemon the lock tells. Another one is gone when nobody listens, or somebody else.
-absl::Status RemoteClient::AwaitGone(pid_t pid, milliseconds timeout) {
-  const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
-  for (milliseconds pause{1}; std::chrono::steady_clock::now() < deadline;
-       pause = std::min(2 * pause, milliseconds(20))) {
-    {
-      const ForkGate::Section section;
-      ReapEndedDaemons();
-      const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, connector_.environment().uid);
-      const bool left = absl::IsNotFound(peer.status()) || (peer.ok() && peer->pid != pid);
-      const bool free =
-          endpoint_.kind != EndpointKind::kOwn || connector_.environment().env->TryLockFile(endpoint_.place.lock).ok();
-      if (left && free) return absl::OkStatus();
-    }
-    std::this_thread::sleep_for(pause);
-  }
-  return absl::DeadlineExceededError(
-      StrCat("kernixd (process ", pid, ") at ", endpoint_.socket, " still runs after ", timeout.count(), " ms"));
+  if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
+  return absl::DeadlineExceededError(StrCat("kernixd (process ", info.pid, ") at ", endpoint_.socket,
+                                            " still runs after ", (drain + kDrainMargin).count(),
+                                            " ms: kill that process if it hangs"));
 }
 
 absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
@@ -172,6 +167,7 @@ absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& re
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
   const ClientEnvironment& environment = connector_.environment();
   KERNIX_ASSIGN_OR_RETURN(const std::string path, FetchedArtifactPath(environment, digest));
+  KERNIX_RETURN_IF_ERROR(EnsureFetchedFolder(environment, Dirname(path)));
   const absl::StatusOr<std::string> present = environment.env->ReadFile(path);
   if (present.ok() && DigestOf(*present) == digest) return path;
 
@@ -180,7 +176,6 @@ absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& re
     KERNIX_ASSIGN_OR_RETURN(content, DownloadArtifact(session, digest, result.artifact_size(), section));
     return absl::OkStatus();
   }));
-  KERNIX_RETURN_IF_ERROR(environment.env->CreateDirectories(Dirname(path), 0700));
   KERNIX_RETURN_IF_ERROR(environment.env->WriteFileDurably(path, content, 0600));
   return path;
 }

@@ -43,8 +43,6 @@ class RemoteClient : public Remote {
                                                                          Response*),
                                 const Request& request, bool start);
 
-  absl::Status AwaitGone(pid_t pid, std::chrono::milliseconds timeout);
-
   // Without a lock, so that a forked child can go on with it.
   Connector connector_;
   const Endpoint endpoint_;

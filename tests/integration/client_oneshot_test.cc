@@ -2,6 +2,7 @@
 //
 // Loads where no daemon can have a place.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "daemon/base/error.h"
 #include "tests/integration/client_world.h"
@@ -51,6 +52,15 @@ TEST_F(ClientOneshotTest, IsNotUsedWhereItIsNotWanted) {
   const auto module = LoadKernel(*MakeClient(options), 13, options_);
   EXPECT_THAT(std::string(module.status().message()), HasSubstr(Path("kernix")));
   EXPECT_THAT(warnings_, ElementsAre());
+}
+
+// A descriptor of ours that got the number of a standard stream would be replaced in the daemon by its own.
+TEST_F(ClientOneshotTest, AProcessWithoutStandardStreamsHasOneToo) {
+  EXPECT_EQ(ForkAndRun([this] {
+              for (int fd = 0; fd < 4; ++fd) close(fd);
+              return LoadKernel(*MakeClient(), 14).ok() ? 0 : 1;
+            }),
+            0);
 }
 
 TEST_F(ClientOneshotTest, OnlyLoadsUseIt) { EXPECT_FALSE(MakeClient()->Stats().ok()); }

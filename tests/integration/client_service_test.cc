@@ -2,19 +2,27 @@
 //
 // The machine's service, and falling back from it.
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <thread>
 
+#include "client/src/program_search.h"
 #include "client/src/remote_client.h"
 #include "daemon/base/error.h"
+#include "daemon/base/unique_fd.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -32,8 +40,9 @@ class ClientServiceTest : public ClientWorld {
   }
 
   // A shared daemon with a toolchain that no client asks for.
-  void StartService() {
-    const std::string compiler = WriteScript("other-c++", "exit 1\n");
+  void StartService() { StartServiceWith(WriteScript("other-c++", "exit 1\n")); }
+
+  void StartServiceWith(const std::string& compiler) {
     const std::string config = Path("service.toml");
     ASSERT_TRUE(Env::Posix()
                     .WriteFile(config, "[[toolchain]]\nname = \"other\"\nhost_compiler = \"" + compiler + "\"\n", 0600)
@@ -59,11 +68,51 @@ class ClientServiceTest : public ClientWorld {
     }
   }
 
+  // A listener in the service's place whose process is `uid`'s when it begins to listen.
+  UniqueFd ListenAs(uid_t uid) {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, environment_.service_socket.c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(seteuid(uid), 0);
+    EXPECT_EQ(listen(fd.get(), 16), 0);
+    EXPECT_EQ(seteuid(0), 0);
+    return fd;
+  }
+
+  static std::string FindProgram(const std::string& name) {
+    return ProgramsOnPath(Env::Posix(), ProcessGetEnv, name).front();
+  }
+
   std::unique_ptr<Remote> MakeServiceClient() {
     ClientOptions options;
     options.start_timeout = std::chrono::minutes(2);
     return RemoteClient::Create(environment_, options).value();
   }
+
+  // Loads kernel `number` through the service, and through nothing else, as another user of the machine, in a child:
+  // kBuilt or kHit; anything else is a failure.
+  int LoadAs(uid_t uid, int number) {
+    const std::string home = Path("home-" + std::to_string(uid));
+    EXPECT_TRUE(Env::Posix().CreateDirectories(home, 0700).ok());
+    EXPECT_EQ(chown(home.c_str(), uid, uid), 0);
+    return ForkAndRun([this, &home, uid, number] {
+      if (setgroups(0, nullptr) != 0 || setgid(uid) != 0 || setuid(uid) != 0) return 1;
+      SetVariable("HOME", home);
+      environment_.uid = uid;
+      ClientOptions options;
+      options.allow_start = false;
+      const auto client = RemoteClient::Create(environment_, options).value();
+      const auto module = LoadKernel(*client, number);
+      if (!module.ok()) return fprintf(stderr, "%s\n", module.status().ToString().c_str()) > 0 ? 2 : 3;
+      // The store is the service's, which lets nobody in: what is loaded was streamed, into a place of this user.
+      if (!(*module)->path().starts_with(home)) return 4;
+      return (*module)->cache_hit() ? kHit : kBuilt;
+    });
+  }
+  static constexpr int kBuilt = 10;
+  static constexpr int kHit = 11;
 
   ClientEnvironment environment_;
   LoadOptions options_;
@@ -90,6 +139,48 @@ TEST_F(ClientServiceTest, WithoutTheToolchainTheOwnDaemonLoadsAndTheUserIsTold) 
   ClientOptions own;
   own.store_directory = DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, geteuid()).value();
   EXPECT_TRUE(MakeClient(own)->Info(/*start=*/false).ok());
+}
+
+TEST_F(ClientServiceTest, TwoUsersShareOneBuild) {
+  if (geteuid() != 0) GTEST_SKIP() << "being two users takes root";
+  StartServiceWith(FindProgram("c++"));
+  // What the socket's group does on a real machine.
+  ASSERT_EQ(chmod(Path("").c_str(), 0755), 0);
+  ASSERT_EQ(chmod(environment_.service_socket.c_str(), 0666), 0);
+  EXPECT_EQ(LoadAs(4711, 41), kBuilt);
+  EXPECT_EQ(LoadAs(4712, 41), kHit);
+  const absl::StatusOr<CacheStats> stats = MakeServiceClient()->Stats(/*start=*/false);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->builds, 1u);
+  EXPECT_EQ(stats->hits, 1u);
+}
+
+TEST_F(ClientServiceTest, TheSocketOfAStrangerIsRefusedByNameAndTheOwnDaemonServes) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving a socket away takes root";
+  const UniqueFd listener = ListenAs(4711);
+  ASSERT_EQ(chown(environment_.service_socket.c_str(), 4711, 4711), 0);
+  const auto module = LoadKernel(*MakeServiceClient(), 23, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr(environment_.service_socket), HasSubstr("belongs to uid 4711"))));
+}
+
+TEST_F(ClientServiceTest, AStrangerWhoServesTheSocketOfRootIsRefusedByName) {
+  if (geteuid() != 0) GTEST_SKIP() << "listening as somebody else takes root";
+  const UniqueFd listener = ListenAs(4711);
+  const auto module = LoadKernel(*MakeServiceClient(), 24, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("served by uid 4711")));
+}
+
+TEST_F(ClientServiceTest, AStrangerWhoServesANamedAddressIsAnError) {
+  if (geteuid() != 0) GTEST_SKIP() << "listening as somebody else takes root";
+  const UniqueFd listener = ListenAs(4711);
+  ClientOptions named;
+  named.address = environment_.service_socket;
+  const auto module = LoadKernel(*MakeClient(named), 25, options_);
+  EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::UNREACHABLE);
+  EXPECT_THAT(std::string(module.status().message()), HasSubstr("served by uid 4711"));
+  EXPECT_THAT(warnings_, ElementsAre());
 }
 
 TEST_F(ClientServiceTest, ASocketThatNobodyServesGivesWayToTheOwnDaemon) {

@@ -2,6 +2,8 @@
 //
 // What goes over the wire besides the request: headers up, artifacts down.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/src/remote_client.h"
 #include "daemon/base/error.h"
@@ -10,6 +12,7 @@
 namespace kernix {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class ClientTransferTest : public ClientWorld {};
@@ -51,6 +54,24 @@ TEST_F(ClientTransferTest, AnArtifactThatCannotBeOpenedIsFetchedOnce) {
   ASSERT_TRUE(remote->Shutdown({}).ok());
   EXPECT_EQ(remote->LocalArtifact(elsewhere).value(), *fetched);
   EXPECT_FALSE(remote->Info(/*start=*/false).ok());
+}
+
+TEST_F(ClientTransferTest, NothingIsKeptWhereOthersMayWrite) {
+  const auto remote = RemoteClient::Create(ClientEnvironment{}, {}).value();
+  v1::LoadResult elsewhere;
+  elsewhere.set_artifact_digest(DigestOf("any").Raw());
+  const std::string folder = Path("store/fetched");
+  ASSERT_TRUE(Env::Posix().CreateDirectories(folder, 0700).ok());
+  ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+  const absl::Status open_to_all = remote->LocalArtifact(elsewhere).status();
+  EXPECT_EQ(KindOf(open_to_all), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(open_to_all.message()), HasSubstr("chmod 700 " + folder));
+
+  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  ASSERT_EQ(chown(folder.c_str(), 4711, 4711), 0);
+  const absl::Status of_a_stranger = remote->LocalArtifact(elsewhere).status();
+  EXPECT_EQ(KindOf(of_a_stranger), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(of_a_stranger.message()), HasSubstr("belongs to uid 4711"));
 }
 
 TEST_F(ClientTransferTest, AnArtifactThatIsGoneIsNotFound) {
