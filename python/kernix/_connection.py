@@ -11,7 +11,7 @@ __all__ = ["client", "store_override", "use_store"]
 _lock = ForkSafeLock()
 _store_override = ""  # of set_cache_dir(); empty: the user's default store
 _client: _core.Client | None = None
-_client_key: tuple[str, bytes] | None = None
+_client_key: tuple[str, bytes, tuple[str, ...]] | None = None
 
 
 def store_override() -> str:
@@ -28,9 +28,10 @@ def use_store(path: str) -> None:
 def client() -> _core.Client:
     """Return the client for the store and the environment as they are now. It does not connect yet."""
     global _client, _client_key
-    key = (_store_override, _core.environment_fingerprint())
+    packages = _environment.site_packages()  # may have got an nvcc since
+    key = (_store_override, _core.environment_fingerprint(), tuple(packages))
     with _lock:
         if _client is None or key != _client_key:
-            _client = _core.Client(store_directory=key[0], site_packages=_environment.site_packages())
+            _client = _core.Client(store_directory=key[0], site_packages=packages)
             _client_key = key
         return _client

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 
@@ -15,9 +14,18 @@ def site_packages() -> list[str]:
     return [folder for folder in sys.path if folder and os.path.isdir(os.path.join(folder, "nvidia"))]
 
 
-@functools.cache
+_jax_include_paths: list[str] = []
+
+
 def jax_include_paths() -> list[str]:
     """Return ``[jax.ffi.include_dir()]``, or nothing without jaxlib. Does not import it."""
+    global _jax_include_paths
+    # What was not there may be installed since: only a find is remembered.
+    _jax_include_paths = _jax_include_paths or _find_jax_include_paths()
+    return list(_jax_include_paths)
+
+
+def _find_jax_include_paths() -> list[str]:
     from importlib.util import find_spec
 
     try:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads where the usual way is closed: no place for a daemon, and a store that this process cannot open."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import conftest
+import pytest
+
+from kernix import _connection, _environment
+
+SCRIPT = conftest.HERE / "scripts" / "load_constant.py"
+
+
+def load(environment, *before):
+    """Load a constant in a fresh process; return its output and what it said on stderr."""
+    command = [*before, sys.executable, SCRIPT, "constant", "5"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split(), result.stderr
+
+
+def test_where_no_daemon_can_be_started_a_private_one_serves_with_a_warning(own_place):
+    (own_place.root / "run" / "kernix").write_text("no folder")
+    (hit, path), said = load(own_place.environment)
+    assert hit == "False"
+    assert path.startswith(str(own_place.store))
+    assert "A private kernixd serves this load alone" in said
+    assert str(own_place.root / "run" / "kernix") in said
+    (hit, _), _ = load(own_place.environment)
+    assert hit == "True"
+    assert own_place.kernixctl("status", check=False).returncode == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a daemon that may open what its client may not: takes root")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv takes root's rights over files from the client")
+def test_an_artifact_that_the_client_cannot_open_is_streamed(own_place):
+    (hit, path), _ = load(own_place.environment)
+    assert (hit, path.startswith(str(own_place.store))) == ("False", True)
+    daemon = json.loads(own_place.kernixctl("status", "--json").stdout)
+    own_place.store.chmod(0)
+    cache = own_place.root / "cache"
+    environment = own_place.environment | {"KERNIX_ADDRESS": daemon["address"], "KERNIX_CACHE_DIR": str(cache)}
+    without_rights = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    (hit, path), _ = load(environment, *without_rights)
+    assert (hit, path.startswith(str(cache / "fetched"))) == ("True", True)
+    own_place.store.chmod(0o700)
+    assert own_place.stats()["builds"] == 1
+
+
+def test_an_nvcc_that_was_installed_since_is_looked_for_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = _connection.client()
+    assert _connection.client() is before
+    (tmp_path / "nvidia").mkdir()
+    assert _connection.client() is not before
+
+
+def test_headers_of_a_jaxlib_that_was_installed_since_are_found(monkeypatch):
+    monkeypatch.setattr(_environment, "_jax_include_paths", [])
+    with monkeypatch.context() as without:
+        without.setattr("importlib.util.find_spec", lambda name: None)
+        assert _environment.jax_include_paths() == []
+    assert _environment.jax_include_paths() != []
