@@ -101,6 +101,9 @@ class Env {
   // A new empty folder, mode 0700, named `prefix` + random characters. `prefix` is a whole path.
   virtual absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) = 0;
 
+  // Sets what Stat() tells as `mtime_ns`, to the second, of an existing file.
+  virtual absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) = 0;
+
   virtual absl::Status RemoveFile(const std::string& path) = 0;
   // A file or a folder with all in it. Links are removed, not followed. OK when there is none.
   virtual absl::Status RemoveTree(const std::string& path) = 0;

@@ -103,6 +103,7 @@ TEST_P(EnvTest, MissingFilesAreNotFoundByName) {
   EXPECT_THAT(env().ReadFile(At("no")), HasError(absl::StatusCode::kNotFound, HasSubstr(At("no"))));
   EXPECT_THAT(env().Stat(At("no")), HasError(absl::StatusCode::kNotFound, HasSubstr("No such file")));
   EXPECT_THAT(env().ListDirectory(At("no")), HasError(absl::StatusCode::kNotFound, HasSubstr(At("no"))));
+  EXPECT_THAT(env().SetModificationTime(At("no"), 1), HasError(absl::StatusCode::kNotFound, HasSubstr(At("no"))));
   EXPECT_THAT(env().RemoveFile(At("no")), HasError(absl::StatusCode::kNotFound, HasSubstr(At("no"))));
   EXPECT_THAT(env().Rename(At("no"), At("b")), HasError(absl::StatusCode::kNotFound, HasSubstr(At("no"))));
   EXPECT_THAT(env().RealPath(At("no")), HasError(absl::StatusCode::kNotFound, HasSubstr(At("no"))));
@@ -153,6 +154,14 @@ TEST_P(EnvTest, RemovesATreeButNotWhatItsLinksPointTo) {
   ASSERT_THAT(env().RemoveTree(At("tree")), IsOk());
   EXPECT_THAT(env().ListDirectory(root_).value(), ElementsAre("outside", "tree-beside"));
   EXPECT_THAT(env().ListDirectory(At("outside")).value(), ElementsAre("kept"));
+}
+
+TEST_P(EnvTest, SetsTheTimeOfAFileAndNothingElse) {
+  ASSERT_THAT(env().WriteFile(At("f"), "x", 0640), IsOk());
+  ASSERT_THAT(env().SetModificationTime(At("f"), 946684800), IsOk());
+  EXPECT_EQ(env().Stat(At("f"))->mtime_ns, 946684800'000'000'000);
+  EXPECT_EQ(env().Stat(At("f"))->mode, 0640u);
+  EXPECT_EQ(env().ReadFile(At("f")).value(), "x");
 }
 
 TEST_P(EnvTest, RemovesOneFile) {

@@ -146,6 +146,11 @@ absl::StatusOr<std::string> FaultEnv::CreateTempDirectory(const std::string& pre
                                            [&] { return base_.CreateTempDirectory(prefix); });
 }
 
+absl::Status FaultEnv::SetModificationTime(const std::string& path, int64_t unix_seconds) {
+  return Pass<absl::Status>(Operation::kSetModificationTime, path,
+                            [&] { return base_.SetModificationTime(path, unix_seconds); });
+}
+
 absl::Status FaultEnv::RemoveFile(const std::string& path) {
   return Pass<absl::Status>(Operation::kRemoveFile, path, [&] { return base_.RemoveFile(path); });
 }

@@ -26,6 +26,9 @@ class PosixEnv : public Env {
   absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) override {
     return posix::CreateTempDirectory(prefix);
   }
+  absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) override {
+    return posix::SetModificationTime(path, unix_seconds);
+  }
   absl::Status RemoveFile(const std::string& path) override { return posix::RemoveFile(path); }
   absl::Status RemoveTree(const std::string& path) override { return posix::RemoveTree(path); }
   absl::Status Rename(const std::string& from, const std::string& to) override { return posix::Rename(from, to); }

@@ -203,6 +203,12 @@ absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) {
   return path;
 }
 
+absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) {
+  const timespec times[] = {{0, UTIME_OMIT}, {static_cast<time_t>(unix_seconds), 0}};
+  if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return ErrnoStatus(errno, "set the time of", path);
+  return absl::OkStatus();
+}
+
 absl::Status RemoveFile(const std::string& path) {
   if (unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove", path);
   return absl::OkStatus();

@@ -23,6 +23,7 @@ absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow);
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 absl::Status CreateDirectories(const std::string& path, mode_t mode);
 absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix);
+absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds);
 absl::Status RemoveFile(const std::string& path);
 absl::Status RemoveTree(const std::string& path);
 absl::Status Rename(const std::string& from, const std::string& to);

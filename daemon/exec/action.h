@@ -17,6 +17,7 @@ namespace kernix::exec {
 // Bytes that several actions can share.
 using Content = std::shared_ptr<const std::string>;
 
+// Its modification time is the same for all and for ever.
 struct InputFile {
   std::string path;  // relative to the action's root
   Content content;
@@ -37,6 +38,7 @@ struct Action {
   std::vector<std::string> outputs;
   std::chrono::milliseconds timeout{0};  // 0: none
   uint64_t memory_estimate_bytes = 0;    // for the memory budget of the pool
+  int jobs = 1;                          // how many jobs of the pool it is worth: the threads that it keeps busy
 };
 
 struct ActionResult {

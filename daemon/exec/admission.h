@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many actions may run at once: by number and by memory.
+// How many actions may run at once: by the jobs that they are worth and by memory.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,22 @@ class Admission {
   Admission(int max_jobs, uint64_t memory_budget_bytes)
       : max_jobs_(max_jobs), budget_(memory_budget_bytes == 0 ? UINT64_MAX : memory_budget_bytes) {}
 
-  // Whether an action of this estimate may start now. One that is larger than the whole budget may when nothing runs.
-  bool MayStart(uint64_t estimate) const {
+  // Whether an action of this estimate may start now. One that is larger than a whole limit may when nothing runs.
+  bool MayStart(uint64_t estimate, int jobs = 1) const {
     if (running_ == 0) return true;
-    return running_ < max_jobs_ && used_ <= budget_ && estimate <= budget_ - used_;
+    return jobs_ < max_jobs_ && jobs <= max_jobs_ - jobs_ && used_ <= budget_ && estimate <= budget_ - used_;
   }
 
-  void Start(uint64_t estimate) {
+  void Start(uint64_t estimate, int jobs = 1) {
     ++running_;
+    jobs_ += jobs;
     used_ += estimate;
   }
 
-  // Of one that was started with the same estimate.
-  void Finish(uint64_t estimate) {
+  // Of one that was started with the same values.
+  void Finish(uint64_t estimate, int jobs = 1) {
     --running_;
+    jobs_ -= jobs;
     used_ -= estimate;
   }
 
@@ -37,6 +39,7 @@ class Admission {
   const int max_jobs_;
   const uint64_t budget_;
   int running_ = 0;
+  int jobs_ = 0;
   uint64_t used_ = 0;
 };
 

@@ -23,6 +23,7 @@ using ActionDone = std::function<void(absl::StatusOr<ActionResult>)>;
 struct ExecutorLoad {
   int running = 0;
   int queued = 0;
+  int max_jobs = 1;  // that may run at once: a constant of the executor
 };
 
 // Thread-safe.
@@ -60,8 +61,8 @@ struct LocalExecutorOptions {
   uint64_t memory_budget_bytes = 0;  // 0: three quarters of what the machine (or the cgroup) has
 };
 
-// A pool of threads, first come first served. An action starts when a thread is free and its memory estimate fits into
-// what the running ones leave of the budget; one that is larger than the whole budget runs alone. Destruction cancels
+// A pool of threads, first come first served. An action starts when its jobs and its memory estimate fit into what the
+// running ones leave of the two limits; one that is larger than a whole limit runs alone. Destruction cancels
 // what is queued and running and waits.
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options);
 

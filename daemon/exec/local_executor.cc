@@ -31,6 +31,7 @@ class Job {
 
   const Action& action() const { return action_; }
   uint64_t memory() const { return action_.memory_estimate_bytes; }
+  int jobs() const { return action_.jobs; }
   Cancellation& cancellation() { return cancellation_; }
 
   // Passes the caller's cancelling on to this job, then calls `and_then`.
@@ -87,7 +88,7 @@ absl::Status CancelledInQueue(const Job& job) {
 class LocalExecutor : public Executor {
  public:
   LocalExecutor(Env& env, ActionPlace place, int max_jobs, uint64_t memory_budget)
-      : env_(env), place_(std::move(place)), admission_(max_jobs, memory_budget) {
+      : env_(env), place_(std::move(place)), max_jobs_(max_jobs), admission_(max_jobs, memory_budget) {
     for (int i = 0; i < max_jobs; ++i) threads_.emplace_back([this] { WorkLoop(); });
     threads_.emplace_back([this] { QueueLoop(); });
   }
@@ -105,7 +106,7 @@ class LocalExecutor : public Executor {
 
   ExecutorLoad load() const override {
     MutexLock lock(mutex_);
-    return {.running = admission_.running(), .queued = static_cast<int>(queue_.size())};
+    return {.running = admission_.running(), .queued = static_cast<int>(queue_.size()), .max_jobs = max_jobs_};
   }
 
  private:
@@ -157,19 +158,23 @@ class LocalExecutor : public Executor {
   // The next job, admitted. Waits for one; null when the pool ends.
   JobPtr NextJob() {
     MutexLock lock(mutex_);
-    while (!stopping_ && (queue_.empty() || !admission_.MayStart(queue_.front()->memory()))) wake_.Wait(mutex_);
+    while (!stopping_ && (queue_.empty() || !MayStart(*queue_.front()))) wake_.Wait(mutex_);
     if (stopping_) return nullptr;
     JobPtr job = std::move(queue_.front());
     queue_.pop_front();
-    admission_.Start(job->memory());
+    admission_.Start(job->memory(), job->jobs());
     running_.push_back(job);
     WakeAll();
     return job;
   }
 
+  bool MayStart(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return admission_.MayStart(job.memory(), job.jobs());
+  }
+
   void Release(const JobPtr& job) {
     MutexLock lock(mutex_);
-    admission_.Finish(job->memory());
+    admission_.Finish(job->memory(), job->jobs());
     running_.erase(std::find(running_.begin(), running_.end(), job));
     WakeAll();
   }
@@ -206,7 +211,7 @@ class LocalExecutor : public Executor {
     std::vector<JobPtr> waiting;
     {
       MutexLock lock(mutex_);
-      if (!queue_.empty() && admission_.MayStart(queue_.front()->memory())) return;  // about to move
+      if (!queue_.empty() && MayStart(*queue_.front())) return;  // about to move
       waiting.assign(queue_.begin(), queue_.end());
     }
     for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPlace(static_cast<int>(i));
@@ -214,6 +219,7 @@ class LocalExecutor : public Executor {
 
   Env& env_;
   const ActionPlace place_;
+  const int max_jobs_;
   mutable Mutex mutex_;
   CondVar wake_;
   Admission admission_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <set>
 
 #include "daemon/base/error.h"
 #include "daemon/base/fault_env.h"
@@ -77,6 +78,18 @@ class RunActionTest : public ::testing::Test {
   FaultEnv env_{mem_};
   Recorder seen_;
 };
+
+TEST_F(RunActionTest, AllInputsHaveTheSameTimeForEver) {
+  std::set<int64_t> times;
+  SetTool([&](const ProcessSpec& spec) {
+    for (const char* path : {"/a.cc", "/inc/0/b.h"}) {
+      times.insert(mem_.Stat(spec.working_directory + path)->mtime_ns);
+    }
+    Write(spec.working_directory + "/out/a.o", "object");
+  });
+  ASSERT_TRUE(Run(MakeAction()).ok());
+  EXPECT_THAT(times, ::testing::ElementsAre(946684800'000'000'000));
+}
 
 TEST_F(RunActionTest, StagesInputsAndBringsBackOutputs) {
   std::string source, header;
