@@ -27,6 +27,8 @@ void AddFunctions(CanonicalHasher& hasher, const std::vector<codegen::FunctionSp
 
 void AddHeaders(CanonicalHasher& hasher, const BuildRequest& request) {
   hasher.Field("include_root_count", request.include_root_count);
+  hasher.List("quoted_roots", request.quoted_roots.size());
+  for (const uint32_t root : request.quoted_roots) hasher.Field("root", root);
   hasher.List("headers", request.headers.size());
   for (const HeaderRef& header : request.headers) {
     hasher.Field("root", header.include_root).Field("path", header.path).Field("digest", header.digest);
@@ -69,8 +71,7 @@ void AddKernix(CanonicalHasher& hasher, const BuildRequest& request) {
   hasher.Field("plan_version", uint64_t{kPlanVersion});
   hasher.Field("generator_version", uint64_t{codegen::kGeneratorVersion});
   // The text itself as well: a generator that changed without its number must not be answered with older artifacts.
-  hasher.Field("translation_unit", codegen::GenerateTranslationUnit(request.language, request.sources,
-                                                                    request.functions, request.allow_cuda_graph));
+  hasher.Field("translation_unit", TranslationUnit(request));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/build/artifact.h"
+#include "daemon/build/files_read.h"
 #include "daemon/build/flight.h"
 #include "daemon/build/header_cache.h"
 #include "daemon/build/plan.h"
@@ -58,15 +59,33 @@ absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const Heade
                           " are possible: narrow the include paths"));
 }
 
+// For what is no longer what the key says; makes Load() try again.
+absl::Status Outdated(const std::string& what) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
+  detail.set_code(static_cast<int>(absl::StatusCode::kAborted));
+  detail.set_message(StrCat(what, " changed while it was being used: load again"));
+  return MakeError(std::move(detail));
+}
+
+// After a build: whether the tools and the files of flags are what they were when its key was made.
+absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request) {
+  if (!toolchain::Unchanged(env, request.toolchain->files)) {
+    return Outdated(StrCat("the toolchain of ", request.toolchain->host.path));
+  }
+  for (const toolchain::FlagFile& file : request.flag_files) {
+    const absl::StatusOr<Digest> digest = digests.Get(file.path);
+    if (!digest.ok() || *digest != file.digest) return Outdated(file.path);
+  }
+  return absl::OkStatus();
+}
+
 // Adds the content of the files that are to be staged.
 absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& files, HeaderContents& contents) {
   for (const toolchain::FlagFile& file : files) {
     if (file.staged.empty()) continue;
     absl::StatusOr<std::string> content = env.ReadFile(file.path);
-    if (!content.ok() || DigestOf(*content) != file.digest) {
-      return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                       StrCat(file.path, " changed while it was being used: load again"));
-    }
+    if (!content.ok() || DigestOf(*content) != file.digest) return Outdated(file.path);
     contents[file.digest] = std::make_shared<const std::string>(*std::move(content));
   }
   return absl::OkStatus();
@@ -98,9 +117,9 @@ struct Builder::Impl {
                                      const CancellationPtr& cancellation);
 
   void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers);
-  absl::StatusOr<Plan> PlanBuild(const BuildRequest& request, HeaderContents contents);
+  absl::StatusOr<Plan> PlanBuild(const Job& job, HeaderContents contents);
   void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
-  absl::StatusOr<v1::LoadResult> Store(const Job& job, const std::string& artifact, const std::string& dependencies);
+  absl::StatusOr<v1::LoadResult> Store(const Job& job, const PlanFiles& files, const PlanOutputs& made);
   void CountFailure(const Job& job, const absl::Status& status);
 
   Env& env;
@@ -200,8 +219,7 @@ v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const v1::ResolvedFunction& function : entry.functions) *result.add_function() = function;
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  result.set_generated_source(codegen::GenerateTranslationUnit(job.request.language, job.request.sources,
-                                                               job.request.functions, job.request.allow_cuda_graph));
+  result.set_generated_source(TranslationUnit(job.request));
   return result;
 }
 
@@ -230,11 +248,16 @@ void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
   if (found != flights.end() && found->second == flight) flights.erase(found);
 }
 
-absl::StatusOr<Plan> Builder::Impl::PlanBuild(const BuildRequest& request, HeaderContents contents) {
+absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job, HeaderContents contents) {
   headers.Add(contents);
-  KERNIX_RETURN_IF_ERROR(CheckStagedBytes(request.headers, contents, options.limits.max_staged_header_bytes));
-  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, request.flag_files, contents));
-  return MakePlan(request, contents, options.step_timeout);
+  KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
+  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
+  KERNIX_RETURN_IF_ERROR(CheckTexts(env, job.request, contents, options.flag_policy));
+  PlanLimits limits{options.step_timeout, executor.load().max_jobs};
+  if (job.max_parallel > 0 && job.max_parallel < static_cast<size_t>(limits.max_jobs)) {
+    limits.max_jobs = static_cast<int>(job.max_parallel);
+  }
+  return MakePlan(job.request, contents, limits);
 }
 
 void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers) {
@@ -244,20 +267,22 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   cache.Count(cache::Counter::kMisses);
   auto started = std::make_shared<Job>(*job);
   started->started = {env.Now(), env.UnixMillis()};
-  absl::StatusOr<Plan> plan = PlanBuild(job->request, std::move(headers));
+  absl::StatusOr<Plan> plan = PlanBuild(*job, std::move(headers));
   if (!plan.ok()) return Finish(*job, flight, plan.status());
   flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
-  const std::string artifact = plan->artifact_path;
-  const std::string dependencies = plan->dependency_file;
+  const PlanFiles files = plan->files;
   RunPlan(*std::move(plan), executor, job->max_parallel, flight->build_cancellation(), *flight,
-          [this, started, flight, artifact, dependencies](absl::StatusOr<PlanOutputs> made) {
+          [this, started, flight, files](absl::StatusOr<PlanOutputs> made) {
             if (!made.ok()) return Finish(*started, flight, made.status());
-            Finish(*started, flight, Store(*started, *made->at(artifact), *made->at(dependencies)));
+            Finish(*started, flight, Store(*started, files, *made));
           });
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const std::string& artifact,
-                                                    const std::string& dependencies) {
+absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const PlanFiles& files, const PlanOutputs& made) {
+  const std::string& artifact = *made.at(files.artifact);
+  const std::string& dependencies = *made.at(files.dependencies);
+  const std::string assembler = files.assembler_dependencies.empty() ? "" : *made.at(files.assembler_dependencies);
+  KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, *job.request.toolchain, dependencies, assembler, options.flag_policy));
   cache::Entry entry;
   KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, job.request.functions));
   entry.key = job.key;
@@ -269,6 +294,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const std::s
   entry.functions = ResolvedFunctions(job.request.functions);
   entry.toolchain_headers =
       DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, dependencies, job.started);
+  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), job.request));
   KERNIX_RETURN_IF_ERROR(cache.Insert(entry, artifact));
   v1::LoadResult result = ResultOf(job, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started.monotonic);
@@ -301,6 +327,8 @@ absl::StatusOr<v1::LoadResult> Builder::Load(const v1::LoadRequest& request, uid
                                              CancellationPtr cancellation) {
   impl_->BeginWork();
   absl::StatusOr<v1::LoadResult> result = impl_->Load(request, owner, observer, cancellation);
+  // A tool was replaced under the build, whose result nobody keeps: once more, with what is there now.
+  if (absl::IsAborted(result.status())) result = impl_->Load(request, owner, observer, cancellation);
   impl_->EndWork();
   return result;
 }

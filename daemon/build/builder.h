@@ -43,7 +43,8 @@ class Builder {
 
   // Blocks until the artifact is there, the build failed, or `cancellation` (may be null) fired. The life of one load:
   // resolve the toolchain, validate, key, look up (a hit's recorded toolchain headers must still have the recorded
-  // content), else join the build of that key or start it. With `force_rebuild` nothing is looked up, but a build that
+  // content), else join the build of that key or start it. A build under which a tool was replaced is not kept, and
+  // made once more. With `force_rebuild` nothing is looked up, but a build that
   // runs already is joined. `owner` is who the cache entry belongs to.
   //
   // The last one to give up a build returns up to `linger` later than it was cancelled. Failures are not remembered.

@@ -107,7 +107,9 @@ TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
 
 TEST_P(BuilderTest, OddLabelsAreHarmless) {
   TestBuilder t(GetParam());
-  for (const char* label : {"inc", "kernix", "kernix-unit", "..", "a b/c\"d", "unit.cc", "vector", "it's"}) {
+  const std::string long_label(300, 'x');  // no file has such a name
+  for (const char* label :
+       {"inc", "kernix", "kernix-unit", "..", "a b/c\"d", "unit.cc", "vector", "it's", long_label.c_str()}) {
     v1::LoadRequest request = CppRequest(compiler_);
     request.mutable_source(0)->set_label(label);
     request.mutable_source(0)->mutable_text()->insert(0, "#include <vector>\n");
@@ -231,6 +233,66 @@ TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
   EXPECT_EQ(t.Stats().builds(), 2u);
 }
 
+// A header that leans on what XLA's ffi.h once dragged in, included in both forms.
+TEST_P(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
+  const std::string text = "#pragma once\ninline std::vector<float> Table() { return {1, 2}; }\n";
+  for (const char* directive : {"#include \"my.h\"\n", "#include <my.h>\n", "#define MY <my.h>\n#include MY\n"}) {
+    TestBuilder t(GetParam());
+    v1::LoadRequest request = CppRequest(compiler_);
+    request.mutable_source(0)->mutable_text()->insert(0, directive);
+    AddHeader(request, 0, "my.h", text);
+    RecordingObserver observer({text});
+    const auto built = t.Load(request, observer);
+    ASSERT_THAT(built, IsOk()) << directive;
+    const auto hit = t.Load(request);  // without the header's content
+    ASSERT_THAT(hit, IsOk());
+    EXPECT_TRUE(hit->cache_hit());
+    EXPECT_EQ(hit->generated_source(), built->generated_source());
+  }
+}
+
+TEST_P(BuilderTest, HeadersMayLieAboveTheirRoot) {
+  TestBuilder t(GetParam());
+  const std::string x = "#pragma once\n#include \"y.h\"\n#include \"../top.h\"\n";
+  const std::string y = "#pragma once\ninline int Y() { return 1; }\n";
+  const std::string top = "#pragma once\ninline int Top() { return Y(); }\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->set_label("x.h");  // must not stand in for the header
+  request.mutable_source(0)->mutable_text()->insert(0, "#include \"../x.h\"\ninline int z = Top();\n");
+  request.mutable_options()->add_quoted_include_root(0);
+  AddHeader(request, 0, "../x.h", x);
+  AddHeader(request, 0, "../y.h", y);
+  AddHeader(request, 0, "../../top.h", top);
+  RecordingObserver observer({x, y, top});
+  // "../top.h" of a header that lies one folder up is two folders up.
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, OnlyQuotedNamesAreLookedUpInAQuotedRoot) {
+  TestBuilder t(GetParam());
+  const std::string mine = "#define MINE 1\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0,
+                                                    "#include <math.h>\n#ifdef MINE\n#error mine\n#endif\n#include "
+                                                    "\"math.h\"\n#ifndef MINE\n#error not mine\n#endif\n");
+  request.mutable_options()->add_quoted_include_root(0);
+  AddHeader(request, 0, "math.h", mine);
+  RecordingObserver observer({mine});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+// As a project has it that brings a copy of a header along; GCC compares the times of such files.
+TEST_P(BuilderTest, PragmaOnceTakesCopiesForOneHeader) {
+  TestBuilder t(GetParam());
+  const std::string text = "#pragma once\nstruct Once {};\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include \"a/once.h\"\n#include \"b/once.h\"\n");
+  AddHeader(request, 0, "a/once.h", text);
+  AddHeader(request, 0, "b/once.h", text);
+  RecordingObserver observer({text});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
 TEST_P(BuilderTest, OurKernelHeadersCannotBeShadowed) {
   TestBuilder t(GetParam());
   v1::LoadRequest request = CppRequest(compiler_);
@@ -264,6 +326,60 @@ TEST_P(BuilderTest, AChangedToolchainHeaderIsAMiss) {
   EXPECT_EQ(first->key(), changed->key());
   EXPECT_TRUE(t.Load(request)->cache_hit());
   EXPECT_EQ(t.Stats().builds(), 2u);
+}
+
+TEST_P(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
+  TestBuilder one(GetParam()), two(GetParam());
+  for (const char* program : {"g++", "clang++"}) {
+    KERNIX_NEED_PROGRAM(compiler, program);
+    for (const std::vector<const char*>& flags :
+         std::vector<std::vector<const char*>>{{"-g"}, {"-flto"}, {"-g", "-flto"}}) {
+      v1::LoadRequest request = CppRequest(compiler);
+      for (const char* flag : flags) request.mutable_options()->add_compile_flags(flag);
+      const auto a = one.Load(request);
+      const auto b = two.Load(request);
+      ASSERT_THAT(a, IsOk());
+      ASSERT_THAT(b, IsOk());
+      EXPECT_EQ(a->artifact_digest(), b->artifact_digest()) << program << flags.back();
+      EXPECT_THAT(one.Artifact(*a), Not(HasSubstr(one.folder.path()))) << program << flags.back();
+    }
+  }
+}
+
+TEST_P(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
+  TestBuilder t(GetParam());
+  const v1::LoadRequest request = CppRequest(compiler_);
+  Fault replace{.operation = Operation::kRunProcess, .match = "unit.cc"};
+  replace.before = [&] { t.env.PretendChanged(compiler_); };
+  t.env.Inject(replace);
+  const auto result = t.Load(request);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_FALSE(result->cache_hit());
+  EXPECT_EQ(t.Stats().builds(), 1u);  // the first one was not kept
+  EXPECT_EQ(t.Stats().entries(), 1u);
+  const auto again = t.Load(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->cache_hit());
+  EXPECT_EQ(again->key(), result->key());
+}
+
+TEST_P(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {
+  TestBuilder t(GetParam());
+  const std::string specs = t.folder / "my.specs";
+  ASSERT_THAT(t.env.WriteFile(specs, "*kernix:\n0\n\n", 0644), IsOk());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags(StrCat("-specs=", specs));
+  int runs = 0;
+  Fault replace{.operation = Operation::kRunProcess, .match = "unit.cc", .times = 0};
+  replace.before = [&] {
+    EXPECT_THAT(Env::Posix().WriteFile(specs, StrCat("*kernix:\n", ++runs, "\n\n"), 0644), IsOk());
+  };
+  t.env.Inject(replace);
+  const auto result = t.Load(request);  // changes each time: given up after the second
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_THAT(ToStd(result.status().message()), HasSubstr("my.specs changed while it was being used"));
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(t.Stats().entries(), 0u);
 }
 
 TEST_P(BuilderTest, ARemovedArtifactIsBuiltAgain) {
@@ -458,6 +574,77 @@ TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
   const auto hit = one.Load(request_);
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());
+}
+
+TEST_F(CudaBuilderTest, HeadersOfTheUserMayUseHalfTypes) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  const std::string text = "#pragma once\n__device__ inline float Load(const half* p) { return __half2float(*p); }\n";
+  for (const char* directive : {"#include \"my.h\"\n", "#include <my.h>\n"}) {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->mutable_text()->insert(0, StrCat("#include \"brainevent/common.h\"\n", directive));
+    AddHeader(request, 0, "my.h", text);
+    if (std::string_view(directive).ends_with("\"\n")) request.mutable_options()->add_quoted_include_root(0);
+    RecordingObserver observer({text});
+    EXPECT_THAT(t.Load(request, observer), IsOk()) << directive;
+  }
+}
+
+// Two architectures are two jobs, unless the load, or nvcc's own flag, asks for fewer; the bytes are the same.
+TEST_F(CudaBuilderTest, ArchitecturesAreCompiledSideBySideWithinTheBounds) {
+  request_.mutable_options()->add_architectures("sm_80");
+  request_.set_verbose(true);
+  request_.set_force_rebuild(true);
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  RecordingObserver both, one, by_flag;
+  const auto threaded = t.Load(request_, both);
+  ASSERT_THAT(threaded, IsOk());
+  EXPECT_THAT(both.output, HasSubstr("--threads=2"));
+  request_.set_max_parallel_jobs(1);
+  const auto plain = t.Load(request_, one);
+  ASSERT_THAT(plain, IsOk());
+  EXPECT_THAT(one.output, Not(HasSubstr("--threads")));
+  EXPECT_EQ(plain->key(), threaded->key());
+  EXPECT_EQ(plain->artifact_digest(), threaded->artifact_digest());
+  request_.set_max_parallel_jobs(0);
+  request_.mutable_options()->add_compile_flags("-t=1");
+  ASSERT_THAT(t.Load(request_, by_flag), IsOk());
+  EXPECT_THAT(by_flag.output, Not(HasSubstr("--threads")));
+}
+
+TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  v1::LoadRequest request = request_;
+  request.mutable_source(0)->mutable_text()->insert(
+      0,
+      "#include \"cuda_common.h\"\n"
+      "__global__ void sum_kernel(const __half* x, __nv_bfloat16* y, float* z) {\n"
+      "  const float sum = warp_reduce_sum_f32(IS_ACTIVE_F16(x[0]) ? READ_F16(x[0]) : ZERO_F16);\n"
+      "  atomic_add_f32(z, sum);\n  atomic_add_bf16(y, sum);\n}\n"
+      "static_assert(BE_WARP_PER_ROW_WPB == 8);\n");
+  EXPECT_THAT(t.Load(request), IsOk());
+
+  const std::string own = "#define OWN 1\n";
+  request = request_;
+  request.mutable_source(0)->mutable_text()->insert(0,
+                                                    "#include \"cuda_common.h\"\n#ifndef OWN\n#error ours\n#endif\n");
+  AddHeader(request, 0, "cuda_common.h", own);
+  RecordingObserver observer({own});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+// But for the toolkit's own place, which is then part of the key.
+TEST_F(CudaBuilderTest, LineTablesGiveTheSameBytesInTwoFolders) {
+  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  for (const char* flag : {"-lineinfo", "-G", "-Xcompiler=-g"}) {
+    v1::LoadRequest request = request_;
+    request.mutable_options()->add_compile_flags(flag);
+    const auto a = one.Load(request);
+    const auto b = two.Load(request);
+    ASSERT_THAT(a, IsOk());
+    ASSERT_THAT(b, IsOk());
+    EXPECT_EQ(a->artifact_digest(), b->artifact_digest()) << flag;
+    EXPECT_THAT(one.Artifact(*a), Not(HasSubstr(one.folder.path()))) << flag;
+  }
 }
 
 TEST_F(CudaBuilderTest, RelocatableDeviceCodeGetsADeviceLink) {

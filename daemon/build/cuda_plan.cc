@@ -2,6 +2,7 @@
 //
 // CUDA: nvcc compiles the unit for all architectures, the host compiler links it with the static CUDA runtime. Running
 // nvcc's own phases as steps of the graph would fit in here.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -43,6 +44,14 @@ std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) 
   return result;
 }
 
+// nvcc can compile for several architectures at once; the bytes are the same. Each is then worth a job of the pool, and
+// needs its memory.
+int Threads(const PlanInputs& inputs) {
+  int threads = std::min(inputs.limits.max_jobs, static_cast<int>(inputs.request.architectures.size()));
+  if (inputs.request.nvcc_threads > 0) threads = std::min(threads, inputs.request.nvcc_threads);
+  return std::max(threads, 1);
+}
+
 // What nvcc needs in every call to write the same bytes in every folder: intermediate files with fixed names (else they
 // hold the process number), kept apart from ours.
 std::vector<std::string> KeepFlags(std::string_view folder) { return {"--keep", "--keep-dir", std::string(folder)}; }
@@ -66,13 +75,16 @@ std::vector<std::string> CompileCommand(const PlanInputs& inputs) {
   Append(argv, DefaultStandard(request.compile_flags));
   // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
   if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
+  if (Threads(inputs) > 1) argv.push_back(StrCat("--threads=", Threads(inputs)));
   if (request.use_fast_math) argv.push_back("--use_fast_math");
   Append(argv, ArchitectureFlags(request.architectures));
   Append(argv, ForHostCompiler(PrefixMaps(toolchain)));
+  Append(argv, ForHostCompiler(QuoteIncludeFlags(request)));
   Append(argv, IncludeFlags(request));
   Append(argv, SystemIncludeFlags(*toolchain.cuda));
   Append(argv, request.compile_flags);
   Append(argv, ForHostCompiler(PrivateSymbolFlags(toolchain)));
+  Append(argv, ForHostCompiler(AssemblerFlags(request)));
   Append(argv, {"-Xcompiler", "-fPIC", "-MD", "-MF", kDependencies, "-o", kObject, inputs.unit});
   return argv;
 }
@@ -85,8 +97,10 @@ Step CompileStep(const PlanInputs& inputs) {
   step.action.inputs = inputs.files;
   step.action.inputs.push_back(FolderMarker(kKeepFolder));
   step.action.outputs = {kObject, kDependencies};
-  step.action.timeout = inputs.step_timeout;
-  step.action.memory_estimate_bytes = kCompileMemory;
+  if (AssemblerTells(*inputs.request.toolchain)) step.action.outputs.push_back(kAssemblerDependencies);
+  step.action.timeout = inputs.limits.step_timeout;
+  step.action.jobs = Threads(inputs);
+  step.action.memory_estimate_bytes = kCompileMemory * step.action.jobs;
   return step;
 }
 
@@ -102,7 +116,7 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
   step.action.environment = toolchain.environment;
   step.action.inputs = {FolderMarker(kDeviceLinkKeepFolder)};
   step.action.outputs = {kDeviceObject};
-  step.action.timeout = inputs.step_timeout;
+  step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = kDeviceLinkMemory;
   step.inputs_from_steps = {kObject};
   return step;

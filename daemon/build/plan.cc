@@ -9,21 +9,39 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "daemon/base/error.h"
+#include "daemon/base/input_root.h"
+#include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/build/plan_parts.h"
 #include "daemon/build/toolchain_paths.h"
+#include "daemon/codegen/prologue.h"
 
 namespace kernix::build {
 namespace {
 
 constexpr char kKernelHeaders[] = "kernix";
-constexpr char kIncludeRoots[] = "inc";
+constexpr char kLastKernelHeaders[] = "kernix/compat";
+constexpr size_t kMaxFileName = 255;
 constexpr uint64_t kLinkMemory = 256ull << 20;
 
-std::string IncludeRoot(uint32_t index) { return StrCat(kIncludeRoots, "/", index); }
-
 exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+// Where an include root lies: so deep that what its headers climb to is inside "inc/<index>".
+std::string IncludeRoot(const BuildRequest& request, uint32_t index) {
+  std::string folder = StrCat(kIncludeRootsFolder, "/", index);
+  for (int i = request.root_climbs[index]; i > 0; --i) StrAppend(&folder, "/", kClimbFolder);
+  return folder;
+}
+
+// A root above which headers lie has to be there itself, or a path that leads through it leads nowhere.
+std::vector<exec::InputFile> RootMarkers(const BuildRequest& request) {
+  std::vector<exec::InputFile> files;
+  for (uint32_t root = 0; root < request.include_root_count; ++root) {
+    if (request.root_climbs[root] > 0) files.push_back({StrCat(IncludeRoot(request, root), "/.keep"), MakeContent("")});
+  }
+  return files;
+}
 
 std::vector<exec::InputFile> StagedKernelHeaders() {
   std::vector<exec::InputFile> files;
@@ -43,24 +61,42 @@ absl::StatusOr<std::vector<exec::InputFile>> StageHeaders(const BuildRequest& re
   static const auto& kernel_headers = *new std::vector<exec::InputFile>(StagedKernelHeaders());
   std::vector<exec::InputFile> files = kernel_headers;
   for (const HeaderRef& header : request.headers) {
-    std::string path = StrCat(IncludeRoot(header.include_root), "/", header.path);
+    std::string path = NormalizePath(HeaderName(request, header));
     KERNIX_ASSIGN_OR_RETURN(exec::InputFile file, Stage(std::move(path), header.digest, contents));
     files.push_back(std::move(file));
   }
+  Append(files, RootMarkers(request));
   return files;
 }
 
+// XLA's headers bring what they need themselves.
+bool MayLeanOnPrologue(const HeaderRef& header) { return !absl::StartsWith(header.path, "xla/"); }
+
+exec::InputFile StagePrologue(const BuildRequest& request, const HeaderContents& contents) {
+  std::vector<codegen::SourceText> texts = request.sources;
+  for (const HeaderRef& header : request.headers) {
+    if (MayLeanOnPrologue(header)) texts.push_back({header.path, *contents.at(header.digest)});
+  }
+  return {StrCat(kKernelHeaders, "/", codegen::kPrologueHeader), MakeContent(codegen::Prologue(texts))};
+}
+
+// Whether a source can lie under its label in the input root.
 bool CanBeStaged(const std::string& label) {
   static const auto& ours =
-      *new absl::flat_hash_set<std::string>{".", "..", kKernelHeaders, kIncludeRoots, kUnitFolder};
-  return label.find('/') == std::string::npos && !ours.contains(label);
+      *new absl::flat_hash_set<std::string>{".", "..", kKernelHeaders, kIncludeRootsFolder, kUnitFolder};
+  return label.size() <= kMaxFileName && label.find('/') == std::string::npos && !ours.contains(label);
 }
 
 // The sources under their labels: nothing includes them, but it is there that a compiler looks for the line that it
-// shows with an error. Of two with one label it would show the wrong one's.
-std::vector<exec::InputFile> StageSources(const std::vector<codegen::SourceText>& sources) {
+// shows with an error. Of two with one label it would show the wrong one's; and where a header "../<label>" is meant,
+// it would find the source.
+std::vector<exec::InputFile> StageSources(const BuildRequest& request) {
+  const std::vector<codegen::SourceText>& sources = request.sources;
   absl::flat_hash_map<std::string, int> uses;
   for (const codegen::SourceText& source : sources) ++uses[source.label];
+  for (const HeaderRef& header : request.headers) {
+    if (header.path.starts_with("../")) ++uses[Basename(header.path)];
+  }
   std::vector<exec::InputFile> files;
   for (const codegen::SourceText& source : sources) {
     if (CanBeStaged(source.label) && uses[source.label] == 1) files.push_back({source.label, MakeContent(source.text)});
@@ -90,9 +126,26 @@ bool SetsProcessRounding(std::string_view flag) {
 
 }  // namespace
 
+std::string HeaderName(const BuildRequest& request, const HeaderRef& header) {
+  return JoinPath(IncludeRoot(request, header.include_root), header.path);
+}
+
+std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request) {
+  // Ours are first for both forms.
+  std::vector<std::string> flags = {StrCat("-iquote", kKernelHeaders)};
+  for (const uint32_t root : request.quoted_roots) flags.push_back(StrCat("-iquote", IncludeRoot(request, root)));
+  return flags;
+}
+
 std::vector<std::string> IncludeFlags(const BuildRequest& request) {
+  const auto quoted = [&](uint32_t root) {
+    return std::find(request.quoted_roots.begin(), request.quoted_roots.end(), root) != request.quoted_roots.end();
+  };
   std::vector<std::string> flags = {StrCat("-I", kKernelHeaders)};
-  for (uint32_t i = 0; i < request.include_root_count; ++i) flags.push_back(StrCat("-I", IncludeRoot(i)));
+  for (uint32_t i = 0; i < request.include_root_count; ++i) {
+    if (!quoted(i)) flags.push_back(StrCat("-I", IncludeRoot(request, i)));
+  }
+  flags.push_back(StrCat("-I", kLastKernelHeaders));
   return flags;
 }
 
@@ -107,6 +160,21 @@ std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain) {
 std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags) {
   if (std::any_of(flags.begin(), flags.end(), ChoosesStandard)) return {};
   return {"-std=c++17"};
+}
+
+bool AssemblerTells(const toolchain::Toolchain& toolchain) {
+  return toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
+}
+
+std::vector<std::string> AssemblerFlags(const BuildRequest& request) {
+  if (!AssemblerTells(*request.toolchain)) return {};
+  // Through a pipe, so that the file between compiler and assembler is none that was read.
+  std::vector<std::string> flags = {"-pipe", "-Xassembler", "--MD", "-Xassembler", kAssemblerDependencies};
+  const auto is_lto = [](const std::string& flag) { return absl::StartsWith(flag, "-flto"); };
+  if (std::any_of(request.compile_flags.begin(), request.compile_flags.end(), is_lto)) {
+    flags.push_back("-ffat-lto-objects");
+  }
+  return flags;
 }
 
 std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain) {
@@ -131,24 +199,21 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   step.action.environment = request.toolchain->environment;
   step.action.inputs = inputs.link_files;
   step.action.outputs = {kArtifact};
-  step.action.timeout = inputs.step_timeout;
+  step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = kLinkMemory;
   step.inputs_from_steps = {kObject};
   return step;
 }
 
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents,
-                              std::chrono::milliseconds step_timeout) {
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, const PlanLimits& limits) {
   Plan plan;
-  plan.artifact_path = kArtifact;
-  plan.dependency_file = kDependencies;
-  plan.generated_source =
-      codegen::GenerateTranslationUnit(request.language, request.sources, request.functions, request.allow_cuda_graph);
+  plan.files = {kArtifact, kDependencies, AssemblerTells(*request.toolchain) ? kAssemblerDependencies : ""};
   const bool cuda = request.language == v1::LANGUAGE_CUDA;
-  PlanInputs inputs{request, cuda ? kCudaUnit : kCppUnit, {}, {}, step_timeout};
+  PlanInputs inputs{request, cuda ? kCudaUnit : kCppUnit, {}, {}, limits};
   KERNIX_ASSIGN_OR_RETURN(inputs.files, StageHeaders(request, contents));
-  inputs.files.push_back({inputs.unit, MakeContent(plan.generated_source)});
-  Append(inputs.files, StageSources(request.sources));
+  inputs.files.push_back({inputs.unit, MakeContent(TranslationUnit(request))});
+  if (!request.headers.empty()) inputs.files.push_back(StagePrologue(request, contents));
+  Append(inputs.files, StageSources(request));
   KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
   plan.steps = cuda ? CudaSteps(inputs) : CppSteps(inputs);
   return plan;

@@ -6,7 +6,9 @@
 //   kernix-unit/         the translation unit; `#line` gives the user's labels to what is said about it
 //   <label>              the sources once more, where the compiler looks for the lines that it shows
 //   kernix/              our kernel headers, searched first: nobody's folder "brainevent" can stand in for ours
-//   inc/0, inc/1, ...    the request's include roots, searched in this order
+//   kernix/compat/       those of them that may be anybody's name, searched last
+//   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
+//   root)
 // Diagnostics name a header of the user as "inc/<root>/<path>".
 #pragma once
 
@@ -22,24 +24,36 @@
 namespace kernix::build {
 
 // Part of every key: raise it when the same request would be built by other commands.
-inline constexpr unsigned kPlanVersion = 2;
+inline constexpr unsigned kPlanVersion = 3;
 
 struct Step {
   exec::Action action;                         // its `inputs` lack what other steps make
   std::vector<std::string> inputs_from_steps;  // paths that earlier steps list among their outputs
 };
 
+// Outputs of the steps, by path, that are looked at when all are done.
+struct PlanFiles {
+  std::string artifact;
+  std::string dependencies;            // in Makefile syntax: which files the compiler has read
+  std::string assembler_dependencies;  // the same of the assembler; empty when it does not tell
+};
+
 struct Plan {
-  std::vector<Step> steps;       // in an order that respects their needs
-  std::string artifact_path;     // an output of the last step
-  std::string dependency_file;   // an output in Makefile syntax: which headers were read; empty when there is none
-  std::string generated_source;  // the translation unit, for build_directory
+  std::vector<Step> steps;  // in an order that respects their needs
+  PlanFiles files;
 };
 
 using HeaderContents = absl::flat_hash_map<Digest, exec::Content>;
 
+// A header of the request as diagnostics name it; normalised, its place in the input root.
+std::string HeaderName(const BuildRequest& request, const HeaderRef& header);
+
+struct PlanLimits {
+  std::chrono::milliseconds step_timeout{0};  // 0: none
+  int max_jobs = 1;                           // that one action may be worth
+};
+
 // `contents` has every header of `request`, and every one of its flag files that is staged.
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents,
-                              std::chrono::milliseconds step_timeout);
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, const PlanLimits& limits);
 
 }  // namespace kernix::build

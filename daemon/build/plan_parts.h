@@ -20,6 +20,7 @@ inline constexpr char kCudaUnit[] = "kernix-unit/unit.cu";
 inline constexpr char kObject[] = "kernix-unit/unit.o";
 inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
 inline constexpr char kDependencies[] = "kernix-unit/unit.d";
+inline constexpr char kAssemblerDependencies[] = "kernix-unit/assembler.d";
 
 // What a plan is made from.
 struct PlanInputs {
@@ -27,13 +28,16 @@ struct PlanInputs {
   std::string unit;                         // the translation unit's path
   std::vector<exec::InputFile> files;       // the input root of a compile step
   std::vector<exec::InputFile> link_files;  // what the link flags name
-  std::chrono::milliseconds step_timeout;
+  PlanLimits limits;
 };
 
 std::vector<Step> CppSteps(const PlanInputs& inputs);
 std::vector<Step> CudaSteps(const PlanInputs& inputs);
 
-// "-Ikernix", "-Iinc/0", ...
+// For the host compiler: where names in quotes are looked up first, "-iquotekernix", "-iquoteinc/0", ...
+std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request);
+
+// "-Ikernix", "-Iinc/1", ...
 std::vector<std::string> IncludeFlags(const BuildRequest& request);
 
 // Flags that keep the places of the toolchain's folders out of debug information and __FILE__. Two users whose
@@ -44,6 +48,13 @@ std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain);
 // Keeps inline variables and statics of two artifacts apart in one process. As g++ marks them by default, the dynamic
 // linker takes the first one's for both, whatever RTLD_LOCAL says: replaced code would go on with the old one's tables.
 std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain);
+
+// Whether the assembler tells what it reads. Clang has one of its own, which does not.
+bool AssemblerTells(const toolchain::Toolchain& toolchain);
+
+// Flags for the host compiler: have the assembler tell, into kAssemblerDependencies. It must see the machine code also
+// with -flto, which otherwise goes to the link.
+std::vector<std::string> AssemblerFlags(const BuildRequest& request);
 
 // "-std=c++17", or nothing when `flags` choose a standard.
 std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_split.h"
 #include "daemon/base/error.h"
+#include "daemon/base/input_root.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
@@ -101,12 +102,24 @@ absl::StatusOr<std::vector<codegen::FunctionSpec>> ReadFunctions(const v1::Funct
   return specs;
 }
 
+// How often `path` begins with "../"; takes that off.
+int TakeClimbs(std::string_view& path) {
+  int climbs = 0;
+  for (; path.starts_with("../"); path.remove_prefix(3)) ++climbs;
+  return climbs;
+}
+
 absl::Status CheckHeaderPath(const std::string& path) {
   KERNIX_RETURN_IF_ERROR(CheckPathLength("header path", path));
-  const bool inside = !path.empty() && path.front() != '/' && path != "." && path != ".." &&
-                      path.compare(0, 3, "../") != 0 && NormalizePath(path) == path;
-  if (inside && !HasControlCharacter(path)) return absl::OkStatus();
-  return Invalid(StrCat("header path \"", path, "\" is not a normalised path below its include root"));
+  std::string_view below = path;
+  const int climbs = TakeClimbs(below);
+  const bool inside = !below.empty() && below.front() != '/' && below != "." && below != ".." && climbs <= kMaxClimb &&
+                      NormalizePath(path) == path;
+  // A build's own folder name, which would lead back down.
+  const bool own = climbs > 0 && below.substr(0, below.find('/')) == kClimbFolder;
+  if (inside && !own && !HasControlCharacter(path)) return absl::OkStatus();
+  return Invalid(StrCat("header path \"", path, "\" is not a normalised path below its include root, or at most ",
+                        kMaxClimb, " folders above it"));
 }
 
 absl::StatusOr<HeaderRef> ReadHeader(const v1::Header& header, uint32_t root_count) {
@@ -159,6 +172,15 @@ absl::StatusOr<std::vector<HeaderRef>> ReadHeaders(const v1::LoadRequest& reques
   return headers;
 }
 
+std::vector<int> RootClimbs(const std::vector<HeaderRef>& headers, uint32_t root_count) {
+  std::vector<int> climbs(root_count);
+  for (const HeaderRef& header : headers) {
+    std::string_view path = header.path;
+    climbs[header.include_root] = std::max(climbs[header.include_root], TakeClimbs(path));
+  }
+  return climbs;
+}
+
 absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& options,
                                                            const toolchain::CudaToolkit& cuda) {
   if (options.architectures().empty()) {
@@ -187,12 +209,18 @@ absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPo
   request.compile_flags = std::move(flags.compile);
   request.link_flags = std::move(flags.link);
   request.flag_files = std::move(flags.files);
+  request.nvcc_threads = flags.nvcc_threads;
   request.relocatable_device_code = flags.relocatable_device_code;
   request.toolkit_path_in_artifact = flags.toolkit_path_in_artifact;
   request.optimization_level = static_cast<int>(options.optimization_level());
   request.use_fast_math = options.use_fast_math();
   request.allow_cuda_graph = options.allow_cuda_graph();
   request.include_root_count = options.include_root_count();
+  request.quoted_roots = {options.quoted_include_root().begin(), options.quoted_include_root().end()};
+  const auto missing = [&](uint32_t root) { return root >= request.include_root_count; };
+  if (std::any_of(request.quoted_roots.begin(), request.quoted_roots.end(), missing)) {
+    return Invalid(StrCat("quoted_include_root names none of the ", request.include_root_count, " include roots"));
+  }
   return absl::OkStatus();
 }
 
@@ -209,6 +237,11 @@ absl::Status ReadLanguage(const v1::LoadRequest& request, BuildRequest& result) 
 
 }  // namespace
 
+std::string TranslationUnit(const BuildRequest& request) {
+  return codegen::GenerateTranslationUnit(request.language, request.sources, request.functions,
+                                          request.allow_cuda_graph, /*has_headers=*/!request.headers.empty());
+}
+
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
                                              toolchain::ToolchainPtr toolchain, toolchain::FlagPolicy policy,
                                              const RequestLimits& limits) {
@@ -219,6 +252,7 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
   KERNIX_ASSIGN_OR_RETURN(result.sources, ReadSources(request, limits));
   KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));
   KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
+  result.root_climbs = RootClimbs(result.headers, result.include_root_count);
   KERNIX_ASSIGN_OR_RETURN(result.functions, ReadFunctions(request.functions(), result.sources, limits));
   return result;
 }

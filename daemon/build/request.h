@@ -18,7 +18,7 @@ namespace kernix::build {
 
 struct HeaderRef {
   uint32_t include_root = 0;
-  std::string path;
+  std::string path;  // may begin with "..", up to kMaxClimb times
   Digest digest;
 };
 
@@ -33,11 +33,14 @@ struct BuildRequest {
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
   bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own
+  int nvcc_threads = 0;                  // CUDA: as many at most, says a flag; 0: it says nothing. No part of the key
   // Debug information of device code will hold the toolkit's place, so that place is part of the key.
   bool toolkit_path_in_artifact = false;
   std::vector<toolchain::FlagFile> flag_files;  // libraries and the like that flags name; their content is input
   uint32_t include_root_count = 0;
-  std::vector<HeaderRef> headers;  // sorted: by root, then as a walk of the tree meets them
+  std::vector<uint32_t> quoted_roots;  // in which only `#include "..."` looks
+  std::vector<HeaderRef> headers;      // sorted: by root, then as a walk of the tree meets them
+  std::vector<int> root_climbs;        // of each include root: how many folders above it `headers` lie
   toolchain::ToolchainPtr toolchain;
 };
 
@@ -58,5 +61,8 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
 // kernix makes an artifact of them. No path of the machine (but see toolkit_path_in_artifact), no user, no time, no
 // module name.
 Digest ActionKey(const BuildRequest& request);
+
+// What is compiled for `request`.
+std::string TranslationUnit(const BuildRequest& request);
 
 }  // namespace kernix::build

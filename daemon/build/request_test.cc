@@ -56,8 +56,8 @@ TEST_F(RequestTest, TakesAGoodOne) {
 }
 
 TEST_F(RequestTest, RefusesHeaderPathsThatCouldLeaveTheirRoot) {
-  for (const char* path :
-       {"", ".", "..", "../a.h", "a/../b.h", "a/../../b.h", "/etc/passwd", "./a.h", "a//b.h", "a/", "a\n.h"}) {
+  for (const char* path : {"", ".", "..", "../..", "a/../b.h", "a/../../b.h", "/etc/passwd", "./a.h", "a//b.h", "a/",
+                           "a\n.h", "../.up/a.h", "../../../../../../../../../../../../../../../../../a.h"}) {
     v1::LoadRequest request = request_;
     AddHeader(request, 0, path, "text");
     ExpectRefused(request, "normalised path");
@@ -203,6 +203,7 @@ TEST_F(RequestTest, EveryFieldChangesTheKey) {
   vary("flag file's digest", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("2")}}; });
   vary("flag file's place", [](BuildRequest& r) { r.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}}; });
   vary("root count", [](BuildRequest& r) { ++r.include_root_count; });
+  vary("quoted root", [](BuildRequest& r) { r.quoted_roots = {0}; });
   vary("header root", [](BuildRequest& r) { r.headers[0].include_root = 1; });
   vary("header path", [](BuildRequest& r) { r.headers[0].path = "b.h"; });
   vary("header content", [](BuildRequest& r) { r.headers[0].digest = DigestOf("b"); });

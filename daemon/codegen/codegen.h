@@ -3,10 +3,7 @@
 // The front of codegen: from the sources and the caller's functions to one translation unit.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,7 +13,7 @@
 namespace kernix::codegen {
 
 // Part of every key: raise it when the same request would generate other text.
-inline constexpr int kGeneratorVersion = 1;
+inline constexpr int kGeneratorVersion = 2;
 
 struct SourceText {
   std::string label;
@@ -37,18 +34,19 @@ struct GeneratedFile {
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
                                                            const v1::Functions& functions);
 
-// The text of the header that `#include "path"` or `#include <path>` means, if it belongs to the request; nullopt for
-// headers of the toolchain. Asked to see what the kernel uses.
-using HeaderReader = std::function<std::optional<std::string>(std::string_view path)>;
-
 // The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line`
 // with its label, then one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It
 // includes "brainevent/..." headers from KernelHeaders(). Diagnostics name a line of a source by its label: compile
-// where a file of that name holds the source, and the compiler shows the line. Without a `read_header`, a source that
-// includes headers of the user's gets a prologue with all that they could need, which is slow to compile.
+// where a file of that name holds the source, and the compiler shows the line.
+//
+// `has_headers`: headers come with the sources. Their texts are not always at hand when the unit is, so the prologue is
+// then a header of its own, kPrologueHeader, which has to lie beside KernelHeaders() and hold
+// Prologue(sources and headers).
 std::string GenerateTranslationUnit(v1::Language language, const std::vector<SourceText>& sources,
                                     const std::vector<FunctionSpec>& functions, bool allow_cuda_graph,
-                                    const HeaderReader& read_header = {});
+                                    bool has_headers);
+
+inline constexpr char kPrologueHeader[] = "brainevent/internal/prologue.h";
 
 // kernix's own headers, path relative to the include root ("brainevent/common.h"), embedded in the program at build
 // time. Constant.

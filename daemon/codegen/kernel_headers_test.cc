@@ -117,6 +117,8 @@ TEST_F(KernelHeadersTest, StandardNamesCompileUnasked) {
       "static std::mutex m; std::lock_guard<std::mutex> l(m); std::atomic<int> a{0}; ++a; std::once_flag o; (void)o;",
       "std::ostringstream s; s << 1; std::cout << s.str() << std::endl; std::cerr << FLT_MAX;",
       "try { BE_CHECK(false); } catch (const std::runtime_error& e) { puts(e.what()); }",
+      "try { BE::Tensor(nullptr, nullptr, 9, BE::DType::Int8); } catch (const std::out_of_range&) { }",
+      "static_assert(std::is_same_v<BE::internal::CountError, std::overflow_error>);",
       "static_assert(std::is_same_v<int, int> && std::is_floating_point<float>::value, \"\"); assert(true);",
       "auto start = std::chrono::steady_clock::now(); (void)start; free(malloc(1)); std::iota((int*)0, (int*)0, 0);",
   };

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "daemon/base/strings.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/preprocessor.h"
@@ -133,16 +132,6 @@ constexpr std::string_view kHalfNames[] = {"float16_t", "bfloat16_t", "BE_DISPAT
 constexpr std::string_view kHalfPrefixes[] = {"__half",       "__nv_bfloat16",    "nv_bfloat16",
                                               "__float2half", "__float2bfloat16", "__bfloat16"};
 
-// Headers of toolkits that people include in quotes; XLA's bring what they need themselves.
-bool IsForeign(std::string_view path) {
-  static const auto& names = *new absl::flat_hash_set<std::string_view>{
-      "cuda.h",     "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h",          "cuda_bf16.h",
-      "cuda_fp8.h", "cublas_v2.h",    "cublasLt.h",         "cusparse.h",           "cusolverDn.h",
-      "cufft.h",    "curand.h",       "curand_kernel.h",    "cooperative_groups.h", "device_launch_parameters.h",
-      "mma.h",      "vector_types.h"};
-  return names.contains(path) || path.starts_with("brainevent/") || path.starts_with("xla/");
-}
-
 using NameTable = absl::flat_hash_map<std::string_view, std::vector<std::string_view>>;
 
 template <size_t kSize>
@@ -188,22 +177,13 @@ bool IsHalfType(const std::vector<Token>& tokens, size_t i) {
 // Goes over texts and gathers what they use.
 class UseScan {
  public:
-  explicit UseScan(const HeaderReader& read_header) : read_header_(read_header) {}
-
-  void Add(std::string_view text) {
-    const LexedSource source = Lex(text, 0);
-    NoteUsingNamespace(source.tokens);
-    for (size_t i = 0; i < source.tokens.size(); ++i) {
-      const Token& token = source.tokens[i];
-      if (token.starts_directive) NoteInclude(source.tokens, i);
-      if (token.IsIdentifier()) NoteName(source.tokens, i);
-    }
-  }
-
-  void UseEverything() {
-    uses_half_ = true;
-    for (const HeaderNames& entry : kStdNames) headers_.insert(entry.header);
-    for (const HeaderNames& entry : kGlobalNames) headers_.insert(entry.header);
+  // Together, since a `using namespace std` of one counts for those that include it.
+  void Add(const std::vector<SourceText>& texts) {
+    std::vector<LexedSource> lexed;
+    lexed.reserve(texts.size());
+    for (const SourceText& text : texts) lexed.push_back(Lex(text.text, 0));
+    for (const LexedSource& source : lexed) NoteUsingNamespace(source.tokens);
+    for (const LexedSource& source : lexed) NoteUses(source.tokens);
   }
 
   std::string Text() const {
@@ -218,6 +198,13 @@ class UseScan {
   void NoteUsingNamespace(const std::vector<Token>& tokens) {
     for (size_t i = 0; i + 2 < tokens.size(); ++i) {
       if (tokens[i].Is("using") && tokens[i + 1].Is("namespace") && tokens[i + 2].Is("std")) std_is_open_ = true;
+    }
+  }
+
+  void NoteUses(const std::vector<Token>& tokens) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].starts_directive) NoteInclude(tokens, i);
+      if (tokens[i].IsIdentifier()) NoteName(tokens, i);
     }
   }
 
@@ -245,20 +232,15 @@ class UseScan {
     if (!include.has_value()) return;
     if (include->path == "cuda_fp16.h" || include->path == "cuda_bf16.h") uses_half_ = true;
     if (include->path == "stdexcept") headers_.insert("stdexcept");
-    if (!IsForeign(include->path)) NoteUserHeader(*include);
+    if (include->path.starts_with('/')) UseEverything();
   }
 
-  void NoteUserHeader(const Include& include) {
-    if (!seen_.insert(std::string(include.path)).second) return;
-    if (!read_header_) {
-      if (include.quoted) UseEverything();
-      return;
-    }
-    if (const std::optional<std::string> text = read_header_(include.path)) Add(*text);
+  void UseEverything() {
+    uses_half_ = true;
+    for (const HeaderNames& entry : kStdNames) headers_.insert(entry.header);
+    for (const HeaderNames& entry : kGlobalNames) headers_.insert(entry.header);
   }
 
-  const HeaderReader& read_header_;
-  absl::flat_hash_set<std::string> seen_;
   std::set<std::string_view> headers_;
   bool std_is_open_ = false;
   bool uses_half_ = false;
@@ -266,9 +248,9 @@ class UseScan {
 
 }  // namespace
 
-std::string Prologue(const std::vector<SourceText>& sources, const HeaderReader& read_header) {
-  UseScan scan(read_header);
-  for (const SourceText& source : sources) scan.Add(source.text);
+std::string Prologue(const std::vector<SourceText>& texts) {
+  UseScan scan;
+  scan.Add(texts);
   return scan.Text();
 }
 

@@ -12,8 +12,8 @@
 
 namespace kernix::codegen {
 
-// Defines (KERNIX_USES_...) and includes for `sources` and the headers of theirs that `read_header` gives. Without a
-// `read_header`, a header in quotes may use anything: everything is included then.
-std::string Prologue(const std::vector<SourceText>& sources, const HeaderReader& read_header);
+// Defines (KERNIX_USES_...) and includes for `texts`: the sources of a unit and the headers that they bring. A header
+// that an absolute path names may use anything: everything is included then.
+std::string Prologue(const std::vector<SourceText>& texts);
 
 }  // namespace kernix::codegen

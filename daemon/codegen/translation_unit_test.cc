@@ -20,7 +20,7 @@ FunctionSpec Function() {
 }
 
 std::string Generated(const std::string& label, const std::string& text) {
-  return GenerateTranslationUnit(v1::LANGUAGE_CPP, {{label, text}}, {Function()}, true);
+  return GenerateTranslationUnit(v1::LANGUAGE_CPP, {{label, text}}, {Function()}, true, false);
 }
 
 TEST(TranslationUnitTest, PassesParametersInTheOrderOfTheFunction) {
@@ -32,7 +32,7 @@ TEST(TranslationUnitTest, PassesParametersInTheOrderOfTheFunction) {
 
 TEST(TranslationUnitTest, LabelsEverySource) {
   const std::string unit =
-      GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"a.cu", "int a;"}, {"b.cu", "int b;"}}, {Function()}, true);
+      GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"a.cu", "int a;"}, {"b.cu", "int b;"}}, {Function()}, true, false);
   EXPECT_THAT(unit, HasSubstr("#line 1 \"a.cu\"\nint a;\n"));
   EXPECT_THAT(unit, HasSubstr("#line 1 \"b.cu\"\nint b;\n"));
   EXPECT_THAT(unit, HasSubstr("#line 1 \"<handler of f>\"\n"));
@@ -48,7 +48,7 @@ TEST(TranslationUnitTest, KeepsSourcesApartFromWhatFollows) {
 
 TEST(TranslationUnitTest, OnlyCudaNeedsAStream) {
   EXPECT_THAT(Generated("k", "x"), HasSubstr("kNullableStream"));
-  EXPECT_THAT(GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"k", "x"}}, {Function()}, true),
+  EXPECT_THAT(GenerateTranslationUnit(v1::LANGUAGE_CUDA, {{"k", "x"}}, {Function()}, true, false),
               HasSubstr("kRequiredStream"));
 }
 

@@ -19,6 +19,7 @@
 namespace kernix::toolchain {
 namespace {
 
+constexpr int kOldestMajor = 12;
 constexpr char kTargetFolder[] = "targets/x86_64-linux";
 
 absl::Status ToolchainError(std::string_view message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
@@ -219,8 +220,9 @@ absl::StatusOr<std::string> RealNvcc(Env& env, const std::string& path, const Dr
 }  // namespace
 
 absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, const v1::ToolchainPaths& paths,
-                                             const HostCompiler& host, std::vector<std::string>& files) {
+                                             const HostCompiler& host, std::vector<WatchedFile>& files) {
   KERNIX_RETURN_IF_ERROR(CheckThere(env, paths.nvcc()));
+  KERNIX_RETURN_IF_ERROR(Watch(env, paths.nvcc(), files));
   KERNIX_ASSIGN_OR_RETURN(std::string dry_run_text,
                           AskTool(env, {paths.nvcc(), "-ccbin", host.path, "--dryrun", "-x", "cu", "-E", "/dev/null"}));
   const DryRun dry_run(std::move(dry_run_text));
@@ -229,6 +231,10 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   cuda.root = Dirname(Dirname(cuda.nvcc));
   KERNIX_ASSIGN_OR_RETURN(const std::string version, AskTool(env, {cuda.nvcc, "--version"}));
   KERNIX_RETURN_IF_ERROR(ReadVersion(version, cuda));
+  if (cuda.major_version < kOldestMajor) {
+    return ToolchainError(StrCat("the nvcc at ", cuda.nvcc, " is of CUDA ", cuda.version, ", and kernix needs CUDA ",
+                                 kOldestMajor, " or newer: set CUDA_HOME to such a toolkit"));
+  }
   KERNIX_ASSIGN_OR_RETURN(const std::string architectures, AskTool(env, {cuda.nvcc, "--list-gpu-code"}));
   KERNIX_RETURN_IF_ERROR(ReadArchitectures(architectures, cuda));
   cuda.include_directories = IncludeFolders(env, dry_run, paths, cuda.root, host);
@@ -236,9 +242,7 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   KERNIX_ASSIGN_OR_RETURN(const Parts parts, FindParts(env, cuda, dry_run));
   KERNIX_RETURN_IF_ERROR(CheckHeaders(env, cuda));
   KERNIX_RETURN_IF_ERROR(CheckHost(env, host, cuda));
-  KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(digests, "kernix-cuda-toolkit-1"));
-  files.push_back(paths.nvcc());
-  parts.AppendPaths(files);
+  KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(digests, "kernix-cuda-toolkit-1", files));
   return cuda;
 }
 

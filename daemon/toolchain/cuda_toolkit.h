@@ -19,10 +19,10 @@
 
 namespace kernix::toolchain {
 
-// Asks the nvcc of `paths`, which is used together with `host`. `files` receives every file that the answer depends on.
-// TOOLCHAIN errors as ToolchainRegistry::Resolve() has them.
+// Asks the nvcc of `paths`, which is used together with `host`. `files` receives every file that the answer depends on,
+// as it was before. TOOLCHAIN errors as ToolchainRegistry::Resolve() has them.
 absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, const v1::ToolchainPaths& paths,
-                                             const HostCompiler& host, std::vector<std::string>& files);
+                                             const HostCompiler& host, std::vector<WatchedFile>& files);
 
 // The newest major versions that a toolkit takes as its host compiler. 0: not known.
 struct HostLimits {

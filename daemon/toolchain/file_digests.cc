@@ -25,6 +25,19 @@ bool SameContent(const FileInfo& a, const FileInfo& b) {
          a.device == b.device;
 }
 
+absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files) {
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path));
+  files.push_back({path, info});
+  return absl::OkStatus();
+}
+
+bool Unchanged(Env& env, const std::vector<WatchedFile>& files) {
+  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
+    const absl::StatusOr<FileInfo> now = env.Stat(file.path);
+    return now.ok() && SameContent(*now, file.info);
+  });
+}
+
 absl::StatusOr<Digest> FileDigests::Get(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const Content content, GetContent(path));
   return content.digest;
@@ -32,6 +45,16 @@ absl::StatusOr<Digest> FileDigests::Get(const std::string& path) {
 
 absl::StatusOr<FileDigests::Content> FileDigests::GetContent(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const FileInfo before, env_.Stat(path));
+  return KnownOrRead(path, before);
+}
+
+absl::StatusOr<Digest> FileDigests::Get(const std::string& path, std::vector<WatchedFile>& watched) {
+  KERNIX_RETURN_IF_ERROR(Watch(env_, path, watched));
+  KERNIX_ASSIGN_OR_RETURN(const Content content, KnownOrRead(path, watched.back().info));
+  return content.digest;
+}
+
+absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string& path, const FileInfo& before) {
   {
     const MutexLock lock(mutex_);
     const auto known = known_.find(path);

@@ -19,6 +19,18 @@ namespace kernix::toolchain {
 // Whether what stat(2) says leaves no room for another content.
 bool SameContent(const FileInfo& a, const FileInfo& b);
 
+// A file that something was found out from, as it was before it was read.
+struct WatchedFile {
+  std::string path;
+  FileInfo info;
+};
+
+// Adds `path` as it is now. The status of Env::Stat() on error.
+absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files);
+
+// Whether all are as they were.
+bool Unchanged(Env& env, const std::vector<WatchedFile>& files);
+
 // Remembers a file's digest until its size, times or inode change. Thread-safe; files are read outside the lock.
 class FileDigests {
  public:
@@ -36,6 +48,9 @@ class FileDigests {
   absl::StatusOr<Digest> Get(const std::string& path);
   absl::StatusOr<Content> GetContent(const std::string& path);
 
+  // The same; adds the file, as it was before it was read, to `watched`.
+  absl::StatusOr<Digest> Get(const std::string& path, std::vector<WatchedFile>& watched);
+
   // Takes over what an earlier process has found out. What is known already stays.
   void Remember(const std::vector<KnownFile>& files);
 
@@ -47,6 +62,8 @@ class FileDigests {
   void PutBackNews(const std::vector<KnownFile>& files);
 
  private:
+  // The content of a file that was `before` a moment ago.
+  absl::StatusOr<Content> KnownOrRead(const std::string& path, const FileInfo& before);
   absl::StatusOr<Content> Read(const std::string& path, const FileInfo& before);
 
   Env& env_;

@@ -45,6 +45,9 @@ struct CheckedFlags {
   std::vector<FlagFile> files;
   // CUDA, -rdc=true: the object needs a device link (nvcc -dlink) before the link, and -lcudadevrt.
   bool relocatable_device_code = false;
+  // CUDA, --threads=N: taken out of `compile`, since it changes no byte and the plan decides how many there are, up to
+  // this. 0: no bound.
+  int nvcc_threads = 0;
   // CUDA, -lineinfo or -G: line tables of device code name the toolkit's headers by their path, which no flag can
   // change. CudaToolkit::root must be part of the key then, so that only one who has it there is given the artifact.
   bool toolkit_path_in_artifact = false;

@@ -244,13 +244,23 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCudaPassAsTheyAre) {
                               "-ftz=true",
                               "--default-stream=per-thread",
                               "-Xcudafe|--diag_suppress=unrecognized_gcc_pragma",
-                              "--threads=4",
                               "-Werror=all-warnings",
                               "-lineinfo",
                               "-rdc=true"}) {
       EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CUDA, policy, flags, "").compile, "|"), flags);
     }
   }
+}
+
+TEST_F(FlagsTest, ThreadsOfNvccAreABoundForThePlan) {
+  for (const char* flags : {"-t|4|-O3", "-t=4|-O3", "--threads=4|-O3", "--threads|4|-O3"}) {
+    const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
+    EXPECT_THAT(checked.compile, ::testing::ElementsAre("-O3")) << flags;
+    EXPECT_EQ(checked.nvcc_threads, 4) << flags;
+  }
+  EXPECT_EQ(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-O3", "").nvcc_threads, 0);
+  ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "--threads=all", "", "number of threads");
+  ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "--split-compile=4", "", "ninja_workers");
 }
 
 TEST_F(FlagsTest, CompileFlagsOfCudaThatAreNeverPossible) {

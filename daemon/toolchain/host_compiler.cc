@@ -45,10 +45,27 @@ constexpr const char* kLinkedFiles[] = {
     "libubsan.so",
     "libtsan.so",
     "libomp.so",
+    "libc++.so",
+    "libc++.so.1",
+    "libc++.a",
+    "libc++abi.so.1",
+    "libc++abi.a",
 };
 // Those of -flto do not have to be there.
 constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld", "lto1", "lto-wrapper", "liblto_plugin.so"};
-constexpr const char* kClangPrograms[] = {"ld"};
+constexpr const char* kClangPrograms[] = {"ld", "as"};
+
+// What Clang has in its resource folder besides headers, which the builds' dependency files list: runtime libraries, in
+// both of their layouts, and lists of what a sanitizer passes over.
+constexpr const char* kResourceFolders[] = {"lib/linux", "lib/x86_64-unknown-linux-gnu", "lib/x86_64-pc-linux-gnu",
+                                            "share"};
+constexpr const char* kResourceFiles[] = {"libclang_rt.builtins-x86_64.a",
+                                          "libclang_rt.builtins.a",
+                                          "libclang_rt.asan-x86_64.so",
+                                          "libclang_rt.asan.so",
+                                          "asan_ignorelist.txt",
+                                          "libclang_rt.ubsan_standalone-x86_64.so",
+                                          "libclang_rt.ubsan_standalone.so"};
 
 // Folders of "programs: =a:b:c".
 std::vector<std::string> SearchFolders(const std::string& answer, std::string_view kind) {
@@ -126,6 +143,23 @@ std::vector<std::string> AddPrograms(Env& env, const char* const (&names)[n], co
   return programs;
 }
 
+// `answer`: what Clang prints with -v, its configuration files among it.
+absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::string& answer, Parts& parts) {
+  int number = 0;
+  for (const std::string& line : SplitLines(answer)) {
+    constexpr std::string_view kTitle = "Configuration file: ";
+    if (line.starts_with(kTitle)) parts.Add(StrCat("configuration ", number++), line.substr(kTitle.size()));
+  }
+  KERNIX_ASSIGN_OR_RETURN(const std::string said, AskTool(env, {compiler.path, "-print-resource-dir"}));
+  const std::string resources(ToStd(absl::StripAsciiWhitespace(said)));
+  std::vector<std::string> folders;
+  for (const char* folder : kResourceFolders) folders.push_back(JoinPath(resources, folder));
+  for (const char* name : kResourceFiles) parts.AddIfThere(name, FindFile(env, folders, name));
+  const std::string program = env.RealPath(compiler.path).value_or(compiler.path);
+  parts.AddIfThere("LLVMgold.so", FindFile(env, {JoinPath(Dirname(Dirname(program)), "lib")}, "LLVMgold.so"));
+  return absl::OkStatus();
+}
+
 Parts PartsOf(Env& env, const HostCompiler& compiler, const std::string& search) {
   std::vector<std::string> folders = SearchFolders(search, "programs");
   for (std::string& folder : std::vector<std::string>{Dirname(compiler.path), "/usr/bin", "/bin"}) {
@@ -156,9 +190,10 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::vector<std::string>& files) {
+                                               std::vector<WatchedFile>& files) {
   HostCompiler compiler;
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path));
+  KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
   KERNIX_ASSIGN_OR_RETURN(const std::string answer,
                           AskTool(env, {compiler.path, "-v", "-E", "-x", "c++", "/dev/null"}));
   if (!ReadVersion(answer, compiler)) {
@@ -167,10 +202,11 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   compiler.system_include_directories = IncludeFolders(answer);
   KERNIX_ASSIGN_OR_RETURN(const std::string search, AskTool(env, {compiler.path, "-print-search-dirs"}));
   compiler.library_directories = ExistingFolders(env, SearchFolders(search, "libraries"));
-  const Parts parts = PartsOf(env, compiler, search);
-  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1"));
-  files.push_back(path);
-  parts.AppendPaths(files);
+  Parts parts = PartsOf(env, compiler, search);
+  if (compiler.kind == HostCompilerKind::kClang) {
+    KERNIX_RETURN_IF_ERROR(AddClangParts(env, compiler, answer, parts));
+  }
+  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files));
   return compiler;
 }
 

@@ -13,9 +13,10 @@
 
 namespace kernix::toolchain {
 
-// Asks the compiler at `path`. `files` receives every file that the answer depends on. TOOLCHAIN errors as
+// Asks the compiler at `path`. `files` receives every file that the answer depends on, as it was
+// before. TOOLCHAIN errors as
 // ToolchainRegistry::Resolve() has them.
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::vector<std::string>& files);
+                                               std::vector<WatchedFile>& files);
 
 }  // namespace kernix::toolchain

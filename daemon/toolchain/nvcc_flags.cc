@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
@@ -22,6 +23,7 @@ enum class Verdict {
   kCudafe,        // -Xcudafe
   kRelocatable,   // -rdc
   kToolkitPaths,  // line tables
+  kThreads,
   kCudart,
   kDrop,  // says what is the case anyway
   kRefuse,
@@ -41,6 +43,9 @@ constexpr std::string_view kInclude = "give folders of headers as extra_include_
 constexpr std::string_view kLinkFlag = "it is for the link: give it in extra_ldflags";
 constexpr std::string_view kTools = "it exchanges parts of the toolkit: choose another nvcc with CUDA_HOME instead";
 constexpr std::string_view kForward = "name the host compiler's flags one by one, as -Xcompiler=FLAG";
+constexpr std::string_view kThreads =
+    "its threads would not count as jobs of kernixd, which compiles several architectures side by side by itself (as "
+    "many as ninja_workers allows)";
 constexpr std::string_view kDeviceLto = "device link-time optimisation is not supported";
 
 constexpr Rule kRules[] = {
@@ -90,8 +95,9 @@ constexpr Rule kRules[] = {
     {"brief-diagnostics", "brief-diag", true, Verdict::kPass},
     {"resource-usage", "res-usage", false, Verdict::kPass},
     {"opt-info", "", true, Verdict::kPass},
-    {"threads", "t", true, Verdict::kPass},
-    {"split-compile", "", true, Verdict::kPass},
+    {"threads", "t", true, Verdict::kThreads},
+    {"split-compile", "", true, Verdict::kRefuse, kThreads},
+    {"split-compile-extended", "", true, Verdict::kRefuse, kThreads},
     {"jump-table-density", "jtd", true, Verdict::kPass},
     {"no-compress", "", false, Verdict::kPass},
     {"compress-mode", "", true, Verdict::kPass},
@@ -254,6 +260,11 @@ absl::Status CheckCudafe(const Given& given) {
   return absl::OkStatus();
 }
 
+absl::Status ReadThreads(const Given& given, int& threads) {
+  if (absl::SimpleAtoi(given.value, &threads) && threads >= 0) return absl::OkStatus();
+  return RefuseFlag(given.text, "its value is a number of threads");
+}
+
 // nvcc itself says of an unknown flag only that it is one.
 absl::Status CheckUnknown(const FlagContext& context, const std::string& flag) {
   for (const std::string_view prefix : {"-f", "-m", "-W", "-pthread", "-pedantic"}) {
@@ -275,6 +286,8 @@ absl::Status CheckOne(FlagContext& context, const Given& given, std::vector<std:
       return absl::OkStatus();
     case Verdict::kDrop:
       return absl::OkStatus();
+    case Verdict::kThreads:
+      return ReadThreads(given, result.nvcc_threads);
     case Verdict::kCudart:
       return given.value == "static" ? absl::OkStatus() : RefuseFlag(given.text, "cudart is always linked statically");
     case Verdict::kPtxas:

@@ -6,11 +6,12 @@
 
 namespace kernix::toolchain {
 
-absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view domain) const {
+absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view domain,
+                                       std::vector<WatchedFile>& watched) const {
   CanonicalHasher hasher(domain);
   hasher.List("parts", parts_.size());
   for (const Part& part : parts_) {
-    const absl::StatusOr<Digest> digest = digests.Get(part.path);
+    const absl::StatusOr<Digest> digest = digests.Get(part.path, watched);
     if (!digest.ok()) {
       return MakeError(v1::ErrorDetail::TOOLCHAIN,
                        StrCat("cannot read a part of the toolchain: ", digest.status().message()));

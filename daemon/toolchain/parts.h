@@ -24,12 +24,9 @@ class Parts {
     if (path) Add(std::move(role), *std::move(path));
   }
 
-  // Over roles and contents, in the order of Add(). TOOLCHAIN when a file cannot be read.
-  absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain) const;
-
-  void AppendPaths(std::vector<std::string>& paths) const {
-    for (const Part& part : parts_) paths.push_back(part.path);
-  }
+  // Over roles and contents, in the order of Add(). Adds every part to `watched`. TOOLCHAIN when a file cannot be read.
+  absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain,
+                                  std::vector<WatchedFile>& watched) const;
 
  private:
   struct Part {

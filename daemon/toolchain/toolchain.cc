@@ -15,28 +15,14 @@
 namespace kernix::toolchain {
 namespace {
 
-// A file that took part, as it was when the toolchain was found out.
-struct WatchedFile {
-  std::string path;
-  FileInfo info;
-};
-
-bool Unchanged(Env& env, const std::vector<WatchedFile>& files) {
-  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
-    const absl::StatusOr<FileInfo> now = env.Stat(file.path);
-    return now.ok() && SameContent(*now, file.info);
-  });
-}
-
-absl::StatusOr<std::vector<WatchedFile>> Watch(Env& env, std::vector<std::string> paths) {
-  std::sort(paths.begin(), paths.end());
-  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-  std::vector<WatchedFile> files;
-  for (std::string& path : paths) {
-    KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path));
-    files.push_back({std::move(path), info});
-  }
-  return files;
+// Each file once. One that was seen in two states stays twice, and is never unchanged.
+void RemoveDoubles(std::vector<WatchedFile>& files) {
+  std::stable_sort(files.begin(), files.end(),
+                   [](const WatchedFile& a, const WatchedFile& b) { return a.path < b.path; });
+  const auto same = [](const WatchedFile& a, const WatchedFile& b) {
+    return a.path == b.path && SameContent(a.info, b.info);
+  };
+  files.erase(std::unique(files.begin(), files.end(), same), files.end());
 }
 
 Digest IdentityOf(const Toolchain& toolchain) {
@@ -60,7 +46,6 @@ std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
 struct ToolchainRegistry::Entry {
   Mutex mutex;  // held while the toolchain is found out: all who want this one wait for that
   ToolchainPtr toolchain ABSL_GUARDED_BY(mutex);
-  std::vector<WatchedFile> files ABSL_GUARDED_BY(mutex);
 };
 
 ToolchainRegistry::ToolchainRegistry(Env& env) : env_(env), facts_(std::make_shared<HostFacts>(env)) {}
@@ -76,18 +61,15 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths
     entry = slot;
   }
   MutexLock lock(entry->mutex);
-  if (entry->toolchain != nullptr && Unchanged(env_, entry->files)) return entry->toolchain;
+  if (entry->toolchain != nullptr && Unchanged(env_, entry->toolchain->files)) return entry->toolchain;
   entry->toolchain = nullptr;
-  std::vector<std::string> files;
-  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr toolchain, Probe(paths, language, files));
-  KERNIX_ASSIGN_OR_RETURN(entry->files, Watch(env_, std::move(files)));
-  entry->toolchain = toolchain;
-  return toolchain;
+  KERNIX_ASSIGN_OR_RETURN(entry->toolchain, Probe(paths, language));
+  return entry->toolchain;
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language,
-                                                      std::vector<std::string>& files) {
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language) {
   auto toolchain = std::make_shared<Toolchain>();
+  std::vector<WatchedFile>& files = toolchain->files;
   if (paths.host_compiler().empty()) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN, "there is no C++ compiler: install g++ or clang++, or set CXX to one");
   }
@@ -95,6 +77,7 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   if (language == v1::LANGUAGE_CUDA) {
     KERNIX_ASSIGN_OR_RETURN(toolchain->cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain->host, files));
   }
+  RemoveDoubles(files);
   toolchain->identity = IdentityOf(*toolchain);
   toolchain->environment = ToolEnvironment(toolchain->host.path);
   toolchain->environment["PWD"] = "/proc/self/cwd";

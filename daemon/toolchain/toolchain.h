@@ -13,6 +13,7 @@
 #include "daemon/base/digest.h"
 #include "daemon/base/env.h"
 #include "daemon/base/mutex.h"
+#include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::toolchain {
@@ -55,6 +56,8 @@ struct Toolchain {
   HostCompiler host;
   std::optional<CudaToolkit> cuda;
   Digest identity;  // of all of it: the same tools in another place have the same
+  // What the identity was made from, as it was before it was read: while all are Unchanged(), it holds.
+  std::vector<WatchedFile> files;
   // The whole environment of a compile or link action; nothing of a client's. It has PWD=/proc/self/cwd, so that
   // compilers which note the folder they run in write the same whatever that is.
   std::map<std::string, std::string> environment;
@@ -80,8 +83,7 @@ class ToolchainRegistry {
 
  private:
   struct Entry;
-  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language,
-                                     std::vector<std::string>& files);
+  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
 
   Env& env_;
   const std::shared_ptr<HostFacts> facts_;

@@ -93,6 +93,31 @@ TEST_F(ToolchainTest, TwoCompilersHaveTwoIdentities) {
   EXPECT_NE(gcc->identity, clang->identity);
 }
 
+// A compiler with a configuration file and runtime libraries, as Clang tells of them; the real one does the rest.
+TEST_F(ToolchainTest, ClangIsWhatItsConfigurationAndItsResourcesMakeIt) {
+  KERNIX_NEED_PROGRAM(clangxx, "clang++");
+  const std::string config = temp_.File("clang++.cfg");
+  std::filesystem::create_directories(temp_.File("resources/lib/linux"));
+  const std::string builtins = temp_.File("resources/lib/linux/libclang_rt.builtins-x86_64.a");
+  const auto write = [](const std::string& path, const std::string& text, mode_t mode) {
+    ASSERT_TRUE(Env::Posix().WriteFile(path, text, mode).ok());
+  };
+  write(temp_.File("clang++"),
+        Script(StrCat("case \"$1\" in\n-v) echo \"Configuration file: ", config, "\" ;;\n-print-resource-dir) echo ",
+                      temp_.File("resources"), "; exit 0 ;;\nesac\nexec ", clangxx, " \"$@\"")),
+        0755);
+  write(config, "-O1\n", 0644);
+  write(builtins, "1", 0644);
+  const ToolchainPtr first = MustResolve(temp_.File("clang++"));
+  write(config, "-O2\n", 0644);
+  const ToolchainPtr configured = MustResolve(temp_.File("clang++"));
+  write(builtins, "22", 0644);
+  const ToolchainPtr updated = MustResolve(temp_.File("clang++"));
+  ASSERT_TRUE(first != nullptr && configured != nullptr && updated != nullptr);
+  EXPECT_NE(first->identity, configured->identity);
+  EXPECT_NE(configured->identity, updated->identity);
+}
+
 // A link elsewhere to the same compiler: other path, same content.
 TEST_F(ToolchainTest, IdentityDoesNotDependOnThePath) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
@@ -102,6 +127,24 @@ TEST_F(ToolchainTest, IdentityDoesNotDependOnThePath) {
   ASSERT_TRUE(here != nullptr && there != nullptr);
   EXPECT_NE(here->host.path, there->host.path);
   EXPECT_EQ(here->identity, there->identity);
+}
+
+// The file system says of the driver that it was replaced, as soon as another part is read.
+TEST_F(ToolchainTest, APartThatIsReplacedWhileTheOthersAreReadIsLookedAtAgain) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const std::string driver = temp_.File("g++");
+  ASSERT_TRUE(Env::Posix().WriteFile(driver, Script(StrCat("exec ", gxx, " \"$@\"")), 0755).ok());
+  Fault replace{.operation = Operation::kReadFile, .match = "crti.o"};
+  replace.before = [&] {
+    EXPECT_TRUE(Env::Posix().WriteFile(driver, Script(StrCat("exec ", gxx, " \"$@\" # new")), 0755).ok());
+  };
+  env_.Inject(replace);
+  const ToolchainPtr before = MustResolve(driver);
+  const ToolchainPtr after = MustResolve(driver);
+  ASSERT_TRUE(before != nullptr && after != nullptr);
+  EXPECT_NE(before->identity, after->identity);
+  EXPECT_FALSE(Unchanged(env_, before->files));
+  EXPECT_TRUE(Unchanged(env_, after->files));
 }
 
 TEST_F(ToolchainTest, AWarmResolveOnlyAsksForTheFilesStates) {

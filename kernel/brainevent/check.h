@@ -112,9 +112,19 @@ template <typename Error>
   } while (0)
 #endif
 
+// What BE::Tensor throws besides.
+#if defined(KERNIX_USES_STDEXCEPT)
+using RankError = std::out_of_range;
+using CountError = std::overflow_error;
+#else
+using RankError = CheckError;
+using CountError = CheckError;
+#endif
+
 // Fails with `message` and a number.
+template <typename Error>
 [[noreturn]] KERNIX_HD KERNIX_COLD inline void FailNumber(const char* message, long long number) {
-  KERNIX_FAIL(CheckError, "%s %lld", message, number);
+  KERNIX_FAIL(Error, "%s %lld", message, number);
 }
 
 // Collects the message of a failed BE_CHECK; fails when the full expression ends.

@@ -18,9 +18,11 @@ class Tensor {
   // No data, rank 0, DType::Invalid.
   KERNIX_HD Tensor() noexcept {}
 
-  // `shape` has `ndim` extents and is copied. Throws CheckError unless 0 <= ndim <= kMaxDim.
+  // `shape` has `ndim` extents and is copied. Throws CheckError unless 0 <= ndim <= kMaxDim; std::out_of_range in a
+  // unit that names exceptions of <stdexcept>.
   KERNIX_HD Tensor(void* data, const int64_t* shape, int ndim, DType dtype) {
-    if (ndim < 0 || ndim > kMaxDim) internal::FailNumber("BE::Tensor holds 0 to 8 dimensions, not", ndim);
+    if (ndim < 0 || ndim > kMaxDim)
+      internal::FailNumber<internal::RankError>("BE::Tensor holds 0 to 8 dimensions, not", ndim);
     Assign(data, shape, ndim, dtype);
   }
 
@@ -75,10 +77,11 @@ class Tensor {
     return count;
   }
 
-  // numel() for APIs that take an int. Throws CheckError when it does not fit.
+  // numel() for APIs that take an int. Throws CheckError when it does not fit; std::overflow_error in a unit that names
+  // exceptions of <stdexcept>.
   KERNIX_HD int numel_checked_int() const {
     const int64_t count = numel();
-    if (count > INT32_MAX) internal::FailNumber("more elements than an int can count:", count);
+    if (count > INT32_MAX) internal::FailNumber<internal::CountError>("more elements than an int can count:", count);
     return static_cast<int>(count);
   }
 
@@ -95,7 +98,7 @@ class Tensor {
  private:
   KERNIX_HD int Axis(int i) const {
 #if !defined(__CUDA_ARCH__)
-    if (i < 0 || i >= ndim_) internal::FailNumber("BE::Tensor has no axis", i);
+    if (i < 0 || i >= ndim_) internal::FailNumber<CheckError>("BE::Tensor has no axis", i);
 #endif
     return i;
   }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/files_read.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/base/error.h"
+#include "daemon/build/testing_load.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using toolchain::FlagPolicy;
+
+constexpr TestBuilder::On kInline = TestBuilder::On::kInlineExecutor;
+
+// Data from a file of the machine, in words that only the assembler puts together.
+constexpr char kHiddenIncbin[] = "asm(\".section .rodata\\n.in\" \"cbin \\\"/etc/passwd\\\"\\n.text\\n\");\n";
+
+class FilesReadTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    compiler_ = compiler;
+    WriteHeader("inline float Step() { return 1; }\n");
+  }
+
+  v1::LoadRequest RequestWith(const std::string& text) {
+    v1::LoadRequest request = CppRequest(compiler_);
+    request.mutable_source(0)->mutable_text()->append(text);
+    return request;
+  }
+  void WriteHeader(const std::string& text) { ASSERT_THAT(Env::Posix().WriteFile(header_, text, 0644), IsOk()); }
+
+  const ScratchDirectory folder_;
+  const std::string header_ = folder_ / "mine.h";
+  std::string compiler_;
+};
+
+TEST_F(FilesReadTest, AnAssemblerFileIsRefusedWithTheUsersLine) {
+  TestBuilder t(kInline);
+  const v1::ErrorDetail detail =
+      GetErrorDetail(t.Load(RequestWith("asm(\".section .rodata\\n\"\n    \".incbin '/etc/passwd'\");\n")).status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(detail.message(), StartsWith("kernel.cc:9: .incbin in assembler text: "));
+}
+
+TEST_F(FilesReadTest, AHeaderIsNamedByItsPlace) {
+  TestBuilder t(kInline);
+  const std::string text = "#pragma once\nasm(\".incbin 'data'\");\n";
+  v1::LoadRequest request = RequestWith("#include \"data.h\"\n");
+  AddHeader(request, 0, "data.h", text);
+  RecordingObserver observer({text});
+  EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/data.h:2: .incbin"));
+}
+
+TEST_F(FilesReadTest, AnAssemblerFileThatMacrosHideIsRefusedAllTheSame) {
+  TestBuilder t(kInline);
+  for (const char* flag : {"-g", "-flto"}) {
+    v1::LoadRequest request = RequestWith(kHiddenIncbin);
+    request.mutable_options()->add_compile_flags(flag);
+    const v1::ErrorDetail detail = GetErrorDetail(t.Load(request).status());
+    EXPECT_EQ(detail.kind(), v1::ErrorDetail::INVALID_REQUEST) << flag;
+    EXPECT_THAT(detail.message(), StartsWith("the assembler has read /etc/passwd")) << flag;
+  }
+  EXPECT_EQ(t.Stats().entries(), 0u);
+}
+
+TEST_F(FilesReadTest, APerUserDaemonLooksAtAnAbsoluteHeaderForEveryHit) {
+  TestBuilder t(kInline);
+  const v1::LoadRequest request = RequestWith(StrCat("#include \"", header_, "\"\n"));
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  WriteHeader("inline float Step() { return 2; }\nint more;\n");
+  const auto again = t.Load(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_FALSE(again->cache_hit());
+  EXPECT_NE(again->artifact_digest(), built->artifact_digest());
+}
+
+TEST_F(FilesReadTest, ASharedDaemonRefusesAnAbsoluteHeaderByLine) {
+  TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
+  const auto result = t.Load(RequestWith(StrCat("#include \"", header_, "\"\n")));
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(ToStd(result.status().message()),
+              AllOf(StartsWith(StrCat("kernel.cc:8: #include ", header_)), HasSubstr("extra_include_paths")));
+}
+
+TEST_F(FilesReadTest, ASharedDaemonSeesThroughMacros) {
+  TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
+  const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
+  EXPECT_EQ(t.Stats().entries(), 0u);
+}
+
+TEST_F(FilesReadTest, APathThatClimbsOutOfTheInputRootIsRefused) {
+  TestBuilder t(kInline);
+  std::string climb;
+  for (int i = 0; i < 30; ++i) climb += "../";
+  const auto result = t.Load(RequestWith(StrCat("#include \"", climb, header_.substr(1), "\"\n")));
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_EQ(t.Stats().entries(), 0u);
+}
+
+TEST_F(FilesReadTest, TheToolchainsOwnHeadersMayBeNamedByPath) {
+  TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
+  EXPECT_THAT(t.Load(RequestWith("#if __has_include(\"/usr/include/stdlib.h\")\n#include "
+                                 "\"/usr/include/stdlib.h\"\n#include <vector>\n#endif\n")),
+              IsOk());
+}
+
+TEST_F(FilesReadTest, ClangTellsOfHeadersToo) {
+  KERNIX_NEED_PROGRAM(clang, "clang++");
+  TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
+  compiler_ = clang;
+  EXPECT_THAT(t.Load(RequestWith("#include <vector>\n")), IsOk());
+  const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
+  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
+}
+
+TEST_F(FilesReadTest, NvccTellsOfEveryPass) {
+  KERNIX_NEED_NVCC(nvcc);
+  TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
+  const auto with = [&](const std::string& text) {
+    v1::LoadRequest request = CudaRequest(compiler_, nvcc);
+    request.mutable_source(0)->mutable_text()->append(text);
+    return request;
+  };
+  const auto device =
+      t.Load(with(StrCat("#define HERE <", header_, ">\n#ifdef __CUDA_ARCH__\n#include HERE\n#endif\n")));
+  EXPECT_THAT(ToStd(device.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
+  const auto host = t.Load(with(StrCat("#ifndef __CUDA_ARCH__\n", kHiddenIncbin, "#endif\n")));
+  EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler has read /etc/passwd"));
+  EXPECT_THAT(t.Load(CudaRequest(compiler_, nvcc)), IsOk());
+}
+
+}  // namespace
+}  // namespace kernix::build

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files that a text makes the compiler or the assembler read by itself, past the headers that were sent along.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "daemon/codegen/codegen.h"
+
+namespace kernix::codegen {
+
+// Why the header at an absolute path, which `#include` or `__has_include` names, may not be used; empty when it may.
+using AbsolutePathRule = std::function<std::string(const std::string& path, bool question)>;
+
+// INVALID_REQUEST, with label and line, for the first of these in `texts`, which are one translation unit: an
+// `.incbin` or `.include` of the assembler in a string, `#embed`, `__has_embed`, and what `rule` refuses. Conditions
+// are not evaluated, so that a branch that is not compiled counts too. What macros put together is not seen: whoever
+// needs certainty asks the tools, after the build, what they have read.
+absl::Status CheckFileReads(const std::vector<SourceText>& texts, const AbsolutePathRule& rule);
+
+}  // namespace kernix::codegen

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/codegen/file_reads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/test_util.h"
+
+namespace kernix::codegen {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+absl::Status Check(const std::string& text) {
+  return CheckFileReads({{"k.cc", text}}, [](const std::string& path, bool question) -> std::string {
+    if (path == "/opt/tool/x.h") return "";
+    return question ? "no question" : "no header";
+  });
+}
+
+std::string MessageOf(const std::string& text) {
+  const absl::Status status = Check(text);
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::INVALID_REQUEST) << text;
+  return std::string(status.message());
+}
+
+TEST(FileReadsTest, RefusesWhatTheAssemblerWouldRead) {
+  EXPECT_THAT(MessageOf("int x;\nasm(\n  \".section .rodata\\n\"\n  \".incbin \\\"/etc/hosts\\\"\\n\");"),
+              AllOf(StartsWith("k.cc:4: .incbin in assembler text: "), HasSubstr("xxd -i")));
+  EXPECT_THAT(MessageOf("__asm__ volatile(\".include 'a.s'\");"), StartsWith("k.cc:1: .include in assembler text: "));
+  EXPECT_THAT(MessageOf("#define EMBED(f) __asm(\"x: .incbin \" #f)\nEMBED(\"a\");"), StartsWith("k.cc:1: .incbin"));
+  EXPECT_THAT(MessageOf("const char* s = R\"(.incbin \"a\")\";\nasm(\"nop\");"), StartsWith("k.cc:1: .incbin"));
+  const absl::Status header = CheckFileReads({{"k.cc", "asm(TEXT);"}, {"inc/0/t.h", "\n#define TEXT \".incbin 'a'\""}},
+                                             [](const std::string&, bool) { return ""; });
+  EXPECT_THAT(std::string(header.message()), StartsWith("inc/0/t.h:2: .incbin"));
+}
+
+TEST(FileReadsTest, LetsOtherTextPass) {
+  EXPECT_THAT(Check("const char* help = \"no .incbin here\";"), IsOk());  // without an asm
+  EXPECT_THAT(Check("asm(\"nop\"); // .incbin \"a\"\nconst char* s = \"x.include_all, .incbins\";"), IsOk());
+  EXPECT_THAT(Check("#include \"a.h\"\n#include <vector>\n#if __has_include(<a.h>)\n#endif\nint embed;"), IsOk());
+}
+
+TEST(FileReadsTest, RefusesEmbeddedFiles) {
+  EXPECT_THAT(MessageOf("char x[] = {\n#embed \"a.bin\"\n};"), StartsWith("k.cc:2: #embed: "));
+  EXPECT_THAT(MessageOf("#if __has_embed(\"a.bin\")\n#endif"), StartsWith("k.cc:1: __has_embed: "));
+  EXPECT_THAT(Check("#ifdef __has_embed\n#endif\n#if defined(__has_embed)\n#endif"), IsOk());
+}
+
+TEST(FileReadsTest, AsksAboutAbsolutePaths) {
+  EXPECT_EQ(MessageOf("#include \"/home/a/../b/x.h\""), "k.cc:1: #include /home/b/x.h: no header");
+  EXPECT_EQ(MessageOf("\n# include </etc/x.h>\n"), "k.cc:2: #include /etc/x.h: no header");
+  EXPECT_EQ(MessageOf("#if __has_include(\"/etc/x.h\")\n#endif"), "k.cc:1: __has_include /etc/x.h: no question");
+  EXPECT_THAT(Check("#include \"/opt/tool/x.h\"\n#if __has_include(</opt/tool/x.h>)\n#endif"), IsOk());
+}
+
+}  // namespace
+}  // namespace kernix::codegen
