@@ -28,6 +28,7 @@ struct Includer {
   std::optional<uint32_t> root;  // none: text that is no file
   std::string folder;            // of the includer, below its root
   bool is_source = false;
+  std::string absolute_folder = {};  // of a header that was included by its absolute path
 };
 
 // How a name was resolved; nothing: it is the toolchain's.
@@ -110,51 +111,56 @@ class Scan {
 
   absl::Status Follow(const Includer& includer, const Include& include) {
     const std::string_view name = include.target.name;
-    if (name.empty() || name.starts_with('/') || name.starts_with(kOwnHeaders)) return absl::OkStatus();
+    if (name.empty() || name.starts_with(kOwnHeaders)) return absl::OkStatus();
+    if (name.starts_with('/')) return FollowAbsolute(include.target.name);
+    if (include.target.form == IncludeForm::kQuoted && !includer.absolute_folder.empty()) {
+      KERNIX_RETURN_IF_ERROR(FollowAbsolute(JoinPath(includer.absolute_folder, name)));
+    }
     if (include.target.form == IncludeForm::kAngled && !include.next) return FollowAngled(includer, include);
     std::optional<RootedPath> found;
     if (include.target.form == IncludeForm::kQuoted && !include.next && includer.root) {
-      KERNIX_ASSIGN_OR_RETURN(found, Try(*includer.root, includer.folder, includer.label, include));
+      KERNIX_ASSIGN_OR_RETURN(found, Try(*includer.root, includer.folder, include.target.name));
     }
     const uint32_t first_root = include.next && includer.root && !includer.is_source ? *includer.root + 1 : 0;
     if (!found) {
-      KERNIX_ASSIGN_OR_RETURN(found, SearchRoots(first_root, includer.label, include));
+      KERNIX_ASSIGN_OR_RETURN(found, SearchRoots(first_root, include));
     }
     if (includer.is_source && !include.next) source_lookups_.push_back({include, includer.label, found});
     return absl::OkStatus();
   }
 
+  // The compiler reads it where it lies, and what it includes in quotes beside it; what it includes otherwise may be
+  // anybody's.
+  absl::Status FollowAbsolute(const std::string& path) {
+    if (absolute_.contains(path)) return absl::OkStatus();
+    KERNIX_ASSIGN_OR_RETURN(const HeaderFilePtr file, files_.Get(path));
+    if (file == nullptr) return absl::OkStatus();
+    absolute_.insert(path);
+    return FollowText(Includer{.label = path, .root = std::nullopt, .folder = "", .absolute_folder = Dirname(path)},
+                      file->text);
+  }
+
   // What <name> means depends on the name alone.
   absl::Status FollowAngled(const Includer& includer, const Include& include) {
     if (angled_.contains(include.target.name)) return absl::OkStatus();
-    KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, SearchRoots(0, includer.label, include));
+    KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, SearchRoots(0, include));
     angled_.emplace(include.target.name, Resolution{include, includer.label, std::move(found)});
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::optional<RootedPath>> SearchRoots(uint32_t first, const std::string& label,
-                                                        const Include& include) {
+  absl::StatusOr<std::optional<RootedPath>> SearchRoots(uint32_t first, const Include& include) {
     for (uint32_t root = first; root < roots_.size(); ++root) {
       if (include.target.form == IncludeForm::kAngled && roots_[root].only_quoted) continue;
-      KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, Try(root, "", label, include));
+      KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, Try(root, "", include.target.name));
       if (found) return found;
     }
     return std::optional<RootedPath>();
   }
 
   // Takes the file in when it is there.
-  absl::StatusOr<std::optional<RootedPath>> Try(uint32_t root, const std::string& folder, const std::string& label,
-                                                const Include& include) {
-    std::optional<RootedPath> place = Below(root, folder, include.target.name);
-    if (!place) {
-      const std::string outside = NormalizePath(JoinPath(JoinPath(roots_[root].folder, folder), include.target.name));
-      const absl::StatusOr<FileInfo> info = env_.Stat(outside);
-      if (!info.ok() || info->type != FileType::kRegular) return place;
-      return BadInclude(label, include,
-                        StrCat("the header is ", outside, ", outside of the folders that go to the compiler. Add \"",
-                               Dirname(Dirname(outside)), "\" to extra_include_paths and include it as \"",
-                               Basename(Dirname(outside)), "/", Basename(outside), "\"."));
-    }
+  absl::StatusOr<std::optional<RootedPath>> Try(uint32_t root, const std::string& folder, const std::string& name) {
+    std::optional<RootedPath> place = PlaceOf(root, folder, name);
+    if (!place) return place;
     KERNIX_ASSIGN_OR_RETURN(const bool is_there, Add(*place));
     if (!is_there) place.reset();
     return place;
@@ -249,7 +255,8 @@ class Scan {
 
   absl::Status CheckShadow(const Resolution& lookup) const {
     for (uint32_t root = 0; root < roots_.size(); ++root) {
-      const std::optional<RootedPath> place = Below(root, "", lookup.include.target.name);
+      if (lookup.include.target.form == IncludeForm::kAngled && roots_[root].only_quoted) continue;
+      const std::optional<RootedPath> place = PlaceOf(root, "", lookup.include.target.name);
       const auto first = place ? taken_.find(*place) : taken_.end();
       if (first == taken_.end()) continue;
       if (lookup.file && taken_.at(*lookup.file)->digest == first->second->digest) return absl::OkStatus();
@@ -263,8 +270,12 @@ class Scan {
 
   absl::StatusOr<HeaderScan> Result() const {
     HeaderScan scan;
+    scan.absolute_headers.assign(absolute_.begin(), absolute_.end());
     scan.include_root_count = static_cast<uint32_t>(roots_.size());
-    for (const IncludeRoot& root : roots_) scan.roots.push_back(root.folder);
+    for (uint32_t root = 0; root < roots_.size(); ++root) {
+      scan.roots.push_back(roots_[root].folder);
+      if (roots_[root].only_quoted) scan.quoted_roots.push_back(root);
+    }
     for (const auto& [place, file] : taken_) {
       if (!IsValidUtf8(place.path)) {
         return MakeError(v1::ErrorDetail::INVALID_REQUEST,
@@ -287,6 +298,7 @@ class Scan {
   const std::vector<IncludeRoot> roots_;
   std::map<RootedPath, HeaderFilePtr> taken_;
   std::deque<std::pair<RootedPath, HeaderFilePtr>> unread_;
+  std::set<std::string> absolute_;
   std::map<std::string, std::vector<IncludeName>> definitions_;
   std::deque<Computed> computed_;
   absl::flat_hash_map<std::string, Resolution> angled_;

@@ -33,7 +33,10 @@ struct HeaderScanRequest {
 
 struct HeaderScan {
   uint32_t include_root_count = 0;
-  std::vector<v1::Header> headers;  // by root, then path
+  std::vector<uint32_t> quoted_roots;  // those in which only `#include "..."` looks, ascending
+  std::vector<v1::Header> headers;     // by root, then path
+  // Headers that are included by their absolute path, and what these include beside them. They are not sent.
+  std::vector<std::string> absolute_headers;
   // Absolute folders of the include roots, by index: for people, and never sent.
   std::vector<std::string> roots;
   // Where the content is, by digest.
@@ -48,8 +51,10 @@ struct HeaderScan {
 // "brainevent/..." is kernix's own. An #include of a macro reaches what the macro is defined as anywhere in what was
 // read; where that is not seen, every header-like file under the roots.
 //
-// INVALID_REQUEST errors, with the line: a header that lies outside of all roots ("../x.h"); two headers of one name
-// that the build could not tell apart; more than `max_guessed_headers` under an #include of a macro.
+// A header beside or above its root ("../x.h") is found as by any compiler.
+//
+// INVALID_REQUEST errors, with the line: two headers of one name that the build could not tell apart; more than
+// `max_guessed_headers` under an #include of a macro.
 absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, const HeaderScanRequest& request);
 
 }  // namespace kernix

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/src/absolute_path.h"
+#include "daemon/base/input_root.h"
 #include "daemon/base/paths.h"
 
 namespace kernix {
@@ -91,10 +92,13 @@ std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::strin
   return roots;
 }
 
-std::optional<RootedPath> Below(uint32_t root, std::string_view folder, std::string_view name) {
+std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::string_view name) {
   if (name.starts_with('/')) return std::nullopt;
   std::string path = NormalizePath(JoinPath(folder, name));
-  if (path == "." || path == ".." || path.starts_with("../")) return std::nullopt;
+  std::string_view below = path;
+  int climbs = 0;
+  for (; below.starts_with("../"); below.remove_prefix(3)) ++climbs;
+  if (below == "." || below == ".." || climbs > kMaxClimb) return std::nullopt;
   return RootedPath{root, std::move(path)};
 }
 

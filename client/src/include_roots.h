@@ -22,7 +22,7 @@ struct IncludeRoot {
 // A file by its place below a root: what the daemon is told of it.
 struct RootedPath {
   uint32_t root = 0;
-  std::string path;  // normalised, without ".."
+  std::string path;  // normalised; may begin with "..", up to kMaxClimb times
 
   bool operator<(const RootedPath& other) const { return std::tie(root, path) < std::tie(other.root, other.path); }
 };
@@ -33,8 +33,8 @@ std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::strin
                                           const std::vector<std::string>& include_paths,
                                           const std::vector<std::string>& toolchain_folders);
 
-// Where `name` leads from `folder` below root `root`. Nothing when it leads out of the root.
-std::optional<RootedPath> Below(uint32_t root, std::string_view folder, std::string_view name);
+// Where `name` leads from `folder`, seen from root `root`. Nothing when that is no file, or too far above the root.
+std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::string_view name);
 
 // All header-like files under the roots, at most `limit` + 1 of them.
 std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit);

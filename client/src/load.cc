@@ -62,6 +62,7 @@ void TellInputs(const LoadCallbacks& callbacks, const HeaderScan& scan) {
   for (const v1::Header& header : scan.headers) {
     headers.push_back(JoinPath(scan.roots[header.include_root()], header.path()));
   }
+  headers.insert(headers.end(), scan.absolute_headers.begin(), scan.absolute_headers.end());
   callbacks.inputs(scan.roots, headers);
 }
 

@@ -224,6 +224,7 @@ absl::Status AddHeaders(Env& env, const std::vector<Source>& sources, std::vecto
   scan.toolchain_folders = ToolchainFolders(load.request.toolchain());
   KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, HeaderFiles::OfProcess(), scan));
   load.request.mutable_options()->set_include_root_count(load.headers.include_root_count);
+  for (const uint32_t root : load.headers.quoted_roots) load.request.mutable_options()->add_quoted_include_root(root);
   *load.request.mutable_header() = {load.headers.headers.begin(), load.headers.headers.end()};
   load.names.SetIncludeRoots(load.headers.roots);
   return absl::OkStatus();

@@ -4,11 +4,24 @@
 #include <charconv>
 
 #include "absl/strings/ascii.h"
+#include "daemon/base/input_root.h"
+#include "daemon/base/strings.h"
 
 namespace kernix {
 namespace {
 
-constexpr std::string_view kRootPrefix = "inc/";
+// "inc/"
+std::string_view RootPrefix() {
+  static const auto& prefix = *new std::string(StrCat(kIncludeRootsFolder, "/"));
+  return prefix;
+}
+
+// The folders that a root lies deeper in, because headers climb above it.
+std::string_view SkipClimbs(std::string_view rest) {
+  static const auto& folder = *new std::string(StrCat("/", kClimbFolder, "/"));
+  while (rest.starts_with(folder)) rest.remove_prefix(folder.size() - 1);
+  return rest;
+}
 
 // A name of a place begins a word: after a space, a quote (also the UTF-8 ones that GCC prints), a bracket.
 bool BeginsWord(std::string_view text, size_t at) {
@@ -37,12 +50,13 @@ bool PathNames::RestoreLabel(std::string_view rest, size_t& length, std::string&
 }
 
 bool PathNames::RestoreRoot(std::string_view rest, size_t& length, std::string& path) const {
-  if (!rest.starts_with(kRootPrefix)) return false;
+  if (!rest.starts_with(RootPrefix())) return false;
   size_t index = 0;
-  const char* number = rest.data() + kRootPrefix.size();
+  const char* number = rest.data() + RootPrefix().size();
   const auto [end, error] = std::from_chars(number, rest.data() + rest.size(), index);
   if (error != std::errc() || index >= roots_.size() || end == rest.data() + rest.size() || *end != '/') return false;
-  length = end - rest.data();
+  const std::string_view after = SkipClimbs(rest.substr(end - rest.data()));
+  length = rest.size() - after.size();
   path = roots_[index];
   return true;
 }

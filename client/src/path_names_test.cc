@@ -28,6 +28,11 @@ TEST_F(PathNamesTest, RestoresHeaders) {
             "/home/me/kernels/k.cu:1:\n/home/me/kernels/x.h:1:1: error");
 }
 
+TEST_F(PathNamesTest, RestoresHeadersAboveTheirRoot) {
+  EXPECT_EQ(names_.Restore("inc/0/.up/.up/../../x.h:1:1: error"), "/home/me/kernels/../../x.h:1:1: error");
+  EXPECT_EQ(names_.Restore("inc/1/.up/x.h:1:1: error"), "/opt/include/x.h:1:1: error");
+}
+
 TEST_F(PathNamesTest, LeavesOtherTextAlone) {
   for (const char* text :
        {"mock.cu:3: x", "k.cu", "k.cufft:3", "inc/7/x.h:1", "inc/x/y.h", "inc/", "inc/1", "linc/1/x.h", ""}) {

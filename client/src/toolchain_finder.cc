@@ -100,6 +100,26 @@ std::vector<std::string> WheelCandidates(Env& env, const std::string& site_packa
   return candidates;
 }
 
+constexpr int kOldestToolkit = 12;
+
+// The version of the toolkit that `nvcc` lies in, as its cuda.h has it: 11080 for CUDA 11.8. Nothing where that header
+// is not found beside it; then the daemon will ask nvcc. Asking it here would cost each load a process.
+std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
+  constexpr std::string_view kDefinition = "#define CUDA_VERSION ";
+  const std::string root = Dirname(Dirname(env.RealPath(nvcc).value_or(nvcc)));
+  for (const char* header : {"include/cuda.h", "targets/x86_64-linux/include/cuda.h"}) {
+    const absl::StatusOr<std::string> text = env.ReadFile(JoinPath(root, header));
+    const size_t found = text.ok() ? text->find(kDefinition) : std::string::npos;
+    if (found == std::string::npos) continue;
+    const size_t begin = found + kDefinition.size();
+    int version = 0;
+    if (absl::SimpleAtoi(text->substr(begin, text->find_first_not_of("0123456789", begin) - begin), &version)) {
+      return version;
+    }
+  }
+  return std::nullopt;
+}
+
 // Tries one place after another and remembers them for the error.
 class NvccSearch {
  public:
@@ -119,14 +139,22 @@ class NvccSearch {
     return ToolchainError(StrCat(
         "no nvcc found. Looked at: ", absl::StrJoin(looked_at_, "; "),
         ". Install a CUDA toolkit (12 or newer) and set CUDA_HOME to its folder, or install the wheels: pip install "
-        "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl (CUDA 13), or "
-        "nvidia-cuda-nvcc-cu12 nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12 (CUDA 12)."));
+        "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl (CUDA 13; the wheels of "
+        "CUDA "
+        "12 have no nvcc)."));
   }
 
  private:
   bool Try(const std::string& path) {
-    looked_at_.push_back(path);
-    if (!IsProgram(env_, path)) return false;
+    if (!IsProgram(env_, path)) {
+      looked_at_.push_back(path);
+      return false;
+    }
+    const int version = ToolkitVersion(env_, path).value_or(kOldestToolkit * 1000);
+    if (version < kOldestToolkit * 1000) {
+      looked_at_.push_back(StrCat(path, " (CUDA ", version / 1000, ".", version % 1000 / 10, ", too old)"));
+      return false;
+    }
     found_ = path;
     return true;
   }
@@ -140,9 +168,8 @@ class NvccSearch {
 
   bool FromPath() {
     const std::vector<std::string> programs = ProgramsOnPath(env_, get_env_, "nvcc");
-    if (!programs.empty()) return Try(programs.front());
-    looked_at_.push_back("nvcc on PATH");
-    return false;
+    if (programs.empty()) looked_at_.push_back("nvcc on PATH");
+    return std::any_of(programs.begin(), programs.end(), [&](const std::string& program) { return Try(program); });
   }
 
   bool FromWheels() {

@@ -7,6 +7,7 @@
 
 #include "client/src/test_support.h"
 #include "daemon/base/error.h"
+#include "daemon/base/strings.h"
 
 namespace kernix {
 namespace {
@@ -119,6 +120,20 @@ TEST_F(ToolchainFinderTest, NvccIsLookedForInOrder) {
   EXPECT_EQ(NvccOf({{"CUDA_HOME", folder_ / "without-nvcc"}}), folder_ / "bin/nvcc");
   folder_.WriteProgram("mine");
   EXPECT_EQ(NvccOf({{"CUDA_HOME", folder_ / "home"}, {"BRAINEVENT_NVCC_PATH", folder_ / "mine"}}), folder_ / "mine");
+}
+
+// As Debian 12 has it in /usr: the wheels' nvcc is of use, that one is not.
+TEST_F(ToolchainFinderTest, AToolkitThatIsTooOldIsPassedOverByName) {
+  if (MachineHasToolkit()) GTEST_SKIP() << "this machine has a toolkit in /usr/local/cuda";
+  folder_.WriteProgram("bin/g++");
+  folder_.WriteProgram("bin/nvcc");
+  folder_.Write("include/cuda.h", "// CUDA\n#define CUDA_VERSION 11080\n");
+  const auto none = Find({}, Cuda());
+  EXPECT_THAT(none.status().ToString(), HasSubstr(StrCat(folder_ / "bin/nvcc", " (CUDA 11.8, too old)")));
+  folder_.WriteProgram("site/nvidia/cu13/bin/nvcc");
+  EXPECT_EQ(NvccOf({}), folder_ / "site/nvidia/cu13/bin/nvcc");
+  folder_.Write("include/cuda.h", "#define CUDA_VERSION 12000\n");
+  EXPECT_EQ(NvccOf({}), folder_ / "bin/nvcc");
 }
 
 TEST_F(ToolchainFinderTest, TheWheelsOfCuda13LieInOneFolder) {

@@ -138,6 +138,37 @@ def test_file_finds_headers_beside_it(tmp_path):
     assert call("beside.answer") == 6
 
 
+def test_file_finds_headers_above_it(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "answer.h").write_text('#include "../number.h"\n#define ANSWER NUMBER\n')
+    (tmp_path / "number.h").write_text("#define NUMBER 8\n")
+    path = tmp_path / "src" / "above.cpp"
+    path.write_text(WITH_HEADER.replace('"answer.h"', '"../common/answer.h"'))
+    kernix.load_cpp_file(path)
+    assert call("above.answer") == 8
+
+
+def test_error_in_a_header_above_shows_its_path(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "broken.h").write_text("int nonsense = ;\n")
+    path = tmp_path / "src" / "broken_above.cpp"
+    path.write_text('#include "../broken.h"\n' + kernels.constant(1))
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cpp_file(path)
+    assert f"{tmp_path}/src/../broken.h:1:" in caught.value.compiler_output
+
+
+def test_absolute_header_counts_by_content(fresh_name, tmp_path):
+    """Also within one process, where a known load asks nobody."""
+    header = tmp_path / "answer.h"
+    source = WITH_HEADER.replace('"answer.h"', f'"{header}"')
+    for answer in (1, 22):
+        header.write_text(f"#define ANSWER {answer}\n")
+        kernix.load_cpp_inline(fresh_name, source, replace=True)
+        assert call(f"{fresh_name}.answer") == answer
+
+
 def test_file_in_another_encoding(tmp_path):
     path = tmp_path / "latin.cpp"
     path.write_bytes("// Gr\u00fc\u00dfe\n".encode("latin-1") + kernels.constant(3).encode())
