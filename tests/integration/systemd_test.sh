@@ -110,16 +110,32 @@ run_user() {
 }
 
 # --- outside ---------------------------------------------------------------------------------------------------------
-# Takes the place of the shell that it is called in.
-in_namespaces() {
+# in_namespaces WHAT: runs it in a cgroup and namespaces of its own. Takes the place of the shell that it is called in.
+in_namespaces() { exec unshare --mount bash "$here" enter "$build" "$scratch" "$1"; }
+
+enter_cgroup() {
+  mount -t cgroup2 cgroup2 "$scratch/cgroups"
+  mkdir -p "$group"
+  echo $$ >"$group/cgroup.procs"
   exec unshare --mount --cgroup --uts --pid --fork --kill-child=KILL --mount-proc bash "$here" "$1" "$build" "$scratch"
+}
+
+remove_cgroup() {
+  mount -t cgroup2 cgroup2 "$scratch/cgroups"
+  [ -d "$group" ] || return 0
+  await find "$group" -depth -type d -exec rmdir {} +   # as soon as what was killed is gone
+}
+
+leave() {
+  if [ -e "$scratch/probe.log" ]; then unshare --mount bash "$here" remove "$build" "$scratch" || true; fi
+  rm -rf "$scratch"
 }
 
 run_outside() {
   [ "$(id -u)" = 0 ] || skip "needs root, to make namespaces"
   [ -x /usr/lib/systemd/systemd ] || skip "no systemd here"
   grep -qx 'CMAKE_INSTALL_PREFIX:PATH=/usr/local' "$build/CMakeCache.txt" || skip "not configured for /usr/local"
-  (in_namespaces probe) >"$scratch/probe.log" 2>&1 || skip "no such namespaces here: $(tail -n 1 "$scratch/probe.log")"
+  (in_namespaces probe) >"$scratch/probe.log" 2>&1 || skip "no such namespaces here: $(<"$scratch/probe.log")"
 
   mkfifo "$scratch/verdict"
   in_namespaces system &
@@ -134,12 +150,18 @@ run_outside() {
 
 here=$(readlink -f "$0")
 case ${1:?usage: systemd_test.sh BUILD_FOLDER} in
-  probe | system | user)
-    build=$2 scratch=$3
-    if [ "$1" = probe ]; then enter_machine; else "run_$1"; fi ;;
+  enter | remove | probe | system | user)
+    build=$2 scratch=$3 group=$3/cgroups/kernix-${3##*.}
+    case $1 in
+      enter) enter_cgroup "$4" ;;
+      remove) remove_cgroup ;;
+      probe) enter_machine ;;
+      *) "run_$1" ;;
+    esac ;;
   *)
     build=$1 scratch=$(mktemp -d)
+    mkdir "$scratch/cgroups"
     chmod 755 "$scratch"
-    trap 'rm -rf "$scratch"' EXIT
+    trap leave EXIT
     run_outside ;;
 esac
