@@ -12,7 +12,7 @@
 
 namespace kernix::testing {
 
-std::string SourceRoot() { return Dirname(Dirname(Dirname(__FILE__))); }
+std::string SourceRoot() { return KERNIX_SOURCE_DIR; }
 
 ScratchFolder::ScratchFolder() : path_(*Env::Posix().CreateTempDirectory(::testing::TempDir() + "kernix-client-")) {}
 
