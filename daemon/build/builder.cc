@@ -127,7 +127,7 @@ struct Builder::Impl {
   toolchain::ToolchainRegistry& toolchains;
   exec::Executor& executor;
   cache::Cache& cache;
-  HeaderCache headers{kHeaderCacheBytes};
+  HeaderCache header_cache{kHeaderCacheBytes};
 
   Mutex mutex;
   CondVar idle;
@@ -237,7 +237,7 @@ absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const Job& job, bool& mine) 
 
 FlightPtr Builder::Impl::MakeFlight(const BuildRequest& request) {
   std::vector<Digest> missing = DistinctDigests(request.headers);
-  HeaderContents known = headers.Find(missing);
+  HeaderContents known = header_cache.Find(missing);
   std::erase_if(missing, [&](const Digest& digest) { return known.contains(digest); });
   return std::make_shared<Flight>(std::move(missing), options.linger, std::move(known));
 }
@@ -249,7 +249,7 @@ void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
 }
 
 absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job, HeaderContents contents) {
-  headers.Add(contents);
+  header_cache.Add(contents);
   KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckTexts(env, job.request, contents, options.flag_policy));
