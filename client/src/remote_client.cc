@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
 
 absl::StatusOr<std::unique_ptr<Remote>> RemoteClient::Create(ClientEnvironment environment, ClientOptions options) {
   KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
-  PrepareGrpc();
+  ChoosePolling();
   return std::unique_ptr<Remote>(new RemoteClient(std::move(environment), std::move(options), std::move(endpoint)));
 }
 
@@ -95,9 +95,11 @@ absl::StatusOr<Response> RemoteClient::Call(grpc::Status (v1::Kernix::Stub::*met
                                                                                      const Request&, Response*),
                                             const Request& request, bool start) {
   Response response;
-  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
+  const absl::Status status = WithSession(start, [&](Session& session, ForkGate::Section& section) {
     return StatusFromGrpc(session.grpc->Call(method, request, &response, kCallTimeout, &section), session.peer);
-  }));
+  });
+  RestorePolling();
+  KERNIX_RETURN_IF_ERROR(status);
   return response;
 }
 
@@ -159,7 +161,9 @@ absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
 
 absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                         const LoadCallbacks& callbacks) {
-  return RunLoad(connector_, endpoint_, request, blobs, callbacks);
+  absl::StatusOr<v1::LoadResult> result = RunLoad(connector_, endpoint_, request, blobs, callbacks);
+  RestorePolling();
+  return result;
 }
 
 absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& result) {
