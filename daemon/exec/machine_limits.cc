@@ -103,6 +103,24 @@ uint64_t MachineMemory(Env& env) {
   return absl::SimpleAtoi(absl::StripSuffix(field, " kB"), &kib) ? kib * 1024 : 0;
 }
 
+// Of this process. nullopt: unlimited.
+struct OwnFileSizeLimits {
+  std::optional<uint64_t> soft, hard;
+};
+
+std::optional<uint64_t> LimitOf(const std::string& text) {
+  uint64_t limit = 0;
+  return absl::SimpleAtoi(text, &limit) ? std::optional(limit) : std::nullopt;
+}
+
+OwnFileSizeLimits ReadFileSizeLimits(Env& env) {
+  for (const std::string& line : Lines(env, "/proc/self/limits")) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() >= 5 && line.starts_with("Max file size ")) return {LimitOf(words[3]), LimitOf(words[4])};
+  }
+  return {};
+}
+
 }  // namespace
 
 int UsableProcessors(Env& env) {
@@ -123,6 +141,11 @@ uint64_t UsableMemory(Env& env) {
     }
   }
   return bytes;
+}
+
+std::optional<uint64_t> FileSizeLimit(Env& env, uint64_t wanted) {
+  const OwnFileSizeLimits own = ReadFileSizeLimits(env);
+  return wanted == 0 ? own.soft : std::min(wanted, own.hard.value_or(wanted));
 }
 
 }  // namespace kernix::exec

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/exec/executor.h"
+#include "daemon/exec/machine_limits.h"
 #include "daemon/exec/root_path.h"
 
 namespace kernix::exec {
@@ -151,8 +153,19 @@ std::string WhatToRaise(uint64_t max_output_bytes) {
                 "make the kernel's static data smaller");
 }
 
+// The limit may also be one that kernixd was started with.
+std::string TooLarge(Env& env, uint64_t max_output_bytes) {
+  const std::optional<uint64_t> limit = FileSizeLimit(env, max_output_bytes);
+  if (max_output_bytes != 0 && limit == max_output_bytes) {
+    return StrCat(kOutputTooLarge, " ", WhatToRaise(max_output_bytes));
+  }
+  return StrCat(kOutputTooLarge, " ", limit ? StrCat(*limit, " bytes") : "it may",
+                ", the limit that kernixd itself runs under: raise it (ulimit -f; LimitFSIZE= of a systemd unit), or "
+                "make the kernel's static data smaller");
+}
+
 // Tells a machine that gave out from a command that judged its input.
-absl::Status CheckMachine(const Action& action, const ProcessResult& process, uint64_t max_output_bytes) {
+absl::Status CheckMachine(Env& env, const Action& action, const ProcessResult& process, uint64_t max_output_bytes) {
   if (process.timed_out) {
     return MachineFailure(action, process,
                           StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(),
@@ -160,7 +173,7 @@ absl::Status CheckMachine(const Action& action, const ProcessResult& process, ui
   }
   if (process.exit_code == 0) return absl::OkStatus();
   if (process.signal == SIGKILL) return MachineFailure(action, process, kOutOfMemory);
-  const auto too_large = [&] { return StrCat(kOutputTooLarge, " ", WhatToRaise(max_output_bytes)); };
+  const auto too_large = [&] { return TooLarge(env, max_output_bytes); };
   if (process.signal == SIGXFSZ) return MachineFailure(action, process, too_large());
   for (const Telltale& telltale : kTelltales) {
     if (process.output.find(telltale.text) == std::string::npos) continue;
@@ -229,7 +242,7 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
 
   const uint64_t limit = place.max_output_bytes;
   KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, limit, action, observer, cancellation));
-  KERNIX_RETURN_IF_ERROR(CheckMachine(action, process, limit));
+  KERNIX_RETURN_IF_ERROR(CheckMachine(env, action, process, limit));
   KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, limit));
   ActionResult result;
   result.exit_code = process.exit_code;

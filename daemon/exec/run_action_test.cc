@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <set>
@@ -242,6 +243,19 @@ TEST_F(RunActionTest, ACancelledToolIsACancelledAction) {
 }
 
 // Through the real operating system: where the pieces of text really come from, and links in the scratch folder's path.
+TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
+  SetResult({.exit_code = 153, .signal = SIGXFSZ});
+  ASSERT_TRUE(mem_.CreateDirectories("/proc/self", 0755).ok());
+  Write("/proc/self/limits", "Max file size             5000                 5000                 bytes     \n");
+  const auto error = [&](uint64_t max_output_bytes) {
+    const ActionPlace place{kScratch, max_output_bytes};
+    return GetErrorDetail(RunAction(env_, place, MakeAction(), nullptr, nullptr).status()).message();
+  };
+  EXPECT_THAT(error(5'000), HasSubstr("larger than 5000 bytes, this kernixd's max_output_bytes"));
+  EXPECT_THAT(error(10'000), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));
+  EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));
+}
+
 TEST(RunActionRealTest, ShellInALinkedScratchFolder) {
   const testing::TempFolder temp;
   ASSERT_TRUE(Env::Posix().CreateDirectories(temp.File("real"), 0700).ok());
@@ -275,6 +289,36 @@ TEST(RunActionRealTest, AFileOverTheLimitIsAnErrorThatNamesIt) {
   EXPECT_THAT(error.message(), HasSubstr("made a file larger than 10000 bytes"));
   EXPECT_THAT(error.message(), HasSubstr("max_output_bytes"));
   EXPECT_THAT(Env::Posix().ListDirectory(temp.path()).value(), IsEmpty());
+}
+
+// The soft limit of this process, for a while.
+class ScopedFileLimit {
+ public:
+  explicit ScopedFileLimit(rlim_t bytes) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &saved_), 0);
+    const struct rlimit limit = {bytes, saved_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~ScopedFileLimit() { setrlimit(RLIMIT_FSIZE, &saved_); }
+  ScopedFileLimit(const ScopedFileLimit&) = delete;
+  ScopedFileLimit& operator=(const ScopedFileLimit&) = delete;
+
+ private:
+  struct rlimit saved_ = {};
+};
+
+TEST(RunActionRealTest, ALimitThatKernixdWasStartedWithIsNamedAsSuch) {
+  const testing::TempFolder temp;
+  const ScopedFileLimit limit(1 << 20);
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/sh", "-c", "exec head -c 2000000 /dev/zero > big.o"};
+  action.outputs = {"big.o"};
+  const auto result = RunAction(Env::Posix(), {temp.path(), /*max_output_bytes=*/0}, action, nullptr, nullptr);
+  const std::string message = GetErrorDetail(result.status()).message();
+  EXPECT_THAT(message, HasSubstr("made a file larger than 1048576 bytes, the limit that kernixd itself runs under"));
+  EXPECT_THAT(message, HasSubstr("ulimit -f"));
+  EXPECT_THAT(message, Not(HasSubstr("max_output_bytes")));
 }
 
 TEST(RunActionRealTest, OutputsThatAreTooMuchTogetherAreNotRead) {
