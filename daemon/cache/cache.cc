@@ -65,6 +65,7 @@ class StoreCache final : public Cache {
   void RemoveFiles(const std::vector<Digest>& artifacts);
   void RemoveFile(const Digest& artifact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(files_mutex_);
   void Lend(const Digest& artifact);
+  std::vector<Digest> Returned(MonotonicTime now);
   void RemoveReturned();
 
   Env& env_;
@@ -220,8 +221,8 @@ void StoreCache::Unpin(const Digest& artifact) {
 }
 
 void StoreCache::RemoveFiles(const std::vector<Digest>& artifacts) {
-  const MutexLock lock(files_mutex_);
   for (const Digest& artifact : artifacts) {
+    const MutexLock lock(files_mutex_);
     if (!lent_until_.contains(artifact)) RemoveFile(artifact);
   }
 }
@@ -242,14 +243,25 @@ void StoreCache::Lend(const Digest& artifact) {
   lent_until_[artifact] = env_.Now() + lend_time_;
 }
 
+std::vector<Digest> StoreCache::Returned(MonotonicTime now) {
+  std::vector<Digest> returned;
+  const MutexLock lock(files_mutex_);
+  for (const auto& [artifact, until] : lent_until_) {
+    if (until <= now) returned.push_back(artifact);
+  }
+  return returned;
+}
+
+// One at a time: every hit needs the lock for a moment.
 void StoreCache::RemoveReturned() {
   const MonotonicTime now = env_.Now();
-  const MutexLock lock(files_mutex_);
-  absl::erase_if(lent_until_, [&](const auto& lent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(files_mutex_) {
-    if (lent.second > now) return false;
-    RemoveFile(lent.first);
-    return true;
-  });
+  for (const Digest& artifact : Returned(now)) {
+    const MutexLock lock(files_mutex_);
+    const auto lent = lent_until_.find(artifact);
+    if (lent == lent_until_.end() || lent->second > now) continue;  // lent again meanwhile
+    lent_until_.erase(lent);
+    RemoveFile(artifact);
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {

@@ -101,7 +101,7 @@ class Cache {
   // later, at the latest by Flush().
   virtual void Touch(const Digest& key, const Label& label) = 0;
 
-  // Notes the label alone, likewise: for those who joined the build of somebody else.
+  // Notes the label alone, likewise: for all who waited for one build, which was made under the name of one of them.
   virtual void AddLabel(const Digest& key, const Label& label) = 0;
 
   // Stores `artifact` and commits `entry` (whose artifact, size and times are filled in), replacing an older entry of

@@ -128,7 +128,7 @@ absl::StatusOr<Dropped> Index::Purge(const std::optional<std::string>& name, con
 
 absl::StatusOr<std::vector<KnownFile>> Index::LoadKnownFiles() {
   const MutexLock lock(write_mutex_);
-  KERNIX_RETURN_IF_ERROR(writer_->LimitKnownFiles());
+  KERNIX_RETURN_IF_ERROR(writer_->TidyKnownFiles());
   return writer_->KnownFiles();
 }
 

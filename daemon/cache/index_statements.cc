@@ -193,9 +193,11 @@ absl::StatusOr<std::vector<KnownFile>> IndexWriter::KnownFiles() {
   while (true) {
     KERNIX_ASSIGN_OR_RETURN(const bool row, known_files_.Step());
     if (!row) return files;
+    const absl::StatusOr<Digest> digest = Digest::FromRaw(known_files_.Blob(1));
+    if (!digest.ok()) continue;  // a damaged row; the file will be read again
     KnownFile& file = files.emplace_back();
     file.path = std::string(known_files_.Text(0));
-    KERNIX_ASSIGN_OR_RETURN(file.digest, Digest::FromRaw(known_files_.Blob(1)));
+    file.digest = *digest;
     file.info.size = static_cast<uint64_t>(known_files_.Int(2));
     file.info.mtime_ns = known_files_.Int(3);
     file.info.ctime_ns = known_files_.Int(4);
@@ -215,7 +217,8 @@ absl::Status IndexWriter::PutKnownFile(const KnownFile& file) {
   return put_known_file_.Run();
 }
 
-absl::Status IndexWriter::LimitKnownFiles() {
+absl::Status IndexWriter::TidyKnownFiles() {
+  KERNIX_RETURN_IF_ERROR(database_.Execute("DELETE FROM known_file WHERE length(CAST(digest AS BLOB)) <> 32"));
   constexpr int64_t kMost = 50'000;
   KERNIX_ASSIGN_OR_RETURN(const int64_t count, database_.QueryInt("SELECT count(*) FROM known_file"));
   return count > kMost ? database_.Execute("DELETE FROM known_file") : absl::OkStatus();

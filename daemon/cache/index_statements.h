@@ -55,7 +55,8 @@ class IndexWriter {
 
   absl::StatusOr<std::vector<KnownFile>> KnownFiles();
   absl::Status PutKnownFile(const KnownFile& file);
-  absl::Status LimitKnownFiles();
+  // Takes away what cannot be read, and all when there is too much of it.
+  absl::Status TidyKnownFiles();
 
  private:
   absl::StatusOr<int64_t> PutHeaders(const std::string& headers);

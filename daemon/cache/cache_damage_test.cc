@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A cache on damaged files, on disks that fail, and on folders that are no store.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "daemon/base/error.h"
+#include "daemon/base/posix_error.h"
+#include "daemon/cache/cache_fixture.h"
+
+namespace kernix::cache {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST_F(CacheTest, MissingArtifactDropsItsEntry) {
+  Open();
+  Insert(1);
+  ASSERT_TRUE(env_.RemoveFile(BlobOf(1)).ok());
+  EXPECT_FALSE(Has(1));
+  EXPECT_EQ(Stats().entries(), 0u);
+}
+
+TEST_F(CacheTest, DamagedArtifactIsNeverServed) {
+  Open();
+  Insert(1);
+  std::string damaged = TestArtifact(1);
+  damaged[500] ^= 1;
+  ASSERT_TRUE(env_.RemoveFile(BlobOf(1)).ok());
+  ASSERT_TRUE(env_.WriteFile(BlobOf(1), damaged, 0444).ok());
+  EXPECT_EQ(KindOf(cache_->ReadBlob(DigestOf(TestArtifact(1))).status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_FALSE(Has(1));
+  EXPECT_FALSE(env_.Stat(BlobOf(1)).ok());
+  Insert(1);
+  EXPECT_TRUE(Has(1));
+}
+
+TEST_F(CacheTest, DamagedArtifactIsReplacedByTheNextInsertOfTheSame) {
+  Open();
+  Insert(1);
+  ASSERT_TRUE(env_.RemoveFile(BlobOf(1)).ok());
+  ASSERT_TRUE(env_.WriteFile(BlobOf(1), std::string(1000, 'x'), 0444).ok());
+  Insert(1);
+  EXPECT_EQ(*cache_->ReadBlob(DigestOf(TestArtifact(1))), TestArtifact(1));
+}
+
+TEST_F(CacheTest, ArtifactThatCannotBeReadJustNowKeepsItsEntry) {
+  Open();
+  Insert(1);
+  for (const Operation operation : {Operation::kReadFile, Operation::kStat}) {
+    for (const int error : {EMFILE, EIO}) {
+      Open();  // nothing is verified yet, so the file has to be read
+      Fault fault;
+      fault.operation = operation;
+      fault.match = "blobs/";
+      fault.error = ErrnoStatus(error, "open", "blobs/");
+      env_.Inject(fault);
+      const auto found = cache_->Find(TestKey(1));
+      EXPECT_EQ(KindOf(found.status()), v1::ErrorDetail::RESOURCE);
+      EXPECT_TRUE(Has(1)) << "after error " << error;
+      EXPECT_EQ(Stats().entries(), 1u);
+      env_.Clear();
+    }
+  }
+  EXPECT_TRUE(env_.Stat(BlobOf(1)).ok());
+}
+
+TEST_F(CacheTest, StartRemovesWhatNobodyNames) {
+  Open();
+  Insert(1);
+  const std::string blob = BlobOf(1);
+  cache_.reset();
+  const std::string stray = JoinPath(Dirname(blob), "half-written.tmp");
+  ASSERT_TRUE(env_.WriteFile(stray, "x", 0600).ok());
+  const std::string orphan = JoinPath(JoinPath(store(), "blobs"), std::string(64, '0'));
+  ASSERT_TRUE(env_.WriteFile(orphan, "x", 0444).ok());
+  const std::string scratch = JoinPath(JoinPath(store(), "tmp"), "action-1");
+  ASSERT_TRUE(env_.CreateDirectories(scratch, 0700).ok());
+  Open();
+  EXPECT_EQ(FilesInBlobs(), 1);
+  EXPECT_FALSE(env_.Stat(scratch).ok());
+  EXPECT_TRUE(env_.Stat(cache_->scratch_directory()).ok());
+  EXPECT_TRUE(Has(1));
+}
+
+TEST_F(CacheTest, NoSpaceForTheArtifactIsAClearErrorAndChangesNothing) {
+  Open();
+  Insert(1);
+  env_.Inject(NoSpace(Operation::kWriteFileDurably, "blobs"));
+  const absl::Status status = cache_->Insert(TestEntry(2), TestArtifact(2));
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(GetErrorDetail(status).message(), AllOf(HasSubstr(store()), HasSubstr("kernixctl cache purge")));
+  EXPECT_TRUE(Has(1));
+  EXPECT_FALSE(Has(2));
+  EXPECT_EQ(Stats().builds(), 1u);
+  Insert(2);
+  EXPECT_TRUE(Has(2));
+}
+
+TEST_F(CacheTest, FailedSyncIsNoSuccessEvenWhenTheFileIsInPlace) {
+  Open();
+  for (const bool renamed : {false, true}) {
+    env_.Clear();
+    env_.Inject(FailedSync("blobs", 1, renamed));
+    EXPECT_EQ(KindOf(cache_->Insert(TestEntry(1), TestArtifact(1))), v1::ErrorDetail::RESOURCE);
+    EXPECT_FALSE(Has(1));
+    EXPECT_EQ(FilesInBlobs(), 0);
+  }
+}
+
+TEST_F(CacheTest, FolderThatCannotBeMadeIsAClearError) {
+  env_.Inject(Forbidden(Operation::kCreateDirectories, "store"));
+  const auto opened = Cache::Open(env_, {store(), 1000});
+  EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(GetErrorDetail(opened.status()).message(), AllOf(HasSubstr(store()), HasSubstr("KERNIX_CACHE_DIR")));
+}
+
+TEST_F(CacheTest, FileInPlaceOfTheFolderIsAClearError) {
+  ASSERT_TRUE(env_.WriteFile(store(), "", 0600).ok());
+  const auto opened = Cache::Open(env_, {store(), 1000});
+  EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr(store()));
+}
+
+TEST_F(CacheTest, IndexThatCannotBeOpenedIsAClearError) {
+  Open();
+  cache_.reset();
+  const std::string index = JoinPath(store(), "index.sqlite");
+  ASSERT_TRUE(env_.RemoveTree(index).ok());
+  ASSERT_TRUE(env_.CreateDirectories(index, 0700).ok());
+  const auto opened = Cache::Open(env_, {store(), 1000});
+  EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr(store()));
+}
+
+TEST_F(CacheTest, StoreOfAnotherProcessIsRefusedNamingIt) {
+  Open();
+  const auto second = Cache::Open(env_, {store(), 1000});
+  EXPECT_EQ(KindOf(second.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_TRUE(absl::IsUnavailable(second.status()));
+  EXPECT_THAT(GetErrorDetail(second.status()).message(),
+              AllOf(HasSubstr(StrCat("process ", ::getpid())), HasSubstr("kernixctl shutdown"), HasSubstr(store())));
+  cache_.reset();
+  Open();
+}
+
+TEST_F(CacheTest, NewerLayoutIsRefusedAndLeftAlone) {
+  Open();
+  Insert(1);
+  cache_.reset();
+  ASSERT_TRUE(env_.WriteFile(JoinPath(store(), "version"), "2\n", 0644).ok());
+  const auto opened = Cache::Open(env_, {store(), 1000});
+  EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("newer kernix"));
+  EXPECT_EQ(FilesInBlobs(), 1);
+}
+
+TEST_F(CacheTest, FolderWithSomebodyElsesFilesIsRefusedAndLeftAlone) {
+  const std::string precious = JoinPath(JoinPath(store(), "tmp"), "precious");
+  ASSERT_TRUE(env_.CreateDirectories(Dirname(precious), 0700).ok());
+  ASSERT_TRUE(env_.WriteFile(precious, "x", 0600).ok());
+  const auto opened = Cache::Open(env_, {store(), 1000});
+  EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("no kernix store"));
+  EXPECT_TRUE(env_.Stat(precious).ok());
+}
+
+TEST_F(CacheTest, DamagedIndexIsMovedAsideAndANewOneStarted) {
+  Open();
+  Insert(1);
+  cache_.reset();
+  const std::string index = JoinPath(store(), "index.sqlite");
+  for (const char* suffix : {"-wal", "-shm"}) ASSERT_TRUE(env_.RemoveTree(StrCat(index, suffix)).ok());
+  const std::string garbage(8192, 'x');
+  ASSERT_TRUE(env_.WriteFile(index, garbage, 0600).ok());
+  Open();
+  EXPECT_FALSE(Has(1));
+  Insert(2);
+  EXPECT_TRUE(Has(2));
+  EXPECT_EQ(*env_.ReadFile(StrCat(index, ".damaged")), garbage);
+  EXPECT_EQ(FilesInBlobs(), 1);
+}
+
+}  // namespace
+}  // namespace kernix::cache

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The names of a cache's entries.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/cache/cache_fixture.h"
+
+namespace kernix::cache {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST_F(CacheTest, ListsMostRecentlyUsedFirstAndByName) {
+  Open();
+  Insert(1, 1000, "a");
+  Insert(2, 1000, "b");
+  Insert(3, 1000, "a");
+  ++env_.now;
+  cache_->Touch(TestKey(1), {"a", 1000});
+  std::vector<Digest> keys;
+  const auto entries = cache_->List(std::nullopt);
+  ASSERT_THAT(entries, IsOk());
+  for (const Entry& entry : *entries) keys.push_back(entry.key);
+  EXPECT_THAT(keys, ElementsAre(TestKey(1), TestKey(3), TestKey(2)));
+  EXPECT_EQ(cache_->List("a")->size(), 2u);
+  EXPECT_THAT(*cache_->List("c"), IsEmpty());
+}
+
+TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
+  Open();
+  Insert(1, 1000, "a");
+  Insert(2, 1000, "b");
+  env_.now += 60'000;
+  Insert(3, 1000, "a");
+
+  PurgeFilter other_owner;
+  other_owner.owner = 77;
+  EXPECT_EQ(cache_->Purge(other_owner)->entries, 0u);
+
+  PurgeFilter old_a;
+  old_a.name = "a";
+  old_a.not_used_for_ms = 30'000;
+  const auto purged = cache_->Purge(old_a);
+  EXPECT_EQ(purged->entries, 1u);
+  EXPECT_EQ(purged->bytes, 1000u);
+  EXPECT_FALSE(Has(1));
+  EXPECT_TRUE(Has(2));
+  EXPECT_TRUE(Has(3));
+
+  EXPECT_EQ(cache_->Purge({})->entries, 2u);
+  EXPECT_EQ(FilesInBlobs(), 0);
+  EXPECT_EQ(Stats().evictions(), 0u);
+}
+
+TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
+  Open();
+  Insert(1, 1000, "first");
+  cache_->Touch(TestKey(1), {"second", 1000});
+  cache_->Touch(TestKey(1), {"second", 1000});
+  cache_->AddLabel(TestKey(1), {"third", 77});
+  EXPECT_EQ(Stats().entries(), 3u);
+  const auto second = cache_->List("second");
+  ASSERT_THAT(second, IsOk());
+  ASSERT_EQ(second->size(), 1u);
+  EXPECT_EQ(second->front().label, (Label{"second", 1000}));
+  EXPECT_EQ(second->front().hits, 2u);
+
+  PurgeFilter filter;
+  filter.name = "second";
+  EXPECT_EQ(cache_->Purge(filter)->entries, 1u);
+  EXPECT_TRUE(Has(1)) << "others still know it by their names";
+  EXPECT_EQ(cache_->Purge(filter)->entries, 0u);
+  filter.name = "third";
+  filter.owner = 1000;
+  EXPECT_EQ(cache_->Purge(filter)->entries, 0u) << "that one is somebody else's";
+  filter.owner = 77;
+  EXPECT_EQ(cache_->Purge(filter)->bytes, 0u);
+  filter = {.name = "first"};
+  const auto last = cache_->Purge(filter);
+  EXPECT_EQ(last->entries, 1u);
+  EXPECT_EQ(last->bytes, 1000u);
+  EXPECT_FALSE(Has(1));
+  EXPECT_EQ(Stats().entries(), 0u);
+  EXPECT_EQ(FilesInBlobs(), 0);
+}
+
+TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
+  Open();
+  Insert(1, 1000, "first");
+  cache_->Touch(TestKey(1), {"second", 1000});
+  ASSERT_TRUE(cache_->Insert(TestEntry(1, "third"), TestArtifact(2)).ok());
+  Open();
+  EXPECT_EQ(Stats().entries(), 3u);
+  EXPECT_EQ(cache_->List("first")->size(), 1u);
+  EXPECT_EQ(cache_->List("second")->size(), 1u);
+  EXPECT_EQ(cache_->List("third")->size(), 1u);
+}
+
+TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
+  Open();
+  Insert(1);
+  ASSERT_THAT(cache_->Remove(TestKey(1)), IsOk());
+  cache_->Touch(TestKey(1), {"late", 1000});
+  EXPECT_EQ(Stats().entries(), 0u);
+  EXPECT_THAT(*cache_->List(std::nullopt), IsEmpty());
+}
+
+TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
+  Open();
+  Insert(1);
+  for (int i = 0; i < 1500; ++i) cache_->AddLabel(TestKey(1), {StrCat("name ", i), 77});
+  EXPECT_EQ(Stats().entries(), 1000u);
+}
+
+TEST_F(CacheTest, AgeCountsFromTheLastUse) {
+  Open();
+  Insert(1);
+  env_.now += 60'000;
+  cache_->Touch(TestKey(1), {"module", 1000});
+  PurgeFilter old;
+  old.not_used_for_ms = 30'000;
+  EXPECT_EQ(cache_->Purge(old)->entries, 0u);
+}
+
+}  // namespace
+}  // namespace kernix::cache
