@@ -183,7 +183,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(const v1::LoadRequest& reques
     cache.Count(cache::Counter::kJoined);
   }
   absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, request.verbose(), cancellation);
-  if (result.ok() && !mine) cache.AddLabel(job->key, job->label);
+  // The entry has the name of whoever started the build, and that may be any of those who asked.
+  if (result.ok()) cache.AddLabel(job->key, job->label);
   return result;
 }
 
