@@ -93,7 +93,12 @@ std::vector<KnownFile> FileDigests::TakeNews() {
 
 void FileDigests::PutBackNews(const std::vector<KnownFile>& files) {
   const MutexLock lock(mutex_);
-  news_.insert(news_.begin(), files.begin(), files.end());
+  // One of each path: they may be put back for as long as the disk is full.
+  absl::flat_hash_map<std::string, KnownFile> latest;
+  for (const KnownFile& file : files) latest.insert_or_assign(file.path, file);
+  for (const KnownFile& file : news_) latest.insert_or_assign(file.path, file);
+  news_.clear();
+  for (auto& [path, file] : latest) news_.push_back(std::move(file));
 }
 
 }  // namespace kernix::toolchain

@@ -58,7 +58,7 @@ class FileDigests {
   // two seconds before it was read, since one more change could hide in the same time stamp.
   std::vector<KnownFile> TakeNews();
 
-  // The files of a TakeNews() that could not be saved.
+  // The files of a TakeNews() that could not be saved. What was found out since then counts.
   void PutBackNews(const std::vector<KnownFile>& files);
 
  private:

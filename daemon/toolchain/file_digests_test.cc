@@ -71,6 +71,22 @@ TEST_F(FileDigestsTest, ALaterProcessNeedNotReadWhatASettledFileHolds) {
   EXPECT_EQ(later.Get("/f").value(), DigestOf("two"));
 }
 
+TEST_F(FileDigestsTest, WhatCouldNotBeSavedIsToldAgainOnceAndAsItIsNow) {
+  Write("one");
+  mem_.AdvanceClock(Duration(10'000));
+  ASSERT_TRUE(digests_.Get("/f").ok());
+  const std::vector<KnownFile> unsaved = digests_.TakeNews();
+  Write("two");
+  mem_.AdvanceClock(Duration(10'000));
+  ASSERT_TRUE(digests_.Get("/f").ok());
+  digests_.PutBackNews(unsaved);
+  const std::vector<KnownFile> news = digests_.TakeNews();
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0].digest, DigestOf("two"));
+  digests_.PutBackNews(news);
+  EXPECT_EQ(digests_.TakeNews().size(), 1u);
+}
+
 TEST_F(FileDigestsTest, WhatWasJustWrittenIsNotToldToALaterProcess) {
   Write("one");
   mem_.AdvanceClock(Duration(1'500));
