@@ -180,8 +180,13 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   EXPECT_EQ(env_.Calls(Operation::kReadFile, "blobs"), reads);
 }
 
-TEST_F(CacheTest, ThreadsInsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
-  Open(/*limit_bytes=*/20'000);
+// With artifacts that stay where they are for a moment after they were given out, and without.
+class CacheThreadsTest : public CacheTest, public ::testing::WithParamInterface<Duration> {};
+
+INSTANTIATE_TEST_SUITE_P(LendTimes, CacheThreadsTest, ::testing::Values(Duration(0), Duration(5)));
+
+TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
+  Open(/*limit_bytes=*/20'000, GetParam());
   constexpr int kThreads = 4;
   constexpr int kRounds = 60;
   std::atomic<int> wrong{0};
@@ -196,11 +201,15 @@ TEST_F(CacheTest, ThreadsInsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
         if (!found.ok() || (found->has_value() && (*found)->artifact != DigestOf(artifact))) ++wrong;
         cache_->Touch(TestKey(i), {"module", 1000});
         if (round % 3 == 0 && !cache_->Remove(TestKey((i + 5) % 10)).ok()) ++wrong;
+        ++env_.now;
+        if (round % 7 == 0 && !cache_->Flush().ok()) ++wrong;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+  env_.now += 1'000;
+  ASSERT_THAT(cache_->Flush(), IsOk());
   const auto entries = cache_->List(std::nullopt);
   ASSERT_TRUE(entries.ok());
   for (const Entry& entry : *entries) EXPECT_TRUE(cache_->ReadBlob(entry.artifact).ok());
