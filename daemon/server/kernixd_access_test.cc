@@ -18,6 +18,7 @@
 #include "daemon/server/kernixd_fixture.h"
 #include "daemon/server/socket_address.h"
 #include "daemon/server/status_conversion.h"
+#include "daemon/server/testing_groups.h"
 #include "daemon/server/unix_peer.h"
 
 namespace kernix::server {
@@ -99,11 +100,21 @@ TEST_F(SharedKernixdTest, BuildsWithARegisteredToolchainOnly) {
   EXPECT_FALSE(Env::Posix().Stat(place_.root() + "/was-run").ok());
 }
 
-TEST_F(SharedKernixdTest, TheGroupOwnsTheSocket) {
+TEST_F(SharedKernixdTest, TheGroupMayUseTheSocket) {
   const struct group* own = getgrgid(getegid());
   ASSERT_NE(own, nullptr);
   const auto daemon = ServeShared({"--socket-group", own->gr_name});
   EXPECT_EQ(Env::Posix().Stat(place_.socket())->mode, 0660u);
+}
+
+TEST_F(SharedKernixdTest, TheGroupOwnsTheSocket) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to a group that it is not in";
+  const OtherGroup other = AGroupThatIsNotOurs();
+  const auto daemon = ServeShared({"--socket-group", other.name});
+  struct stat info = {};
+  ASSERT_EQ(stat(place_.socket().c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, other.gid);
+  EXPECT_EQ(info.st_mode & 07777, 0660u);
 }
 
 }  // namespace

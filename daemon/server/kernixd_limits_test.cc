@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/server/kernixd_fixture.h"
 
@@ -86,6 +88,25 @@ TEST_F(KernixdLimitsTest, ACompilerThatFillsTheDiskIsStopped) {
   EXPECT_THAT(outcome.failure->message(), HasSubstr("larger than 8388608 bytes"));
   EXPECT_THAT(outcome.failure->message(), HasSubstr("max_output_bytes"));
   EXPECT_TRUE(client->Load(AddKernel(1)).result);
+}
+
+// Each holds a thread of the daemon for as long as its client does not read.
+TEST_F(KernixdLimitsTest, EveryLoadMayBeFollowedByASlowFetch) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  v1::LoadRequest request = AddKernel(1);
+  *request.mutable_source(0)->mutable_text() += "char much[1200000] = {1};\n";  // more than a chunk
+  const LoadOutcome built = client->Load(request);
+  ASSERT_TRUE(built.result) << built.status.error_message();
+  ASSERT_GT(built.result->artifact_size(), 1'200'000u);
+
+  constexpr int kFetches = 300;
+  std::vector<std::unique_ptr<FetchStream>> fetches;
+  for (int i = 0; i < kFetches; ++i) {
+    fetches.push_back(std::make_unique<FetchStream>(client->stub(), built.result->artifact_digest()));
+  }
+  for (const auto& fetch : fetches) ASSERT_TRUE(fetch->Next()) << fetch->Finish().error_message();
+  for (const auto& fetch : fetches) EXPECT_TRUE(fetch->Finish().ok());
 }
 
 TEST_F(KernixdLimitsTest, ANameThatNobodyCouldReadIsRefused) {

@@ -11,6 +11,7 @@
 #include "daemon/base/paths.h"
 #include "daemon/base/test_util.h"
 #include "daemon/server/socket_address.h"
+#include "daemon/server/testing_groups.h"
 #include "daemon/server/unix_peer.h"
 
 namespace kernix::server {
@@ -55,6 +56,17 @@ TEST_F(ListenerTest, ASharedOneLetsAGroupIn) {
   const auto listener = Listener::Bind(TheEnv(), {.path = socket_, .for_group = true, .group = own->gr_name});
   ASSERT_THAT(listener, IsOk());
   EXPECT_EQ(ModeOfSocket(), 0660u);
+}
+
+TEST_F(ListenerTest, ASharedOneBelongsToItsGroup) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to a group that it is not in";
+  const OtherGroup other = AGroupThatIsNotOurs();
+  const auto listener = Listener::Bind(TheEnv(), {.path = socket_, .for_group = true, .group = other.name});
+  ASSERT_THAT(listener, IsOk());
+  struct stat info = {};
+  ASSERT_EQ(stat(socket_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, other.gid);
+  EXPECT_EQ(info.st_mode & 07777, 0660u);
 }
 
 TEST_F(ListenerTest, AnUnknownGroupIsNamed) {

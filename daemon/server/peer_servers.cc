@@ -6,6 +6,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
+#include <limits>
 #include <utility>
 
 #include "daemon/base/log.h"
@@ -23,15 +24,24 @@ int GrpcMessageLimit(const ServerOptions& options) {
   return static_cast<int>(2 * options.max_request_bytes + kEnvelope);
 }
 
+// Loads need none (see LoadGate), but each may be followed by a fetch, which holds one for as long as its client reads:
+// as many as there may be loads, and some for the calls of kernixctl and the like.
+int ThreadLimit(const ServerOptions& options) {
+  constexpr int kOthers = 256;
+  constexpr int kNone = std::numeric_limits<int>::max();
+  return options.max_loads_per_user == 0 || options.max_loads_per_user > kNone - kOthers
+             ? kNone
+             : options.max_loads_per_user + kOthers;
+}
+
 // What one user's calls may take of memory and threads together. Beyond that gRPC ends calls of this user with
-// RESOURCE_EXHAUSTED; those of others do not feel it. Loads do not count among the threads: see LoadGate.
+// RESOURCE_EXHAUSTED; those of others do not feel it.
 void LimitResources(const ServerOptions& options, grpc::ServerBuilder& builder) {
   constexpr size_t kBase = 256 << 20;  // for the connections of hundreds of processes
   constexpr size_t kMessages = 4;      // of the largest size
-  constexpr int kThreads = 256;
   grpc::ResourceQuota quota("kernixd user");
   quota.Resize(kBase + kMessages * static_cast<size_t>(GrpcMessageLimit(options)));
-  quota.SetMaxThreads(kThreads);
+  quota.SetMaxThreads(ThreadLimit(options));
   builder.SetResourceQuota(quota);
 }
 

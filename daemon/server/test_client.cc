@@ -95,6 +95,31 @@ LoadOutcome LoadStream::Finish() {
   return outcome;
 }
 
+FetchStream::FetchStream(v1::Kernix::Stub& stub, const std::string& digest) {
+  v1::FetchArtifactRequest request;
+  request.set_artifact_digest(digest);
+  stream_ = stub.FetchArtifact(&context_, request);
+}
+
+FetchStream::~FetchStream() {
+  if (over_) return;
+  context_.TryCancel();
+  Finish();
+}
+
+std::optional<std::string> FetchStream::Next() {
+  v1::ArtifactChunk chunk;
+  if (!stream_->Read(&chunk)) return std::nullopt;
+  return chunk.data();
+}
+
+grpc::Status FetchStream::Finish() {
+  while (Next()) {
+  }
+  over_ = true;
+  return stream_->Finish();
+}
+
 TestClient::TestClient(const std::string& socket)
     : channel_(grpc::CreateCustomChannel(StrCat("unix:", socket), grpc::InsecureChannelCredentials(), Arguments())),
       stub_(v1::Kernix::NewStub(channel_)) {}
@@ -116,16 +141,22 @@ LoadOutcome TestClient::Load(const v1::LoadRequest& request) {
 }
 
 absl::StatusOr<std::string> TestClient::Fetch(const std::string& digest) {
-  grpc::ClientContext context;
-  v1::FetchArtifactRequest request;
-  request.set_artifact_digest(digest);
-  const auto reader = stub_->FetchArtifact(&context, request);
+  FetchStream stream(*stub_, digest);
   std::string content;
-  v1::ArtifactChunk chunk;
-  while (reader->Read(&chunk)) content += chunk.data();
-  const grpc::Status status = reader->Finish();
+  while (const std::optional<std::string> chunk = stream.Next()) content += *chunk;
+  const grpc::Status status = stream.Finish();
   if (!status.ok()) return FromGrpcStatus(status);
   return content;
+}
+
+absl::StatusOr<uint64_t> TestClient::Purge(const std::string& name) {
+  grpc::ClientContext context;
+  v1::PurgeCacheRequest request;
+  request.set_name(name);
+  v1::PurgeCacheResponse purged;
+  const grpc::Status status = stub_->PurgeCache(&context, request, &purged);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return purged.removed_entries();
 }
 
 absl::StatusOr<std::string> TestClient::CallRaw(const std::string& method, const std::string& request) {

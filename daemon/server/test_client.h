@@ -51,6 +51,26 @@ class LoadStream {
   bool over_ = false;
 };
 
+// A FetchArtifact under way, read as slowly as a test likes.
+class FetchStream {
+ public:
+  FetchStream(v1::Kernix::Stub& stub, const std::string& digest);
+  ~FetchStream();  // cancels it when it is not over
+  FetchStream(const FetchStream&) = delete;
+  FetchStream& operator=(const FetchStream&) = delete;
+
+  // The next chunk; nullopt at the end.
+  std::optional<std::string> Next();
+
+  // Drops what is still to come.
+  grpc::Status Finish();
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::ArtifactChunk>> stream_;
+  bool over_ = false;
+};
+
 class TestClient {
  public:
   explicit TestClient(const std::string& socket);
@@ -63,6 +83,8 @@ class TestClient {
   absl::StatusOr<v1::GetCacheStatsResponse> Stats();
   LoadOutcome Load(const v1::LoadRequest& request);
   absl::StatusOr<std::string> Fetch(const std::string& digest);
+  // How many entries it removed.
+  absl::StatusOr<uint64_t> Purge(const std::string& name);
 
   // The raw answer of a method that we have no stub for: sends `request`, reads one message.
   absl::StatusOr<std::string> CallRaw(const std::string& method, const std::string& request);
