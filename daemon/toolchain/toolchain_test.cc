@@ -30,6 +30,37 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using testing::TempFolder;
 
+// A file, by whatever path it is reached, can be made to look as if it had changed; another one as if it were there.
+class PretendingEnv : public FaultEnv {
+ public:
+  PretendingEnv() : FaultEnv(Env::Posix()) {}
+
+  void PretendChanged(const std::string& path) { changed_ = Env::Posix().RealPath(path).value_or(path); }
+  void PretendThere(const std::string& path) { there_ = path; }
+
+  absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) override {
+    if (path == there_) return FileInfo{.type = FileType::kRegular, .size = 5};
+    absl::StatusOr<FileInfo> info = FaultEnv::Stat(path, follow);
+    if (info.ok() && IsChanged(path)) ++info->inode;
+    return info;
+  }
+
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override {
+    if (path == there_) return "there";
+    absl::StatusOr<std::string> content = FaultEnv::ReadFile(path);
+    if (content.ok() && IsChanged(path)) content->append("changed");
+    return content;
+  }
+
+ private:
+  bool IsChanged(const std::string& path) const {
+    return !changed_.empty() && Env::Posix().RealPath(path).value_or(path) == changed_;
+  }
+
+  std::string changed_;
+  std::string there_;
+};
+
 class ToolchainTest : public ::testing::Test {
  protected:
   absl::StatusOr<ToolchainPtr> Resolve(const std::string& host, const std::string& nvcc = "") {
@@ -54,7 +85,7 @@ class ToolchainTest : public ::testing::Test {
   }
 
   TempFolder temp_;
-  FaultEnv env_{Env::Posix()};
+  PretendingEnv env_;
   ToolchainRegistry registry_{env_};
 };
 
@@ -168,6 +199,47 @@ TEST_F(ToolchainTest, AChangedCompilerIsFoundOutAgain) {
   const ToolchainPtr after = MustResolve(wrapper);
   ASSERT_TRUE(before != nullptr && after != nullptr);
   EXPECT_NE(before->identity, after->identity);
+}
+
+// What GCC itself says of where it has a program or a file; empty when it has none.
+std::string PartOfGcc(const std::string& gxx, const std::string& question) {
+  const absl::StatusOr<std::string> answer = AskTool(Env::Posix(), {gxx, question});
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  const std::string path = answer.ok() ? answer->substr(0, answer->find('\n')) : "";
+  return path.starts_with("/") ? path : testing::FindOnPath(path).value_or("");
+}
+
+TEST_F(ToolchainTest, EveryPartOfGccIsPartOfTheIdentity) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const ToolchainPtr before = MustResolve(gxx);
+  ASSERT_NE(before, nullptr);
+  for (const char* question :
+       {"-print-prog-name=cc1plus", "-print-prog-name=as", "-print-prog-name=ld", "-print-prog-name=collect2",
+        "-print-file-name=crti.o", "-print-file-name=crtn.o", "-print-file-name=crtbeginS.o",
+        "-print-file-name=crtendS.o", "-print-file-name=libgcc.a", "-print-file-name=libgcc_s.so.1",
+        "-print-file-name=libstdc++.so", "-print-file-name=libc.so.6"}) {
+    const std::string part = PartOfGcc(gxx, question);
+    ASSERT_NE(part, "") << question;
+    env_.PretendChanged(part);
+    const ToolchainPtr after = MustResolve(gxx);
+    ASSERT_NE(after, nullptr);
+    EXPECT_NE(after->identity, before->identity) << part;
+  }
+  env_.PretendChanged("");
+  EXPECT_EQ(MustResolve(gxx)->identity, before->identity);
+}
+
+// Distributions have none: the compiler then uses those that are built in.
+TEST_F(ToolchainTest, ASpecsFileIsPartOfTheIdentity) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const ToolchainPtr before = MustResolve(gxx);
+  env_.PretendThere(JoinPath(Dirname(PartOfGcc(gxx, "-print-libgcc-file-name")), "specs"));
+  ToolchainRegistry fresh(env_);
+  v1::ToolchainPaths paths;
+  paths.set_host_compiler(gxx);
+  const absl::StatusOr<ToolchainPtr> after = fresh.Resolve(paths, v1::LANGUAGE_CPP);
+  ASSERT_TRUE(before != nullptr && after.ok()) << after.status();
+  EXPECT_NE((*after)->identity, before->identity);
 }
 
 TEST_F(ToolchainTest, WhatIsNoCompilerIsNamed) {
@@ -331,6 +403,34 @@ TEST_F(CudaToolchainTest, AMissingPartIsNamedAndAChangedOneCounts) {
   EXPECT_NE(changed->identity, real->identity);
   ASSERT_TRUE(Env::Posix().RemoveFile(copy.File("nvvm/bin/cicc")).ok());
   EXPECT_THAT(ErrorOf(gxx, copy.nvcc()), HasSubstr("cicc"));
+}
+
+// The file of that name below `folder`, links resolved.
+std::string FileBelow(const std::string& folder, const std::string& name) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() == name && entry.is_regular_file()) return std::filesystem::canonical(entry.path());
+  }
+  return "";
+}
+
+TEST_F(CudaToolchainTest, EveryPartOfTheToolkitIsPartOfTheIdentity) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr before = MustResolve(gxx, nvcc);
+  ASSERT_NE(before, nullptr);
+  std::vector<std::string> parts = {before->cuda->nvcc,
+                                    JoinPath(before->cuda->library_directories.at(0), "libcudart_static.a")};
+  for (const char* name : {"cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "nvcc.profile", "libdevice.10.bc"}) {
+    parts.push_back(FileBelow(before->cuda->root, name));
+    ASSERT_NE(parts.back(), "") << name;
+  }
+  for (const std::string& part : parts) {
+    env_.PretendChanged(part);
+    const ToolchainPtr after = MustResolve(gxx, nvcc);
+    ASSERT_NE(after, nullptr);
+    EXPECT_NE(after->identity, before->identity) << part;
+    EXPECT_EQ(after->host.identity, before->host.identity) << part;
+  }
 }
 
 TEST_F(CudaToolchainTest, WhatIsNoNvccIsNamed) {
