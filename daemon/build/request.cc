@@ -40,20 +40,19 @@ absl::Status CheckName(std::string_view name) {
   return absl::OkStatus();
 }
 
-// `what`: for people.
-absl::Status CheckPathLength(std::string_view what, std::string_view path) {
+absl::Status CheckPathLength(std::string_view path) {
   if (path.size() > kMaxPathBytes) {
-    return Invalid(StrCat("the ", what, " \"", path.substr(0, 64), "...\" has ", path.size(), " bytes; at most ",
+    return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has ", path.size(), " bytes; at most ",
                           kMaxPathBytes, " are possible"));
   }
   const std::vector<absl::string_view> components = absl::StrSplit(ToAbsl(path), '/');
   if (components.size() > kMaxComponents) {
-    return Invalid(StrCat("the ", what, " \"", path.substr(0, 64), "...\" has ", components.size(), " parts; at most ",
+    return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has ", components.size(), " parts; at most ",
                           kMaxComponents, " are possible"));
   }
   for (const absl::string_view component : components) {
     if (component.size() > kMaxComponentBytes) {
-      return Invalid(StrCat("the ", what, " \"", path.substr(0, 64), "...\" has a part of ", component.size(),
+      return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has a part of ", component.size(),
                             " bytes; at most ", kMaxComponentBytes, " are possible"));
     }
   }
@@ -66,7 +65,10 @@ absl::Status CheckLabel(std::string_view label) {
   if (label.front() == '/') {
     return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
   }
-  return CheckPathLength("source label", label);
+  // It need not be a file: one that cannot be is not staged.
+  if (label.size() <= kMaxPathBytes) return absl::OkStatus();
+  return Invalid(StrCat("the source label \"", label.substr(0, 64), "...\" has ", label.size(), " bytes; at most ",
+                        kMaxPathBytes, " are possible"));
 }
 
 absl::StatusOr<std::vector<codegen::SourceText>> ReadSources(const v1::LoadRequest& request,
@@ -110,7 +112,7 @@ int TakeClimbs(std::string_view& path) {
 }
 
 absl::Status CheckHeaderPath(const std::string& path) {
-  KERNIX_RETURN_IF_ERROR(CheckPathLength("header path", path));
+  KERNIX_RETURN_IF_ERROR(CheckPathLength(path));
   std::string_view below = path;
   const int climbs = TakeClimbs(below);
   const bool inside = !below.empty() && below.front() != '/' && below != "." && below != ".." && climbs <= kMaxClimb &&

@@ -145,8 +145,11 @@ TEST_F(RequestTest, RefusesPathsThatNoFileSystemTakes) {
   ExpectRefused(with_header(std::string(256, 'x')), "a part of 256 bytes");
   EXPECT_THAT(Validate(with_header(deep.substr(2))), IsOk());
   v1::LoadRequest label = request_;
-  label.mutable_source(0)->set_label(std::string(300, 'x'));
+  label.mutable_source(0)->set_label(std::string(1025, 'x'));
   ExpectRefused(label, "source label");
+  label.set_name(std::string(256, 'x'));
+  label.mutable_source(0)->set_label(StrCat(label.name(), "[17]"));  // as clients label a module's sources
+  EXPECT_THAT(Validate(label), IsOk());
 }
 
 TEST_F(RequestTest, RefusesNamesThatNobodyCanRead) {
