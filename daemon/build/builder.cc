@@ -69,13 +69,16 @@ absl::Status Outdated(const std::string& what) {
 }
 
 // After a build: whether the tools and the files of flags are what they were when its key was made.
-absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request) {
+absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request,
+                                 const BuildStart& start) {
   if (!toolchain::Unchanged(env, request.toolchain->files)) {
     return Outdated(StrCat("the toolchain of ", request.toolchain->host.path));
   }
   for (const toolchain::FlagFile& file : request.flag_files) {
-    const absl::StatusOr<Digest> digest = digests.Get(file.path);
-    if (!digest.ok() || *digest != file.digest) return Outdated(file.path);
+    const auto content = digests.GetContent(file.path);
+    if (!content.ok() || content->digest != file.digest) return Outdated(file.path);
+    // Back to what it was, perhaps. What was staged is what the key says, whatever has become of the file.
+    if (file.staged.empty() && content->since > start.monotonic) return Outdated(file.path);
   }
   return absl::OkStatus();
 }
@@ -295,7 +298,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const PlanFi
   entry.functions = ResolvedFunctions(job.request.functions);
   entry.toolchain_headers =
       DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, dependencies, job.started);
-  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), job.request));
+  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), job.request, job.started));
   KERNIX_RETURN_IF_ERROR(cache.Insert(entry, artifact));
   v1::LoadResult result = ResultOf(job, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started.monotonic);

@@ -427,6 +427,58 @@ TEST_P(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
   EXPECT_THAT(artifact, Not(HasSubstr("/usr/include/c++")));
 }
 
+// Known, then another content during the build, then the first again.
+TEST_P(BuilderTest, AFileThatWasAnotherOneForAWhileIsNoticed) {
+  TestBuilder t(GetParam());
+  const std::string header = t.folder / "mine.h";
+  const auto write = [&](int step) {
+    EXPECT_THAT(Env::Posix().WriteFile(header, StrCat("inline int Step() { return ", step, "; }\n"), 0644), IsOk());
+  };
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append(
+      StrCat("#include \"", header, "\"\nextern \"C\" int step() { return Step(); }\n"));
+  write(1);
+  const auto first = t.Load(request);
+  ASSERT_THAT(first, IsOk());
+
+  Fault compile{.operation = Operation::kRunProcess, .match = "unit.cc"};
+  compile.before = [&] { write(2); };
+  Fault link{.operation = Operation::kRunProcess, .match = "kernel.so"};
+  link.before = [&] { write(1); };
+  t.env.Inject(compile);
+  t.env.Inject(link);
+  request.set_force_rebuild(true);
+  const auto second = t.Load(request);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_NE(second->artifact_digest(), first->artifact_digest());
+  request.set_force_rebuild(false);
+  const auto third = t.Load(request);
+  ASSERT_THAT(third, IsOk());
+  EXPECT_FALSE(third->cache_hit());
+  EXPECT_EQ(third->artifact_digest(), first->artifact_digest());
+}
+
+TEST_P(BuilderTest, AFileOfAFlagThatWasAnotherOneForAWhileIsNoticed) {
+  TestBuilder t(GetParam());
+  const std::string specs = t.folder / "my.specs";
+  const auto write = [&](const char* value) {
+    EXPECT_THAT(Env::Posix().WriteFile(specs, StrCat("*kernix:\n", value, "\n\n"), 0644), IsOk());
+  };
+  write("0");
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags(StrCat("-specs=", specs));
+  int runs = 0;
+  Fault compile{.operation = Operation::kRunProcess, .match = "unit.cc", .times = 0};
+  compile.before = [&] {
+    if (++runs > 1) return;
+    write("1");
+    write("0");
+  };
+  t.env.Inject(compile);
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_EQ(runs, 2) << "nobody knows what the first one has read";
+}
+
 // Threads that load while a build is held back by the test.
 class HeldBuild : public ::testing::Test {
  protected:

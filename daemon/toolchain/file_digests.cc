@@ -66,15 +66,12 @@ absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string&
 absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, const FileInfo& before) {
   const int64_t read_unix_ms = env_.UnixMillis();
   KERNIX_ASSIGN_OR_RETURN(const std::string text, env_.ReadFile(path));
-  Content content{DigestOf(text), before, env_.Now()};
+  const Content content{DigestOf(text), before, env_.Now()};
   const absl::StatusOr<FileInfo> after = env_.Stat(path);
   // Else it changed under our hands: read it again next time.
   if (!after.ok() || !SameContent(before, *after)) return content;
   const MutexLock lock(mutex_);
-  const auto [known, is_new] = known_.try_emplace(path, content);
-  // Touched, or replaced by the same.
-  if (!is_new && known->second.digest == content.digest) content.since = known->second.since;
-  known->second = content;
+  known_.insert_or_assign(path, content);
   if (IsSettled(before, read_unix_ms)) news_.push_back({path, before, content.digest});
   return content;
 }

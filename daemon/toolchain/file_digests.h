@@ -38,7 +38,8 @@ class FileDigests {
   struct Content {
     Digest digest;
     FileInfo info;
-    // When the file was first seen with this content, which it has had every time since.
+    // When the file was first seen in the state that `info` tells of. Not when this content was first seen: there may
+    // have been another one in between.
     MonotonicTime since;
   };
 
