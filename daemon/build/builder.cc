@@ -121,6 +121,7 @@ struct Builder::Impl {
 
   void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers);
   absl::StatusOr<Plan> PlanBuild(const Job& job, HeaderContents contents);
+  PlanLimits LimitsFor(const Job& job) const;
   void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   absl::StatusOr<v1::LoadResult> Store(const Job& job, const PlanFiles& files, const PlanOutputs& made);
   void CountFailure(const Job& job, const absl::Status& status);
@@ -257,11 +258,17 @@ absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job, HeaderContents con
   KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckTexts(env, job.request, contents, options.flag_policy));
-  PlanLimits limits{options.step_timeout, executor.load().max_jobs};
-  if (job.max_parallel > 0 && job.max_parallel < static_cast<size_t>(limits.max_jobs)) {
-    limits.max_jobs = static_cast<int>(job.max_parallel);
-  }
-  return MakePlan(job.request, contents, limits);
+  return MakePlan(job.request, contents, LimitsFor(job));
+}
+
+PlanLimits Builder::Impl::LimitsFor(const Job& job) const {
+  const exec::ExecutorLoad pool = executor.load();
+  // An action that is worth nearly the whole pool waits until that is free, and everybody behind it waits with it. Who
+  // has bounded a load has said how much of the pool it should take.
+  const size_t wanted = job.max_parallel > 0 ? job.max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
+  return {.step_timeout = options.step_timeout,
+          .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
+          .max_memory_bytes = pool.memory_budget_bytes};
 }
 
 void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers) {

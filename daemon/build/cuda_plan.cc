@@ -16,7 +16,7 @@ namespace {
 constexpr char kKeepFolder[] = "kernix-unit/keep";
 constexpr char kDeviceLinkKeepFolder[] = "kernix-unit/keep-dlink";
 constexpr char kDeviceObject[] = "kernix-unit/device.o";
-constexpr uint64_t kCompileMemory = 1ull << 30;
+constexpr uint64_t kCompileMemory = 1ull << 30;  // of each thread
 constexpr uint64_t kDeviceLinkMemory = 512ull << 20;
 
 exec::InputFile FolderMarker(std::string_view folder) {
@@ -47,9 +47,11 @@ std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) 
 // nvcc can compile for several architectures at once; the bytes are the same. Each is then worth a job of the pool, and
 // needs its memory.
 int Threads(const PlanInputs& inputs) {
-  int threads = std::min(inputs.limits.max_jobs, static_cast<int>(inputs.request.architectures.size()));
-  if (inputs.request.nvcc_threads > 0) threads = std::min(threads, inputs.request.nvcc_threads);
-  return std::max(threads, 1);
+  const PlanLimits& limits = inputs.limits;
+  uint64_t threads = std::min<uint64_t>(std::max(limits.max_jobs, 1), inputs.request.architectures.size());
+  if (limits.max_memory_bytes > 0) threads = std::min(threads, limits.max_memory_bytes / kCompileMemory);
+  if (inputs.request.nvcc_threads > 0) threads = std::min<uint64_t>(threads, inputs.request.nvcc_threads);
+  return std::max(static_cast<int>(threads), 1);
 }
 
 // What nvcc needs in every call to write the same bytes in every folder: intermediate files with fixed names (else they

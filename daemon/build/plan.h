@@ -13,6 +13,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ std::string HeaderName(const BuildRequest& request, const HeaderRef& header);
 struct PlanLimits {
   std::chrono::milliseconds step_timeout{0};  // 0: none
   int max_jobs = 1;                           // that one action may be worth
+  uint64_t max_memory_bytes = 0;              // that one action should need; 0: any
 };
 
 // `contents` has every header of `request`, and every one of its flag files that is staged.

@@ -24,6 +24,8 @@ struct ExecutorLoad {
   int running = 0;
   int queued = 0;
   int max_jobs = 1;  // that may run at once: a constant of the executor
+  // What the actions that run at once may need together: a constant, too. 0: no limit is known.
+  uint64_t memory_budget_bytes = 0;
 };
 
 // Thread-safe.

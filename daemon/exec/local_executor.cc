@@ -88,7 +88,11 @@ absl::Status CancelledInQueue(const Job& job) {
 class LocalExecutor : public Executor {
  public:
   LocalExecutor(Env& env, ActionPlace place, int max_jobs, uint64_t memory_budget)
-      : env_(env), place_(std::move(place)), max_jobs_(max_jobs), admission_(max_jobs, memory_budget) {
+      : env_(env),
+        place_(std::move(place)),
+        max_jobs_(max_jobs),
+        memory_budget_(memory_budget),
+        admission_(max_jobs, memory_budget) {
     for (int i = 0; i < max_jobs; ++i) threads_.emplace_back([this] { WorkLoop(); });
     threads_.emplace_back([this] { QueueLoop(); });
   }
@@ -106,7 +110,10 @@ class LocalExecutor : public Executor {
 
   ExecutorLoad load() const override {
     MutexLock lock(mutex_);
-    return {.running = admission_.running(), .queued = static_cast<int>(queue_.size()), .max_jobs = max_jobs_};
+    return {.running = admission_.running(),
+            .queued = static_cast<int>(queue_.size()),
+            .max_jobs = max_jobs_,
+            .memory_budget_bytes = memory_budget_};
   }
 
  private:
@@ -220,6 +227,7 @@ class LocalExecutor : public Executor {
   Env& env_;
   const ActionPlace place_;
   const int max_jobs_;
+  const uint64_t memory_budget_;
   mutable Mutex mutex_;
   CondVar wake_;
   Admission admission_ ABSL_GUARDED_BY(mutex_);
