@@ -32,7 +32,9 @@ struct Job {
   bool force = false;
   size_t max_parallel = 0;
 
-  BuildStart started;  // set when the build starts
+  // Set when the build starts.
+  BuildStart started;
+  HeaderContents headers;
 };
 
 using JobPtr = std::shared_ptr<const Job>;
@@ -119,8 +121,8 @@ struct Builder::Impl {
   absl::StatusOr<v1::LoadResult> Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer, bool verbose,
                                      const CancellationPtr& cancellation);
 
-  void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers);
-  absl::StatusOr<Plan> PlanBuild(const Job& job, HeaderContents contents);
+  void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents);
+  absl::StatusOr<Plan> PlanBuild(const Job& job);
   PlanLimits LimitsFor(const Job& job) const;
   void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   absl::StatusOr<v1::LoadResult> Store(const Job& job, const PlanFiles& files, const PlanOutputs& made);
@@ -253,11 +255,11 @@ void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
   if (found != flights.end() && found->second == flight) flights.erase(found);
 }
 
-absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job, HeaderContents contents) {
-  header_cache.Add(contents);
+absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job) {
+  HeaderContents contents = job.headers;
   KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
-  KERNIX_RETURN_IF_ERROR(CheckTexts(env, job.request, contents, options.flag_policy));
+  KERNIX_RETURN_IF_ERROR(CheckSources(env, job.request, options.flag_policy));
   return MakePlan(job.request, contents, LimitsFor(job));
 }
 
@@ -271,14 +273,16 @@ PlanLimits Builder::Impl::LimitsFor(const Job& job) const {
           .max_memory_bytes = pool.memory_budget_bytes};
 }
 
-void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents headers) {
+void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents) {
   BeginWork();
   // Somebody else's build may have ended between our look-up and the start of this flight.
   if (std::optional<v1::LoadResult> hit = LookUp(*job)) return Finish(*job, flight, *std::move(hit));
   cache.Count(cache::Counter::kMisses);
   auto started = std::make_shared<Job>(*job);
   started->started = {env.Now(), env.UnixMillis()};
-  absl::StatusOr<Plan> plan = PlanBuild(*job, std::move(headers));
+  started->headers = std::move(contents);
+  header_cache.Add(started->headers);
+  absl::StatusOr<Plan> plan = PlanBuild(*started);
   if (!plan.ok()) return Finish(*job, flight, plan.status());
   flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
   const PlanFiles files = plan->files;
@@ -292,8 +296,9 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
 absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const PlanFiles& files, const PlanOutputs& made) {
   const std::string& artifact = *made.at(files.artifact);
   const std::string& dependencies = *made.at(files.dependencies);
-  const std::string assembler = files.assembler_dependencies.empty() ? "" : *made.at(files.assembler_dependencies);
-  KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, *job.request.toolchain, dependencies, assembler, options.flag_policy));
+  ToolReads reads{dependencies, std::nullopt};
+  if (!files.assembler_dependencies.empty()) reads.assembler = *made.at(files.assembler_dependencies);
+  KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, job.request, job.headers, reads, options.flag_policy));
   cache::Entry entry;
   KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, job.request.functions));
   entry.key = job.key;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/build/files_read.h"
 
-#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "daemon/base/error.h"
 #include "daemon/base/paths.h"
@@ -52,34 +53,74 @@ absl::Status ReadError(std::string_view tool, const std::string& path) {
                           "extra_include_paths, and write data into a header (`xxd -i` does)"));
 }
 
-}  // namespace
+// What texts are asked for besides what the tools never tell.
+struct Asked {
+  bool absolute_includes;
+  bool assembler_text;
+};
 
-absl::Status CheckTexts(Env& env, const BuildRequest& request, const HeaderContents& contents,
-                        toolchain::FlagPolicy policy) {
-  std::vector<codegen::SourceText> texts = request.sources;
-  for (const HeaderRef& header : request.headers) {
-    const auto content = contents.find(header.digest);
-    if (content != contents.end()) texts.push_back({HeaderName(request, header), *content->second});
-  }
-  return codegen::CheckFileReads(texts, [&](const std::string& path, bool question) -> std::string {
+absl::Status CheckTexts(Env& env, const BuildRequest& request, const std::vector<codegen::TextView>& texts,
+                        const Asked& asked) {
+  const auto rule = [&](const std::string& path, bool question) -> std::string {
     if (InToolchain(env, *request.toolchain, path)) return "";
     if (question) return kQuestionAdvice;
-    return policy == toolchain::FlagPolicy::kShared ? kSharedAdvice : "";
-  });
+    return asked.absolute_includes ? kSharedAdvice : "";
+  };
+  return codegen::CheckFileReads(texts, {.absolute_path = rule, .assembler_text = asked.assembler_text});
 }
 
-absl::Status CheckFilesRead(Env& env, const toolchain::Toolchain& toolchain, std::string_view dependency_file,
-                            std::string_view assembler_file, toolchain::FlagPolicy policy) {
-  for (const std::string& path : ParseDependencyFile(dependency_file)) {
+std::vector<codegen::TextView> SourceTexts(const BuildRequest& request) {
+  std::vector<codegen::TextView> texts;
+  for (const codegen::SourceText& source : request.sources) texts.push_back({source.label, source.text});
+  return texts;
+}
+
+absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, const std::vector<std::string>& compiler,
+                            const std::optional<std::string_view>& assembler, toolchain::FlagPolicy policy) {
+  for (const std::string& path : compiler) {
     const bool absolute = path.front() == '/';
     const bool tracked = absolute && policy == toolchain::FlagPolicy::kPerUser;  // by its digest, with the artifact
     const bool known = absolute ? tracked || InToolchain(env, toolchain, path) : !LeavesRoot(path);
     if (!known) return ReadError("compiler", path);
   }
-  for (const std::string& path : ParseDependencyFile(assembler_file)) {
+  for (const std::string& path : ParseDependencyFile(assembler.value_or(""))) {
     if (path.front() == '/' || LeavesRoot(path)) return ReadError("assembler", path);
   }
   return absl::OkStatus();
+}
+
+// The headers of the request that were read, by the first of their names: one content may have any number of them.
+std::map<Digest, std::string> HeadersRead(const BuildRequest& request, const std::vector<std::string>& read) {
+  absl::flat_hash_set<std::string> paths;
+  for (const std::string& path : read) paths.insert(NormalizePath(path));
+  std::map<Digest, std::string> headers;
+  for (const HeaderRef& header : request.headers) {
+    std::string name = HeaderName(request, header);
+    if (paths.contains(NormalizePath(name))) headers.try_emplace(header.digest, std::move(name));
+  }
+  return headers;
+}
+
+}  // namespace
+
+absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy) {
+  const bool shared = policy == toolchain::FlagPolicy::kShared;
+  return CheckTexts(env, request, SourceTexts(request), {.absolute_includes = shared, .assembler_text = true});
+}
+
+absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                            const ToolReads& reads, toolchain::FlagPolicy policy) {
+  const std::vector<std::string> read = ParseDependencyFile(reads.compiler);
+  const absl::Status by_tools = CheckToolReads(env, *request.toolchain, read, reads.assembler, policy);
+  const std::map<Digest, std::string> headers = HeadersRead(request, read);
+  std::vector<codegen::TextView> texts = SourceTexts(request);
+  for (const auto& [digest, name] : headers) texts.push_back({name, *contents.at(digest)});
+  // Where a tool tells, its word counts, and the texts are asked only for the line of what it has read.
+  const bool shared = policy == toolchain::FlagPolicy::kShared;
+  const Asked asked{.absolute_includes = shared && !by_tools.ok(),
+                    .assembler_text = !by_tools.ok() || !reads.assembler.has_value()};
+  KERNIX_RETURN_IF_ERROR(CheckTexts(env, request, texts, asked));
+  return by_tools;
 }
 
 }  // namespace kernix::build

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A build reads its input root and the toolchain, or its artifact would depend on what no key covers. Checked twice: in
-// the texts, which gives the user's line, and by what the tools say they have read, which macros cannot deceive.
+// A build reads its input root and the toolchain, or its artifact would depend on what no key covers. Checked twice:
+// before the build in the sources, which gives the user's line; after it by what the tools say they have read, which
+// macros cannot deceive, and in the headers that the compiler did read. (Of the others nothing is asked: clients send
+// what might be included.)
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -14,14 +17,19 @@
 
 namespace kernix::build {
 
-// Before the build: INVALID_REQUEST for a source or header that names a file which is neither. A per-user daemon lets
-// an absolute `#include` pass: such a header is recorded as the toolchain's are, and looked at again for every hit.
-absl::Status CheckTexts(Env& env, const BuildRequest& request, const HeaderContents& contents,
-                        toolchain::FlagPolicy policy);
+// Before the build: INVALID_REQUEST for a source that names a file which is neither. A per-user daemon lets an absolute
+// `#include` pass: such a header is recorded as the toolchain's are, and looked at again for every hit.
+absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy);
 
-// After the build: the same of what the compiler (`dependency_file`) and the assembler (`assembler_file`, empty when it
-// does not tell) have read.
-absl::Status CheckFilesRead(Env& env, const toolchain::Toolchain& toolchain, std::string_view dependency_file,
-                            std::string_view assembler_file, toolchain::FlagPolicy policy);
+// What the tools say they have read, in Makefile syntax.
+struct ToolReads {
+  std::string_view compiler;
+  std::optional<std::string_view> assembler;  // nullopt: it does not tell
+};
+
+// After the build: the same of what the tools have read, and of the texts of the headers among that. `contents` has
+// every header of `request`.
+absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                            const ToolReads& reads, toolchain::FlagPolicy policy);
 
 }  // namespace kernix::build

@@ -48,13 +48,47 @@ TEST_F(FilesReadTest, AnAssemblerFileIsRefusedWithTheUsersLine) {
   EXPECT_THAT(detail.message(), StartsWith("kernel.cc:9: .incbin in assembler text: "));
 }
 
-TEST_F(FilesReadTest, AHeaderIsNamedByItsPlace) {
+// A file that is there, or the compiler itself would complain.
+constexpr char kIncbinHeader[] =
+    "#pragma once\n#ifdef WITH_DATA\nasm(\".section .rodata\\n.incbin \\\"/etc/passwd\\\"\\n.text\\n\");\n#endif\n";
+
+TEST_F(FilesReadTest, AHeaderThatHasTheAssemblerReadAFileIsNamedByItsPlace) {
   TestBuilder t(kInline);
-  const std::string text = "#pragma once\nasm(\".incbin 'data'\");\n";
+  v1::LoadRequest request = RequestWith("#define WITH_DATA\n#include \"data.h\"\n");
+  AddHeader(request, 0, "data.h", kIncbinHeader);
+  RecordingObserver observer({kIncbinHeader});
+  EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/data.h:3: .incbin"));
+  EXPECT_EQ(t.Stats().entries(), 0u);
+}
+
+TEST_F(FilesReadTest, WhatIsNotCompiledOfAHeaderIsNoMatterWhereTheAssemblerTells) {
+  TestBuilder t(kInline);
   v1::LoadRequest request = RequestWith("#include \"data.h\"\n");
-  AddHeader(request, 0, "data.h", text);
-  RecordingObserver observer({text});
-  EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/data.h:2: .incbin"));
+  AddHeader(request, 0, "data.h", kIncbinHeader);
+  RecordingObserver observer({kIncbinHeader});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_F(FilesReadTest, AHeaderThatIsReadMayAskForNoFile) {
+  TestBuilder t(kInline);
+  const std::string text = "#pragma once\n#if defined(__has_embed) && 0\n#if __has_embed(\"x\")\n#endif\n#endif\n";
+  v1::LoadRequest request = RequestWith("#include \"sub/../asks.h\"\n");
+  AddHeader(request, 0, "asks.h", text);
+  AddHeader(request, 0, "sub/other.h", "\n");
+  RecordingObserver observer({text, "\n"});
+  EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/asks.h:3: __has_embed"));
+}
+
+// A client sends what might be included, whatever the conditions say.
+TEST_F(FilesReadTest, HeadersThatNothingIncludesMaySayAnything) {
+  const std::vector<std::string> texts = {"asm(\".incbin 'data'\");\n", "#embed \"data.bin\"\n",
+                                          "#if __has_embed(\"data.bin\")\n#endif\n",
+                                          "#if __has_include(\"/nowhere/x.h\")\n#endif\n#include \"/nowhere/x.h\"\n"};
+  TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
+  v1::LoadRequest request = RequestWith("const char* help = \".incbin\";\n");
+  for (size_t i = 0; i < texts.size(); ++i) AddHeader(request, 0, StrCat("h", i, ".h"), texts[i]);
+  RecordingObserver observer(texts);
+  EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
 TEST_F(FilesReadTest, AnAssemblerFileThatMacrosHideIsRefusedAllTheSame) {
@@ -120,6 +154,12 @@ TEST_F(FilesReadTest, ClangTellsOfHeadersToo) {
   EXPECT_THAT(t.Load(RequestWith("#include <vector>\n")), IsOk());
   const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
   EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
+
+  // Its assembler does not: every header that was read is asked.
+  v1::LoadRequest request = RequestWith("#include \"data.h\"\n");
+  AddHeader(request, 0, "data.h", kIncbinHeader);
+  RecordingObserver observer({kIncbinHeader});
+  EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/data.h:3: .incbin"));
 }
 
 TEST_F(FilesReadTest, NvccTellsOfEveryPass) {
@@ -135,6 +175,10 @@ TEST_F(FilesReadTest, NvccTellsOfEveryPass) {
   EXPECT_THAT(ToStd(device.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
   const auto host = t.Load(with(StrCat("#ifndef __CUDA_ARCH__\n", kHiddenIncbin, "#endif\n")));
   EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler has read /etc/passwd"));
+  v1::LoadRequest in_header = with("#ifndef __CUDA_ARCH__\n#define WITH_DATA\n#endif\n#include \"data.h\"\n");
+  AddHeader(in_header, 0, "data.h", kIncbinHeader);
+  RecordingObserver observer({kIncbinHeader});
+  EXPECT_THAT(ToStd(t.Load(in_header, observer).status().message()), StartsWith("inc/0/data.h:3: .incbin"));
   EXPECT_THAT(t.Load(CudaRequest(compiler_, nvcc)), IsOk());
 }
 

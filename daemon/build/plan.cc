@@ -34,11 +34,17 @@ std::string IncludeRoot(const BuildRequest& request, uint32_t index) {
   return folder;
 }
 
-// A root above which headers lie has to be there itself, or a path that leads through it leads nowhere.
+// A root above which headers lie has to be there itself, or a path that leads through it leads nowhere. A header in it
+// sees to that.
 std::vector<exec::InputFile> RootMarkers(const BuildRequest& request) {
+  absl::flat_hash_set<uint32_t> there;
+  for (const HeaderRef& header : request.headers) {
+    if (!header.path.starts_with("../")) there.insert(header.include_root);
+  }
   std::vector<exec::InputFile> files;
   for (uint32_t root = 0; root < request.include_root_count; ++root) {
-    if (request.root_climbs[root] > 0) files.push_back({StrCat(IncludeRoot(request, root), "/.keep"), MakeContent("")});
+    if (request.root_climbs[root] == 0 || there.contains(root)) continue;
+    files.push_back({StrCat(IncludeRoot(request, root), "/.keep"), MakeContent("")});
   }
   return files;
 }
@@ -73,9 +79,11 @@ absl::StatusOr<std::vector<exec::InputFile>> StageHeaders(const BuildRequest& re
 bool MayLeanOnPrologue(const HeaderRef& header) { return !absl::StartsWith(header.path, "xla/"); }
 
 exec::InputFile StagePrologue(const BuildRequest& request, const HeaderContents& contents) {
-  std::vector<codegen::SourceText> texts = request.sources;
+  std::vector<std::string_view> texts;
+  for (const codegen::SourceText& source : request.sources) texts.push_back(source.text);
+  absl::flat_hash_set<Digest> added;  // one content may have any number of names
   for (const HeaderRef& header : request.headers) {
-    if (MayLeanOnPrologue(header)) texts.push_back({header.path, *contents.at(header.digest)});
+    if (MayLeanOnPrologue(header) && added.insert(header.digest).second) texts.push_back(*contents.at(header.digest));
   }
   return {StrCat(kKernelHeaders, "/", codegen::kPrologueHeader), MakeContent(codegen::Prologue(texts))};
 }

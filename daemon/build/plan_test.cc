@@ -13,6 +13,8 @@
 namespace kernix::build {
 namespace {
 
+using ::testing::ElementsAre;
+
 // A plan reads no file, so these tools need not be there.
 BuildRequest Request(v1::Language language, int architectures = 0) {
   auto toolchain = std::make_shared<toolchain::Toolchain>();
@@ -67,6 +69,29 @@ TEST(PlanTest, EveryStepSaysWhatItNeeds) {
       EXPECT_GT(step.action.memory_estimate_bytes, 0u) << step.action.step;
       EXPECT_EQ(step.action.jobs, 1) << step.action.step;
     }
+  }
+}
+
+// A root that headers climb out of has to be there, but nothing of ours stands where a header of the user does.
+TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  const std::string text = "int kept;\n";
+  const HeaderContents contents = {{DigestOf(text), std::make_shared<const std::string>(text)}};
+  request.include_root_count = 1;
+  request.root_climbs = {1};
+  request.headers = {{0, "../up.h", DigestOf(text)}};
+  const auto roots_files = [&] {
+    std::vector<std::string> paths;
+    const Plan plan = MustPlan(request, {}, contents);
+    for (const exec::InputFile& file : plan.steps.at(0).action.inputs) {
+      if (file.path.starts_with("inc/0/.up/")) paths.push_back(file.path);
+    }
+    return paths;
+  };
+  EXPECT_THAT(roots_files(), ElementsAre("inc/0/.up/.keep"));
+  for (const char* path : {".keep", ".keep/in_folder.h", "other.h"}) {
+    request.headers = {{0, "../up.h", DigestOf(text)}, {0, path, DigestOf(text)}};
+    EXPECT_THAT(roots_files(), ElementsAre(StrCat("inc/0/.up/", path)));
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,12 @@ inline constexpr int kGeneratorVersion = 2;
 struct SourceText {
   std::string label;
   std::string text;
+};
+
+// A text that somebody else keeps.
+struct TextView {
+  std::string_view label;
+  std::string_view text;
 };
 
 // One file of an action's input root.

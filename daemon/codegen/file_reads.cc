@@ -2,7 +2,6 @@
 #include "daemon/codegen/file_reads.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -22,7 +21,7 @@ constexpr std::string_view kDataAdvice =
 constexpr std::string_view kAssemblerAdvice =
     "kernix cannot take the file's content into account. Write the assembler's text into the source";
 
-absl::Status Refuse(const SourceText& text, const Token& at, std::string_view what, std::string_view why) {
+absl::Status Refuse(const TextView& text, const Token& at, std::string_view what, std::string_view why) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat(text.label, ":", at.line, ": ", what, ": ", why));
 }
 
@@ -32,23 +31,34 @@ bool IsAssembly(const Token& token) { return token.Is("asm") || token.Is("__asm_
 bool HoldsDirective(std::string_view literal, std::string_view name) {
   for (size_t at = literal.find(name); at != std::string_view::npos; at = literal.find(name, at + 1)) {
     const size_t end = at + name.size();
-    const bool whole = end == literal.size() || !IsIdentifierPart(literal[end]);
-    if (whole && (at == 0 || !IsIdentifierPart(literal[at - 1]))) return true;
+    const bool ends = end == literal.size() || !IsIdentifierPart(literal[end]);
+    const bool after_escape = at > 1 && literal[at - 2] == '\\';  // "\n.incbin"
+    const bool begins = at == 0 || after_escape || !IsIdentifierPart(literal[at - 1]);
+    if (begins && ends) return true;
   }
   return false;
 }
 
+// What one text makes the tools read.
 class FileReads {
  public:
-  FileReads(const SourceText& text, const LexedSource& lexed, const AbsolutePathRule& rule)
-      : text_(text), tokens_(lexed.tokens), rule_(rule) {}
+  FileReads(const TextView& text, const FileReadRules& rules)
+      : text_(text), tokens_(Lex(text.text, 0).tokens), rules_(rules) {}
 
-  // `assembly`: the translation unit has `asm` somewhere, so that any of its strings may end up there.
-  absl::Status Check(bool assembly) const {
+  absl::Status Check() const {
     for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (tokens_[i].kind == TokenKind::kString && assembly) KERNIX_RETURN_IF_ERROR(CheckString(tokens_[i]));
       if (tokens_[i].starts_directive) KERNIX_RETURN_IF_ERROR(CheckDirective(i));
       if (tokens_[i].IsIdentifier()) KERNIX_RETURN_IF_ERROR(CheckQuestion(i));
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasAssembly() const { return std::any_of(tokens_.begin(), tokens_.end(), IsAssembly); }
+
+  // For strings that end up in an `asm`.
+  absl::Status CheckStrings() const {
+    for (const Token& token : tokens_) {
+      if (token.kind == TokenKind::kString) KERNIX_RETURN_IF_ERROR(CheckString(token));
     }
     return absl::OkStatus();
   }
@@ -87,29 +97,28 @@ class FileReads {
     const std::optional<Include> include = ReadInclude(absl::MakeSpan(tokens_).subspan(first, end - first));
     if (!include || !include->path.starts_with('/')) return absl::OkStatus();
     const std::string path = NormalizePath(include->path);
-    const std::string why = rule_(path, question);
+    const std::string why = rules_.absolute_path(path, question);
     return why.empty() ? absl::OkStatus() : Refuse(text_, tokens_[first], StrCat(directive, " ", path), why);
   }
 
-  const SourceText& text_;
-  const std::vector<Token>& tokens_;
-  const AbsolutePathRule& rule_;
+  const TextView& text_;
+  const std::vector<Token> tokens_;
+  const FileReadRules& rules_;
 };
 
 }  // namespace
 
-absl::Status CheckFileReads(const std::vector<SourceText>& texts, const AbsolutePathRule& rule) {
-  std::vector<LexedSource> lexed;
-  lexed.reserve(texts.size());
-  std::transform(texts.begin(), texts.end(), std::back_inserter(lexed),
-                 [](const SourceText& text) { return Lex(text.text, 0); });
-  const bool assembly = std::any_of(lexed.begin(), lexed.end(), [](const LexedSource& source) {
-    return std::any_of(source.tokens.begin(), source.tokens.end(), IsAssembly);
-  });
-  for (size_t i = 0; i < texts.size(); ++i) {
-    KERNIX_RETURN_IF_ERROR(FileReads(texts[i], lexed[i], rule).Check(assembly));
+absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRules& rules) {
+  // Any string may end up in the `asm` of another text, which may still come.
+  bool assembly = false;
+  absl::Status strings;
+  for (const TextView& text : texts) {
+    const FileReads reads(text, rules);
+    KERNIX_RETURN_IF_ERROR(reads.Check());
+    assembly = assembly || reads.HasAssembly();
+    if (strings.ok() && rules.assembler_text) strings = reads.CheckStrings();
   }
-  return absl::OkStatus();
+  return assembly ? strings : absl::OkStatus();
 }
 
 }  // namespace kernix::codegen

@@ -12,13 +12,18 @@
 
 namespace kernix::codegen {
 
-// Why the header at an absolute path, which `#include` or `__has_include` names, may not be used; empty when it may.
-using AbsolutePathRule = std::function<std::string(const std::string& path, bool question)>;
+struct FileReadRules {
+  // Why the header at an absolute path, which `#include` or `__has_include` names, may not be used; empty when it may.
+  std::function<std::string(const std::string& path, bool question)> absolute_path;
+  // Whether what the assembler would read counts: not where it has told what it did read.
+  bool assembler_text = true;
+};
 
-// INVALID_REQUEST, with label and line, for the first of these in `texts`, which are one translation unit: an
-// `.incbin` or `.include` of the assembler in a string, `#embed`, `__has_embed`, and what `rule` refuses. Conditions
-// are not evaluated, so that a branch that is not compiled counts too. What macros put together is not seen: whoever
-// needs certainty asks the tools, after the build, what they have read.
-absl::Status CheckFileReads(const std::vector<SourceText>& texts, const AbsolutePathRule& rule);
+// INVALID_REQUEST, with label and line, for one of these in `texts`, which are one translation unit: an `.incbin` or
+// `.include` of the assembler in a string, `#embed`, `__has_embed`, and what the rule for absolute paths refuses.
+// Conditions are not evaluated, so that a branch that is not compiled counts too. What macros put together is not seen:
+// whoever needs certainty asks the tools, after the build, what they have read. Takes memory for the tokens of one text
+// at a time.
+absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRules& rules);
 
 }  // namespace kernix::codegen

@@ -15,10 +15,10 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 absl::Status Check(const std::string& text) {
-  return CheckFileReads({{"k.cc", text}}, [](const std::string& path, bool question) -> std::string {
-    if (path == "/opt/tool/x.h") return "";
-    return question ? "no question" : "no header";
-  });
+  return CheckFileReads({{"k.cc", text}}, {.absolute_path = [](const std::string& path, bool question) -> std::string {
+                          if (path == "/opt/tool/x.h") return "";
+                          return question ? "no question" : "no header";
+                        }});
 }
 
 std::string MessageOf(const std::string& text) {
@@ -32,10 +32,19 @@ TEST(FileReadsTest, RefusesWhatTheAssemblerWouldRead) {
               AllOf(StartsWith("k.cc:4: .incbin in assembler text: "), HasSubstr("xxd -i")));
   EXPECT_THAT(MessageOf("__asm__ volatile(\".include 'a.s'\");"), StartsWith("k.cc:1: .include in assembler text: "));
   EXPECT_THAT(MessageOf("#define EMBED(f) __asm(\"x: .incbin \" #f)\nEMBED(\"a\");"), StartsWith("k.cc:1: .incbin"));
+  EXPECT_THAT(MessageOf("asm(\"nop\\n.incbin 'a'\");"), StartsWith("k.cc:1: .incbin"));
+  EXPECT_THAT(MessageOf("asm(\"nop\\n\\t.include 'a'\");"), StartsWith("k.cc:1: .include"));
   EXPECT_THAT(MessageOf("const char* s = R\"(.incbin \"a\")\";\nasm(\"nop\");"), StartsWith("k.cc:1: .incbin"));
-  const absl::Status header = CheckFileReads({{"k.cc", "asm(TEXT);"}, {"inc/0/t.h", "\n#define TEXT \".incbin 'a'\""}},
-                                             [](const std::string&, bool) { return ""; });
-  EXPECT_THAT(std::string(header.message()), StartsWith("inc/0/t.h:2: .incbin"));
+}
+
+TEST(FileReadsTest, StringsOfOneTextMayBeAssemblyInAnother) {
+  const TextView source{"k.cc", "asm(TEXT);"}, header{"inc/0/t.h", "\n#define TEXT \".incbin 'a'\""};
+  FileReadRules rules{.absolute_path = [](const std::string&, bool) { return ""; }};
+  for (const std::vector<TextView>& texts : {std::vector<TextView>{source, header}, {header, source}}) {
+    EXPECT_THAT(std::string(CheckFileReads(texts, rules).message()), StartsWith("inc/0/t.h:2: .incbin"));
+  }
+  rules.assembler_text = false;
+  EXPECT_THAT(CheckFileReads({source, header}, rules), IsOk());
 }
 
 TEST(FileReadsTest, LetsOtherTextPass) {

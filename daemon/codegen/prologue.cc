@@ -174,23 +174,28 @@ bool IsHalfType(const std::vector<Token>& tokens, size_t i) {
   return (declares || argument || casts) && !operand;
 }
 
-// Goes over texts and gathers what they use.
+// Goes over texts, one after the other, and gathers what they use.
 class UseScan {
+  using Headers = std::set<std::string_view>;
+
  public:
-  // Together, since a `using namespace std` of one counts for those that include it.
-  void Add(const std::vector<SourceText>& texts) {
-    std::vector<LexedSource> lexed;
-    lexed.reserve(texts.size());
-    for (const SourceText& text : texts) lexed.push_back(Lex(text.text, 0));
-    for (const LexedSource& source : lexed) NoteUsingNamespace(source.tokens);
-    for (const LexedSource& source : lexed) NoteUses(source.tokens);
+  void Add(std::string_view text) {
+    const std::vector<Token> tokens = Lex(text, 0).tokens;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].starts_directive) NoteInclude(tokens, i);
+      if (tokens[i].IsIdentifier()) NoteName(tokens, i);
+    }
+    NoteUsingNamespace(tokens);
   }
 
   std::string Text() const {
+    Headers headers = headers_;
+    // A `using namespace std` of one text counts for those that include it.
+    if (std_is_open_) headers.insert(headers_if_open_.begin(), headers_if_open_.end());
     std::string text;
     if (uses_half_) text += "#define KERNIX_USES_HALF 1\n";
-    if (headers_.count("stdexcept") > 0) text += "#define KERNIX_USES_STDEXCEPT 1\n";
-    for (std::string_view header : headers_) StrAppend(&text, "#include <", header, ">\n");
+    if (headers.count("stdexcept") > 0) text += "#define KERNIX_USES_STDEXCEPT 1\n";
+    for (std::string_view header : headers) StrAppend(&text, "#include <", header, ">\n");
     return text;
   }
 
@@ -201,26 +206,22 @@ class UseScan {
     }
   }
 
-  void NoteUses(const std::vector<Token>& tokens) {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].starts_directive) NoteInclude(tokens, i);
-      if (tokens[i].IsIdentifier()) NoteName(tokens, i);
-    }
-  }
-
   void NoteName(const std::vector<Token>& tokens, size_t i) {
     const std::string_view name = tokens[i].text;
     const bool qualified = i > 0 && tokens[i - 1].Is("::");
     const bool in_std = qualified && i > 1 && tokens[i - 2].Is("std");
     const bool member = i > 0 && (tokens[i - 1].Is(".") || tokens[i - 1].Is("->"));
-    if (in_std || (std_is_open_ && !qualified && !member)) Note(StdNames(), name);
-    if (!qualified && !member) Note(GlobalNames(), name);
+    if (in_std) Note(StdNames(), name, headers_);
+    if (!qualified && !member) {
+      Note(StdNames(), name, headers_if_open_);
+      Note(GlobalNames(), name, headers_);
+    }
     if (IsHalfName(name) || IsHalfType(tokens, i)) uses_half_ = true;
   }
 
-  void Note(const NameTable& table, std::string_view name) {
+  static void Note(const NameTable& table, std::string_view name, Headers& headers) {
     const auto found = table.find(name);
-    if (found != table.end()) headers_.insert(found->second.begin(), found->second.end());
+    if (found != table.end()) headers.insert(found->second.begin(), found->second.end());
   }
 
   // tokens[i] begins a directive.
@@ -241,16 +242,17 @@ class UseScan {
     for (const HeaderNames& entry : kGlobalNames) headers_.insert(entry.header);
   }
 
-  std::set<std::string_view> headers_;
+  Headers headers_;
+  Headers headers_if_open_;  // what names without "std::" need once there is a `using namespace std`
   bool std_is_open_ = false;
   bool uses_half_ = false;
 };
 
 }  // namespace
 
-std::string Prologue(const std::vector<SourceText>& texts) {
+std::string Prologue(const std::vector<std::string_view>& texts) {
   UseScan scan;
-  scan.Add(texts);
+  for (const std::string_view text : texts) scan.Add(text);
   return scan.Text();
 }
 

@@ -6,14 +6,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "daemon/codegen/codegen.h"
 
 namespace kernix::codegen {
 
-// Defines (KERNIX_USES_...) and includes for `texts`: the sources of a unit and the headers that they bring. A header
-// that an absolute path names may use anything: everything is included then.
-std::string Prologue(const std::vector<SourceText>& texts);
+// Defines (KERNIX_USES_...) and includes for `texts`: the sources of a unit and the headers that they bring, in any
+// order. A header that an absolute path names may use anything: everything is included then. Takes memory for the
+// tokens of one text at a time.
+std::string Prologue(const std::vector<std::string_view>& texts);
 
 }  // namespace kernix::codegen

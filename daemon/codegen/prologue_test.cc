@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string PrologueOf(const std::string& text) { return Prologue({{"k.cpp", text}}); }
+std::string PrologueOf(const std::string& text) { return Prologue({text}); }
 
 TEST(PrologueTest, CostsNothingForPlainKernels) {
   EXPECT_THAT(
@@ -66,12 +66,10 @@ TEST(PrologueTest, KnowsWhenHalfTypesAreNeeded) {
 }
 
 TEST(PrologueTest, HeadersCountAsSourcesDo) {
-  EXPECT_EQ(Prologue({{"k.cpp", "#include \"a.h\"\n"},
-                      {"a.h", "#include <b.h>\nstd::string s;"},
-                      {"b.h", "std::optional<int> o;"}}),
+  EXPECT_EQ(Prologue({"#include \"a.h\"\n", "#include <b.h>\nstd::string s;", "std::optional<int> o;"}),
             "#include <optional>\n#include <string>\n");
-  EXPECT_EQ(Prologue({{"k.cpp", "#include <a.h>\nvector<int> v;"}, {"a.h", "using namespace std;"}}),
-            "#include <vector>\n");
+  EXPECT_EQ(Prologue({"#include <a.h>\nvector<int> v;", "using namespace std;", "string s;"}),
+            "#include <string>\n#include <vector>\n");
   EXPECT_THAT(PrologueOf("#include \"mine.h\"\n#include <yours.h>\n"), IsEmpty());
 }
 
