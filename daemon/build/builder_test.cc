@@ -10,14 +10,24 @@
 
 #include "daemon/base/error.h"
 #include "daemon/build/testing_load.h"
+#include "daemon/toolchain/tool_query.h"
 
 namespace kernix::build {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+
+// What the artifact tells the dynamic linker, as readelf prints it.
+std::string DynamicSection(const std::string& readelf, const v1::LoadResult& result) {
+  const auto answer = toolchain::AskTool(Env::Posix(), {readelf, "--dynamic", "--wide", result.artifact_path()});
+  EXPECT_THAT(answer, IsOk());
+  return answer.value_or("");
+}
 
 // On both executors: what stands above must not care.
 class BuilderTest : public ::testing::TestWithParam<TestBuilder::On> {
@@ -47,6 +57,7 @@ TEST_P(BuilderTest, BuildsThenHits) {
   EXPECT_EQ(built->function(0).name(), "f");
   EXPECT_THAT(built->function(0).tokens(), ::testing::ElementsAre("arg", "ret"));
   EXPECT_THAT(built->generated_source(), HasSubstr("void f(const BE::Tensor x"));
+  EXPECT_THAT(built->required_symbol_versions(), Contains(StartsWith("GLIBC_2.")));
 
   void* library = dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
@@ -58,6 +69,7 @@ TEST_P(BuilderTest, BuildsThenHits) {
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());
   EXPECT_EQ(hit->build_ms(), 0u);
+  EXPECT_THAT(hit->required_symbol_versions(), Contains(StartsWith("GLIBC_2.")));
   v1::LoadResult same = *hit;
   same.set_cache_hit(false);
   same.set_build_ms(built->build_ms());
@@ -479,6 +491,53 @@ TEST_P(BuilderTest, AFileOfAFlagThatWasAnotherOneForAWhileIsNoticed) {
   EXPECT_EQ(runs, 2) << "nobody knows what the first one has read";
 }
 
+TEST_P(BuilderTest, FlagsOfTheUserWin) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string text = request.source(0).text();
+  request.mutable_source(0)->set_text(
+      StrCat(text, "static_assert(__cplusplus == 201703L);\n", "#ifndef __OPTIMIZE__\n#error not optimised\n#endif\n"));
+  EXPECT_THAT(t.Load(request), IsOk()) << "unless flags say otherwise";
+  request.mutable_source(0)->set_text(
+      StrCat(text, "static_assert(__cplusplus == 202002L);\n", "#ifdef __OPTIMIZE__\n#error optimised\n#endif\n"));
+  request.mutable_options()->add_compile_flags("-std=c++20");
+  request.mutable_options()->add_compile_flags("-O0");
+  EXPECT_THAT(t.Load(request), IsOk());
+}
+
+// As a header of the user has it before JAX's folder, which clients name last.
+TEST_P(BuilderTest, TheFirstIncludeRootThatHasAHeaderWins) {
+  TestBuilder t(GetParam());
+  const std::string mine = "#define MINE 1\n", theirs = "#error theirs\n", only_theirs = "#define THEIRS 1\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append(
+      "#include \"xla/ffi/api/c_api.h\"\n#include <xla/ffi/api/api.h>\n#if !MINE || !THEIRS\n#error none\n#endif\n");
+  AddHeader(request, 0, "xla/ffi/api/c_api.h", mine);
+  AddHeader(request, 1, "xla/ffi/api/c_api.h", theirs);
+  AddHeader(request, 1, "xla/ffi/api/api.h", only_theirs);
+  RecordingObserver observer({mine, theirs, only_theirs});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, AnArtifactNamesNoFolderToSearchForLibraries) {
+  KERNIX_NEED_PROGRAM(readelf, "readelf");
+  TestBuilder t(GetParam());
+  const auto built = t.Load(CppRequest(compiler_));
+  ASSERT_THAT(built, IsOk());
+  EXPECT_THAT(DynamicSection(readelf, *built), AllOf(HasSubstr("(NEEDED)"), Not(ContainsRegex("R(UN)?PATH"))));
+}
+
+// One content under many names is read and checked once, by whichever name.
+TEST_P(BuilderTest, AHeaderUnderManyNamesIsOneText) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string text = "#pragma once\ninline std::vector<int> Numbers() { return {1}; }\n";
+  for (int i = 0; i < 100; ++i) AddHeader(request, 0, StrCat("h", i, ".h"), text);
+  request.mutable_source(0)->mutable_text()->append("#include \"h7.h\"\n#include \"h99.h\"\n");
+  RecordingObserver observer({text});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
 // Threads that load while a build is held back by the test.
 class HeldBuild : public ::testing::Test {
  protected:
@@ -626,6 +685,23 @@ TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
   const auto hit = one.Load(request_);
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());
+}
+
+// cudart is in it; of other libraries it says no more than their names.
+TEST_F(CudaBuilderTest, AnArtifactNeedsNoCudaRuntimeAndNamesNoFolder) {
+  KERNIX_NEED_PROGRAM(readelf, "readelf");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  const auto built = t.Load(request_);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_THAT(DynamicSection(readelf, *built),
+              AllOf(HasSubstr("(NEEDED)"), Not(HasSubstr("libcudart")), Not(ContainsRegex("R(UN)?PATH"))));
+}
+
+TEST_F(CudaBuilderTest, AStandardOfTheUserWins) {
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  request_.mutable_source(0)->mutable_text()->append("static_assert(__cplusplus == 202002L);\n");
+  request_.mutable_options()->add_compile_flags("-std=c++20");
+  EXPECT_THAT(t.Load(request_), IsOk());
 }
 
 TEST_F(CudaBuilderTest, HeadersOfTheUserMayUseHalfTypes) {

@@ -170,6 +170,15 @@ def test_ffi_header_in_a_cpp_kernel(place, fresh_name):
     assert call(f"{fresh_name}.value") == 11
 
 
+def test_a_header_of_the_user_comes_before_xlas(fresh_name, tmp_path):
+    """The last include path is no more than that."""
+    (tmp_path / "xla/ffi/api").mkdir(parents=True)
+    (tmp_path / "xla/ffi/api/c_api.h").write_text("#define MINE 7\n")
+    source = '#include "xla/ffi/api/c_api.h"\n' + kernels.constant("MINE")
+    kernix.load_cpp_inline(fresh_name, source, extra_include_paths=[str(tmp_path)])
+    assert call(f"{fresh_name}.value") == 7
+
+
 @pytest.mark.parametrize("place", WITH_FFI)
 def test_ffi_header_in_a_cuda_kernel(place):
     source = (
