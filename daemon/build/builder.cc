@@ -196,7 +196,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(const v1::LoadRequest& reques
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer,
                                                   bool verbose, const CancellationPtr& cancellation) {
-  const auto start = [&](HeaderContents headers) { StartBuild(job, flight, std::move(headers)); };
+  const auto start = [&](HeaderContents contents) { StartBuild(job, flight, std::move(contents)); };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
   if (flight->closed()) Forget(job->key, flight);
   return result;
