@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "client/src/fork_safety.h"
+#include "client/src/reserved_handler.h"
 #include "client/src/trampoline.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
@@ -27,7 +28,7 @@ struct Live {
 
 struct Target {
   Trampoline trampoline;
-  std::optional<Live> live;        // none: reserved, by a bind that has not come to its end or that failed
+  std::optional<Live> live;        // none: it leads to a ReservedHandler()
   std::optional<uint32_t> traits;  // what a runtime has noted of the name, for ever
 };
 
@@ -91,6 +92,12 @@ struct Change {
   const std::string& target() const { return key.first; }
 };
 
+// What a runtime has to be told: that calls of the change's target go to `address`.
+struct Announcement {
+  const Change* change;
+  Handler address;
+};
+
 absl::StatusOr<std::vector<Change>> Describe(std::string_view platform, const Module& module,
                                              const std::vector<TargetName>& names) {
   std::vector<Change> changes;
@@ -152,11 +159,11 @@ absl::Status CheckAll(Registry& registry, const std::vector<Change>& changes, bo
   return absl::OkStatus();
 }
 
-// An address for each name that has none. It leads to the new code at once, which a runtime asks for its metadata when
-// it is told of it. The answer: of whom no runtime knows yet.
-absl::StatusOr<std::vector<NewTarget>> Reserve(Registry& registry, const std::vector<Change>& changes)
+// An address for each name that has none. A runtime that is told of it gets the traits of the new code; the code itself
+// it can call once all names are bound. The answer: the changes whose names no runtime knows yet.
+absl::StatusOr<std::vector<Announcement>> Reserve(Registry& registry, const std::vector<Change>& changes)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mutex) {
-  std::vector<NewTarget> unknown;
+  std::vector<Announcement> unknown;
   for (const Change& change : changes) {
     auto found = registry.targets.find(change.key);
     if (found == registry.targets.end()) {
@@ -164,8 +171,9 @@ absl::StatusOr<std::vector<NewTarget>> Reserve(Registry& registry, const std::ve
       found = registry.targets.emplace(change.key, Target{trampoline, std::nullopt, std::nullopt}).first;
     }
     Target& target = found->second;
-    if (!target.live) target.trampoline.SetTarget(change.next.function.handler);
-    if (!target.traits) unknown.push_back({change.target(), target.trampoline.address()});
+    if (target.traits) continue;
+    target.trampoline.SetTarget(ReservedHandler(change.next.function.traits));
+    unknown.push_back({&change, target.trampoline.address()});
   }
   return unknown;
 }
@@ -179,21 +187,25 @@ Binding Apply(Target& target, const Live& next) {
   return {outcome, address};
 }
 
-absl::StatusOr<std::vector<NewTarget>> Prepare(const std::vector<Change>& changes, bool replace) {
+absl::StatusOr<std::vector<Announcement>> Prepare(const std::vector<Change>& changes, bool replace) {
   Registry& registry = TheRegistry();
   MutexLock lock(registry.mutex);
   KERNIX_RETURN_IF_ERROR(CheckAll(registry, changes, replace));
   return Reserve(registry, changes);
 }
 
+// From now on a runtime may know the name, whatever becomes of the bind.
+void NoteTraits(const Change& change) {
+  Registry& registry = TheRegistry();
+  MutexLock lock(registry.mutex);
+  std::optional<uint32_t>& traits = registry.targets.at(change.key).traits;
+  if (!traits) traits = change.next.function.traits;
+}
+
 // Once more from the start: another thread may have bound the same names while the runtime was told.
 absl::StatusOr<std::vector<Binding>> Commit(const std::vector<Change>& changes, bool replace) {
   Registry& registry = TheRegistry();
   MutexLock lock(registry.mutex);
-  for (const Change& change : changes) {
-    std::optional<uint32_t>& traits = registry.targets.at(change.key).traits;
-    if (!traits) traits = change.next.function.traits;
-  }
   KERNIX_RETURN_IF_ERROR(CheckAll(registry, changes, replace));
   std::vector<Binding> bindings;
   bindings.reserve(changes.size());
@@ -205,10 +217,13 @@ absl::StatusOr<std::vector<Binding>> Commit(const std::vector<Change>& changes, 
 
 absl::StatusOr<std::vector<Binding>> BindTargets(std::string_view platform, const Module& module,
                                                  const std::vector<TargetName>& names, bool replace,
-                                                 const AnnounceTargets& announce) {
+                                                 const AnnounceTarget& announce) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Change> changes, Describe(platform, module, names));
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<NewTarget> unknown, Prepare(changes, replace));
-  if (announce && !unknown.empty()) KERNIX_RETURN_IF_ERROR(announce(unknown));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Announcement> unknown, Prepare(changes, replace));
+  for (const auto& [change, address] : unknown) {
+    if (announce) KERNIX_RETURN_IF_ERROR(announce(change->target(), address));
+    NoteTraits(*change);
+  }
   return Commit(changes, replace);
 }
 

@@ -9,8 +9,10 @@
 #include <thread>
 #include <utility>
 
+#include "client/src/handler_probe.h"
 #include "daemon/base/error.h"
 #include "daemon/base/strings.h"
+#include "kernel/brainevent/internal/ffi_abi.h"
 
 namespace kernix {
 namespace {
@@ -141,9 +143,11 @@ TEST(BindTargetTest, RefusesWhatCannotBe) {
 // A module with the functions "f" and "g".
 class TwoFunctions : public OneFunction {
  public:
-  TwoFunctions(const std::string& digest, Handler f, Handler g, std::vector<std::string> g_tokens = {"arg", "ret"})
-      : OneFunction(digest, {.name = "f", .tokens = {"arg", "ret"}, .handler = f}),
-        functions_{OneFunction::functions()[0], {.name = "g", .tokens = std::move(g_tokens), .handler = g}} {}
+  TwoFunctions(const std::string& digest, Handler f, Handler g, std::vector<std::string> g_tokens = {"arg", "ret"},
+               uint32_t traits = 0)
+      : OneFunction(digest, {.name = "f", .tokens = {"arg", "ret"}, .handler = f, .traits = traits}),
+        functions_{OneFunction::functions()[0],
+                   {.name = "g", .tokens = std::move(g_tokens), .handler = g, .traits = traits}} {}
 
   const std::vector<FunctionInfo>& functions() const override { return functions_; }
   absl::StatusOr<Handler> handler(std::string_view function) const override {
@@ -176,11 +180,8 @@ TEST(BindTargetsTest, ARuntimeHearsOfNewNamesOnly) {
   ASSERT_TRUE(BindTargets("cpu", MakeModule("aa", Numbered<1>), {{a, "f"}}, false).ok());
   std::vector<std::string> told;
   const auto bindings = BindTargets("cpu", TwoFunctions("bb", Numbered<3>, Numbered<4>), {{a, "f"}, {b, "g"}}, true,
-                                    [&](const std::vector<NewTarget>& targets) {
-                                      for (const NewTarget& target : targets) {
-                                        told.push_back(target.target);
-                                        EXPECT_EQ(Call(target.address), 4u);  // a runtime may ask for its metadata
-                                      }
+                                    [&](const std::string& target, Handler) {
+                                      told.push_back(target);
                                       return absl::OkStatus();
                                     });
   ASSERT_TRUE(bindings.ok()) << bindings.status();
@@ -196,8 +197,8 @@ TEST(BindTargetsTest, WhatARuntimeRefusesLeavesNothingBehind) {
   const TwoFunctions next("bb", Numbered<3>, Numbered<4>);
   const std::vector<TargetName> names = {{a, "f"}, {b, "g"}};
   Handler reserved = nullptr;
-  const auto refuse = [&](const std::vector<NewTarget>& targets) {
-    reserved = targets[0].address;
+  const auto refuse = [&](const std::string&, Handler address) {
+    reserved = address;
     return absl::AlreadyExistsError("taken");
   };
   EXPECT_TRUE(absl::IsAlreadyExists(BindTargets("cpu", next, names, true, refuse).status()));
@@ -209,6 +210,61 @@ TEST(BindTargetsTest, WhatARuntimeRefusesLeavesNothingBehind) {
   EXPECT_EQ((*again)[1].outcome, BindOutcome::kNew);
   EXPECT_EQ((*again)[1].address, reserved);  // which the runtime may have kept
   EXPECT_EQ(Call((*live)[0].address), 3u);
+}
+
+// The second of two names is refused, when the runtime has the first already.
+struct HalfRefused {
+  std::string first = Name(), second = Name();
+  Handler first_address = nullptr;
+  uint32_t first_traits = 0;  // as the runtime reads them when it is told
+
+  explicit HalfRefused(uint32_t traits) {
+    const TwoFunctions module("aa", Numbered<1>, Numbered<2>, {"arg", "ret"}, traits);
+    const auto announce = [&](const std::string& target, Handler address) {
+      if (target == second) return absl::AlreadyExistsError("taken");
+      first_address = address;
+      first_traits = ProbeHandler(address).value();
+      return absl::OkStatus();
+    };
+    const auto refused = BindTargets("CUDA", module, {{first, "f"}, {second, "g"}}, false, announce);
+    EXPECT_TRUE(absl::IsAlreadyExists(refused.status())) << refused.status();
+  }
+};
+
+TEST(BindTargetsTest, ARuntimeReadsTheTraitsOfANewName) {
+  EXPECT_EQ(HalfRefused(1).first_traits, 1u);
+  EXPECT_EQ(HalfRefused(0).first_traits, 0u);
+}
+
+TEST(BindTargetsTest, TraitsThatARuntimeHasNotedStayWhateverBecomesOfTheBind) {
+  const HalfRefused half(1);
+  const auto changed = BindTarget(half.first, "CUDA", MakeModule("bb", Numbered<3>), "f", true);
+  EXPECT_EQ(KindOf(changed.status()), v1::ErrorDetail::REGISTRATION);
+  EXPECT_THAT(changed.status().ToString(), HasSubstr("allow_cuda_graph"));
+  const auto same = BindTarget(half.first, "CUDA", MakeModule("bb", Numbered<3>, {"arg", "ret"}, 1), "f", false);
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_EQ(same->address, half.first_address);
+  EXPECT_EQ(Call(same->address), 3u);
+  // Of the name that it refused it has noted nothing.
+  EXPECT_TRUE(BindTarget(half.second, "CUDA", MakeModule("bb", Numbered<3>), "f", false).ok());
+}
+
+std::string the_error;
+
+kernix_ffi_abi::Error* NoteError(kernix_ffi_abi::ErrorCreateArgs* args) {
+  the_error = args->message;
+  return reinterpret_cast<kernix_ffi_abi::Error*>(&the_error);
+}
+
+TEST(BindTargetsTest, ANameWithoutCodeSaysSoWhenItIsCalled) {
+  const HalfRefused half(0);
+  kernix_ffi_abi::Api api = {};
+  api.error_create = NoteError;
+  kernix_ffi_abi::CallFrame frame = {};
+  frame.struct_size = sizeof(frame);
+  frame.api = &api;
+  EXPECT_NE(half.first_address(reinterpret_cast<XLA_FFI_CallFrame*>(&frame)), nullptr);
+  EXPECT_THAT(the_error, HasSubstr("no kernel is loaded"));
 }
 
 TEST(BindTargetsTest, ANameComesOnce) {

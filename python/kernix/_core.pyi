@@ -119,6 +119,6 @@ def bind_targets(
     module: Module,
     names: Sequence[tuple[str, str]],
     replace: bool,
-    announce: Callable[[list[tuple[str, Any]]], None],
+    announce: Callable[[str, Any], None],
 ) -> list[BindOutcome]: ...
 def list_targets() -> list[tuple[str, str]]: ...

@@ -64,13 +64,13 @@ def register_ffi_target(
     _bind([(target_name, func_name)], module, _platform(platform, module), replace)
 
 
-def register_functions(module: CompiledModule, prefix: str, *, replace: bool) -> int:
+def register_functions(module: CompiledModule, prefix: str, *, replace: bool) -> bool:
     """Register every function of `module` as ``<prefix>.<function>`` on the platform of the module, or none of them.
 
     Returns
     -------
-    int
-        For how many of them other code was replaced.
+    bool
+        Whether other code was replaced.
     """
     names = [(f"{prefix}.{function}", function) for function in module.function_names]
     return _bind(names, module, module.platform, replace)
@@ -99,10 +99,11 @@ def _bind(names: list[tuple[str, str]], module: CompiledModule, platform: str, r
     """Bind (target, function) pairs, all or none; return whether other code was replaced."""
     jax_ffi = _import_jax_ffi(names[0][0])  # before the lock: it can take a second
 
-    def announce(targets: list[tuple[str, Any]]) -> None:
-        _tell_jax(jax_ffi, targets, platform)
+    def announce(target: str, capsule: Any) -> None:
+        _tell_jax(jax_ffi, target, capsule, platform)
 
     with _lock:
+        _check_waiting([target for target, _ in names], platform)
         outcomes = _core.bind_targets(platform, module._core, names, replace, announce)
     replaced = [name for name, outcome in zip(names, outcomes, strict=True) if outcome == _core.BindOutcome.REPLACED]
     if replaced:
@@ -123,19 +124,21 @@ def _import_jax_ffi(target: str) -> ModuleType:
         ) from error
 
 
-def _tell_jax(jax_ffi: ModuleType, targets: list[tuple[str, Any]], platform: str) -> None:
-    """Register what JAX has not got yet. A target keeps its address, so nobody is told twice."""
-    new = [(target, capsule) for target, capsule in targets if (target, platform) not in _known_to_jax]
+def _check_waiting(targets: list[str], platform: str) -> None:
+    """Refuse names that are taken, where JAX itself would not: see :func:`_waiting_in_jax`."""
     waiting = _waiting_in_jax(platform)
-    for target, _ in new:
-        if target in waiting:
+    for target in targets:
+        if target in waiting and (target, platform) not in _known_to_jax:
             raise _refusal(target, platform, "something else has registered that name")
-    for target, capsule in new:
-        try:
-            jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
-        except Exception as error:
-            raise _refusal(target, platform, str(error)) from error
-        _known_to_jax.add((target, platform))
+
+
+def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> None:
+    """Register a target with JAX. It keeps its address, so JAX is told once."""
+    try:
+        jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
+    except Exception as error:
+        raise _refusal(target, platform, str(error)) from error
+    _known_to_jax.add((target, platform))
 
 
 def _waiting_in_jax(platform: str) -> set[str]:
@@ -145,16 +148,20 @@ def _waiting_in_jax(platform: str) -> set[str]:
     first, and on CUDA loses all that was registered after the second. The table is private to jaxlib, which has no
     other: where it is missing, JAX's own check, once the backend runs, is all there is.
     """
-    from jaxlib import xla_client
+    try:
+        from jaxlib import xla_client
 
-    name = xla_client.xla_platform_names.get(platform, platform)
-    return {entry[0] for entry in getattr(xla_client, "_custom_callback", {}).get(name, ())}
+        name = xla_client.xla_platform_names.get(platform, platform)
+        return {entry[0] for entry in xla_client._custom_callback.get(name, ())}
+    except (AttributeError, ImportError, IndexError, TypeError):
+        return set()
 
 
 def _refusal(target: str, platform: str, reason: str) -> KernelRegistrationError:
     return KernelRegistrationError(
-        f"JAX refused the target {target!r} on {platform}: {reason}. If something else has it, load "
-        "under another name= or target_prefix=. Nothing was registered or replaced."
+        f"JAX refused the target {target!r} on {platform}: {reason}. If something else has it, load under another "
+        "name= or target_prefix=. No code became live or was replaced: calls of what this load would have added fail, "
+        "although JAX may know some of the names, until a load of it succeeds."
     )
 
 

@@ -23,20 +23,14 @@ py::capsule ToCapsule(Handler handler) { return py::capsule(reinterpret_cast<con
 
 using Names = std::vector<std::pair<std::string, std::string>>;  // target, function or platform
 
-std::vector<std::pair<std::string, py::capsule>> ToPython(const std::vector<NewTarget>& targets) {
-  std::vector<std::pair<std::string, py::capsule>> result;
-  for (const NewTarget& target : targets) result.emplace_back(target.target, ToCapsule(target.address));
-  return result;
-}
-
 std::vector<BindOutcome> Bind(const std::string& platform, const Module& module, const Names& names, bool replace,
                               const py::function& announce) {
   std::vector<TargetName> targets;
   for (const auto& [target, function] : names) targets.push_back({target, function});
   std::optional<py::error_already_set> refusal;
-  const auto tell = [&](const std::vector<NewTarget>& unknown) {
+  const auto tell = [&](const std::string& target, Handler address) {
     try {
-      announce(ToPython(unknown));
+      announce(target, ToCapsule(address));
       return absl::OkStatus();
     } catch (py::error_already_set& error) {
       refusal = std::move(error);

@@ -2,6 +2,7 @@
 """What happens under a target name that is taken."""
 
 import functools
+import sys
 import warnings
 
 import jax
@@ -140,6 +141,9 @@ def test_a_name_that_jax_refuses_is_not_registered(fresh_name, monkeypatch, refu
         load()
     assert call(f"{fresh_name}.b") == 1
     assert not {f"{fresh_name}.a", f"{fresh_name}.c"} & set(kernix.list_registered_targets())
+    if refused == "c":  # JAX has got a
+        with pytest.raises(jax.errors.JaxRuntimeError, match="no kernel is loaded"):
+            call(f"{fresh_name}.a")
 
     monkeypatch.undo()
     load()
@@ -155,6 +159,22 @@ def test_a_name_that_somebody_else_registered_is_refused(fresh_name, platform):
     with pytest.raises(kernix.KernelRegistrationError, match=f"JAX refused.*{fresh_name}.b.*target_prefix"):
         kernix.register_ffi_target(f"{fresh_name}.b", module, "b", platform=platform)
     assert f"{fresh_name}.b" not in kernix.list_registered_targets()
+
+
+@pytest.mark.parametrize("missing", ["xla_platform_names", "_custom_callback"])
+def test_a_jaxlib_without_its_private_tables_registers_all_the_same(fresh_name, monkeypatch, missing):
+    from jaxlib import xla_client
+
+    module = kernix.load_cpp_inline(fresh_name, several(a=3), auto_register=False)
+    with monkeypatch.context() as patch:
+        patch.delattr(xla_client, missing)
+        # JAX's own registering reads both tables, so it is looked at by itself.
+        assert kernix._targets._waiting_in_jax("cpu") == set()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "jaxlib.xla_client", None)
+        patch.delattr("jaxlib.xla_client")
+        kernix.register_ffi_target(f"{fresh_name}.a", module, "a")
+    assert call(f"{fresh_name}.a") == 3
 
 
 def test_force_rebuild_of_the_same_source_builds_and_changes_nothing(fresh_name, counters):

@@ -34,15 +34,9 @@ struct TargetName {
   std::string function;
 };
 
-// What a runtime has to be told: that calls of `target` go to `address`.
-struct NewTarget {
-  std::string target;
-  Handler address = nullptr;
-};
-
-// Tells a runtime of names. It is called without a lock, with all that are new in one list; an error undoes the whole
-// bind.
-using AnnounceTargets = std::function<absl::Status(const std::vector<NewTarget>&)>;
+// Tells a runtime that calls of `target` go to `address`. It is called without a lock, for each new name in turn; an
+// error ends the bind.
+using AnnounceTarget = std::function<absl::Status(const std::string& target, Handler address)>;
 
 // Binds functions of `module` to targets on `platform` ("cpu" or "CUDA"): all of them, or none. The answer has a
 // Binding for each name, in their order. Thread-safe.
@@ -52,10 +46,11 @@ using AnnounceTargets = std::function<absl::Status(const std::vector<NewTarget>&
 // one's. INVALID_REQUEST: a name that cannot be one, or that comes twice. NOT_FOUND: no such function.
 //
 // After an error nothing has changed under any live name, and no name has become one. A runtime may have taken some of
-// the names before `announce` failed: their addresses stay reserved for them, so that they can be bound later.
+// the names before `announce` failed: their addresses and traits stay theirs, so that they can be bound later, and a
+// call of one fails with an XLA error that says so.
 absl::StatusOr<std::vector<Binding>> BindTargets(std::string_view platform, const Module& module,
                                                  const std::vector<TargetName>& names, bool replace,
-                                                 const AnnounceTargets& announce = nullptr);
+                                                 const AnnounceTarget& announce = nullptr);
 
 // BindTargets() for one name, without announcing it: register the address of a new one with the runtime.
 absl::StatusOr<Binding> BindTarget(std::string_view target, std::string_view platform, const Module& module,
