@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/base/posix_error.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/base/unique_fd.h"
@@ -90,7 +91,7 @@ class MappedFile {
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info = {};
     if (file.get() < 0 || fstat(file.get(), &info) != 0) {
-      return absl::NotFoundError(StrCat("cannot open ", path, ": ", std::strerror(errno)));
+      return ErrnoStatus(errno, "open", path);
     }
     const auto size = static_cast<size_t>(info.st_size);
     if (size == 0) return Damaged(StrCat(path, " is empty"));

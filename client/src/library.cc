@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
@@ -13,6 +14,7 @@
 #include "client/src/fork_safety.h"
 #include "client/src/symbol_versions.h"
 #include "daemon/base/error.h"
+#include "daemon/base/posix_error.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 
@@ -82,7 +84,9 @@ absl::StatusOr<void*> Open(const Artifact& artifact, const LibraryDirectories& d
   void* handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return handle;
   const std::string message = dlerror();
-  if (access(artifact.path.c_str(), F_OK) != 0) return absl::NotFoundError(message);
+  if (access(artifact.path.c_str(), F_OK) != 0 && CodeForErrno(errno) == absl::StatusCode::kNotFound) {
+    return absl::NotFoundError(message);
+  }
   return LoaderError(message);
 }
 

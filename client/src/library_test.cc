@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -73,6 +74,15 @@ TEST(LibraryTest, TheSameArtifactIsOpenedOnce) {
 
 TEST(LibraryTest, AnEvictedArtifactIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(OpenLibrary(ArtifactAt("/nonexistent/kernix.so"), NoFolders).status()));
+}
+
+TEST(LibraryTest, OneThatCannotBeOpenedIsNoEvictedOne) {
+  ScratchFolder folder;
+  const std::string loop = folder / "k.so";
+  ASSERT_EQ(symlink(loop.c_str(), loop.c_str()), 0);
+  const absl::Status status = OpenLibrary(ArtifactAt(loop), NoFolders).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::LOAD) << status;
+  EXPECT_THAT(status.ToString(), AllOf(HasSubstr(loop), HasSubstr("symbolic links")));
 }
 
 TEST(LibraryTest, WhatIsNoLibraryIsALoadError) {
