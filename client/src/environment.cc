@@ -118,22 +118,33 @@ absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_en
   return environment;
 }
 
-std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& names) {
+std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables) {
   std::vector<std::string> warnings;
-  for (const std::string& name : names) {
+  for (const std::string& variable : variables) {
+    const std::string name = variable.substr(0, variable.find('='));
     if (!absl::StartsWith(name, "BRAINEVENT_") || IsKnown(name)) continue;
     warnings.push_back(StrCat("the environment variable ", name, " has no effect: kernix does not know it"));
   }
   return warnings;
 }
 
-std::vector<std::string> ProcessVariableNames() {
-  std::vector<std::string> names;
+std::vector<std::string> ProcessVariables() {
+  std::vector<std::string> variables;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    const std::string_view text(*variable);
-    names.emplace_back(text.substr(0, text.find('=')));
+    variables.emplace_back(*variable);
   }
-  return names;
+  return variables;
+}
+
+GetEnv GetEnvOf(std::vector<std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    for (const std::string& variable : variables) {
+      if (variable.size() <= name.size() || variable[name.size()] != '=' || !absl::StartsWith(variable, name)) continue;
+      std::string value = variable.substr(name.size() + 1);
+      return value.empty() ? std::nullopt : std::make_optional(std::move(value));
+    }
+    return std::nullopt;
+  };
 }
 
 bool IsFirstWarning(const std::string& warning) {

@@ -29,12 +29,15 @@ struct CompilerEnvironment {
 // toolchain_finder's.
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language);
 
-// Warnings about those of `names`, the variables of an environment, that begin with BRAINEVENT_ and mean nothing to
-// kernix: misspelt, or of another version of brainevent.
-std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& names);
+// Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ and mean nothing to kernix: misspelt,
+// or of another version of brainevent.
+std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables);
 
-// The names of all variables of this process.
-std::vector<std::string> ProcessVariableNames();
+// The environment of this process: "NAME=value". No other thread may change it meanwhile.
+std::vector<std::string> ProcessVariables();
+
+// The same, as ProcessGetEnv() answers: a variable that is empty is none.
+GetEnv GetEnvOf(std::vector<std::string> variables);
 
 // True the first time that this process asks about `warning`: a variable that is set once need not be mentioned at each
 // load.

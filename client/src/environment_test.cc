@@ -65,15 +65,23 @@ TEST(CompilerEnvironmentTest, APreferenceThatIsNoneIsNamed) {
 }
 
 TEST(UnknownVariableWarningsTest, NameWhatNobodyKnows) {
-  EXPECT_THAT(UnknownVariableWarnings(
-                  {"PATH", "BRAINEVENT_NVCC_PATH", "BRAINEVENT_CACHE_DIR", "BRAINEVENT_CAHCE_DIR", "MY_BRAINEVENT_X"}),
+  EXPECT_THAT(UnknownVariableWarnings({"PATH=/bin", "BRAINEVENT_NVCC_PATH=x", "BRAINEVENT_CACHE_DIR=x",
+                                       "BRAINEVENT_CAHCE_DIR=x", "MY_BRAINEVENT_X=x"}),
               ElementsAre(HasSubstr("BRAINEVENT_CAHCE_DIR has no effect")));
 }
 
-TEST(ProcessVariableNamesTest, HasThoseOfTheProcess) {
+TEST(ProcessVariablesTest, AreThoseOfTheProcess) {
   setenv("BRAINEVENT_OF_A_TEST", "a=b", 1);
-  EXPECT_THAT(ProcessVariableNames(), ::testing::Contains("BRAINEVENT_OF_A_TEST"));
+  EXPECT_THAT(ProcessVariables(), ::testing::Contains("BRAINEVENT_OF_A_TEST=a=b"));
   unsetenv("BRAINEVENT_OF_A_TEST");
+}
+
+TEST(GetEnvOfTest, AnswersAsTheProcessItselfWould) {
+  const GetEnv get_env = GetEnvOf({"CXX=g++ -DA=B", "CXXFLAGS=-O0", "CPATH=", "CXX=the second does not count"});
+  EXPECT_EQ(get_env("CXX"), "g++ -DA=B");
+  EXPECT_EQ(get_env("CPATH"), std::nullopt);
+  EXPECT_EQ(get_env("CX"), std::nullopt);
+  EXPECT_EQ(get_env("CXXFLAGS="), std::nullopt);
 }
 
 TEST(CompilerEnvironmentTest, AnUnreadableVariableIsNamed) {

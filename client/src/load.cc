@@ -42,15 +42,15 @@ absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
   return MakeError(std::move(detail));
 }
 
-absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const std::string& name,
+absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const GetEnv& get_env, const std::string& name,
                                                    const v1::LoadResult& result) {
   Artifact artifact;
   KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
   KERNIX_ASSIGN_OR_RETURN(artifact.path, remote.LocalArtifact(result));
   artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
                                        result.required_symbol_versions().end()};
-  const LibraryDirectories directories = [&remote] {
-    return CudaLibraryDirectories(Env::Posix(), ProcessGetEnv, remote.options().site_packages);
+  const LibraryDirectories directories = [&] {
+    return CudaLibraryDirectories(Env::Posix(), get_env, remote.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenLibrary(artifact, directories));
   return MakeModule(name, artifact.path, result, std::move(library));
@@ -66,24 +66,26 @@ void TellInputs(const LoadCallbacks& callbacks, const HeaderScan& scan) {
   callbacks.inputs(scan.roots, headers);
 }
 
-absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const PreparedLoad& load, const LoadCallbacks& callbacks) {
+absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const GetEnv& get_env, const PreparedLoad& load,
+                                            const LoadCallbacks& callbacks) {
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           remote.LoadRemote(load.request, blobs, WithPaths(callbacks, load.names)));
-  return OpenResult(remote, load.request.name(), result);
+  return OpenResult(remote, get_env, load.request.name(), result);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language language, const std::string& name,
                                                  const std::vector<Source>& sources, const LoadOptions& options) {
-  KERNIX_ASSIGN_OR_RETURN(
-      const PreparedLoad load,
-      PrepareLoad(Env::Posix(), ProcessGetEnv, remote.options().site_packages, language, name, sources, options));
+  const std::vector<std::string> variables = options.environment ? *options.environment : ProcessVariables();
+  const GetEnv get_env = GetEnvOf(variables);
+  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(Env::Posix(), get_env, remote.options().site_packages,
+                                                               language, name, sources, options));
   for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
-  for (const std::string& warning : UnknownVariableWarnings(ProcessVariableNames())) {
+  for (const std::string& warning : UnknownVariableWarnings(variables)) {
     if (IsFirstWarning(warning)) Warn(options.callbacks, warning);
   }
   TellInputs(options.callbacks, load.headers);
-  absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, load, options.callbacks);
+  absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(module.status(), load.names);
   return module;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/src/environment.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "kernix/module.h"
@@ -30,6 +31,7 @@ std::shared_ptr<Module> LoadSources(Client& client, Language language, const std
   LoadObserver load_observer(observer);
   LoadOptions observed = options;
   observed.callbacks = load_observer.Callbacks();
+  observed.environment = ProcessVariables();  // which Python changes under the GIL
   absl::StatusOr<std::shared_ptr<Module>> loaded = [&] {
     const WithoutGil no_gil;
     return Load(client, language, name, sources, observed);

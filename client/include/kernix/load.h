@@ -67,6 +67,9 @@ struct LoadOptions {
   bool force_rebuild = false;
   bool verbose = false;
   uint32_t max_parallel_jobs = 0;  // of this load; 0: the daemon's limit
+  // The environment ("NAME=value") that says where tools and headers are. nullopt: the process' own, which no other
+  // thread may change meanwhile; a program where one may gives a copy.
+  std::optional<std::vector<std::string>> environment;
   LoadCallbacks callbacks;
 };
 
