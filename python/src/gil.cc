@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "client/src/fork_gate.h"
@@ -31,6 +32,8 @@ State& TheState() {
   static auto* state = new State;
   return *state;
 }
+
+[[maybe_unused]] const State& kMadeAtLoad = TheState();
 
 // Threads of a parent are none of a forked child.
 void ForgetParents(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
@@ -82,10 +85,13 @@ bool PythonEnds() {
   return state.ended_by && *state.ended_by != std::this_thread::get_id();
 }
 
-WithoutGil::WithoutGil() : state_(PyEval_SaveThread()), generation_(Enter()) {
-  if (!PythonEnds()) return;
-  Leave(generation_);
-  StopIfPythonEnds();
+// Who sees no end here counts already, so the end waits.
+WithoutGil::WithoutGil() : generation_(Enter()) {
+  if (PythonEnds()) {
+    Leave(generation_);
+    throw std::runtime_error("kernix cannot be called any more: Python is ending");
+  }
+  state_ = PyEval_SaveThread();
 }
 
 // Whoever sees no end here still counts, so the end waits until the GIL is taken.

@@ -17,8 +17,10 @@ namespace kernix::python {
 // not take the GIL any more. Needs no GIL.
 bool PythonEnds();
 
-// Frees the GIL while it lives. Where PythonEnds(), the thread that makes or destroys one stops there for ever: the
-// process goes without it. Work that is done in one looks at PythonEnds() every now and then, unless it is short.
+// Frees the GIL while it lives. Where PythonEnds(), making one throws std::runtime_error, with the GIL still held, so
+// that whoever waits for this thread in a function of `atexit` that comes after ours gets an end; destroying one stops
+// the thread for ever: the process goes without it. Work that is done in one looks at PythonEnds() every now and then,
+// unless it is short.
 class WithoutGil {
  public:
   WithoutGil();
@@ -27,7 +29,7 @@ class WithoutGil {
   WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  PyThreadState* state_;
+  PyThreadState* state_ = nullptr;
   uint64_t generation_;
 };
 

@@ -4,6 +4,7 @@
 The processes run scripts without JAX: JAX has threads of its own, which a fork does not survive.
 """
 
+import itertools
 import os
 import signal
 import subprocess
@@ -46,11 +47,11 @@ def test_threads_that_want_different_things(fresh_name, counters):
     assert counters.builds == 6
 
 
-def start_endless(where):
+def start_endless(where, *arguments, **environment):
     """Start a process whose load does not end; return once its compiler runs."""
     child = subprocess.Popen(
-        [sys.executable, SCRIPTS / "load_endless.py"],
-        env=where.environment,
+        [sys.executable, SCRIPTS / "load_endless.py", *arguments],
+        env=where.environment | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -75,6 +76,16 @@ def test_ctrl_c_ends_a_load_and_cancels_its_job(own_place, run_python):
     assert run_python("wait_for_idle.py", where=own_place) == "cancelled 1\n"
 
 
+def test_verbose_shows_a_command_while_it_runs(own_place, run_python):
+    child = start_endless(own_place, "verbose", KERNIX_JOB_TIMEOUT="100s")  # which ends a test that would fail
+    shown = next((line for line in child.stderr if "-O3" in line), None)
+    assert shown is not None
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in error
+    assert run_python("wait_for_idle.py", where=own_place) == "cancelled 1\n"
+
+
 def test_killed_client_cancels_its_job(own_place, run_python):
     child = start_endless(own_place)
     child.kill()
@@ -88,6 +99,14 @@ def test_exit_while_daemon_threads_load(own_place, run_python, way):
     for _ in range(5):
         assert run_python("exit_during_load.py", way, where=own_place, PYTHONFAULTHANDLER="1") == "going\n"
     assert own_place.stats()["failures"] == 0
+
+
+def test_exit_handler_that_waits_for_a_thread_that_calls(own_place, run_python):
+    """A function of atexit that is older than kernix waits for a thread; that one gets an error, and so an end."""
+    assert run_python("exit_handler_waits.py", where=own_place).splitlines() == [
+        "kernix cannot be called any more: Python is ending",
+        "joined",
+    ]
 
 
 def test_fork(own_place, run_python):
@@ -137,7 +156,15 @@ def test_kill_9_of_the_daemon_during_fifty_builds(own_place, monkeypatch, forget
 
     for name, value in own_place.variables.items():
         monkeypatch.setenv(name, value)
-    acknowledged = []
+    kills = set()
+    acknowledged = itertools.count(1)
+    killing = threading.Lock()
+
+    def kill_daemon():
+        with killing:  # what answers here was not killed before
+            pid = _connection.client().info().pid
+            os.kill(pid, signal.SIGKILL)
+            kills.add(pid)
 
     def work(value):
         while True:
@@ -145,13 +172,13 @@ def test_kill_9_of_the_daemon_during_fifty_builds(own_place, monkeypatch, forget
                 module = load("killed", value, target_prefix=f"killed{value}")
             except kernix.KernelDaemonError:
                 continue  # killed twice under the same load: the client retries once
-            acknowledged.append(value)
-            if len(acknowledged) % 8 == 4:
-                os.kill(_connection.client().info().pid, signal.SIGKILL)
+            if next(acknowledged) % 8 == 4:
+                kill_daemon()
             return module
 
     with ThreadPoolExecutor(6) as pool:
         modules = dict(zip(range(50), pool.map(work, range(50)), strict=True))
+    assert len(kills) >= 5
 
     forget()
     before = _connection.client().stats().builds

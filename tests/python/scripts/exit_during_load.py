@@ -3,6 +3,7 @@
 
 import sys
 import threading
+import time
 
 import kernels
 
@@ -10,12 +11,20 @@ import kernix
 from kernix import _connection
 
 THREADS = 3
+DEADLINE = 120  # seconds until all of them must be compiling
+
+errors = []
 
 
 def load(number, verbose):
     """Load an endless kernel, each a different one."""
     source = f"// {number}\n{kernels.ENDLESS}"
-    kernix.load_cpp_inline("endless", source, extra_cflags=kernels.ENDLESS_FLAGS, auto_register=False, verbose=verbose)
+    try:
+        kernix.load_cpp_inline(
+            "endless", source, extra_cflags=kernels.ENDLESS_FLAGS, auto_register=False, verbose=verbose
+        )
+    except Exception as error:
+        errors.append(error)
 
 
 def ask():
@@ -28,7 +37,10 @@ _connection.client().info()  # starts the daemon
 for number in range(THREADS):
     threading.Thread(target=load, args=(number, number % 2 == 0), daemon=True).start()
 threading.Thread(target=ask, daemon=True).start()
+deadline = time.monotonic() + DEADLINE
 while True:
+    if errors or time.monotonic() > deadline:
+        sys.exit(f"not {THREADS} loads at once: {errors}")
     info = _connection.client().info(start=False)
     if info.running_jobs + info.queued_jobs == THREADS:
         break

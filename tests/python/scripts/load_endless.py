@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load a kernel whose compilation does not end. Says ``compiling`` once the daemon works on it; Ctrl-C ends it."""
+"""Load a kernel whose compilation does not end. Says ``compiling`` once the daemon works on it; Ctrl-C ends it.
 
+With the argument ``verbose`` the load is verbose.
+"""
+
+import sys
 import threading
 
 import kernels
@@ -21,4 +25,10 @@ def say_when_compiling():
 
 
 threading.Thread(target=say_when_compiling, daemon=True).start()
-kernix.load_cpp_inline("endless", kernels.ENDLESS, extra_cflags=kernels.ENDLESS_FLAGS, auto_register=False)
+kernix.load_cpp_inline(
+    "endless",
+    kernels.ENDLESS,
+    extra_cflags=kernels.ENDLESS_FLAGS,
+    auto_register=False,
+    verbose=sys.argv[1:] == ["verbose"],
+)
