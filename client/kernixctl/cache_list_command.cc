@@ -5,11 +5,12 @@
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "daemon/base/env.h"
+#include "daemon/base/paths.h"
 
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(The entry used last comes first.
+constexpr char kFooter[] = R"(The entry used last comes first. Users who load the same have an entry each.
 
 Examples:
   kernixctl cache list
@@ -37,6 +38,7 @@ std::string Json(const CacheEntryInfo& entry) {
       .Number("created_unix_ms", entry.created_unix_ms)
       .Number("last_used_unix_ms", entry.last_used_unix_ms)
       .Number("hits", entry.hits)
+      .Number("owner", uint64_t{entry.owner})
       .Str();
 }
 
@@ -48,11 +50,12 @@ std::string Json(const std::vector<CacheEntryInfo>& entries) {
 
 std::string Text(const std::vector<CacheEntryInfo>& entries) {
   const int64_t now = Env::Posix().UnixMillis();
-  std::vector<std::vector<std::string>> rows = {{"NAME", "FOR", "SIZE", "HITS", "LAST USED", "KEY", "FUNCTIONS"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "OWNER", "FOR", "SIZE", "HITS", "LAST USED", "KEY", "FUNCTIONS"}};
   for (const CacheEntryInfo& entry : entries) {
     const std::string target = entry.language == "cuda" ? absl::StrJoin(entry.architectures, ",") : "cpu";
     const std::chrono::milliseconds age(std::max<int64_t>(0, now - entry.last_used_unix_ms));
-    rows.push_back({entry.name, target, FormatBytes(entry.size), std::to_string(entry.hits),
+    rows.push_back({entry.name, DescribeUser(entry.owner), target, FormatBytes(entry.size), std::to_string(entry.hits),
                     FormatDuration(age) + " ago", entry.key.substr(0, 12), absl::StrJoin(entry.functions, ", ")});
   }
   return FormatTable(rows);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "client/kernixctl/progress_line.h"
 #include "daemon/base/env.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
@@ -77,15 +78,27 @@ Function ParseFunction(const std::string& text) {
   return function;
 }
 
-LoadCallbacks Callbacks(bool verbose) {
+// `line` must outlive them.
+LoadCallbacks Callbacks(ProgressLine& line, bool verbose) {
   LoadCallbacks callbacks;
-  callbacks.output = [](std::string_view text) { std::cerr << text; };
-  callbacks.warning = [](std::string_view text) { std::cerr << "kernixctl: warning: " << text << "\n"; };
-  callbacks.cancelled = [] { return interrupted != 0; };
+  callbacks.output = [&line](std::string_view text) {
+    line.Erase();
+    std::cerr << text;
+  };
+  callbacks.warning = [&line](std::string_view text) {
+    line.Erase();
+    std::cerr << "kernixctl: warning: " << text << "\n";
+  };
+  callbacks.progress = [&line](std::string_view text) { line.SetState(text); };
   if (verbose) callbacks.progress = [](std::string_view text) { std::cerr << "kernixctl: " << text << "\n"; };
+  callbacks.cancelled = [&line] {
+    line.Poll();
+    return interrupted != 0;
+  };
   return callbacks;
 }
 
+// All but the callbacks.
 LoadOptions OptionsFrom(const Flags& flags) {
   LoadOptions options;
   if (!flags.functions.empty()) {
@@ -101,7 +114,6 @@ LoadOptions OptionsFrom(const Flags& flags) {
   options.use_fast_math = flags.use_fast_math;
   options.force_rebuild = flags.force;
   options.verbose = flags.verbose;
-  options.callbacks = Callbacks(flags.verbose);
   return options;
 }
 
@@ -134,10 +146,15 @@ absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& modu
   return output;
 }
 
+absl::StatusOr<std::shared_ptr<Module>> LoadOne(Client& client, const std::string& file, const Flags& flags) {
+  ProgressLine line(file, std::cerr, !flags.verbose && isatty(STDERR_FILENO) == 1);
+  LoadOptions options = OptionsFrom(flags);
+  options.callbacks = Callbacks(line, flags.verbose);
+  return LanguageOf(file) == Language::kCuda ? LoadCudaFile(client, file, options) : LoadCppFile(client, file, options);
+}
+
 absl::Status CompileOne(Client& client, const std::string& file, const Flags& flags) {
-  const LoadOptions options = OptionsFrom(flags);
-  const absl::StatusOr<std::shared_ptr<Module>> module =
-      LanguageOf(file) == Language::kCuda ? LoadCudaFile(client, file, options) : LoadCppFile(client, file, options);
+  const absl::StatusOr<std::shared_ptr<Module>> module = LoadOne(client, file, flags);
   if (!module.ok()) return module.status();
   KERNIX_ASSIGN_OR_RETURN(const std::string path, CopyTo(flags.output, **module));
   if (flags.json) {

@@ -37,6 +37,7 @@ CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
   info.created_unix_ms = entry.created_unix_ms();
   info.last_used_unix_ms = entry.last_used_unix_ms();
   info.hits = entry.hits();
+  info.owner = entry.owner();
   return info;
 }
 

@@ -88,7 +88,8 @@ TEST_F(KernixctlTest, ListShowsWhatIsThere) {
   Output({"compile", WriteGood("one.cpp"), WriteGood("other.cpp")});
   EXPECT_THAT(Output({"cache", "list"}), AllOf(StartsWith("NAME "), HasSubstr("\none "), HasSubstr("\nother ")));
   EXPECT_THAT(Output({"cache", "list", "--name", "one", "--json"}),
-              AllOf(HasSubstr("\"name\": \"one\""), HasSubstr("\"language\": \"cpp\""), Not(HasSubstr("other"))));
+              AllOf(HasSubstr("\"name\": \"one\""), HasSubstr("\"language\": \"cpp\""), Not(HasSubstr("other")),
+                    HasSubstr("\"owner\": " + std::to_string(geteuid()))));
 }
 
 TEST_F(KernixctlTest, PurgeRemovesWhatItIsTold) {

@@ -59,6 +59,7 @@ struct CacheEntryInfo {
   int64_t created_unix_ms = 0;
   int64_t last_used_unix_ms = 0;
   uint64_t hits = 0;
+  uint32_t owner = 0;  // the user who loaded it under this name
 };
 
 struct PurgeFilter {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernixctl/progress_line.h"
+
+#include <utility>
+
+#include "daemon/base/strings.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr std::chrono::seconds kSilence{1};
+constexpr char kEraseLine[] = "\r\x1b[K";
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::string name, std::ostream& out, bool terminal, Clock now)
+    : name_(std::move(name)), out_(out), terminal_(terminal), now_(std::move(now)), start_(now_()) {}
+
+void ProgressLine::SetState(std::string_view state) { state_ = state; }
+
+void ProgressLine::Poll() {
+  if (!terminal_) return;
+  const auto passed = std::chrono::duration_cast<std::chrono::seconds>(now_() - start_);
+  if (passed < kSilence) return;
+  std::string line = StrCat("kernixctl: ", name_, ": ", state_, ", ", passed.count(), " s");
+  if (line == drawn_) return;
+  out_ << kEraseLine << line << std::flush;
+  drawn_ = std::move(line);
+}
+
+void ProgressLine::Erase() {
+  if (!drawn_.empty()) out_ << kEraseLine << std::flush;
+  drawn_.clear();
+}
+
+}  // namespace kernix::ctl
