@@ -18,35 +18,43 @@ def function(signature=TENSORS, name="f", annotation=None):
 
 
 BAD_REQUESTS = {
-    "unknown token": (function(), {"f": ["arg", "return"]}, "'?return'?"),
-    "token that is nearly one": (function(), {"f": ["arg", "ret", "Stream"]}, "Stream"),
+    "unknown token": (function(), {"f": ["arg", "return"]}, "function 'f': unknown token 'return'"),
+    "token that is nearly one": (function(), {"f": ["arg", "ret", "Stream"]}, "unknown token 'Stream'"),
     "duplicate stream": (
         function(TENSORS + ", int64_t a, int64_t b"),
         {"f": ["arg", "ret", "stream", "stream"]},
-        "stream",
+        "function 'f': duplicate 'stream'",
     ),
-    "no ret": (function("const BE::Tensor x"), {"f": ["arg"]}, "ret"),
-    "no ret, inferred": (function("const BE::Tensor x"), ["f"], "ret"),
-    "no identifier": (function(), {"not a name": ["arg", "ret"]}, "not a name"),
-    "keyword": (function(), {"class": ["arg", "ret"]}, "class"),
+    "no ret": (function("const BE::Tensor x"), {"f": ["arg"]}, "function 'f': no 'ret'"),
+    "no ret, inferred": (function("const BE::Tensor x"), ["f"], ":2: function 'f': no 'ret'"),
+    "no identifier": (function(), {"not a name": ["arg", "ret"]}, r"name 'not a name' is no C\+\+ identifier"),
+    "keyword": (function(), {"class": ["arg", "ret"]}, r"'class' is a C\+\+ keyword"),
     "attribute that XLA cannot pass": (
         function(TENSORS + ", float a"),
         {"f": ["arg", "ret", "attr.a:string"]},
-        "string",
+        "'attr.a:string' has the type 'string', which XLA cannot pass",
     ),
-    "attribute without a name": (function(), {"f": ["arg", "ret", "attr.:int32"]}, "attr"),
-    "attribute that is not in the signature": (function(), {"f": ["arg", "ret", "attr.gone"]}, "gone"),
-    "unreadable parameter": (function(TENSORS + ", std::vector<int> weights"), ["f"], "weights"),
-    "unreadable parameter of an annotation": (function(TENSORS + ", Foo* weights", annotation="f"), None, "weights"),
-    "function that is not there": (function(), ["g"], "g"),
-    "annotation without a function": (function(annotation="g"), None, "g"),
-    "annotation with a bad token": (function(annotation="f arg rett"), None, "rett"),
-    "no annotation": (function(), None, "@BE"),
-    "empty source": ("", None, "empty"),
-    "source of blanks": ("  \n\t\n", {"f": ["arg", "ret"]}, "empty"),
+    "attribute without a name": (function(), {"f": ["arg", "ret", "attr.:int32"]}, "attribute '', which is no"),
+    "attribute that is not in the signature": (function(), {"f": ["arg", "ret", "attr.gone"]}, "no parameter 'gone'"),
+    "unreadable parameter": (
+        function(TENSORS + ", std::vector<int> weights"),
+        ["f"],
+        ":2: .*'weights' .*cannot read: a parameter is",
+    ),
+    "unreadable parameter of an annotation": (
+        function(TENSORS + ", Foo* weights", annotation="f"),
+        None,
+        ":3: .*'weights' .*cannot read: a pointer",
+    ),
+    "function that is not there": (function(), ["g"], "'g': no signature 'void g"),
+    "annotation without a function": (function(annotation="g"), None, "nothing here defines 'g'"),
+    "annotation with a bad token": (function(annotation="f arg rett"), None, ":2: function 'f': unknown token 'rett'"),
+    "no annotation": (function(), None, "no '// @BE <function>' annotation"),
+    "empty source": ("", None, "the source is empty"),
+    "source of blanks": ("  \n\t\n", {"f": ["arg", "ret"]}, "the source is empty"),
     "no function": (function(), [], "functions is empty"),
-    "function named twice": (function(), ["f", "f"], "f"),
-    "flag that takes over the output": (function(annotation="f"), None, "-o", ["-o", "elsewhere"]),
+    "function named twice": (function(), ["f", "f"], "'f' is exported twice"),
+    "flag that takes over the output": (function(annotation="f"), None, '"-o" is not possible', ["-o", "elsewhere"]),
 }
 
 
@@ -60,7 +68,7 @@ def test_bad_request(case, fresh_name):
 
 @pytest.mark.parametrize("name", ["", None, 7], ids=repr)
 def test_name_of_a_module(name):
-    with pytest.raises(kernix.KernelRequestError, match="name"):
+    with pytest.raises(kernix.KernelRequestError, match=f"name must be a string that is not empty, not {name!r}"):
         kernix.load_cpp_inline(name, kernels.ADD_ONE)
 
 

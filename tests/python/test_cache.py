@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the cache counts, serves and forgets."""
 
+import json
+
 import kernels
 import pytest
 
 import kernix
+from kernix import _connection
 
 
 def load(name, value=1, **options):
@@ -91,15 +94,20 @@ def test_clear_cache_with_an_empty_name_is_refused():
         kernix.clear_cache("")
 
 
-def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, counters, fresh_name):
+def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, fresh_name):
+    shared_daemon = _connection.client().info().pid
+    shared_store = place.stats()
     folder = tmp_path_factory.mktemp("own") / "new"
     kernix.set_cache_dir(folder)
     assert kernix.get_cache_dir() == str(folder)
     module = load(fresh_name, 111)
     assert module.path.startswith(str(folder))
     load(fresh_name, 112)
+    assert _connection.client().stats().builds == 2
+    assert _connection.client().info().pid != shared_daemon
     assert kernix.clear_cache() == 2
-    assert not (place.stats()["entries"] == 0 and counters.builds == 0)
+    assert place.stats() == shared_store
+    assert json.loads(place.kernixctl("status", "--json").stdout)["pid"] == shared_daemon
 
 
 def test_cache_dir_by_default(place):

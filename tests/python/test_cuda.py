@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA kernels, compiled by a real nvcc and probed; tests/gpu runs them where there is a GPU."""
 
+import pathlib
 import runpy
 import struct
 
@@ -112,6 +113,65 @@ def test_options_that_change_the_code_are_builds_of_their_own(counters):
     }
     assert len(keys) == 5
     assert key(ninja_workers=1) in keys  # how it is built does not matter
+
+
+def commands(capsys):
+    """Return the lines of stderr in which nvcc compiles."""
+    return [line for line in capsys.readouterr().err.splitlines() if "/nvcc -c " in line]
+
+
+def test_verbose_shows_the_options_in_nvccs_command(capsys, fresh_name):
+    kernix.load_cuda_inline(
+        fresh_name,
+        "// " + fresh_name + kernels.VECTOR_ADD,
+        compute_capability="sm_90",
+        auto_register=False,
+        verbose=True,
+        use_fast_math=True,
+        optimization_level=1,
+    )
+    (command,) = commands(capsys)
+    assert "--use_fast_math" in command.split()
+    assert "-O1" in command.split()
+    assert "-O3" not in command.split()
+
+
+def test_one_worker_compiles_one_architecture_at_a_time(capsys, fresh_name):
+    for workers in (2, 1):
+        kernix.load_cuda_inline(
+            fresh_name,
+            "// " + fresh_name + kernels.VECTOR_ADD,
+            compute_capability="8.0,9.0",
+            auto_register=False,
+            verbose=True,
+            force_rebuild=True,
+            ninja_workers=workers,
+        )
+        (command,) = commands(capsys)
+        assert "sm_80" in command
+        assert "sm_90" in command
+        assert ("--threads" in command) == (workers == 2)
+
+
+def test_paths_flags_prefix_and_rebuild(tmp_path, counters, fresh_name):
+    (tmp_path / "answer.h").write_text("#define ANSWER zlibVersion()[0]\n")
+    source = '#include "answer.h"\nextern "C" const char* zlibVersion();\n' + kernels.VECTOR_ADD.replace(
+        "int n = a.numel();", "int n = a.numel() + ANSWER - ANSWER;"
+    )
+    options = {
+        "compute_capability": "sm_90",
+        "extra_include_paths": [tmp_path],
+        "extra_ldflags": ["-l:libz.so.1"],
+        "target_prefix": f"{fresh_name}_mine",
+    }
+    first = kernix.load_cuda_inline(fresh_name, source, **options)
+    assert f"{fresh_name}_mine.vector_add" in kernix.list_registered_targets()
+    assert f"{fresh_name}.vector_add" not in kernix.list_registered_targets()
+    assert counters.builds == 1
+    again = kernix.load_cuda_inline(fresh_name, source, force_rebuild=True, **options)
+    assert counters.builds == 2
+    assert again.content_hash == first.content_hash
+    assert b"libz.so.1" in pathlib.Path(first.path).read_bytes()
 
 
 def test_graph_trait_follows_the_option():

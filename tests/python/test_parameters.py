@@ -101,6 +101,13 @@ def test_link_flags(fresh_name):
     assert call(f"{fresh_name}.version") == 1
 
 
+def test_a_library_that_does_not_open_is_a_load_error(fresh_name):
+    source = kernels.constant("nowhere()").replace("// @BE", "float nowhere();\n// @BE")
+    with pytest.raises(kernix.KernelLoadError, match=r"does not open.*undefined symbol.*nowhere.*extra_ldflags"):
+        kernix.load_cpp_inline(fresh_name, source, extra_ldflags=["-Wl,-z,undefs"])
+    assert not any(target.startswith(fresh_name) for target in kernix.list_registered_targets())
+
+
 def test_include_paths_by_content(fresh_name, tmp_path, counters):
     """A header counts by what is in it: a change is a new build, and going back is a hit."""
     header = tmp_path / "answer.h"
