@@ -79,6 +79,39 @@ TEST_F(ClientStartTest, TheDaemonInheritsNothing) {
   EXPECT_THAT(environment, Not(HasSubstr("CPATH")));
 }
 
+TEST_F(ClientStartTest, ADaemonGoesAfterAQuarterOfAnHourUnlessToldOtherwise) {
+  unsetenv("KERNIX_IDLE_TIMEOUT");
+  ClientOptions options;
+  options.kernixd = WriteScript("kernixd", "echo \"$@\" > " + Path("arguments") + "\nexit 1\n");
+  EXPECT_FALSE(MakeClient(options)->Info().ok());
+  EXPECT_THAT(Env::Posix().ReadFile(Path("arguments")).value(), HasSubstr(" --idle-timeout 15m"));
+  SetVariable("KERNIX_IDLE_TIMEOUT", "60s");
+  EXPECT_FALSE(MakeClient(options)->Info().ok());
+  EXPECT_THAT(Env::Posix().ReadFile(Path("arguments")).value(), Not(HasSubstr("--idle-timeout")));
+}
+
+TEST_F(ClientStartTest, AnIdleDaemonGoes) {
+  SetVariable("KERNIX_IDLE_TIMEOUT", "1s");
+  ASSERT_TRUE(MakeClient()->Info().ok());
+  // By its lock: a question would keep it.
+  EXPECT_TRUE(Eventually([&] { return Env::Posix().TryLockFile(Place().lock).ok(); }));
+  EXPECT_TRUE(absl::IsUnavailable(MakeClient()->Info(/*start=*/false).status()));
+}
+
+TEST_F(ClientStartTest, ARuntimeDirectoryTooLongForASocketIsNoObstacle) {
+  const std::string folder = Path(std::string(150, 'r'));
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  SetVariable("XDG_RUNTIME_DIR", folder);
+  const auto client = MakeClient();
+  const absl::StatusOr<DaemonInfo> info = client->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->address, "unix:" + Place().socket);
+  EXPECT_LE(Place().socket.size(), 107u);
+  EXPECT_EQ(MakeClient()->Info(/*start=*/false)->pid, info->pid);
+  EXPECT_TRUE(client->Shutdown().ok());
+  EXPECT_TRUE(Env::Posix().RemoveTree(Place().directory).ok());  // which is not below the test's own
+}
+
 // Between its start and its lock a daemon is invisible: who asks again then must find the start still under way.
 TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
   const std::string starts = Path("starts");

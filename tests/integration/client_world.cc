@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "daemon/base/unique_fd.h"
 
@@ -55,6 +57,15 @@ int ForkAndRun(const std::function<int()>& body) {
     _exit(body());
   }
   return ExitCodeOf(pid);
+}
+
+bool Eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 ClientWorld::ClientWorld() {

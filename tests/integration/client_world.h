@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ ProgramOutcome RunProgram(const std::vector<std::string>& arguments);
 
 // Forks; the child returns `body`'s value and is killed when it takes a minute. The child's exit code.
 int ForkAndRun(const std::function<int()>& body);
+
+// Whether `holds` becomes true. Gives up after a minute, so that a test fails instead of hanging.
+bool Eventually(const std::function<bool()>& holds);
 
 // Where nothing of the user's, and no daemon but those that the test makes, is seen: the process' environment points
 // into a folder that goes at the end, with all daemons in it.
