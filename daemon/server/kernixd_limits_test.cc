@@ -100,7 +100,7 @@ TEST_F(KernixdLimitsTest, EveryLoadMayBeFollowedByASlowFetch) {
   ASSERT_TRUE(built.result) << built.status.error_message();
   ASSERT_GT(built.result->artifact_size(), 1'200'000u);
 
-  constexpr int kFetches = 300;
+  constexpr int kFetches = 450;
   std::vector<std::unique_ptr<FetchStream>> fetches;
   for (int i = 0; i < kFetches; ++i) {
     fetches.push_back(std::make_unique<FetchStream>(client->stub(), built.result->artifact_digest()));
