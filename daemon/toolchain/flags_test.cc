@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "daemon/base/error.h"
-#include "daemon/base/mem_env.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/strings.h"
+#include "daemon/toolchain/flags_fixture.h"
 
 namespace kernix::toolchain {
 namespace {
@@ -17,75 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// Flags are written as one text; '|' stands between them.
-std::vector<std::string> Split(const std::string& text) { return absl::StrSplit(text, '|', absl::SkipEmpty()); }
-
-class FlagsTest : public ::testing::Test {
- protected:
-  FlagsTest() {
-    toolchain_.host.path = "/usr/bin/g++";
-    toolchain_.host.library_directories = {"/usr/lib"};
-    toolchain_.cuda.emplace();
-    toolchain_.cuda->root = "/cuda";
-    toolchain_.cuda->library_directories = {"/cuda/lib"};
-    Write("/usr/lib/libm.so", "libm");
-    Write("/cuda/lib/libcublas.so.13", "cublas");
-    Write("/home/u/lib/libx.so", "x shared");
-    Write("/home/u/lib/libx.a", "x static");
-    Write("/home/u/lib/liby.a", "y");
-    Write("/home/u/other/liby.a", "other y");
-    Write("/home/u/o.o", "object");
-    Write("/home/u/plugin.so", "plugin");
-    env_.SetProgram("/usr/bin/g++", [](const ProcessSpec& spec, Cancellation*) {
-      return absl::StatusOr<ProcessResult>(ProcessResult{.output = Answer(spec.argv.at(1))});
-    });
-  }
-
-  // As g++ answers to -###.
-  static std::string Answer(const std::string& flag) {
-    const std::string tune = flag.starts_with("-mtune") ? " \"-march=x86-64\"" : " \"-march=znver3\" -mavx2 -mno-sgx";
-    return "Using built-in specs.\n /usr/lib/gcc/cc1plus -E -quiet /dev/null" + tune +
-           " --param \"l1-cache-size=32\" \"-mtune=znver3\" -dumpbase null\n";
-  }
-
-  void Write(const std::string& path, const std::string& text) {
-    ASSERT_TRUE(env_.CreateDirectories(Dirname(path), 0755).ok());
-    ASSERT_TRUE(env_.WriteFile(path, text, 0644).ok());
-  }
-
-  absl::StatusOr<CheckedFlags> Check(v1::Language language, FlagPolicy policy, const std::string& compile,
-                                     const std::string& link) {
-    return CheckFlags(env_, toolchain_, language, policy, Split(compile), Split(link));
-  }
-
-  CheckedFlags MustPass(v1::Language language, FlagPolicy policy, const std::string& compile, const std::string& link) {
-    absl::StatusOr<CheckedFlags> checked = Check(language, policy, compile, link);
-    EXPECT_TRUE(checked.ok()) << compile << " " << link << ": " << checked.status();
-    return checked.ok() ? *checked : CheckedFlags();
-  }
-
-  void ExpectRefused(v1::Language language, FlagPolicy policy, const std::string& compile, const std::string& link,
-                     const std::string& words) {
-    const absl::StatusOr<CheckedFlags> checked = Check(language, policy, compile, link);
-    ASSERT_FALSE(checked.ok()) << compile << " " << link;
-    EXPECT_EQ(KindOf(checked.status()), v1::ErrorDetail::INVALID_REQUEST);
-    const std::string flag = Split(compile.empty() ? link : compile).front();
-    EXPECT_THAT(std::string(checked.status().message()), HasSubstr("flag \"" + flag));
-    EXPECT_THAT(std::string(checked.status().message()), HasSubstr(words)) << flag;
-  }
-
-  void ExpectRefusedLink(const std::string& flags) {
-    const absl::StatusOr<CheckedFlags> checked = Check(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", flags);
-    ASSERT_FALSE(checked.ok()) << flags;
-    EXPECT_EQ(KindOf(checked.status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
-  }
-
-  MemEnv env_;
-  Toolchain toolchain_;
-};
-
-constexpr FlagPolicy kBoth[] = {FlagPolicy::kPerUser, FlagPolicy::kShared};
 
 TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
   for (const FlagPolicy policy : kBoth) {
@@ -118,11 +49,6 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
     }
   }
 }
-
-struct Refusal {
-  const char* flags;
-  const char* words;
-};
 
 TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
   const Refusal refusals[] = {
@@ -341,144 +267,12 @@ TEST_F(FlagsTest, AHostCompilerThatNvccRefusesIsAToolchainErrorUnlessTheUserInsi
   MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "");
 }
 
-TEST_F(FlagsTest, CommonLinkFlagsPassAsTheyAre) {
-  for (const FlagPolicy policy : kBoth) {
-    for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
-      for (const char* flags :
-           {"-pthread", "-fopenmp", "-s", "-static-libgcc", "-static-libstdc++", "-Wl,--as-needed", "-Wl,-z,now",
-            "-Wl,--gc-sections,--exclude-libs,ALL", "-Wl,--no-undefined", "-Wl,-O1", "-z|undefs", "-flto"}) {
-        EXPECT_EQ(absl::StrJoin(MustPass(language, policy, "", flags).link, "|"), flags);
-      }
-    }
-  }
-}
-
-TEST_F(FlagsTest, LinkFlagsThatAreNeverPossible) {
-  const Refusal refusals[] = {
-      {"-Wl,-rpath,/home/u/lib", "LD_LIBRARY_PATH"},
-      {"-Wl,-rpath=/home/u/lib", "LD_LIBRARY_PATH"},
-      {"-Wl,--rpath-link,/x", "LD_LIBRARY_PATH"},
-      {"-Wl,-R/x", "LD_LIBRARY_PATH"},
-      {"-rpath|/x", "LD_LIBRARY_PATH"},
-      {"-Wl,--version-script=/x", "a file"},
-      {"-Wl,-T,/x", "a file"},
-      {"-Wl,--version-script,/x", "a file"},
-      {"-T|/x", "a file"},
-      {"-Wl,-Map=/x", "a file"},
-      {"-Wl,-o,/x", "a file"},
-      {"-Wl,-plugin,/x", "a file"},
-      {"-Wl,-L/x", "by itself"},
-      {"-Wl,-soname,x", "no name"},
-      {"-Wl,@/x", "write the flags"},
-      {"-o|x", "kernix decides"},
-      {"-B/x", "CXX"},
-      {"@x", "write the flags"},
-      {"-pie", "shared library"},
-      {"-l", "value is missing"},
-      {"-l/x", "holds no"},
-  };
-  for (const FlagPolicy policy : kBoth) {
-    for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
-      for (const Refusal& refusal : refusals) ExpectRefused(language, policy, "", refusal.flags, refusal.words);
-    }
-  }
-  ExpectRefusedLink("-Xlinker|-rpath");
-}
-
-// A word is a value only when the linker, too, sees it right after its flag.
-TEST_F(FlagsTest, WordsOfTheLinkerCannotHideAsValues) {
-  EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", "-Xlinker|-z|-Xlinker|now").link, "|"),
-            "-Wl,-z|-Wl,now");
-  ExpectRefusedLink("-Wl,-z,now,-rpath,/x");
-  ExpectRefusedLink("-Wl,-z|-lm|-Wl,-rpath|-Wl,/x");
-  ExpectRefusedLink("-Wl,-z|-s|-Wl,-rpath|-Wl,/x");
-  ExpectRefusedLink("-Wl,-z,@/x");
-}
-
-TEST_F(FlagsTest, NvccsSpellingOfLinkFlagsIsTranslated) {
-  EXPECT_THAT(
-      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "-Xlinker=-z,now|-Xcompiler|-fopenmp|-cudart=static").link,
-      ElementsAre("-Wl,-z", "-Wl,now", "-fopenmp"));
-  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "--library=m|--library|m").link,
-              ElementsAre("-lm", "-lm"));
-  EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "-Xlinker|-rpath,/x").status()),
-            v1::ErrorDetail::INVALID_REQUEST);
-}
-
-TEST_F(FlagsTest, LibrariesOfTheCompilerAndTheToolkitGoByNameAndCountByContent) {
-  const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "-lm|-l|cublas|-lnone|-lcudart");
-  EXPECT_THAT(checked.link, ElementsAre("-lm", "-l:libcublas.so.13", "-lnone"));
-  ASSERT_EQ(checked.files.size(), 2u);
-  EXPECT_EQ(checked.files[0].digest, DigestOf("libm"));
-  EXPECT_EQ(checked.files[1].digest, DigestOf("cublas"));
-  EXPECT_EQ(checked.files[0].staged, "");
-}
-
-TEST_F(FlagsTest, LibrariesOfTheUserAreStaged) {
-  const CheckedFlags checked =
-      MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-lx|-L|/home/u/lib|-ly|-L/home/u/other|-l:libx.a");
-  EXPECT_THAT(checked.link,
-              ElementsAre("-Lflag-files/L0", "-l:libx.so", "flag-files/L0/liby.a", "flag-files/L0/libx.a"));
-  ASSERT_EQ(checked.files.size(), 3u);
-  EXPECT_EQ(checked.files[0].staged, "flag-files/L0/libx.so");
-  EXPECT_EQ(checked.files[0].path, "/home/u/lib/libx.so");
-  EXPECT_EQ(checked.files[0].digest, DigestOf("x shared"));
-  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", "-L/home/u/lib", "shared");
-  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-Llib", "absolute");
-}
-
-TEST_F(FlagsTest, BstaticPrefersTheStaticLibrary) {
-  EXPECT_THAT(
-      MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-L/home/u/lib|-Wl,-Bstatic|-lx|-Wl,-Bdynamic|-lx").link,
-      ElementsAre("-Wl,-Bstatic", "flag-files/L0/libx.a", "-Wl,-Bdynamic", "-Lflag-files/L0", "-l:libx.so"));
-}
-
-TEST_F(FlagsTest, ObjectsOfTheUserAreStaged) {
-  const CheckedFlags checked = MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "/home/u/o.o|/home/u/lib/libx.so");
-  EXPECT_THAT(checked.link, ElementsAre("flag-files/F0/o.o", "-Lflag-files/F1", "-l:libx.so"));
-  EXPECT_EQ(checked.files.at(0).digest, DigestOf("object"));
-  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "/home/u/none.o", "none.o");
-  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "o.o", "absolute");
-  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", "/home/u/o.o", "shared");
-}
-
 TEST_F(FlagsTest, OddTextIsRefused) {
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{""}, {std::string("-DX\0Y", 5)}, {"-DX=\n#include </etc/passwd>"}}) {
     EXPECT_EQ(KindOf(CheckFlags(env_, toolchain_, v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flags, {}).status()),
               v1::ErrorDetail::INVALID_REQUEST);
   }
-}
-
-class ArchitecturesTest : public ::testing::Test {
- protected:
-  ArchitecturesTest() {
-    cuda_.version = "13.0";
-    cuda_.architectures = {75, 80, 86, 90, 100, 120};
-  }
-  CudaToolkit cuda_;
-};
-
-TEST_F(ArchitecturesTest, AllSpellingsSortedWithoutDoubles) {
-  const auto checked =
-      CheckArchitectures(cuda_, {"sm_120", "8.6", "86", "compute_75", "12.0", "sm_90", "sm_90a", "10.0"});
-  ASSERT_TRUE(checked.ok()) << checked.status();
-  EXPECT_THAT(*checked, ElementsAre("sm_75", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_120"));
-}
-
-TEST_F(ArchitecturesTest, WhatIsNoArchitectureIsRefused) {
-  for (const char* text :
-       {"", "sm_", "native", "8", "8.66", "sm_9x", "-90", "sm_90ab", "99999", "8.", ".6", "sm_ 90"}) {
-    const auto checked = CheckArchitectures(cuda_, {"sm_80", text});
-    EXPECT_EQ(KindOf(checked.status()), v1::ErrorDetail::INVALID_REQUEST) << text;
-  }
-  EXPECT_EQ(KindOf(CheckArchitectures(cuda_, {}).status()), v1::ErrorDetail::INVALID_REQUEST);
-}
-
-TEST_F(ArchitecturesTest, WhatThisToolkitDoesNotKnowIsAToolchainErrorThatNamesWhatItKnows) {
-  const auto checked = CheckArchitectures(cuda_, {"sm_70"});
-  EXPECT_EQ(KindOf(checked.status()), v1::ErrorDetail::TOOLCHAIN);
-  EXPECT_THAT(std::string(checked.status().message()), HasSubstr("sm_75, sm_80, sm_86, sm_90, sm_100, sm_120"));
 }
 
 }  // namespace
