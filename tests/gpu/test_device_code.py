@@ -94,7 +94,8 @@ def test_floating_and_half_arithmetic(dtype):
     with jax.enable_x64(dtype is jnp.float64):
         x = jnp.arange(1000).astype(dtype) / dtype(8)
         y = jnp.ones(1000, dtype)
-        result = jax.jit(jax.ffi.ffi_call("gpu_axpy.axpy", like(x)))(x, y, alpha=np.float32(0.5))
+        call = jax.ffi.ffi_call("gpu_axpy.axpy", like(x))
+        result = jax.jit(lambda x, y: call(x, y, alpha=np.float32(0.5)))(x, y)
         assert result.dtype == x.dtype
         np.testing.assert_allclose(
             np.asarray(result, np.float64), 0.5 * np.asarray(x, np.float64) + 1, rtol=float(jnp.finfo(dtype).eps))
