@@ -14,10 +14,10 @@
 
 namespace kernix {
 
-// gRPC takes its way of polling from the environment when it starts first, and in no other way. ChoosePolling() puts our
-// choice there, before the first session of a process; RestorePolling() takes it back once a session has been made. Both
-// are for threads of the caller's: others that read the environment meanwhile are more than we could know of in the
-// background. What the application sets itself in between stays.
+// gRPC takes its way of polling from the environment when it starts first, and in no other way. ChoosePolling() puts
+// our choice there, before the first session of a process; RestorePolling() takes it back once a session has been made.
+// Both are for threads of the caller's: others that read the environment meanwhile are more than we could know of in
+// the background. What the application sets itself in between stays.
 void ChoosePolling();
 void RestorePolling();
 
