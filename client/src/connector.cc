@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "client/src/status_from_grpc.h"
-#include "daemon/base/build_record.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
@@ -43,16 +42,11 @@ absl::StatusOr<PeerSocket> Connector::Connect(const Endpoint& endpoint, ForkGate
   }
 }
 
-bool Connector::KnownToFit(const Endpoint& endpoint, pid_t pid) const {
-  if (pid == 0) return false;
-  return fit_pid_ == pid || (!ask_ && IsOfThisBuild(*environment_.env, endpoint.socket, pid));
-}
-
 absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, PeerSocket peer,
                                                    ForkGate::Section& section) {
   Meeting meeting{.pid = peer.pid};
   meeting.session = SessionWith(std::move(peer), endpoint);
-  if (KnownToFit(endpoint, meeting.pid)) return meeting;
+  if (meeting.pid != 0 && fit_pid_ == meeting.pid) return meeting;
 
   v1::GetInfoResponse info;
   const grpc::Status status =

@@ -51,10 +51,7 @@ class Connector {
   absl::Status FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn);
 
   // The next Open() looks again at whom it meets: the daemon may be another one now.
-  void Distrust() {
-    fit_pid_ = 0;
-    ask_ = true;
-  }
+  void Distrust() { fit_pid_ = 0; }
 
   const ClientEnvironment& environment() const { return environment_; }
   const ClientOptions& options() const { return options_; }
@@ -70,7 +67,6 @@ class Connector {
   };
 
   absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, ForkGate::Section& section);
-  bool KnownToFit(const Endpoint& endpoint, pid_t pid) const;
   absl::StatusOr<Meeting> Meet(const Endpoint& endpoint, PeerSocket peer, ForkGate::Section& section);
   absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, ForkGate::Section& section);
   absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, ForkGate::Section& section);
@@ -88,8 +84,6 @@ class Connector {
   const ClientOptions options_;
   // The daemon that was found fit; later sessions with it need no question first. 0: none.
   std::atomic<pid_t> fit_pid_{0};
-  // Whether the record of a build is not enough: its daemon may be about to stop.
-  std::atomic<bool> ask_{false};
   // Two clients of different builds must not go on replacing each other's daemon.
   std::atomic<bool> replaced_{false};
 };

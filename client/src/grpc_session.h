@@ -14,12 +14,9 @@
 
 namespace kernix {
 
-// gRPC takes its way of polling from the environment when it starts first, and in no other way. ChoosePolling() puts
-// our choice there, before the first session of a process; RestorePolling() takes it back once a session has been made.
-// Both are for threads of the caller's: others that read the environment meanwhile are more than we could know of in
-// the background. What the application sets itself in between stays.
-void ChoosePolling();
-void RestorePolling();
+// To be called before the first session, on a thread of the caller's: it changes the environment for a moment, which no
+// other thread may read then, and that is more than we could know of one in the background. Does it once a process.
+void PrepareGrpc();
 
 // Lives within one ForkGate::Section. When the last session of the process goes, gRPC ends with all its threads; the
 // next one starts it again, which takes about a millisecond.

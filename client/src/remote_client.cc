@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
 
 absl::StatusOr<std::unique_ptr<Remote>> RemoteClient::Create(ClientEnvironment environment, ClientOptions options) {
   KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
-  ChoosePolling();
+  PrepareGrpc();
   return std::unique_ptr<Remote>(new RemoteClient(std::move(environment), std::move(options), std::move(endpoint)));
 }
 
@@ -96,11 +96,9 @@ absl::StatusOr<Response> RemoteClient::Call(grpc::Status (v1::Kernix::Stub::*met
                                                                                      const Request&, Response*),
                                             const Request& request, bool start) {
   Response response;
-  const absl::Status status = WithSession(start, [&](Session& session, ForkGate::Section& section) {
+  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
     return StatusFromGrpc(session.grpc->Call(method, request, &response, kCallTimeout, &section), session.peer);
-  });
-  RestorePolling();
-  KERNIX_RETURN_IF_ERROR(status);
+  }));
   return response;
 }
 
@@ -162,9 +160,7 @@ absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
 
 absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                         const LoadCallbacks& callbacks) {
-  absl::StatusOr<v1::LoadResult> result = RunLoad(connector_, endpoint_, request, blobs, callbacks);
-  RestorePolling();
-  return result;
+  return RunLoad(connector_, endpoint_, request, blobs, callbacks);
 }
 
 absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& result) {

@@ -10,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "daemon/base/build_record.h"
 #include "daemon/base/log.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
@@ -122,8 +121,6 @@ absl::Status Daemon::Listen() {
     KERNIX_ASSIGN_OR_RETURN(listener_, Listener::Bind(env_, options));
   }
   Log(LogLevel::kInfo, "listen", {{"socket", listener_->path()}});
-  const absl::Status recorded = WriteBuildRecord(env_, listener_->path(), getpid());
-  if (!recorded.ok()) Log(LogLevel::kInfo, "no-build-record", {{"reason", recorded.message()}});  // clients ask instead
   return absl::OkStatus();
 }
 

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -16,7 +15,6 @@
 #include "client/src/endpoint.h"
 #include "client/src/fork_gate.h"
 #include "client/src/grpc_session.h"
-#include "daemon/base/build_record.h"
 #include "daemon/base/error.h"
 #include "daemon/base/unique_fd.h"
 #include "daemon/base/version.h"
@@ -122,7 +120,7 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
                                                " ]; do :; done\nexec " KERNIXD_PROGRAM " \"$@\"\n");
   const ClientEnvironment environment;
   const Endpoint endpoint = OwnEndpoint(environment, options).value();
-  ChoosePolling();
+  PrepareGrpc();
   {
     ForkGate::Section section;
     std::thread interrupter([&] {
@@ -137,18 +135,6 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
   const auto peer = DaemonStarter(environment, options, endpoint, section).Start(std::nullopt);
   EXPECT_TRUE(peer.ok()) << peer.status();
   EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
-}
-
-TEST_F(ClientStartTest, TheDaemonNotesItsBuildBesideItsSocket) {
-  const auto info = MakeClient()->Info();
-  ASSERT_TRUE(info.ok()) << info.status();
-  EXPECT_TRUE(IsOfThisBuild(Env::Posix(), Place().socket, static_cast<pid_t>(info->pid)));
-}
-
-TEST_F(ClientStartTest, TheEnvironmentIsLeftAsItWas) {
-  ASSERT_EQ(unsetenv("GRPC_POLL_STRATEGY"), 0);
-  ASSERT_TRUE(MakeClient()->Info().ok());
-  EXPECT_EQ(getenv("GRPC_POLL_STRATEGY"), nullptr);
 }
 
 TEST_F(ClientStartTest, AFailureCarriesExitCodeAndLastWords) {
