@@ -147,7 +147,7 @@ absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& modu
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadOne(Client& client, const std::string& file, const Flags& flags) {
-  ProgressLine line(file, std::cerr, !flags.verbose && isatty(STDERR_FILENO) == 1);
+  ProgressLine line(Basename(file), std::cerr, !flags.verbose && isatty(STDERR_FILENO) == 1);
   LoadOptions options = OptionsFrom(flags);
   options.callbacks = Callbacks(line, flags.verbose);
   return LanguageOf(file) == Language::kCuda ? LoadCudaFile(client, file, options) : LoadCppFile(client, file, options);

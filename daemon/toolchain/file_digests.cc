@@ -71,6 +71,9 @@ absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, 
   // Else it changed under our hands: read it again next time.
   if (!after.ok() || !SameContent(before, *after)) return content;
   const MutexLock lock(mutex_);
+  // Another thread may have read it in this state before us: since then it is known.
+  const auto known = known_.find(path);
+  if (known != known_.end() && SameContent(known->second.info, before)) return known->second;
   known_.insert_or_assign(path, content);
   if (IsSettled(before, read_unix_ms)) news_.push_back({path, before, content.digest});
   return content;

@@ -54,6 +54,21 @@ TEST_F(FileDigestsTest, TellsSinceWhenTheFileIsInItsState) {
   EXPECT_GT(digests_.GetContent("/f")->since, first.since);
 }
 
+// The slower of two readers must not make it look as if the file had come to its state only now.
+TEST_F(FileDigestsTest, WhoeverReadsItFirstSaysSinceWhen) {
+  Write("one");
+  MonotonicTime first;
+  Fault other{.operation = Operation::kReadFile, .match = "/f"};
+  other.before = [&] {
+    first = digests_.GetContent("/f")->since;
+    mem_.AdvanceClock(Duration(1000));
+  };
+  env_.Inject(other);
+  EXPECT_EQ(digests_.GetContent("/f")->since, first);
+  EXPECT_EQ(digests_.GetContent("/f")->since, first);
+  EXPECT_EQ(Reads(), 2);
+}
+
 TEST_F(FileDigestsTest, ALaterProcessNeedNotReadWhatASettledFileHolds) {
   Write("one");
   mem_.AdvanceClock(Duration(10'000));

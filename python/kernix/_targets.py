@@ -134,11 +134,14 @@ def _check_waiting(targets: list[str], platform: str) -> None:
 
 def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> None:
     """Register a target with JAX. It keeps its address, so JAX is told once."""
+    if (target, platform) in _known_to_jax:
+        return
+    _known_to_jax.add((target, platform))  # first: a Ctrl-C in the middle must not make it a stranger's
     try:
         jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
     except Exception as error:
+        _known_to_jax.discard((target, platform))
         raise _refusal(target, platform, str(error)) from error
-    _known_to_jax.add((target, platform))
 
 
 def _waiting_in_jax(platform: str) -> set[str]:
