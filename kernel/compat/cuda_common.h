@@ -35,8 +35,7 @@ __device__ inline double warp_reduce_sum_f64(double value) {
 #define IS_ACTIVE_F16(x) (__half2float(x) != 0.0f)
 #define IS_ACTIVE_BF16(x) (__bfloat162float(x) != 0.0f)
 
-// --- From an element to the number that one computes with, and back
-// ---------------------------------------------------
+// --- From an element to a number and back ----------------------------------------------------------------------------
 
 #define READ_F32(x) (x)
 #define READ_F64(x) (x)
