@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 
 #include "daemon/base/env.h"
@@ -17,6 +18,9 @@ struct ClientEnvironment {
   GetEnv get_env = ProcessGetEnv;
   uid_t uid = geteuid();
   std::string service_socket = kServiceSocket;
+  // What a daemon gets to answer a lookup. One that takes longer, as when it first looks at a compiler, is asked for a
+  // load.
+  std::chrono::milliseconds lookup_patience{1'000};
 };
 
 }  // namespace kernix

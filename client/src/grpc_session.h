@@ -14,8 +14,8 @@
 
 namespace kernix {
 
-// To be called before the first session, on a thread of the caller's: it changes the environment for a moment, which no
-// other thread may read then, and that is more than we could know of one in the background. Does it once a process.
+// To be called before a session. The first call of a process has gRPC choose how it polls, which takes another
+// environment for a moment: threads that read it meanwhile see one variable more, and what they change stays.
 void PrepareGrpc();
 
 // Lives within one ForkGate::Section. When the last session of the process goes, gRPC ends with all its threads; the

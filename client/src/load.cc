@@ -90,10 +90,16 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language langua
   return module;
 }
 
-absl::Status EvictedTwice(const absl::Status& status) {
+// More than two: the upgrade of a compiler changes many files.
+constexpr int kAttempts = 4;
+
+// The artifact was evicted before it was opened, or a header or tool changed under the load.
+bool IsOutdated(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsAborted(status); }
+
+absl::Status Evicted(const absl::Status& status) {
   return MakeError(v1::ErrorDetail::RESOURCE,
-                   StrCat("the compiled kernel was removed from the cache before it could be opened, twice (",
-                          ToStd(status.message()),
+                   StrCat("the compiled kernel was removed from the cache before it could be opened, ", kAttempts,
+                          " times (", ToStd(status.message()),
                           "). Either somebody empties the cache, or it is too small for what is in use: then raise "
                           "kernixd's cache_limit_bytes."));
 }
@@ -135,11 +141,10 @@ absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, 
   auto* remote = dynamic_cast<Remote*>(&client);
   if (remote == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
   absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*remote, language, name, sources, options);
-  // The artifact was evicted before it was opened (NOT_FOUND), or a header changed under the load (ABORTED).
-  if (absl::IsNotFound(module.status()) || absl::IsAborted(module.status())) {
+  for (int attempts = 1; attempts < kAttempts && IsOutdated(module.status()); ++attempts) {
     module = LoadOnce(*remote, language, name, sources, options);
   }
-  if (absl::IsNotFound(module.status())) return EvictedTwice(module.status());
+  if (absl::IsNotFound(module.status())) return Evicted(module.status());
   return module;
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/src/load_runner.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +11,7 @@
 #include "client/src/load_attendant.h"
 #include "client/src/load_conversation.h"
 #include "client/src/load_mailbox.h"
+#include "client/src/signals_blocked.h"
 #include "client/src/status_from_grpc.h"
 #include "daemon/base/error.h"
 #include "daemon/base/strings.h"
@@ -77,22 +75,6 @@ class Attempts {
   const v1::LoadClientMessage& request_;
   LoadMailbox& mailbox_;
   bool lost_before_ = false;
-};
-
-// This thread, and those that it starts, take no signal meanwhile.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t saved_;
 };
 
 // Without a signal that it could take: handlers of the application run in its own threads. Detached, since a forked

@@ -45,6 +45,11 @@ class StandIn : public Remote {
                                             const LoadCallbacks& callbacks) override {
     requests.push_back(request);
     if (before_build) std::exchange(before_build, nullptr)();
+    if (!refusals.empty()) {
+      const absl::Status refusal = refusals.back();
+      refusals.pop_back();
+      return refusal;
+    }
     KERNIX_RETURN_IF_ERROR(Stage(request, blobs));
     KERNIX_ASSIGN_OR_RETURN(const ProcessResult compiled, Compile(request));
     if (callbacks.output) callbacks.output(compiled.output);
@@ -65,6 +70,7 @@ class StandIn : public Remote {
 
   std::vector<v1::LoadRequest> requests;
   std::function<void()> before_build;   // once
+  std::vector<absl::Status> refusals;   // answered, one a load, instead of building
   std::vector<std::string> lost_paths;  // answered, one a load, instead of the artifact's
 
  private:
@@ -234,11 +240,21 @@ TEST_F(LoadTest, AnEvictedArtifactIsMadeAgain) {
 }
 
 TEST_F(LoadTest, AnArtifactThatIsEvictedAgainIsAnError) {
-  client_.lost_paths = {folder_ / "evicted.so", folder_ / "evicted.so"};
+  client_.lost_paths.assign(4, folder_ / "evicted.so");
   const auto module = LoadCppInline(client_, "m", {AddConstantHandler("f", 1235)}, options_);
   EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(module.status().ToString(), AllOf(HasSubstr("evicted.so"), HasSubstr("cache_limit_bytes")));
-  EXPECT_EQ(client_.requests.size(), 2u);
+  EXPECT_EQ(client_.requests.size(), 4u);
+}
+
+TEST_F(LoadTest, AToolThatIsReplacedMeanwhileIsLookedAtAgain) {
+  client_.refusals.assign(3, absl::AbortedError("the toolchain changed while it was being used: load again"));
+  const auto module = LoadCppInline(client_, "m", {AddConstantHandler("f", 1236)}, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  client_.refusals.assign(9, absl::AbortedError("the toolchain changed while it was being used: load again"));
+  EXPECT_THAT(LoadCppInline(client_, "m", {AddConstantHandler("f", 1237)}, options_).status().ToString(),
+              HasSubstr("the toolchain changed"));
+  EXPECT_EQ(client_.refusals.size(), 5u);
 }
 
 TEST_F(LoadTest, AModuleHasThePathOfItsOwnLoad) {

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "client/src/daemon_watch.h"
+#include "client/src/environment.h"
 #include "client/src/fetched_artifacts.h"
 #include "client/src/load_runner.h"
+#include "client/src/quick_lookup.h"
 #include "client/src/status_from_grpc.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
@@ -67,17 +69,19 @@ bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
-  return RemoteClient::Create(ClientEnvironment{}, std::move(options));
+  ClientEnvironment environment;
+  environment.get_env = GetEnvOf(ProcessVariables());  // as they are now: later calls need not be alone with them
+  return RemoteClient::Create(std::move(environment), std::move(options));
 }
 
 absl::StatusOr<std::unique_ptr<Remote>> RemoteClient::Create(ClientEnvironment environment, ClientOptions options) {
   KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
-  PrepareGrpc();
   return std::unique_ptr<Remote>(new RemoteClient(std::move(environment), std::move(options), std::move(endpoint)));
 }
 
 template <typename Attempt>
 absl::Status RemoteClient::WithSession(bool start, Attempt attempt) {
+  PrepareGrpc();
   Endpoint endpoint = endpoint_;
   for (bool lost_before = false;;) {
     ForkGate::Section section;
@@ -158,8 +162,18 @@ absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
                                             " ms: kill that process if it hangs"));
 }
 
+// Most loads are hits, and these need no more. Not where the user is to see commands or a warning, nor where a build is
+// wanted in any case.
+std::optional<v1::LoadResult> RemoteClient::LookUp(const v1::LoadRequest& request) {
+  const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
+  if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok() || ForkGate::Ending()) return std::nullopt;
+  return LookUpQuickly(connector_.environment(), endpoint_.socket, request);
+}
+
 absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                         const LoadCallbacks& callbacks) {
+  if (auto hit = LookUp(request)) return *std::move(hit);
+  PrepareGrpc();
   return RunLoad(connector_, endpoint_, request, blobs, callbacks);
 }
 

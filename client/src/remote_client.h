@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class RemoteClient : public Remote {
  private:
   RemoteClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)
       : connector_(std::move(environment), std::move(options)), endpoint_(std::move(endpoint)) {}
+
+  std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request);
 
   // Calls `attempt(session, section)` in a section of its own: again when a fork interrupted it, and once more when the
   // daemon was lost. `attempt` returns an absl::Status.

@@ -61,7 +61,7 @@ absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const Heade
                           " are possible: narrow the include paths"));
 }
 
-// For what is no longer what the key says; makes Load() try again.
+// For what is no longer what the key says.
 absl::Status Outdated(const std::string& what) {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
@@ -105,13 +105,15 @@ struct Builder::Impl {
   // Keeps the builder alive while work of its own is on the way.
   void BeginWork();
   void EndWork();
+  class Work;  // from its beginning to its end
   void StopAndWait();
 
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
   absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, uid_t owner);
 
-  std::optional<v1::LoadResult> LookUp(const Job& job);
+  std::optional<v1::LoadResult> Find(const Job& job);
+  std::optional<v1::LoadResult> LookUp(const Job& job);  // and counts it
   v1::LoadResult ResultOf(const Job& job, const cache::Entry& entry) const;
 
   // The flight of `job`'s key, joined. `mine`: it was made for this.
@@ -152,6 +154,17 @@ void Builder::Impl::EndWork() {
   // Under the lock: once it is released, the builder may be gone.
   if (--work == 0) idle.NotifyAll();
 }
+
+class Builder::Impl::Work {
+ public:
+  explicit Work(Impl& impl) : impl_(impl) { impl_.BeginWork(); }
+  ~Work() { impl_.EndWork(); }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+ private:
+  Impl& impl_;
+};
 
 void Builder::Impl::StopAndWait() {
   std::vector<FlightPtr> running;
@@ -202,7 +215,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const JobPtr& job, const Fligh
   return result;
 }
 
-std::optional<v1::LoadResult> Builder::Impl::LookUp(const Job& job) {
+std::optional<v1::LoadResult> Builder::Impl::Find(const Job& job) {
   if (job.force) return std::nullopt;
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(job.key);
   if (!entry.ok()) {
@@ -212,10 +225,15 @@ std::optional<v1::LoadResult> Builder::Impl::LookUp(const Job& job) {
   }
   if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *job.request.toolchain, **entry))
     return std::nullopt;
-  cache.Touch(job.key, job.label);
   v1::LoadResult result = ResultOf(job, **entry);
   result.set_cache_hit(true);
   return result;
+}
+
+std::optional<v1::LoadResult> Builder::Impl::LookUp(const Job& job) {
+  std::optional<v1::LoadResult> hit = Find(job);
+  if (hit) cache.Touch(job.key, job.label);
+  return hit;
 }
 
 v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry) const {
@@ -341,12 +359,19 @@ Builder::~Builder() { impl_->StopAndWait(); }
 
 absl::StatusOr<v1::LoadResult> Builder::Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
                                              CancellationPtr cancellation) {
-  impl_->BeginWork();
-  absl::StatusOr<v1::LoadResult> result = impl_->Load(request, owner, observer, cancellation);
-  // A tool was replaced under the build, whose result nobody keeps: once more, with what is there now.
-  if (absl::IsAborted(result.status())) result = impl_->Load(request, owner, observer, cancellation);
-  impl_->EndWork();
-  return result;
+  const Impl::Work work(*impl_);
+  return impl_->Load(request, owner, observer, cancellation);
+}
+
+bool Builder::LookUp(const v1::LoadRequest& request, uid_t owner,
+                     const std::function<bool(const v1::LoadResult& hit)>& deliver) {
+  const Impl::Work work(*impl_);
+  const absl::StatusOr<JobPtr> job = impl_->Prepare(request, owner);
+  if (!job.ok()) return false;
+  const std::optional<v1::LoadResult> hit = impl_->Find(**job);
+  if (!hit || !deliver(*hit)) return false;
+  impl_->cache.Touch((*job)->key, (*job)->label);
+  return true;
 }
 
 }  // namespace kernix::build

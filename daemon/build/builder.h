@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -36,20 +37,25 @@ class Builder {
   // All references must outlive the builder.
   Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
           cache::Cache& cache);
-  // Cancels what runs, and waits until every Load() has returned.
+  // Cancels what runs, and waits until every Load() and LookUp() has returned.
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
   // Blocks until the artifact is there, the build failed, or `cancellation` (may be null) fired. The life of one load:
   // resolve the toolchain, validate, key, look up (a hit's recorded toolchain headers must still have the recorded
-  // content), else join the build of that key or start it. A build under which a tool was replaced is not kept, and
-  // made once more. With `force_rebuild` nothing is looked up, but a build that
-  // runs already is joined. `owner` is who the cache entry belongs to.
+  // content), else join the build of that key or start it. With `force_rebuild` nothing is looked up, but a build that
+  // runs already is joined. `owner` is who the cache entry belongs to. kAborted when a tool or a file of flags was
+  // replaced under the build, whose result nobody keeps: the client loads again.
   //
   // The last one to give up a build returns up to `linger` later than it was cancelled. Failures are not remembered.
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
                                       CancellationPtr cancellation);
+
+  // Gives the hit of Load() to `deliver`, which says whether it has arrived: only then it counts. Where Load() would
+  // have to build, or would fail, nothing is delivered. True when something has arrived.
+  bool LookUp(const v1::LoadRequest& request, uid_t owner,
+              const std::function<bool(const v1::LoadResult& hit)>& deliver);
 
  private:
   struct Impl;

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "daemon/base/log.h"
 #include "daemon/base/posix_error.h"
@@ -22,6 +23,9 @@ namespace {
 
 // How long we leave the queue alone when the system has no descriptor or memory for another connection.
 constexpr Duration kPause{100};
+
+// Who has not said anything for so long is left to gRPC, which knows when to give up.
+constexpr Duration kSilence{1'000};
 
 bool Watch(int epoll, int fd, uint32_t events) {
   epoll_event event{};
@@ -33,6 +37,12 @@ bool Watch(int epoll, int fd, uint32_t events) {
 void Unwatch(int epoll, int fd) { epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr); }
 
 void SetNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+// Whether there is more than the connection's end.
+bool CanBeRead(int fd) {
+  char byte = 0;
+  return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
 
 bool IsShortage(int error_number) {
   return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS || error_number == ENOMEM;
@@ -77,13 +87,16 @@ void AcceptLoop::Run(UniqueFd connected) {
   }
   while (!stopping_) WaitAndHandle();
   watches_.clear();
+  silent_.clear();
   open_ = 0;
 }
 
-// For epoll_wait(): until accepting goes on, or for ever.
+// For epoll_wait(): until accepting goes on or somebody has been silent for too long, or for ever.
 int AcceptLoop::Timeout() const {
-  if (!paused_until_) return -1;
-  const auto left = std::chrono::ceil<Duration>(*paused_until_ - std::chrono::steady_clock::now());
+  MonotonicTime until = paused_until_.value_or(MonotonicTime::max());
+  for (const auto& [watch, silent] : silent_) until = std::min(until, silent.until);
+  if (until == MonotonicTime::max()) return -1;
+  const auto left = std::chrono::ceil<Duration>(until - std::chrono::steady_clock::now());
   return static_cast<int>(std::max(left, Duration{0}).count());
 }
 
@@ -98,10 +111,13 @@ void AcceptLoop::WaitAndHandle() {
       stopping_ = true;
     } else if (fd == listener_) {
       AcceptAll();
+    } else if (silent_.contains(fd) && CanBeRead(fd)) {
+      HandOver(fd);
     } else {
       Closed(fd);
     }
   }
+  HandOverTheSilent();
 }
 
 void AcceptLoop::AcceptAll() {
@@ -140,7 +156,7 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
 
 void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
-  if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLRDHUP)) {
+  if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLIN | EPOLLRDHUP)) {
     Log(LogLevel::kWarning, "connection_dropped", {{"uid", peer.uid}, {"error", strerror(errno)}});
     return;
   }
@@ -148,13 +164,33 @@ void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {
   ++total_;
   const int key = watch.get();
   watches_[key] = std::move(watch);
-  handler_.serve(std::move(connection), peer);
+  silent_[key] = {std::move(connection), peer, std::chrono::steady_clock::now() + kSilence};
+}
+
+// From now on only its end is watched for.
+void AcceptLoop::HandOver(int watch) {
+  epoll_event event{};
+  event.events = EPOLLRDHUP;
+  event.data.fd = watch;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watch, &event);
+  auto node = silent_.extract(watch);
+  handler_.serve(std::move(node.mapped().connection), node.mapped().peer);
+}
+
+void AcceptLoop::HandOverTheSilent() {
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  std::vector<int> watches;
+  for (const auto& [watch, silent] : silent_) {
+    if (silent.until <= now) watches.push_back(watch);
+  }
+  for (const int watch : watches) HandOver(watch);
 }
 
 void AcceptLoop::Closed(int watch) {
   // By hand: the registration belongs to the connection, which is still open where gRPC has not closed its end.
   Unwatch(epoll_.get(), watch);
   watches_.erase(watch);
+  silent_.erase(watch);
   if (--open_ == 0 && handler_.all_closed) handler_.all_closed();
 }
 

@@ -26,7 +26,7 @@ namespace kernix::server {
 struct AcceptHandler {
   // Whether `peer` may come in. A refused connection is logged and closed.
   std::function<absl::Status(const Peer& peer)> admit;
-  // Takes an open connection over.
+  // Takes over an open connection, from which something can be read, or which has been silent for a second.
   std::function<void(UniqueFd connection, const Peer& peer)> serve;
   // A connection has closed (or was refused), and none is open. May be empty.
   std::function<void()> all_closed;
@@ -58,6 +58,8 @@ class AcceptLoop {
   void ResumeAccepting();
   void TakeIn(UniqueFd connection);
   void Open(UniqueFd connection, const Peer& peer);
+  void HandOver(int watch);
+  void HandOverTheSilent();
   void Closed(int watch);
 
   const AcceptHandler handler_;
@@ -72,6 +74,12 @@ class AcceptLoop {
   std::optional<MonotonicTime> paused_until_;  // while there are no descriptors to accept with
   // A second descriptor of each open connection: gRPC does not say when it closes one, but the kernel does.
   std::map<int, UniqueFd> watches_;
+  struct Silent {
+    UniqueFd connection;
+    Peer peer;
+    MonotonicTime until;
+  };
+  std::map<int, Silent> silent_;  // those that have not said anything yet, by their watch
 
   std::thread thread_;
 };

@@ -64,6 +64,9 @@ class Recorder {
   bool all_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// Only who says something is handed over.
+void Speak(const UniqueFd& fd) { ASSERT_EQ(send(fd.get(), "x", 1, MSG_NOSIGNAL), 1); }
+
 // Blocks until the other end has closed.
 bool ReadsEnd(const UniqueFd& fd) {
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
@@ -77,7 +80,12 @@ class AcceptLoopTest : public testing::Test {
     return AcceptLoop::Start(listener_->fd(), UniqueFd(), recorder_.Handler(std::move(admission))).value();
   }
 
-  UniqueFd Connect() { return ConnectTo(socket_).value(); }
+  UniqueFd ConnectSilently() { return ConnectTo(socket_).value(); }
+  UniqueFd Connect() {
+    UniqueFd fd = ConnectSilently();
+    Speak(fd);
+    return fd;
+  }
 
   ScratchDirectory scratch_;
   const std::string socket_ = scratch_ / "k.sock";
@@ -97,9 +105,31 @@ TEST_F(AcceptLoopTest, KnowsWhoConnects) {
 
 TEST_F(AcceptLoopTest, ClosesThoseItRefuses) {
   const auto loop = Start(absl::PermissionDeniedError("not you"));
-  const UniqueFd client = Connect();
+  const UniqueFd client = ConnectSilently();
   EXPECT_TRUE(ReadsEnd(client));
   EXPECT_EQ(loop->activity().started, 0u);
+}
+
+TEST_F(AcceptLoopTest, HandsOverWhoSpeaksFirst) {
+  const auto loop = Start();
+  const UniqueFd silent = ConnectSilently();
+  const UniqueFd other = Connect();  // accepted after it
+  char word = 0;
+  auto served = recorder_.Next();
+  EXPECT_EQ(recv(served.first.get(), &word, 1, MSG_DONTWAIT), 1);
+  EXPECT_EQ(loop->activity().running, 2);
+  served = recorder_.Next();  // some time later
+  EXPECT_EQ(recv(served.first.get(), &word, 1, MSG_DONTWAIT), -1);
+  Speak(silent);
+  EXPECT_EQ(recv(served.first.get(), &word, 1, 0), 1);
+}
+
+TEST_F(AcceptLoopTest, OneThatGoesWithoutAWordIsNobodys) {
+  const auto loop = Start();
+  ConnectSilently().reset();
+  recorder_.AwaitAllClosed();
+  EXPECT_EQ(loop->activity().running, 0);
+  EXPECT_EQ(loop->activity().started, 1u);
 }
 
 TEST_F(AcceptLoopTest, CountsWhatIsOpen) {
@@ -121,7 +151,9 @@ TEST_F(AcceptLoopTest, NoticesWhenTheServerCloses) {
   const auto loop = Start();
   const UniqueFd client = Connect();
   auto [connection, peer] = recorder_.Next();
-  shutdown(connection.get(), SHUT_RDWR);  // as gRPC does before it closes
+  char word = 0;
+  ASSERT_EQ(recv(connection.get(), &word, 1, 0), 1);  // else the client would see a reset
+  shutdown(connection.get(), SHUT_RDWR);              // as gRPC does before it closes
   connection.reset();
   recorder_.AwaitAllClosed();
   EXPECT_TRUE(ReadsEnd(client));
@@ -131,6 +163,7 @@ TEST_F(AcceptLoopTest, TakesAConnectionThatIsThere) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   UniqueFd ours(ends[0]);
+  Speak(ours);
   const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), recorder_.Handler());
   ASSERT_THAT(loop, IsOk());
   const auto [connection, peer] = recorder_.Next();
@@ -218,6 +251,7 @@ TEST_F(AcceptLoopTest, GoesOnAfterAShortageOfDescriptors) {
     ASSERT_EQ(connect(waiting.get(), address.get(), address.size()), 0);
     log.Await("accept_paused");
   }
+  Speak(waiting);
   const auto [connection, peer] = recorder_.Next();
   EXPECT_EQ(peer.pid, getpid());
   EXPECT_EQ(loop->activity().running, 1);

@@ -126,9 +126,13 @@ absl::Status Daemon::Listen() {
 
 absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   servers_ = std::make_unique<PeerServers>(engine_->backend());
+  lookups_ = std::make_unique<LookupServer>(engine_->backend());
   AcceptHandler handler;
   handler.admit = [this](const Peer& peer) { return Admit(peer); };
-  handler.serve = [this](UniqueFd fd, const Peer& peer) { servers_->Serve(std::move(fd), peer); };
+  handler.serve = [this](UniqueFd fd, const Peer& peer) {
+    if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), peer);
+    servers_->Serve(std::move(fd), peer);
+  };
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
   KERNIX_ASSIGN_OR_RETURN(accept_loop_, AcceptLoop::Start(listener, std::move(connection), std::move(handler)));
   Log(LogLevel::kInfo, "ready");
@@ -175,6 +179,7 @@ ExitCode Daemon::Stop(const StopReason& reason) {
       {{"reason", reason.text}, {"running_loads", gate().inside()}, {"timeout_ms", timeout.count()}});
   sd_notify(/*unset_environment=*/0, "STOPPING=1");
   gate().Close();
+  lookups_->Stop();
   servers_->SetServing(false);
   const bool drained = Drain(env_.Now() + timeout);
   CloseDoors();

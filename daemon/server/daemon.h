@@ -12,6 +12,7 @@
 #include "daemon/server/accept_loop.h"
 #include "daemon/server/engine.h"
 #include "daemon/server/listener.h"
+#include "daemon/server/lookup_server.h"
 #include "daemon/server/options.h"
 #include "daemon/server/peer_servers.h"
 #include "daemon/server/server.h"
@@ -70,6 +71,7 @@ class Daemon {
   std::unique_ptr<FileLock> socket_lock_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PeerServers> servers_;
+  std::unique_ptr<LookupServer> lookups_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AcceptLoop> accept_loop_;
 };

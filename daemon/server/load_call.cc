@@ -16,6 +16,7 @@
 #include "daemon/base/strings.h"
 #include "daemon/server/blob_receiver.h"
 #include "daemon/server/event_queue.h"
+#include "daemon/server/load_log.h"
 #include "daemon/server/status_conversion.h"
 
 namespace kernix::server {
@@ -130,7 +131,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
     const absl::StatusOr<v1::LoadResult> result = LoadAndCatch();
-    LogOutcome(result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
+    LogLoad(caller_, request_.name(), result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
     if (!result.ok()) return End(result.status());
     v1::LoadEvent event;
     *event.mutable_result() = *result;
@@ -154,31 +155,6 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     KERNIX_ASSIGN_OR_RETURN(*request_.mutable_toolchain(),
                             backend_.toolchains.Choose(request_.toolchain(), request_.language()));
     return backend_.builder.Load(request_, caller_, *this, cancellation_);
-  }
-
-  void LogOutcome(const absl::StatusOr<v1::LoadResult>& result, Duration took) const {
-    if (!result.ok()) {
-      Log(LogLevel::kInfo, "load",
-          {{"uid", caller_},
-           {"name", request_.name()},
-           {"outcome", "failed"},
-           {"ms", took.count()},
-           {"kind", v1::ErrorDetail::Kind_Name(KindOf(result.status()))},
-           {"error", FirstLine(result.status())}});
-      return;
-    }
-    const absl::StatusOr<Digest> key = Digest::FromRaw(result->key());
-    Log(LogLevel::kInfo, "load",
-        {{"uid", caller_},
-         {"name", request_.name()},
-         {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
-         {"outcome", result->cache_hit() ? "hit" : "built"},
-         {"ms", took.count()}});
-  }
-
-  static std::string FirstLine(const absl::Status& status) {
-    const std::string_view message = ToStd(status.message());
-    return std::string(message.substr(0, message.find('\n')));
   }
 
   // Ends the call with an error, which goes out whole as an event and short as the call's status.

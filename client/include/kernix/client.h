@@ -76,7 +76,8 @@ struct PurgeResult {
 // thread forks is paused and goes on in the parent. A forked child may use the object it inherited.
 class Client {
  public:
-  // Does not connect yet.
+  // Does not connect yet. What the environment says (KERNIXD, KERNIX_ADDRESS, PATH, TMPDIR, XDG_*, ...) is read here,
+  // while no other thread may change it, and holds for all later calls.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options = {});
   virtual ~Client() = default;
 

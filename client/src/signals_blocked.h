@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For code that a signal handler of the application must not interrupt.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace kernix {
+
+// While it lives, this thread, and those that it starts, take no signal.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t saved_;
+};
+
+}  // namespace kernix
