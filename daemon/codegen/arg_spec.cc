@@ -19,13 +19,33 @@ absl::Status Invalid(std::string_view function, std::string_view problem) {
 std::string Quoted(std::string_view text) { return StrCat("'", absl::CHexEscape(ToAbsl(text)), "'"); }
 
 constexpr std::string_view kAttributeTypeList =
-    "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, float16 and bfloat16 (as bits)";
+    "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, float16 and bfloat16 (as bits), "
+    "string, and arrays such as float32[]";
 
 absl::Status UnknownType(std::string_view function, std::string_view token, std::string_view type) {
   std::string problem =
       StrCat("the token ", Quoted(token), " has the type ", Quoted(type), ", which XLA cannot pass as an attribute");
   if (HasText(type, "complex")) StrAppend(&problem, "; pass real and imaginary part as two attributes");
   return Invalid(function, StrCat(problem, ". Types of attributes: ", kAttributeTypeList));
+}
+
+absl::Status UnknownArray(std::string_view function, std::string_view token, AttributeType element) {
+  const std::string_view remedy = element == AttributeType::kBool     ? "; pass uint8[]"
+                                  : element == AttributeType::kString ? "; pass one string"
+                                                                      : "; pass their bits, a uint16[]";
+  return Invalid(function,
+                 StrCat("the token ", Quoted(token), ": XLA passes no arrays of ", AttributeTypeName(element), remedy));
+}
+
+// "float32" or "float32[]".
+absl::Status ParseType(std::string_view function, std::string_view token, std::string_view type, Parameter& parameter) {
+  std::string_view element = type;
+  parameter.is_array = ConsumeSuffix(element, "[]");
+  if (!ParseAttributeType(element, parameter.attribute_type)) return UnknownType(function, token, type);
+  if (parameter.is_array && !CanBeArray(parameter.attribute_type)) {
+    return UnknownArray(function, token, parameter.attribute_type);
+  }
+  return absl::OkStatus();
 }
 
 // `text` is what stands after "attr.".
@@ -41,8 +61,7 @@ absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::strin
   }
   parsed.typed = colon != std::string_view::npos;
   if (!parsed.typed) return parsed;
-  const std::string_view type = text.substr(colon + 1);
-  if (!ParseAttributeType(type, parsed.parameter.attribute_type)) return UnknownType(function, token, type);
+  KERNIX_RETURN_IF_ERROR(ParseType(function, token, text.substr(colon + 1), parsed.parameter));
   return parsed;
 }
 

@@ -52,6 +52,7 @@ const std::vector<Layout>& Layouts() {
         {"dims", "dims"}}},
       {"XLA_FFI_ByteSpan", "ByteSpan", {{"ptr", "ptr"}, {"len", "len"}}},
       {"XLA_FFI_Scalar", "Scalar", {{"dtype", "dtype"}, {"value", "value"}}},
+      {"XLA_FFI_Array", "Array", {{"dtype", "dtype"}, {"size", "size"}, {"data", "data"}}},
       {"XLA_FFI_Args",
        "Buffers",
        {{"struct_size", "struct_size"},

@@ -10,7 +10,7 @@
 namespace kernix::codegen {
 namespace {
 
-constexpr std::array<std::pair<AttributeType, std::string_view>, 13> kAttributeTypes = {{
+constexpr std::array<std::pair<AttributeType, std::string_view>, 14> kAttributeTypes = {{
     {AttributeType::kBool, "bool"},
     {AttributeType::kInt8, "int8"},
     {AttributeType::kUInt8, "uint8"},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<AttributeType, std::string_view>, 13> kAttributeT
     {AttributeType::kBFloat16, "bfloat16"},
     {AttributeType::kFloat32, "float32"},
     {AttributeType::kFloat64, "float64"},
+    {AttributeType::kString, "string"},
 }};
 
 std::string Token(const Parameter& parameter) {
@@ -37,7 +38,8 @@ std::string Token(const Parameter& parameter) {
     case ParameterKind::kAttribute:
       break;
   }
-  return StrCat("attr.", parameter.attribute_name, ":", AttributeTypeName(parameter.attribute_type));
+  return StrCat("attr.", parameter.attribute_name, ":", AttributeTypeName(parameter.attribute_type),
+                parameter.is_array ? "[]" : "");
 }
 
 }  // namespace
@@ -56,6 +58,11 @@ bool ParseAttributeType(std::string_view name, AttributeType& type) {
     return true;
   }
   return false;
+}
+
+bool CanBeArray(AttributeType type) {
+  return type != AttributeType::kBool && type != AttributeType::kFloat16 && type != AttributeType::kBFloat16 &&
+         type != AttributeType::kString;
 }
 
 std::vector<std::string> FunctionSpec::Tokens() const {

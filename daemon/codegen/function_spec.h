@@ -13,7 +13,7 @@ namespace kernix::codegen {
 
 enum class ParameterKind { kArgument, kResult, kStream, kAttribute };
 
-// Types of scalar attributes. Half types are passed as their raw bits in a uint16_t.
+// Types of attributes. Half types are passed as their raw bits in a uint16_t.
 enum class AttributeType {
   kBool,
   kInt8,
@@ -28,16 +28,21 @@ enum class AttributeType {
   kBFloat16,
   kFloat32,
   kFloat64,
+  kString,
 };
 
 // "float32" and so on; empty when `name` is no attribute type.
 std::string_view AttributeTypeName(AttributeType type);
 bool ParseAttributeType(std::string_view name, AttributeType& type);
 
+// Whether XLA passes arrays of that type as attributes.
+bool CanBeArray(AttributeType type);
+
 struct Parameter {
   ParameterKind kind = ParameterKind::kArgument;
   std::string attribute_name;  // kAttribute only
   AttributeType attribute_type = AttributeType::kFloat32;
+  bool is_array = false;  // of that type; kAttribute only
 };
 
 // What the stream parameter's C++ type is: the wrapper converts.
@@ -45,7 +50,7 @@ struct FunctionSpec {
   std::string name;
   std::vector<Parameter> parameters;
 
-  // "arg", "ret", "stream", "attr.<name>:<type>".
+  // "arg", "ret", "stream", "attr.<name>:<type>", "attr.<name>:<type>[]".
   std::vector<std::string> Tokens() const;
   std::string HandlerSymbol() const;  // "kernix_handler_<name>"
   int CountOf(ParameterKind kind) const;

@@ -197,15 +197,15 @@ TEST_F(HandlerTest, ConvertsRealsThatFit) {
 }
 
 TEST_F(HandlerTest, RefusesAttributesOfAnotherKind) {
-  EXPECT_EQ(With("small", 1.0, ffi::kF64), "3: small: attribute 'x' (int8) has the wrong type");
-  EXPECT_EQ(With("real", int64_t{0}, ffi::kC64), "3: real: attribute 'x' (float32) has the wrong type");
+  EXPECT_EQ(With("small", 1.0, ffi::kF64), "3: small: attribute 'x' (int8) cannot be made of float64");
+  EXPECT_EQ(With("real", int64_t{0}, ffi::kC64), "3: real: attribute 'x' (float32) cannot be made of complex64");
   EXPECT_EQ(With("half", int64_t{1}, ffi::kS64, "h"),
-            "3: half: attribute 'h' (float16) must be passed as its bits, an np.uint16");
+            "3: half: attribute 'h' (float16) must be passed as its bits, an np.uint16, not int64");
   EXPECT_EQ(With("real", 1.0f, ffi::kF32, "y"), "3: real: attribute 'x' (float32) is missing");
   char text[256] = {};
   FakeCall string, extra;
   EXPECT_EQ(string.Result(text, {256}, ffi::kU8).StringAttribute("x").Call(Describe(), "kernix_handler_real"),
-            "3: real: attribute 'x' (float32) is no scalar");
+            "3: real: attribute 'x' (float32) must be a scalar, not a string");
   extra.Result(text, {256}, ffi::kU8).Attribute("a", 1.0f, ffi::kF32).Attribute("x", 1.0f, ffi::kF32);
   EXPECT_EQ(extra.Call(Describe(), "kernix_handler_real"), "3: real: has no attribute 'a'");
 }

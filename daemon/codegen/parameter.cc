@@ -15,14 +15,14 @@ namespace {
 using Tokens = absl::Span<const Token>;
 
 constexpr std::string_view kUnderstood =
-    "a parameter is a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, or a bool, an integer of 8 "
-    "to 64 "
-    "bits, a float or a double";
+    "a parameter is a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, a bool, an integer of 8 to "
+    "64 bits, a float or a double, a std::string_view, or a BE::Span<const T> of numbers";
 
 // A parameter taken apart: "const" type operators name.
 struct Declarator {
   std::vector<std::string_view> words;  // keywords of a built-in type
-  std::string type;                     // else the qualified name, template arguments included
+  std::string type;                     // else the qualified name, without the arguments of a template
+  Tokens arguments;                     // those, without their brackets
   bool is_const = false;
   int pointers = 0;
   int references = 0;
@@ -89,12 +89,14 @@ class DeclaratorReader {
 
   void ReadTemplateArguments() {
     if (!More() || !tokens_[at_].Is("<")) return;
+    const size_t begin = at_ + 1;
     int depth = 0;
     do {
       if (tokens_[at_].Is("<")) ++depth;
       if (tokens_[at_].Is(">")) --depth;
-      result_.type += tokens_[at_++].text;
+      ++at_;
     } while (More() && depth > 0);
+    result_.arguments = tokens_.subspan(begin, at_ - begin - (depth == 0 ? 1 : 0));
   }
 
   bool ReadOperator() {
@@ -149,8 +151,35 @@ std::string_view Remedy(std::string_view type) {
   if (HasText(type, "half") || HasText(type, "float16") || HasText(type, "bfloat16")) {
     return "take the bits as a uint16_t and write the token attr.<name>:float16 or attr.<name>:bfloat16";
   }
-  if (HasText(type, "string")) return "XLA passes no strings to a kernel: take a number that stands for it";
+  if (type == "std::string" || type == "string") return "take a std::string_view";
   return "";
+}
+
+std::optional<AttributeType> ScalarType(const Declarator& declarator) {
+  std::string_view type = declarator.type;
+  ConsumePrefix(type, "::");
+  return declarator.words.empty() ? NamedType(type) : BuiltinType(declarator.words);
+}
+
+// The parameter is a BE::Span of `arguments`.
+void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
+  const Declarator element = DeclaratorReader(arguments).Read();
+  const std::optional<AttributeType> scalar = ScalarType(element);
+  const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0;
+  if (!plain || !scalar.has_value() || !CanBeArray(*scalar)) {
+    parameter.problem = "XLA passes arrays of integers of 8 to 64 bits, of float and of double";
+  } else if (!element.is_const) {
+    parameter.problem = "attributes are constant: take a BE::Span<const T>";
+  } else {
+    parameter.kind = ParameterClass::kArray;
+    parameter.scalar = *scalar;
+  }
+}
+
+std::string_view PointerProblem(const Declarator& declarator, bool is_tensor) {
+  if (is_tensor) return "take the BE::Tensor by value or by reference";
+  const bool text = declarator.words.size() == 1 && declarator.words[0] == "char";
+  return text ? "strings of XLA do not end with a 0: take a std::string_view" : "a pointer cannot come from JAX";
 }
 
 // Sets kind and scalar, or the problem.
@@ -160,10 +189,9 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
   const bool is_tensor = type == "BE::Tensor" || type == "Tensor";
   const bool is_stream = type == "cudaStream_t" || type == "CUstream";
   const bool by_value = declarator.references == 0 || (declarator.references == 1 && declarator.is_const);
-  const std::optional<AttributeType> scalar =
-      declarator.words.empty() ? NamedType(type) : BuiltinType(declarator.words);
+  const std::optional<AttributeType> scalar = ScalarType(declarator);
   if (declarator.pointers > 0 || declarator.is_array) {
-    parameter.problem = is_tensor ? "take the BE::Tensor by value or by reference" : "a pointer cannot come from JAX";
+    parameter.problem = PointerProblem(declarator, is_tensor);
   } else if (is_tensor && declarator.references <= 1) {
     parameter.kind = declarator.is_const ? ParameterClass::kInput : ParameterClass::kOutput;
   } else if (!by_value) {
@@ -174,6 +202,11 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
   } else if (scalar.has_value()) {
     parameter.kind = ParameterClass::kScalar;
     parameter.scalar = *scalar;
+  } else if (type == "std::string_view" || type == "string_view") {
+    parameter.kind = ParameterClass::kString;
+    parameter.scalar = AttributeType::kString;
+  } else if (type == "BE::Span" || type == "Span") {
+    ClassifySpan(declarator.arguments, parameter);
   } else {
     parameter.problem = Remedy(type);
     if (parameter.problem.empty()) parameter.problem = kUnderstood;

@@ -126,6 +126,13 @@ constexpr HeaderNames kGlobalNames[] = {
     {"cstring", "memcpy memset memmove memcmp strlen strcmp strncmp strcpy strncpy strcat strstr strchr strerror"},
 };
 
+// Headers of ours that a text may lean on. Their names are looked up behind "BE::" only: a kernel that opens BE may
+// have a Span of its own.
+constexpr HeaderNames kOwnNames[] = {
+    {"brainevent/scratch.h", "Scratch"},
+    {"brainevent/span.h", "Span"},
+};
+
 // What KERNIX_USES_HALF is for: names, and what the names of CUDA's half types and their functions begin with.
 constexpr std::string_view kHalfNames[] = {"float16_t", "bfloat16_t", "BE_DISPATCH_FLOATING_AND_HALF",
                                            "BE_DISPATCH_ALL"};
@@ -150,6 +157,11 @@ const NameTable& StdNames() {
 
 const NameTable& GlobalNames() {
   static const NameTable& table = *new NameTable(MakeTable(kGlobalNames));
+  return table;
+}
+
+const NameTable& OwnNames() {
+  static const NameTable& table = *new NameTable(MakeTable(kOwnNames));
   return table;
 }
 
@@ -196,6 +208,7 @@ class UseScan {
     if (uses_half_) text += "#define KERNIX_USES_HALF 1\n";
     if (headers.count("stdexcept") > 0) text += "#define KERNIX_USES_STDEXCEPT 1\n";
     for (std::string_view header : headers) StrAppend(&text, "#include <", header, ">\n");
+    for (std::string_view header : own_headers_) StrAppend(&text, "#include \"", header, "\"\n");
     return text;
   }
 
@@ -216,6 +229,7 @@ class UseScan {
       Note(StdNames(), name, headers_if_open_);
       Note(GlobalNames(), name, headers_);
     }
+    if (qualified && i > 1 && tokens[i - 2].Is("BE")) Note(OwnNames(), name, own_headers_);
     if (IsHalfName(name) || IsHalfType(tokens, i)) uses_half_ = true;
   }
 
@@ -240,9 +254,11 @@ class UseScan {
     uses_half_ = true;
     for (const HeaderNames& entry : kStdNames) headers_.insert(entry.header);
     for (const HeaderNames& entry : kGlobalNames) headers_.insert(entry.header);
+    for (const HeaderNames& entry : kOwnNames) own_headers_.insert(entry.header);
   }
 
   Headers headers_;
+  Headers own_headers_;
   Headers headers_if_open_;  // what names without "std::" need once there is a `using namespace std`
   bool std_is_open_ = false;
   bool uses_half_ = false;

@@ -30,6 +30,12 @@ TEST(PrologueTest, IncludesWhatStdNamesNeed) {
             "#include <optional>\n#include <unordered_map>\n");
 }
 
+TEST(PrologueTest, IncludesOurOwnHeadersByName) {
+  EXPECT_EQ(PrologueOf("void f(BE::Span<const float> x, ::BE::Scratch s);"),
+            "#include \"brainevent/scratch.h\"\n#include \"brainevent/span.h\"\n");
+  EXPECT_THAT(PrologueOf("using namespace BE; struct Span {}; absl::Span<int> s; t.Scratch();"), IsEmpty());
+}
+
 TEST(PrologueTest, FollowsUsingNamespace) {
   EXPECT_EQ(PrologueOf("using namespace std;\nvector<int> v;"), "#include <vector>\n");
   EXPECT_THAT(PrologueOf("using namespace BE;\nvector<int> v;"), IsEmpty());

@@ -203,12 +203,18 @@ class Resolver {
       case ParameterClass::kStream:
         return Parameter{ParameterKind::kStream, "", {}};
       case ParameterClass::kScalar:
-        if (!parameter.name.empty()) return Parameter{ParameterKind::kAttribute, parameter.name, parameter.scalar};
+      case ParameterClass::kString:
+      case ParameterClass::kArray:
+        if (!parameter.name.empty()) return AttributeOf(parameter);
         return Unreadable(function, index, parameter, "an attribute needs a name");
       case ParameterClass::kOther:
         break;
     }
     return Unreadable(function, index, parameter, parameter.problem);
+  }
+
+  static Parameter AttributeOf(const SignatureParameter& parameter) {
+    return {ParameterKind::kAttribute, parameter.name, parameter.scalar, parameter.kind == ParameterClass::kArray};
   }
 
   absl::Status Unreadable(const std::string& function, size_t index, const SignatureParameter& parameter,
@@ -223,8 +229,8 @@ class Resolver {
     for (const std::string& token : function.tokens) {
       KERNIX_ASSIGN_OR_RETURN(ParsedToken parsed, ParseToken(function.name, token));
       if (!parsed.typed) {
-        KERNIX_ASSIGN_OR_RETURN(parsed.parameter.attribute_type,
-                                TypeFromSignature(function.name, parsed.parameter.attribute_name));
+        KERNIX_ASSIGN_OR_RETURN(parsed.parameter,
+                                AttributeFromSignature(function.name, parsed.parameter.attribute_name));
       }
       spec.parameters.push_back(std::move(parsed.parameter));
     }
@@ -233,17 +239,17 @@ class Resolver {
     return spec;
   }
 
-  absl::StatusOr<AttributeType> TypeFromSignature(const std::string& function, const std::string& attribute) const {
+  absl::StatusOr<Parameter> AttributeFromSignature(const std::string& function, const std::string& attribute) const {
     KERNIX_ASSIGN_OR_RETURN(const Signature* signature,
                             SignatureOf(function, StrCat("the type of 'attr.", attribute, "'")));
     for (size_t i = 0; i < signature->parameters.size(); ++i) {
       const SignatureParameter& parameter = signature->parameters[i];
       if (parameter.name != attribute) continue;
-      if (parameter.kind == ParameterClass::kScalar) return parameter.scalar;
+      if (parameter.IsAttribute()) return AttributeOf(parameter);
       if (parameter.kind == ParameterClass::kStream && HasText(parameter.text, "int64_t")) {
-        return AttributeType::kInt64;
+        return Parameter{ParameterKind::kAttribute, attribute, AttributeType::kInt64};
       }
-      return Unreadable(function, i, parameter, parameter.problem.empty() ? "it is no number" : parameter.problem);
+      return Unreadable(function, i, parameter, parameter.problem.empty() ? "it is no attribute" : parameter.problem);
     }
     return Invalid(StrCat("function '", function, "' (", Where(signature->source, signature->line),
                           ") has no parameter '", attribute, "', so 'attr.", attribute, "' has no type. Write 'attr.",
@@ -265,14 +271,28 @@ class Resolver {
     }
     for (size_t i = 0; i < spec.parameters.size(); ++i) {
       const SignatureParameter& parameter = signature.parameters[i];
-      const ParameterKind kind = spec.parameters[i].kind;
-      const bool tensor = kind == ParameterKind::kArgument || kind == ParameterKind::kResult;
-      const bool mismatch = tensor ? parameter.kind == ParameterClass::kScalar : parameter.IsTensor();
-      if (!mismatch) continue;
+      if (Fits(spec.parameters[i], parameter)) continue;
       return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", i + 1, ", but its arg_spec says '",
                             spec.Tokens()[i], "' there"));
     }
     return absl::OkStatus();
+  }
+
+  // Whether a parameter of that class might take what the token says.
+  static bool Fits(const Parameter& token, const SignatureParameter& parameter) {
+    if (parameter.kind == ParameterClass::kOther) return true;
+    switch (token.kind) {
+      case ParameterKind::kArgument:
+      case ParameterKind::kResult:
+        return parameter.IsTensor() || parameter.kind == ParameterClass::kStream;
+      case ParameterKind::kStream:
+        return parameter.kind == ParameterClass::kStream || parameter.kind == ParameterClass::kScalar;
+      case ParameterKind::kAttribute:
+        if (token.is_array) return parameter.kind == ParameterClass::kArray;
+        if (token.attribute_type == AttributeType::kString) return parameter.kind == ParameterClass::kString;
+        return parameter.kind == ParameterClass::kStream || parameter.kind == ParameterClass::kScalar;
+    }
+    return true;
   }
 
   const std::vector<SourceText>& sources_;

@@ -152,7 +152,7 @@ TEST(ListTest, TypesAttributesFromTheSignature) {
             "f: ret attr.a:uint8 attr.b:float64 attr.stream:int64 attr.p:int64");
   EXPECT_THAT(Listed(source, {"f ret attr.c"}), IsInvalid(HasSubstr("function 'f' (k.cu:1) has no parameter 'c'")));
   EXPECT_THAT(Listed(source, {"f ret attr.p"}), IsInvalid(AllOf(HasSubstr("k.cu:1"), HasSubstr("'float* p'"))));
-  EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is no number")));
+  EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is no attribute")));
   EXPECT_THAT(Listed("int x;", {"f ret attr.c"}), IsInvalid(HasSubstr("no signature 'void f(...)' in k.cu")));
 }
 
@@ -183,6 +183,27 @@ TEST(InferenceTest, ReadsScalars) {
   EXPECT_EQ(Inferred("BE::Tensor o, float a = 1.0f, int b = g(1, 2)"), "f: ret attr.a:float32 attr.b:int32");
 }
 
+TEST(InferenceTest, ReadsStringsAndArrays) {
+  EXPECT_EQ(Inferred("BE::Tensor o, std::string_view a, const std::string_view& b, std :: string_view const c"),
+            "f: ret attr.a:string attr.b:string attr.c:string");
+  EXPECT_EQ(
+      Inferred("BE::Tensor o, BE::Span<const float> a, const BE::Span<const std::int32_t>& b, Span<double const> c"),
+      "f: ret attr.a:float32[] attr.b:int32[] attr.c:float64[]");
+  EXPECT_EQ(Inferred("BE::Tensor o, ::BE::Span<const unsigned char> a = {}"), "f: ret attr.a:uint8[]");
+}
+
+TEST(ListTest, ComparesStringsAndArraysWithTheSignature) {
+  const std::string source = "void f(BE::Tensor o, BE::Span<const int> a, std::string_view b, float c);";
+  EXPECT_EQ(Described(Listed(source, {"f ret attr.a attr.b attr.c"})),
+            "f: ret attr.a:int32[] attr.b:string attr.c:float32");
+  EXPECT_THAT(
+      Listed(source, {"f ret attr.a:int32 attr.b attr.c"}),
+      IsInvalid(HasSubstr("takes 'BE::Span<const int> a' as parameter 2, but its arg_spec says 'attr.a:int32'")));
+  EXPECT_THAT(Listed(source, {"f ret attr.a attr.b:int32[] attr.c"}), IsInvalid(HasSubstr("'std::string_view b'")));
+  EXPECT_THAT(Listed(source, {"f ret attr.a attr.b attr.c:string"}), IsInvalid(HasSubstr("'float c'")));
+  EXPECT_THAT(Listed(source, {"f ret arg attr.b attr.c"}), IsInvalid(HasSubstr("'BE::Span<const int> a'")));
+}
+
 // Every parameter that is none of the above is an error that names it: none is dropped.
 TEST(InferenceTest, NamesWhatItCannotRead) {
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -195,7 +216,14 @@ TEST(InferenceTest, NamesWhatItCannotRead) {
       {"std::complex<float> p", "real and imaginary"},
       {"__half p", "uint16_t"},
       {"BE::bfloat16_t p", "uint16_t"},
-      {"const std::string& p", "strings"},
+      {"const std::string& p", "take a std::string_view"},
+      {"const char* p", "take a std::string_view"},
+      {"std::string_view& p", "by value"},
+      {"BE::Span<float> p", "BE::Span<const T>"},
+      {"BE::Span<const bool> p", "integers of 8 to 64 bits"},
+      {"BE::Span<const float*> p", "integers of 8 to 64 bits"},
+      {"BE::Span<const float>* p", "'p'"},
+      {"std::string_view", "an attribute needs a name"},
       {"std::vector<int, A<int>> p", "'p'"},
       {"MyType p", "'p'"},
       {"void (*p)(int)", "parameter 2"},

@@ -55,7 +55,7 @@ std::vector<SignatureParameter> ReadParameters(Tokens list) {
 bool SameParameters(const Signature& a, const Signature& b) {
   return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(),
                     [](const SignatureParameter& x, const SignatureParameter& y) {
-                      return x.kind == y.kind && (x.kind != ParameterClass::kScalar || x.scalar == y.scalar) &&
+                      return x.kind == y.kind && (!x.IsAttribute() || x.scalar == y.scalar) &&
                              (x.kind != ParameterClass::kOther || x.text == y.text);
                     });
 }

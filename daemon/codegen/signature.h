@@ -21,13 +21,15 @@ enum class ParameterClass {
   kInput,   // const BE::Tensor, by value or reference
   kOutput,  // BE::Tensor, by value or reference
   kStream,  // int64_t stream, or cudaStream_t of any name
-  kScalar,  // what an attribute can be
+  kScalar,  // a scalar that an attribute can be
+  kString,  // std::string_view
+  kArray,   // BE::Span<const T> of what an attribute's elements can be
   kOther,   // nothing that a handler can pass
 };
 
 struct SignatureParameter {
   ParameterClass kind = ParameterClass::kOther;
-  AttributeType scalar = AttributeType::kInt32;  // kScalar
+  AttributeType scalar = AttributeType::kInt32;  // kScalar; kArray: of an element
   std::string name;                              // empty when it has none
   std::string text;                              // as it is written
   std::string problem;                           // kOther: why
@@ -36,6 +38,9 @@ struct SignatureParameter {
   int line = 0;
 
   bool IsTensor() const { return kind == ParameterClass::kInput || kind == ParameterClass::kOutput; }
+  bool IsAttribute() const {
+    return kind == ParameterClass::kScalar || kind == ParameterClass::kString || kind == ParameterClass::kArray;
+  }
 };
 
 struct Signature {

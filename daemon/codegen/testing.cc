@@ -151,18 +151,27 @@ FakeCall& FakeCall::Result(void* data, std::vector<int64_t> shape, uint32_t dtyp
   return *this;
 }
 
-FakeCall& FakeCall::AddScalar(const std::string& name, std::string bytes, uint32_t dtype) {
+FakeCall::AttributeStorage& FakeCall::AddAttribute(const std::string& name, std::string bytes, ffi::AttributeTag tag) {
   AttributeStorage& storage = attributes_.emplace_back();
   storage.name = name;
   storage.bytes = std::move(bytes);
-  storage.scalar = {static_cast<ffi::DataType>(dtype), storage.bytes.data()};
-  storage.tag = ffi::kAttributeScalar;
+  storage.tag = tag;
+  return storage;
+}
+
+FakeCall& FakeCall::AddScalar(const std::string& name, std::string bytes, uint32_t dtype) {
+  AddAttribute(name, std::move(bytes), ffi::kAttributeScalar).scalar.dtype = static_cast<ffi::DataType>(dtype);
   return *this;
 }
 
-FakeCall& FakeCall::StringAttribute(const std::string& name) {
-  AddScalar(name, "text", 0);
-  attributes_.back().tag = ffi::kAttributeString;
+FakeCall& FakeCall::StringAttribute(const std::string& name, const std::string& text) {
+  AddAttribute(name, text, ffi::kAttributeString);
+  return *this;
+}
+
+FakeCall& FakeCall::AddArray(const std::string& name, std::string bytes, size_t size, uint32_t dtype) {
+  ffi::Array& array = AddAttribute(name, std::move(bytes), ffi::kAttributeArray).array;
+  array = {static_cast<ffi::DataType>(dtype), size, nullptr};
   return *this;
 }
 
@@ -176,6 +185,12 @@ FakeCall& FakeCall::Stage(uint32_t stage) {
   return *this;
 }
 
+void* FakeCall::ValueOf(AttributeStorage& storage) {
+  if (storage.tag == ffi::kAttributeString) return &storage.text;
+  if (storage.tag == ffi::kAttributeArray) return &storage.array;
+  return &storage.scalar;
+}
+
 ffi::CallFrame FakeCall::Frame() {
   std::sort(attributes_.begin(), attributes_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   for (BufferStorage& storage : arguments_) argument_pointers_.push_back(&storage.buffer);
@@ -184,10 +199,12 @@ ffi::CallFrame FakeCall::Frame() {
   result_tags_.assign(results_.size(), ffi::kBuffer);
   for (AttributeStorage& storage : attributes_) {
     storage.scalar.value = storage.bytes.data();
+    storage.array.data = storage.bytes.data();
+    storage.text = {storage.bytes.data(), storage.bytes.size()};
     storage.span = {storage.name.data(), storage.name.size()};
     attribute_names_.push_back(&storage.span);
     attribute_tags_.push_back(storage.tag);
-    attribute_pointers_.push_back(&storage.scalar);
+    attribute_pointers_.push_back(ValueOf(storage));
   }
   ffi::CallFrame frame = {};
   frame.struct_size = sizeof(frame);

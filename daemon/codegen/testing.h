@@ -78,7 +78,12 @@ class FakeCall {
     std::string bytes(reinterpret_cast<const char*>(&value), sizeof(T));
     return AddScalar(name, std::move(bytes), dtype);
   }
-  FakeCall& StringAttribute(const std::string& name);
+  FakeCall& StringAttribute(const std::string& name, const std::string& text = "text");
+  template <typename T>
+  FakeCall& ArrayAttribute(const std::string& name, const std::vector<T>& values, uint32_t dtype) {
+    std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+    return AddArray(name, std::move(bytes), values.size(), dtype);
+  }
 
   // Without one, Stream_Get fails as it does on the CPU.
   FakeCall& Stream(void* stream);
@@ -100,12 +105,17 @@ class FakeCall {
     std::string name;
     std::string bytes;
     kernix_ffi_abi::ByteSpan span;
-    kernix_ffi_abi::Scalar scalar;
     kernix_ffi_abi::AttributeTag tag;
+    kernix_ffi_abi::Scalar scalar;
+    kernix_ffi_abi::ByteSpan text;
+    kernix_ffi_abi::Array array;
   };
 
+  AttributeStorage& AddAttribute(const std::string& name, std::string bytes, kernix_ffi_abi::AttributeTag tag);
   FakeCall& AddScalar(const std::string& name, std::string bytes, uint32_t dtype);
+  FakeCall& AddArray(const std::string& name, std::string bytes, size_t size, uint32_t dtype);
   static void AddBuffer(std::deque<BufferStorage>& to, void* data, std::vector<int64_t> shape, uint32_t dtype);
+  static void* ValueOf(AttributeStorage& storage);
   kernix_ffi_abi::CallFrame Frame();
 
   std::deque<BufferStorage> arguments_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "daemon/base/strings.h"
@@ -62,6 +64,8 @@ std::string_view RuntimeType(AttributeType type) {
       return "kFloat32";
     case AttributeType::kFloat64:
       return "kFloat64";
+    case AttributeType::kString:
+      return "kString";
   }
   return "";
 }
@@ -78,12 +82,31 @@ std::string CppType(AttributeType type) {
       return "float";
     case AttributeType::kFloat64:
       return "double";
+    case AttributeType::kString:
+      return "std::string_view";
     default:
       return StrCat(AttributeTypeName(type), "_t");
   }
 }
 
-bool IsReal(AttributeType type) { return type == AttributeType::kFloat32 || type == AttributeType::kFloat64; }
+// A call's attribute as the user's parameter, from `value`, an AttributeValue.
+std::string AttributeExpression(const Parameter& parameter, std::string_view value) {
+  const std::string type = CppType(parameter.attribute_type);
+  if (parameter.is_array) return StrCat("kernix_handler::SpanOf<", type, ">(", value, ")");
+  switch (parameter.attribute_type) {
+    case AttributeType::kString:
+      return StrCat(type, "(static_cast<const char*>(", value, ".block.data), ", value, ".block.size)");
+    case AttributeType::kFloat32:
+    case AttributeType::kFloat64:
+      return StrCat("static_cast<", type, ">(", value, ".real)");
+    default:
+      return StrCat("static_cast<", type, ">(", value, ".integer)");
+  }
+}
+
+bool IsBlock(const Parameter& parameter) {
+  return parameter.is_array || parameter.attribute_type == AttributeType::kString;
+}
 
 // What the user's function is called with.
 std::vector<std::string> CallArguments(const FunctionSpec& spec) {
@@ -103,8 +126,7 @@ std::vector<std::string> CallArguments(const FunctionSpec& spec) {
         expressions.push_back("kernix_call.stream");
         break;
       case ParameterKind::kAttribute:
-        expressions.push_back(StrCat("static_cast<", CppType(parameter.attribute_type), ">(kernix_call.attributes[",
-                                     attribute++, IsReal(parameter.attribute_type) ? "].real)" : "].integer)"));
+        expressions.push_back(AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]")));
         break;
     }
   }
@@ -116,7 +138,7 @@ std::string AttributeTable(const FunctionSpec& spec) {
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kAttribute) continue;
     StrAppend(&table, table.empty() ? "" : ", ", "{", Literal(parameter.attribute_name),
-              ", kernix_handler::", RuntimeType(parameter.attribute_type), "}");
+              ", kernix_handler::", RuntimeType(parameter.attribute_type), parameter.is_array ? ", true}" : "}");
   }
   return table;
 }
@@ -124,6 +146,28 @@ std::string AttributeTable(const FunctionSpec& spec) {
 std::string_view StreamUse(v1::Language language, const FunctionSpec& spec) {
   if (spec.CountOf(ParameterKind::kStream) == 0) return "kNoStream";
   return language == v1::LANGUAGE_CUDA ? "kRequiredStream" : "kNullableStream";
+}
+
+// What reads the attributes.
+std::string_view Reader(const FunctionSpec& spec) {
+  if (spec.CountOf(ParameterKind::kAttribute) == 0) return "nullptr";
+  const bool blocks = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsBlock);
+  return blocks ? "kernix_handler::ReadAnyAttribute" : "kernix_handler::ReadScalarAttribute";
+}
+
+// The headers of the handlers.
+void AppendIncludes(const std::vector<FunctionSpec>& functions, std::string& out) {
+  bool blocks = false;
+  bool strings = false;
+  for (const FunctionSpec& function : functions) {
+    for (const Parameter& parameter : function.parameters) {
+      blocks |= IsBlock(parameter);
+      strings |= parameter.attribute_type == AttributeType::kString;
+    }
+  }
+  if (strings) out += "#include <string_view>\n";
+  out += "#include \"brainevent/internal/handler.h\"\n";
+  if (blocks) out += "#include \"brainevent/internal/attributes.h\"\n";
 }
 
 // The handler of one function, on lines that a diagnostic names after it.
@@ -144,8 +188,7 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
   StrAppend(&out, "  BE::Tensor kernix_tensors[", arguments + results, "];\n");
   StrAppend(&out, "  kernix_handler::Call kernix_frame_call = {kernix_tensors, ",
             attributes > 0 ? "kernix_values" : "nullptr", ", {nullptr}};\n");
-  StrAppend(&out, "  return kernix_handler::Run<", attributes > 0 ? "true" : "false",
-            ", kernix_handler::", StreamUse(language, spec),
+  StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(language, spec),
             ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n");
   StrAppend(&out, "      [](kernix_handler::Call& kernix_call) {\n        ", spec.name, "(",
             absl::StrJoin(CallArguments(spec), ", "), ");\n      });\n}\n");
@@ -158,7 +201,7 @@ std::string GenerateTranslationUnit(v1::Language language, const std::vector<Sou
                                     bool has_headers) {
   std::string out = "// Generated by kernix: the sources of a kernel, then an XLA FFI handler for each function.\n";
   out += has_headers ? StrCat("#include \"", kPrologueHeader, "\"\n") : Prologue(Texts(sources));
-  out += "#include \"brainevent/internal/handler.h\"\n";
+  AppendIncludes(functions, out);
   for (const SourceText& source : sources) AppendSource(source, out);
   for (const FunctionSpec& function : functions) AppendHandler(language, function, allow_cuda_graph, out);
   return out;

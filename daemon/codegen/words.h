@@ -16,6 +16,13 @@ inline bool ConsumePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
+// Likewise `suffix` from the back.
+inline bool ConsumeSuffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
 inline bool HasText(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // What stands between white space.

@@ -131,6 +131,12 @@ struct Scalar {
   void* value;
 };
 
+struct Array {
+  DataType dtype;
+  size_t size;  // elements, flattened row-major
+  void* data;
+};
+
 enum ExecutionStage : uint32_t {
   kStageInstantiate = 0,
   kStagePrepare = 1,

@@ -33,11 +33,13 @@ enum AttributeType : uint8_t {
   kBFloat16,  // likewise
   kFloat32,
   kFloat64,
+  kString,
 };
 
 struct AttributeSpec {
   const char* name;
   AttributeType type;
+  bool is_array = false;
 };
 
 // What a function without a stream gets for one: on the CPU there is none.
@@ -52,10 +54,23 @@ struct Signature {
   uint32_t traits;
 };
 
+// The bytes of a string, the elements of an array.
+struct Block {
+  const void* data;
+  size_t size;
+};
+
 // A decoded attribute. Integers, bool and the bits of half types are in `integer`, modulo 2^64.
 union AttributeValue {
   uint64_t integer;
   double real;
+  Block block;
+};
+
+// What is wrong with an attribute, in two parts.
+struct Problem {
+  const char* text;
+  const char* detail = "";
 };
 
 // Becomes whatever the user's stream parameter is: an integer or a cudaStream_t.
@@ -118,9 +133,22 @@ KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Si
 }
 
 inline const char* TypeName(AttributeType type) {
-  static constexpr const char* kNames[] = {"bool",   "int8",   "int16",   "int32",    "int64",   "uint8",  "uint16",
-                                           "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
+  static constexpr const char* kNames[] = {"bool",   "int8",   "int16",   "int32",    "int64",   "uint8",   "uint16",
+                                           "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "string"};
   return kNames[type];
+}
+
+// As NumPy calls it. A table, which costs a compiler less than dtype_name().
+inline const char* XlaTypeName(ffi::DataType type) {
+  static constexpr const char* kNames[] = {
+      "nothing", "bool",    "int8",    "int16", "int32", "int64",     "uint8",    "uint16", "uint32",    "uint64",
+      "float16", "float32", "float64", "",      "",      "complex64", "bfloat16", "token",  "complex128"};
+  return kNames[type <= ffi::kC128 ? type : ffi::kInvalid];
+}
+
+inline const char* TagName(ffi::AttributeTag tag) {
+  static constexpr const char* kNames[] = {"something else", "an array", "a dictionary", "a scalar", "a string"};
+  return tag <= ffi::kAttributeString ? kNames[tag] : kNames[0];
 }
 
 // An integer (or bool) attribute from a scalar of any integer type that holds the same number.
@@ -159,36 +187,47 @@ inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, double& valu
   return type == kFloat64 || !is_finite || __builtin_fabs(value) < 3.4028235677973366e38;  // FLT_MAX and half a unit
 }
 
-// Stores the value of `scalar` as `type`; false when it does not fit. What is wrong stays in `problem` then.
-inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value, const char*& problem) {
+// Stores the value of `scalar` as `type`; false when it does not fit. What is wrong is in `problem` then.
+inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value, Problem& problem) {
   const bool integer = scalar.dtype >= ffi::kPred && scalar.dtype <= ffi::kU64;
   const bool real = scalar.dtype == ffi::kF32 || scalar.dtype == ffi::kF64;
-  problem = "is out of range";
+  problem = {"is out of range"};
   if (type >= kFloat32 && (integer || real)) return ReadReal(scalar, type, value.real);
   if (type < kFloat16 && integer) return ReadInteger(scalar, type, value.integer);
-  if (scalar.dtype == ffi::kU16) return ReadInteger(scalar, kUInt16, value.integer);
-  problem = type == kFloat16 || type == kBFloat16 ? "must be passed as its bits, an np.uint16" : "has the wrong type";
+  const bool half = type == kFloat16 || type == kBFloat16;
+  if (half && scalar.dtype == ffi::kU16) return ReadInteger(scalar, kUInt16, value.integer);
+  problem = {half ? "must be passed as its bits, an np.uint16, not " : "cannot be made of ", XlaTypeName(scalar.dtype)};
   return false;
 }
 
+// Stores an attribute that XLA passes as `tag` and `given`.
+using AttributeReader = bool(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
+                             Problem& problem);
+
+// For functions whose attributes are all scalars.
+inline bool ReadScalarAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given,
+                                AttributeValue& value, Problem& problem) {
+  problem = {"must be a scalar, not ", TagName(tag)};
+  return tag == ffi::kAttributeScalar && ReadScalar(*static_cast<const ffi::Scalar*>(given), spec.type, value, problem);
+}
+
 // XLA sorts attributes by name; there are few.
+template <AttributeReader* kReader>
 KERNIX_COLD inline ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature,
                                               AttributeValue* values) {
   const ffi::Attributes& given = frame->attributes;
   for (int k = 0; k < signature.attribute_count; ++k) {
     const AttributeSpec& spec = signature.attributes[k];
-    const char* problem = "is missing";
+    Problem problem = {"is missing"};
     bool read = false;
     for (int64_t i = 0; i < given.size; ++i) {
       const ffi::ByteSpan& name = *given.names[i];
       if (__builtin_strlen(spec.name) != name.len || __builtin_memcmp(spec.name, name.ptr, name.len) != 0) continue;
-      problem = "is no scalar";
-      read = given.types[i] == ffi::kAttributeScalar &&
-             ReadScalar(*static_cast<const ffi::Scalar*>(given.values[i]), spec.type, values[k], problem);
+      read = kReader(spec, given.types[i], given.values[i], values[k], problem);
     }
     if (!read) {
-      return Fail(frame, signature, ffi::kInvalidArgument, "attribute '%s' (%s) %s", spec.name, TypeName(spec.type),
-                  problem);
+      return Fail(frame, signature, ffi::kInvalidArgument, "attribute '%s' (%s%s) %s%s", spec.name, TypeName(spec.type),
+                  spec.is_array ? "[]" : "", problem.text, problem.detail);
     }
   }
   return nullptr;
@@ -235,25 +274,10 @@ inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signatu
   return true;
 }
 
-// The whole of a handler. `call` has room for what `signature` says; `function` passes it on to the user's function.
-template <bool kAttributes, StreamUse kStream>
-inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&)) {
-  if (AnswerMetadata(frame, signature)) return nullptr;
-  if (frame->stage != ffi::kStageExecute) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
-  }
-  BE::Tensor* results = call.tensors + signature.argument_count;
-  ffi::Error* error = ReadBuffers(frame, signature, "argument", frame->args, signature.argument_count, call.tensors);
-  if (error == nullptr) error = ReadBuffers(frame, signature, "result", frame->rets, signature.result_count, results);
-  if constexpr (kAttributes) {
-    if (error == nullptr) error = ReadAttributes(frame, signature, call.attributes);
-  }
-  if (error == nullptr && frame->attributes.size > signature.attribute_count)
-    error = UnexpectedAttribute(frame, signature);
-  if constexpr (kStream != kNoStream) {
-    if (error == nullptr) error = ReadStream(frame, kStream, call.stream);
-  }
-  if (error != nullptr) return error;
+// Calls `function`. What it throws becomes an error.
+template <typename Call>
+inline ffi::Error* Invoke(const ffi::CallFrame* frame, const Signature& signature, Call& call,
+                          void (*function)(Call&)) {
 #if KERNIX_HAS_EXCEPTIONS
   try {
     function(call);
@@ -266,6 +290,28 @@ inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, 
   function(call);
 #endif
   return nullptr;
+}
+
+// The whole of a handler. `call` has room for what `signature` says; `function` passes it on to the user's function.
+// `kReader` is null for a function without attributes.
+template <AttributeReader* kReader, StreamUse kStream>
+inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&)) {
+  if (AnswerMetadata(frame, signature)) return nullptr;
+  if (frame->stage != ffi::kStageExecute) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
+  }
+  BE::Tensor* results = call.tensors + signature.argument_count;
+  ffi::Error* error = ReadBuffers(frame, signature, "argument", frame->args, signature.argument_count, call.tensors);
+  if (error == nullptr) error = ReadBuffers(frame, signature, "result", frame->rets, signature.result_count, results);
+  if constexpr (kReader != nullptr) {
+    if (error == nullptr) error = ReadAttributes<kReader>(frame, signature, call.attributes);
+  }
+  if (error == nullptr && frame->attributes.size > signature.attribute_count)
+    error = UnexpectedAttribute(frame, signature);
+  if constexpr (kStream != kNoStream) {
+    if (error == nullptr) error = ReadStream(frame, kStream, call.stream);
+  }
+  return error != nullptr ? error : Invoke(frame, signature, call, function);
 }
 
 }  // namespace kernix_handler

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attributes that are strings and arrays, in handlers that the real compilers have built.
+#include <cstdio>
+
+#include "daemon/codegen/testing.h"
+
+namespace kernix::codegen {
+namespace {
+
+namespace ffi = kernix_ffi_abi;
+
+constexpr char kKernels[] = R"(
+#include "brainevent/common.h"
+#include <stdio.h>
+// @BE text
+void text(BE::Tensor out, std::string_view s) {
+  sprintf(out.data_ptr<char>(), "%zu:%.*s", s.size(), (int)s.size(), s.data());
+}
+// @BE by_reference
+void by_reference(BE::Tensor out, const std::string_view& s, int n) {
+  sprintf(out.data_ptr<char>(), "%d %c", n, s[s.size() - 1]);
+}
+template <typename T>
+void Print(BE::Tensor out, BE::Span<const T> values) {
+  char* text = out.data_ptr<char>();
+  text += sprintf(text, "%zu:", values.size());
+  for (T value : values) text += sprintf(text, " %g", (double)value);
+}
+// @BE i8
+void i8(BE::Tensor out, BE::Span<const int8_t> x) { Print(out, x); }
+// @BE u8
+void u8(BE::Tensor out, const BE::Span<const uint8_t> x) { Print(out, x); }
+// @BE i16
+void i16(BE::Tensor out, const BE::Span<const short>& x) { Print(out, x); }
+// @BE u16
+void u16(BE::Tensor out, BE::Span<uint16_t const> x) { Print(out, x); }
+// @BE i32
+void i32(BE::Tensor out, ::BE::Span<const int> x) { Print<int>(out, x); }
+// @BE u32
+void u32(BE::Tensor out, BE::Span<const unsigned int> x) { Print(out, x); }
+// @BE i64
+void i64(BE::Tensor out, BE::Span<const std::int64_t> x) { Print(out, x); }
+// @BE u64
+void u64(BE::Tensor out, BE::Span<const unsigned long> x) { Print(out, x); }
+// @BE f32
+void f32(BE::Tensor out, BE::Span<const float> x) { Print(out, x); }
+// @BE f64 ret attr.x
+void f64(BE::Tensor out, BE::Span<const double> x) { Print(out, x); }
+// @BE third
+void third(BE::Tensor out, BE::Span<const float> x, float scale) {
+  sprintf(out.data_ptr<char>(), "%g %d %d", scale * x[2], (int)(x.data() == x.begin()), (int)x.empty());
+}
+)";
+
+class AttributesTest : public testing::Test {
+ protected:
+  static void* Library() {
+    static void* library = (new Workshop())->Open(kKernels);
+    return library;
+  }
+
+  // What `function` writes, or the error.
+  std::string Call(FakeCall& call, const std::string& function) {
+    char text[256] = {};
+    const std::string error = call.Result(text, {256}, ffi::kU8).Call(Library(), "kernix_handler_" + function);
+    return error.empty() ? text : error;
+  }
+
+  std::string Text(const std::string& text) {
+    FakeCall call;
+    return Call(call.StringAttribute("s", text), "text");
+  }
+
+  template <typename T>
+  std::string Array(const std::string& function, const std::vector<T>& values, uint32_t dtype) {
+    FakeCall call;
+    return Call(call.ArrayAttribute("x", values, dtype), function);
+  }
+};
+
+TEST_F(AttributesTest, PassesStrings) {
+  EXPECT_EQ(Text("hello"), "5:hello");
+  EXPECT_EQ(Text(""), "0:");
+  EXPECT_EQ(Text("gr\xc3\xbc\xc3\x9f"), "6:gr\xc3\xbc\xc3\x9f");
+  FakeCall call;
+  EXPECT_EQ(Call(call.StringAttribute("s", "xyz").Attribute("n", int64_t{7}, ffi::kS64), "by_reference"), "7 z");
+}
+
+TEST_F(AttributesTest, PassesArraysOfEveryType) {
+  EXPECT_EQ(Array<int8_t>("i8", {-128, 127}, ffi::kS8), "2: -128 127");
+  EXPECT_EQ(Array<uint8_t>("u8", {255}, ffi::kU8), "1: 255");
+  EXPECT_EQ(Array<int16_t>("i16", {-32768}, ffi::kS16), "1: -32768");
+  EXPECT_EQ(Array<uint16_t>("u16", {65535}, ffi::kU16), "1: 65535");
+  EXPECT_EQ(Array<int32_t>("i32", {1, 2, 3}, ffi::kS32), "3: 1 2 3");
+  EXPECT_EQ(Array<uint32_t>("u32", {4000000}, ffi::kU32), "1: 4e+06");
+  EXPECT_EQ(Array<int64_t>("i64", {-5}, ffi::kS64), "1: -5");
+  EXPECT_EQ(Array<uint64_t>("u64", {5}, ffi::kU64), "1: 5");
+  EXPECT_EQ(Array<float>("f32", {0.5f, -1.5f}, ffi::kF32), "2: 0.5 -1.5");
+  EXPECT_EQ(Array<double>("f64", {}, ffi::kF64), "0:");
+}
+
+TEST_F(AttributesTest, RefusesOtherTypes) {
+  EXPECT_EQ(Array<double>("f32", {1}, ffi::kF64), "3: f32: attribute 'x' (float32[]) is an array of float64");
+  EXPECT_EQ(Array<int64_t>("i32", {1}, ffi::kS64), "3: i32: attribute 'x' (int32[]) is an array of int64");
+  EXPECT_EQ(Array<float>("f64", {}, ffi::kF32), "3: f64: attribute 'x' (float64[]) is an array of float32");
+  FakeCall scalar, text, array, number;
+  EXPECT_EQ(Call(scalar.Attribute("x", 1.0f, ffi::kF32), "f32"),
+            "3: f32: attribute 'x' (float32[]) must be a NumPy array, not a scalar");
+  EXPECT_EQ(Call(text.StringAttribute("x"), "f32"),
+            "3: f32: attribute 'x' (float32[]) must be a NumPy array, not a string");
+  EXPECT_EQ(Call(array.ArrayAttribute<float>("s", {1}, ffi::kF32), "text"),
+            "3: text: attribute 's' (string) must be a str, not an array");
+  number.StringAttribute("s").ArrayAttribute<int32_t>("n", {1}, ffi::kS32);
+  EXPECT_EQ(Call(number, "by_reference"), "3: by_reference: attribute 'n' (int32) must be a scalar, not an array");
+  FakeCall none;
+  EXPECT_EQ(Call(none, "f32"), "3: f32: attribute 'x' (float32[]) is missing");
+}
+
+TEST_F(AttributesTest, SpansCheckTheirIndex) {
+  FakeCall right, wrong;
+  right.ArrayAttribute<float>("x", {1, 2, 3}, ffi::kF32).Attribute("scale", 2.0f, ffi::kF32);
+  EXPECT_EQ(Call(right, "third"), "6 1 0");
+  wrong.ArrayAttribute<float>("x", {1, 2}, ffi::kF32).Attribute("scale", 2.0f, ffi::kF32);
+  EXPECT_EQ(Call(wrong, "third"), "13: third: BE::Span has no element 2");
+}
+
+TEST_F(AttributesTest, CompileUnderNvcc) {
+  const std::optional<std::string> nvcc = FindNvcc();
+  if (!nvcc.has_value()) GTEST_SKIP() << "no nvcc";
+  Workshop workshop;
+  const Outcome outcome =
+      workshop.Compile(*nvcc, Generate("k.cu", kKernels, v1::LANGUAGE_CUDA),
+                       {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Wextra,-Werror", "-arch=sm_80"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+}
+
+}  // namespace
+}  // namespace kernix::codegen

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BE::Span: a row of values that somebody else keeps. An attribute that is an array comes as a BE::Span<const T>, the
+// arguments of `args...` as a BE::Span<const BE::Tensor>.
+#pragma once
+
+#include <stddef.h>
+
+#include "brainevent/check.h"
+#include "brainevent/internal/macros.h"
+
+namespace BE {
+
+// Pointer and size. Trivially copyable. What a handler passes lies in host memory: device code cannot read it there.
+template <typename T>
+class Span {
+ public:
+  KERNIX_HD constexpr Span() noexcept {}
+  KERNIX_HD constexpr Span(T* data, size_t size) noexcept : data_(data), size_(size) {}
+
+  KERNIX_HD constexpr T* data() const noexcept { return data_; }
+  KERNIX_HD constexpr size_t size() const noexcept { return size_; }
+  KERNIX_HD constexpr bool empty() const noexcept { return size_ == 0; }
+  KERNIX_HD constexpr T* begin() const noexcept { return data_; }
+  KERNIX_HD constexpr T* end() const noexcept { return data_ + size_; }
+
+  // Host code that asks for an element that there is not gets a CheckError.
+  KERNIX_HD T& operator[](size_t i) const {
+#if !defined(__CUDA_ARCH__)
+    if (i >= size_) internal::FailNumber<CheckError>("BE::Span has no element", static_cast<long long>(i));
+#endif
+    return data_[i];
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace BE
