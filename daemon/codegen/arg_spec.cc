@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/codegen/arg_spec.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/codegen/lexer.h"
+#include "daemon/codegen/scratch_expression.h"
 #include "daemon/codegen/words.h"
 
 namespace kernix::codegen {
@@ -17,6 +22,10 @@ absl::Status Invalid(std::string_view function, std::string_view problem) {
 }
 
 std::string Quoted(std::string_view text) { return StrCat("'", absl::CHexEscape(ToAbsl(text)), "'"); }
+
+constexpr std::string_view kTokenList =
+    "arg, ret, stream, attr.<name>:<type>, attr.<name>, arg?, args..., rets..., arg.token, ret.token, device_ordinal, "
+    "scratch:<bytes>";
 
 constexpr std::string_view kAttributeTypeList =
     "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, float16 and bfloat16 (as bits), "
@@ -65,30 +74,105 @@ absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::strin
   return parsed;
 }
 
+// Tokens that say all there is to say, with their aliases.
+bool FindPlainToken(std::string_view token, ParameterKind& kind) {
+  static constexpr std::pair<std::string_view, ParameterKind> kTokens[] = {
+      {"arg", ParameterKind::kArgument},
+      {"args", ParameterKind::kArgument},
+      {"ret", ParameterKind::kResult},
+      {"rets", ParameterKind::kResult},
+      {"stream", ParameterKind::kStream},
+      {"ctx.stream", ParameterKind::kStream},
+      {"arg?", ParameterKind::kOptionalArgument},
+      {"args...", ParameterKind::kArguments},
+      {"rets...", ParameterKind::kResults},
+      {"arg.token", ParameterKind::kArgumentToken},
+      {"ret.token", ParameterKind::kResultToken},
+      {"device_ordinal", ParameterKind::kDeviceOrdinal},
+  };
+  for (const auto& [known, known_kind] : kTokens) {
+    if (known != token) continue;
+    kind = known_kind;
+    return true;
+  }
+  return false;
+}
+
+absl::StatusOr<ParsedToken> ParseScratch(std::string_view function, std::string_view token, std::string_view text) {
+  const std::string problem = ProblemOfScratchExpression(text);
+  if (!problem.empty()) return Invalid(function, StrCat("the token ", Quoted(token), ": ", problem));
+  ParsedToken parsed;
+  parsed.parameter.kind = ParameterKind::kScratch;
+  parsed.parameter.expression = std::string(text);
+  return parsed;
+}
+
+absl::Status CheckSingles(const FunctionSpec& spec) {
+  static constexpr std::pair<ParameterKind, std::string_view> kSingles[] = {
+      {ParameterKind::kStream, "'stream': a call has one stream"},
+      {ParameterKind::kDeviceOrdinal, "'device_ordinal': a call runs on one device"},
+      {ParameterKind::kArguments, "'args...': one parameter takes all arguments that the others leave over"},
+      {ParameterKind::kResults, "'rets...': one parameter takes all results that the others leave over"},
+  };
+  for (const auto& [kind, problem] : kSingles) {
+    if (spec.CountOf(kind) > 1) return Invalid(spec.name, StrCat("duplicate ", problem));
+  }
+  return absl::OkStatus();
+}
+
+// Which arguments are there must follow from how many there are.
+absl::Status CheckOptionals(const FunctionSpec& spec) {
+  const std::vector<ParameterKind> arguments = spec.Arguments();
+  const auto first = std::find(arguments.begin(), arguments.end(), ParameterKind::kOptionalArgument);
+  if (first == arguments.end()) return absl::OkStatus();
+  if (spec.CountOf(ParameterKind::kArguments) > 0) {
+    return Invalid(spec.name, "'arg?' and 'args...' do not go together: an argument could be either");
+  }
+  if (std::any_of(first, arguments.end(),
+                  [](ParameterKind kind) { return kind != ParameterKind::kOptionalArgument; })) {
+    return Invalid(spec.name, "an argument follows 'arg?': only the last arguments of a call can be missing");
+  }
+  return absl::OkStatus();
+}
+
+// `name` is "arg5", and there are fewer.
+bool IsBeyond(std::string_view name, std::string_view prefix, int count) {
+  int number = 0;
+  return ConsumePrefix(name, prefix) && absl::SimpleAtoi(ToAbsl(name), &number) && number >= count;
+}
+
+absl::Status CheckScratch(const FunctionSpec& spec) {
+  const int arguments = spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kOptionalArgument);
+  const int results = spec.CountOf(ParameterKind::kResult);
+  for (const Parameter& parameter : spec.parameters) {
+    if (parameter.kind != ParameterKind::kScratch) continue;
+    for (const std::string_view name : FreeNames(parameter.expression)) {
+      if (!IsBeyond(name, "arg", arguments) && !IsBeyond(name, "ret", results)) continue;
+      return Invalid(spec.name,
+                     StrCat("the token ", Quoted(StrCat("scratch:", parameter.expression)), " names ", Quoted(name),
+                            ", which there is not: arguments are arg0, arg1, ..., results "
+                            "ret0, ret1, ... (those of 'args...' and 'rets...' are args[i] and rets[i])"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token) {
   ParsedToken parsed;
   std::string_view rest = token;
-  if (token == "arg" || token == "args") return parsed;
-  if (token == "ret" || token == "rets") {
-    parsed.parameter.kind = ParameterKind::kResult;
-    return parsed;
-  }
-  if (token == "stream" || token == "ctx.stream") {
-    parsed.parameter.kind = ParameterKind::kStream;
-    return parsed;
-  }
-  if (ConsumePrefix(rest, "attr.") || ConsumePrefix(rest, "attrs.")) {
-    return ParseAttribute(function, token, rest);
-  }
-  return Invalid(
-      function, StrCat("unknown token ", Quoted(token), ". Tokens: arg, ret, stream, attr.<name>:<type>, attr.<name>"));
+  if (FindPlainToken(token, parsed.parameter.kind)) return parsed;
+  if (ConsumePrefix(rest, "attr.") || ConsumePrefix(rest, "attrs.")) return ParseAttribute(function, token, rest);
+  if (ConsumePrefix(rest, "scratch:")) return ParseScratch(function, token, rest);
+  return Invalid(function, StrCat("unknown token ", Quoted(token), ". Tokens: ", kTokenList));
 }
 
 absl::Status CheckSpec(const FunctionSpec& spec) {
-  if (spec.CountOf(ParameterKind::kStream) > 1) return Invalid(spec.name, "duplicate 'stream': a call has one stream");
-  if (spec.CountOf(ParameterKind::kResult) == 0) {
+  KERNIX_RETURN_IF_ERROR(CheckSingles(spec));
+  KERNIX_RETURN_IF_ERROR(CheckOptionals(spec));
+  KERNIX_RETURN_IF_ERROR(CheckScratch(spec));
+  if (spec.Results().empty()) {
     return Invalid(spec.name, "no 'ret': a function must have an output (a BE::Tensor parameter that is not const)");
   }
   absl::flat_hash_set<std::string_view> names;

@@ -18,12 +18,15 @@ struct ParsedToken {
   bool typed = true;
 };
 
-// Reads "arg", "ret", "stream", "attr.<name>:<type>", "attr.<name>:<type>[]" and "attr.<name>", and the aliases "args",
-// "rets", "ctx.stream" and "attrs.<name>". INVALID_REQUEST, naming `function` and the token, for anything else.
+// Reads
+//   arg  ret  stream  attr.<name>:<type>  attr.<name>:<type>[]  attr.<name>
+// and the aliases args, rets, ctx.stream and attrs.<name>, and what goes beyond the reference:
+//   arg?  args...  rets...  arg.token  ret.token  device_ordinal  scratch:<expression>
+// INVALID_REQUEST, naming `function` and the token, for anything else.
 absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token);
 
-// What must hold of a whole list: at least one result, at most one stream, no attribute twice. INVALID_REQUEST, naming
-// the function.
+// What must hold of a whole list: at least one result, at most one stream, no attribute twice, optional arguments last,
+// and so on. INVALID_REQUEST, naming the function.
 absl::Status CheckSpec(const FunctionSpec& spec);
 
 // INVALID_REQUEST unless `name` is an ASCII C++ identifier.

@@ -45,6 +45,40 @@ TEST(ArgSpecTest, ReadsStringsAndArrays) {
   }
 }
 
+TEST(ArgSpecTest, ReadsWhatGoesBeyondTheReference) {
+  const std::vector<std::string> optional = {"arg.token", "arg", "arg?", "arg?", "rets...", "ret.token"};
+  EXPECT_EQ(Spec(optional).Tokens(), optional);
+  EXPECT_THAT(CheckSpec(Spec(optional)), IsOk());
+  const std::vector<std::string> open = {"device_ordinal", "args...", "arg", "ret", "scratch:4*arg0.numel()"};
+  EXPECT_EQ(Spec(open).Tokens(), open);
+  EXPECT_THAT(CheckSpec(Spec(open)), IsOk());
+  EXPECT_THAT(CheckSpec(Spec({"ret.token"})), IsOk());
+}
+
+TEST(ArgSpecTest, ChecksWhatGoesBeyondTheReference) {
+  EXPECT_THAT(CheckSpec(Spec({"ret", "args...", "args..."})), IsInvalid(HasSubstr("duplicate 'args...'")));
+  EXPECT_THAT(CheckSpec(Spec({"rets...", "rets..."})), IsInvalid(HasSubstr("duplicate 'rets...'")));
+  EXPECT_THAT(CheckSpec(Spec({"ret", "device_ordinal", "device_ordinal"})), IsInvalid(HasSubstr("'device_ordinal'")));
+  EXPECT_THAT(CheckSpec(Spec({"ret", "args...", "arg?"})), IsInvalid(HasSubstr("do not go together")));
+  EXPECT_THAT(CheckSpec(Spec({"arg?", "arg", "ret"})), IsInvalid(HasSubstr("an argument follows 'arg?'")));
+  EXPECT_THAT(CheckSpec(Spec({"arg?", "arg.token", "ret"})), IsInvalid(HasSubstr("an argument follows 'arg?'")));
+  EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:arg1.numel()"})), IsInvalid(HasSubstr("names 'arg1'")));
+  EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:ret1.numel()"})), IsInvalid(HasSubstr("names 'ret1'")));
+  EXPECT_THAT(CheckSpec(Spec({"arg", "arg?", "ret", "scratch:x.arg7+arg1->numel()+args"})), IsOk());
+}
+
+TEST(ArgSpecTest, ScratchIsOneExpression) {
+  for (const char* good : {"1024", "4*arg0.numel()", "Workspace<float>(arg0,k[0])", "arg0==nullptr?1:arg0->nbytes()"}) {
+    EXPECT_THAT(ParseToken("f", std::string("scratch:") + good), IsOk()) << good;
+  }
+  for (const char* bad : {"", "4 * 2", " 4", "4)+(4", "(4", "4;", "4}", "[]{return 4;}()", "\"text\"", "4//", "4/*",
+                          "4<%", "4?\?=", "'x'", "#x", "4\\", "\xff", "R\"(x)\""}) {
+    EXPECT_THAT(ParseToken("f", std::string("scratch:") + bad),
+                IsInvalid(AllOf(HasSubstr("function 'f'"), HasSubstr("scratch:"), HasSubstr("number of bytes"))))
+        << bad;
+  }
+}
+
 TEST(ArgSpecTest, LeavesATypeOpen) {
   const auto parsed = ParseToken("f", "attrs.alpha");
   ASSERT_THAT(parsed, IsOk());

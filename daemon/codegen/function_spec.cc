@@ -35,11 +35,42 @@ std::string Token(const Parameter& parameter) {
       return "ret";
     case ParameterKind::kStream:
       return "stream";
+    case ParameterKind::kOptionalArgument:
+      return "arg?";
+    case ParameterKind::kArguments:
+      return "args...";
+    case ParameterKind::kResults:
+      return "rets...";
+    case ParameterKind::kArgumentToken:
+      return "arg.token";
+    case ParameterKind::kResultToken:
+      return "ret.token";
+    case ParameterKind::kDeviceOrdinal:
+      return "device_ordinal";
+    case ParameterKind::kScratch:
+      return StrCat("scratch:", parameter.expression);
     case ParameterKind::kAttribute:
       break;
   }
   return StrCat("attr.", parameter.attribute_name, ":", AttributeTypeName(parameter.attribute_type),
                 parameter.is_array ? "[]" : "");
+}
+
+bool IsArgument(ParameterKind kind) {
+  return kind == ParameterKind::kArgument || kind == ParameterKind::kOptionalArgument ||
+         kind == ParameterKind::kArguments || kind == ParameterKind::kArgumentToken;
+}
+
+bool IsResult(ParameterKind kind) {
+  return kind == ParameterKind::kResult || kind == ParameterKind::kResults || kind == ParameterKind::kResultToken;
+}
+
+std::vector<ParameterKind> KindsThat(const std::vector<Parameter>& parameters, bool (*fits)(ParameterKind)) {
+  std::vector<ParameterKind> kinds;
+  for (const Parameter& parameter : parameters) {
+    if (fits(parameter.kind)) kinds.push_back(parameter.kind);
+  }
+  return kinds;
 }
 
 }  // namespace
@@ -76,6 +107,17 @@ std::string FunctionSpec::HandlerSymbol() const { return StrCat("kernix_handler_
 int FunctionSpec::CountOf(ParameterKind kind) const {
   return static_cast<int>(
       std::count_if(parameters.begin(), parameters.end(), [kind](const Parameter& p) { return p.kind == kind; }));
+}
+
+std::vector<ParameterKind> FunctionSpec::Arguments() const { return KindsThat(parameters, IsArgument); }
+
+std::vector<ParameterKind> FunctionSpec::Results() const { return KindsThat(parameters, IsResult); }
+
+bool FunctionSpec::IsExtended() const {
+  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
+    return p.kind != ParameterKind::kArgument && p.kind != ParameterKind::kResult && p.kind != ParameterKind::kStream &&
+           p.kind != ParameterKind::kAttribute;
+  });
 }
 
 }  // namespace kernix::codegen

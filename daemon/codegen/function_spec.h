@@ -11,7 +11,19 @@
 
 namespace kernix::codegen {
 
-enum class ParameterKind { kArgument, kResult, kStream, kAttribute };
+enum class ParameterKind {
+  kArgument,
+  kResult,
+  kStream,
+  kAttribute,
+  kOptionalArgument,  // a pointer, null where the call has no such argument
+  kArguments,         // all arguments that the others leave over
+  kResults,           // likewise
+  kArgumentToken,     // an XLA token, for which the function has no parameter
+  kResultToken,
+  kDeviceOrdinal,
+  kScratch,
+};
 
 // Types of attributes. Half types are passed as their raw bits in a uint16_t.
 enum class AttributeType {
@@ -42,18 +54,32 @@ struct Parameter {
   ParameterKind kind = ParameterKind::kArgument;
   std::string attribute_name;  // kAttribute only
   AttributeType attribute_type = AttributeType::kFloat32;
-  bool is_array = false;  // of that type; kAttribute only
+  bool is_array = false;   // of that type; kAttribute only
+  std::string expression;  // kScratch only: a number of bytes
+
+  // Whether the function has a C++ parameter for it.
+  bool IsVisible() const { return kind != ParameterKind::kArgumentToken && kind != ParameterKind::kResultToken; }
 };
 
 // What the stream parameter's C++ type is: the wrapper converts.
 struct FunctionSpec {
   std::string name;
   std::vector<Parameter> parameters;
+  // Where the tokens stand; no label when they are no part of a source.
+  std::string label = {};
+  int line = 0;
 
-  // "arg", "ret", "stream", "attr.<name>:<type>", "attr.<name>:<type>[]".
+  // As ParseToken() in arg_spec.h reads them, without aliases.
   std::vector<std::string> Tokens() const;
   std::string HandlerSymbol() const;  // "kernix_handler_<name>"
   int CountOf(ParameterKind kind) const;
+
+  // What there is to each argument of a call, and to each result, tokens included.
+  std::vector<ParameterKind> Arguments() const;
+  std::vector<ParameterKind> Results() const;
+
+  // Whether it takes more than arguments, results, a stream and attributes.
+  bool IsExtended() const;
 };
 
 }  // namespace kernix::codegen

@@ -16,7 +16,8 @@ using Tokens = absl::Span<const Token>;
 
 constexpr std::string_view kUnderstood =
     "a parameter is a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, a bool, an integer of 8 to "
-    "64 bits, a float or a double, a std::string_view, or a BE::Span<const T> of numbers";
+    "64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or tensors, or a const "
+    "BE::Tensor*";
 
 // A parameter taken apart: "const" type operators name.
 struct Declarator {
@@ -161,12 +162,19 @@ std::optional<AttributeType> ScalarType(const Declarator& declarator) {
   return declarator.words.empty() ? NamedType(type) : BuiltinType(declarator.words);
 }
 
+bool IsTensorName(std::string_view type) {
+  ConsumePrefix(type, "::");
+  return type == "BE::Tensor" || type == "Tensor";
+}
+
 // The parameter is a BE::Span of `arguments`.
 void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
   const Declarator element = DeclaratorReader(arguments).Read();
   const std::optional<AttributeType> scalar = ScalarType(element);
   const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0;
-  if (!plain || !scalar.has_value() || !CanBeArray(*scalar)) {
+  if (plain && IsTensorName(element.type)) {
+    parameter.kind = element.is_const ? ParameterClass::kInputs : ParameterClass::kOutputs;
+  } else if (!plain || !scalar.has_value() || !CanBeArray(*scalar)) {
     parameter.problem = "XLA passes arrays of integers of 8 to 64 bits, of float and of double";
   } else if (!element.is_const) {
     parameter.problem = "attributes are constant: take a BE::Span<const T>";
@@ -176,8 +184,10 @@ void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
   }
 }
 
-std::string_view PointerProblem(const Declarator& declarator, bool is_tensor) {
-  if (is_tensor) return "take the BE::Tensor by value or by reference";
+std::string_view PointerProblem(const Declarator& declarator) {
+  if (IsTensorName(declarator.type)) {
+    return "take the BE::Tensor by value or by reference, or by const BE::Tensor* an input that a call may leave out";
+  }
   const bool text = declarator.words.size() == 1 && declarator.words[0] == "char";
   return text ? "strings of XLA do not end with a 0: take a std::string_view" : "a pointer cannot come from JAX";
 }
@@ -186,12 +196,15 @@ std::string_view PointerProblem(const Declarator& declarator, bool is_tensor) {
 void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) {
   std::string_view type = declarator.type;
   ConsumePrefix(type, "::");
-  const bool is_tensor = type == "BE::Tensor" || type == "Tensor";
+  const bool is_tensor = IsTensorName(type);
   const bool is_stream = type == "cudaStream_t" || type == "CUstream";
   const bool by_value = declarator.references == 0 || (declarator.references == 1 && declarator.is_const);
   const std::optional<AttributeType> scalar = ScalarType(declarator);
-  if (declarator.pointers > 0 || declarator.is_array) {
-    parameter.problem = PointerProblem(declarator, is_tensor);
+  if (is_tensor && declarator.is_const && declarator.pointers == 1 && declarator.references == 0 &&
+      !declarator.is_array) {
+    parameter.kind = ParameterClass::kOptionalInput;
+  } else if (declarator.pointers > 0 || declarator.is_array) {
+    parameter.problem = PointerProblem(declarator);
   } else if (is_tensor && declarator.references <= 1) {
     parameter.kind = declarator.is_const ? ParameterClass::kInput : ParameterClass::kOutput;
   } else if (!by_value) {
@@ -200,13 +213,20 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
              (type == "std::int64_t" && declarator.name == "stream")) {
     parameter.kind = ParameterClass::kStream;
   } else if (scalar.has_value()) {
-    parameter.kind = ParameterClass::kScalar;
+    const bool ordinal =
+        declarator.name == "device_ordinal" && (*scalar == AttributeType::kInt32 || *scalar == AttributeType::kInt64);
+    parameter.kind = ordinal ? ParameterClass::kDeviceOrdinal : ParameterClass::kScalar;
     parameter.scalar = *scalar;
   } else if (type == "std::string_view" || type == "string_view") {
     parameter.kind = ParameterClass::kString;
     parameter.scalar = AttributeType::kString;
   } else if (type == "BE::Span" || type == "Span") {
     ClassifySpan(declarator.arguments, parameter);
+  } else if (type == "BE::Scratch" || type == "Scratch") {
+    parameter.kind = ParameterClass::kScratch;
+    parameter.problem =
+        "a BE::Scratch has a size: write out the tokens, with scratch:<bytes> for it, such as "
+        "scratch:4*arg0.numel()";
   } else {
     parameter.problem = Remedy(type);
     if (parameter.problem.empty()) parameter.problem = kUnderstood;

@@ -164,7 +164,8 @@ class Resolver {
     const std::vector<const Signature*> candidates = Candidates(name);
     if (candidates.empty()) {
       return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
-                            purpose, " cannot be inferred. Name the tokens: arg, ret, stream, attr.<name>:<type>"));
+                            purpose,
+                            " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>"));
     }
     if (candidates.size() > 1) {
       return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
@@ -207,6 +208,15 @@ class Resolver {
       case ParameterClass::kArray:
         if (!parameter.name.empty()) return AttributeOf(parameter);
         return Unreadable(function, index, parameter, "an attribute needs a name");
+      case ParameterClass::kOptionalInput:
+        return Parameter{ParameterKind::kOptionalArgument, "", {}};
+      case ParameterClass::kInputs:
+        return Parameter{ParameterKind::kArguments, "", {}};
+      case ParameterClass::kOutputs:
+        return Parameter{ParameterKind::kResults, "", {}};
+      case ParameterClass::kDeviceOrdinal:
+        return Parameter{ParameterKind::kDeviceOrdinal, "", {}};
+      case ParameterClass::kScratch:
       case ParameterClass::kOther:
         break;
     }
@@ -226,6 +236,10 @@ class Resolver {
 
   absl::StatusOr<FunctionSpec> FromTokens(const Wanted& function) const {
     FunctionSpec spec{function.name, {}};
+    if (function.annotation.has_value()) {
+      spec.label = sources_[static_cast<size_t>(function.annotation->source)].label;
+      spec.line = function.annotation->line;
+    }
     for (const std::string& token : function.tokens) {
       KERNIX_ASSIGN_OR_RETURN(ParsedToken parsed, ParseToken(function.name, token));
       if (!parsed.typed) {
@@ -245,7 +259,7 @@ class Resolver {
     for (size_t i = 0; i < signature->parameters.size(); ++i) {
       const SignatureParameter& parameter = signature->parameters[i];
       if (parameter.name != attribute) continue;
-      if (parameter.IsAttribute()) return AttributeOf(parameter);
+      if (parameter.IsAttribute() || parameter.kind == ParameterClass::kDeviceOrdinal) return AttributeOf(parameter);
       if (parameter.kind == ParameterClass::kStream && HasText(parameter.text, "int64_t")) {
         return Parameter{ParameterKind::kAttribute, attribute, AttributeType::kInt64};
       }
@@ -262,35 +276,55 @@ class Resolver {
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return absl::OkStatus();
     const Signature& signature = *candidates[0];
     const std::string intro = StrCat("function '", spec.name, "' (", Where(signature.source, signature.line), ") ");
+    const std::vector<std::string> tokens = spec.Tokens();
+    const auto visible = static_cast<size_t>(std::count_if(spec.parameters.begin(), spec.parameters.end(),
+                                                           [](const Parameter& p) { return p.IsVisible(); }));
     const size_t count = signature.parameters.size();
     const size_t defaults = static_cast<size_t>(std::count_if(signature.parameters.begin(), signature.parameters.end(),
                                                               [](const auto& p) { return p.has_default; }));
-    if (spec.parameters.size() > count || spec.parameters.size() < count - defaults) {
+    if (visible > count || visible < count - defaults) {
       return Invalid(StrCat(intro, "has ", count, count == 1 ? " parameter" : " parameters", ", but its arg_spec has ",
-                            spec.parameters.size(), " (", absl::StrJoin(spec.Tokens(), " "), ")"));
+                            visible, " (", absl::StrJoin(tokens, " "), ")"));
     }
+    size_t place = 0;
     for (size_t i = 0; i < spec.parameters.size(); ++i) {
-      const SignatureParameter& parameter = signature.parameters[i];
+      if (!spec.parameters[i].IsVisible()) continue;
+      const SignatureParameter& parameter = signature.parameters[place++];
       if (Fits(spec.parameters[i], parameter)) continue;
-      return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", i + 1, ", but its arg_spec says '",
-                            spec.Tokens()[i], "' there"));
+      return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
+                            tokens[i], "' there"));
     }
     return absl::OkStatus();
   }
 
   // Whether a parameter of that class might take what the token says.
   static bool Fits(const Parameter& token, const SignatureParameter& parameter) {
-    if (parameter.kind == ParameterClass::kOther) return true;
+    const ParameterClass kind = parameter.kind;
+    const bool number = kind == ParameterClass::kScalar || kind == ParameterClass::kDeviceOrdinal;
+    if (kind == ParameterClass::kOther) return true;
     switch (token.kind) {
       case ParameterKind::kArgument:
       case ParameterKind::kResult:
-        return parameter.IsTensor() || parameter.kind == ParameterClass::kStream;
+        return parameter.IsTensor() || kind == ParameterClass::kStream;
       case ParameterKind::kStream:
-        return parameter.kind == ParameterClass::kStream || parameter.kind == ParameterClass::kScalar;
+        return number || kind == ParameterClass::kStream;
       case ParameterKind::kAttribute:
-        if (token.is_array) return parameter.kind == ParameterClass::kArray;
-        if (token.attribute_type == AttributeType::kString) return parameter.kind == ParameterClass::kString;
-        return parameter.kind == ParameterClass::kStream || parameter.kind == ParameterClass::kScalar;
+        if (token.is_array) return kind == ParameterClass::kArray;
+        if (token.attribute_type == AttributeType::kString) return kind == ParameterClass::kString;
+        return number || kind == ParameterClass::kStream;
+      case ParameterKind::kOptionalArgument:
+        return kind == ParameterClass::kOptionalInput;
+      case ParameterKind::kArguments:
+        return kind == ParameterClass::kInputs;
+      case ParameterKind::kResults:
+        return kind == ParameterClass::kOutputs;
+      case ParameterKind::kDeviceOrdinal:
+        return number;
+      case ParameterKind::kScratch:
+        return kind == ParameterClass::kScratch;
+      case ParameterKind::kArgumentToken:
+      case ParameterKind::kResultToken:
+        break;
     }
     return true;
   }

@@ -192,6 +192,45 @@ TEST(InferenceTest, ReadsStringsAndArrays) {
   EXPECT_EQ(Inferred("BE::Tensor o, ::BE::Span<const unsigned char> a = {}"), "f: ret attr.a:uint8[]");
 }
 
+TEST(InferenceTest, ReadsOptionalAndVariadicParameters) {
+  EXPECT_EQ(Inferred("const BE::Tensor a, BE::Tensor o, const BE::Tensor* b, BE::Tensor const *__restrict__ c"),
+            "f: arg ret arg? arg?");
+  EXPECT_EQ(Inferred("const BE::Tensor a, BE::Span<const BE::Tensor> b, const BE::Span<BE::Tensor>& c"),
+            "f: arg args... rets...");
+  EXPECT_THAT(Inferred("BE::Span<const Tensor> a, BE::Span<const Tensor> b, Tensor c"),
+              AllOf(HasSubstr("k.cu:1"), HasSubstr("duplicate 'args...'")));
+}
+
+TEST(InferenceTest, ReadsTheDeviceOrdinal) {
+  EXPECT_EQ(Inferred("BE::Tensor o, int device_ordinal"), "f: ret device_ordinal");
+  EXPECT_EQ(Inferred("BE::Tensor o, const int32_t device_ordinal"), "f: ret device_ordinal");
+  EXPECT_EQ(Inferred("BE::Tensor o, int64_t device_ordinal"), "f: ret device_ordinal");
+  EXPECT_EQ(Inferred("BE::Tensor o, float device_ordinal"), "f: ret attr.device_ordinal:float32");
+  const std::string source = "void f(BE::Tensor o, int device_ordinal);";
+  EXPECT_EQ(Described(Listed(source, {"f ret attr.device_ordinal"})), "f: ret attr.device_ordinal:int32");
+}
+
+TEST(ListTest, ComparesExtensionsWithTheSignature) {
+  const std::string source = "void f(BE::Span<const BE::Tensor> a, BE::Tensor b, BE::Scratch c, int d);";
+  EXPECT_EQ(Described(Listed(source, {"f arg.token args... ret scratch:16 device_ordinal"})),
+            "f: arg.token args... ret scratch:16 device_ordinal");
+  EXPECT_THAT(Listed(source, {"f arg ret scratch:16 device_ordinal"}),
+              IsInvalid(HasSubstr("takes 'BE::Span<const BE::Tensor> a' as parameter 1, but its arg_spec says 'arg'")));
+  EXPECT_THAT(Listed(source, {"f args... ret.token scratch:16 device_ordinal"}),
+              IsInvalid(HasSubstr("has 4 parameters, but its arg_spec has 3")));
+  EXPECT_THAT(Listed(source, {"f args... ret attr.c:int32 device_ordinal"}), IsInvalid(HasSubstr("'BE::Scratch c'")));
+  EXPECT_THAT(Listed("void f(BE::Tensor o, const BE::Tensor* p);", {"f ret arg"}),
+              IsInvalid(HasSubstr("'const BE::Tensor* p'")));
+}
+
+TEST(AnnotationTest, ErrorsOfTokensNameTheirLine) {
+  for (const char* tokens : {"ret scratch:4;", "ret arg? args...", "ret attr.x:bool[]", "ret scratch:arg0.numel()"}) {
+    EXPECT_THAT(Annotated(std::string("\n// @BE f ") + tokens + "\nvoid f(BE::Tensor o);"),
+                IsInvalid(AllOf(HasSubstr("k.cu:2"), HasSubstr("function 'f'"))))
+        << tokens;
+  }
+}
+
 TEST(ListTest, ComparesStringsAndArraysWithTheSignature) {
   const std::string source = "void f(BE::Tensor o, BE::Span<const int> a, std::string_view b, float c);";
   EXPECT_EQ(Described(Listed(source, {"f ret attr.a attr.b attr.c"})),
@@ -212,6 +251,12 @@ TEST(InferenceTest, NamesWhatItCannotRead) {
       {"float p[]", "'p'"},
       {"float& p", "by value"},
       {"BE::Tensor* p", "by value or by reference"},
+      {"const BE::Tensor** p", "'p'"},
+      {"const BE::Tensor p[]", "'p'"},
+      {"BE::Span<const BE::Tensor>& p", "by value"},
+      {"BE::Span<BE::Tensor*> p", "'p'"},
+      {"BE::Scratch p", "scratch:4*arg0.numel()"},
+      {"const BE::Scratch& p", "scratch:<bytes>"},
       {"BE::Tensor&& p", "'p'"},
       {"std::complex<float> p", "real and imaginary"},
       {"__half p", "uint16_t"},

@@ -186,7 +186,8 @@ class Finder {
 }  // namespace
 
 bool Signature::TakesTensors() const {
-  return std::any_of(parameters.begin(), parameters.end(), [](const SignatureParameter& p) { return p.IsTensor(); });
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const SignatureParameter& p) { return p.HoldsTensors(); });
 }
 
 SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names) {

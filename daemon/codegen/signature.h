@@ -18,26 +18,35 @@
 namespace kernix::codegen {
 
 enum class ParameterClass {
-  kInput,   // const BE::Tensor, by value or reference
-  kOutput,  // BE::Tensor, by value or reference
-  kStream,  // int64_t stream, or cudaStream_t of any name
-  kScalar,  // a scalar that an attribute can be
-  kString,  // std::string_view
-  kArray,   // BE::Span<const T> of what an attribute's elements can be
-  kOther,   // nothing that a handler can pass
+  kInput,          // const BE::Tensor, by value or reference
+  kOutput,         // BE::Tensor, by value or reference
+  kStream,         // int64_t stream, or cudaStream_t of any name
+  kScalar,         // a scalar that an attribute can be
+  kString,         // std::string_view
+  kArray,          // BE::Span<const T> of what an attribute's elements can be
+  kOptionalInput,  // const BE::Tensor*
+  kInputs,         // BE::Span<const BE::Tensor>
+  kOutputs,        // BE::Span<BE::Tensor>
+  kDeviceOrdinal,  // a signed integer of that name
+  kScratch,        // BE::Scratch
+  kOther,          // nothing that a handler can pass
 };
 
 struct SignatureParameter {
   ParameterClass kind = ParameterClass::kOther;
-  AttributeType scalar = AttributeType::kInt32;  // kScalar; kArray: of an element
+  AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: of an element
   std::string name;                              // empty when it has none
   std::string text;                              // as it is written
-  std::string problem;                           // kOther: why
+  std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass
   bool has_default = false;
   int source = 0;
   int line = 0;
 
   bool IsTensor() const { return kind == ParameterClass::kInput || kind == ParameterClass::kOutput; }
+  bool HoldsTensors() const {
+    return IsTensor() || kind == ParameterClass::kOptionalInput || kind == ParameterClass::kInputs ||
+           kind == ParameterClass::kOutputs;
+  }
   bool IsAttribute() const {
     return kind == ParameterClass::kScalar || kind == ParameterClass::kString || kind == ParameterClass::kArray;
   }

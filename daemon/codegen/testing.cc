@@ -15,8 +15,13 @@ struct kernix_ffi_abi::Error {
 };
 struct kernix_ffi_abi::ExecutionContext {
   std::optional<void*> stream;
+  int32_t device_ordinal = 0;
+  size_t device_memory = 0;
+  bool free_fails = false;
   int created = 0;
   int destroyed = 0;
+  std::vector<size_t> allocated = {};
+  std::vector<size_t> freed = {};
 };
 
 namespace kernix::codegen {
@@ -44,6 +49,43 @@ ffi::Error* GetStream(ffi::StreamGetArgs* args) {
   }
   args->stream = *args->ctx->stream;
   return nullptr;
+}
+
+ffi::Error* NewError(const char* text) {
+  ++current->created;
+  return new ffi::Error{text};
+}
+
+ffi::Error* AllocateDeviceMemory(ffi::DeviceMemoryAllocateArgs* args) {
+  if (args->alignment > 16) return NewError("3: unsupported alignment");
+  if (args->size > args->ctx->device_memory) return NewError("8: out of device memory");
+  args->ctx->device_memory -= args->size;
+  args->ctx->allocated.push_back(args->size);
+  args->data = ::operator new(args->size);
+  return nullptr;
+}
+
+ffi::Error* FreeDeviceMemory(ffi::DeviceMemoryFreeArgs* args) {
+  args->ctx->freed.push_back(args->size);
+  ::operator delete(args->data);
+  return args->ctx->free_fails ? NewError("13: cannot free") : nullptr;
+}
+
+ffi::Error* GetDeviceOrdinal(ffi::DeviceOrdinalGetArgs* args) {
+  args->device_ordinal = args->ctx->device_ordinal;
+  return nullptr;
+}
+
+ffi::Api MakeApi(bool old_runtime) {
+  ffi::Api api = {};
+  api.struct_size = old_runtime ? offsetof(ffi::Api, stream_get) + sizeof(api.stream_get) : sizeof(api);
+  api.error_create = CreateError;
+  api.error_destroy = DestroyError;
+  api.stream_get = GetStream;
+  api.device_memory_allocate = AllocateDeviceMemory;
+  api.device_memory_free = FreeDeviceMemory;
+  api.device_ordinal_get = GetDeviceOrdinal;
+  return api;
 }
 
 std::string Variable(const char* name) {
@@ -180,6 +222,26 @@ FakeCall& FakeCall::Stream(void* stream) {
   return *this;
 }
 
+FakeCall& FakeCall::DeviceOrdinal(int32_t ordinal) {
+  device_ordinal_ = ordinal;
+  return *this;
+}
+
+FakeCall& FakeCall::DeviceMemory(size_t bytes) {
+  device_memory_ = bytes;
+  return *this;
+}
+
+FakeCall& FakeCall::FreeFails() {
+  free_fails_ = true;
+  return *this;
+}
+
+FakeCall& FakeCall::OldRuntime() {
+  old_runtime_ = true;
+  return *this;
+}
+
 FakeCall& FakeCall::Stage(uint32_t stage) {
   stage_ = stage;
   return *this;
@@ -225,12 +287,8 @@ ffi::CallFrame FakeCall::Frame() {
 std::string FakeCall::Call(void* library, const std::string& symbol) {
   void* address = library == nullptr ? nullptr : dlsym(library, symbol.c_str());
   if (address == nullptr) return StrCat("no symbol ", symbol);
-  ffi::Api api = {};
-  api.struct_size = sizeof(api);
-  api.error_create = CreateError;
-  api.error_destroy = DestroyError;
-  api.stream_get = GetStream;
-  ffi::ExecutionContext context = {stream_};
+  const ffi::Api api = MakeApi(old_runtime_);
+  ffi::ExecutionContext context = {stream_, device_ordinal_, device_memory_, free_fails_};
   ffi::CallFrame frame = Frame();
   frame.api = &api;
   frame.ctx = &context;
@@ -239,6 +297,8 @@ std::string FakeCall::Call(void* library, const std::string& symbol) {
   current = nullptr;
   created_ = context.created;
   destroyed_ = context.destroyed;
+  allocated_ = context.allocated;
+  freed_ = context.freed;
   return error == nullptr ? "" : error->text;
 }
 

@@ -88,6 +88,12 @@ class FakeCall {
   // Without one, Stream_Get fails as it does on the CPU.
   FakeCall& Stream(void* stream);
   FakeCall& Stage(uint32_t stage);
+  FakeCall& DeviceOrdinal(int32_t ordinal);
+  // How much device memory there is; plenty without it.
+  FakeCall& DeviceMemory(size_t bytes);
+  FakeCall& FreeFails();
+  // An API as jaxlib 0.4.31 to 0.5 describe it.
+  FakeCall& OldRuntime();
 
   // Calls `symbol` of `library`. "" on success, else "<code>: <message>".
   std::string Call(void* library, const std::string& symbol);
@@ -95,6 +101,10 @@ class FakeCall {
   // How many errors were made and destroyed.
   int created() const { return created_; }
   int destroyed() const { return destroyed_; }
+
+  // The sizes of what was allocated on the device and freed there, in that order.
+  const std::vector<size_t>& allocated() const { return allocated_; }
+  const std::vector<size_t>& freed() const { return freed_; }
 
  private:
   struct BufferStorage {
@@ -126,6 +136,11 @@ class FakeCall {
   std::vector<kernix_ffi_abi::AttributeTag> attribute_tags_;
   std::vector<kernix_ffi_abi::ByteSpan*> attribute_names_;
   std::optional<void*> stream_;
+  int32_t device_ordinal_ = 0;
+  size_t device_memory_ = SIZE_MAX;
+  bool free_fails_ = false;
+  bool old_runtime_ = false;
+  std::vector<size_t> allocated_, freed_;
   uint32_t stage_ = kernix_ffi_abi::kStageExecute;
   int created_ = 0;
   int destroyed_ = 0;

@@ -4,8 +4,8 @@
 // xla/ffi/api/c_api.h may be included beside it. `daemon/codegen/ffi_abi_test.cc` compares the two: sizes, offsets,
 // constants.
 //
-// Only what every jaxlib since 0.4.31 has laid out alike is here; structs may go on after our last field. C++17, no
-// other header than <stddef.h> and <stdint.h>: this is compiled into every kernel.
+// Only what every jaxlib since 0.4.31 has laid out alike is here, but for the end of Api; structs may go on after our
+// last field. C++17, no other header than <stddef.h> and <stdint.h>: this is compiled into every kernel.
 #pragma once
 
 #include <stddef.h>
@@ -170,7 +170,35 @@ struct StreamGetArgs {
 };
 using StreamGet = Error*(StreamGetArgs*);
 
-// The start of XLA_FFI_Api.
+struct DeviceMemoryAllocateArgs {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  ExecutionContext* ctx;
+  size_t size;
+  size_t alignment;
+  void* data;  // out
+};
+using DeviceMemoryAllocate = Error*(DeviceMemoryAllocateArgs*);
+
+struct DeviceMemoryFreeArgs {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  ExecutionContext* ctx;
+  size_t size;
+  void* data;
+};
+using DeviceMemoryFree = Error*(DeviceMemoryFreeArgs*);
+
+struct DeviceOrdinalGetArgs {
+  size_t struct_size;
+  ExtensionBase* extension_start;
+  ExecutionContext* ctx;
+  int32_t device_ordinal;  // out
+};
+using DeviceOrdinalGet = Error*(DeviceOrdinalGetArgs*);
+
+// XLA_FFI_Api up to what we use of it. What follows `stream_get` may be read only as far as `struct_size` reaches: it
+// came later, and up to jaxlib 0.5 `struct_size` leaves it out. Since 0.6 all of it is there, laid out like this.
 struct Api {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -181,6 +209,19 @@ struct Api {
   ErrorDestroy* error_destroy;
   void* handler_register;
   StreamGet* stream_get;
+  void* type_register;
+  void* execution_context_get;
+  void* state_set;
+  void* state_get;
+  DeviceMemoryAllocate* device_memory_allocate;
+  DeviceMemoryFree* device_memory_free;
+  void* thread_pool_schedule;
+  void* thread_pool_num_threads;
+  void* future_create;
+  void* future_set_available;
+  void* future_set_error;
+  void* run_id_get;
+  DeviceOrdinalGet* device_ordinal_get;
 };
 
 // Older runtimes end it after `attributes`: never read `future`.

@@ -105,7 +105,27 @@ KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature
   return frame->api->error_create(&args);
 }
 
-// Fills `tensors` from `buffers`, whose count must be `expected`. `what` is "argument" or "result".
+// Makes `tensor` of the `i`th of `buffers`. `what` is "argument" or "result".
+inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
+                              const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
+  const ffi::Buffer* buffer = static_cast<const ffi::Buffer*>(buffers.buffers[i]);
+  if (buffers.types[i] != ffi::kBuffer) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "%s %d is no array", what, i);
+  }
+  if (BE::internal::DTypeFromXla(buffer->dtype) == BE::DType::Invalid) {
+    return Fail(frame, signature, ffi::kInvalidArgument,
+                "%s %d has an element type that BE::Tensor cannot hold (XLA data type %d)", what, i,
+                static_cast<int>(buffer->dtype));
+  }
+  if (buffer->rank < 0 || buffer->rank > BE::kMaxDim) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "%s %d has %lld dimensions; BE::Tensor holds at most %d", what,
+                i, static_cast<long long>(buffer->rank), BE::kMaxDim);
+  }
+  tensor.Assign(buffer->data, buffer->dims, static_cast<int>(buffer->rank), BE::internal::DTypeFromXla(buffer->dtype));
+  return nullptr;
+}
+
+// Fills `tensors` from `buffers`, whose count must be `expected`.
 KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                            const ffi::Buffers& buffers, int expected, BE::Tensor* tensors) {
   if (buffers.size != expected) {
@@ -113,21 +133,8 @@ KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Si
                 expected == 1 ? "" : "s", static_cast<long long>(buffers.size));
   }
   for (int i = 0; i < expected; ++i) {
-    const ffi::Buffer* buffer = static_cast<const ffi::Buffer*>(buffers.buffers[i]);
-    if (buffers.types[i] != ffi::kBuffer) {
-      return Fail(frame, signature, ffi::kInvalidArgument, "%s %d is no array", what, i);
-    }
-    if (BE::internal::DTypeFromXla(buffer->dtype) == BE::DType::Invalid) {
-      return Fail(frame, signature, ffi::kInvalidArgument,
-                  "%s %d has an element type that BE::Tensor cannot hold (XLA data type %d)", what, i,
-                  static_cast<int>(buffer->dtype));
-    }
-    if (buffer->rank < 0 || buffer->rank > BE::kMaxDim) {
-      return Fail(frame, signature, ffi::kInvalidArgument, "%s %d has %lld dimensions; BE::Tensor holds at most %d",
-                  what, i, static_cast<long long>(buffer->rank), BE::kMaxDim);
-    }
-    tensors[i].Assign(buffer->data, buffer->dims, static_cast<int>(buffer->rank),
-                      BE::internal::DTypeFromXla(buffer->dtype));
+    ffi::Error* error = ReadBuffer(frame, signature, what, buffers, i, tensors[i]);
+    if (error != nullptr) return error;
   }
   return nullptr;
 }
@@ -152,7 +159,7 @@ inline const char* TagName(ffi::AttributeTag tag) {
 }
 
 // An integer (or bool) attribute from a scalar of any integer type that holds the same number.
-inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType type, uint64_t& value) {
+KERNIX_SMALL inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType type, uint64_t& value) {
   const bool is_signed = scalar.dtype >= ffi::kS8 && scalar.dtype <= ffi::kS64;
   const unsigned size = scalar.dtype == ffi::kPred ? 1u : 1u << ((scalar.dtype - ffi::kS8) & 3u);
   uint64_t bits = 0;
@@ -169,7 +176,7 @@ inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType type, uint64_t&
 }
 
 // A floating attribute from float32 or float64, or from an integer when nothing is lost. float64 rounds to float32.
-inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, double& value) {
+KERNIX_SMALL inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, double& value) {
   uint64_t integer = 0;
   float single = 0;
   if (scalar.dtype == ffi::kF64) {
@@ -188,7 +195,8 @@ inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, double& valu
 }
 
 // Stores the value of `scalar` as `type`; false when it does not fit. What is wrong is in `problem` then.
-inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value, Problem& problem) {
+KERNIX_SMALL inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value,
+                                    Problem& problem) {
   const bool integer = scalar.dtype >= ffi::kPred && scalar.dtype <= ffi::kU64;
   const bool real = scalar.dtype == ffi::kF32 || scalar.dtype == ffi::kF64;
   problem = {"is out of range"};
@@ -205,8 +213,8 @@ using AttributeReader = bool(const AttributeSpec& spec, ffi::AttributeTag tag, c
                              Problem& problem);
 
 // For functions whose attributes are all scalars.
-inline bool ReadScalarAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given,
-                                AttributeValue& value, Problem& problem) {
+KERNIX_SMALL inline bool ReadScalarAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given,
+                                             AttributeValue& value, Problem& problem) {
   problem = {"must be a scalar, not ", TagName(tag)};
   return tag == ffi::kAttributeScalar && ReadScalar(*static_cast<const ffi::Scalar*>(given), spec.type, value, problem);
 }

@@ -19,3 +19,6 @@
 
 // For what runs seldom: emitted once and small, which is also what compiles fastest.
 #define KERNIX_COLD __attribute__((cold, noinline))
+
+// The same for what has one caller.
+#define KERNIX_SMALL __attribute__((cold))

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the memory of a BE::Scratch comes from. Included where a function has one.
+#pragma once
+
+#include "brainevent/internal/extended.h"
+#include "brainevent/scratch.h"
+
+namespace kernix_handler {
+
+// The memory of one scratch parameter for one call: XLA's for a function that runs on a device, else the host's. What
+// goes wrong is left in the call.
+//
+// Freed when the user's function has returned, while its kernels may still run. XLA's allocator stands for the end of
+// the device's compute stream: it gives the memory to what is enqueued there later, which is why XLA's own
+// ffi::ScratchAllocator frees at that time, too.
+template <bool kOnDevice>
+class ScratchMemory {
+ public:
+  ScratchMemory(ExtendedCall& call, long long size) : call_(call) {
+    if (call.error != nullptr || size == 0) return;
+    if (size < 0) {
+      call.error = Fail(call.frame, *call.signature, ffi::kInvalidArgument, "scratch memory of %lld bytes", size);
+      return;
+    }
+    size_ = static_cast<size_t>(size);
+    if constexpr (kOnDevice) {
+      call.error = AllocateOnDevice();
+    } else {
+      data_ = ::operator new(size_, kHostAlignment, std::nothrow);
+      if (data_ == nullptr) call.error = Exhausted();
+    }
+  }
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+  ~ScratchMemory() {
+    if (data_ == nullptr) return;
+    if constexpr (kOnDevice) {
+      FreeOnDevice();
+    } else {
+      ::operator delete(data_, kHostAlignment);
+    }
+  }
+
+  BE::Scratch view() const { return {data_, size_}; }
+
+ private:
+  static constexpr std::align_val_t kHostAlignment{64};
+  static constexpr size_t kDeviceAlignment = 16;  // the most that XLA takes
+
+  KERNIX_COLD ffi::Error* AllocateOnDevice() {
+    const ffi::Api& api = *call_.frame->api;
+    if (api.struct_size < offsetof(ffi::Api, device_memory_free) + sizeof(api.device_memory_free) ||
+        api.device_memory_allocate == nullptr || api.device_memory_free == nullptr) {
+      return NotInThisRuntime(call_.frame, *call_.signature, "scratch", "XLA_FFI_DeviceMemory_Allocate");
+    }
+    ffi::DeviceMemoryAllocateArgs args = {sizeof(args), nullptr, call_.frame->ctx, size_, kDeviceAlignment, nullptr};
+    ffi::Error* error = api.device_memory_allocate(&args);
+    data_ = error == nullptr ? args.data : nullptr;
+    return error;
+  }
+
+  KERNIX_COLD void FreeOnDevice() {
+    ffi::DeviceMemoryFreeArgs args = {sizeof(args), nullptr, call_.frame->ctx, size_, data_};
+    ffi::Error* error = call_.frame->api->device_memory_free(&args);
+    if (error == nullptr) return;
+    if (call_.error == nullptr) {
+      call_.error = error;
+      return;
+    }
+    ffi::ErrorDestroyArgs destroy = {sizeof(destroy), nullptr, error};
+    call_.frame->api->error_destroy(&destroy);
+  }
+
+  KERNIX_COLD ffi::Error* Exhausted() const {
+    return Fail(call_.frame, *call_.signature, ffi::kResourceExhausted, "no memory for %zu bytes of scratch", size_);
+  }
+
+  ExtendedCall& call_;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace kernix_handler
