@@ -23,6 +23,8 @@ struct Error {
 struct Context {
   bool has_stream = false;
   void* stream = nullptr;
+  int device_ordinal = 0;
+  DeviceMemory device_memory = {};
 };
 
 abi::Error* ToAbi(Error* error) { return reinterpret_cast<abi::Error*>(error); }
@@ -43,6 +45,26 @@ abi::Error* GetStream(abi::StreamGetArgs* args) {
   return nullptr;
 }
 
+abi::Error* AllocateDeviceMemory(abi::DeviceMemoryAllocateArgs* args) {
+  const DeviceMemory& memory = reinterpret_cast<const Context*>(args->ctx)->device_memory;
+  if (!memory.allocate || !memory.free) {
+    return ToAbi(new Error{abi::kUnimplemented, "this call frame has no scratch memory: SetDeviceMemory()"});
+  }
+  args->data = memory.allocate(args->size);
+  if (args->data != nullptr) return nullptr;
+  return ToAbi(new Error{abi::kResourceExhausted, StrCat("no device memory for ", args->size, " bytes of scratch")});
+}
+
+abi::Error* FreeDeviceMemory(abi::DeviceMemoryFreeArgs* args) {
+  reinterpret_cast<const Context*>(args->ctx)->device_memory.free(args->data, args->size);
+  return nullptr;
+}
+
+abi::Error* GetDeviceOrdinal(abi::DeviceOrdinalGetArgs* args) {
+  args->device_ordinal = reinterpret_cast<const Context*>(args->ctx)->device_ordinal;
+  return nullptr;
+}
+
 const abi::Api& TheApi() {
   static const abi::Api api = {
       .struct_size = sizeof(abi::Api),
@@ -54,6 +76,19 @@ const abi::Api& TheApi() {
       .error_destroy = DestroyError,
       .handler_register = nullptr,
       .stream_get = GetStream,
+      .type_register = nullptr,
+      .execution_context_get = nullptr,
+      .state_set = nullptr,
+      .state_get = nullptr,
+      .device_memory_allocate = AllocateDeviceMemory,
+      .device_memory_free = FreeDeviceMemory,
+      .thread_pool_schedule = nullptr,
+      .thread_pool_num_threads = nullptr,
+      .future_create = nullptr,
+      .future_set_available = nullptr,
+      .future_set_error = nullptr,
+      .run_id_get = nullptr,
+      .device_ordinal_get = GetDeviceOrdinal,
   };
   return api;
 }
@@ -117,27 +152,46 @@ constexpr abi::DataType kDataTypeOf<float> = abi::kF32;
 template <>
 constexpr abi::DataType kDataTypeOf<double> = abi::kF64;
 
-abi::Scalar ScalarOf(const AttributeValue& attribute) {
-  return std::visit(
-      [](const auto& value) {
-        using T = std::decay_t<decltype(value)>;
-        return abi::Scalar{kDataTypeOf<T>, const_cast<T*>(&value)};
-      },
-      attribute);
+// The ABI's view of an attribute, of which one member counts.
+struct AttributeView {
+  abi::AttributeTag tag;
+  abi::Scalar scalar = {};
+  abi::ByteSpan text = {};
+  abi::Array array = {};
+
+  void* Value() {
+    if (tag == abi::kAttributeString) return &text;
+    if (tag == abi::kAttributeArray) return &array;
+    return &scalar;
+  }
+};
+
+template <typename T>
+AttributeView ViewOf(const T& value) {
+  return {.tag = abi::kAttributeScalar, .scalar = {kDataTypeOf<T>, const_cast<T*>(&value)}};
+}
+
+AttributeView ViewOf(const std::string& value) {
+  return {.tag = abi::kAttributeString, .text = {value.data(), value.size()}};
+}
+
+template <typename T>
+AttributeView ViewOf(const std::vector<T>& values) {
+  return {.tag = abi::kAttributeArray, .array = {kDataTypeOf<T>, values.size(), const_cast<T*>(values.data())}};
 }
 
 class AttributeTable {
  public:
   explicit AttributeTable(const AttributeMap& attributes) {
     names_.reserve(attributes.size());
-    scalars_.reserve(attributes.size());
+    views_.reserve(attributes.size());
     for (const auto& [name, value] : attributes) {
       names_.push_back({name.data(), name.size()});
-      scalars_.push_back(ScalarOf(value));
+      views_.push_back(std::visit([](const auto& held) { return ViewOf(held); }, value));
       name_pointers_.push_back(&names_.back());
-      value_pointers_.push_back(&scalars_.back());
+      value_pointers_.push_back(views_.back().Value());
+      tags_.push_back(views_.back().tag);
     }
-    tags_.assign(attributes.size(), abi::kAttributeScalar);
   }
   AttributeTable(const AttributeTable&) = delete;
   AttributeTable& operator=(const AttributeTable&) = delete;
@@ -149,7 +203,7 @@ class AttributeTable {
 
  private:
   std::vector<abi::ByteSpan> names_;
-  std::vector<abi::Scalar> scalars_;
+  std::vector<AttributeView> views_;
   std::vector<abi::ByteSpan*> name_pointers_;
   std::vector<void*> value_pointers_;
   std::vector<abi::AttributeTag> tags_;
@@ -189,13 +243,24 @@ CallFrame& CallFrame::AddResult(void* data, DataType type, std::vector<int64_t> 
 }
 
 CallFrame& CallFrame::AddAttribute(std::string name, AttributeValue value) {
-  const auto [entry, is_new] = impl_->attributes.emplace(std::move(name), value);
+  const auto [entry, is_new] = impl_->attributes.emplace(std::move(name), std::move(value));
   if (!is_new) impl_->duplicate_attribute = entry->first;
   return *this;
 }
 
 CallFrame& CallFrame::SetStream(void* stream) {
-  impl_->context = {.has_stream = true, .stream = stream};
+  impl_->context.has_stream = true;
+  impl_->context.stream = stream;
+  return *this;
+}
+
+CallFrame& CallFrame::SetDeviceOrdinal(int ordinal) {
+  impl_->context.device_ordinal = ordinal;
+  return *this;
+}
+
+CallFrame& CallFrame::SetDeviceMemory(DeviceMemory memory) {
+  impl_->context.device_memory = std::move(memory);
   return *this;
 }
 

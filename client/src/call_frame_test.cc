@@ -112,6 +112,57 @@ TEST(CallFrameTest, HasAStreamWhenOneWasSet) {
   EXPECT_TRUE(frame.Call(StreamProbe).ok());
 }
 
+// What the handler sees of an attribute: its kind, and what is in it.
+XLA_FFI_Error* AttributeProbe(XLA_FFI_CallFrame* xla_frame) {
+  const abi::CallFrame& frame = *Abi(xla_frame);
+  std::string seen;
+  for (int64_t i = 0; i < frame.attributes.size; ++i) {
+    if (frame.attributes.types[i] == abi::kAttributeString) {
+      const auto& text = *static_cast<const abi::ByteSpan*>(frame.attributes.values[i]);
+      seen += "string " + std::string(text.ptr, text.len) + ";";
+    } else if (frame.attributes.types[i] == abi::kAttributeArray) {
+      const auto& array = *static_cast<const abi::Array*>(frame.attributes.values[i]);
+      seen += std::to_string(array.dtype) + "[" + std::to_string(array.size) + "];";
+      if (array.dtype == abi::kF32) seen += std::to_string(static_cast<const float*>(array.data)[1]) + ";";
+    }
+  }
+  return Xla(Fail(frame.api, abi::kUnavailable, seen.c_str()));
+}
+
+TEST(CallFrameTest, PassesStringsAndArrays) {
+  CallFrame frame;
+  frame.AddAttribute("a", "text").AddAttribute("b", std::vector<float>{1, 2.5f});
+  frame.AddAttribute("c", std::vector<int64_t>{}).AddAttribute("d", std::string("of its own"));
+  EXPECT_EQ(frame.Call(AttributeProbe).message(), "string text;11[2];2.500000;5[0];string of its own;");
+}
+
+// Allocates 24 bytes twice on the device, frees the first, and reports the ordinal.
+XLA_FFI_Error* DeviceProbe(XLA_FFI_CallFrame* xla_frame) {
+  const abi::CallFrame& frame = *Abi(xla_frame);
+  abi::DeviceOrdinalGetArgs ordinal = {sizeof(ordinal), nullptr, frame.ctx, -1};
+  if (abi::Error* error = frame.api->device_ordinal_get(&ordinal)) return Xla(error);
+  abi::DeviceMemoryAllocateArgs first = {sizeof(first), nullptr, frame.ctx, 24, 16, nullptr};
+  if (abi::Error* error = frame.api->device_memory_allocate(&first)) return Xla(error);
+  abi::DeviceMemoryFreeArgs free = {sizeof(free), nullptr, frame.ctx, 24, first.data};
+  if (abi::Error* error = frame.api->device_memory_free(&free)) return Xla(error);
+  return Xla(Fail(frame.api, abi::kUnavailable, std::to_string(ordinal.device_ordinal).c_str()));
+}
+
+TEST(CallFrameTest, HasADeviceAndItsMemory) {
+  CallFrame frame;
+  EXPECT_THAT(frame.Call(DeviceProbe).ToString(), HasSubstr("no scratch memory: SetDeviceMemory()"));
+  std::string log;
+  char memory[24];
+  frame.SetDeviceOrdinal(3).SetDeviceMemory({
+      .allocate = [&](size_t bytes) { return log += "+" + std::to_string(bytes), memory; },
+      .free = [&](void* data, size_t bytes) { log += (data == memory ? "-" : "?") + std::to_string(bytes); },
+  });
+  EXPECT_EQ(frame.Call(DeviceProbe).message(), "3");
+  EXPECT_EQ(log, "+24-24");
+  frame.SetDeviceMemory({.allocate = [](size_t) { return nullptr; }, .free = [](void*, size_t) {}});
+  EXPECT_EQ(frame.Call(DeviceProbe).code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(CallFrameTest, ANullHandlerIsAnError) { EXPECT_FALSE(CallFrame().Call(nullptr).ok()); }
 
 TEST(CallFrameTest, CanBeCalledAgainAndMoved) {

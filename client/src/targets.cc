@@ -47,17 +47,17 @@ Registry& TheRegistry() {
 
 [[maybe_unused]] const Registry& kMadeAtLoad = TheRegistry();
 
-// What XLA knows of a signature: how many buffers go in and out, and the attributes by name. Where the stream stands
-// among the parameters of the C++ function is the wrapper's business.
+// What XLA knows of a signature: which buffers go in and out, and the attributes by name. Where the stream stands
+// among the parameters of the C++ function, and what scratch memory it has, is the wrapper's business.
 struct Signature {
-  size_t arguments = 0;
-  size_t results = 0;
+  std::vector<std::string> arguments;
+  std::vector<std::string> results;
   std::vector<std::string> attributes;
 
   explicit Signature(const std::vector<std::string>& tokens) {
     for (const std::string& token : tokens) {
-      if (token == "arg") ++arguments;
-      if (token == "ret") ++results;
+      if (absl::StartsWith(token, "arg")) arguments.push_back(token);  // "arg", "arg?", "args...", "arg.token"
+      if (absl::StartsWith(token, "ret")) results.push_back(token);
       if (absl::StartsWith(token, "attr.")) attributes.push_back(token);
     }
     std::sort(attributes.begin(), attributes.end());

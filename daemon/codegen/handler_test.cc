@@ -183,6 +183,18 @@ TEST_F(HandlerTest, ConvertsIntegersThatFit) {
   EXPECT_EQ(With("flag", int64_t{2}, ffi::kS64), "3: flag: attribute 'x' (bool) is out of range");
 }
 
+TEST_F(HandlerTest, ConvertsWholeRealsToIntegers) {
+  EXPECT_EQ(With("small", -128.0, ffi::kF64), "-128");
+  EXPECT_EQ(With("small", -0.0f, ffi::kF32), "0");
+  EXPECT_EQ(With("flag", 1.0, ffi::kF64), "1");
+  EXPECT_EQ(With("big", 9007199254740992.0, ffi::kF64), "9007199254740992");
+  EXPECT_EQ(With("small", 1.5f, ffi::kF32), "3: small: attribute 'x' (int8) must be a whole number");
+  EXPECT_EQ(With("flag", 2.0, ffi::kF64), "3: flag: attribute 'x' (bool) is out of range");
+  for (const double wrong : {128.0, 1e300, -9223372036854775808.0, std::nan("")}) {
+    EXPECT_EQ(With("small", wrong, ffi::kF64), "3: small: attribute 'x' (int8) is out of range") << wrong;
+  }
+}
+
 TEST_F(HandlerTest, ConvertsRealsThatFit) {
   EXPECT_EQ(With("real", 0.1, ffi::kF64), "0.100000001");
   EXPECT_EQ(With("real", int64_t{-3}, ffi::kS64), "-3");
@@ -197,7 +209,7 @@ TEST_F(HandlerTest, ConvertsRealsThatFit) {
 }
 
 TEST_F(HandlerTest, RefusesAttributesOfAnotherKind) {
-  EXPECT_EQ(With("small", 1.0, ffi::kF64), "3: small: attribute 'x' (int8) cannot be made of float64");
+  EXPECT_EQ(With("small", int64_t{1}, ffi::kC64), "3: small: attribute 'x' (int8) cannot be made of complex64");
   EXPECT_EQ(With("real", int64_t{0}, ffi::kC64), "3: real: attribute 'x' (float32) cannot be made of complex64");
   EXPECT_EQ(With("half", int64_t{1}, ffi::kS64, "h"),
             "3: half: attribute 'h' (float16) must be passed as its bits, an np.uint16, not int64");

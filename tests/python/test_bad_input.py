@@ -31,8 +31,8 @@ BAD_REQUESTS = {
     "keyword": (function(), {"class": ["arg", "ret"]}, r"'class' is a C\+\+ keyword"),
     "attribute that XLA cannot pass": (
         function(TENSORS + ", float a"),
-        {"f": ["arg", "ret", "attr.a:string"]},
-        "'attr.a:string' has the type 'string', which XLA cannot pass",
+        {"f": ["arg", "ret", "attr.a:text"]},
+        "'attr.a:text' has the type 'text', which XLA cannot pass",
     ),
     "attribute without a name": (function(), {"f": ["arg", "ret", "attr.:int32"]}, "attribute '', which is no"),
     "attribute that is not in the signature": (function(), {"f": ["arg", "ret", "attr.gone"]}, "no parameter 'gone'"),

@@ -3,7 +3,9 @@
 // Calling a CPU handler from C++ without XLA: builds the call frame that an XLA runtime would pass.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,11 +33,23 @@ enum class DataType : int {
   kFloat64 = 12,
   kComplex64 = 15,
   kBFloat16 = 16,
+  kToken = 17,  // for `arg.token` and `ret.token`: without data and shape
   kComplex128 = 18,
 };
 
+// A scalar, a string, or an array (flattened).
 using AttributeValue =
-    std::variant<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float, double>;
+    std::variant<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float, double,
+                 std::string, std::vector<int8_t>, std::vector<int16_t>, std::vector<int32_t>, std::vector<int64_t>,
+                 std::vector<uint8_t>, std::vector<uint16_t>, std::vector<uint32_t>, std::vector<uint64_t>,
+                 std::vector<float>, std::vector<double>>;
+
+// Where the scratch memory of CUDA handlers comes from. `allocate` returns null when there is none; `free` is called
+// when the handler's function has returned, while its kernels may still run on the stream.
+struct DeviceMemory {
+  std::function<void*(size_t bytes)> allocate;
+  std::function<void(void* data, size_t bytes)> free;
+};
 
 // Collects buffers and attributes, then calls. Data stays the caller's and must live until Call() returns. Row-major.
 class CallFrame {
@@ -50,6 +64,10 @@ class CallFrame {
   CallFrame& AddAttribute(std::string name, AttributeValue value);
   // For CUDA handlers: a cudaStream_t.
   CallFrame& SetStream(void* stream);
+  // What `device_ordinal` is; 0 otherwise.
+  CallFrame& SetDeviceOrdinal(int ordinal);
+  // For CUDA handlers with scratch memory.
+  CallFrame& SetDeviceMemory(DeviceMemory memory);
 
   // Calls `handler` once, in this thread. What it reports as an XLA error comes back as a status with its code and
   // message.

@@ -194,6 +194,17 @@ KERNIX_SMALL inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type,
   return type == kFloat64 || !is_finite || __builtin_fabs(value) < 3.4028235677973366e38;  // FLT_MAX and half a unit
 }
 
+// An integer from a float32 or float64 that is a whole number. JAX makes no difference between 1 and 1.0: a call with
+// one of them may come with what an earlier call had.
+KERNIX_SMALL inline bool ReadWhole(const ffi::Scalar& scalar, AttributeType type, uint64_t& value, Problem& problem) {
+  double real = 0;
+  ReadReal(scalar, kFloat64, real);
+  if (!(__builtin_fabs(real) < 9223372036854775808.0)) return false;
+  int64_t whole = static_cast<int64_t>(real);
+  if (static_cast<double>(whole) != real) problem = {"must be a whole number"};
+  return static_cast<double>(whole) == real && ReadInteger({ffi::kS64, &whole}, type, value);
+}
+
 // Stores the value of `scalar` as `type`; false when it does not fit. What is wrong is in `problem` then.
 KERNIX_SMALL inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value,
                                     Problem& problem) {
@@ -202,6 +213,7 @@ KERNIX_SMALL inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType typ
   problem = {"is out of range"};
   if (type >= kFloat32 && (integer || real)) return ReadReal(scalar, type, value.real);
   if (type < kFloat16 && integer) return ReadInteger(scalar, type, value.integer);
+  if (type < kFloat16 && real) return ReadWhole(scalar, type, value.integer, problem);
   const bool half = type == kFloat16 || type == kBFloat16;
   if (half && scalar.dtype == ffi::kU16) return ReadInteger(scalar, kUInt16, value.integer);
   problem = {half ? "must be passed as its bits, an np.uint16, not " : "cannot be made of ", XlaTypeName(scalar.dtype)};

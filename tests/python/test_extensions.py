@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel language has beyond the reference, called through JAX on the CPU."""
+
+import subprocess
+import sys
+import warnings
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import kernix
+
+pytestmark = pytest.mark.usefixtures("on_cpu")
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+ELEMENTS = {name: f"{name}_t" for name in INTEGERS} | {"float32": "float", "float64": "double"}
+
+KERNELS = """
+#include "brainevent/common.h"
+// @BE text
+void text(BE::Tensor out, std::string_view s) {
+    out.data_ptr<int32_t>()[0] = (int32_t)s.size();
+    out.data_ptr<int32_t>()[1] = s.empty() ? -1 : (unsigned char)s.back();
+}
+// @BE sum
+void sum(BE::Tensor out, BE::Span<const BE::Tensor> xs) {
+    float* to = out.data_ptr<float>();
+    for (int64_t i = 0; i < out.numel(); ++i) {
+        to[i] = 0;
+        for (const BE::Tensor& x : xs) to[i] += x.data_ptr<const float>()[i];
+    }
+}
+// @BE split
+void split(const BE::Tensor x, BE::Span<BE::Tensor> outs) {
+    const float* from = x.data_ptr<const float>();
+    for (BE::Tensor& out : outs)
+        for (int64_t i = 0; i < out.numel(); ++i) out.data_ptr<float>()[i] = *from++;
+}
+// @BE add
+void add(const BE::Tensor x, const BE::Tensor* bias, BE::Tensor out) {
+    for (int64_t i = 0; i < x.numel(); ++i)
+        out.data_ptr<float>()[i] = x.data_ptr<const float>()[i] + (bias ? bias->data_ptr<const float>()[i] : 0);
+}
+// @BE device
+void device(BE::Tensor out, int device_ordinal) { *out.data_ptr<int32_t>() = device_ordinal; }
+// @BE reversed arg ret scratch:arg0.nbytes()
+void reversed(const BE::Tensor x, BE::Tensor y, BE::Scratch buffer) {
+    float* copy = buffer.as<float>();
+    for (int64_t i = 0; i < x.numel(); ++i) copy[i] = x.data_ptr<const float>()[i];
+    for (int64_t i = 0; i < x.numel(); ++i) y.data_ptr<float>()[i] = copy[x.numel() - 1 - i];
+}
+// @BE step arg.token ret.token ret attr.add
+void step(BE::Tensor out, int add) {
+    static int counter = 0;
+    counter += add;
+    *out.data_ptr<int32_t>() = counter;
+}
+""" + "\n".join(
+    f"// @BE array_{name}\nvoid array_{name}(BE::Tensor out, BE::Span<const {cpp_type}> values) {{\n"
+    f"    BE_CHECK((int64_t)values.size() == out.numel()) << values.size();\n"
+    f"    for (size_t i = 0; i < values.size(); ++i) out.data_ptr<{cpp_type}>()[i] = values[i];\n}}"
+    for name, cpp_type in ELEMENTS.items()
+)
+
+
+@pytest.fixture(scope="module", name="module", autouse=True)
+def module_fixture(place):
+    """The kernels above, registered as ``ext.<function>``."""
+    return kernix.load_cpp_inline("ext", KERNELS)
+
+
+def out(shape, dtype=np.float32):
+    """Return a shape and dtype as ``ffi_call`` takes them."""
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def call(function, result, *arguments, **attributes):
+    """Call ``ext.<function>``."""
+    return jax.tree.map(np.asarray, jax.ffi.ffi_call(f"ext.{function}", result)(*arguments, **attributes))
+
+
+def test_specs_are_shown(module):
+    assert module.arg_spec("text") == ["ret", "attr.s:string"]
+    assert module.arg_spec("array_int8") == ["ret", "attr.values:int8[]"]
+    assert module.arg_spec("sum") == ["ret", "args..."]
+    assert module.arg_spec("split") == ["arg", "rets..."]
+    assert module.arg_spec("add") == ["arg", "arg?", "ret"]
+    assert module.arg_spec("device") == ["ret", "device_ordinal"]
+    assert module.arg_spec("reversed") == ["arg", "ret", "scratch:arg0.nbytes()"]
+    assert module.arg_spec("step") == ["arg.token", "ret.token", "ret", "attr.add:int32"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "parameters", "fits"),
+    [
+        ("arg ret scratch:4", "const BE::Tensor x, BE::Tensor y, BE::Scratch s", True),
+        ("device_ordinal arg ret", "int device, const BE::Tensor x, BE::Tensor y", True),
+        ("arg? ret", "const BE::Tensor* x, BE::Tensor y", False),
+        ("args... ret", "BE::Span<const BE::Tensor> x, BE::Tensor y", False),
+        ("arg.token ret", "BE::Tensor y", False),
+    ],
+)
+def test_what_a_caller_passes_cannot_change(tokens, parameters, fits, fresh_name):
+    source = '#include "brainevent/common.h"\n// @BE f {}\nvoid f({}) {{}}'
+    kernix.load_cpp_inline(fresh_name, source.format("arg ret", "const BE::Tensor x, BE::Tensor y"))
+    changed = source.format(tokens, parameters)
+    if fits:
+        kernix.load_cpp_inline(fresh_name, changed, replace=True)
+    else:
+        with pytest.raises(kernix.KernelRegistrationError, match="cannot change"):
+            kernix.load_cpp_inline(fresh_name, changed, replace=True)
+
+
+# --- Attributes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["fast", "", "Grüße", "a\0b", np.str_("numpy"), b"bytes"], ids=repr)
+def test_strings(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    assert call("text", out((2,), np.int32), s=text).tolist() == [len(data), data[-1] if data else -1]
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+@pytest.mark.parametrize("shape", [(3,), (0,), (), (2, 3), (1000,)], ids=str)
+def test_arrays(name, shape):
+    values = (np.arange(np.prod(shape, dtype=int)) * 3 - (0 if name.startswith("u") else 5)).astype(name).reshape(shape)
+    with jax.enable_x64(True):
+        assert call(f"array_{name}", out((values.size,), name), values=values).tolist() == values.ravel().tolist()
+
+
+def test_arrays_are_flattened_row_major():
+    columns = np.asfortranarray(np.arange(6, dtype=np.int32).reshape(2, 3))
+    assert call("array_int32", out((6,), np.int32), values=columns).tolist() == [0, 1, 2, 3, 4, 5]
+    assert call("array_int32", out((2,), np.int32), values=np.arange(4, dtype=np.int32)[::2]).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("function", "attributes", "message"),
+    [
+        ("array_float32", {"values": np.zeros(1)}, r"array_float32: attribute 'values' \(float32\[\]\) is an array of float64"),
+        ("array_int8", {"values": np.zeros(1, np.uint8)}, r"'values' \(int8\[\]\) is an array of uint8"),
+        ("array_int32", {"values": 3}, r"'values' \(int32\[\]\) must be a NumPy array, not a scalar"),
+        ("array_int32", {"values": "3"}, r"'values' \(int32\[\]\) must be a NumPy array, not a string"),
+        ("array_int32", {"values": {"a": 1}}, r"'values' \(int32\[\]\) must be a NumPy array, not a dictionary"),
+        ("array_int32", {}, r"'values' \(int32\[\]\) is missing"),
+        ("text", {"s": 3}, r"text: attribute 's' \(string\) must be a str, not a scalar"),
+        ("text", {"s": np.zeros(2)}, r"'s' \(string\) must be a str, not an array"),
+        ("text", {"s": "a", "t": "b"}, "text: has no attribute 't'"),
+        ("array_int32", {"values": np.zeros(2, np.int32)}, r"array_int32: check failed at ext:\d+.*: 2"),
+    ],
+)  # fmt: skip
+def test_wrong_attributes_are_named(function, attributes, message):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+        call(function, out((1,), np.int32), **attributes)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ([1, 2], TypeError, "Non-hashable keyword argument to ffi_call values"),
+        ((1, 2), jax.errors.JaxRuntimeError, "Unsupported attribute type for attribute: values"),
+        (None, TypeError, "No attribute handler defined for type.*NoneType"),
+        (np.zeros(2, bool), jax.errors.JaxRuntimeError, "Unsupported array element type for attribute: values"),
+        (np.zeros(2, np.float16), jax.errors.JaxRuntimeError, "Unsupported array element type for attribute: values"),
+        (np.zeros(2, ml_dtypes.bfloat16), jax.errors.JaxRuntimeError, "Unsupported array element type"),
+        (np.zeros(2, np.complex64), jax.errors.JaxRuntimeError, "Unsupported array element type for attribute: values"),
+        (np.zeros(2, ">f4"), TypeError, "No dtype_to_ir_type handler for dtype: >f4"),
+        (np.float16(1.5), jax.errors.JaxRuntimeError, "Unsupported float attribute bit width for attribute: values"),
+        (1.5j, TypeError, "Unsupported scalar attribute type"),
+        (2**63, OverflowError, "too large"),
+        (jax.numpy.ones(2), TypeError, "Non-hashable keyword argument to ffi_call values"),
+    ],
+    ids=repr,
+)
+def test_what_jax_itself_refuses(value, error, message):
+    """No handler runs, so the message is JAX's: docs/kernels.md says what to pass instead."""
+    with pytest.raises(error, match=message):
+        call("array_float32", out((2,)), values=value)
+
+
+# --- Any number of arguments and results -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_any_number_of_arguments(count):
+    xs = [np.full(3, i, np.float32) for i in range(count)]
+    assert call("sum", out((3,)), *xs).tolist() == [sum(range(count))] * 3
+
+
+def test_any_number_of_results():
+    x = np.arange(6, dtype=np.float32)
+    first, second = call("split", (out((2,)), out((4,))), x)
+    assert (first.tolist(), second.tolist()) == ([0, 1], [2, 3, 4, 5])
+    assert jax.ffi.ffi_call("ext.split", ())(x) == ()
+
+
+def test_optional_argument():
+    x = np.arange(3, dtype=np.float32)
+    assert call("add", out((3,)), x).tolist() == [0, 1, 2]
+    assert call("add", out((3,)), x, x).tolist() == [0, 2, 4]
+    with pytest.raises(jax.errors.JaxRuntimeError, match="add: expected 1 to 2 arguments, got 3"):
+        call("add", out((3,)), x, x, x)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="add: expected 1 to 2 arguments, got 0"):
+        call("add", out((3,)))
+
+
+# --- The device, its memory, order -----------------------------------------------------------------------------------
+
+ON_EACH_DEVICE = """
+import jax, numpy as np, kernix
+kernix.load_cpp_inline("ext", '''
+#include "brainevent/common.h"
+// @BE device
+void device(BE::Tensor out, int device_ordinal) { *out.data_ptr<int32_t>() = device_ordinal; }
+''')
+device = jax.jit(jax.ffi.ffi_call("ext.device", jax.ShapeDtypeStruct((1,), np.int32)))
+for each in jax.devices("cpu"):
+    with jax.default_device(each):
+        print(each.id, device()[0])
+"""
+
+
+def test_device_ordinal(place):
+    assert call("device", out((1,), np.int32)).tolist() == [0]
+    environment = place.environment | {"XLA_FLAGS": "--xla_force_host_platform_device_count=3", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", ON_EACH_DEVICE], env=environment, capture_output=True, text=True)
+    assert done.stdout.split("\n")[:-1] == ["0 0", "1 1", "2 2"], done.stderr
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000])
+def test_scratch(size):
+    x = np.arange(size, dtype=np.float32)
+    np.testing.assert_array_equal(call("reversed", out((size,)), x), x[::-1])
+
+
+def test_error_in_a_scratch_expression_points_at_its_line(fresh_name):
+    source = '#include "brainevent/common.h"\n\n// @BE f ret scratch:nonsense(ret0)\nvoid f(BE::Tensor, BE::Scratch) {}'
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cpp_inline(fresh_name, source)
+    assert f"{fresh_name}:3:" in caught.value.compiler_output
+    assert "nonsense" in caught.value.compiler_output
+    with pytest.raises(kernix.KernelRequestError, match=rf"{fresh_name}:3.*'f'.*scratch:arg0.*names 'arg0'"):
+        kernix.load_cpp_inline(fresh_name, source.replace("nonsense(ret0)", "arg0.numel()"))
+
+
+def test_scratch_has_to_be_written(fresh_name):
+    source = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::Tensor o, BE::Scratch s) {}'
+    with pytest.raises(kernix.KernelRequestError, match=rf"{fresh_name}:3: parameter 2 's' of function 'f'.*scratch:<bytes>"):
+        kernix.load_cpp_inline(fresh_name, source)
+
+
+def test_tokens_put_calls_in_order():
+    """Through JAX, whose `abstract_token` is what a result that is a token has for a shape."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        token_type = jax.core.abstract_token
+    step = jax.ffi.ffi_call("ext.step", (token_type, out((1,), np.int32)), has_side_effect=True)
+
+    @jax.jit
+    def three(start):
+        token = jax.lax.create_token()
+        token, first = step(token, add=1)
+        token, second = step(token, add=10)
+        token, third = step(token, add=100)
+        return first + start, second + start, third + start
+
+    first, second, third = (int(value[0]) for value in three(np.int32(0)))
+    assert (second - first, third - second) == (10, 100)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="step: argument 0 must be a token, not an array"):
+        step(np.zeros(1, np.float32), add=1)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="step: expected 1 argument, got 0"):
+        step(add=1)
