@@ -118,8 +118,8 @@ TEST_F(HandlerTest, SaysWhatIsWrongWithACall) {
   EXPECT_EQ(call(results), "3: add_one: expected 1 result, got 0");
   rank.Argument(x, {1, 1, 1, 1, 1, 1, 1, 1, 1}, ffi::kF32).Result(y, {4}, ffi::kF32);
   EXPECT_EQ(call(rank), "3: add_one: argument 0 has 9 dimensions; BE::Tensor holds at most 8");
-  dtype.Argument(x, {4}, ffi::kF32).Result(y, {4}, 20);
-  EXPECT_EQ(call(dtype), "3: add_one: result 0 has an element type that BE::Tensor cannot hold (XLA data type 20)");
+  dtype.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kToken);
+  EXPECT_EQ(call(dtype), "3: add_one: result 0 has an element type that BE::Tensor cannot hold (XLA data type 17)");
   stage.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kF32).Stage(ffi::kStagePrepare);
   EXPECT_EQ(call(stage), "3: add_one: can only be called to execute");
   attribute.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kF32).Attribute("q", 1.0f, ffi::kF32);
@@ -140,11 +140,35 @@ TEST_F(HandlerTest, DescribesTensorsOfEveryRankAndType) {
   EXPECT_EQ(describe({2, 3, 4}, ffi::kC128), "complex128 16 24 384: 2/12 3/4 4/1");
   EXPECT_EQ(describe({2, 0, 3}, ffi::kPred), "bool 1 0 0: 2/0 0/3 3/1");
   EXPECT_EQ(describe({1, 2, 1, 2, 1, 2, 1, 2}, ffi::kBF16), "bfloat16 2 16 32: 1/16 2/8 1/8 2/4 1/4 2/2 1/2 2/1");
-  const std::vector<std::pair<uint32_t, std::string>> types = {
-      {ffi::kS8, "int8 1"},     {ffi::kS16, "int16 2"},    {ffi::kS32, "int32 4"},  {ffi::kS64, "int64 8"},
-      {ffi::kU8, "uint8 1"},    {ffi::kU16, "uint16 2"},   {ffi::kU32, "uint32 4"}, {ffi::kU64, "uint64 8"},
-      {ffi::kF16, "float16 2"}, {ffi::kC64, "complex64 8"}};
+  const std::vector<std::pair<uint32_t, std::string>> types = {{ffi::kS8, "int8 1"},
+                                                               {ffi::kS16, "int16 2"},
+                                                               {ffi::kS32, "int32 4"},
+                                                               {ffi::kS64, "int64 8"},
+                                                               {ffi::kU8, "uint8 1"},
+                                                               {ffi::kU16, "uint16 2"},
+                                                               {ffi::kU32, "uint32 4"},
+                                                               {ffi::kU64, "uint64 8"},
+                                                               {ffi::kF16, "float16 2"},
+                                                               {ffi::kC64, "complex64 8"},
+                                                               {ffi::kF8E5M2, "float8_e5m2 1 1 1"},
+                                                               {ffi::kF8E4M3FN, "float8_e4m3fn 1 1 1"},
+                                                               {ffi::kF8E4M3B11FNUZ, "float8_e4m3b11fnuz 1 1 1"},
+                                                               {ffi::kF8E5M2FNUZ, "float8_e5m2fnuz 1 1 1"},
+                                                               {ffi::kF8E4M3FNUZ, "float8_e4m3fnuz 1 1 1"},
+                                                               {ffi::kF8E4M3, "float8_e4m3 1 1 1"},
+                                                               {ffi::kF8E3M4, "float8_e3m4 1 1 1"},
+                                                               {ffi::kF8E8M0FNU, "float8_e8m0fnu 1 1 1"}};
   for (const auto& [dtype, expected] : types) EXPECT_THAT(describe({1}, dtype), StartsWith(expected));
+  // Several elements share a byte: they have no size of their own.
+  const std::vector<std::pair<uint32_t, std::string>> packed = {{ffi::kF4E2M1FN, "float4_e2m1fn 0 9 5"},
+                                                                {ffi::kS4, "int4 0 9 5"},
+                                                                {ffi::kU4, "uint4 0 9 5"},
+                                                                {ffi::kS2, "int2 0 9 3"},
+                                                                {ffi::kU2, "uint2 0 9 3"},
+                                                                {ffi::kS1, "int1 0 9 2"},
+                                                                {ffi::kU1, "uint1 0 9 2"}};
+  for (const auto& [dtype, expected] : packed) EXPECT_EQ(describe({3, 3}, dtype), expected + ": 3/3 3/1");
+  for (const uint32_t none : {0, 13, 14, 17, 34, 1000}) EXPECT_THAT(describe({1}, none), StartsWith("3: describe: "));
 }
 
 TEST_F(HandlerTest, PassesEveryTypeOfAttribute) {

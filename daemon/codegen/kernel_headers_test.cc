@@ -20,6 +20,7 @@ constexpr char kEverything[] = R"(
 #include "brainevent/check.h"
 #include "brainevent/dispatch.h"
 #include "brainevent/dtypes.h"
+#include "brainevent/float8.h"
 #include "brainevent/tensor.h"
 
 template <typename T>
@@ -45,6 +46,12 @@ void everything(const BE::Tensor a, BE::Tensor o) {
   BE_DISPATCH_COMPLEX(a.dtype(), T, { Touch<T>(a); });
   BE_DISPATCH_ALL_TYPES(a.dtype(), T, { Touch<T>(a); });
   BE_DISPATCH_ALL(a.dtype(), T, { Touch<T>(a); });
+  BE_DISPATCH_EVERYTHING(a.dtype(), T, { Touch<T>(a); });
+  BE_DISPATCH_FLOAT8(a.dtype(), T, {
+    T sum = 0;
+    sum += *a.data_ptr<T>();
+    *o.data_ptr<T>() = sum * sum;
+  });
   BE_DISPATCH_CSR_INDPTR(a.dtype(), I, { Touch<I>(a); });
   BE_DISPATCH_SIGNED_INDEX(a.dtype(), I, { BE_DISPATCH_FLOATING(o.dtype(), T, { Touch<I>(a); Touch<T>(o); }); });
   BE_DISPATCH_SIGNED_INDEX_PAIR(a.dtype(), o.dtype(), I, J, { Touch<I>(a), Touch<J>(o); });
@@ -264,6 +271,7 @@ TEST_F(KernelHeadersTest, CompileUnderNvcc) {
 __global__ void kernel(BE::Tensor a, BE::Tensor o) {
   BE_CHECK(a.ndim() == 1) << "expected " << 1 << ", got " << a.ndim() << a.dtype() << 0.5;
   BE_DISPATCH_FLOATING_AND_HALF(a.dtype(), T, { o.data_ptr<T>()[0] = a.data_ptr<T>()[a.shape(0) - 1]; });
+  BE_DISPATCH_FLOAT8(a.dtype(), T, { o.data_ptr<T>()[0] = a.data_ptr<T>()[0] * 2; });
   BE_CUDA_CHECK(cudaSuccess);
 }
 // @BE launch

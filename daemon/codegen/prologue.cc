@@ -135,7 +135,7 @@ constexpr HeaderNames kOwnNames[] = {
 
 // What KERNIX_USES_HALF is for: names, and what the names of CUDA's half types and their functions begin with.
 constexpr std::string_view kHalfNames[] = {"float16_t", "bfloat16_t", "BE_DISPATCH_FLOATING_AND_HALF",
-                                           "BE_DISPATCH_ALL"};
+                                           "BE_DISPATCH_ALL", "BE_DISPATCH_EVERYTHING"};
 constexpr std::string_view kHalfPrefixes[] = {"__half",       "__nv_bfloat16",    "nv_bfloat16",
                                               "__float2half", "__float2bfloat16", "__bfloat16"};
 

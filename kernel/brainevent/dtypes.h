@@ -26,39 +26,37 @@ enum class DType : uint8_t {
   Bool = 12,
   Complex64 = 13,
   Complex128 = 14,
+  // One byte each: "brainevent/float8.h" has C++ types for them.
+  Float8E4M3FN = 15,
+  Float8E5M2 = 16,
+  Float8E4M3 = 17,
+  Float8E3M4 = 18,
+  Float8E4M3B11FNUZ = 19,
+  Float8E4M3FNUZ = 20,
+  Float8E5M2FNUZ = 21,
+  Float8E8M0FNU = 22,
+  // Less than a byte, packed: the first element of a byte is in its lowest bits.
+  Float4E2M1FN = 23,
+  Int4 = 24,
+  UInt4 = 25,
+  Int2 = 26,
+  UInt2 = 27,
+  Int1 = 28,
+  UInt1 = 29,
   Invalid = 255,
 };
 
-// Bytes of one element; 0 for Invalid.
-KERNIX_HD constexpr size_t dtype_size(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::Bool:
-    case DType::Int8:
-    case DType::UInt8:
-      return 1;
-    case DType::Float16:
-    case DType::BFloat16:
-    case DType::Int16:
-    case DType::UInt16:
-      return 2;
-    case DType::Float32:
-    case DType::Int32:
-    case DType::UInt32:
-      return 4;
-    case DType::Float64:
-    case DType::Int64:
-    case DType::UInt64:
-    case DType::Complex64:
-      return 8;
-    case DType::Complex128:
-      return 16;
-    case DType::Invalid:
-      break;
-  }
-  return 0;
+// Bits of one element; 0 for Invalid.
+KERNIX_HD constexpr int dtype_bits(DType dtype) noexcept {
+  constexpr uint8_t kBits[30] = {16, 32, 64, 16, 8, 16, 32, 64, 8, 16, 32, 64, 8, 64, 128,
+                                 8,  8,  8,  8,  8, 8,  8,  8,  4, 4,  4,  2,  2, 1,  1};
+  return static_cast<unsigned>(dtype) < 30 ? kBits[static_cast<unsigned>(dtype)] : 0;
 }
 
-// As NumPy calls it; "invalid" for Invalid.
+// Bytes of one element; 0 for Invalid, and where several share a byte.
+KERNIX_HD constexpr size_t dtype_size(DType dtype) noexcept { return static_cast<size_t>(dtype_bits(dtype)) / 8; }
+
+// As NumPy (with ml_dtypes) calls it; "invalid" for Invalid.
 KERNIX_HD constexpr const char* dtype_name(DType dtype) noexcept {
   switch (dtype) {
     case DType::Float16:
@@ -91,6 +89,36 @@ KERNIX_HD constexpr const char* dtype_name(DType dtype) noexcept {
       return "complex64";
     case DType::Complex128:
       return "complex128";
+    case DType::Float8E4M3FN:
+      return "float8_e4m3fn";
+    case DType::Float8E5M2:
+      return "float8_e5m2";
+    case DType::Float8E4M3:
+      return "float8_e4m3";
+    case DType::Float8E3M4:
+      return "float8_e3m4";
+    case DType::Float8E4M3B11FNUZ:
+      return "float8_e4m3b11fnuz";
+    case DType::Float8E4M3FNUZ:
+      return "float8_e4m3fnuz";
+    case DType::Float8E5M2FNUZ:
+      return "float8_e5m2fnuz";
+    case DType::Float8E8M0FNU:
+      return "float8_e8m0fnu";
+    case DType::Float4E2M1FN:
+      return "float4_e2m1fn";
+    case DType::Int4:
+      return "int4";
+    case DType::UInt4:
+      return "uint4";
+    case DType::Int2:
+      return "int2";
+    case DType::UInt2:
+      return "uint2";
+    case DType::Int1:
+      return "int1";
+    case DType::UInt1:
+      return "uint1";
     case DType::Invalid:
       break;
   }
@@ -99,13 +127,19 @@ KERNIX_HD constexpr const char* dtype_name(DType dtype) noexcept {
 
 namespace internal {
 
-// `code` is an XLA_FFI_DataType. Invalid for what BE::Tensor cannot hold (8 bits floats, 4 bit integers, tokens).
+// `code` is an XLA_FFI_DataType. Invalid for what is no array of elements (tokens) and what XLA has not got yet.
 KERNIX_HD constexpr DType DTypeFromXla(uint32_t code) noexcept {
-  constexpr DType kTable[19] = {DType::Invalid,   DType::Bool,     DType::Int8,    DType::Int16,     DType::Int32,
-                                DType::Int64,     DType::UInt8,    DType::UInt16,  DType::UInt32,    DType::UInt64,
-                                DType::Float16,   DType::Float32,  DType::Float64, DType::Invalid,   DType::Invalid,
-                                DType::Complex64, DType::BFloat16, DType::Invalid, DType::Complex128};
-  return code < 19 ? kTable[code] : DType::Invalid;
+  constexpr DType kTable[34] = {
+      DType::Invalid,        DType::Bool,           DType::Int8,       DType::Int16,
+      DType::Int32,          DType::Int64,          DType::UInt8,      DType::UInt16,
+      DType::UInt32,         DType::UInt64,         DType::Float16,    DType::Float32,
+      DType::Float64,        DType::Invalid,        DType::Invalid,    DType::Complex64,
+      DType::BFloat16,       DType::Invalid,        DType::Complex128, DType::Float8E5M2,
+      DType::Float8E4M3FN,   DType::Int4,           DType::UInt4,      DType::Float8E4M3B11FNUZ,
+      DType::Float8E5M2FNUZ, DType::Float8E4M3FNUZ, DType::Int2,       DType::UInt2,
+      DType::Float8E4M3,     DType::Float8E3M4,     DType::Int1,       DType::UInt1,
+      DType::Float4E2M1FN,   DType::Float8E8M0FNU};
+  return code < 34 ? kTable[code] : DType::Invalid;
 }
 
 }  // namespace internal

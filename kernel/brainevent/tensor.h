@@ -66,9 +66,11 @@ class Tensor {
 
   KERNIX_HD DType dtype() const noexcept { return dtype_; }
 
-  // Bytes of one element, and of all.
+  // Bytes of one element (0 for a type of less than a byte), and of all.
   KERNIX_HD size_t element_size() const noexcept { return dtype_size(dtype_); }
-  KERNIX_HD size_t nbytes() const noexcept { return static_cast<size_t>(numel()) * element_size(); }
+  KERNIX_HD size_t nbytes() const noexcept {
+    return (static_cast<size_t>(numel()) * static_cast<size_t>(dtype_bits(dtype_)) + 7) / 8;
+  }
 
   // How many elements; 1 for a scalar.
   KERNIX_HD int64_t numel() const noexcept {
@@ -85,7 +87,8 @@ class Tensor {
     return static_cast<int>(count);
   }
 
-  // XLA passes row-major arrays only, so this holds for every tensor that a handler makes.
+  // Handlers get row-major arrays, unless the caller asked JAX for another layout, of which XLA tells them nothing:
+  // this holds for every tensor that a handler makes.
   KERNIX_HD bool is_contiguous() const noexcept {
     int64_t expected = 1;
     for (int i = ndim_ - 1; i >= 0; --i) {

@@ -35,6 +35,21 @@ enum class DataType : int {
   kBFloat16 = 16,
   kToken = 17,  // for `arg.token` and `ret.token`: without data and shape
   kComplex128 = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E4M3FN = 20,
+  kInt4 = 21,  // types of less than a byte are packed, the first element in the lowest bits
+  kUInt4 = 22,
+  kFloat8E4M3B11FNUZ = 23,
+  kFloat8E5M2FNUZ = 24,
+  kFloat8E4M3FNUZ = 25,
+  kInt2 = 26,
+  kUInt2 = 27,
+  kFloat8E4M3 = 28,
+  kFloat8E3M4 = 29,
+  kInt1 = 30,
+  kUInt1 = 31,
+  kFloat4E2M1FN = 32,
+  kFloat8E8M0FNU = 33,
 };
 
 // A scalar, a string, or an array (flattened).
