@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "daemon/codegen/words.h"
 
 namespace kernix::codegen {
@@ -16,6 +17,11 @@ bool ConsumeMarker(std::string_view& text) {
   return ConsumePrefix(text, "@BE") && (text.empty() || HasText(" \t\r\n", text.substr(0, 1)));
 }
 
+// A comment goes on where its line ends with a backslash.
+std::string WithoutContinuations(std::string_view text) {
+  return absl::StrReplaceAll(absl::string_view(text.data(), text.size()), {{"\\\n", " "}, {"\\\r\n", " "}});
+}
+
 }  // namespace
 
 std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments) {
@@ -23,7 +29,8 @@ std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments) {
   for (const Comment& comment : comments) {
     std::string_view text = comment.text;
     if (!ConsumeMarker(text)) continue;
-    const std::vector<std::string_view> words = Words(text);
+    const std::string joined = WithoutContinuations(text);
+    const std::vector<std::string_view> words = Words(joined);
     Annotation annotation = {"", {}, comment.source, comment.line};
     if (!words.empty()) {
       annotation.name = words[0];

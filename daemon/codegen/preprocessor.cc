@@ -87,11 +87,15 @@ class MacroTable {
   static size_t ReadParameters(Tokens line, Macro& macro) {
     macro.function_like = true;
     size_t i = 2;
+    bool has_name = false;  // `rest...`
     for (; i < line.size() && !line[i].Is(")"); ++i) {
-      if (line[i].Is("...")) macro.variadic = true;
+      if (line[i].Is("...")) {
+        macro.variadic = true;
+        has_name = line[i - 1].IsIdentifier();
+      }
       if (line[i].IsIdentifier()) macro.parameters.push_back(line[i].text);
     }
-    if (macro.variadic) macro.parameters.push_back("__VA_ARGS__");
+    if (macro.variadic && !has_name) macro.parameters.push_back("__VA_ARGS__");
     return std::min(i + 1, line.size());
   }
 
@@ -141,17 +145,22 @@ class MacroTable {
 
   // The body with arguments in place of parameters; `#` and `##` are done.
   std::vector<Token> Substitute(const Macro& macro, const std::vector<Tokens>& arguments) {
+    const std::vector<Token> body = macro.variadic ? WithVaOpt(macro, arguments) : macro.body;
     std::vector<Token> result;
     bool paste = false;
     bool left_empty = true;
-    for (size_t i = 0; i < macro.body.size() && produced_ + result.size() < kMaxTokens; ++i) {
-      if (macro.body[i].Is("##")) {
+    for (size_t i = 0; i < body.size() && produced_ + result.size() < kMaxTokens; ++i) {
+      if (body[i].Is("##")) {
         paste = true;
         continue;
       }
-      const bool pasted = paste || (i + 1 < macro.body.size() && macro.body[i + 1].Is("##"));
-      const std::vector<Token> piece = Piece(macro, arguments, i, pasted);
-      if (paste && !left_empty && !piece.empty()) {
+      const bool pasted = paste || (i + 1 < body.size() && body[i + 1].Is("##"));
+      const bool variadic = macro.variadic && body[i].Is(macro.parameters.back());
+      const std::vector<Token> piece = Piece(macro, arguments, body, i, pasted);
+      if (paste && variadic && !result.empty() && result.back().Is(",")) {  // GNU's `, ##__VA_ARGS__`
+        if (piece.empty()) result.pop_back();
+        result.insert(result.end(), piece.begin(), piece.end());
+      } else if (paste && !left_empty && !piece.empty()) {
         Paste(result.back(), piece[0]);
         result.insert(result.end(), piece.begin() + 1, piece.end());
       } else {
@@ -163,10 +172,29 @@ class MacroTable {
     return result;
   }
 
+  // The body of a variadic macro, with what `__VA_OPT__(...)` gives for these arguments.
+  static std::vector<Token> WithVaOpt(const Macro& macro, const std::vector<Tokens>& arguments) {
+    const bool given = arguments.size() == macro.parameters.size() && !arguments.back().empty();
+    std::vector<Token> body;
+    for (size_t i = 0; i < macro.body.size(); ++i) {
+      const bool optional = macro.body[i].Is("__VA_OPT__") && i + 1 < macro.body.size() && macro.body[i + 1].Is("(");
+      const std::optional<Call> call = optional ? ReadCall(macro.body, i + 1) : std::nullopt;
+      if (!call.has_value()) {
+        body.push_back(macro.body[i]);
+        continue;
+      }
+      const auto begin = macro.body.begin() + static_cast<std::ptrdiff_t>(i + 2);
+      if (given) body.insert(body.end(), begin, macro.body.begin() + static_cast<std::ptrdiff_t>(call->end - 1));
+      i = call->end - 1;
+    }
+    return body;
+  }
+
   // What stands for the body's token `i`, which is advanced over `#parameter`.
-  std::vector<Token> Piece(const Macro& macro, const std::vector<Tokens>& arguments, size_t& i, bool pasted) {
-    const Token& token = macro.body[i];
-    if (macro.function_like && token.Is("#") && i + 1 < macro.body.size()) {
+  std::vector<Token> Piece(const Macro& macro, const std::vector<Tokens>& arguments, Tokens body, size_t& i,
+                           bool pasted) {
+    const Token& token = body[i];
+    if (macro.function_like && token.Is("#") && i + 1 < body.size()) {
       ++i;
       return {{TokenKind::kString, "\"\""}};
     }
@@ -199,18 +227,26 @@ class MacroTable {
 // The conditionals that are open.
 class Conditionals {
  public:
-  bool Live() const { return std::find(open_.begin(), open_.end(), true) == open_.end(); }
+  bool Live() const {
+    return std::none_of(open_.begin(), open_.end(), [](const Open& conditional) { return conditional.is_excluded; });
+  }
 
-  void If(bool is_zero) { open_.push_back(is_zero); }
-  void Else() {
-    if (!open_.empty()) open_.back() = false;
+  void If(std::optional<bool> condition) { open_.push_back({condition == false, condition == true}); }
+  // Returns whether the branch that begins may be compiled.
+  bool Else() {
+    if (!open_.empty()) open_.back().is_excluded = open_.back().is_decided;
+    return open_.empty() || !open_.back().is_excluded;
   }
   void End() {
     if (!open_.empty()) open_.pop_back();
   }
 
  private:
-  std::vector<bool> open_;  // whether its current branch is excluded
+  struct Open {
+    bool is_excluded;  // its current branch
+    bool is_decided;   // no later branch can be compiled
+  };
+  std::vector<Open> open_;
 };
 
 class Preprocessor {
@@ -258,17 +294,24 @@ class Preprocessor {
     const std::string_view name = line[1].text;
     const Tokens rest = line.subspan(2);
     if (name == "if" || name == "ifdef" || name == "ifndef") {
-      conditionals_.If(name == "if" && rest.size() == 1 && (rest[0].Is("0") || rest[0].Is("false")));
+      conditionals_.If(name == "if" ? Constant(rest) : std::nullopt);
       Mark("#if", line[0]);
     } else if (name == "else" || name == "elif") {
-      conditionals_.Else();
-      Mark("#else", line[0]);
+      if (conditionals_.Else()) Mark("#else", line[0]);
     } else if (name == "endif") {
       conditionals_.End();
       Mark("#endif", line[0]);
     } else if (conditionals_.Live()) {
       Definition(name, rest);
     }
+  }
+
+  // What people write to leave a part of the text out.
+  static std::optional<bool> Constant(Tokens condition) {
+    if (condition.size() != 1) return std::nullopt;
+    if (condition[0].Is("0") || condition[0].Is("false")) return false;
+    if (condition[0].Is("1") || condition[0].Is("true")) return true;
+    return std::nullopt;
   }
 
   void Definition(std::string_view name, Tokens rest) {

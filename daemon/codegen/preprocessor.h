@@ -2,7 +2,7 @@
 //
 // A rough C preprocessor: expands the macros that the sources define themselves, so that functions which a macro makes
 // (token pasting included) have a signature to read. Headers are not looked into, and of a conditional all branches are
-// kept, except what `#if 0` excludes.
+// kept, except what `#if 0` and `#if 1` exclude.
 #pragma once
 
 #include <deque>

@@ -169,7 +169,8 @@ class Resolver {
     }
     if (candidates.size() > 1) {
       return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
-                            ", ", Where(candidates[1]->source, candidates[1]->line), "), so ", purpose,
+                            ", ", Where(candidates[1]->source, candidates[1]->line),
+                            "; both branches of an #if count), so ", purpose,
                             " cannot be inferred. Give the one to export a name of its own"));
     }
     return candidates[0];
@@ -183,6 +184,10 @@ class Resolver {
     if (!signature.returns_void) {
       return Invalid(
           StrCat(where, ": function '", function.name, "' must return void: results go into BE::Tensor parameters"));
+    }
+    if (signature.has_conditional) {
+      return Invalid(StrCat(where, ": function '", function.name, "' has an #if among its parameters, so arg_spec ",
+                            "cannot be inferred. Name the tokens: arg, ret, stream, attr.<name>:<type>"));
     }
     FunctionSpec spec{function.name, {}};
     for (size_t i = 0; i < signature.parameters.size(); ++i) {

@@ -75,6 +75,11 @@ TEST(AnnotationTest, IsALineCommentThatBeginsWithIt) {
   }
 }
 
+TEST(AnnotationTest, GoesOnAfterABackslash) {
+  EXPECT_EQ(Described(Annotated("// @BE f ret \\\n   attr.x\nvoid f(BE::Tensor o, float x) {}")),
+            "f: ret attr.x:float32");
+}
+
 TEST(AnnotationTest, NeedsAFunction) {
   EXPECT_THAT(Annotated("\n// @BE\nvoid f(BE::Tensor o);"),
               IsInvalid(HasSubstr("k.cu:2: an annotation without a function")));
@@ -309,11 +314,64 @@ TEST(InferenceTest, FindsFunctionsAmongOtherText) {
       "__global__ void f(float* p) {}\nvoid f(BE::Tensor o) {}",
       "template <class T> void f(T* p) {}\nvoid f(BE::Tensor o) {}",
       "#ifdef A\nvoid g(int x) {\n#else\nvoid g(long x) {\n#endif\n}\nvoid f(BE::Tensor o) {}",
+      "#if 1\nvoid f(BE::Tensor o) {}\n#else\nvoid f(BE::Tensor o, int x) {}\n#endif",
+      "#if true\nnamespace {\n#else\nstruct S {\n#endif\nvoid f(BE::Tensor o) {}\n}",
+      "[[gnu::noinline]] static void f [[gnu::cold]] (BE::Tensor o [[maybe_unused]]) {}",
+      "auto f(BE::Tensor o) noexcept -> void {}",
+      "void f(BE::Tensor o) try {} catch (...) {}",
       "// void f(int* p)\n/* void f(int* p) */ const char* s = \"void f(int* p)\";\nvoid f(BE::Tensor o) {}",
       "#define EXPORT static\nEXPORT void f(BE::Tensor o) {}",
       "int x = 3; UNKNOWN(x)\nvoid f(BE::Tensor o) UNKNOWN_TAIL {}",
   };
   for (const std::string& source : sources) EXPECT_EQ(Described(Listed(source, {"f"})), "f: ret") << source;
+}
+
+// A comma or an angle bracket of a default argument ends no parameter, and begins none.
+TEST(InferenceTest, ReadsPastDefaultArguments) {
+  const std::vector<std::string> values = {"1 < 2",
+                                           "n < 2",
+                                           "n >= 2",
+                                           "n << 2",
+                                           "1 >> n",
+                                           "V<1, 2>::v",
+                                           "V<(2 > 1), n>::v",
+                                           "g(1, 2)",
+                                           "int{}",
+                                           "','",
+                                           "[](int a, int b) { return a < b; }(1, 2)",
+                                           "sizeof(\"),(\")",
+                                           "sizeof(R\"x(),\")x\")",
+                                           "1'000",
+                                           "{}",
+                                           "m[n, 2]"};
+  for (const std::string& value : values) {
+    EXPECT_EQ(Inferred("BE::Tensor o, int a = " + value + ", int b = 3"), "f: ret attr.a:int32 attr.b:int32") << value;
+  }
+}
+
+TEST(InferenceTest, TakesNamesFromWhicheverDeclarationHasThem) {
+  const std::string named = "void f(const BE::Tensor a, BE::Tensor o, float x = 1, int64_t stream = 0)";
+  const std::string unnamed = "void f(const BE::Tensor, BE::Tensor, float, int64_t)";
+  for (const std::string& source : {named + ";\n" + unnamed + "{}", unnamed + ";\n" + named + "{}"}) {
+    EXPECT_EQ(Described(Listed(source, {"f"})), "f: arg ret attr.x:float32 stream") << source;
+    EXPECT_EQ(Described(Listed(source, {"f arg ret attr.x"})), "f: arg ret attr.x:float32") << source;
+  }
+}
+
+TEST(InferenceTest, ReadsVariadicMacros) {
+  for (const char* macro : {"#define FN(name, ...) void name(BE::Tensor o, __VA_ARGS__)",
+                            "#define FN(name, rest...) void name(BE::Tensor o, rest)",
+                            "#define FN(name, ...) void name(BE::Tensor o, ##__VA_ARGS__)",
+                            "#define FN(name, ...) void name(BE::Tensor o __VA_OPT__(,) __VA_ARGS__)"}) {
+    EXPECT_EQ(Described(Listed(macro + std::string("\nFN(f, float x, int y) {}"), {"f"})),
+              "f: ret attr.x:float32 attr.y:int32")
+        << macro;
+  }
+  for (const char* macro : {"#define FN(name, ...) void name(BE::Tensor o, ##__VA_ARGS__)",
+                            "#define FN(name, rest...) void name(BE::Tensor o, ##rest)",
+                            "#define FN(name, ...) void name(BE::Tensor o __VA_OPT__(, int x))"}) {
+    EXPECT_EQ(Described(Listed(macro + std::string("\nFN(f) {}"), {"f"})), "f: ret") << macro;
+  }
 }
 
 TEST(InferenceTest, RefusesWhatIsNoHandlerFunction) {
@@ -322,7 +380,11 @@ TEST(InferenceTest, RefusesWhatIsNoHandlerFunction) {
   EXPECT_THAT(Listed("void g(BE::Tensor o);", {"f"}), IsInvalid(HasSubstr("no signature 'void f(...)'")));
   EXPECT_THAT(Listed("template <class T> void f(T o);", {"f"}), IsInvalid(HasSubstr("no signature")));
   EXPECT_THAT(Listed("void f(BE::Tensor a);\n\nvoid f(BE::Tensor a, BE::Tensor b);", {"f"}),
-              IsInvalid(HasSubstr("function 'f' is overloaded (k.cu:1, k.cu:3)")));
+              IsInvalid(HasSubstr("function 'f' is overloaded (k.cu:1, k.cu:3;")));
+  EXPECT_THAT(Listed("#ifdef X\nvoid f(BE::Tensor a, int n)\n#else\nvoid f(BE::Tensor a)\n#endif\n{}", {"f"}),
+              IsInvalid(HasSubstr("function 'f' is overloaded (k.cu:2, k.cu:4; both branches of an #if count)")));
+  EXPECT_THAT(Listed("void f(BE::Tensor a\n#ifdef X\n, int n\n#endif\n);", {"f"}),
+              IsInvalid(HasSubstr("k.cu:1: function 'f' has an #if among its parameters")));
 }
 
 TEST(InferenceTest, ReadsFunctionsThatMacrosMake) {

@@ -13,6 +13,7 @@ using Tokens = absl::Span<const Token>;
 constexpr size_t kMaxNesting = 500;
 constexpr size_t kMaxDeclaration = 200;
 constexpr size_t kMaxOverloads = 16;
+constexpr size_t kMaxTemplateArguments = 100;  // in tokens
 
 enum class Scope {
   kTransparent,  // extern "C", a namespace without a name
@@ -30,6 +31,36 @@ size_t AfterClosing(Tokens tokens, size_t open) {
   return tokens.size();
 }
 
+bool Opens(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
+bool Closes(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
+
+// tokens[open] is '<'. The index after its '>', where it begins template arguments; the next one, where it compares.
+size_t AfterAngle(Tokens tokens, size_t open) {
+  const size_t end = std::min(tokens.size(), open + kMaxTemplateArguments);
+  if (open == 0 || !tokens[open - 1].IsIdentifier()) return open + 1;
+  int angles = 0;
+  int depth = 0;
+  for (size_t i = open; i < end; ++i) {
+    depth += Opens(tokens[i]) ? 1 : Closes(tokens[i]) ? -1 : 0;
+    if (depth < 0 || (depth == 0 && tokens[i].Is("="))) break;
+    if (depth == 0 && tokens[i].Is("<")) ++angles;
+    if (depth == 0 && tokens[i].Is(">") && --angles == 0) return i + 1;
+  }
+  return open + 1;
+}
+
+// The index after [[attributes]] that begin at `i`.
+size_t AfterAttributes(Tokens tokens, size_t i) {
+  while (i + 1 < tokens.size() && tokens[i].Is("[") && tokens[i + 1].Is("[")) {
+    int depth = 0;
+    do {
+      depth += Opens(tokens[i]) ? 1 : Closes(tokens[i]) ? -1 : 0;
+      ++i;
+    } while (i < tokens.size() && depth > 0);
+  }
+  return i;
+}
+
 bool Contains(Tokens tokens, std::string_view text) {
   return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
 }
@@ -40,24 +71,44 @@ std::vector<SignatureParameter> ReadParameters(Tokens list) {
   if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
   int depth = 0;
   size_t begin = 0;
-  for (size_t i = 0; i <= list.size(); ++i) {
-    if (i == list.size() || (list[i].Is(",") && depth == 0)) {
+  for (size_t i = 0; i < list.size();) {
+    depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
+    if (list[i].Is(",") && depth == 0) {
       parameters.push_back(ReadParameter(list.subspan(begin, i - begin)));
       begin = i + 1;
-      continue;
     }
-    if (list[i].Is("(") || list[i].Is("[") || list[i].Is("{") || list[i].Is("<")) ++depth;
-    if (list[i].Is(")") || list[i].Is("]") || list[i].Is("}") || list[i].Is(">")) --depth;
+    i = list[i].Is("<") ? AfterAngle(list, i) : i + 1;
   }
+  parameters.push_back(ReadParameter(list.subspan(begin)));
   return parameters;
 }
 
+// A declaration without names leaves open what its integer is for.
+bool MayBeStream(const SignatureParameter& parameter) {
+  return parameter.kind == ParameterClass::kScalar && parameter.scalar == AttributeType::kInt64 &&
+         parameter.name.empty();
+}
+
+bool SameType(const SignatureParameter& x, const SignatureParameter& y) {
+  if (x.kind != y.kind) {
+    return (x.kind == ParameterClass::kStream && MayBeStream(y)) ||
+           (y.kind == ParameterClass::kStream && MayBeStream(x));
+  }
+  return x.kind == ParameterClass::kOther ? x.text == y.text : x.scalar == y.scalar;
+}
+
 bool SameParameters(const Signature& a, const Signature& b) {
-  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(),
-                    [](const SignatureParameter& x, const SignatureParameter& y) {
-                      return x.kind == y.kind && (!x.IsAttribute() || x.scalar == y.scalar) &&
-                             (x.kind != ParameterClass::kOther || x.text == y.text);
-                    });
+  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(), SameType);
+}
+
+// `known` and `other` declare the same function: its parameters have the first name that one of them gives.
+void Merge(Signature& known, const Signature& other) {
+  for (size_t i = 0; i < known.parameters.size(); ++i) {
+    SignatureParameter& parameter = known.parameters[i];
+    const bool has_default = parameter.has_default || other.parameters[i].has_default;
+    if (parameter.name.empty()) parameter = other.parameters[i];
+    parameter.has_default = has_default;
+  }
 }
 
 class Finder {
@@ -128,7 +179,8 @@ class Finder {
   }
 
   bool IsCandidate(size_t i) const {
-    if (!tokens_[i].IsIdentifier() || i + 1 >= tokens_.size() || !tokens_[i + 1].Is("(")) return false;
+    if (!tokens_[i].IsIdentifier() || i + 1 >= tokens_.size()) return false;
+    if (!tokens_[i + 1].Is("(") && !tokens_[i + 1].Is("[")) return false;
     if (state_.parentheses != 0 || (!state_.scopes.empty() && state_.scopes.back() == Scope::kOpaque)) return false;
     return names_.contains(tokens_[i].text);
   }
@@ -136,15 +188,18 @@ class Finder {
   // `i` is the name. Returns where to go on.
   size_t ReadFunction(size_t i) {
     const Tokens head = Declaration(i);
-    const size_t after = AfterClosing(tokens_, i + 1);
+    const size_t open = AfterAttributes(tokens_, i + 1);
+    if (open >= tokens_.size() || !tokens_[open].Is("(")) return i + 1;
+    const size_t after = AfterClosing(tokens_, open);
     if (after >= tokens_.size() || !IsDeclaration(head, tokens_[after])) return after;
     const bool device_only =
         (Contains(head, "__device__") && !Contains(head, "__host__")) || Contains(head, "__global__");
     if (device_only || Contains(head, "template")) return after;
     Signature signature;
-    const Tokens list = Tokens(tokens_).subspan(i + 2, after - i - 3);
+    const Tokens list = Tokens(tokens_).subspan(open + 1, after - open - 2);
     signature.parameters = ReadParameters(list);
-    signature.is_uncertain = Contains(list, "#if") || Contains(list, "...");
+    signature.has_conditional = Contains(list, "#if");
+    signature.is_uncertain = signature.has_conditional || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
     signature.namespace_depth =
         static_cast<int>(std::count(state_.scopes.begin(), state_.scopes.end(), Scope::kNamedNamespace));
@@ -157,14 +212,21 @@ class Finder {
   // Tells a declaration from a use of the name.
   static bool IsDeclaration(Tokens head, const Token& after) {
     if (head.empty() || Contains(head, "=") || Contains(head, "using") || head.back().Is("::")) return false;
-    static constexpr std::string_view kFollowers[] = {"{", ";", "->", "[", "#if"};
+    static constexpr std::string_view kFollowers[] = {"{", ";", "->", "[", "#if", "#else", "#endif"};
     if (after.IsIdentifier()) return true;  // a macro from a header, "override", ...
     return std::any_of(std::begin(kFollowers), std::end(kFollowers), [&](std::string_view f) { return after.Is(f); });
   }
 
   bool ReturnsVoid(Tokens head, size_t after) const {
-    if (tokens_[after].Is("->")) return after + 1 < tokens_.size() && tokens_[after + 1].Is("void");
+    if (Contains(head, "auto")) return TrailingTypeIsVoid(after);
     return Contains(head, "void") && !Contains(head, "*");
+  }
+
+  // `auto f() noexcept -> void {`
+  bool TrailingTypeIsVoid(size_t i) const {
+    const size_t end = std::min(tokens_.size(), i + kMaxDeclaration);
+    while (i < end && !tokens_[i].Is("->") && !tokens_[i].Is("{") && !tokens_[i].Is(";")) ++i;
+    return i + 2 < end && tokens_[i].Is("->") && tokens_[i + 1].Is("void") && !tokens_[i + 2].Is("*");
   }
 
   void Add(std::string name, Signature signature) {
@@ -172,8 +234,12 @@ class Finder {
     const auto same = [&](const Signature& other) {
       return other.namespace_depth == signature.namespace_depth && SameParameters(other, signature);
     };
-    const bool is_new = known.size() < kMaxOverloads && std::none_of(known.begin(), known.end(), same);
-    if (is_new) known.push_back(std::move(signature));
+    const auto declared = std::find_if(known.begin(), known.end(), same);
+    if (declared != known.end()) {
+      Merge(*declared, signature);
+    } else if (known.size() < kMaxOverloads) {
+      known.push_back(std::move(signature));
+    }
   }
 
   const std::vector<Token>& tokens_;

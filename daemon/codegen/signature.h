@@ -55,7 +55,8 @@ struct SignatureParameter {
 struct Signature {
   std::vector<SignatureParameter> parameters;
   bool returns_void = true;
-  bool is_uncertain = false;  // an #if (they are those of all branches) or an ellipsis stands among the parameters
+  bool has_conditional = false;  // an #if stands among the parameters: they are those of all branches
+  bool is_uncertain = false;     // that, or an ellipsis
   int namespace_depth = 0;    // named namespaces around it
   int source = 0;
   int line = 0;
