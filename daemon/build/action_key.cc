@@ -21,6 +21,7 @@ void AddFunctions(CanonicalHasher& hasher, const std::vector<codegen::FunctionSp
   hasher.List("functions", functions.size());
   for (const codegen::FunctionSpec& function : functions) {
     hasher.Field("name", function.name);
+    hasher.Field("callee", function.callee);
     AddStrings(hasher, "tokens", function.Tokens());
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
+#include "daemon/codegen/function_name.h"
 #include "daemon/codegen/words.h"
 
 namespace kernix::codegen {
@@ -30,12 +31,12 @@ std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments) {
     std::string_view text = comment.text;
     if (!ConsumeMarker(text)) continue;
     const std::string joined = WithoutContinuations(text);
-    const std::vector<std::string_view> words = Words(joined);
-    Annotation annotation = {"", {}, comment.source, comment.line};
-    if (!words.empty()) {
-      annotation.name = words[0];
-      annotation.tokens.assign(words.begin() + 1, words.end());
-    }
+    std::string_view rest = joined;
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n\v\f"), rest.size()));
+    const size_t length = FunctionNameLength(rest);
+    const std::vector<std::string_view> tokens = Words(rest.substr(length));
+    Annotation annotation = {std::string(rest.substr(0, length)), {}, comment.source, comment.line};
+    annotation.tokens.assign(tokens.begin(), tokens.end());
     annotations.push_back(std::move(annotation));
   }
   return annotations;

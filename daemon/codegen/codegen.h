@@ -37,6 +37,8 @@ struct GeneratedFile {
 //  - from annotations: every `// @BE name [tokens]`, in the order of the source;
 //  - listed with tokens: these, with `attr.<name>` typed from the signature;
 //  - listed without: inferred from the signature.
+// A name may be qualified and may be an instance of a template (function_name.h); one that is not qualified is looked
+// for in namespaces, too.
 // Errors are INVALID_REQUEST with label and line of the source where one is known.
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
                                                            const v1::Functions& functions);

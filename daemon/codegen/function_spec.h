@@ -65,10 +65,12 @@ struct Parameter {
 struct FunctionSpec {
   std::string name;
   std::vector<Parameter> parameters;
+  std::string callee = {};  // how C++ calls it, where that is not the name: "a::b::f", "f<float>"
   // Where the tokens stand; no label when they are no part of a source.
   std::string label = {};
   int line = 0;
 
+  const std::string& Callee() const { return callee.empty() ? name : callee; }
   // As ParseToken() in arg_spec.h reads them, without aliases.
   std::vector<std::string> Tokens() const;
   std::string HandlerSymbol() const;  // "kernix_handler_<name>"

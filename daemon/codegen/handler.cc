@@ -250,7 +250,7 @@ void AppendPlainBody(v1::Language language, const FunctionSpec& spec, bool allow
             attributes ? "kernix_values" : "nullptr", ", {nullptr}};\n");
   StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(language, spec),
             ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n");
-  StrAppend(&out, "      [](kernix_handler::Call& kernix_call) {\n        ", spec.name, "(",
+  StrAppend(&out, "      [](kernix_handler::Call& kernix_call) {\n        ", spec.Callee(), "(",
             absl::StrJoin(PlainArguments(spec), ", "), ");\n      });\n");
 }
 
@@ -340,7 +340,7 @@ void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool al
   const std::vector<Value> values = ExtendedValues(spec);
   AppendScratchMemory(language, spec, values, out);
   const auto expression = [](std::string* text, const Value& value) { text->append(value.expression); };
-  StrAppend(&out, "        static_cast<void>(kernix_call);\n        ", spec.name, "(",
+  StrAppend(&out, "        static_cast<void>(kernix_call);\n        ", spec.Callee(), "(",
             absl::StrJoin(values, ", ", expression), ");\n      });\n");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "daemon/codegen/annotations.h"
 #include "daemon/codegen/arg_spec.h"
 #include "daemon/codegen/codegen.h"
+#include "daemon/codegen/function_name.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/preprocessor.h"
 #include "daemon/codegen/signature.h"
@@ -91,16 +93,35 @@ class Resolver {
     return wanted;
   }
 
-  // Names must be identifiers, each once. Also finds the signatures, for which it takes all names.
+  // Names must be names of functions, each exported once. Also finds the signatures, for which it takes all names.
   absl::Status CheckNames(const std::vector<Wanted>& wanted) {
-    NameSet names;
+    NameSet exported, bases;
     for (const Wanted& function : wanted) {
-      KERNIX_RETURN_IF_ERROR(Located(function, CheckFunctionName(function.name)));
-      if (names.insert(function.name).second) continue;
-      return Located(function, Invalid(StrCat("function '", function.name, "' is exported twice")));
+      absl::StatusOr<FunctionName> name = ParseFunctionName(function.name);
+      if (!name.ok()) return Located(function, name.status());
+      bases.insert(name->base);
+      if (!exported.insert(name->Exported()).second) {
+        return Located(function, Invalid(StrCat("function '", name->Exported(), "' is exported twice")));
+      }
+      names_.emplace(function.name, *std::move(name));
     }
-    signatures_ = FindSignatures(preprocessed_.tokens, names);
+    const SignatureMap found = FindSignatures(preprocessed_.tokens, bases);
+    for (const auto& [text, name] : names_) {
+      const auto signatures = found.find(name.base);
+      if (signatures != found.end()) signatures_[text] = Meant(name, signatures->second);
+    }
     return absl::OkStatus();
+  }
+
+  // Those of `found` that have the name's scope, if it says one, and are templates, if it gives arguments to one.
+  static std::vector<Signature> Meant(const FunctionName& name, const std::vector<Signature>& found) {
+    std::vector<Signature> meant;
+    for (const Signature& signature : found) {
+      const bool in_scope = name.scope.empty() || name.scope == signature.scope;
+      if (!in_scope || name.is_template == signature.template_parameters.empty()) continue;
+      AddSignature(meant, name.is_template ? Instantiate(signature, name.template_arguments) : signature);
+    }
+    return meant;
   }
 
   // With the annotation's place before the message.
@@ -111,16 +132,38 @@ class Resolver {
 
   absl::StatusOr<FunctionSpec> Resolve(const Wanted& function) const {
     KERNIX_RETURN_IF_ERROR(CheckIsThere(function));
-    if (function.tokens.empty()) return Infer(function);
-    absl::StatusOr<FunctionSpec> spec = FromTokens(function);
-    if (!spec.ok()) return Located(function, spec.status());
+    KERNIX_RETURN_IF_ERROR(Located(function, CheckScope(function.name)));
+    absl::StatusOr<FunctionSpec> spec = function.tokens.empty() ? Infer(function) : FromTokens(function);
+    if (!spec.ok()) return function.tokens.empty() ? spec.status() : Located(function, spec.status());
+    spec->name = names_.at(function.name).Exported();
+    spec->callee = Callee(function.name);
     return spec;
+  }
+
+  absl::Status CheckScope(const std::string& name) const {
+    const std::vector<const Signature*> candidates = Candidates(name);
+    for (const Signature* signature : candidates) {
+      if (signature->scope == candidates[0]->scope) continue;
+      return Invalid(StrCat(
+          "function '", name, "' is in several namespaces (", Where(candidates[0]->source, candidates[0]->line), ", ",
+          Where(signature->source, signature->line), "): write which one, as in '", candidates[0]->scope, name, "'"));
+    }
+    return absl::OkStatus();
+  }
+
+  // What C++ calls, if it is not the name: one that is not qualified is in the scope of its signatures.
+  std::string Callee(const std::string& written) const {
+    const FunctionName& name = names_.at(written);
+    const std::vector<const Signature*> candidates = Candidates(written);
+    const bool in_scope = name.scope.empty() && !candidates.empty() && candidates[0]->TakesTensors();
+    const std::string callee = StrCat(in_scope ? candidates[0]->scope : "", name.callee);
+    return callee == name.Exported() ? "" : callee;
   }
 
   // An annotation must stand for something. Whether it does can only be told when no header may hold the function.
   absl::Status CheckIsThere(const Wanted& function) const {
-    if (!function.annotation.has_value() || signatures_.contains(function.name)) return absl::OkStatus();
-    const auto is_name = [&](const Token& token) { return token.Is(function.name); };
+    if (!function.annotation.has_value() || !Candidates(function.name).empty()) return absl::OkStatus();
+    const auto is_name = [&](const Token& token) { return token.Is(names_.at(function.name).base); };
     if (std::any_of(preprocessed_.tokens.begin(), preprocessed_.tokens.end(), is_name)) return absl::OkStatus();
     const bool elsewhere = IncludesUserHeaders() || PrecedesUnknownMacro(*function.annotation);
     if (!function.tokens.empty() && elsewhere) return absl::OkStatus();
@@ -149,12 +192,11 @@ class Resolver {
     std::vector<const Signature*> candidates;
     const auto found = signatures_.find(name);
     if (found == signatures_.end()) return candidates;
-    int depth = found->second[0].namespace_depth;
-    bool tensors = false;
-    for (const Signature& signature : found->second) depth = std::min(depth, signature.namespace_depth);
-    for (const Signature& s : found->second) tensors |= s.namespace_depth == depth && s.TakesTensors();
-    for (const Signature& s : found->second) {
-      if (s.namespace_depth == depth && s.TakesTensors() == tensors) candidates.push_back(&s);
+    const auto rank = [](const Signature& s) { return std::pair(!s.TakesTensors(), !s.scope.empty()); };
+    auto best = std::pair(true, true);
+    for (const Signature& signature : found->second) best = std::min(best, rank(signature));
+    for (const Signature& signature : found->second) {
+      if (rank(signature) == best) candidates.push_back(&signature);
     }
     return candidates;
   }
@@ -336,7 +378,8 @@ class Resolver {
 
   const std::vector<SourceText>& sources_;
   Preprocessed preprocessed_;
-  SignatureMap signatures_;
+  std::map<std::string, FunctionName> names_;  // by what the caller wrote
+  SignatureMap signatures_;                    // likewise
 };
 
 }  // namespace

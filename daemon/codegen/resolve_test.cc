@@ -5,6 +5,7 @@
 #include "daemon/base/strings.h"
 #include "daemon/base/test_util.h"
 #include "daemon/codegen/codegen.h"
+#include "daemon/codegen/function_name.h"
 #include "daemon/codegen/words.h"
 
 namespace kernix::codegen {
@@ -40,10 +41,11 @@ absl::StatusOr<std::vector<FunctionSpec>> Annotated(const std::string& text) {
 absl::StatusOr<std::vector<FunctionSpec>> Listed(const std::string& text, const std::vector<std::string>& list) {
   v1::Functions functions;
   for (const std::string& entry : list) {
-    const std::vector<std::string_view> words = Words(entry);
     v1::Function* function = functions.add_function();
-    if (!words.empty()) function->set_name(std::string(words[0]));
-    for (size_t i = 1; i < words.size(); ++i) function->add_tokens(std::string(words[i]));
+    const size_t length = FunctionNameLength(entry);
+    function->set_name(entry.substr(0, length));
+    for (const std::string_view token : Words(std::string_view(entry).substr(length)))
+      function->add_tokens(std::string(token));
   }
   return ResolveFunctions({{"k.cu", text}}, functions);
 }
@@ -385,6 +387,70 @@ TEST(InferenceTest, RefusesWhatIsNoHandlerFunction) {
               IsInvalid(HasSubstr("function 'f' is overloaded (k.cu:2, k.cu:4; both branches of an #if count)")));
   EXPECT_THAT(Listed("void f(BE::Tensor a\n#ifdef X\n, int n\n#endif\n);", {"f"}),
               IsInvalid(HasSubstr("k.cu:1: function 'f' has an #if among its parameters")));
+}
+
+// How C++ calls the functions, where that is not their name.
+std::string Callees(const absl::StatusOr<std::vector<FunctionSpec>>& specs) {
+  if (!specs.ok()) return std::string(ToStd(specs.status().message()));
+  std::string text;
+  for (const FunctionSpec& spec : *specs) StrAppend(&text, text.empty() ? "" : "; ", spec.name, "=", spec.callee);
+  return text;
+}
+
+TEST(NamespaceTest, IsFoundOrNamed) {
+  const std::string nested = "namespace a::b { inline namespace c { namespace { void f(BE::Tensor o) {} } } }";
+  EXPECT_EQ(Callees(Listed(nested, {"f"})), "f=a::b::f");
+  EXPECT_EQ(Callees(Listed(nested, {"f ret"})), "f=a::b::f");
+  EXPECT_EQ(Callees(Listed(nested, {"a::b::f"})), "a_b_f=a::b::f");
+  EXPECT_EQ(Callees(Annotated("namespace a {\n// @BE f\nvoid f(BE::Tensor o) {}\n}")), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace [[deprecated]] a { void f(BE::Tensor o); }", {"f"})), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace a { void f(BE::Tensor o); } void f(BE::Tensor o);", {"f", "a::f"})),
+            "f=; a_f=a::f");
+  EXPECT_EQ(Callees(Listed("#include \"x.h\"", {"a::f ret"})), "a_f=a::f");
+}
+
+TEST(NamespaceTest, OfSeveralOneMustBeNamed) {
+  const std::string two = "namespace a { void f(BE::Tensor o); }\nnamespace b { void f(BE::Tensor o); }";
+  const std::string problem = "function 'f' is in several namespaces (k.cu:1, k.cu:2): write which one, as in 'a::f'";
+  EXPECT_THAT(Listed(two, {"f"}), IsInvalid(HasSubstr(problem)));
+  EXPECT_THAT(Listed(two, {"f ret"}), IsInvalid(HasSubstr(problem)));
+  EXPECT_EQ(Callees(Listed(two, {"a::f", "b::f"})), "a_f=a::f; b_f=b::f");
+  EXPECT_THAT(Listed(two, {"c::f"}), IsInvalid(HasSubstr("no signature 'void c::f(...)'")));
+}
+
+TEST(TemplateTest, AnInstanceHasASignature) {
+  const std::string scale =
+      "template <typename T, int kWidth = 4, class = void>\n"
+      "void scale(const BE::Tensor& x, BE::Tensor& y, T factor, const T& shift, int64_t stream) {}\n";
+  EXPECT_EQ(Described(Listed(scale, {"scale<float>", "scale<unsigned int, 8>"})),
+            "scale_float: arg ret attr.factor:float32 attr.shift:float32 stream; "
+            "scale_unsigned_int_8: arg ret attr.factor:uint32 attr.shift:uint32 stream");
+  EXPECT_EQ(Callees(Listed(scale, {"scale<float>"})), "scale_float=scale<float>");
+  EXPECT_EQ(Described(Annotated("// @BE scale<double, 2> arg ret attr.factor attr.shift stream\n" + scale)),
+            "scale_double_2: arg ret attr.factor:float64 attr.shift:float64 stream");
+  EXPECT_EQ(Callees(Listed("namespace a {" + scale + "}", {"scale<float>"})), "scale_float=a::scale<float>");
+  EXPECT_EQ(
+      Described(Listed("template <class T, class U = T> void f(BE::Tensor o, U x, a::T* T_);", {"f<int> ret attr.x"})),
+      "function 'f<int>' (k.cu:1) has 3 parameters, but its arg_spec has 2 (ret attr.x:int32)");
+  EXPECT_EQ(Described(Listed("template <class, class T> void f(BE::Tensor o, T x);", {"f<int, float>"})),
+            "f_int_float: ret attr.x:float32");
+  EXPECT_EQ(
+      Described(Listed("template <class T> void f(BE::Tensor, T);\ntemplate <class T> void f(BE::Tensor o, T x) {}",
+                       {"f<float>"})),
+      "f_float: ret attr.x:float32");
+}
+
+TEST(TemplateTest, NamesWhatItCannotRead) {
+  const std::string source = "template <class T> void f(BE::Tensor o, T x) {}\n";
+  EXPECT_THAT(
+      Listed(source, {"f<std::vector<int>>"}),
+      IsInvalid(HasSubstr("k.cu:1: parameter 2 'x' of function 'f<std::vector<int>>' is 'std::vector<int> x'")));
+  EXPECT_THAT(Listed(source, {"f"}), IsInvalid(HasSubstr("no signature 'void f(...)'")));
+  EXPECT_THAT(Listed("void f(BE::Tensor o);", {"f<int>"}), IsInvalid(HasSubstr("no signature 'void f<int>(...)'")));
+  EXPECT_THAT(Listed("template <class... Ts> void f(BE::Tensor o, Ts... xs);", {"f<int>"}),
+              IsInvalid(HasSubstr("parameter 2")));
+  EXPECT_THAT(Listed(source, {"f<int>", "f< int>"}), IsInvalid(HasSubstr("'f_int' is exported twice")));
+  EXPECT_THAT(Listed(source, {"f<int"}), IsInvalid(HasSubstr("the function name 'f<int'")));
 }
 
 TEST(InferenceTest, ReadsFunctionsThatMacrosMake) {

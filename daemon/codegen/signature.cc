@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/base/strings.h"
 namespace kernix::codegen {
 namespace {
 
@@ -111,6 +112,60 @@ void Merge(Signature& known, const Signature& other) {
   }
 }
 
+// `tokens` with template parameters replaced, in the place of their use.
+std::vector<Token> Substituted(const std::vector<Token>& tokens,
+                               const std::map<std::string_view, std::vector<Token>>& values) {
+  std::vector<Token> result;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool qualified = i > 0 && (tokens[i - 1].Is("::") || tokens[i - 1].Is(".") || tokens[i - 1].Is("->"));
+    const auto value = values.find(tokens[i].text);
+    if (qualified || !tokens[i].IsIdentifier() || value == values.end()) {
+      result.push_back(tokens[i]);
+      continue;
+    }
+    for (Token token : value->second) {
+      token.source = tokens[i].source;
+      token.line = tokens[i].line;
+      token.space_before = result.empty() || token.space_before || token.text.data() == value->second[0].text.data();
+      result.push_back(token);
+    }
+  }
+  return result;
+}
+
+// One parameter of a template. A pack, which has no one value, counts as one without a name.
+TemplateParameter ReadTemplateParameter(Tokens tokens) {
+  TemplateParameter parameter;
+  const auto equals = std::find_if(tokens.begin(), tokens.end(), [](const Token& token) { return token.Is("="); });
+  const Tokens declared = tokens.first(static_cast<size_t>(equals - tokens.begin()));
+  const size_t size = declared.size();
+  const bool has_name = size > 1 && declared[size - 1].IsIdentifier() && !IsKeyword(declared[size - 1].text) &&
+                        !declared[size - 2].Is("::") && !declared[size - 2].Is("...");
+  if (has_name) parameter.name = std::string(declared[size - 1].text);
+  if (equals != tokens.end()) parameter.value.assign(equals + 1, tokens.end());
+  return parameter;
+}
+
+// Takes "template <...>" from the front of `head`. Its parameters: none for a specialisation, which is no template.
+std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
+  std::vector<TemplateParameter> parameters;
+  const auto word = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("template"); });
+  if (word == head.end()) return parameters;
+  const size_t open = static_cast<size_t>(word - head.begin()) + 1;
+  int depth = 0;
+  size_t begin = open + 1;
+  for (size_t i = open; i < head.size(); ++i) {
+    if (Opens(head[i]) || head[i].Is("<")) ++depth;
+    if (Closes(head[i]) || head[i].Is(">")) --depth;
+    if (depth > 1 || (depth == 1 && !head[i].Is(","))) continue;
+    if (i > begin) parameters.push_back(ReadTemplateParameter(head.subspan(begin, i - begin)));
+    begin = i + 1;
+    if (depth <= 0) break;
+  }
+  head.remove_prefix(std::min(begin, head.size()));
+  return parameters;
+}
+
 class Finder {
  public:
   Finder(const std::vector<Token>& tokens, const NameSet& names) : tokens_(tokens), names_(names) {}
@@ -128,8 +183,12 @@ class Finder {
   }
 
  private:
+  struct OpenScope {
+    Scope kind;
+    std::string name;  // "a::b::" of a named namespace
+  };
   struct State {
-    std::vector<Scope> scopes;
+    std::vector<OpenScope> scopes;
     int parentheses = 0;
     size_t declaration = 0;  // where the current declaration began
   };
@@ -164,13 +223,23 @@ class Finder {
     }
   }
 
-  Scope ScopeOf(size_t brace) const {
+  OpenScope ScopeOf(size_t brace) const {
     const Tokens head = Declaration(brace);
-    if (!state_.scopes.empty() && state_.scopes.back() == Scope::kOpaque) return Scope::kOpaque;
-    if (head.size() == 2 && head[0].Is("extern") && head[1].kind == TokenKind::kString) return Scope::kTransparent;
-    if (!Contains(head, "namespace")) return Scope::kOpaque;
-    return head.back().Is("namespace") || head[0].Is("inline") ? Scope::kTransparent : Scope::kNamedNamespace;
+    if (InOpaque()) return {Scope::kOpaque, ""};
+    if (head.size() == 2 && head[0].Is("extern") && head[1].kind == TokenKind::kString)
+      return {Scope::kTransparent, ""};
+    const auto word = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("namespace"); });
+    if (word == head.end()) return {Scope::kOpaque, ""};
+    std::string name;
+    const size_t first = AfterAttributes(head, static_cast<size_t>(word - head.begin()) + 1);
+    for (const Token& token : head.subspan(first)) {
+      if (token.IsIdentifier() && !token.Is("inline")) name += StrCat(token.text, "::");
+    }
+    if (name.empty() || head[0].Is("inline")) return {Scope::kTransparent, ""};
+    return {Scope::kNamedNamespace, name};
   }
+
+  bool InOpaque() const { return !state_.scopes.empty() && state_.scopes.back().kind == Scope::kOpaque; }
 
   // The tokens of the current declaration before `end`; the last of them when there are many.
   Tokens Declaration(size_t end) const {
@@ -181,31 +250,36 @@ class Finder {
   bool IsCandidate(size_t i) const {
     if (!tokens_[i].IsIdentifier() || i + 1 >= tokens_.size()) return false;
     if (!tokens_[i + 1].Is("(") && !tokens_[i + 1].Is("[")) return false;
-    if (state_.parentheses != 0 || (!state_.scopes.empty() && state_.scopes.back() == Scope::kOpaque)) return false;
+    if (state_.parentheses != 0 || InOpaque()) return false;
     return names_.contains(tokens_[i].text);
   }
 
   // `i` is the name. Returns where to go on.
   size_t ReadFunction(size_t i) {
-    const Tokens head = Declaration(i);
+    Tokens head = Declaration(i);
+    const bool is_template = Contains(head, "template");
+    Signature signature;
+    signature.template_parameters = ConsumeTemplate(head);
     const size_t open = AfterAttributes(tokens_, i + 1);
     if (open >= tokens_.size() || !tokens_[open].Is("(")) return i + 1;
     const size_t after = AfterClosing(tokens_, open);
     if (after >= tokens_.size() || !IsDeclaration(head, tokens_[after])) return after;
     const bool device_only =
         (Contains(head, "__device__") && !Contains(head, "__host__")) || Contains(head, "__global__");
-    if (device_only || Contains(head, "template")) return after;
-    Signature signature;
+    if (device_only || is_template != !signature.template_parameters.empty()) return after;
     const Tokens list = Tokens(tokens_).subspan(open + 1, after - open - 2);
-    signature.parameters = ReadParameters(list);
+    if (is_template) {
+      signature.list.assign(list.begin(), list.end());
+    } else {
+      signature.parameters = ReadParameters(list);
+    }
     signature.has_conditional = Contains(list, "#if");
     signature.is_uncertain = signature.has_conditional || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
-    signature.namespace_depth =
-        static_cast<int>(std::count(state_.scopes.begin(), state_.scopes.end(), Scope::kNamedNamespace));
+    for (const OpenScope& scope : state_.scopes) signature.scope += scope.name;
     signature.source = tokens_[i].source;
     signature.line = tokens_[i].line;
-    Add(std::string(tokens_[i].text), std::move(signature));
+    AddSignature(found_[std::string(tokens_[i].text)], std::move(signature));
     return after;
   }
 
@@ -229,19 +303,6 @@ class Finder {
     return i + 2 < end && tokens_[i].Is("->") && tokens_[i + 1].Is("void") && !tokens_[i + 2].Is("*");
   }
 
-  void Add(std::string name, Signature signature) {
-    std::vector<Signature>& known = found_[std::move(name)];
-    const auto same = [&](const Signature& other) {
-      return other.namespace_depth == signature.namespace_depth && SameParameters(other, signature);
-    };
-    const auto declared = std::find_if(known.begin(), known.end(), same);
-    if (declared != known.end()) {
-      Merge(*declared, signature);
-    } else if (known.size() < kMaxOverloads) {
-      known.push_back(std::move(signature));
-    }
-  }
-
   const std::vector<Token>& tokens_;
   const NameSet& names_;
   State state_;
@@ -254,6 +315,38 @@ class Finder {
 bool Signature::TakesTensors() const {
   return std::any_of(parameters.begin(), parameters.end(),
                      [](const SignatureParameter& p) { return p.HoldsTensors(); });
+}
+
+Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments) {
+  std::map<std::string_view, std::vector<Token>> values;
+  for (size_t i = 0; i < pattern.template_parameters.size(); ++i) {
+    const TemplateParameter& parameter = pattern.template_parameters[i];
+    const std::vector<Token>& value = parameter.value;
+    if (i < arguments.size()) {
+      values[parameter.name] = Lex(arguments[i], 0).tokens;
+    } else if (!value.empty() && !parameter.name.empty()) {
+      values[parameter.name] = Substituted(value, values);
+    }
+  }
+  Signature signature = pattern;
+  signature.template_parameters.clear();
+  signature.list.clear();
+  signature.parameters = ReadParameters(Substituted(pattern.list, values));
+  return signature;
+}
+
+void AddSignature(std::vector<Signature>& known, Signature signature) {
+  const bool is_template = !signature.template_parameters.empty();
+  const auto same = [&](const Signature& other) {
+    return !is_template && other.template_parameters.empty() && other.scope == signature.scope &&
+           SameParameters(other, signature);
+  };
+  const auto declared = std::find_if(known.begin(), known.end(), same);
+  if (declared != known.end()) {
+    Merge(*declared, signature);
+  } else if (known.size() < kMaxOverloads) {
+    known.push_back(std::move(signature));
+  }
 }
 
 SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names) {

@@ -52,12 +52,20 @@ struct SignatureParameter {
   }
 };
 
+struct TemplateParameter {
+  std::string name;
+  std::vector<Token> value;  // the default
+};
+
 struct Signature {
   std::vector<SignatureParameter> parameters;
+  // Of a template. Instantiate() makes `parameters` of `list` then.
+  std::vector<TemplateParameter> template_parameters;
+  std::vector<Token> list;
   bool returns_void = true;
   bool has_conditional = false;  // an #if stands among the parameters: they are those of all branches
   bool is_uncertain = false;     // that, or an ellipsis
-  int namespace_depth = 0;    // named namespaces around it
+  std::string scope;             // "a::b::": the named namespaces around it
   int source = 0;
   int line = 0;
 
@@ -71,7 +79,13 @@ using SignatureMap = std::map<std::string, std::vector<Signature>>;
 SignatureParameter ReadParameter(absl::Span<const Token> tokens);
 
 // By name, every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, each distinct
-// parameter list once. Templates and functions for the device alone are left out.
+// parameter list once; and every template. Functions for the device alone are left out.
 SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names);
+
+// The signature of a template's instance. What its arguments leave open stays as it is written.
+Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments);
+
+// Adds `signature`, or, if that function is known, what it says more of its parameters.
+void AddSignature(std::vector<Signature>& known, Signature signature);
 
 }  // namespace kernix::codegen
