@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages build demo test test-cpp test-python sanitize lint lint-text lint-cpp format check-format wheel \
+.PHONY: help setup packages build demo test test-cpp test-python fuzz sanitize lint lint-text lint-cpp format check-format wheel \
         test-wheel bench install clean
 
 help: ## This list
@@ -30,7 +30,7 @@ demo: export BRAINEVENT_NVCC_PREFER ?= $(shell compgen -G '.venv/lib/*/site-pack
 demo: build ## Compile real kernels through a kernixd that starts by itself, and call them from JAX
 	@$(VENV_PYTHON) python/examples/demo.py
 
-test: build test-cpp test-python ## Set up, build, and run every test
+test: build test-cpp test-python fuzz ## Set up, build, and run every test
 
 test-cpp: build
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --no-tests=error
@@ -38,6 +38,11 @@ test-cpp: build
 test-python: build
 	$(VENV_PYTHON) -m pytest tests/python
 	$(VENV_PYTHON) -m pytest tests/gpu
+
+fuzz: packages ## A short run of each fuzzer of tests/fuzz, always the same one
+	@cmake --preset fuzz --log-level=NOTICE
+	@cmake --build --preset fuzz --parallel $(JOBS)
+	ctest --preset fuzz --parallel $(JOBS)
 
 # What runs under sanitizers: parts in one process. JAX, nvcc's output and forked clients are nothing that they can judge.
 SANITIZERS ?= asan tsan

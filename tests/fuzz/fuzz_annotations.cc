@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any text through the lexer, the preprocessor and the reader of `// @BE` annotations.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "daemon/codegen/annotations.h"
+#include "daemon/codegen/function_name.h"
+#include "daemon/codegen/lexer.h"
+#include "daemon/codegen/preprocessor.h"
+
+namespace {
+
+using namespace kernix::codegen;
+
+// Whether `part` is a piece of `text`, and not of something that is gone.
+bool Within(std::string_view part, std::string_view text) {
+  return part.empty() || (part.data() >= text.data() && part.data() + part.size() <= text.data() + text.size());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const LexedSource lexed = Lex(text, 0);
+  for (const Token& token : lexed.tokens) {
+    if (token.text.empty() || !Within(token.text, text) || token.line < 1) std::abort();
+  }
+  const Preprocessed preprocessed = Preprocess({lexed});
+  for (const Annotation& annotation : FindAnnotations(preprocessed.comments)) {
+    if (annotation.name.empty() && !annotation.tokens.empty()) std::abort();
+    const auto name = ParseFunctionName(annotation.name);
+    if (name.ok() && !IsPlainIdentifier(name->base)) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as a LoadRequest: decoded, validated, and, when it passes, made into a key and a translation unit.
+#include <google/protobuf/stubs/logging.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "daemon/base/mem_env.h"
+#include "daemon/build/request.h"
+
+namespace {
+
+using namespace kernix;
+
+toolchain::ToolchainPtr MakeToolchain() {
+  auto tools = std::make_shared<toolchain::Toolchain>();
+  tools->host.path = "/usr/bin/g++";
+  tools->host.major_version = 12;
+  tools->cuda.emplace();
+  tools->cuda->nvcc = "/usr/local/cuda/bin/nvcc";
+  tools->cuda->root = "/usr/local/cuda";
+  tools->cuda->major_version = 13;
+  tools->cuda->architectures = {75, 80, 90, 120};
+  return tools;
+}
+
+}  // namespace
+
+// Protobuf would print a line for every input that is no message.
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  google::protobuf::SetLogHandler(nullptr);
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const toolchain::ToolchainPtr& tools = *new toolchain::ToolchainPtr(MakeToolchain());
+  v1::LoadRequest request;
+  if (!request.ParseFromArray(data, static_cast<int>(size))) return 0;
+  for (const auto policy : {toolchain::FlagPolicy::kPerUser, toolchain::FlagPolicy::kShared}) {
+    MemEnv env;
+    const auto valid = build::ValidateRequest(env, request, tools, policy, build::RequestLimits());
+    if (!valid.ok()) continue;
+    if (valid->functions.empty() || valid->sources.empty()) std::abort();
+    if (build::ActionKey(*valid) != build::ActionKey(*valid)) std::abort();
+    if (build::TranslationUnit(*valid).empty()) std::abort();
+  }
+  return 0;
+}
