@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kernix import _core, _environment
@@ -100,7 +100,7 @@ def function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ..
     """Return functions as (name, tokens); no tokens means: infer them from the signature."""
     if functions is None:
         return None
-    if isinstance(functions, (str, bytes)):
+    if isinstance(functions, (str, bytes)) or not isinstance(functions, Iterable):
         raise TypeError(f"functions must be a dict or a list of names, not {functions!r}")
     if not functions:
         raise KernelRequestError(
@@ -108,7 +108,8 @@ def function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ..
             "`// @BE name` lines"
         )
     if isinstance(functions, Mapping):
-        return tuple((name, string_list(tokens, f"functions[{name!r}]")) for name, tokens in functions.items())
+        names = string_list(tuple(functions), "functions")
+        return tuple((name, string_list(functions[name], f"functions[{name!r}]")) for name in names)
     return tuple((name, ()) for name in string_list(functions, "functions"))
 
 

@@ -54,6 +54,94 @@ BAD_REQUESTS = {
     "source of blanks": ("  \n\t\n", {"f": ["arg", "ret"]}, "the source is empty"),
     "no function": (function(), [], "functions is empty"),
     "function named twice": (function(), ["f", "f"], "'f' is exported twice"),
+    "no function at all": (function(), {}, "functions is empty"),
+    "name that no C++ compiler of ours takes": (function(), {"caf\u00e9": ["arg", "ret"]}, r"is no C\+\+ identifier"),
+    "name with code in it": (function(), {"f(); int x": ["arg", "ret"]}, r"'f\(\); int x' is no C\+\+ identifier"),
+    "name of an instance with code in it": (function(), {"f<1>(); g<2>": ["ret"]}, r"is no C\+\+ identifier"),
+    "annotation of the same function twice": (
+        function(annotation="f") + "// @BE f\n",
+        None,
+        ":4: function 'f' is exported twice",
+    ),
+    "attribute that is no identifier": (function(), {"f": ["ret", "attr.a-b:int32"]}, "attribute 'a-b', which is no"),
+    "attribute of a name from elsewhere": (function(), {"f": ["ret", "attr.\u00e9:int32"]}, "which is no"),
+    "attribute named twice": (
+        function(TENSORS + ", int a, int b"),
+        {"f": ["arg", "ret", "attr.a", "attr.a"]},
+        "duplicate attribute 'a'",
+    ),
+    "complex attribute": (
+        function(TENSORS + ", float a"),
+        {"f": ["arg", "ret", "attr.a:complex64"]},
+        "'complex64', which XLA cannot pass.*real and imaginary",
+    ),
+    "type of C++ instead of an attribute's": (
+        function(TENSORS + ", float a"),
+        {"f": ["arg", "ret", "attr.a:float"]},
+        "'float', which XLA cannot pass.*float32",
+    ),
+    "attribute whose parameter is a pointer": (
+        function(TENSORS + ", float* a"),
+        {"f": ["arg", "ret", "attr.a"]},
+        r":2: parameter 3 'a' .*'float\* a'.*pointer",
+    ),
+    "attribute whose parameter XLA cannot pass": (
+        function(TENSORS + ", std::complex<float> a"),
+        {"f": ["arg", "ret", "attr.a"]},
+        ":2: parameter 3 'a' .*real and imaginary",
+    ),
+    "attribute of a function that is elsewhere": (
+        '#include "f.h"\n',
+        {"f": ["arg", "ret", "attr.a"]},
+        "no signature 'void f.*attr.<name>:<type>",
+    ),
+    "too few tokens": (
+        function(TENSORS + ", float a"),
+        {"f": ["arg", "ret"]},
+        "has 3 parameters, but its arg_spec has 2",
+    ),
+    "too many tokens": (function(), {"f": ["arg", "arg", "ret"]}, "has 2 parameters, but its arg_spec has 3"),
+    "number where a tensor is": (
+        function(TENSORS + ", float a"),
+        {"f": ["arg", "attr.a", "ret"]},
+        "takes 'BE::Tensor y' as parameter 2, but its arg_spec says 'attr.a:float32'",
+    ),
+    "tensor where a number is": (
+        function(TENSORS + ", float a"),
+        {"f": ["arg", "ret", "ret"]},
+        "takes 'float a' as parameter 3, but its arg_spec says 'ret'",
+    ),
+    "result by return": (function().replace("void f", "int f"), ["f"], ":2: function 'f' must return void"),
+    "overloaded function": (
+        function() + "void f(BE::Tensor y) {}\n",
+        ["f"],
+        "'f' is overloaded .*:2, .*:3.*name of its own",
+    ),
+    "one of several namespaces": (
+        f"namespace a {{ void f({TENSORS}); }}\nnamespace b {{ void f({TENSORS}); }}\n",
+        ["f"],
+        "'f' is in several namespaces .*write which one, as in 'a::f'",
+    ),
+    "namespace that has no such function": (
+        f"namespace a {{ void f({TENSORS}); }}\n",
+        ["b::f"],
+        "no signature 'void b::f",
+    ),
+    "template without its arguments": (
+        f"template <class T> void f({TENSORS}, T x) {{}}\n",
+        ["f"],
+        "'f': no signature",
+    ),
+    "instance that takes what XLA cannot pass": (
+        f"template <class T> void f({TENSORS}, T x) {{}}\n",
+        ["f<int*>"],
+        r":1: parameter 3 'x' of function 'f<int\*>' .*pointer",
+    ),
+    "instances of one name": (
+        f"template <int n> void f({TENSORS}) {{}}\n",
+        ["f<1>", "f<-1>"],
+        "'f_1' is exported twice",
+    ),
     "flag that takes over the output": (function(annotation="f"), None, '"-o" is not possible', ["-o", "elsewhere"]),
 }
 
@@ -119,6 +207,18 @@ def test_header_that_is_not_there(fresh_name):
 def test_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"gone\.cpp"):
         kernix.load_cpp_file(tmp_path / "gone.cpp")
+
+
+def test_folder_without_sources(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(kernix.KernelRequestError, match=rf"\*\.cu.*{tmp_path}|{tmp_path}.*\*\.cu"):
+        kernix.load_cuda_dir(tmp_path)
+
+
+@pytest.mark.parametrize("functions", [{1: ["ret"]}, {"f": [1]}, [b"f"], 7], ids=repr)
+def test_functions_of_another_type(functions, fresh_name):
+    with pytest.raises((TypeError, kernix.KernelRequestError), match="functions"):
+        kernix.load_cpp_inline(fresh_name, function(), functions)
 
 
 # --- The surroundings ------------------------------------------------------------------------------------------------

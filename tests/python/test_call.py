@@ -262,13 +262,6 @@ def test_exception_in_the_kernel_is_a_jax_exception(failing, how, message):
     assert call("failing.fail", x, how=np.int32(0)) == [1]  # the process is as good as before
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4], ids=np.dtype)
-def test_element_type_that_a_tensor_cannot_hold_is_an_exception(copy, dtype):
-    x = np.zeros(4, dtype)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="argument 0 has an element type that BE::Tensor cannot hold"):
-        jax.block_until_ready(jax.ffi.ffi_call("copy_any.copy", (like(x), jax.ShapeDtypeStruct((), np.int32)))(x))
-
-
 def test_wrong_dtype_is_an_exception(failing):
     with pytest.raises(jax.errors.JaxRuntimeError, match="x must be float32"):
         call("failing.fail", np.zeros(1, np.int32), how=np.int32(0))
