@@ -240,7 +240,8 @@ TEST(ScratchErrorTest, PointsAtTheAnnotation) {
                                     "void f(BE::Tensor, BE::Scratch) {}\n");
   const Outcome outcome = workshop.Compile("c++", unit, {"-std=c++17", "-fsyntax-only"});
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("mine.cpp:3:"), HasSubstr("scratch0_of_f"), HasSubstr("nonsense")));
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("mine.cpp:3:"), HasSubstr("kernix_scratch0_of_f"), HasSubstr("nonsense")));
 }
 
 TEST(ExtendedHeadersTest, CompileUnderNvccAndInOtherDialects) {
@@ -250,6 +251,12 @@ TEST(ExtendedHeadersTest, CompileUnderNvccAndInOtherDialects) {
     const Outcome outcome = workshop.Compile("c++", unit, {dialect, "-fsyntax-only", "-Wall", "-Wextra", "-Werror"});
     EXPECT_EQ(outcome.exit_code, 0) << dialect << outcome.output;
   }
+  const std::string no_throw = Generate("k.cpp",
+                                        "// @BE f args... rets... scratch:8\nvoid f(BE::Span<const BE::Tensor>, "
+                                        "BE::Span<BE::Tensor>, BE::Scratch) {}");
+  const Outcome bare = workshop.Compile(
+      "c++", no_throw, {"-std=c++17", "-fsyntax-only", "-fno-exceptions", "-Wall", "-Wextra", "-Werror"});
+  EXPECT_EQ(bare.exit_code, 0) << bare.output;
   const std::optional<std::string> nvcc = FindNvcc();
   if (!nvcc.has_value()) GTEST_SKIP() << "no nvcc";
   const Outcome outcome =

@@ -281,7 +281,9 @@ std::string AppendRoles(const std::vector<ParameterKind>& kinds, std::string_vie
                 std::count(kinds.begin(), kinds.end(), ParameterKind::kOptionalArgument), ", ", rest, "}");
 }
 
-std::string ScratchFunction(const FunctionSpec& spec, int index) { return StrCat("scratch", index, "_of_", spec.name); }
+std::string ScratchFunction(const FunctionSpec& spec, int index) {
+  return StrCat("kernix_scratch", index, "_of_", spec.name);
+}
 
 // The values that `expression` names.
 std::vector<Value> ValuesIn(std::string_view expression, const std::vector<Value>& values) {

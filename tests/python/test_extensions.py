@@ -180,6 +180,71 @@ def test_what_jax_itself_refuses(value, error, message):
         call("array_float32", out((2,)), values=value)
 
 
+SCALARS = {"bool": "bool"} | ELEMENTS | {"float16": "uint16_t", "bfloat16": "uint16_t"}
+VALUES = [
+    True, np.False_, 0, 1, -1, 127, 128, -129, 255, 256, 65536, 2**24 + 1, 2**31, 2**32 - 1, 2**53 + 1, -(2**63), 2**63 - 1,
+    0.5, 2.0, -3.0, 1e10, 3.4e38, 3.5e38, 1e300, float("inf"), float("-inf"), float("nan"),
+    np.int8(-5), np.uint8(200), np.int16(-300), np.uint16(40000), np.int32(70000), np.uint32(4000000000), np.float32(0.1),
+    np.float64(0.1), np.float64(-7.0),
+]  # fmt: skip
+
+
+def what_arrives(token, value):
+    """Return what a parameter of that type gets, or the message of the error."""
+    dtype = np.dtype("uint16" if token.endswith("float16") else token)
+    if token.endswith("float16"):
+        return value if isinstance(value, np.uint16) else "must be passed as its bits, an np.uint16"
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            converted = dtype.type(value)
+        is_integer = isinstance(value, int | np.integer | np.bool_)
+        lost = int(converted) != int(value) if is_integer else np.isinf(converted) and not np.isinf(value)
+        return "is out of range" if lost else converted
+    if not np.isfinite(float(value)) or abs(float(value)) > 2**63:
+        return "is out of range"
+    if int(value) != value:
+        return "must be a whole number"
+    limits = (0, 1) if token == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return int(value) if limits[0] <= int(value) <= limits[1] else "is out of range"
+
+
+@pytest.fixture(scope="module", name="scalars")
+def scalars_fixture(place):
+    """``scalars.get_<type>``, which write their attribute to their result."""
+    parts = [
+        f"// @BE get_{token} ret attr.value:{token}\n"
+        f"void get_{token}(BE::Tensor y, {cpp_type} value) {{ *y.data_ptr<{cpp_type}>() = value; }}"
+        for token, cpp_type in SCALARS.items()
+    ]
+    return kernix.load_cpp_inline("scalars", "\n".join(['#include "brainevent/common.h"', *parts]))
+
+
+@pytest.mark.parametrize("token", SCALARS)
+def test_every_pair_of_type_and_value(scalars, token):
+    dtype = np.uint16 if token.endswith("float16") else token
+    for value in VALUES:
+        expected = what_arrives(token, value)
+        with jax.enable_x64(True):
+            get = jax.ffi.ffi_call(f"scalars.get_{token}", out((1,), dtype))
+            if isinstance(expected, str):
+                with pytest.raises(jax.errors.JaxRuntimeError, match=rf"'value' \({token}\) {expected}"):
+                    get(value=value)
+            else:
+                np.testing.assert_array_equal(get(value=value)[0], dtype_of(expected, dtype), err_msg=repr(value))
+
+
+def dtype_of(value, dtype):
+    """Return a value as a scalar of a type."""
+    return np.dtype(dtype).type(value)
+
+
+def test_equal_values_of_other_types_are_the_same(scalars):
+    """JAX may pass what an earlier call with an equal value had."""
+    for value in (1.0, True, 1, np.int8(1)):
+        for token in ("int32", "bool", "float32"):
+            assert jax.ffi.ffi_call(f"scalars.get_{token}", out((1,), token))(value=value)[0] == 1
+
+
 # --- Any number of arguments and results -----------------------------------------------------------------------------
 
 

@@ -296,8 +296,8 @@ inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signatu
 
 // Calls `function`. What it throws becomes an error.
 template <typename Call>
-inline ffi::Error* Invoke(const ffi::CallFrame* frame, const Signature& signature, Call& call,
-                          void (*function)(Call&)) {
+inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_unused]] const Signature& signature,
+                          Call& call, void (*function)(Call&)) {
 #if KERNIX_HAS_EXCEPTIONS
   try {
     function(call);
