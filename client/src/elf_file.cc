@@ -41,19 +41,43 @@ std::optional<std::string> ReadString(std::string_view image, uint64_t offset) {
   return std::string(rest.substr(0, end));
 }
 
-absl::StatusOr<std::vector<Elf64_Phdr>> ReadProgramHeaders(std::string_view image) {
+absl::StatusOr<Elf64_Ehdr> ReadHeader(std::string_view image) {
   const auto header = ReadAt<Elf64_Ehdr>(image, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return Damaged("no ELF header");
   if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB) {
     return Damaged("not 64-bit little-endian");
   }
+  return *header;
+}
+
+absl::StatusOr<std::vector<Elf64_Phdr>> ReadProgramHeaders(std::string_view image) {
+  KERNIX_ASSIGN_OR_RETURN(const Elf64_Ehdr header, ReadHeader(image));
   std::vector<Elf64_Phdr> segments;
-  for (size_t i = 0; i < header->e_phnum; ++i) {
-    const auto segment = ReadAt<Elf64_Phdr>(image, header->e_phoff + i * sizeof(Elf64_Phdr));
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    const auto segment = ReadAt<Elf64_Phdr>(image, header.e_phoff + i * sizeof(Elf64_Phdr));
     if (!segment) return Damaged("program headers past the end");
     segments.push_back(*segment);
   }
   return segments;
+}
+
+struct SectionTable {
+  std::vector<Elf64_Shdr> sections;
+  uint64_t names_offset = 0;
+};
+
+absl::StatusOr<SectionTable> ReadSectionTable(std::string_view image) {
+  KERNIX_ASSIGN_OR_RETURN(const Elf64_Ehdr header, ReadHeader(image));
+  SectionTable table;
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    const auto section = ReadAt<Elf64_Shdr>(image, header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (!section) return Damaged("section headers past the end");
+    table.sections.push_back(*section);
+  }
+  if (table.sections.empty()) return table;
+  if (header.e_shstrndx >= table.sections.size()) return Damaged("no names of sections");
+  table.names_offset = table.sections[header.e_shstrndx].sh_offset;
+  return table;
 }
 
 std::optional<uint64_t> FileOffset(const std::vector<Elf64_Phdr>& segments, uint64_t address) {
@@ -129,6 +153,26 @@ absl::StatusOr<std::vector<std::string>> ParseNeededLibraries(std::string_view i
     names.push_back(*std::move(name));
   }
   return names;
+}
+
+absl::StatusOr<std::vector<NamedSection>> ParseSections(std::string_view image, std::string_view prefix) {
+  KERNIX_ASSIGN_OR_RETURN(const SectionTable table, ReadSectionTable(image));
+  std::vector<NamedSection> found;
+  for (const Elf64_Shdr& section : table.sections) {
+    std::optional<std::string> name = ReadString(image, table.names_offset + section.sh_name);
+    if (!name) return Damaged("a section's name lies past the end");
+    if (section.sh_type == SHT_NOBITS || !name->starts_with(prefix)) continue;
+    if (section.sh_offset > image.size() || image.size() - section.sh_offset < section.sh_size) {
+      return Damaged("a section past the end");
+    }
+    found.push_back({*std::move(name), std::string(image.substr(section.sh_offset, section.sh_size))});
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<NamedSection>> SectionsOf(const std::string& path, std::string_view prefix) {
+  KERNIX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return ParseSections(file.content(), prefix);
 }
 
 absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path) {

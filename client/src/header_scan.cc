@@ -315,6 +315,30 @@ absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) con
   return absl::AbortedError(StrCat("the header ", found->second, " changed while it was being loaded. Load again."));
 }
 
+std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
+  std::vector<uint32_t> places;
+  for (const std::string& root : other.roots) {
+    const auto known = std::find(roots.begin(), roots.end(), root);
+    places.push_back(static_cast<uint32_t>(known - roots.begin()));
+    if (known == roots.end()) roots.push_back(root);
+  }
+  include_root_count = static_cast<uint32_t>(roots.size());
+  for (v1::Header header : other.headers) {
+    header.set_include_root(places[header.include_root()]);
+    headers.push_back(std::move(header));
+  }
+  const auto place = [](const v1::Header& header) {
+    return std::pair<uint32_t, std::string_view>(header.include_root(), header.path());
+  };
+  std::sort(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  headers.erase(
+      std::unique(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return place(a) == place(b); }),
+      headers.end());
+  absolute_headers.insert(absolute_headers.end(), other.absolute_headers.begin(), other.absolute_headers.end());
+  files.insert(other.files.begin(), other.files.end());
+  return places;
+}
+
 absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, const HeaderScanRequest& request) {
   return Scan(env, files, request).Run();
 }

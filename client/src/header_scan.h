@@ -44,6 +44,10 @@ struct HeaderScan {
 
   // The content for a digest of `headers`. kAborted when the file has changed since.
   absl::StatusOr<std::string> Read(Env& env, const Digest& digest) const;
+
+  // Takes in the scan of another unit of the same load: what both have is there once. Returns where each of its include
+  // roots is among ours. `quoted_roots` are left alone, since they are each unit's own.
+  std::vector<uint32_t> Merge(const HeaderScan& other);
 };
 
 // Follows #include and __has_include in all branches of all conditions. The roots are the sources' folders, in which

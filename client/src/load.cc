@@ -6,6 +6,7 @@
 #include "client/src/cuda_libraries.h"
 #include "client/src/environment.h"
 #include "client/src/library.h"
+#include "client/src/link_files.h"
 #include "client/src/load_request.h"
 #include "client/src/module.h"
 #include "client/src/remote.h"
@@ -42,8 +43,8 @@ absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
   return MakeError(std::move(detail));
 }
 
-absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const GetEnv& get_env, const std::string& name,
-                                                   const v1::LoadResult& result) {
+absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const GetEnv& get_env,
+                                                   const v1::LoadRequest& request, const v1::LoadResult& result) {
   Artifact artifact;
   KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
   KERNIX_ASSIGN_OR_RETURN(artifact.path, remote.LocalArtifact(result));
@@ -53,17 +54,31 @@ absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const GetEnv&
     return CudaLibraryDirectories(Env::Posix(), get_env, remote.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenLibrary(artifact, directories));
-  return MakeModule(name, artifact.path, result, std::move(library));
+  std::vector<KeptText> kept;
+  // Now, since the file may be evicted later.
+  if (request.options().keep()) {
+    KERNIX_ASSIGN_OR_RETURN(kept, ReadKept(artifact.path));
+  }
+  return MakeModule(request.name(), artifact.path, result, std::move(library), std::move(kept));
 }
 
-void TellInputs(const LoadCallbacks& callbacks, const HeaderScan& scan) {
+std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+void TellInputs(const LoadCallbacks& callbacks, const PreparedLoad& load) {
   if (!callbacks.inputs) return;
-  std::vector<std::string> headers;
+  const HeaderScan& scan = load.headers;
+  const v1::Options& options = load.request.options();
+  FlagFiles flags = FindFlagFiles(Env::Posix(), Texts(options.compile_flags()), Texts(options.link_flags()));
+  std::vector<std::string> folders = scan.roots;
+  folders.insert(folders.end(), flags.folders.begin(), flags.folders.end());
+  std::vector<std::string> headers = std::move(flags.files);
   for (const v1::Header& header : scan.headers) {
     headers.push_back(JoinPath(scan.roots[header.include_root()], header.path()));
   }
   headers.insert(headers.end(), scan.absolute_headers.begin(), scan.absolute_headers.end());
-  callbacks.inputs(scan.roots, headers);
+  callbacks.inputs(folders, headers);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const GetEnv& get_env, const PreparedLoad& load,
@@ -71,7 +86,7 @@ absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const GetEnv& get_en
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           remote.LoadRemote(load.request, blobs, WithPaths(callbacks, load.names)));
-  return OpenResult(remote, get_env, load.request.name(), result);
+  return OpenResult(remote, get_env, load.request, result);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language language, const std::string& name,
@@ -84,7 +99,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language langua
   for (const std::string& warning : UnknownVariableWarnings(variables)) {
     if (IsFirstWarning(warning)) Warn(options.callbacks, warning);
   }
-  TellInputs(options.callbacks, load.headers);
+  TellInputs(options.callbacks, load);
   absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(module.status(), load.names);
   return module;
@@ -104,14 +119,13 @@ absl::Status Evicted(const absl::Status& status) {
                           "kernixd's cache_limit_bytes."));
 }
 
-absl::StatusOr<std::vector<Source>> ReadSource(const std::string& path) {
-  Source source;
+absl::StatusOr<Source> ReadSource(const std::string& path) {
   absl::StatusOr<std::string> text = Env::Posix().ReadFile(path);
   if (!text.ok()) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST,
                      StrCat("cannot read the source file: ", ToStd(text.status().message())));
   }
-  return std::vector<Source>{Source{.text = *std::move(text), .label = "", .path = path}};
+  return Source{.text = *std::move(text), .label = "", .path = path};
 }
 
 // "kernels/add.cu" -> "add".
@@ -130,8 +144,7 @@ std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
 
 absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language language, const std::string& path,
                                                  const LoadOptions& options) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Source> sources, ReadSource(path));
-  return Load(client, language, Stem(path), sources, options);
+  return LoadFiles(client, language, Stem(path), {path}, options);
 }
 
 }  // namespace
@@ -146,6 +159,16 @@ absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, 
   }
   if (absl::IsNotFound(module.status())) return Evicted(module.status());
   return module;
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language language, const std::string& name,
+                                                  const std::vector<std::string>& paths, const LoadOptions& options) {
+  std::vector<Source> sources;
+  for (const std::string& path : paths) {
+    KERNIX_ASSIGN_OR_RETURN(Source source, ReadSource(path));
+    sources.push_back(std::move(source));
+  }
+  return Load(client, language, name, sources, options);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,

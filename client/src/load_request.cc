@@ -77,6 +77,7 @@ absl::Status CheckArguments(Language language, const std::string& name, const st
   if (language == Language::kCpp && !options.compute_capability.empty()) {
     return Invalid("compute_capability is for CUDA sources only");
   }
+  if (language == Language::kCpp && options.keep) return Invalid("keep is for CUDA sources only");
   return absl::OkStatus();
 }
 
@@ -94,13 +95,24 @@ std::string UniqueLabel(const std::string& label, std::set<std::string>& taken) 
   return unique;
 }
 
-void AddSources(const std::string& name, const std::vector<Source>& sources, PreparedLoad& load) {
+// By the file's suffix; text that is no file is in the module's language.
+v1::Language LanguageOf(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  const std::string suffix = dot == std::string::npos ? "" : path.substr(dot);
+  if (suffix == ".cu") return v1::LANGUAGE_CUDA;
+  constexpr std::string_view kCpp[] = {".cpp", ".cc", ".cxx", ".c++", ".C"};
+  return std::find(std::begin(kCpp), std::end(kCpp), suffix) != std::end(kCpp) ? v1::LANGUAGE_CPP
+                                                                               : v1::LANGUAGE_UNSPECIFIED;
+}
+
+void AddSources(const std::string& name, const std::vector<Source>& sources, bool separate, PreparedLoad& load) {
   std::set<std::string> labels;
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::string& asked = sources[i].label;
     v1::Source& source = *load.request.add_source();
     source.set_label(UniqueLabel(asked.empty() ? DefaultLabel(name, sources, i) : asked, labels));
     source.set_text(sources[i].text);
+    if (separate) source.set_language(LanguageOf(sources[i].path));
     if (!sources[i].path.empty()) load.names.AddSource(source.label(), AbsolutePath(sources[i].path));
   }
 }
@@ -118,9 +130,16 @@ void AddFunctions(const LoadOptions& options, v1::Functions& functions) {
 // --- Flags, toolchain, GPU
 // ---------------------------------------------------------------------------------------------
 
+// What a debugger and a profiler need: places of the code, and frames that can be walked.
+std::vector<std::string> DebugFlags(Language language) {
+  if (language == Language::kCuda) return {"-g", "-G", "-Xcompiler=-fno-omit-frame-pointer"};
+  return {"-g", "-fno-omit-frame-pointer"};
+}
+
 absl::StatusOr<SortedFlags> AllFlags(Language language, const CompilerEnvironment& environment,
                                      const LoadOptions& options) {
   std::vector<std::string> flags = environment.flags_before;
+  if (options.debug) Append(flags, DebugFlags(language));
   Append(flags, options.compile_flags);
   Append(flags, environment.flags_after);
   return SortFlags(language, flags);
@@ -168,7 +187,9 @@ void AddOptions(const SortedFlags& flags, const std::vector<std::string>& link_f
   v1::Options& result = *request.mutable_options();
   for (const std::string& flag : flags.compile) result.add_compile_flags(flag);
   for (const std::string& flag : link_flags) result.add_link_flags(flag);
-  result.set_optimization_level(options.optimization_level);
+  result.set_optimization_level(options.debug ? 0 : options.optimization_level);
+  result.set_separate_units(options.separate);
+  result.set_keep(options.keep);
   result.set_use_fast_math(options.use_fast_math);
   result.set_allow_cuda_graph(options.allow_cuda_graph);
   request.set_force_rebuild(options.force_rebuild);
@@ -211,20 +232,45 @@ void WarnOfMissingPaths(Env& env, const LoadOptions& options, std::vector<std::s
   }
 }
 
+SourceToScan ToScan(const Source& source, const v1::Source& sent) {
+  const std::string path = source.path.empty() ? "" : AbsolutePath(source.path);
+  return {source.text, path.empty() ? sent.label() : path, path.empty() ? "" : Dirname(path)};
+}
+
+// Each unit has its own folder, which no other one searches.
+absl::Status ScanUnits(Env& env, HeaderScanRequest scan, const std::vector<SourceToScan>& sources, PreparedLoad& load) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    scan.sources = {sources[i]};
+    KERNIX_ASSIGN_OR_RETURN(const HeaderScan found, ScanHeaders(env, HeaderFiles::OfProcess(), scan));
+    const std::vector<uint32_t> places = load.headers.Merge(found);
+    v1::Source& source = *load.request.mutable_source(static_cast<int>(i));
+    for (const uint32_t place : places) source.add_include_root(place);
+    for (const uint32_t root : found.quoted_roots) source.add_quoted_include_root(places[root]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScanTogether(Env& env, HeaderScanRequest scan, std::vector<SourceToScan> sources, PreparedLoad& load) {
+  scan.sources = std::move(sources);
+  KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, HeaderFiles::OfProcess(), scan));
+  for (const uint32_t root : load.headers.quoted_roots) load.request.mutable_options()->add_quoted_include_root(root);
+  return absl::OkStatus();
+}
+
 absl::Status AddHeaders(Env& env, const std::vector<Source>& sources, std::vector<std::string> forced,
                         std::vector<std::string> include_paths, PreparedLoad& load) {
   HeaderScanRequest scan;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const std::string path = sources[i].path.empty() ? "" : AbsolutePath(sources[i].path);
-    const std::string& shown = path.empty() ? load.request.source(static_cast<int>(i)).label() : path;
-    scan.sources.push_back({sources[i].text, shown, path.empty() ? "" : Dirname(path)});
-  }
   scan.forced_includes = std::move(forced);
   scan.include_paths = std::move(include_paths);
   scan.toolchain_folders = ToolchainFolders(load.request.toolchain());
-  KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, HeaderFiles::OfProcess(), scan));
+  std::vector<SourceToScan> texts;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    texts.push_back(ToScan(sources[i], load.request.source(static_cast<int>(i))));
+  }
+  const bool separate = load.request.options().separate_units();
+  KERNIX_RETURN_IF_ERROR(separate ? ScanUnits(env, std::move(scan), texts, load)
+                                  : ScanTogether(env, std::move(scan), std::move(texts), load));
   load.request.mutable_options()->set_include_root_count(load.headers.include_root_count);
-  for (const uint32_t root : load.headers.quoted_roots) load.request.mutable_options()->add_quoted_include_root(root);
   *load.request.mutable_header() = {load.headers.headers.begin(), load.headers.headers.end()};
   load.names.SetIncludeRoots(load.headers.roots);
   return absl::OkStatus();
@@ -247,7 +293,7 @@ absl::StatusOr<PreparedLoad> PrepareLoad(Env& env, const GetEnv& get_env, const 
   WarnOfMissingPaths(env, options, load.warnings);
   load.request.set_name(name);
   load.request.set_language(language == Language::kCuda ? v1::LANGUAGE_CUDA : v1::LANGUAGE_CPP);
-  AddSources(name, sources, load);
+  AddSources(name, sources, options.separate, load);
   AddFunctions(options, *load.request.mutable_functions());
   AddOptions(flags, LinkFlags(flags, environment, options), options, load.request);
   KERNIX_RETURN_IF_ERROR(AddToolchain(env, get_env, site_packages, language, flags, environment, load.request));

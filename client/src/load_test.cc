@@ -118,7 +118,7 @@ class StandIn : public Remote {
     KERNIX_ASSIGN_OR_RETURN(const std::string artifact, Env::Posix().ReadFile(result.artifact_path()));
     result.set_artifact_digest(DigestOf(artifact).Raw());
     result.set_key(DigestOf(Unit(request)).Raw());
-    result.set_generated_source(Unit(request));
+    result.add_generated_unit()->set_text(Unit(request));
     for (const v1::Function& function : request.functions().function()) {
       v1::ResolvedFunction& resolved = *result.add_function();
       resolved.set_name(function.name());
@@ -174,7 +174,7 @@ TEST_F(LoadTest, AnInlineKernelRuns) {
   EXPECT_THAT((*module)->functions()[0].tokens, ElementsAre("arg", "ret"));
   EXPECT_EQ((*module)->functions()[0].traits, 1u);
   EXPECT_EQ((*module)->artifact_digest(), DigestOf(*Env::Posix().ReadFile((*module)->path())).Hex());
-  EXPECT_THAT((*module)->generated_source(), HasSubstr("#line 1 \"adder\""));
+  EXPECT_THAT((*module)->generated_units()[0].text, HasSubstr("#line 1 \"adder\""));
   EXPECT_THAT((*module)->handler("g").status().ToString(), AllOf(HasSubstr("no function 'g'"), HasSubstr("f")));
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/src/module.h"
 
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/src/elf_file.h"
 #include "client/src/handler_probe.h"
 #include "daemon/base/digest.h"
 #include "daemon/base/error.h"
@@ -13,6 +17,8 @@
 
 namespace kernix {
 namespace {
+
+constexpr std::string_view kKeptSections = ".kernix.";
 
 absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, const Library& library) {
   FunctionInfo info;
@@ -23,13 +29,35 @@ absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, 
   return info;
 }
 
-// What is constant about a load, as texts.
+std::vector<GeneratedUnit> UnitsOf(const v1::LoadResult& result) {
+  std::vector<GeneratedUnit> units;
+  for (const v1::GeneratedUnit& unit : result.generated_unit()) {
+    units.push_back({{unit.source().begin(), unit.source().end()},
+                     unit.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp,
+                     unit.text()});
+  }
+  return units;
+}
+
+// "ptx.sm_90.0": kind, architecture, number of the unit.
+std::optional<KeptText> KeptTextOf(const NamedSection& section) {
+  constexpr std::pair<std::string_view, KeptText::Kind> kKinds[] = {
+      {"ptx", KeptText::Kind::kPtx}, {"sass", KeptText::Kind::kSass}, {"resources", KeptText::Kind::kResources}};
+  const std::vector<std::string> words = absl::StrSplit(section.name.substr(kKeptSections.size()), '.');
+  for (const auto& [name, kind] : kKinds) {
+    if (words.size() == 3 && words[0] == name) return KeptText{kind, words[1], section.content};
+  }
+  return std::nullopt;
+}
+
+// What is constant about a load.
 struct Facts {
   std::string name;
   std::string path;
   std::string key;
   std::string artifact_digest;
-  std::string generated_source;
+  std::vector<GeneratedUnit> generated_units;
+  std::vector<KeptText> kept;
   bool cache_hit = false;
   uint64_t build_ms = 0;
 };
@@ -46,7 +74,8 @@ class OpenModule : public Module {
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
   bool cache_hit() const override { return facts_.cache_hit; }
   uint64_t build_ms() const override { return facts_.build_ms; }
-  const std::string& generated_source() const override { return facts_.generated_source; }
+  const std::vector<GeneratedUnit>& generated_units() const override { return facts_.generated_units; }
+  const std::vector<KeptText>& kept() const override { return facts_.kept; }
 
   absl::StatusOr<Handler> handler(std::string_view function) const override {
     std::vector<std::string> names;
@@ -66,8 +95,17 @@ class OpenModule : public Module {
 
 }  // namespace
 
+absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<NamedSection> sections, SectionsOf(path, kKeptSections));
+  std::vector<KeptText> kept;
+  for (const NamedSection& section : sections) {
+    if (std::optional<KeptText> text = KeptTextOf(section)) kept.push_back(*std::move(text));
+  }
+  return kept;
+}
+
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, std::string path, const v1::LoadResult& result,
-                                                   std::shared_ptr<const Library> library) {
+                                                   std::shared_ptr<const Library> library, std::vector<KeptText> kept) {
   std::vector<FunctionInfo> functions;
   for (const v1::ResolvedFunction& function : result.function()) {
     absl::StatusOr<FunctionInfo> info = OpenFunction(function, *library);
@@ -80,7 +118,8 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, std::string
               .path = std::move(path),
               .key = key.Hex(),
               .artifact_digest = digest.Hex(),
-              .generated_source = result.generated_source(),
+              .generated_units = UnitsOf(result),
+              .kept = std::move(kept),
               .cache_hit = result.cache_hit(),
               .build_ms = result.build_ms()};
   return std::make_shared<OpenModule>(std::move(facts), std::move(library), std::move(functions));

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/src/library.h"
@@ -13,9 +14,13 @@
 
 namespace kernix {
 
+// What the sections of the artifact at `path` hold that a build with Options.keep adds. kNotFound when the file is
+// gone.
+absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path);
+
 // Finds and probes the handler of each function of `result` in `library`, whose file this load has at `path`. LOAD
 // errors name the function.
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, std::string path, const v1::LoadResult& result,
-                                                   std::shared_ptr<const Library> library);
+                                                   std::shared_ptr<const Library> library, std::vector<KeptText> kept);
 
 }  // namespace kernix

@@ -17,6 +17,20 @@ void AddSources(CanonicalHasher& hasher, const std::vector<codegen::SourceText>&
   }
 }
 
+void AddUnits(CanonicalHasher& hasher, const BuildRequest& request) {
+  hasher.List("units", request.units.size());
+  for (const Unit& unit : request.units) {
+    hasher.Field("unit_language", static_cast<uint64_t>(unit.language));
+    AddSources(hasher, unit.sources);
+    hasher.List("roots", unit.roots.size());
+    for (const SearchedRoot& root : unit.roots) {
+      hasher.Field("root", root.root).Field("only_quoted", uint64_t{root.only_quoted});
+    }
+    // The text itself as well: a generator that changed without its number must not be answered with older artifacts.
+    hasher.Field("translation_unit", TranslationUnit(request, unit));
+  }
+}
+
 void AddFunctions(CanonicalHasher& hasher, const std::vector<codegen::FunctionSpec>& functions) {
   hasher.List("functions", functions.size());
   for (const codegen::FunctionSpec& function : functions) {
@@ -28,8 +42,6 @@ void AddFunctions(CanonicalHasher& hasher, const std::vector<codegen::FunctionSp
 
 void AddHeaders(CanonicalHasher& hasher, const BuildRequest& request) {
   hasher.Field("include_root_count", request.include_root_count);
-  hasher.List("quoted_roots", request.quoted_roots.size());
-  for (const uint32_t root : request.quoted_roots) hasher.Field("root", root);
   hasher.List("headers", request.headers.size());
   for (const HeaderRef& header : request.headers) {
     hasher.Field("root", header.include_root).Field("path", header.path).Field("digest", header.digest);
@@ -49,6 +61,7 @@ void AddOptions(CanonicalHasher& hasher, const BuildRequest& request) {
   hasher.Field("optimization_level", static_cast<uint64_t>(request.optimization_level));
   hasher.Field("use_fast_math", uint64_t{request.use_fast_math});
   hasher.Field("allow_cuda_graph", uint64_t{request.allow_cuda_graph});
+  hasher.Field("keep", uint64_t{request.keep});
 }
 
 Digest KernelHeadersDigest() {
@@ -66,13 +79,11 @@ void AddToolchain(CanonicalHasher& hasher, const BuildRequest& request) {
 }
 
 // How kernix itself turns requests into artifacts.
-void AddKernix(CanonicalHasher& hasher, const BuildRequest& request) {
+void AddKernix(CanonicalHasher& hasher) {
   static const Digest kernel_headers = KernelHeadersDigest();
   hasher.Field("kernel_headers", kernel_headers);
   hasher.Field("plan_version", uint64_t{kPlanVersion});
   hasher.Field("generator_version", uint64_t{codegen::kGeneratorVersion});
-  // The text itself as well: a generator that changed without its number must not be answered with older artifacts.
-  hasher.Field("translation_unit", TranslationUnit(request));
 }
 
 }  // namespace
@@ -80,12 +91,12 @@ void AddKernix(CanonicalHasher& hasher, const BuildRequest& request) {
 Digest ActionKey(const BuildRequest& request) {
   CanonicalHasher hasher("kernix-artifact-key-1");
   hasher.Field("language", static_cast<uint64_t>(request.language));
-  AddSources(hasher, request.sources);
+  AddUnits(hasher, request);
   AddFunctions(hasher, request.functions);
   AddHeaders(hasher, request);
   AddOptions(hasher, request);
   AddToolchain(hasher, request);
-  AddKernix(hasher, request);
+  AddKernix(hasher);
   return hasher.Finish();
 }
 

@@ -78,10 +78,13 @@ absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifa
 
 std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
                                                            const toolchain::Toolchain& toolchain,
-                                                           std::string_view dependency_file, const BuildStart& start) {
+                                                           const std::vector<std::string_view>& dependency_files,
+                                                           const BuildStart& start) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   std::set<std::string> paths;
-  for (const std::string& path : HeadersOutsideRoot(dependency_file)) paths.insert(ResolveDots(env, path));
+  for (const std::string_view file : dependency_files) {
+    for (const std::string& path : HeadersOutsideRoot(file)) paths.insert(ResolveDots(env, path));
+  }
   std::vector<cache::ToolchainHeader> headers;
   for (const std::string& path : paths) {
     headers.push_back({PortablePath(folders, path), DigestSince(digests, path, start)});

@@ -34,7 +34,8 @@ struct BuildStart {
 // may be ahead of ours).
 std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
                                                            const toolchain::Toolchain& toolchain,
-                                                           std::string_view dependency_file, const BuildStart& start);
+                                                           const std::vector<std::string_view>& dependency_files,
+                                                           const BuildStart& start);
 
 // Whether the headers that `entry` was built with are the ones that `toolchain` has now.
 bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,

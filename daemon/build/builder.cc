@@ -96,6 +96,21 @@ absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& fil
   return absl::OkStatus();
 }
 
+std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector<std::string>& paths) {
+  std::vector<std::string_view> texts;
+  for (const std::string& path : paths) texts.push_back(*made.at(path));
+  return texts;
+}
+
+void AddGeneratedUnits(const BuildRequest& request, v1::LoadResult& result) {
+  for (const Unit& unit : request.units) {
+    v1::GeneratedUnit& generated = *result.add_generated_unit();
+    for (const codegen::SourceText& source : unit.sources) generated.add_source(source.label);
+    generated.set_language(unit.language);
+    generated.set_text(TranslationUnit(request, unit));
+  }
+}
+
 }  // namespace
 
 struct Builder::Impl {
@@ -244,7 +259,7 @@ v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const v1::ResolvedFunction& function : entry.functions) *result.add_function() = function;
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  result.set_generated_source(TranslationUnit(job.request));
+  AddGeneratedUnits(job.request, result);
   return result;
 }
 
@@ -313,9 +328,7 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const PlanFiles& files, const PlanOutputs& made) {
   const std::string& artifact = *made.at(files.artifact);
-  const std::string& dependencies = *made.at(files.dependencies);
-  ToolReads reads{dependencies, std::nullopt};
-  if (!files.assembler_dependencies.empty()) reads.assembler = *made.at(files.assembler_dependencies);
+  const ToolReads reads{TextsOf(made, files.dependencies), TextsOf(made, files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, job.request, job.headers, reads, options.flag_policy));
   cache::Entry entry;
   KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, job.request.functions));
@@ -327,7 +340,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const PlanFi
   entry.architectures = job.request.architectures;
   entry.functions = ResolvedFunctions(job.request.functions);
   entry.toolchain_headers =
-      DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, dependencies, job.started);
+      DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, reads.compiler, job.started);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), job.request, job.started));
   KERNIX_RETURN_IF_ERROR(cache.Insert(entry, artifact));
   v1::LoadResult result = ResultOf(job, entry);

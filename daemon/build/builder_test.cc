@@ -56,7 +56,7 @@ TEST_P(BuilderTest, BuildsThenHits) {
   ASSERT_EQ(built->function_size(), 1);
   EXPECT_EQ(built->function(0).name(), "f");
   EXPECT_THAT(built->function(0).tokens(), ::testing::ElementsAre("arg", "ret"));
-  EXPECT_THAT(built->generated_source(), HasSubstr("void f(const BE::Tensor x"));
+  EXPECT_THAT(built->generated_unit(0).text(), HasSubstr("void f(const BE::Tensor x"));
   EXPECT_THAT(built->required_symbol_versions(), Contains(StartsWith("GLIBC_2.")));
 
   void* library = dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -259,7 +259,7 @@ TEST_P(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
     const auto hit = t.Load(request);  // without the header's content
     ASSERT_THAT(hit, IsOk());
     EXPECT_TRUE(hit->cache_hit());
-    EXPECT_EQ(hit->generated_source(), built->generated_source());
+    EXPECT_EQ(hit->generated_unit(0).text(), built->generated_unit(0).text());
   }
 }
 

@@ -11,34 +11,41 @@ namespace {
 
 constexpr uint64_t kCompileMemory = 512ull << 20;
 
-std::vector<std::string> CompileCommand(const PlanInputs& inputs) {
+std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedUnit& unit) {
   const BuildRequest& request = inputs.request;
   std::vector<std::string> argv = {request.toolchain->host.path, "-c", StrCat("-O", request.optimization_level)};
   Append(argv, DefaultStandard(request.compile_flags));
   Append(argv, PrefixMaps(*request.toolchain));
-  Append(argv, QuoteIncludeFlags(request));
-  Append(argv, IncludeFlags(request));
+  Append(argv, QuoteIncludeFlags(request, unit));
+  Append(argv, IncludeFlags(request, unit));
   Append(argv, request.compile_flags);
   Append(argv, PrivateSymbolFlags(*request.toolchain));
-  Append(argv, AssemblerFlags(request));
+  Append(argv, AssemblerFlags(request, unit));
   // Last, so that no flag of the user undoes it.
-  Append(argv, {"-fPIC", "-MD", "-MF", kDependencies, "-o", kObject, inputs.unit});
+  Append(argv, {"-fPIC", "-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
   return argv;
+}
+
+Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
+  Step step;
+  step.action.step = StepName("compile", unit);
+  step.action.argv = CompileCommand(inputs, unit);
+  step.action.environment = inputs.request.toolchain->environment;
+  step.action.inputs = unit.files;
+  step.action.outputs = {unit.object, unit.dependencies};
+  if (AssemblerTells(*inputs.request.toolchain)) step.action.outputs.push_back(unit.assembler_dependencies);
+  step.action.timeout = inputs.limits.step_timeout;
+  step.action.memory_estimate_bytes = kCompileMemory;
+  return step;
 }
 
 }  // namespace
 
 std::vector<Step> CppSteps(const PlanInputs& inputs) {
-  Step compile;
-  compile.action.step = "compile";
-  compile.action.argv = CompileCommand(inputs);
-  compile.action.environment = inputs.request.toolchain->environment;
-  compile.action.inputs = inputs.files;
-  compile.action.outputs = {kObject, kDependencies};
-  if (AssemblerTells(*inputs.request.toolchain)) compile.action.outputs.push_back(kAssemblerDependencies);
-  compile.action.timeout = inputs.limits.step_timeout;
-  compile.action.memory_estimate_bytes = kCompileMemory;
-  return {std::move(compile), LinkStep(inputs, inputs.request.compile_flags, {})};
+  std::vector<Step> steps;
+  for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
+  steps.push_back(LinkStep(inputs, inputs.request.compile_flags, {}));
+  return steps;
 }
 
 }  // namespace kernix::build

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CUDA: nvcc compiles the unit for all architectures, the host compiler links it with the static CUDA runtime. Running
-// nvcc's own phases as steps of the graph would fit in here.
+// CUDA: nvcc compiles each unit for all architectures (a C++ unit with the host compiler), the host compiler links them
+// with the static CUDA runtime. Running nvcc's own phases as steps of the graph would fit in here.
 #include <algorithm>
 #include <utility>
 
@@ -13,15 +13,10 @@
 namespace kernix::build {
 namespace {
 
-constexpr char kKeepFolder[] = "kernix-unit/keep";
 constexpr char kDeviceLinkKeepFolder[] = "kernix-unit/keep-dlink";
 constexpr char kDeviceObject[] = "kernix-unit/device.o";
 constexpr uint64_t kCompileMemory = 1ull << 30;  // of each thread
 constexpr uint64_t kDeviceLinkMemory = 512ull << 20;
-
-exec::InputFile FolderMarker(std::string_view folder) {
-  return {StrCat(folder, "/.keep"), std::make_shared<const std::string>()};
-}
 
 // Machine code for each architecture, and PTX of the newest, which newer GPUs can run.
 std::vector<std::string> ArchitectureFlags(const std::vector<std::string>& architectures) {
@@ -45,10 +40,12 @@ std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) 
 }
 
 // nvcc can compile for several architectures at once; the bytes are the same. Each is then worth a job of the pool, and
-// needs its memory.
-int Threads(const PlanInputs& inputs) {
+// needs its memory. Units that are compiled side by side share the jobs.
+int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
+  if (unit.language != v1::LANGUAGE_CUDA) return 1;
   const PlanLimits& limits = inputs.limits;
-  uint64_t threads = std::min<uint64_t>(std::max(limits.max_jobs, 1), inputs.request.architectures.size());
+  const uint64_t jobs = std::max<uint64_t>(std::max(limits.max_jobs, 1) / inputs.units.size(), 1);
+  uint64_t threads = std::min<uint64_t>(jobs, inputs.request.architectures.size());
   if (limits.max_memory_bytes > 0) threads = std::min(threads, limits.max_memory_bytes / kCompileMemory);
   if (inputs.request.nvcc_threads > 0) threads = std::min<uint64_t>(threads, inputs.request.nvcc_threads);
   return std::max(static_cast<int>(threads), 1);
@@ -64,47 +61,35 @@ std::vector<std::string> SystemIncludeFlags(const toolchain::CudaToolkit& cuda) 
   return flags;
 }
 
-std::vector<std::string> CompileCommand(const PlanInputs& inputs) {
-  const BuildRequest& request = inputs.request;
-  const toolchain::Toolchain& toolchain = *request.toolchain;
-  std::vector<std::string> argv = {
-      toolchain.cuda->nvcc,         "-c", "-ccbin", toolchain.host.path, StrCat("-O", request.optimization_level),
-      "-Wno-deprecated-gpu-targets"};
-  Append(argv, KeepFlags(kKeepFolder));
-  // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
-  // path.
-  Append(argv, {"-Xcudafe", StrCat("--orig_src_path_name=", inputs.unit)});
-  Append(argv, DefaultStandard(request.compile_flags));
-  // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
-  if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
-  if (Threads(inputs) > 1) argv.push_back(StrCat("--threads=", Threads(inputs)));
-  if (request.use_fast_math) argv.push_back("--use_fast_math");
-  Append(argv, ArchitectureFlags(request.architectures));
-  Append(argv, ForHostCompiler(PrefixMaps(toolchain)));
-  Append(argv, ForHostCompiler(QuoteIncludeFlags(request)));
-  Append(argv, IncludeFlags(request));
-  Append(argv, SystemIncludeFlags(*toolchain.cuda));
-  Append(argv, request.compile_flags);
-  Append(argv, ForHostCompiler(PrivateSymbolFlags(toolchain)));
-  Append(argv, ForHostCompiler(AssemblerFlags(request)));
-  Append(argv, {"-Xcompiler", "-fPIC", "-MD", "-MF", kDependencies, "-o", kObject, inputs.unit});
+std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedUnit& unit,
+                                        std::string_view keep_folder) {
+  std::vector<std::string> argv = NvccCommand(inputs, unit, keep_folder);
+  const int threads = Threads(inputs, unit);
+  if (threads > 1) argv.push_back(StrCat("--threads=", threads));
+  Append(argv, ArchitectureFlags(inputs.request.architectures));
+  Append(argv, ForHostCompiler(AssemblerFlags(inputs.request, unit)));
+  Append(argv, {"-c", "-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
   return argv;
 }
 
-Step CompileStep(const PlanInputs& inputs) {
+Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
+  const std::string keep_folder = unit.folder + "/keep";
   Step step;
-  step.action.step = "compile";
-  step.action.argv = CompileCommand(inputs);
+  step.action.step = StepName("compile", unit);
+  step.action.argv = CompileCommand(inputs, unit, keep_folder);
   step.action.environment = inputs.request.toolchain->environment;
-  step.action.inputs = inputs.files;
-  step.action.inputs.push_back(FolderMarker(kKeepFolder));
-  step.action.outputs = {kObject, kDependencies};
-  if (AssemblerTells(*inputs.request.toolchain)) step.action.outputs.push_back(kAssemblerDependencies);
+  step.action.inputs = unit.files;
+  step.action.inputs.push_back(FolderMarker(keep_folder));
+  step.action.outputs = {unit.object, unit.dependencies};
+  if (AssemblerTells(*inputs.request.toolchain)) step.action.outputs.push_back(unit.assembler_dependencies);
   step.action.timeout = inputs.limits.step_timeout;
-  step.action.jobs = Threads(inputs);
+  step.action.jobs = Threads(inputs, unit);
   step.action.memory_estimate_bytes = kCompileMemory * step.action.jobs;
   return step;
 }
+
+// Objects and static libraries among what the link flags name: device code in them is linked, too.
+bool MayHoldDeviceCode(const std::string& path) { return path.ends_with(".o") || path.ends_with(".a"); }
 
 Step DeviceLinkStep(const PlanInputs& inputs) {
   const toolchain::Toolchain& toolchain = *inputs.request.toolchain;
@@ -114,13 +99,22 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
                       "-Wno-deprecated-gpu-targets", "-Xcompiler", "-fPIC"};
   Append(step.action.argv, KeepFlags(kDeviceLinkKeepFolder));
   Append(step.action.argv, ArchitectureFlags(inputs.request.architectures));
-  Append(step.action.argv, {"-o", kDeviceObject, kObject});
+  Append(step.action.argv, {"-o", kDeviceObject});
+  for (const PlannedUnit& unit : inputs.units) {
+    if (unit.language != v1::LANGUAGE_CUDA) continue;
+    step.action.argv.push_back(unit.object);
+    step.inputs_from_steps.push_back(unit.object);
+  }
   step.action.environment = toolchain.environment;
   step.action.inputs = {FolderMarker(kDeviceLinkKeepFolder)};
+  for (const exec::InputFile& file : inputs.link_files) {
+    if (!MayHoldDeviceCode(file.path)) continue;
+    step.action.argv.push_back(file.path);
+    step.action.inputs.push_back(file);
+  }
   step.action.outputs = {kDeviceObject};
   step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = kDeviceLinkMemory;
-  step.inputs_from_steps = {kObject};
   return step;
 }
 
@@ -154,13 +148,46 @@ std::vector<std::string> RuntimeLibraries(const PlanInputs& inputs) {
 
 }  // namespace
 
+exec::InputFile FolderMarker(std::string_view folder) {
+  return {StrCat(folder, "/.keep"), std::make_shared<const std::string>()};
+}
+
+std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, std::string_view keep_folder) {
+  const BuildRequest& request = inputs.request;
+  const toolchain::Toolchain& toolchain = *request.toolchain;
+  std::vector<std::string> argv = {toolchain.cuda->nvcc, "-ccbin", toolchain.host.path,
+                                   StrCat("-O", request.optimization_level), "-Wno-deprecated-gpu-targets"};
+  Append(argv, KeepFlags(keep_folder));
+  // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
+  // path.
+  Append(argv, {"-Xcudafe", StrCat("--orig_src_path_name=", unit.path)});
+  Append(argv, DefaultStandard(request.compile_flags));
+  // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
+  if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
+  if (request.use_fast_math) argv.push_back("--use_fast_math");
+  Append(argv, ForHostCompiler(PrefixMaps(toolchain)));
+  Append(argv, ForHostCompiler(QuoteIncludeFlags(request, unit)));
+  Append(argv, IncludeFlags(request, unit));
+  Append(argv, SystemIncludeFlags(*toolchain.cuda));
+  Append(argv, request.compile_flags);
+  Append(argv, ForHostCompiler(PrivateSymbolFlags(toolchain)));
+  Append(argv, {"-Xcompiler", "-fPIC"});
+  return argv;
+}
+
 std::vector<Step> CudaSteps(const PlanInputs& inputs) {
-  std::vector<Step> steps = {CompileStep(inputs)};
+  std::vector<Step> steps;
+  for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
   Step link = LinkStep(inputs, HostFlagsOf(inputs.request.compile_flags), RuntimeLibraries(inputs));
   if (inputs.request.relocatable_device_code) {
     steps.push_back(DeviceLinkStep(inputs));
     link.action.argv.push_back(kDeviceObject);
     link.inputs_from_steps.push_back(kDeviceObject);
+  }
+  if (inputs.request.keep) {
+    Append(steps, KeptSteps(inputs));
+    link.action.argv.push_back(kKeptObject);
+    link.inputs_from_steps.push_back(kKeptObject);
   }
   steps.push_back(std::move(link));
   return steps;

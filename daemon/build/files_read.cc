@@ -71,22 +71,33 @@ absl::Status CheckTexts(Env& env, const BuildRequest& request, const std::vector
 
 std::vector<codegen::TextView> SourceTexts(const BuildRequest& request) {
   std::vector<codegen::TextView> texts;
-  for (const codegen::SourceText& source : request.sources) texts.push_back({source.label, source.text});
+  for (const Unit& unit : request.units) {
+    for (const codegen::SourceText& source : unit.sources) texts.push_back({source.label, source.text});
+  }
   return texts;
 }
 
 absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, const std::vector<std::string>& compiler,
-                            const std::optional<std::string_view>& assembler, toolchain::FlagPolicy policy) {
+                            const std::vector<std::string>& assembler, toolchain::FlagPolicy policy) {
   for (const std::string& path : compiler) {
     const bool absolute = path.front() == '/';
     const bool tracked = absolute && policy == toolchain::FlagPolicy::kPerUser;  // by its digest, with the artifact
     const bool known = absolute ? tracked || InToolchain(env, toolchain, path) : !LeavesRoot(path);
     if (!known) return ReadError("compiler", path);
   }
-  for (const std::string& path : ParseDependencyFile(assembler.value_or(""))) {
+  for (const std::string& path : assembler) {
     if (path.front() == '/' || LeavesRoot(path)) return ReadError("assembler", path);
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> PathsIn(const std::vector<std::string_view>& dependency_files) {
+  std::vector<std::string> paths;
+  for (const std::string_view file : dependency_files) {
+    const std::vector<std::string> more = ParseDependencyFile(file);
+    paths.insert(paths.end(), more.begin(), more.end());
+  }
+  return paths;
 }
 
 // The headers of the request that were read, by the first of their names: one content may have any number of them.
@@ -110,15 +121,15 @@ absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::Flag
 
 absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
                             const ToolReads& reads, toolchain::FlagPolicy policy) {
-  const std::vector<std::string> read = ParseDependencyFile(reads.compiler);
-  const absl::Status by_tools = CheckToolReads(env, *request.toolchain, read, reads.assembler, policy);
+  const std::vector<std::string> read = PathsIn(reads.compiler);
+  const absl::Status by_tools = CheckToolReads(env, *request.toolchain, read, PathsIn(reads.assembler), policy);
   const std::map<Digest, std::string> headers = HeadersRead(request, read);
   std::vector<codegen::TextView> texts = SourceTexts(request);
   for (const auto& [digest, name] : headers) texts.push_back({name, *contents.at(digest)});
   // Where a tool tells, its word counts, and the texts are asked only for the line of what it has read.
   const bool shared = policy == toolchain::FlagPolicy::kShared;
   const Asked asked{.absolute_includes = shared && !by_tools.ok(),
-                    .assembler_text = !by_tools.ok() || !reads.assembler.has_value()};
+                    .assembler_text = !by_tools.ok() || reads.assembler.empty()};
   KERNIX_RETURN_IF_ERROR(CheckTexts(env, request, texts, asked));
   return by_tools;
 }

@@ -6,8 +6,8 @@
 // what might be included.)
 #pragma once
 
-#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "daemon/base/env.h"
@@ -21,10 +21,10 @@ namespace kernix::build {
 // `#include` pass: such a header is recorded as the toolchain's are, and looked at again for every hit.
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy);
 
-// What the tools say they have read, in Makefile syntax.
+// What the tools say they have read, in Makefile syntax, one text of each unit.
 struct ToolReads {
-  std::string_view compiler;
-  std::optional<std::string_view> assembler;  // nullopt: it does not tell
+  std::vector<std::string_view> compiler;
+  std::vector<std::string_view> assembler;  // none: it does not tell
 };
 
 // After the build: the same of what the tools have read, and of the texts of the headers among that. `contents` has

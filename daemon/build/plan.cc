@@ -2,6 +2,7 @@
 #include "daemon/build/plan.h"
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <utility>
 
@@ -78,9 +79,9 @@ absl::StatusOr<std::vector<exec::InputFile>> StageHeaders(const BuildRequest& re
 // XLA's headers bring what they need themselves.
 bool MayLeanOnPrologue(const HeaderRef& header) { return !absl::StartsWith(header.path, "xla/"); }
 
-exec::InputFile StagePrologue(const BuildRequest& request, const HeaderContents& contents) {
+exec::InputFile StagePrologue(const BuildRequest& request, const Unit& unit, const HeaderContents& contents) {
   std::vector<std::string_view> texts;
-  for (const codegen::SourceText& source : request.sources) texts.push_back(source.text);
+  for (const codegen::SourceText& source : unit.sources) texts.push_back(source.text);
   absl::flat_hash_set<Digest> added;  // one content may have any number of names
   for (const HeaderRef& header : request.headers) {
     if (MayLeanOnPrologue(header) && added.insert(header.digest).second) texts.push_back(*contents.at(header.digest));
@@ -98,15 +99,14 @@ bool CanBeStaged(const std::string& label) {
 // The sources under their labels: nothing includes them, but it is there that a compiler looks for the line that it
 // shows with an error. Of two with one label it would show the wrong one's; and where a header "../<label>" is meant,
 // it would find the source.
-std::vector<exec::InputFile> StageSources(const BuildRequest& request) {
-  const std::vector<codegen::SourceText>& sources = request.sources;
+std::vector<exec::InputFile> StageSources(const BuildRequest& request, const Unit& unit) {
   absl::flat_hash_map<std::string, int> uses;
-  for (const codegen::SourceText& source : sources) ++uses[source.label];
+  for (const codegen::SourceText& source : unit.sources) ++uses[source.label];
   for (const HeaderRef& header : request.headers) {
     if (header.path.starts_with("../")) ++uses[Basename(header.path)];
   }
   std::vector<exec::InputFile> files;
-  for (const codegen::SourceText& source : sources) {
+  for (const codegen::SourceText& source : unit.sources) {
     if (CanBeStaged(source.label) && uses[source.label] == 1) files.push_back({source.label, MakeContent(source.text)});
   }
   return files;
@@ -127,6 +127,55 @@ bool ChoosesStandard(const std::string& flag) {
   return absl::StartsWith(flag, "-std") || absl::StartsWith(flag, "--std") || flag == "-ansi";
 }
 
+// The label as part of a file's name, which linkers show.
+std::string FileName(std::string label) {
+  constexpr size_t kLongest = 100;
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-'; };
+  for (char& c : label) c = is_plain(static_cast<unsigned char>(c)) ? c : '_';
+  return label.substr(0, kLongest);
+}
+
+PlannedUnit PlaceUnit(const BuildRequest& request, size_t index) {
+  const Unit& unit = request.units[index];
+  PlannedUnit planned;
+  planned.language = unit.language;
+  planned.folder = kUnitFolder;
+  if (request.units.size() > 1) {
+    planned.label = unit.sources[0].label;
+    StrAppend(&planned.folder, "/", index, "-", FileName(planned.label));
+  }
+  planned.path = StrCat(planned.folder, unit.language == v1::LANGUAGE_CUDA ? "/unit.cu" : "/unit.cc");
+  planned.object = planned.folder + "/unit.o";
+  planned.dependencies = planned.folder + "/unit.d";
+  planned.roots = unit.roots;
+  planned.assembler_dependencies = planned.folder + "/assembler.d";
+  return planned;
+}
+
+std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, const HeaderContents& contents,
+                                    const std::vector<exec::InputFile>& headers) {
+  std::vector<PlannedUnit> units;
+  for (size_t i = 0; i < request.units.size(); ++i) {
+    const Unit& unit = request.units[i];
+    PlannedUnit planned = PlaceUnit(request, i);
+    planned.files = headers;
+    planned.files.push_back({planned.path, MakeContent(TranslationUnit(request, unit))});
+    if (!request.headers.empty()) planned.files.push_back(StagePrologue(request, unit, contents));
+    Append(planned.files, StageSources(request, unit));
+    units.push_back(std::move(planned));
+  }
+  return units;
+}
+
+PlanFiles FilesOf(const PlanInputs& inputs) {
+  PlanFiles files{kArtifact, {}, {}};
+  for (const PlannedUnit& unit : inputs.units) {
+    files.dependencies.push_back(unit.dependencies);
+    if (AssemblerTells(*inputs.request.toolchain)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
+  }
+  return files;
+}
+
 // At the link these add a constructor that makes the whole process flush denormal numbers to zero.
 bool SetsProcessRounding(std::string_view flag) {
   return flag == "-ffast-math" || flag == "-Ofast" || flag == "-funsafe-math-optimizations";
@@ -138,20 +187,19 @@ std::string HeaderName(const BuildRequest& request, const HeaderRef& header) {
   return JoinPath(IncludeRoot(request, header.include_root), header.path);
 }
 
-std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request) {
+std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
   // Ours are first for both forms.
   std::vector<std::string> flags = {StrCat("-iquote", kKernelHeaders)};
-  for (const uint32_t root : request.quoted_roots) flags.push_back(StrCat("-iquote", IncludeRoot(request, root)));
+  for (const SearchedRoot& searched : unit.roots) {
+    if (searched.only_quoted) flags.push_back(StrCat("-iquote", IncludeRoot(request, searched.root)));
+  }
   return flags;
 }
 
-std::vector<std::string> IncludeFlags(const BuildRequest& request) {
-  const auto quoted = [&](uint32_t root) {
-    return std::find(request.quoted_roots.begin(), request.quoted_roots.end(), root) != request.quoted_roots.end();
-  };
+std::vector<std::string> IncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
   std::vector<std::string> flags = {StrCat("-I", kKernelHeaders)};
-  for (uint32_t i = 0; i < request.include_root_count; ++i) {
-    if (!quoted(i)) flags.push_back(StrCat("-I", IncludeRoot(request, i)));
+  for (const SearchedRoot& searched : unit.roots) {
+    if (!searched.only_quoted) flags.push_back(StrCat("-I", IncludeRoot(request, searched.root)));
   }
   flags.push_back(StrCat("-I", kLastKernelHeaders));
   return flags;
@@ -174,15 +222,19 @@ bool AssemblerTells(const toolchain::Toolchain& toolchain) {
   return toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
 }
 
-std::vector<std::string> AssemblerFlags(const BuildRequest& request) {
+std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit) {
   if (!AssemblerTells(*request.toolchain)) return {};
   // Through a pipe, so that the file between compiler and assembler is none that was read.
-  std::vector<std::string> flags = {"-pipe", "-Xassembler", "--MD", "-Xassembler", kAssemblerDependencies};
+  std::vector<std::string> flags = {"-pipe", "-Xassembler", "--MD", "-Xassembler", unit.assembler_dependencies};
   const auto is_lto = [](const std::string& flag) { return absl::StartsWith(flag, "-flto"); };
   if (std::any_of(request.compile_flags.begin(), request.compile_flags.end(), is_lto)) {
     flags.push_back("-ffat-lto-objects");
   }
   return flags;
+}
+
+std::string StepName(std::string_view what, const PlannedUnit& unit) {
+  return unit.label.empty() ? std::string(what) : StrCat(what, " ", unit.label);
 }
 
 std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain) {
@@ -201,7 +253,11 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   for (const std::string& flag : compile_flags) {
     if (!SetsProcessRounding(flag)) step.action.argv.push_back(flag);
   }
-  Append(step.action.argv, {"-o", kArtifact, kObject});
+  Append(step.action.argv, {"-o", kArtifact});
+  for (const PlannedUnit& unit : inputs.units) {
+    step.action.argv.push_back(unit.object);
+    step.inputs_from_steps.push_back(unit.object);
+  }
   Append(step.action.argv, request.link_flags);
   Append(step.action.argv, libraries);
   step.action.environment = request.toolchain->environment;
@@ -209,22 +265,15 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   step.action.outputs = {kArtifact};
   step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = kLinkMemory;
-  step.inputs_from_steps = {kObject};
   return step;
 }
 
 absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, const PlanLimits& limits) {
-  Plan plan;
-  plan.files = {kArtifact, kDependencies, AssemblerTells(*request.toolchain) ? kAssemblerDependencies : ""};
-  const bool cuda = request.language == v1::LANGUAGE_CUDA;
-  PlanInputs inputs{request, cuda ? kCudaUnit : kCppUnit, {}, {}, limits};
-  KERNIX_ASSIGN_OR_RETURN(inputs.files, StageHeaders(request, contents));
-  inputs.files.push_back({inputs.unit, MakeContent(TranslationUnit(request))});
-  if (!request.headers.empty()) inputs.files.push_back(StagePrologue(request, contents));
-  Append(inputs.files, StageSources(request));
+  PlanInputs inputs{request, limits};
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<exec::InputFile> headers, StageHeaders(request, contents));
+  inputs.units = PlaceUnits(request, contents, headers);
   KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
-  plan.steps = cuda ? CudaSteps(inputs) : CppSteps(inputs);
-  return plan;
+  return Plan{request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs), FilesOf(inputs)};
 }
 
 }  // namespace kernix::build

@@ -3,7 +3,8 @@
 // How a request is built: a graph of steps, each one action. Pure functions: no file is read and nothing runs here.
 //
 // The input root of every compile step:
-//   kernix-unit/         the translation unit; `#line` gives the user's labels to what is said about it
+//   kernix-unit/         the translation unit; `#line` gives the user's labels to what is said about it. Of several
+//                        units each has a folder in it, "0-a.cu", "1-b.cpp", ...
 //   <label>              the sources once more, where the compiler looks for the lines that it shows
 //   kernix/              our kernel headers, searched first: nobody's folder "brainevent" can stand in for ours
 //   kernix/compat/       those of them that may be anybody's name, searched last
@@ -27,16 +28,25 @@ namespace kernix::build {
 // Part of every key: raise it when the same request would be built by other commands.
 inline constexpr unsigned kPlanVersion = 3;
 
+// What a command prints, as an output.
+struct Printed {
+  std::string path;     // empty: it is none
+  std::string without;  // lines that hold this are left out, since they differ from run to run; empty: none
+};
+
 struct Step {
   exec::Action action;                         // its `inputs` lack what other steps make
   std::vector<std::string> inputs_from_steps;  // paths that earlier steps list among their outputs
+  Printed printed;
 };
 
 // Outputs of the steps, by path, that are looked at when all are done.
 struct PlanFiles {
   std::string artifact;
-  std::string dependencies;            // in Makefile syntax: which files the compiler has read
-  std::string assembler_dependencies;  // the same of the assembler; empty when it does not tell
+  // In Makefile syntax, one of each unit: which files the compiler has read, and which the assembler. The latter are
+  // none when it does not tell.
+  std::vector<std::string> dependencies;
+  std::vector<std::string> assembler_dependencies;
 };
 
 struct Plan {

@@ -15,30 +15,51 @@ namespace kernix::build {
 
 // A folder of their own, where `#include "x"` in the unit finds nothing of the user's by accident.
 inline constexpr char kUnitFolder[] = "kernix-unit";
-inline constexpr char kCppUnit[] = "kernix-unit/unit.cc";
-inline constexpr char kCudaUnit[] = "kernix-unit/unit.cu";
-inline constexpr char kObject[] = "kernix-unit/unit.o";
 inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
-inline constexpr char kDependencies[] = "kernix-unit/unit.d";
-inline constexpr char kAssemblerDependencies[] = "kernix-unit/assembler.d";
+inline constexpr char kKeptObject[] = "kernix-unit/kept.o";
+
+// A unit, and where its files lie.
+struct PlannedUnit {
+  v1::Language language = v1::LANGUAGE_CPP;
+  std::string label;                   // of several units: which one; else empty
+  std::string folder;                  // "kernix-unit", or one in it
+  std::string path;                    // the translation unit
+  std::string object;                  // what it is compiled to
+  std::string dependencies;            // which files the compiler has read
+  std::string assembler_dependencies;  // and the assembler
+  std::vector<SearchedRoot> roots;
+  std::vector<exec::InputFile> files;  // the input root of its compile step
+};
 
 // What a plan is made from.
 struct PlanInputs {
   const BuildRequest& request;
-  std::string unit;                         // the translation unit's path
-  std::vector<exec::InputFile> files;       // the input root of a compile step
-  std::vector<exec::InputFile> link_files;  // what the link flags name
   PlanLimits limits;
+  std::vector<PlannedUnit> units = {};
+  std::vector<exec::InputFile> link_files = {};  // what the link flags name
 };
 
 std::vector<Step> CppSteps(const PlanInputs& inputs);
 std::vector<Step> CudaSteps(const PlanInputs& inputs);
 
+// What makes kKeptObject. For requests with `keep`.
+std::vector<Step> KeptSteps(const PlanInputs& inputs);
+
+// What every call of nvcc for a unit has, whatever it is to make of it. Intermediate files go to `keep_folder`, which
+// must be there.
+std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, std::string_view keep_folder);
+
+// Makes a folder be there when a command starts.
+exec::InputFile FolderMarker(std::string_view folder);
+
+// "compile", or "compile a.cu" of several units.
+std::string StepName(std::string_view what, const PlannedUnit& unit);
+
 // For the host compiler: where names in quotes are looked up first, "-iquotekernix", "-iquoteinc/0", ...
-std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request);
+std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const PlannedUnit& unit);
 
 // "-Ikernix", "-Iinc/1", ...
-std::vector<std::string> IncludeFlags(const BuildRequest& request);
+std::vector<std::string> IncludeFlags(const BuildRequest& request, const PlannedUnit& unit);
 
 // Flags that keep the places of the toolchain's folders out of debug information and __FILE__. Two users whose
 // toolchains lie in different places get the same bytes. (The action's root does not show: commands name their files by
@@ -52,15 +73,15 @@ std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchai
 // Whether the assembler tells what it reads. Clang has one of its own, which does not.
 bool AssemblerTells(const toolchain::Toolchain& toolchain);
 
-// Flags for the host compiler: have the assembler tell, into kAssemblerDependencies. It must see the machine code also
-// with -flto, which otherwise goes to the link.
-std::vector<std::string> AssemblerFlags(const BuildRequest& request);
+// Flags for the host compiler: have the assembler tell, into the unit's file for that. It must see the machine code
+// also with -flto, which otherwise goes to the link.
+std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit);
 
 // "-std=c++17", or nothing when `flags` choose a standard.
 std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);
 
-// Links kObject with the host compiler. `compile_flags`: what the host compiler compiled it with, since some of these
-// mean something to the link too (-fopenmp, -fsanitize=...). `libraries` go last.
+// Links the units' objects with the host compiler. `compile_flags`: what the host compiler compiled it with, since some
+// of these mean something to the link too (-fopenmp, -fsanitize=...). `libraries` go last.
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
               const std::vector<std::string>& libraries);
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/build/plan_runner.h"
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,17 @@
 
 namespace kernix::build {
 namespace {
+
+exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
+  if (unwanted.empty()) return std::make_shared<const std::string>(text);
+  std::string kept;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    if (line.find(unwanted) == std::string_view::npos) kept += line;
+    text.remove_prefix(line.size());
+  }
+  return std::make_shared<const std::string>(std::move(kept));
+}
 
 // Lives as long as one of its steps is with the executor: each `done` callback holds a reference.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
@@ -103,6 +117,8 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     if (status_.ok()) status_ = std::move(status);
     if (!status_.ok()) return 0;
     for (auto& [path, content] : result->outputs) outputs_[path] = std::move(content);
+    const Printed& printed = job.step.printed;
+    if (!printed.path.empty()) outputs_[printed.path] = LinesWithout(printed.without, result->output);
     return ++steps_done_;
   }
 

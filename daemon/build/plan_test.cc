@@ -21,7 +21,7 @@ BuildRequest Request(v1::Language language, int architectures = 0) {
   toolchain->host.path = "/bin/g++";
   BuildRequest request;
   request.language = language;
-  request.sources = {{"kernel", "void f(BE::Tensor y) {}\n"}};
+  request.units = {{language, {{"kernel", "void f(BE::Tensor y) {}\n"}}, {}}};
   if (language == v1::LANGUAGE_CUDA) toolchain->cuda.emplace().nvcc = "/cuda/bin/nvcc";
   for (int i = 0; i < architectures; ++i) request.architectures.push_back(StrCat("sm_", 80 + i));
   request.toolchain = std::move(toolchain);

@@ -10,6 +10,8 @@
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/codegen/unit_functions.h"
+#include "daemon/toolchain/host_facts.h"
 
 namespace kernix::build {
 namespace {
@@ -71,37 +73,133 @@ absl::Status CheckLabel(std::string_view label) {
                         kMaxPathBytes, " are possible"));
 }
 
-absl::StatusOr<std::vector<codegen::SourceText>> ReadSources(const v1::LoadRequest& request,
-                                                             const RequestLimits& limits) {
-  std::vector<codegen::SourceText> sources;
+absl::Status CheckSources(const v1::LoadRequest& request, const RequestLimits& limits) {
   uint64_t bytes = 0;
   bool blank = true;
   for (const v1::Source& source : request.source()) {
     KERNIX_RETURN_IF_ERROR(CheckLabel(source.label()));
     bytes += source.text().size();
     blank = blank && IsBlank(source.text());
-    sources.push_back({source.label(), source.text()});
   }
   if (blank) return Invalid("the source is empty: there is nothing to compile");
   if (bytes > limits.max_source_bytes) {
     return Invalid(StrCat("the sources have ", bytes, " bytes; this kernixd takes ", limits.max_source_bytes,
                           " (its option max_request_bytes)"));
   }
+  return absl::OkStatus();
+}
+
+std::vector<codegen::SourceText> Sources(const v1::LoadRequest& request) {
+  std::vector<codegen::SourceText> sources;
+  for (const v1::Source& source : request.source()) sources.push_back({source.label(), source.text()});
   return sources;
 }
 
-absl::StatusOr<std::vector<codegen::FunctionSpec>> ReadFunctions(const v1::Functions& functions,
-                                                                 const std::vector<codegen::SourceText>& sources,
-                                                                 const RequestLimits& limits) {
+// Of each unit what it exports.
+absl::StatusOr<std::vector<std::vector<codegen::FunctionSpec>>> ResolveByUnit(
+    const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources) {
+  if (request.options().separate_units()) return codegen::ResolveUnitFunctions(sources, request.functions());
+  KERNIX_ASSIGN_OR_RETURN(std::vector<codegen::FunctionSpec> specs,
+                          codegen::ResolveFunctions(sources, request.functions()));
+  return std::vector<std::vector<codegen::FunctionSpec>>{std::move(specs)};
+}
+
+absl::StatusOr<std::vector<std::vector<codegen::FunctionSpec>>> ReadFunctions(
+    const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources, const RequestLimits& limits) {
+  const v1::Functions& functions = request.functions();
   if (functions.from_annotations() && functions.function_size() > 0) {
     return Invalid("functions are either listed or taken from `// @BE` annotations, not both");
   }
-  KERNIX_ASSIGN_OR_RETURN(std::vector<codegen::FunctionSpec> specs, codegen::ResolveFunctions(sources, functions));
-  if (specs.empty()) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
-  if (specs.size() > limits.max_functions) {
-    return Invalid(StrCat(specs.size(), " functions in one load; at most ", limits.max_functions, " are possible"));
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> specs, ResolveByUnit(request, sources));
+  size_t count = 0;
+  for (const std::vector<codegen::FunctionSpec>& unit : specs) count += unit.size();
+  if (count == 0) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
+  if (count > limits.max_functions) {
+    return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are possible"));
   }
   return specs;
+}
+
+// In the order of the list, when there is one.
+std::vector<codegen::FunctionSpec> InOrderOf(const v1::Functions& functions, const std::vector<Unit>& units) {
+  std::vector<codegen::FunctionSpec> all;
+  for (const Unit& unit : units) all.insert(all.end(), unit.functions.begin(), unit.functions.end());
+  absl::flat_hash_map<std::string, int> places;
+  for (int i = 0; i < functions.function_size(); ++i) places.emplace(functions.function(i).name(), i);
+  if (places.empty()) return all;
+  std::sort(all.begin(), all.end(),
+            [&](const auto& a, const auto& b) { return places.at(a.name) < places.at(b.name); });
+  return all;
+}
+
+absl::StatusOr<v1::Language> UnitLanguage(const v1::LoadRequest& request, const v1::Source& source) {
+  const v1::Language language = source.language() == v1::LANGUAGE_UNSPECIFIED ? request.language() : source.language();
+  if (language != v1::LANGUAGE_CPP && language != v1::LANGUAGE_CUDA) {
+    return Invalid(StrCat(source.label(), ": the request names a language that this kernixd does not know"));
+  }
+  if (language == v1::LANGUAGE_CPP || request.language() == v1::LANGUAGE_CUDA) return language;
+  return Invalid(StrCat(source.label(),
+                        " is CUDA, and this is a load of C++: load it with load_cuda_file, which "
+                        "takes C++ sources too"));
+}
+
+using Indices = google::protobuf::RepeatedField<uint32_t>;
+
+absl::StatusOr<std::vector<SearchedRoot>> SearchedRoots(const Indices& roots, const Indices& quoted, uint32_t count) {
+  std::vector<SearchedRoot> result;
+  for (const uint32_t root : roots) {
+    result.push_back({root, std::find(quoted.begin(), quoted.end(), root) != quoted.end()});
+  }
+  const auto missing = [&](uint32_t root) { return root >= count; };
+  if (std::none_of(roots.begin(), roots.end(), missing) && std::none_of(quoted.begin(), quoted.end(), missing)) {
+    return result;
+  }
+  return Invalid(StrCat("the request searches an include root that is none of the ", count, " it has"));
+}
+
+// One unit of all sources searches all roots.
+absl::StatusOr<std::vector<SearchedRoot>> AllRoots(const v1::Options& options) {
+  Indices all;
+  for (uint32_t root = 0; root < options.include_root_count(); ++root) all.Add(root);
+  return SearchedRoots(all, options.quoted_include_root(), options.include_root_count());
+}
+
+absl::StatusOr<Unit> SeparateUnit(const v1::LoadRequest& request, const v1::Source& source) {
+  Unit unit;
+  KERNIX_ASSIGN_OR_RETURN(unit.language, UnitLanguage(request, source));
+  KERNIX_ASSIGN_OR_RETURN(unit.roots, SearchedRoots(source.include_root(), source.quoted_include_root(),
+                                                    request.options().include_root_count()));
+  unit.sources = {{source.label(), source.text()}};
+  return unit;
+}
+
+absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request,
+                                            const std::vector<codegen::SourceText>& sources) {
+  std::vector<Unit> units;
+  if (!request.options().separate_units()) {
+    KERNIX_ASSIGN_OR_RETURN(std::vector<SearchedRoot> roots, AllRoots(request.options()));
+    units.push_back({request.language(), sources, {}, std::move(roots)});
+    return units;
+  }
+  for (const v1::Source& source : request.source()) {
+    KERNIX_ASSIGN_OR_RETURN(Unit unit, SeparateUnit(request, source));
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
+  const std::vector<codegen::SourceText> sources = Sources(request);
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> functions,
+                          ReadFunctions(request, sources, limits));
+  if (functions.size() > limits.max_units) {
+    return Invalid(
+        StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are possible"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(result.units, MakeUnits(request, sources));
+  for (size_t i = 0; i < result.units.size(); ++i) result.units[i].functions = std::move(functions[i]);
+  result.functions = InOrderOf(request.functions(), result.units);
+  return absl::OkStatus();
 }
 
 // How often `path` begins with "../"; takes that off.
@@ -191,8 +289,24 @@ absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& op
   return toolchain::CheckArchitectures(cuda, {options.architectures().begin(), options.architectures().end()});
 }
 
+// nvdisasm, where it lies beside nvcc, is no part of a toolchain: it may come and go. After the flags, whose files it
+// joins.
+absl::Status AddDisassembler(Env& env, BuildRequest& request) {
+  const toolchain::Toolchain& toolchain = *request.toolchain;
+  const std::string path = JoinPath(Dirname(toolchain.cuda->nvcc), "nvdisasm");
+  const absl::StatusOr<FileInfo> info = env.Stat(path);
+  if (!info.ok() || info->type != FileType::kRegular) return absl::OkStatus();
+  toolchain::HostFacts own_facts(env);
+  toolchain::HostFacts& facts = toolchain.facts != nullptr ? *toolchain.facts : own_facts;
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, facts.digests().Get(path));
+  request.disassembler = path;
+  request.flag_files.push_back({"", path, digest});
+  return absl::OkStatus();
+}
+
 absl::Status CheckCppOptions(const v1::Options& options) {
   if (!options.architectures().empty()) return Invalid("GPU architectures make sense for CUDA sources only");
+  if (options.keep()) return Invalid("keep is for CUDA sources: it keeps PTX and machine code of the GPU");
   if (options.use_fast_math()) return Invalid("use_fast_math is for CUDA sources; for C++ pass the flag -ffast-math");
   return absl::OkStatus();
 }
@@ -218,11 +332,8 @@ absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPo
   request.use_fast_math = options.use_fast_math();
   request.allow_cuda_graph = options.allow_cuda_graph();
   request.include_root_count = options.include_root_count();
-  request.quoted_roots = {options.quoted_include_root().begin(), options.quoted_include_root().end()};
-  const auto missing = [&](uint32_t root) { return root >= request.include_root_count; };
-  if (std::any_of(request.quoted_roots.begin(), request.quoted_roots.end(), missing)) {
-    return Invalid(StrCat("quoted_include_root names none of the ", request.include_root_count, " include roots"));
-  }
+  request.keep = options.keep();
+  if (request.keep) KERNIX_RETURN_IF_ERROR(AddDisassembler(env, request));
   return absl::OkStatus();
 }
 
@@ -239,9 +350,9 @@ absl::Status ReadLanguage(const v1::LoadRequest& request, BuildRequest& result) 
 
 }  // namespace
 
-std::string TranslationUnit(const BuildRequest& request) {
-  return codegen::GenerateTranslationUnit(request.language, request.sources, request.functions,
-                                          request.allow_cuda_graph, /*has_headers=*/!request.headers.empty());
+std::string TranslationUnit(const BuildRequest& request, const Unit& unit) {
+  return codegen::GenerateTranslationUnit(request.language, unit.sources, unit.functions, request.allow_cuda_graph,
+                                          /*has_headers=*/!request.headers.empty());
 }
 
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
@@ -251,11 +362,11 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
   result.toolchain = std::move(toolchain);
   KERNIX_RETURN_IF_ERROR(CheckName(request.name()));
   KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
-  KERNIX_ASSIGN_OR_RETURN(result.sources, ReadSources(request, limits));
+  KERNIX_RETURN_IF_ERROR(CheckSources(request, limits));
   KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));
   KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
   result.root_climbs = RootClimbs(result.headers, result.include_root_count);
-  KERNIX_ASSIGN_OR_RETURN(result.functions, ReadFunctions(request.functions(), result.sources, limits));
+  KERNIX_RETURN_IF_ERROR(ReadUnits(request, limits, result));
   return result;
 }
 

@@ -22,30 +22,46 @@ struct HeaderRef {
   Digest digest;
 };
 
-struct BuildRequest {
-  v1::Language language = v1::LANGUAGE_CPP;
+// A folder of headers, by its index, as one unit searches it.
+struct SearchedRoot {
+  uint32_t root = 0;
+  bool only_quoted = false;  // only `#include "..."` looks in it
+};
+
+// What is compiled at once, to an object of its own.
+struct Unit {
+  v1::Language language = v1::LANGUAGE_CPP;  // C++ also in a CUDA module
   std::vector<codegen::SourceText> sources;
-  std::vector<codegen::FunctionSpec> functions;
+  std::vector<codegen::FunctionSpec> functions;  // that it exports
+  std::vector<SearchedRoot> roots;               // in search order
+};
+
+struct BuildRequest {
+  v1::Language language = v1::LANGUAGE_CPP;      // of the module: what its functions are for
+  std::vector<Unit> units;                       // at least one
+  std::vector<codegen::FunctionSpec> functions;  // of all units
   std::vector<std::string> compile_flags;
   std::vector<std::string> link_flags;
   std::vector<std::string> architectures;
   int optimization_level = 3;
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
+  bool keep = false;                     // CUDA: what the compiler made on the way becomes part of the artifact
+  std::string disassembler;              // for `keep`: nvdisasm, among `flag_files`, too. Empty: there is none
   bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own
   int nvcc_threads = 0;                  // CUDA: as many at most, says a flag; 0: it says nothing. No part of the key
   // Debug information of device code will hold the toolkit's place, so that place is part of the key.
   bool toolkit_path_in_artifact = false;
   std::vector<toolchain::FlagFile> flag_files;  // libraries and the like that flags name; their content is input
   uint32_t include_root_count = 0;
-  std::vector<uint32_t> quoted_roots;  // in which only `#include "..."` looks
-  std::vector<HeaderRef> headers;      // sorted: by root, then as a walk of the tree meets them
-  std::vector<int> root_climbs;        // of each include root: how many folders above it `headers` lie
+  std::vector<HeaderRef> headers;  // sorted: by root, then as a walk of the tree meets them
+  std::vector<int> root_climbs;    // of each include root: how many folders above it `headers` lie
   toolchain::ToolchainPtr toolchain;
 };
 
 struct RequestLimits {
   uint64_t max_source_bytes = 64 << 20;
+  size_t max_units = 1024;
   size_t max_functions = 4096;
   size_t max_headers = 100000;
   // Of all headers as files, however often one content is among them.
@@ -62,7 +78,7 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
 // module name.
 Digest ActionKey(const BuildRequest& request);
 
-// What is compiled for `request`.
-std::string TranslationUnit(const BuildRequest& request);
+// What is compiled for a unit of `request`.
+std::string TranslationUnit(const BuildRequest& request, const Unit& unit);
 
 }  // namespace kernix::build

@@ -189,9 +189,12 @@ TEST_F(RequestTest, EveryFieldChangesTheKey) {
     change(variants.back().second);
   };
   vary("language", [](BuildRequest& r) { r.language = v1::LANGUAGE_CUDA; });
-  vary("label", [](BuildRequest& r) { r.sources[0].label += "x"; });
-  vary("text", [](BuildRequest& r) { r.sources[0].text += " "; });
-  vary("another source", [](BuildRequest& r) { r.sources.push_back({"b", ""}); });
+  vary("label", [](BuildRequest& r) { r.units[0].sources[0].label += "x"; });
+  vary("text", [](BuildRequest& r) { r.units[0].sources[0].text += " "; });
+  vary("another source", [](BuildRequest& r) { r.units[0].sources.push_back({"b", ""}); });
+  vary("unit's language", [](BuildRequest& r) { r.units[0].language = v1::LANGUAGE_CUDA; });
+  vary("two units", [](BuildRequest& r) { r.units.push_back({v1::LANGUAGE_CPP, {{"b", ""}}, {}}); });
+  vary("keep", [](BuildRequest& r) { r.keep = true; });
   vary("function name", [](BuildRequest& r) { r.functions[0].name += "x"; });
   vary("token", [](BuildRequest& r) { r.functions[0].parameters.push_back({codegen::ParameterKind::kStream}); });
   vary("compile flag", [](BuildRequest& r) { r.compile_flags = {"-g"}; });
@@ -206,7 +209,8 @@ TEST_F(RequestTest, EveryFieldChangesTheKey) {
   vary("flag file's digest", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("2")}}; });
   vary("flag file's place", [](BuildRequest& r) { r.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}}; });
   vary("root count", [](BuildRequest& r) { ++r.include_root_count; });
-  vary("quoted root", [](BuildRequest& r) { r.quoted_roots = {0}; });
+  vary("searched root", [](BuildRequest& r) { r.units[0].roots = {}; });
+  vary("quoted root", [](BuildRequest& r) { r.units[0].roots = {{0, true}}; });
   vary("header root", [](BuildRequest& r) { r.headers[0].include_root = 1; });
   vary("header path", [](BuildRequest& r) { r.headers[0].path = "b.h"; });
   vary("header content", [](BuildRequest& r) { r.headers[0].digest = DigestOf("b"); });

@@ -211,7 +211,6 @@ TEST_F(FlagsTest, CompileFlagsOfCudaThatAreNeverPossible) {
       {"--ptx", "kernix decides"},
       {"--dryrun", "kernix decides"},
       {"-MD", "kernix decides"},
-      {"-dc", "-rdc=true"},
       {"-dlto", "not supported"},
       {"-lcublas", "extra_ldflags"},
       {"-L/x", "extra_ldflags"},
@@ -253,6 +252,9 @@ TEST_F(FlagsTest, SomeFlagsOfCudaMeanMore) {
   EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-rdc=true", "").relocatable_device_code);
   EXPECT_TRUE(
       MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "--relocatable-device-code|true", "").relocatable_device_code);
+  const CheckedFlags device_compile = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-dc", "");
+  EXPECT_TRUE(device_compile.relocatable_device_code);
+  EXPECT_THAT(device_compile.compile, ElementsAre("-rdc=true"));
   EXPECT_FALSE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-rdc=false", "").relocatable_device_code);
   EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-lineinfo", "").toolkit_path_in_artifact);
   EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-G", "").toolkit_path_in_artifact);

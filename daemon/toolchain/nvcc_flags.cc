@@ -18,11 +18,12 @@ namespace {
 
 enum class Verdict {
   kPass,
-  kHost,          // -Xcompiler: flags of the host compiler
-  kPtxas,         // -Xptxas
-  kCudafe,        // -Xcudafe
-  kRelocatable,   // -rdc
-  kToolkitPaths,  // line tables
+  kHost,           // -Xcompiler: flags of the host compiler
+  kPtxas,          // -Xptxas
+  kCudafe,         // -Xcudafe
+  kRelocatable,    // -rdc
+  kDeviceCompile,  // -dc: -rdc=true and -c, which is kernix's business
+  kToolkitPaths,   // line tables
   kThreads,
   kCudart,
   kDrop,  // says what is the case anyway
@@ -131,7 +132,7 @@ constexpr Rule kRules[] = {
     {"forward-unknown-to-host-compiler", "", false, Verdict::kRefuse, kForward},
     {"forward-unknown-to-host-linker", "", false, Verdict::kRefuse, kForward},
     {"forward-unknown-opts", "", false, Verdict::kRefuse, kForward},
-    {"device-c", "dc", false, Verdict::kRefuse, "write -rdc=true"},
+    {"device-c", "dc", false, Verdict::kDeviceCompile},
     {"device-w", "dw", false, Verdict::kRefuse, kMechanics},
     {"device-link", "dlink", false, Verdict::kRefuse, kMechanics},
     {"dlink-time-opt", "dlto", false, Verdict::kRefuse, kDeviceLto},
@@ -299,6 +300,10 @@ absl::Status CheckOne(FlagContext& context, const Given& given, std::vector<std:
     case Verdict::kRelocatable:
       result.relocatable_device_code = given.value == "true";
       break;
+    case Verdict::kDeviceCompile:
+      result.relocatable_device_code = true;
+      result.compile.push_back("-rdc=true");
+      return absl::OkStatus();
     case Verdict::kToolkitPaths:
       result.toolkit_path_in_artifact = true;
       break;

@@ -78,8 +78,10 @@ def load_and_call() -> None:
         print(f"  vector_add({x}, same) = {z}")
         np.testing.assert_array_equal(np.asarray(z), 2 * np.asarray(x))
     else:
-        print(f"  JAX has no GPU here: vector_add is compiled for {capability}, probed and registered as "
-              f"demo_cuda.{module.function_names[0]}, not run")
+        print(
+            f"  JAX has no GPU here: vector_add is compiled for {capability}, probed and registered as "
+            f"demo_cuda.{module.function_names[0]}, not run"
+        )
 
 
 def main() -> int:
@@ -88,13 +90,16 @@ def main() -> int:
     store = tempfile.mkdtemp(prefix="kernix-demo-")
     environment = dict(os.environ, **{STORE_VARIABLE: store})
     try:
-        for title in ("First process: an empty cache, a kernixd that starts by itself, real compilers",
-                      "Second, fresh process: served from the cache"):
+        for title in (
+            "First process: an empty cache, a kernixd that starts by itself, real compilers",
+            "Second, fresh process: served from the cache",
+        ):
             print(title, flush=True)
             subprocess.run([sys.executable, __file__, "--load"], env=environment, check=True)
         print("kernixctl cache stats --json", flush=True)
-        stats = subprocess.run([kernixctl, "--store", store, "cache", "stats", "--json"], check=True,
-                               capture_output=True, text=True).stdout
+        stats = subprocess.run(
+            [kernixctl, "--store", store, "cache", "stats", "--json"], check=True, capture_output=True, text=True
+        ).stdout
         print(stats.rstrip())
         counts = json.loads(stats)
         if counts["builds"] != 2 or counts["hits"] != 2:

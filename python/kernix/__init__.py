@@ -23,6 +23,7 @@ from kernix._errors import (
 )
 from kernix._load import load_cpp_file, load_cpp_inline, load_cuda_dir, load_cuda_file, load_cuda_inline
 from kernix._module import CompiledModule
+from kernix._resources import KernelResources
 from kernix._targets import list_registered_targets, register_ffi_target
 
 __version__ = _version()
@@ -37,6 +38,7 @@ __all__ = [
     "KernelRegistrationError",
     "KernelRequestError",
     "KernelResourceError",
+    "KernelResources",
     "KernelToolchainError",
     "KernelWarning",
     "clear_cache",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from kernix import _core
 from kernix._errors import KernelLoadError, KernelResourceError
 from kernix._module import CompiledModule
 from kernix._request import Request
@@ -12,13 +13,21 @@ from kernix._request import Request
 __all__ = ["write_build_directory"]
 
 # Never the name of a source: the folder may be the one in which the user's own file lies.
-_SUFFIX = {"cpp": ".kernix.cpp", "cuda": ".kernix.cu"}
+_SUFFIX = {_core.Language.CPP: ".kernix.cpp", _core.Language.CUDA: ".kernix.cu"}
+
+
+def _generated_files(name: str, module: CompiledModule) -> dict[str, bytes]:
+    units = module._core.generated_units
+    if len(units) == 1:
+        return {name + _SUFFIX[units[0].language]: units[0].text}
+    return {f"{name}.{number}{_SUFFIX[unit.language]}": unit.text for number, unit in enumerate(units)}
 
 
 def write_build_directory(directory: str | os.PathLike[str], request: Request, module: CompiledModule) -> None:
     """Write what `module` was made from and its library into `directory`.
 
-    The files are ``<name>.kernix.cpp`` or ``<name>.kernix.cu`` (the generated translation unit) and ``<name>.so``.
+    The files are ``<name>.kernix.cpp`` or ``<name>.kernix.cu`` (the generated translation unit; of separate units
+    ``<name>.0.kernix.cu`` and so on) and ``<name>.so``.
     """
     import tempfile  # here: it would double the time of `import kernix`
 
@@ -30,7 +39,7 @@ def write_build_directory(directory: str | os.PathLike[str], request: Request, m
             f"cannot copy the compiled library {module.path} to build_directory: {error.strerror or error}. If it was "
             "evicted from the cache meanwhile, load again."
         ) from error
-    files = {request.name + _SUFFIX[request.language]: module._core.generated_source, f"{request.name}.so": library}
+    files = {**_generated_files(request.name, module), f"{request.name}.so": library}
     try:
         os.makedirs(directory, exist_ok=True)
         # Beside, then over: whoever has the earlier files mapped or open keeps them as they were.

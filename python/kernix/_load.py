@@ -15,6 +15,7 @@ from kernix._request import (
     Request,
     SourceText,
     file_source,
+    file_sources,
     function_list,
     inline_sources,
     module_name,
@@ -26,6 +27,7 @@ from kernix._request import (
 __all__ = ["load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
 
 _Path = str | os.PathLike[str]
+_Paths = _Path | Sequence[_Path]
 
 
 class CppOptions(Delivery, total=False):
@@ -34,6 +36,8 @@ class CppOptions(Delivery, total=False):
     extra_cflags: Sequence[str] | None
     extra_ldflags: Sequence[str] | None
     extra_include_paths: Sequence[_Path] | None
+    separate: bool
+    debug: bool
 
 
 class CudaOptions(Delivery, total=False):
@@ -47,6 +51,9 @@ class CudaOptions(Delivery, total=False):
     optimization_level: int
     use_fast_math: bool
     allow_cuda_graph: bool
+    separate: bool
+    debug: bool
+    keep: bool
 
 
 def load_cuda_inline(
@@ -68,6 +75,9 @@ def load_cuda_inline(
     optimization_level: int = 3,
     use_fast_math: bool = False,
     allow_cuda_graph: bool = True,
+    separate: bool = False,
+    debug: bool = False,
+    keep: bool = False,
 ) -> CompiledModule:
     """Compile CUDA source text and load the result.
 
@@ -76,7 +86,7 @@ def load_cuda_inline(
     name : str
         Name of the module: the prefix of its targets, its label in the cache and in messages.
     cuda_sources : str or list of str
-        CUDA C++. Several texts are one translation unit, in order.
+        CUDA C++. Several texts are one translation unit, in order, or with `separate` one each.
     functions : dict, list or None
         ``{"vector_add": ["arg", "arg", "ret", "stream"]}``: the tokens of each function, in the order of its parameters
         (``arg``, ``ret``, ``stream``, ``attr.<name>:<type>``, or ``attr.<name>`` with the type of the signature).
@@ -112,6 +122,16 @@ def load_cuda_inline(
         Trade precision of floating point for speed (nvcc's ``--use_fast_math``).
     allow_cuda_graph : bool, default True
         Let XLA capture the functions into CUDA graphs. Switch it off for functions that must run on the host each time.
+    separate : bool, default False
+        Make each source a translation unit of its own: they are compiled side by side and linked once. A function is
+        exported from the unit that defines it. Device code is linked across units with ``-rdc=true`` in
+        `extra_cuda_cflags`.
+    debug : bool, default False
+        Compile for a debugger, a profiler or a sanitizer: ``-g -G``, frame pointers, and no optimisation. (For
+        line tables of optimised device code pass ``-lineinfo`` in `extra_cuda_cflags`.)
+    keep : bool, default False
+        Keep what the compiler made on the way, for :meth:`CompiledModule.ptx`, :meth:`CompiledModule.sass` and
+        :meth:`CompiledModule.resources`. Takes about as long as another build.
 
     Returns
     -------
@@ -151,22 +171,26 @@ def load_cuda_inline(
         optimization_level=optimization_level,
         use_fast_math=use_fast_math,
         allow_cuda_graph=allow_cuda_graph,
+        separate=separate,
+        debug=debug,
+        keep=keep,
     )
 
 
 def load_cuda_file(
-    path: _Path, functions: Functions = None, *, name: str | None = None, **options: Unpack[CudaOptions]
+    path: _Paths, functions: Functions = None, *, name: str | None = None, **options: Unpack[CudaOptions]
 ) -> CompiledModule:
-    """Compile a ``.cu`` file and load the result.
+    """Compile a ``.cu`` file, or several files together, and load the result.
 
     Parameters
     ----------
-    path : str or path-like
-        The file. ``#include "..."`` looks beside it first.
+    path : str or path-like, or a list of them
+        The file. ``#include "..."`` looks beside it first. Several files are one translation unit, in order; with
+        ``separate=True`` each is its own, and those that end in ``.cpp``, ``.cc`` or ``.cxx`` are C++.
     functions : dict, list or None
         As for :func:`load_cuda_inline`.
     name : str, optional
-        Name of the module. Default: the name of the file without its suffix.
+        Name of the module. Default: the name of the (first) file without its suffix.
     **options
         All other keyword parameters of :func:`load_cuda_inline`.
 
@@ -174,7 +198,8 @@ def load_cuda_file(
     -------
     CompiledModule
     """
-    return _load_cuda((file_source(path),), functions, name=module_name(name, stem(path)), **options)
+    sources = file_sources(path)
+    return _load_cuda(sources, functions, name=module_name(name, stem(sources)), **options)
 
 
 def load_cuda_dir(
@@ -185,7 +210,9 @@ def load_cuda_dir(
     file_patterns: Sequence[str] | None = None,
     **options: Unpack[CudaOptions],
 ) -> CompiledModule:
-    """Compile the CUDA files of a folder as one translation unit and load the result.
+    """Compile the CUDA files of a folder and load the result.
+
+    They are one translation unit, in order, or with ``separate=True`` one each.
 
     Parameters
     ----------
@@ -229,6 +256,8 @@ def load_cpp_inline(
     replace: bool = False,
     auto_register: bool = True,
     target_prefix: str | None = None,
+    separate: bool = False,
+    debug: bool = False,
 ) -> CompiledModule:
     """Compile C++ source text for the CPU and load the result.
 
@@ -237,7 +266,7 @@ def load_cpp_inline(
     name : str
         Name of the module: the prefix of its targets, its label in the cache and in messages.
     cpp_sources : str or list of str
-        C++. Several texts are one translation unit, in order.
+        C++. Several texts are one translation unit, in order, or with `separate` one each.
     functions : dict, list or None
         ``{"add_one": ["arg", "ret"]}``: the tokens of each function, in the order of its parameters (``arg``, ``ret``,
         ``attr.<name>:<type>``, or ``attr.<name>`` with the type of the signature). ``["add_one"]``: everything is
@@ -261,6 +290,11 @@ def load_cpp_inline(
         Register each function with JAX as ``<target_prefix or name>.<function>``.
     target_prefix : str, optional
         What target names begin with. Default: `name`.
+    separate : bool, default False
+        Make each source a translation unit of its own: they are compiled side by side and linked once. A function is
+        exported from the unit that defines it.
+    debug : bool, default False
+        Compile for a debugger, a profiler or a sanitizer: ``-g``, frame pointers, and no optimisation.
 
     Returns
     -------
@@ -285,22 +319,25 @@ def load_cpp_inline(
         replace=replace,
         auto_register=auto_register,
         target_prefix=target_prefix,
+        separate=separate,
+        debug=debug,
     )
 
 
 def load_cpp_file(
-    path: _Path, functions: Functions = None, *, name: str | None = None, **options: Unpack[CppOptions]
+    path: _Paths, functions: Functions = None, *, name: str | None = None, **options: Unpack[CppOptions]
 ) -> CompiledModule:
-    """Compile a C++ file for the CPU and load the result.
+    """Compile a C++ file, or several files together, for the CPU and load the result.
 
     Parameters
     ----------
-    path : str or path-like
-        The file. ``#include "..."`` looks beside it first.
+    path : str or path-like, or a list of them
+        The file. ``#include "..."`` looks beside it first. Several files are one translation unit, in order, or with
+        ``separate=True`` one each.
     functions : dict, list or None
         As for :func:`load_cpp_inline`.
     name : str, optional
-        Name of the module. Default: the name of the file without its suffix.
+        Name of the module. Default: the name of the (first) file without its suffix.
     **options
         All other keyword parameters of :func:`load_cpp_inline`.
 
@@ -308,7 +345,8 @@ def load_cpp_file(
     -------
     CompiledModule
     """
-    return _load_cpp((file_source(path),), functions, name=module_name(name, stem(path)), **options)
+    sources = file_sources(path)
+    return _load_cpp(sources, functions, name=module_name(name, stem(sources)), **options)
 
 
 def _load_cuda(
@@ -324,6 +362,9 @@ def _load_cuda(
     optimization_level: int = 3,
     use_fast_math: bool = False,
     allow_cuda_graph: bool = True,
+    separate: bool = False,
+    debug: bool = False,
+    keep: bool = False,
     **delivery: Unpack[Delivery],
 ) -> CompiledModule:
     if ninja_workers is not None and ninja_workers < 1:
@@ -340,6 +381,9 @@ def _load_cuda(
         optimization_level,
         use_fast_math,
         allow_cuda_graph,
+        separate,
+        debug,
+        keep,
     )
     return load(request, ninja_workers or 0, **delivery)
 
@@ -352,6 +396,8 @@ def _load_cpp(
     extra_cflags: Sequence[str] | None = None,
     extra_ldflags: Sequence[str] | None = None,
     extra_include_paths: Sequence[_Path] | None = None,
+    separate: bool = False,
+    debug: bool = False,
     **delivery: Unpack[Delivery],
 ) -> CompiledModule:
     request = Request(
@@ -362,5 +408,7 @@ def _load_cpp(
         string_list(extra_cflags, "extra_cflags"),
         string_list(extra_ldflags, "extra_ldflags"),
         path_list(extra_include_paths, "extra_include_paths"),
+        separate=separate,
+        debug=debug,
     )
     return load(request, 0, **delivery)

@@ -15,6 +15,7 @@ __all__ = [
     "Request",
     "SourceText",
     "file_source",
+    "file_sources",
     "function_list",
     "inline_sources",
     "module_name",
@@ -48,6 +49,9 @@ class Request(NamedTuple):
     optimization_level: int = 3
     use_fast_math: bool = False
     allow_cuda_graph: bool = True
+    separate: bool = False
+    debug: bool = False
+    keep: bool = False
 
     @property
     def platform(self) -> str:
@@ -75,6 +79,9 @@ class Request(NamedTuple):
         options.optimization_level = self.optimization_level
         options.use_fast_math = self.use_fast_math
         options.allow_cuda_graph = self.allow_cuda_graph
+        options.separate = self.separate
+        options.debug = self.debug
+        options.keep = self.keep
         return options
 
 
@@ -124,15 +131,24 @@ def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> t
     return tuple(SourceText(text) for text in texts)
 
 
+def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[SourceText, ...]:
+    """Return the texts of one file or of several."""
+    if isinstance(path, (str, bytes, os.PathLike)):
+        return (file_source(path),)
+    if not path:
+        raise KernelRequestError("the list of files is empty: there is nothing to compile")
+    return tuple(file_source(one) for one in path)
+
+
 def file_source(path: str | os.PathLike[str]) -> SourceText:
     """Return the text of a file. Bytes: a comment in another encoding than UTF-8 is no reason to refuse one."""
     with open(path, "rb") as file:
         return SourceText(file.read(), os.path.abspath(path))
 
 
-def stem(path: str | os.PathLike[str]) -> str:
-    """Return the name of a file without its suffix."""
-    return os.path.splitext(os.path.basename(os.fspath(path)))[0]
+def stem(sources: tuple[SourceText, ...]) -> str:
+    """Return the name of the first file without its suffix."""
+    return os.path.splitext(os.path.basename(sources[0].path))[0]
 
 
 def module_name(name: str | None, default: str) -> str:

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cxxabi.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -57,6 +59,9 @@ void BindRequest(py::module_& module) {
   py::class_<LoadOptions>(module, "LoadOptions")
       .def(py::init<>())
       .def_readwrite("functions", &LoadOptions::functions)
+      .def_readwrite("separate", &LoadOptions::separate)
+      .def_readwrite("debug", &LoadOptions::debug)
+      .def_readwrite("keep", &LoadOptions::keep)
       .def_readwrite("compile_flags", &LoadOptions::compile_flags)
       .def_readwrite("link_flags", &LoadOptions::link_flags)
       .def_readwrite("include_paths", &LoadOptions::include_paths)
@@ -70,11 +75,31 @@ void BindRequest(py::module_& module) {
       .def_readwrite("max_parallel_jobs", &LoadOptions::max_parallel_jobs);
 }
 
+// As C++ names it; a symbol that is no mangled name, as it is.
+std::string Demangle(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return name != nullptr ? name.get() : symbol;
+}
+
 void BindModule(py::module_& module) {
   py::class_<FunctionInfo>(module, "FunctionInfo")
       .def_readonly("name", &FunctionInfo::name)
       .def_readonly("tokens", &FunctionInfo::tokens)
       .def_readonly("traits", &FunctionInfo::traits);
+  py::class_<GeneratedUnit>(module, "GeneratedUnit")
+      .def_readonly("sources", &GeneratedUnit::sources)
+      .def_readonly("language", &GeneratedUnit::language)
+      .def_property_readonly("text", [](const GeneratedUnit& self) { return py::bytes(self.text); });
+  py::enum_<KeptText::Kind>(module, "KeptKind")
+      .value("PTX", KeptText::Kind::kPtx)
+      .value("SASS", KeptText::Kind::kSass)
+      .value("RESOURCES", KeptText::Kind::kResources);
+  py::class_<KeptText>(module, "KeptText")
+      .def_readonly("kind", &KeptText::kind)
+      .def_readonly("architecture", &KeptText::architecture)
+      .def_property_readonly("text", [](const KeptText& self) { return py::bytes(self.text); });
   py::class_<Module, std::shared_ptr<Module>>(module, "Module")
       .def_property_readonly("name", &Module::name)
       .def_property_readonly("path", &Module::path)
@@ -83,7 +108,8 @@ void BindModule(py::module_& module) {
       .def_property_readonly("artifact_digest", &Module::artifact_digest)
       .def_property_readonly("cache_hit", &Module::cache_hit)
       .def_property_readonly("build_ms", &Module::build_ms)
-      .def_property_readonly("generated_source", [](const Module& self) { return py::bytes(self.generated_source()); })
+      .def_property_readonly("generated_units", &Module::generated_units)
+      .def_property_readonly("kept", &Module::kept)
       .def("address", &Address, py::arg("function"));
 }
 
@@ -92,6 +118,7 @@ void BindModule(py::module_& module) {
 void BindLoad(py::module_& module) {
   BindRequest(module);
   BindModule(module);
+  module.def("demangle", &Demangle, py::arg("symbol"));
   module.def("load", &LoadSources, py::arg("client"), py::arg("language"), py::arg("name"), py::arg("sources"),
              py::arg("options"), py::arg("observer"));
 }

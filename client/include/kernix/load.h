@@ -44,15 +44,23 @@ struct LoadCallbacks {
   std::function<void(std::string_view)> progress;
   // A message for the user that is no error.
   std::function<void(std::string_view)> warning;
-  // What the load depends on besides its sources: the folders in which headers are looked up, in search order, and the
-  // headers that the sources can reach in them. Absolute. Before the daemon is asked; again when a header changed
-  // meanwhile.
+  // What the load depends on besides its sources: the folders in which headers are looked up, in search order, then
+  // those of libraries; and the headers that the sources can reach in them, with the objects and libraries that flags
+  // name. Absolute. Before the daemon is asked; again when a header changed meanwhile.
   std::function<void(const std::vector<std::string>& folders, const std::vector<std::string>& headers)> inputs;
   // Asked every 50 ms; true cancels the load (it then returns kCancelled).
   std::function<bool()> cancelled;
 };
 
 struct LoadOptions {
+  // Each source becomes an object of its own: they are compiled side by side and linked once. Else they are one
+  // translation unit, in order. A file's suffix says its language then (.cu; .cpp, .cc, .cxx); a C++ file of a CUDA
+  // module is compiled by nvcc's host compiler.
+  bool separate = false;
+  // For a debugger, a profiler or a sanitizer: -g (and -G for device code), frame pointers, optimization_level 0.
+  bool debug = false;
+  // CUDA only: Module::kept() has PTX, machine code and resource usage. Takes about as long as another build.
+  bool keep = false;
   // Functions to export. nullopt: every `// @BE name [tokens]` line of the sources.
   std::optional<std::vector<Function>> functions;
   std::vector<std::string> compile_flags;
@@ -61,7 +69,7 @@ struct LoadOptions {
   std::vector<std::string> last_include_paths;  // searched after everything else, e.g. jax.ffi.include_dir()
   // CUDA only: "sm_86", "8.6", or a comma list. Empty: the architecture of this process's first GPU.
   std::string compute_capability;
-  int optimization_level = 3;
+  int optimization_level = 3;  // 0 with `debug`
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
   bool force_rebuild = false;
@@ -87,9 +95,12 @@ absl::StatusOr<std::shared_ptr<Module>> LoadCudaInline(Client& client, const std
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::string& path,
                                                      const LoadOptions& options = {});
 
-enum class Language { kCpp, kCuda };
+// Files together, as LoadOptions::separate says.
+absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language language, const std::string& name,
+                                                  const std::vector<std::string>& paths,
+                                                  const LoadOptions& options = {});
 
-// What all of the above come to. `sources` are one translation unit, in order.
+// What all of the above come to. `language` is what the functions are for.
 absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
                                              const std::vector<Source>& sources, const LoadOptions& options);
 

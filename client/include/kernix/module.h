@@ -20,6 +20,27 @@ namespace kernix {
 // An XLA FFI handler (XLA's xla/ffi/api/c_api.h). NULL is success.
 using Handler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*);
 
+enum class Language { kCpp, kCuda };
+
+// A translation unit as the daemon compiled it.
+struct GeneratedUnit {
+  std::vector<std::string> sources;  // the labels of what it was made from
+  Language language = Language::kCpp;
+  std::string text;
+};
+
+// A text that a load with LoadOptions::keep brought along, of one unit and one architecture ("sm_90").
+struct KeptText {
+  enum class Kind {
+    kPtx,
+    kSass,       // as nvdisasm writes it; there is none where nvdisasm was not beside nvcc
+    kResources,  // what `ptxas -v` says
+  };
+  Kind kind = Kind::kPtx;
+  std::string architecture;
+  std::string text;
+};
+
 struct FunctionInfo {
   std::string name;
   std::vector<std::string> tokens;  // canonical arg_spec
@@ -44,8 +65,10 @@ class Module {
   virtual const std::string& artifact_digest() const = 0;
   virtual bool cache_hit() const = 0;
   virtual uint64_t build_ms() const = 0;
-  // The translation unit that the daemon compiled.
-  virtual const std::string& generated_source() const = 0;
+  // What the daemon compiled: one unit, or with LoadOptions::separate one of each source.
+  virtual const std::vector<GeneratedUnit>& generated_units() const = 0;
+  // By unit, in their order, then by architecture. Empty without LoadOptions::keep.
+  virtual const std::vector<KeptText>& kept() const = 0;
 };
 
 }  // namespace kernix

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking inside a module: what was compiled, PTX, machine code, resources, and builds for debuggers."""
+
+import pathlib
+import shutil
+import subprocess
+
+import kernels
+import pytest
+
+import kernix
+from kernix._resources import read_resources
+
+SPILLING = """
+#include <cuda_runtime.h>
+#include "brainevent/common.h"
+template <typename T> __global__ void reverse(T* data) {
+    __shared__ T copy[64];
+    copy[threadIdx.x] = data[threadIdx.x];
+    __syncthreads();
+    data[threadIdx.x] = copy[63 - threadIdx.x];
+}
+// @BE reverse_both ret ret stream
+void reverse_both(BE::Tensor floats, BE::Tensor doubles, cudaStream_t stream) {
+    reverse<<<1, 64, 0, stream>>>(floats.data_ptr<float>());
+    reverse<<<1, 64, 0, stream>>>(doubles.data_ptr<double>());
+}
+"""
+OPTIONS = {"auto_register": False, "compute_capability": "8.0,9.0", "keep": True}
+
+
+def sections(path):
+    """Return what readelf says of the sections of a library."""
+    return subprocess.run(["readelf", "-SW", path], check=True, capture_output=True, text=True).stdout
+
+
+def nvdisasm():
+    """Return nvdisasm beside the nvcc that tests use, or None."""
+    from kernix import _core, _environment
+
+    program = pathlib.Path(_core.find_nvcc(_environment.site_packages())).resolve().with_name("nvdisasm")
+    return program if program.is_file() else None
+
+
+def test_kept_texts_of_each_architecture():
+    module = kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS)
+    assert ".target sm_90" in module.ptx()
+    assert ".target sm_80" in module.ptx("sm_80")
+    assert module.ptx("sm_90") == module.ptx()
+    with pytest.raises(kernix.KernelRequestError, match="compiled for sm_80, sm_90, not for sm_70"):
+        module.ptx("sm_70")
+
+    resources = module.resources()
+    assert sorted((kernel.architecture, kernel.name) for kernel in resources) == [
+        (architecture, f"void reverse<{kind}>({kind}*)")
+        for architecture in ("sm_80", "sm_90")
+        for kind in ("double", "float")
+    ]
+    by_name = {kernel.name: kernel for kernel in resources if kernel.architecture == "sm_90"}
+    assert by_name["void reverse<float>(float*)"].shared_memory == 64 * 4
+    assert by_name["void reverse<double>(double*)"].shared_memory == 64 * 8
+    assert all(kernel.registers > 0 and kernel.barriers == 1 and kernel.spill_stores == 0 for kernel in resources)
+    assert "kernix_handler_reverse_both" in module.source()
+
+
+def test_kept_texts_are_the_same_each_time():
+    first = kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS)
+    again = kernix.load_cuda_inline("inspected", SPILLING, force_rebuild=True, **OPTIONS)
+    assert (again.content_hash, again.cache_hit) == (first.content_hash, False)
+
+
+def test_kept_texts_outlive_the_linkers_sweep(tmp_path):
+    flags = ["-Wl,--gc-sections", "-s"]
+    module = kernix.load_cuda_inline("inspected", SPILLING, extra_ldflags=flags, build_directory=tmp_path, **OPTIONS)
+    assert module.ptx()
+    assert ".kernix.ptx.sm_90.0" in sections(tmp_path / "inspected.so")
+
+
+@pytest.mark.skipif(nvdisasm() is None, reason="needs nvdisasm beside nvcc (wheel nvidia-cuda-nvdisasm)")
+def test_machine_code_in_words():
+    module = kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS)
+    assert "BAR.SYNC" in module.sass("sm_90")
+    assert ".target\tsm_80" in module.sass("sm_80")
+
+
+def test_without_nvdisasm_there_is_a_clear_error(tmp_path, monkeypatch):
+    """With a toolkit that has none; once it is there, the same load is another build."""
+    from kernix import _core, _environment
+
+    toolkit = pathlib.Path(_core.find_nvcc(_environment.site_packages())).resolve().parents[1]
+    bare = tmp_path / "toolkit"
+    shutil.copytree(toolkit, bare, symlinks=True, copy_function=lambda a, b: pathlib.Path(b).symlink_to(a))
+    for program in (bare / "bin").iterdir():
+        if program.is_symlink():  # nvcc finds its parts beside its real place
+            source = program.resolve()
+            program.unlink()
+            if program.name != "nvdisasm":
+                shutil.copy(source, program)
+    monkeypatch.setenv("CUDA_HOME", str(bare))
+    module = kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS)
+    assert module.ptx()
+    with pytest.raises(kernix.KernelRequestError, match="nvidia-cuda-nvdisasm"):
+        module.sass()
+
+    (bare / "bin" / "nvdisasm").write_text("#!/bin/sh\necho in words\n")
+    (bare / "bin" / "nvdisasm").chmod(0o755)
+    kernix.clear_cache("another")  # so that this process asks the daemon again
+    assert kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS).sass() == "in words\n"
+
+
+def test_what_was_not_kept_is_a_clear_error():
+    module = kernix.load_cuda_inline("cuda_examples", kernels.VECTOR_ADD, compute_capability="sm_90")
+    with pytest.raises(kernix.KernelRequestError, match="without keep=True"):
+        module.ptx()
+    cpp = kernix.load_cpp_inline("inspected_cpp", kernels.ADD_ONE, auto_register=False)
+    with pytest.raises(kernix.KernelRequestError, match="only CUDA modules"):
+        cpp.resources()
+    assert "kernix_handler_add_one" in cpp.source()
+
+
+def test_a_build_for_debuggers(tmp_path):
+    options = {"auto_register": False, "compute_capability": "sm_90", "build_directory": tmp_path}
+    plain = kernix.load_cuda_inline("debugged", kernels.VECTOR_ADD, keep=True, **options)
+    assert ".debug_info" not in sections(tmp_path / "debugged.so")
+    assert ".debug" not in plain.ptx().split(".target")[1].split("\n")[0]
+    module = kernix.load_cuda_inline("debugged", kernels.VECTOR_ADD, keep=True, debug=True, **options)
+    assert ".debug_info" in sections(tmp_path / "debugged.so")
+    assert ", debug" in module.ptx().split(".target")[1].split("\n")[0]  # -G
+    assert module.key != plain.key
+
+    kernix.load_cpp_inline("debugged", kernels.ADD_ONE, debug=True, auto_register=False, build_directory=tmp_path)
+    assert ".debug_info" in sections(tmp_path / "debugged.so")
+
+
+def test_flags_come_after_those_of_debug(capsys):
+    kernix.load_cpp_inline(
+        "debugged",
+        kernels.ADD_ONE,
+        debug=True,
+        extra_cflags=["-O1"],
+        verbose=True,
+        auto_register=False,
+        force_rebuild=True,
+    )
+    command = next(line for line in capsys.readouterr().err.splitlines() if " -c " in line).split()
+    assert command.index("-O0") < command.index("-g") < command.index("-O1")
+
+
+def test_reading_what_ptxas_says():
+    """Also spills, several banks, and device functions in between, as ptxas of several releases writes them."""
+    text = """\
+ptxas info    : 0 bytes gmem, 16 bytes cmem[3]
+ptxas info    : Compiling entry function '_Z5spillPf' for 'sm_80'
+ptxas info    : Function properties for _Z5spillPf
+    48 bytes stack frame, 44 bytes spill stores, 40 bytes spill loads
+ptxas info    : Used 255 registers, used 2 barriers, 1024+0 bytes smem, 380 bytes cmem[0], 8 bytes cmem[2]
+ptxas info    : Function properties for _Z6helperf
+    16 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads
+ptxas info    : Compiling entry function 'plain' for 'sm_80'
+ptxas info    : Function properties for plain
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers
+"""
+    spill, plain = read_resources(text, "sm_80")
+    assert spill == kernix.KernelResources("spill(float*)", "_Z5spillPf", "sm_80", 255, 1024, 48, 44, 40, 388, 2)
+    assert plain == kernix.KernelResources("plain", "plain", "sm_80", registers=8)
+    assert read_resources("", "sm_80") == []
