@@ -189,6 +189,21 @@ class NvccSearch {
   std::vector<std::string> looked_at_;
 };
 
+// Packages that bring headers and libraries for toolkits of CUDA `major` (cuBLAS, cuRAND, ...), wherever nvcc itself
+// lies: what JAX and others have installed is what the kernel should use.
+std::vector<std::string> LibraryPackages(Env& env, const std::vector<std::string>& site_packages, int major) {
+  std::vector<std::string> packages;
+  for (const std::string& site : site_packages) {
+    const std::string nvidia = JoinPath(site, "nvidia");
+    for (const std::string& name : env.ListDirectory(nvidia).value_or(std::vector<std::string>())) {
+      // The wheels of CUDA 12 have a folder each, and say nothing of their version there.
+      const int version = ConsolidatedVersion(name).value_or(kOldestToolkit);
+      if (version == major && name != "cuda_nvcc") packages.push_back(JoinPath(nvidia, name));
+    }
+  }
+  return packages;
+}
+
 // The wheels' folders with parts of the toolkit of `nvcc`; none for a toolkit that lies in one piece.
 std::vector<std::string> WheelPackages(Env& env, const std::string& nvcc) {
   const std::string package = Dirname(Dirname(nvcc));
@@ -203,12 +218,21 @@ std::vector<std::string> WheelPackages(Env& env, const std::string& nvcc) {
   return packages;
 }
 
-void AddWheelFolders(Env& env, v1::ToolchainPaths& paths) {
+int MajorVersion(Env& env, const std::string& nvcc) {
+  if (Basename(Dirname(Dirname(nvcc))) == "cuda_nvcc") return kOldestToolkit;
+  return ToolkitVersion(env, nvcc).value_or(0) / 1000;
+}
+
+void AddWheelFolders(Env& env, const std::vector<std::string>& site_packages, v1::ToolchainPaths& paths) {
   const auto is_folder = [&](const std::string& path) {
     const absl::StatusOr<FileInfo> info = env.Stat(path);
     return info.ok() && info->type == FileType::kDirectory;
   };
-  for (const std::string& package : WheelPackages(env, paths.nvcc())) {
+  std::vector<std::string> packages = WheelPackages(env, paths.nvcc());
+  for (std::string& package : LibraryPackages(env, site_packages, MajorVersion(env, paths.nvcc()))) {
+    if (std::find(packages.begin(), packages.end(), package) == packages.end()) packages.push_back(std::move(package));
+  }
+  for (const std::string& package : packages) {
     const std::string include = JoinPath(package, "include");
     const std::string lib = JoinPath(package, "lib");
     if (is_folder(include)) paths.add_cuda_include_directories(include);
@@ -222,7 +246,7 @@ absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env
   v1::ToolchainPaths paths;
   if (search.language == Language::kCuda) {
     KERNIX_ASSIGN_OR_RETURN(*paths.mutable_nvcc(), NvccSearch(env, get_env, search.site_packages).Find());
-    AddWheelFolders(env, paths);
+    AddWheelFolders(env, search.site_packages, paths);
   }
   KERNIX_ASSIGN_OR_RETURN(*paths.mutable_host_compiler(), FindHostCompiler(env, get_env, search));
   return paths;

@@ -171,6 +171,24 @@ TEST_F(ToolchainFinderTest, AToolkitInOnePieceNeedsNoFolders) {
   EXPECT_THAT(paths->cuda_include_directories(), IsEmpty());
 }
 
+// cuBLAS and its like come with JAX, also where nvcc does not.
+TEST_F(ToolchainFinderTest, WheelsBringLibrariesToAToolkitOfTheirVersion) {
+  folder_.WriteProgram("bin/g++");
+  folder_.WriteProgram("cuda/bin/nvcc");
+  folder_.Write("site/nvidia/cu13/include/cublas_v2.h", "");
+  folder_.Write("site/nvidia/cu13/lib/libcublas.so.13", "");
+  folder_.Write("site/nvidia/cublas/include/cublas_v2.h", "");
+  folder_.Write("site/nvidia/cublas/lib/libcublas.so.12", "");
+  const auto include_folders = [&](const std::string& version) {
+    folder_.Write("cuda/include/cuda.h", StrCat("#define CUDA_VERSION ", version, "\n"));
+    const auto paths = Find({{"CUDA_HOME", folder_ / "cuda"}}, Cuda());
+    return std::vector<std::string>(paths->cuda_include_directories().begin(), paths->cuda_include_directories().end());
+  };
+  EXPECT_THAT(include_folders("13020"), ElementsAre(folder_ / "site/nvidia/cu13/include"));
+  EXPECT_THAT(include_folders("12080"), ElementsAre(folder_ / "site/nvidia/cublas/include"));
+  EXPECT_THAT(include_folders("14000"), IsEmpty());
+}
+
 TEST_F(ToolchainFinderTest, NoNvccSaysWhereItLookedAndWhatToInstall) {
   if (MachineHasToolkit()) GTEST_SKIP() << "this machine has a toolkit in /usr/local/cuda";
   folder_.WriteProgram("bin/g++");
