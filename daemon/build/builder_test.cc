@@ -46,6 +46,50 @@ INSTANTIATE_TEST_SUITE_P(Executors, BuilderTest,
                            return param.param == TestBuilder::On::kInlineExecutor ? "Inline" : "Local";
                          });
 
+// Each has what the other one has too, and what would clash in one unit.
+v1::LoadRequest SeparateRequest(const std::string& compiler) {
+  v1::LoadRequest request = CppRequest(compiler);
+  v1::Source second = request.source(0);
+  request.mutable_source(0)->mutable_text()->insert(0, "static int same;\nint g_value();\nint (*use)() = &g_value;\n");
+  second.set_label("second.cc");
+  second.set_text(
+      "#include \"brainevent/common.h\"\nstatic int same;\nint g_value() { return 1; }\n"
+      "// @BE g ret\nvoid g(BE::Tensor y) {}\n");
+  *request.add_source() = second;
+  request.mutable_options()->set_separate_units(true);
+  return request;
+}
+
+TEST_P(BuilderTest, SeparateUnitsAreLinkedOnce) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = SeparateRequest(compiler_);
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  ASSERT_EQ(built->function_size(), 2);
+  EXPECT_EQ(built->function(0).name(), "f");
+  EXPECT_EQ(built->function(1).name(), "g");
+  ASSERT_EQ(built->generated_unit_size(), 2);
+  EXPECT_THAT(built->generated_unit(1).source(), ::testing::ElementsAre("second.cc"));
+
+  request.set_force_rebuild(true);
+  const auto again = t.Load(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->artifact_digest(), built->artifact_digest());
+  request.mutable_options()->set_separate_units(false);
+  EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::COMPILATION);
+}
+
+// What the second unit alone reads counts like what the first one does.
+TEST_P(BuilderTest, FilesThatAnyUnitReadsAreChecked) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = SeparateRequest(compiler_);
+  const std::string path = t.folder / "data";
+  ASSERT_THAT(t.env.WriteFile(path, "x", 0600), IsOk());
+  request.mutable_source(1)->mutable_text()->append(
+      StrCat("#define QUOTED(x) #x\n#define S(x) QUOTED(x)\nasm(\".inc\" \"bin \" S(\"", path, "\"));\n"));
+  EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::INVALID_REQUEST);
+}
+
 TEST_P(BuilderTest, BuildsThenHits) {
   TestBuilder t(GetParam());
   v1::LoadRequest request = CppRequest(compiler_);

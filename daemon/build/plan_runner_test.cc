@@ -51,9 +51,10 @@ class ManualExecutor : public exec::Executor {
   }
 
   // Ends a step well: each output holds the step's name and what its inputs held.
-  void Finish(const std::string& step) {
+  void Finish(const std::string& step, const std::string& printed = "") {
     Submitted taken = Take(step);
     exec::ActionResult result;
+    result.output = printed;
     for (const std::string& path : taken.action.outputs) {
       std::string text = step;
       for (const exec::InputFile& input : taken.action.inputs) StrAppend(&text, " ", *input.content);
@@ -134,6 +135,18 @@ TEST_F(PlanRunnerTest, RunsEachStepAsSoonAsItsInputsAreThere) {
   EXPECT_EQ(*(*result_)->at("d.out"), "d b a c a");
   EXPECT_EQ((*result_)->size(), 4u);
   EXPECT_EQ(observer_.done, 4);
+}
+
+TEST_F(PlanRunnerTest, WhatACommandPrintsIsAnOutput) {
+  Plan plan;
+  plan.steps = {MakeStep("a", {}), MakeStep("b", {"a.printed"})};
+  plan.steps[0].printed = {"a.printed", "time"};
+  Start(std::move(plan));
+  executor_.Finish("a", "one\ntime: 3 ms\ntwo");
+  EXPECT_THAT(executor_.Waiting(), ElementsAre("b"));
+  executor_.Finish("b");
+  ASSERT_TRUE(result_->ok());
+  EXPECT_EQ(*(*result_)->at("a.printed"), "one\ntwo");
 }
 
 TEST_F(PlanRunnerTest, KeepsToItsShareOfTheExecutor) {

@@ -14,6 +14,7 @@ namespace kernix::build {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A plan reads no file, so these tools need not be there.
 BuildRequest Request(v1::Language language, int architectures = 0) {
@@ -70,6 +71,73 @@ TEST(PlanTest, EveryStepSaysWhatItNeeds) {
       EXPECT_EQ(step.action.jobs, 1) << step.action.step;
     }
   }
+}
+
+std::vector<std::string> StepNames(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Step& step : plan.steps) names.push_back(step.action.step);
+  return names;
+}
+
+TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 4);
+  request.relocatable_device_code = true;
+  request.units = {{v1::LANGUAGE_CUDA, {{"a b,c.cu", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"d.cpp", ""}}, {}, {}}};
+  const Plan plan = MustPlan(request, {.max_jobs = 4});
+  EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "link"));
+  // The two share the jobs, and only one of them has architectures to use them for.
+  EXPECT_EQ(plan.steps[0].action.jobs, 2);
+  EXPECT_EQ(plan.steps[1].action.jobs, 1);
+  // What nvcc and linkers read as part of a word holds nothing that they would cut it at.
+  EXPECT_THAT(plan.steps[2].inputs_from_steps, ElementsAre("kernix-unit/0-a_b_c.cu/unit.o"));
+  EXPECT_THAT(plan.steps[3].inputs_from_steps,
+              ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/device.o"));
+  EXPECT_THAT(plan.files.dependencies, ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d"));
+}
+
+TEST(PlanTest, ADeviceLinkTakesInPrebuiltCode) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
+  request.relocatable_device_code = true;
+  request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}, {"flag-files/F1/b.so", "/b.so", DigestOf("b")}};
+  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")},
+                                   {DigestOf("b"), std::make_shared<const std::string>("b")}};
+  const Plan plan = MustPlan(request, {}, contents);
+  EXPECT_EQ(plan.steps[1].action.step, "device link");
+  EXPECT_EQ(plan.steps[1].action.argv.back(), "flag-files/F0/a.o");
+}
+
+TEST(PlanTest, EachUnitSearchesItsOwnFolders) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  request.include_root_count = 3;
+  request.root_climbs = {0, 0, 0};
+  request.units = {{v1::LANGUAGE_CPP, {{"a.cpp", ""}}, {}, {{0, true}, {2, false}}},
+                   {v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {{1, true}, {2, false}}}};
+  const Plan plan = MustPlan(request);
+  const auto searched = [&](size_t step) {
+    std::vector<std::string> folders;
+    for (const std::string& word : plan.steps[step].action.argv) {
+      if (word.find("inc/") != std::string::npos) folders.push_back(word);
+    }
+    return folders;
+  };
+  EXPECT_THAT(searched(0), ElementsAre("-iquoteinc/0", "-Iinc/2"));
+  EXPECT_THAT(searched(1), ElementsAre("-iquoteinc/1", "-Iinc/2"));
+}
+
+TEST(PlanTest, KeptTextsOfEachCudaUnitAndArchitecture) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
+  request.keep = true;
+  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile", "ptx sm_80", "machine code sm_80", "ptx sm_81",
+                                                        "machine code sm_81", "collect what is kept", "link"));
+  request.architectures.pop_back();
+  request.disassembler = "/cuda/bin/nvdisasm";
+  request.units.push_back({v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}});
+  const Plan plan = MustPlan(request);
+  EXPECT_THAT(StepNames(plan),
+              ElementsAre("compile kernel", "compile b.cpp", "ptx kernel sm_80", "machine code kernel sm_80",
+                          "disassemble kernel sm_80", "collect what is kept", "link"));
+  EXPECT_THAT(*plan.steps[5].action.inputs[0].content,
+              HasSubstr(".section .kernix.sass.sm_80.0,\"R\",@progbits\n.incbin \"kernix-unit/0-kernel/sm_80.sass\""));
 }
 
 // A root that headers climb out of has to be there, but nothing of ours stands where a header of the user does.

@@ -88,5 +88,24 @@ TEST_F(ClientCudaTest, AFileIsLoadedOnceAndNamedInErrors) {
   EXPECT_THAT(error.compiler_output, AllOf(HasSubstr(path), HasSubstr("nothing")));
 }
 
+TEST_F(ClientCudaTest, FilesOfBothLanguagesSideBySide) {
+  KERNIX_NEED_NVCC(nvcc);
+  SetVariable("BRAINEVENT_NVCC_PATH", nvcc);
+  ASSERT_TRUE(Env::Posix().WriteFile(Path("scale.cu"), StrCat("int one();\nint used = one();\n", kScale), 0600).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(Path("one.cpp"), "int one() { return 1; }\n", 0600).ok());
+  LoadOptions options = ForHopper();
+  options.separate = true;
+  options.keep = true;
+  const auto module = LoadFiles(*MakeClient(), Language::kCuda, "mixed", {Path("scale.cu"), Path("one.cpp")}, options);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ((*module)->functions().size(), 1u);
+  ASSERT_EQ((*module)->generated_units().size(), 2u);
+  EXPECT_EQ((*module)->generated_units()[1].language, Language::kCpp);
+  EXPECT_THAT((*module)->generated_units()[1].sources, ElementsAre("one.cpp"));
+  ASSERT_GE((*module)->kept().size(), 2u);
+  EXPECT_EQ((*module)->kept()[0].architecture, "sm_90");
+  EXPECT_THAT((*module)->kept()[0].text, HasSubstr(".entry"));
+}
+
 }  // namespace
 }  // namespace kernix

@@ -108,7 +108,7 @@ def toolkit_package():
 
 
 def test_a_wheel_beside_the_toolkit(wheel, tmp_path, run_python):
-    """nvcc lies elsewhere; header and library are found by name, at build time and when the module is opened."""
+    """With nvcc elsewhere: header and library are found by name, at build time and when the module is opened."""
     source = tmp_path / "kernel.cu"
     source.write_text(
         f"{HEAD}#include <kxfake.h>\n#include <stdexcept>\n// @BE f ret stream\n"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load a kernel that needs libkxfake, with one more folder of packages, and say whether it was in the cache, and which
-library was opened.
+"""Load a kernel that needs libkxfake, with one more folder of packages.
+
+Prints whether it was in the cache, and which library was opened.
 
 load_with_site.py SITE SOURCE BUILD_DIRECTORY
 """
