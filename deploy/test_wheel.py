@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use an installed wheel: ``test_wheel.py before|after|never`` says when PyPI's gRPC and Protobuf are imported."""
+"""Use an installed wheel.
+
+``test_wheel.py before|after|never`` says when PyPI's gRPC and Protobuf are imported, ``test_wheel.py without-jax`` that
+JAX is not installed.
+"""
 
 import sys
 from concurrent import futures
@@ -44,6 +48,29 @@ def use_grpc() -> None:
     server.stop(None).wait()
 
 
+def installed_package() -> Path:
+    """Return the folder of kernix, which has to be the installed one."""
+    import kernix
+
+    package = Path(kernix.__file__).parent
+    assert Path(sys.prefix) in package.parents, f"{package} is not the installed one"
+    return package
+
+
+def use_kernix_without_jax() -> None:
+    """Compile a kernel and call it on a NumPy array."""
+    from importlib.util import find_spec
+
+    import numpy as np
+
+    import kernix
+
+    assert find_spec("jax") is None, "JAX is installed"
+    result = kernix.load_cpp_inline("wheel", SOURCE).add_one(np.arange(3, dtype=np.float32)).tolist()
+    assert result == [1.0, 2.0, 3.0], result
+    print(installed_package(), result)
+
+
 def use_kernix() -> None:
     """Compile a kernel, or get it from the cache, and call it from JAX."""
     import jax
@@ -51,8 +78,7 @@ def use_kernix() -> None:
 
     import kernix
 
-    package = Path(kernix.__file__).parent
-    assert Path(sys.prefix) in package.parents, f"{package} is not the installed one"
+    package = installed_package()
     kernix.load_cpp_inline("wheel", SOURCE)
     x = jnp.arange(5, dtype=jnp.float32)
     call = jax.ffi.ffi_call("wheel.add_one", jax.ShapeDtypeStruct(x.shape, x.dtype))
@@ -73,6 +99,9 @@ def check_libraries() -> None:
 
 def main(order: str) -> None:
     """Use both, in that order."""
+    if order == "without-jax":
+        use_kernix_without_jax()
+        return
     if order == "before":
         use_grpc()
     use_kernix()

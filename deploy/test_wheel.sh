@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # test_wheel.sh WHEEL [PYTHON]
-# Installs a wheel into a bare environment outside the repository and uses it from there: programs, kernels through JAX, and a
-# process that it shares with PyPI's grpcio and protobuf, imported before it and after it.
+# Installs a wheel into a bare environment outside the repository and uses it from there: kernels on NumPy arrays before there is a
+# JAX, programs, kernels through JAX, and a process that it shares with PyPI's grpcio and protobuf, imported before it and after it.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 wheel=$(realpath "$1")
@@ -23,7 +23,12 @@ cd "$scratch"
 
 "$python" -m venv venv
 grep -E '^(jax|jaxlib|numpy|grpcio|protobuf)==' "$repository/deploy/requirements.txt" >requirements.txt
-venv/bin/python -m pip install --quiet --disable-pip-version-check "$wheel" -r requirements.txt
+venv/bin/python -m pip install --quiet --disable-pip-version-check "$wheel" "$(grep ^numpy== requirements.txt)"
+
+echo '== a kernel, where JAX is not installed'
+venv/bin/python "$repository/deploy/test_wheel.py" without-jax
+
+venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 
 echo '== programs'
 venv/bin/kernixd --version

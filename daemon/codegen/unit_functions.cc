@@ -12,6 +12,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/codegen/annotations.h"
+#include "daemon/codegen/function_name.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/preprocessor.h"
 
@@ -102,7 +103,8 @@ class UnitResolver {
 
   absl::Status ByList(const v1::Functions& functions, std::vector<v1::Functions>& by_source) const {
     for (const v1::Function& function : functions.function()) {
-      KERNIX_ASSIGN_OR_RETURN(const size_t source, SourceOf(function.name()));
+      KERNIX_ASSIGN_OR_RETURN(const FunctionName name, ParseFunctionName(function.name()));
+      KERNIX_ASSIGN_OR_RETURN(const size_t source, SourceOf(name.base));
       *by_source[source].add_function() = function;
     }
     return absl::OkStatus();

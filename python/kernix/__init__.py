@@ -11,6 +11,7 @@ from kernix._core import version as _version
 from kernix._diagnostics import print_diagnostics
 from kernix._errors import (
     CompilationError,
+    KernelCallError,
     KernelCompilationError,
     KernelDaemonError,
     KernelError,
@@ -21,6 +22,7 @@ from kernix._errors import (
     KernelToolchainError,
     KernelWarning,
 )
+from kernix._function import KernelFunction
 from kernix._load import load_cpp_file, load_cpp_inline, load_cuda_dir, load_cuda_file, load_cuda_inline
 from kernix._module import CompiledModule
 from kernix._resources import KernelResources
@@ -31,9 +33,11 @@ __version__ = _version()
 __all__ = [
     "CompilationError",
     "CompiledModule",
+    "KernelCallError",
     "KernelCompilationError",
     "KernelDaemonError",
     "KernelError",
+    "KernelFunction",
     "KernelLoadError",
     "KernelRegistrationError",
     "KernelRequestError",

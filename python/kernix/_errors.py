@@ -5,6 +5,7 @@ from __future__ import annotations
 
 __all__ = [
     "CompilationError",
+    "KernelCallError",
     "KernelCompilationError",
     "KernelDaemonError",
     "KernelError",
@@ -76,6 +77,12 @@ CompilationError = KernelCompilationError
 
 class KernelLoadError(KernelError):
     """A compiled library does not open in this process, or does not hold what it should."""
+
+    __module__ = "kernix"
+
+
+class KernelCallError(KernelError, RuntimeError):
+    """A kernel that was called without JAX reported an error. In JAX's hands that is a ``JaxRuntimeError``."""
 
     __module__ = "kernix"
 

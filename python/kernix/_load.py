@@ -111,7 +111,8 @@ def load_cuda_inline(
         Make the new code live under target names that have other code now, also inside functions that ``jax.jit`` has
         already compiled. Without it such a load is refused. Signatures must stay the same.
     auto_register : bool, default True
-        Register each function with JAX as ``<target_prefix or name>.<function>``.
+        Register each function with JAX as ``<target_prefix or name>.<function>``. Where JAX is not installed there is
+        nothing to register with; the functions of the module can be called all the same.
     target_prefix : str, optional
         What target names begin with. Default: `name`.
     ninja_workers : int, optional
@@ -287,7 +288,8 @@ def load_cpp_inline(
         Make the new code live under target names that have other code now, also inside functions that ``jax.jit`` has
         already compiled. Without it such a load is refused. Signatures must stay the same.
     auto_register : bool, default True
-        Register each function with JAX as ``<target_prefix or name>.<function>``.
+        Register each function with JAX as ``<target_prefix or name>.<function>``. Where JAX is not installed there is
+        nothing to register with; the functions of the module can be called all the same.
     target_prefix : str, optional
         What target names begin with. Default: `name`.
     separate : bool, default False

@@ -12,7 +12,7 @@ from kernix._console import LoadConsole
 from kernix._inputs import Inputs
 from kernix._module import CompiledModule
 from kernix._request import Request
-from kernix._targets import memo, register_functions
+from kernix._targets import jax_is_installed, memo, register_functions
 
 __all__ = ["Delivery", "load"]
 
@@ -54,7 +54,7 @@ def load(
     -------
     CompiledModule
     """
-    prefix = (target_prefix or request.name) if auto_register else None
+    prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
     key = (request, prefix, _connection.store_override(), _core.environment_fingerprint(), _working_directory())
     if not (force_rebuild or verbose or build_directory):
         module = memo.find(key)

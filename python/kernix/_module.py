@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kernix._errors import KernelRequestError
+from kernix._function import KernelFunction
 
 if TYPE_CHECKING:
     from kernix import _core
@@ -19,14 +20,35 @@ class CompiledModule:
 
     Made by the ``load_...`` functions. It stays loaded for the life of the process, since JAX may hold its handlers for
     ever.
+
+    Its functions are attributes: ``module.vector_add(a, b)`` calls one, see :class:`kernix.KernelFunction`. One whose
+    name this class uses itself is ``module["name"]``.
     """
 
-    __slots__ = ("__weakref__", "_core", "_function_names", "_platform")
+    __slots__ = ("__weakref__", "_core", "_function_names", "_functions", "_platform", "_prefix")
 
     def __init__(self, core: _core.Module, platform: str) -> None:
         self._core = core
         self._platform = platform
+        self._prefix: str | None = None  # of the targets that its functions are live under
         self._function_names = tuple(function.name for function in core.functions)
+        self._functions: dict[str, KernelFunction] = {}
+
+    def __getitem__(self, name: str) -> KernelFunction:
+        """Return a function by its name."""
+        if name not in self._functions:
+            self._check(name)
+            self._functions.setdefault(name, KernelFunction(self, name))
+        return self._functions[name]
+
+    def __getattr__(self, name: str) -> KernelFunction:
+        # Attributes of the class come here where they are not set yet, as in a copy that is only being made.
+        if hasattr(type(self), name) or name not in self._function_names:
+            raise AttributeError(f"a CompiledModule has no attribute {name!r}, and this one no such function")
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._function_names})
 
     @property
     def name(self) -> str:
@@ -184,6 +206,16 @@ class CompiledModule:
             known = ", ".join(dict.fromkeys(text.architecture for text in texts))
             raise KernelRequestError(f"module {self.name!r} was compiled for {known}, not for {architecture}")
         return "".join(found)
+
+    def _target(self, name: str) -> str | None:
+        """Return the name that a function was registered under by its load."""
+        return None if self._prefix is None else f"{self._prefix}.{name}"
+
+    def _register(self, name: str) -> str:
+        """Return the name to call a function by in JAX, which knows it then."""
+        from kernix._targets import register_private  # which imports us
+
+        return self._target(name) or register_private(self, name)
 
     def _check(self, name: str) -> None:
         if name not in self._function_names:

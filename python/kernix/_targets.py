@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +14,14 @@ from kernix._lock import ForkSafeLock
 from kernix._memo import Memo
 from kernix._module import CompiledModule
 
-__all__ = ["list_registered_targets", "memo", "register_ffi_target", "register_functions"]
+__all__ = [
+    "jax_is_installed",
+    "list_registered_targets",
+    "memo",
+    "register_ffi_target",
+    "register_functions",
+    "register_private",
+]
 
 _PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
@@ -73,7 +81,25 @@ def register_functions(module: CompiledModule, prefix: str, *, replace: bool) ->
         Whether other code was replaced.
     """
     names = [(f"{prefix}.{function}", function) for function in module.function_names]
-    return _bind(names, module, module.platform, replace)
+    replaced = _bind(names, module, module.platform, replace)
+    module._prefix = prefix
+    return replaced
+
+
+def register_private(module: CompiledModule, function: str) -> str:
+    """Register a function under a name of its content's own, which nothing else can have, and return the name."""
+    target = f"kernix.{module.content_hash}.{function}"
+    _bind([(target, function)], module, module.platform, False)
+    return target
+
+
+def jax_is_installed() -> bool:
+    """Return whether there is a JAX to register with. Does not import it."""
+    if "jax" in sys.modules:
+        return True
+    from importlib.util import find_spec
+
+    return find_spec("jax") is not None
 
 
 def list_registered_targets() -> list[str]:

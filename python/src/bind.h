@@ -7,6 +7,7 @@
 
 namespace kernix::python {
 
+void BindCall(pybind11::module_& module);
 void BindClient(pybind11::module_& module);
 void BindLoad(pybind11::module_& module);     // after BindClient
 void BindTargets(pybind11::module_& module);  // after BindLoad

@@ -2,8 +2,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,14 @@ Names List() {
   return names;
 }
 
+// 0: nothing is bound to it.
+uintptr_t TargetAddress(std::string_view target, std::string_view platform) {
+  for (const TargetInfo& info : ListTargets()) {
+    if (info.target == target && info.platform == platform) return reinterpret_cast<uintptr_t>(info.address);
+  }
+  return 0;
+}
+
 }  // namespace
 
 void BindTargets(py::module_& module) {
@@ -60,6 +70,7 @@ void BindTargets(py::module_& module) {
   module.def("bind_targets", &Bind, py::arg("platform"), py::arg("module"), py::arg("names"), py::arg("replace"),
              py::arg("announce"));
   module.def("list_targets", &List);
+  module.def("target_address", &TargetAddress, py::arg("target"), py::arg("platform"));
 }
 
 }  // namespace kernix::python

@@ -17,5 +17,6 @@ PYBIND11_MODULE(_core, module) {
   kernix::python::BindClient(module);
   kernix::python::BindLoad(module);
   kernix::python::BindTargets(module);
+  kernix::python::BindCall(module);
   kernix::python::BindToolchain(module);
 }

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of NumPy, PyTorch, CuPy, and whatever else has DLPack, as memory that a kernel is called on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from kernix import _core
+
+__all__ = ["CPU", "CUDA", "Library", "View", "dtype_name", "is_array", "library_of"]
+
+CPU, CUDA = "CPU", "CUDA"
+
+#: Names of element types, as NumPy and ml_dtypes have them, to XLA_FFI_DataType (xla/ffi/api/c_api.h).
+_XLA_TYPES = {
+    "bool": 1,
+    "int8": 2,
+    "int16": 3,
+    "int32": 4,
+    "int64": 5,
+    "uint8": 6,
+    "uint16": 7,
+    "uint32": 8,
+    "uint64": 9,
+    "float16": 10,
+    "float32": 11,
+    "float64": 12,
+    "complex64": 15,
+    "bfloat16": 16,
+    "complex128": 18,
+    "float8_e5m2": 19,
+    "float8_e4m3fn": 20,
+    "float8_e4m3b11fnuz": 23,
+    "float8_e5m2fnuz": 24,
+    "float8_e4m3fnuz": 25,
+    "float8_e4m3": 28,
+    "float8_e3m4": 29,
+    "float8_e8m0fnu": 33,
+}
+_NAMES = {number: name for name, number in _XLA_TYPES.items()}
+
+# DLDataTypeCode (dlpack.h): kinds whose name ends with the number of bits, and the ones that have a name each.
+_DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+_DLPACK_NAMES = {
+    6: "bool",
+    7: "float8_e3m4",
+    8: "float8_e4m3",
+    9: "float8_e4m3b11fnuz",
+    10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz",
+    12: "float8_e5m2",
+    13: "float8_e5m2fnuz",
+    14: "float8_e8m0fnu",
+}
+
+# DLDeviceType (dlpack.h), by who can use the memory.
+_DLPACK_DEVICES = {CPU: (1, 3), CUDA: (2, 3, 13)}
+_HOST = 1
+
+
+class View(NamedTuple):
+    """The memory of an array. Valid as long as `owner` lives."""
+
+    data: int
+    type: int  # XLA_FFI_DataType
+    shape: tuple[int, ...]
+    device: int
+    owner: Any
+
+    def core(self) -> tuple[int, int, tuple[int, ...]]:
+        """Return it as libkernix takes it."""
+        return self.data, self.type, self.shape
+
+
+class Library(Protocol):
+    """What kernix needs of an array library. Errors are ``TypeError`` or ``ValueError`` without the array's place."""
+
+    def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        """Return the memory of `array`, ready to be used on `stream`; a result has to be `writable`."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        """Make an array on the device of `like`, with an element type of any library."""
+        ...
+
+    def stream(self, like: Any) -> int:
+        """Return the current stream of the device of `like`, as a ``cudaStream_t``."""
+        ...
+
+    def on(self, like: Any, stream: int) -> Any:
+        """Return a context in which the device of `like` is current, and new memory belongs to `stream`."""
+        ...
+
+
+def dtype_name(number: int) -> str:
+    """Return the name of an XLA_FFI_DataType."""
+    return _NAMES[number]
+
+
+def is_array(value: Any) -> bool:
+    """Return whether a kernel can be called on the memory of `value`."""
+    return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
+
+
+def library_of(array: Any) -> Library:
+    """Return what knows how to handle `array`."""
+    for name, library in _LIBRARIES.items():
+        module = sys.modules.get(name)
+        if module is not None and library.owns(module, array):
+            found: Library = library(module)
+            return found
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError(f"is of type {type(array).__qualname__}, which is no array: it has no __dlpack__()")
+    return _Dlpack()
+
+
+class _NumPy:
+    """Host memory, read as it is: also what NumPy does not export, such as bfloat16 and read-only arrays."""
+
+    _types: ClassVar[dict[Any, int]] = {}  # found before: a dtype takes its time to say its name
+
+    def __init__(self, module: ModuleType) -> None:
+        self._numpy = module
+
+    def _type(self, dtype: Any) -> int:
+        if dtype not in self._types:
+            self._types[dtype] = _xla_type(dtype.name)
+        return self._types[dtype]
+
+    @staticmethod
+    def owns(module: ModuleType, array: Any) -> bool:
+        return isinstance(array, (module.ndarray, module.generic))
+
+    def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        if platform != CPU:
+            raise TypeError("is a NumPy array, in host memory, and the function runs on a GPU")
+        if not array.dtype.isnative:
+            raise ValueError(f"has the byte order of another machine (dtype {array.dtype.str})")
+        flags = array.flags
+        if writable and not flags.writeable:
+            raise ValueError("is read-only")
+        if not (flags.c_contiguous and flags.aligned):
+            if writable:
+                raise ValueError("is not contiguous in row-major (C) order; write into one that is, and copy it")
+            array = array.copy(order="C")
+        memory = self._numpy.asarray(array)
+        address = memory.__array_interface__["data"][0]
+        return View(address, self._type(array.dtype), array.shape, 0, memory)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        return self._numpy.empty(shape, _name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
+
+    def stream(self, like: Any) -> int:
+        return 0
+
+    def on(self, like: Any, stream: int) -> Any:
+        return nullcontext()
+
+
+class _Dlpack:
+    """Anything that has ``__dlpack__``: it can be read and written, but nothing is known of how to make one."""
+
+    def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        device_type, _ = array.__dlpack_device__()
+        if device_type not in _DLPACK_DEVICES[platform]:
+            where = "host memory" if device_type == _HOST else f"memory of another device (DLPack type {device_type})"
+            runs = "the CPU" if platform == CPU else "a GPU"
+            raise TypeError(f"is in {where}, and the function runs on {runs}")
+        tensor = _export(array, stream if device_type not in _DLPACK_DEVICES[CPU] else None)
+        if writable and tensor.read_only:
+            raise ValueError("is read-only")
+        if not tensor.contiguous:
+            return self._copied(array, platform, stream, writable=writable)
+        return View(tensor.data, _xla_type(_name_of_dlpack(*tensor.dtype)), tensor.shape, tensor.device[1], tensor)
+
+    def _copied(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        raise ValueError("is not contiguous in row-major (C) order; pass a contiguous copy")
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        raise TypeError(
+            f"kernix cannot make an array like {type(like).__qualname__}: pass arrays to write into as out="
+        )
+
+    def stream(self, like: Any) -> int:
+        return 0
+
+    def on(self, like: Any, stream: int) -> Any:
+        return nullcontext()
+
+
+class _Torch(_Dlpack):
+    def __init__(self, module: ModuleType) -> None:
+        self._torch = module
+
+    @staticmethod
+    def owns(module: ModuleType, array: Any) -> bool:
+        return hasattr(module, "Tensor") and isinstance(array, module.Tensor)
+
+    def _copied(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        # On a GPU a copy would have to live until the stream is done with it, and costs what its user may not expect.
+        if writable or platform != CPU:
+            raise ValueError("is not contiguous in row-major (C) order; pass its .contiguous()")
+        return self.view(array.contiguous(), platform, stream, writable=False)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        if not isinstance(dtype, self._torch.dtype):
+            dtype = getattr(self._torch, _name_of_dtype(dtype))
+        return self._torch.empty(shape, dtype=dtype, device=like.device)
+
+    def stream(self, like: Any) -> int:
+        return int(self._torch.cuda.current_stream(like.device).cuda_stream)
+
+    @contextmanager
+    def on(self, like: Any, stream: int) -> Iterator[None]:
+        cuda = self._torch.cuda
+        if not like.is_cuda:
+            yield
+            return
+        with cuda.device(like.device):
+            if cuda.current_stream().cuda_stream == stream:
+                yield
+            else:
+                with cuda.stream(cuda.ExternalStream(stream, device=like.device)):
+                    yield
+
+
+class _CuPy(_Dlpack):
+    def __init__(self, module: ModuleType) -> None:
+        self._cupy = module
+
+    @staticmethod
+    def owns(module: ModuleType, array: Any) -> bool:
+        return hasattr(module, "ndarray") and isinstance(array, module.ndarray)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        return self._cupy.empty(shape, _name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
+
+    def stream(self, like: Any) -> int:
+        with like.device:
+            return int(self._cupy.cuda.get_current_stream().ptr)
+
+    @contextmanager
+    def on(self, like: Any, stream: int) -> Iterator[None]:
+        with like.device:
+            if self._cupy.cuda.get_current_stream().ptr == stream:
+                yield
+            else:
+                with self._cupy.cuda.ExternalStream(stream, like.device.id):
+                    yield
+
+
+_LIBRARIES: dict[str, Any] = {"numpy": _NumPy, "torch": _Torch, "cupy": _CuPy}
+
+
+def _export(array: Any, stream: int | None) -> _core.DlpackTensor:
+    """Ask for the memory of `array`, ordered after what its library has put on its own stream."""
+    # DLPack says 1 for CUDA's legacy default stream, which as a cudaStream_t is also 0.
+    options = {} if stream is None else {"stream": stream or 1}
+    try:
+        capsule = array.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:  # a library from before DLPack 1.0
+        capsule = array.__dlpack__(**options)
+    return _core.DlpackTensor(capsule)
+
+
+def _xla_type(name: str) -> int:
+    try:
+        return _XLA_TYPES[name]
+    except KeyError:
+        raise TypeError(f"has the element type {name}, which kernels cannot be called on") from None
+
+
+def _name_of_dlpack(code: int, bits: int, lanes: int) -> str:
+    name = _DLPACK_NAMES.get(code) or f"{_DLPACK_KINDS.get(code, f'of DLPack code {code} and bits ')}{bits}"
+    return name if lanes == 1 else f"{name}x{lanes}"
+
+
+def _is_foreign(dtype: Any) -> bool:
+    """Return whether an element type is PyTorch's."""
+    return type(dtype).__module__.partition(".")[0] == "torch"
+
+
+def _name_of_dtype(dtype: Any) -> str:
+    """Return the name of an element type of any library: ``float32`` for ``torch.float32`` and ``np.float32``."""
+    if _is_foreign(dtype):
+        return str(dtype).removeprefix("torch.")
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    return name if isinstance(name, str) else str(dtype)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call without JAX: the handler is called through a frame of ours, on the arrays' own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kernix import _core
+from kernix._arrays import CPU, CUDA, Library, View, dtype_name, is_array, library_of
+from kernix._attributes import Attribute
+
+__all__ = ["Target", "call_directly"]
+
+
+class Target(NamedTuple):
+    """What is called."""
+
+    name: str  # for messages
+    address: int
+    platform: str  # as JAX names it
+
+
+def call_directly(
+    target: Target,
+    arguments: Sequence[Any],
+    outputs: Sequence[Any] | None,
+    attributes: Mapping[str, Attribute],
+    stream: Any,
+) -> list[Any]:
+    """Call a handler on arrays of NumPy, PyTorch, CuPy or another library with DLPack.
+
+    Parameters
+    ----------
+    target : Target
+        The handler.
+    arguments : sequence of arrays
+        The inputs.
+    outputs : sequence or None
+        Arrays to write into, or objects with ``shape`` and ``dtype`` to make arrays from. ``None``: one array like the
+        arguments, which must be alike.
+    attributes : mapping
+        The attributes.
+    stream : int, object or None
+        The CUDA stream; ``None``: the current one of the first array's library.
+
+    Returns
+    -------
+    list of arrays
+        The results: arrays of `outputs` themselves, where those are arrays.
+    """
+    like = _first_array(target, arguments, outputs)
+    library = library_of(like)
+    platform = CUDA if target.platform == "CUDA" else CPU
+    handle = _stream_handle(target, library, like, stream) if platform == CUDA else None
+    if platform == CPU and stream is not None:
+        raise TypeError(f"{target.name}() runs on the CPU: it takes no stream")
+    views = [_view(target, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
+    with library.on(like, handle or 0):
+        specs = outputs if outputs is not None else [_like_arguments(target, arguments, views)]
+        results = [spec if is_array(spec) else _make(target, i, library, spec, like) for i, spec in enumerate(specs)]
+        outs = [_view(target, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
+        _check_device(target, views + outs)
+        _core.call_handler(
+            target.address,
+            [view.core() for view in views],
+            [view.core() for view in outs],
+            [(name, attribute.type, attribute.value) for name, attribute in attributes.items()],
+            handle,
+        )
+    return results
+
+
+def _first_array(target: Target, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Any:
+    for array in (*arguments, *(outputs or ())):
+        if is_array(array):
+            return array
+    raise TypeError(f"{target.name}() needs an array to know what memory to run on: pass arrays to write into as out=")
+
+
+def _view(target: Target, place: str, array: Any, platform: str, stream: int | None, writable: bool = False) -> View:
+    try:
+        return library_of(array).view(array, platform, stream, writable=writable)
+    except (BufferError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{target.name}(): {place} {error}") from error
+
+
+def _like_arguments(target: Target, arguments: Sequence[Any], views: Sequence[View]) -> Any:
+    """Return the argument that the only result is like."""
+    kinds = {(view.type, view.shape): None for view in views}
+    if len(kinds) != 1:
+        raise ambiguous(target.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
+    return _Spec(views[0].shape, arguments[0].dtype)
+
+
+def ambiguous(name: str, kinds: Sequence[str]) -> TypeError:
+    """Make the error for a result whose shape or element type is not known."""
+    reason = f"the arguments are not alike ({', '.join(kinds)})" if kinds else "it has no argument to be like"
+    return TypeError(f"{name}() needs out=, the shape and dtype of its result: {reason}")
+
+
+class _Spec(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def _make(target: Target, index: int, library: Library, spec: Any, like: Any) -> Any:
+    if not (hasattr(spec, "shape") and hasattr(spec, "dtype")):
+        kind = type(spec).__qualname__
+        raise TypeError(f"{target.name}(): out {index} is of type {kind}; it must be an array, or have shape and dtype")
+    try:
+        return library.empty(tuple(spec.shape), spec.dtype, like)
+    except TypeError as error:
+        raise TypeError(f"{target.name}(): result {index}: {error}") from error
+
+
+def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> int:
+    """Return a ``cudaStream_t`` for what a user calls a stream."""
+    if stream is None:
+        return library.stream(like)
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("cuda_stream", "ptr"):  # PyTorch's, CuPy's
+        stream = getattr(stream, attribute, stream)
+    if isinstance(stream, bool) or not isinstance(stream, int):
+        raise TypeError(f"{target.name}(): stream is of type {type(stream).__qualname__}; it must be a CUDA stream")
+    return stream
+
+
+def _check_device(target: Target, views: Sequence[View]) -> None:
+    devices = sorted({view.device for view in views})
+    if len(devices) > 1:
+        raise ValueError(f"{target.name}(): its arrays are on several devices: {', '.join(map(str, devices))}")

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled function as a Python callable."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kernix import _core
+from kernix._attributes import Attribute, convert_attributes, to_numpy
+from kernix._direct import Target, ambiguous, call_directly
+from kernix._signature import Signature, read_signature
+
+if TYPE_CHECKING:
+    from kernix._module import CompiledModule
+
+__all__ = ["KernelFunction"]
+
+_OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
+
+
+class KernelFunction:
+    """A function of a :class:`kernix.CompiledModule`, ready to be called.
+
+    ``module.name`` or ``module["name"]`` gives it. In JAX's hands (an argument or `out` is JAX's: an array, something
+    that ``jax.jit`` traces, a ``jax.ShapeDtypeStruct``) a call is a ``jax.ffi.ffi_call``. On arrays of NumPy, PyTorch,
+    CuPy or another library with DLPack the function is called at once, without JAX.
+
+    Where its module was registered with JAX, it is what is live under the function's target name: a load with
+    ``replace=True`` changes what it does. With ``auto_register=False`` it stays what the module was compiled from.
+
+    Parameters
+    ----------
+    *args : arrays
+        The inputs, in the order of the function's ``arg`` tokens.
+    out : spec, array, or sequence of them, optional
+        The results. To JAX: anything with ``shape`` and ``dtype``, such as ``jax.ShapeDtypeStruct``. To other
+        libraries: arrays to write into, or specs to make arrays from. A sequence makes the call return a tuple. May be
+        left out of a function with one result, which is then like its arguments, where these are alike.
+    vmap_method : str, optional
+        How ``jax.vmap`` treats the call: see ``jax.ffi.ffi_call``. Without JAX it means nothing.
+    input_output_aliases : dict, optional
+        Inputs whose memory a result may have: see ``jax.ffi.ffi_call``. Without JAX pass the array as `out` as well.
+    has_side_effect : bool, default False
+        Whether JAX must make the call even if nobody uses its results.
+    stream : int or stream object, optional
+        CUDA stream of a call without JAX. Default: the current stream of the first array's library.
+    attributes : dict, optional
+        Attributes by name; for those whose name is one of the parameters above.
+    **attrs
+        The other attributes: numbers, which must fit the declared type; lists, tuples or arrays of them; strings.
+
+    Returns
+    -------
+    array or tuple of arrays
+        Of JAX, or of the first array's library.
+
+    Raises
+    ------
+    TypeError
+        When the number of arguments or results is wrong, an attribute is missing, unknown or of another kind, or an
+        argument is no array for this function.
+    ValueError
+        When an attribute does not fit its type, or the memory of an array cannot be used.
+    KernelCallError
+        When the function reports an error in a call without JAX. In JAX's hands that is a ``JaxRuntimeError``.
+    """
+
+    __module__ = "kernix"
+
+    def __init__(self, module: CompiledModule, name: str) -> None:
+        self._module = module
+        self._signature = read_signature(module.arg_spec(name))
+        self._target: str | None = None
+        self._address = 0
+        self.__name__ = name
+        self.__qualname__ = f"{module.name}.{name}"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return _inspect_signature(self._signature)
+
+    @property
+    def target(self) -> str:
+        """Name to give to ``jax.ffi.ffi_call``; registers the function with JAX first where that was not done."""
+        if self._target is None:
+            self._target = self._module._register(self.__name__)
+        return self._target
+
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = None,
+        vmap_method: str | None = None,
+        input_output_aliases: Mapping[int, int] | None = None,
+        has_side_effect: bool = False,
+        stream: Any = None,
+        attributes: Mapping[str, Any] | None = None,
+        **attrs: Any,
+    ) -> Any:
+        """Call the function: see the class."""
+        arguments = self._check_arguments(args)
+        values = convert_attributes(self.__qualname__, self._signature.attributes, self._merge(attributes, attrs))
+        outputs = self._check_outputs(out)
+        if _is_for_jax(arguments, outputs):
+            if stream is not None:
+                raise TypeError(f"{self.__qualname__}(): stream= is for calls without JAX")
+            options: dict[str, Any] = {"vmap_method": vmap_method, "has_side_effect": has_side_effect}
+            if input_output_aliases:
+                options["input_output_aliases"] = dict(input_output_aliases)
+            results = self._call_by_jax(arguments, outputs, values, options)
+        elif input_output_aliases:
+            raise TypeError(f"{self.__qualname__}(): input_output_aliases= is for JAX; pass the array itself as out=")
+        else:
+            target = Target(self.__qualname__, self._handler(), self._module.platform)
+            results = call_directly(target, arguments, outputs, values, stream)
+        return tuple(results) if isinstance(out, (list, tuple)) else results[0]
+
+    def _check_arguments(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Check the number of arguments; an optional one at the end may be None."""
+        if self._signature.order_tokens:
+            raise TypeError(
+                f"{self.__qualname__}() takes a token for XLA's order of side effects, which only XLA can give: use "
+                f"jax.ffi.ffi_call({self.target!r}, ...)"
+            )
+        count = self._signature.arguments
+        while len(args) > count.least and args[-1] is None:
+            args = args[:-1]
+        if len(args) not in count:
+            takes = f"{count} array{'s' * (count.least != 1 or count.most != 1)}"
+            raise TypeError(f"{self.__qualname__}() takes {takes}, but {len(args)} were given; it is {self}")
+        for i, argument in enumerate(args):
+            if argument is None:
+                raise TypeError(f"{self.__qualname__}(): argument {i} is None; it must be an array")
+        return args
+
+    def _check_outputs(self, out: Any) -> Sequence[Any] | None:
+        """Return `out` as a sequence, or None where the result has to be inferred."""
+        count = self._signature.results
+        if out is None:
+            if count.least != 1 or count.most != 1:
+                results = f"{count} result{'s' * (count.least != 1 or count.most != 1)}"
+                raise TypeError(f"{self.__qualname__}() has {results}: say their shapes and dtypes with out=")
+            return None
+        outputs = out if isinstance(out, (list, tuple)) else (out,)
+        if len(outputs) not in count:
+            raise TypeError(f"{self.__qualname__}() has {count} results, but out= names {len(outputs)}")
+        return outputs
+
+    def _merge(self, attributes: Mapping[str, Any] | None, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attributes:
+            return attrs
+        twice = sorted(set(attributes) & set(attrs))
+        if twice:
+            raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
+        return {**attributes, **attrs}
+
+    def _call_by_jax(
+        self,
+        arguments: Sequence[Any],
+        outputs: Sequence[Any] | None,
+        values: dict[str, Attribute],
+        options: dict[str, Any],
+    ) -> Sequence[Any]:
+        import jax
+        import numpy as np
+
+        for i, argument in enumerate(arguments):
+            if not isinstance(argument, (jax.Array, np.ndarray, np.generic)):
+                kind = type(argument).__qualname__
+                raise TypeError(
+                    f"{self.__qualname__}(): argument {i} is of type {kind}, among JAX's arrays; "
+                    "make it one with jax.numpy.asarray() or jax.dlpack.from_dlpack()"
+                )
+        outputs = self._infer_output(arguments) if outputs is None else outputs
+        specs = [self._spec(i, out) for i, out in enumerate(outputs)]
+        call = jax.ffi.ffi_call(self.target, tuple(specs), **options)
+        results: Sequence[Any] = call(*arguments, **{name: to_numpy(value) for name, value in values.items()})
+        return results
+
+    def _infer_output(self, arguments: Sequence[Any]) -> list[Any]:
+        import jax
+
+        kinds = {(argument.dtype, argument.shape): argument for argument in arguments}
+        if len(kinds) != 1:
+            raise ambiguous(self.__qualname__, [f"{dtype.name}{list(shape)}" for dtype, shape in kinds])
+        ((dtype, shape),) = kinds
+        return [jax.ShapeDtypeStruct(shape, dtype)]
+
+    def _spec(self, index: int, out: Any) -> Any:
+        import jax
+
+        if not (hasattr(out, "shape") and hasattr(out, "dtype")):
+            kind = type(out).__qualname__
+            raise TypeError(f"{self.__qualname__}(): out {index} is of type {kind}; it must have shape and dtype")
+        return jax.ShapeDtypeStruct(out.shape, out.dtype)
+
+    def _handler(self) -> int:
+        """Return the address to call: what is live under the function's name, or else the module's own code."""
+        if not self._address:
+            name = self._module._target(self.__name__)
+            live = _core.target_address(name, self._module.platform) if name else 0
+            self._address = live or self._module._core.address(self.__name__)
+        return self._address
+
+    def __str__(self) -> str:
+        return f"{self.__qualname__}({', '.join(self._signature.parameters())})"
+
+    def __repr__(self) -> str:
+        return f"<kernix function {self}>"
+
+
+def _is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
+    """Return whether a call is JAX's: see :class:`KernelFunction`."""
+    jax = sys.modules.get("jax")
+    if jax is None or not hasattr(jax, "Array"):  # not imported, or just being imported by another thread
+        return False
+    if any(isinstance(argument, jax.Array) for argument in arguments):
+        return True
+    numpy = sys.modules["numpy"]
+    if not all(isinstance(argument, (numpy.ndarray, numpy.generic)) for argument in arguments):
+        return False
+    return any(isinstance(out, (jax.Array, jax.ShapeDtypeStruct)) for out in outputs or ())
+
+
+def _inspect_signature(signature: Signature) -> inspect.Signature:
+    """Return what ``inspect.signature`` and ``help`` show."""
+    kinds = inspect.Parameter
+    arrays = [kinds(f"arg{i}", kinds.POSITIONAL_ONLY) for i in range(signature.arguments.least)]
+    optional = range(signature.arguments.least, signature.arguments.most or 0)
+    arrays += [kinds(f"arg{i}", kinds.POSITIONAL_ONLY, default=None) for i in optional]
+    if signature.arguments.most is None:
+        arrays.append(kinds("args", kinds.VAR_POSITIONAL))
+    attributes = [
+        kinds(name, kinds.KEYWORD_ONLY, annotation=kind)
+        for name, kind in signature.attributes.items()
+        if name.isidentifier() and name not in _OPTIONS
+    ]
+    call: Callable[..., Any] = KernelFunction.__call__
+    options = [inspect.signature(call).parameters[name] for name in _OPTIONS]
+    return inspect.Signature([*arrays, *attributes, *options], return_annotation="Any")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signature of a compiled function, read from its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+__all__ = ["Count", "Signature", "read_signature"]
+
+
+class Count(NamedTuple):
+    """How many arrays: from `least` to `most`, or without an end where `most` is ``None``."""
+
+    least: int
+    most: int | None
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self.least <= number and (self.most is None or number <= self.most)
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"{self.least} or more"
+        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+
+
+class Signature(NamedTuple):
+    """What a function takes and gives. Tokens that XLA or kernix fills in (a stream, scratch memory) are no part."""
+
+    arguments: Count
+    results: Count
+    attributes: Mapping[str, str]  # name to type, in the order of the function's parameters
+    order_tokens: tuple[str, ...]  # the tokens for XLA's order of side effects
+
+    def parameters(self) -> list[str]:
+        """Return the parameters as Python would write them."""
+        arrays = [f"arg{i}" for i in range(self.arguments.least)]
+        arrays += [f"arg{i}=None" for i in range(self.arguments.least, self.arguments.most or 0)]
+        if self.arguments.most is None:
+            arrays.append("*args")
+        elif arrays:
+            arrays.append("/")
+        attributes = [f"{name}: {kind}" for name, kind in self.attributes.items()]
+        separator = [] if self.arguments.most is None else ["*"]
+        return [*arrays, *separator, *attributes, "out=None"]
+
+
+# The number of arrays that a token stands for, by what follows its kind.
+_COUNTS = {"": Count(1, 1), "?": Count(0, 1), "...": Count(0, None)}
+
+
+def read_signature(tokens: Iterable[str]) -> Signature:
+    """Read the canonical tokens of a function.
+
+    Parameters
+    ----------
+    tokens : iterable of str
+        As libkernix gives them, for example ``["arg", "args...", "ret", "attr.scale:float32", "stream"]``.
+
+    Returns
+    -------
+    Signature
+    """
+    arguments = results = Count(0, 0)
+    attributes: dict[str, str] = {}
+    order_tokens: list[str] = []
+    for token in tokens:
+        kind, count = _split(token)
+        if kind == "arg":
+            arguments = _add(arguments, count)
+        elif kind == "ret":
+            results = _add(results, count)
+        elif kind in ("arg.token", "ret.token"):
+            order_tokens.append(kind)
+        elif kind.startswith("attr."):
+            name, _, attribute_type = kind.removeprefix("attr.").partition(":")
+            attributes[name] = attribute_type
+    return Signature(arguments, results, attributes, tuple(order_tokens))
+
+
+def _split(token: str) -> tuple[str, Count]:
+    """Return a token's kind, and how many arrays it is if it is any."""
+    for suffix in ("...", "?"):
+        if token.endswith(suffix) and not token.startswith("attr."):
+            kind = token.removesuffix(suffix)
+            return {"args": "arg", "rets": "ret"}.get(kind, kind), _COUNTS[suffix]
+    return token, _COUNTS[""]
+
+
+def _add(one: Count, two: Count) -> Count:
+    most = None if one.most is None or two.most is None else one.most + two.most
+    return Count(one.least + two.least, most)

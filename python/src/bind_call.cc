@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of handlers without XLA, on arrays that Python code has described.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernix/call_frame.h"
+#include "python/src/bind.h"
+#include "python/src/dlpack_tensor.h"
+#include "python/src/gil.h"
+#include "python/src/text.h"
+
+namespace kernix::python {
+
+namespace py = pybind11;
+
+namespace {
+
+using Array = std::tuple<uintptr_t, int, std::vector<int64_t>>;      // address, XLA_FFI_DataType, shape
+using Attribute = std::tuple<std::string, std::string, py::object>;  // name, type, value
+
+void* Pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+// Only with values that `kernix/_attributes.py` has checked.
+AttributeValue ToAttribute(std::string_view type, const py::object& value) {
+  if (type == "bool") return value.cast<bool>();
+  if (type == "int8") return value.cast<int8_t>();
+  if (type == "int16") return value.cast<int16_t>();
+  if (type == "int32") return value.cast<int32_t>();
+  if (type == "int64") return value.cast<int64_t>();
+  if (type == "uint8") return value.cast<uint8_t>();
+  if (type == "uint16" || type == "float16" || type == "bfloat16") return value.cast<uint16_t>();
+  if (type == "uint32") return value.cast<uint32_t>();
+  if (type == "uint64") return value.cast<uint64_t>();
+  if (type == "float32") return value.cast<float>();
+  if (type == "float64") return value.cast<double>();
+  throw py::type_error("attributes of type " + std::string(type) + " cannot be passed without JAX");
+}
+
+CallFrame MakeFrame(const std::vector<Array>& arguments, const std::vector<Array>& results,
+                    const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream) {
+  CallFrame frame;
+  for (const auto& [data, type, shape] : arguments)
+    frame.AddArgument(Pointer(data), static_cast<DataType>(type), shape);
+  for (const auto& [data, type, shape] : results) frame.AddResult(Pointer(data), static_cast<DataType>(type), shape);
+  for (const auto& [name, type, value] : attributes) frame.AddAttribute(name, ToAttribute(type, value));
+  if (stream) frame.SetStream(Pointer(*stream));
+  return frame;
+}
+
+[[noreturn]] void ThrowCallError(const absl::Status& status) {
+  const py::object exception =
+      py::module_::import("kernix._errors").attr("KernelCallError")(ToPython(std::string(status.message())));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  throw py::error_already_set();
+}
+
+void CallHandler(uintptr_t handler, const std::vector<Array>& arguments, const std::vector<Array>& results,
+                 const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream) {
+  const CallFrame frame = MakeFrame(arguments, results, attributes, stream);
+  const absl::Status status = [&] {
+    const WithoutGil no_gil;
+    return frame.Call(reinterpret_cast<Handler>(handler));
+  }();
+  if (!status.ok()) ThrowCallError(status);
+}
+
+}  // namespace
+
+void BindCall(py::module_& module) {
+  py::class_<DlpackTensor>(module, "DlpackTensor")
+      .def(py::init<const py::capsule&>(), py::arg("capsule"))
+      .def_property_readonly("data", &DlpackTensor::data)
+      .def_property_readonly("device", &DlpackTensor::device)
+      .def_property_readonly("dtype", [](const DlpackTensor& self) { return py::tuple(py::cast(self.dtype())); })
+      .def_property_readonly("shape", [](const DlpackTensor& self) { return py::tuple(py::cast(self.shape())); })
+      .def_property_readonly("read_only", &DlpackTensor::is_read_only)
+      .def_property_readonly("contiguous", &DlpackTensor::is_contiguous);
+  module.def("call_handler", &CallHandler, py::arg("handler"), py::arg("arguments"), py::arg("results"),
+             py::arg("attributes"), py::arg("stream"));
+}
+
+}  // namespace kernix::python

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/src/dlpack_tensor.h"
+
+#include <string>
+#include <string_view>
+
+namespace kernix::python {
+
+namespace py = pybind11;
+
+namespace {
+
+template <typename Managed>
+void Delete(void* managed) {
+  auto* typed = static_cast<Managed*>(managed);
+  if (typed->deleter != nullptr) typed->deleter(typed);
+}
+
+}  // namespace
+
+template <typename Managed>
+void DlpackTensor::TakeOver(const py::capsule& capsule, const char* used_name) {
+  auto* managed = capsule.get_pointer<Managed>();
+  if (PyCapsule_SetName(capsule.ptr(), used_name) != 0) throw py::error_already_set();
+  owner_ = std::shared_ptr<void>(managed, &Delete<Managed>);
+  tensor_ = &managed->tensor;
+}
+
+DlpackTensor::DlpackTensor(const py::capsule& capsule) {
+  const char* name_or_null = capsule.name();
+  const std::string_view name = name_or_null == nullptr ? "" : name_or_null;
+  if (name == "dltensor") {
+    TakeOver<dlpack::Managed>(capsule, "used_dltensor");
+    return;
+  }
+  if (name != "dltensor_versioned") {
+    throw py::value_error("__dlpack__() returned a capsule named '" + std::string(name) +
+                          "', which holds no tensor or one that was used already");
+  }
+  const auto* managed = capsule.get_pointer<dlpack::ManagedVersioned>();
+  if (managed->version.major != dlpack::kMajorVersion) {
+    throw py::value_error("__dlpack__() returned version " + std::to_string(managed->version.major) +
+                          " of DLPack; kernix knows version 1");
+  }
+  is_read_only_ = (managed->flags & dlpack::kReadOnly) != 0;
+  TakeOver<dlpack::ManagedVersioned>(capsule, "used_dltensor_versioned");
+}
+
+uintptr_t DlpackTensor::data() const { return reinterpret_cast<uintptr_t>(tensor_->data) + tensor_->byte_offset; }
+
+bool DlpackTensor::is_contiguous() const {
+  if (tensor_->strides == nullptr) return true;
+  int64_t expected = 1;
+  bool gaps = false;
+  for (int i = tensor_->rank - 1; i >= 0; --i) {
+    if (tensor_->shape[i] == 0) return true;
+    gaps = gaps || (tensor_->shape[i] != 1 && tensor_->strides[i] != expected);
+    expected *= tensor_->shape[i];
+  }
+  return !gaps;
+}
+
+}  // namespace kernix::python

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of a module as Python callables, in JAX's hands."""
+
+import copy
+import inspect
+import threading
+
+import jax
+import jax.numpy as jnp
+import kernels
+import ml_dtypes
+import numpy as np
+import pytest
+
+import kernix
+from kernix._attributes import convert_attributes
+from kernix._signature import Count, read_signature
+
+pytestmark = pytest.mark.usefixtures("on_cpu")
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+SOURCE = """
+#include "brainevent/common.h"
+
+// @BE add arg arg ret
+void add(const BE::Tensor a, const BE::Tensor b, BE::Tensor y) {
+    for (int64_t i = 0; i < y.numel(); ++i)
+        y.data_ptr<float>()[i] = a.data_ptr<float>()[i] + b.data_ptr<float>()[i % b.numel()];
+}
+
+// @BE scale arg ret attr.factor:float32
+void scale(const BE::Tensor x, BE::Tensor y, float factor) {
+    for (int64_t i = 0; i < x.numel(); ++i) y.data_ptr<float>()[i] = factor * x.data_ptr<float>()[i];
+}
+
+// @BE extremes arg ret ret
+void extremes(const BE::Tensor x, BE::Tensor low, BE::Tensor high) {
+    float least = x.data_ptr<float>()[0], most = least;
+    for (int64_t i = 0; i < x.numel(); ++i) {
+        least = std::min(least, x.data_ptr<float>()[i]);
+        most = std::max(most, x.data_ptr<float>()[i]);
+    }
+    *low.data_ptr<float>() = least;
+    *high.data_ptr<float>() = most;
+}
+
+// @BE fill ret attr.stream:int32
+void fill(BE::Tensor y, int32_t stream) {
+    for (int64_t i = 0; i < y.numel(); ++i) y.data_ptr<int32_t>()[i] = stream;
+}
+
+// @BE path arg ret
+void path(const BE::Tensor x, BE::Tensor y) { *y.data_ptr<float>() = 7; }
+"""
+
+
+@pytest.fixture(scope="module", name="module")
+def module_fixture(place):
+    return kernix.load_cpp_inline("function", SOURCE)
+
+
+def spec(shape, dtype=np.float32):
+    """Return what JAX takes as the description of an array."""
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+# --- What a function is ----------------------------------------------------------------------------------------------
+
+
+def test_a_function_shows_its_parameters(module):
+    assert str(module.scale) == "function.scale(arg0, /, *, factor: float32, out=None)"
+    assert repr(module.scale) == f"<kernix function {module.scale}>"
+    assert module.scale.__name__ == "scale"
+    assert "KernelCallError" in inspect.getdoc(module.scale)
+    parameters = inspect.signature(module.scale).parameters
+    assert list(parameters)[:3] == ["arg0", "factor", "out"]
+    assert parameters["factor"].annotation == "float32"
+
+
+def test_functions_are_attributes_and_items(module):
+    assert module["add"] is module.add is module["add"]
+    assert {"add", "scale", "path", "get_handler"} <= set(dir(module))
+    with pytest.raises(AttributeError, match="has no attribute 'subtract'"):
+        _ = module.subtract
+    with pytest.raises(KeyError, match="no function 'subtract' in module 'function'"):
+        module["subtract"]
+
+
+def test_a_function_that_is_named_like_an_attribute_is_an_item(module):
+    assert module.content_hash in module.path
+    np.testing.assert_array_equal(module["path"](X[0, :1]), [7])
+
+
+def test_a_module_that_is_only_being_made_has_no_functions(module):
+    with pytest.raises(AttributeError):
+        _ = kernix.CompiledModule.__new__(kernix.CompiledModule).add
+    assert copy.copy(module).add(X, X) is not None
+
+
+# --- Calls by JAX ----------------------------------------------------------------------------------------------------
+
+
+def test_a_result_like_the_arguments_is_inferred(module):
+    y = module.add(jnp.asarray(X), X)
+    assert isinstance(y, jax.Array)
+    np.testing.assert_array_equal(y, 2 * X)
+    np.testing.assert_array_equal(jax.jit(module.add)(X, X), 2 * X)
+
+
+def test_a_result_is_as_said(module):
+    x = jnp.asarray(X)
+    np.testing.assert_array_equal(module.add(x, x[0], out=spec((2, 3))), X + X[0])
+    np.testing.assert_array_equal(module.add(x, x[0], out=x), X + X[0])
+    (low,) = module.scale(x, factor=1, out=[spec((2, 3))])
+    np.testing.assert_array_equal(low, X)
+    low, high = module.extremes(x, out=(spec(()), spec(())))
+    assert (low, high) == (0, 5)
+
+
+def test_numpy_arguments_with_a_spec_are_jax_business(module):
+    assert isinstance(module.add(X, X, out=spec((2, 3))), jax.Array)
+    assert isinstance(module.fill(out=spec((2,), np.int32), attributes={"stream": 3}), jax.Array)
+
+
+def test_arguments_that_differ_need_a_spec(module):
+    with pytest.raises(TypeError, match=r"add\(\) needs out=.*float32\[2, 3\], float32\[3\]"):
+        module.add(jnp.asarray(X), X[0])
+    with pytest.raises(TypeError, match="needs out=.*float32.*int32"):
+        module.add(jnp.asarray(X), X.astype(np.int32))
+    with pytest.raises(TypeError, match=r"extremes\(\) has 2 results: say their shapes"):
+        module.extremes(jnp.asarray(X))
+    with pytest.raises(TypeError, match=r"extremes\(\) has 2 results, but out= names 1"):
+        module.extremes(jnp.asarray(X), out=spec(()))
+    with pytest.raises(TypeError, match="out 0 is of type tuple; it must have shape and dtype"):
+        module.scale(jnp.asarray(X), factor=1, out=[(2, 3)])
+
+
+def test_the_number_of_arguments_is_checked_first(module):
+    with pytest.raises(TypeError, match=r"add\(\) takes 2 arrays, but 1 were given; it is function.add\(arg0, arg1,"):
+        module.add(jnp.asarray(X))
+    with pytest.raises(TypeError, match="argument 1 is None"):
+        module.add(jnp.asarray(X), None)
+    with pytest.raises(TypeError, match="argument 1 is of type list, among JAX's arrays"):
+        module.add(jnp.asarray(X), [1.0])
+    with pytest.raises(TypeError, match="stream= is for calls without JAX"):
+        module.add(jnp.asarray(X), X, stream=1)
+
+
+def test_attributes_are_constants_of_a_compiled_function(module):
+    np.testing.assert_array_equal(jax.jit(lambda x: module.scale(x, factor=3))(X), 3 * X)
+    static = jax.jit(module.scale, static_argnames="factor")
+    np.testing.assert_array_equal(static(X, factor=2.5), 2.5 * X)
+    with pytest.raises(TypeError, match="'factor' is traced by JAX.*static_argnames"):
+        jax.jit(module.scale)(X, factor=3)
+    np.testing.assert_array_equal(module.scale(jnp.asarray(X), factor=jnp.float32(2)), 2 * X)
+
+
+def test_an_attribute_with_the_name_of_a_parameter(module):
+    result = module.fill(out=spec((2,), np.int32), attributes={"stream": 5})
+    np.testing.assert_array_equal(result, [5, 5])
+    with pytest.raises(TypeError, match="attribute 'factor' is given twice"):
+        module.scale(X, factor=1, attributes={"factor": 2})
+
+
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all"])
+def test_vmap_method(module, method):
+    batch = jnp.stack([X, X + 1])
+    if method == "sequential":
+        mapped = jax.vmap(lambda x: module.scale(x, factor=2, vmap_method=method))
+    else:  # the function sees the whole batch
+        mapped = jax.vmap(lambda x: module.add(x, x, vmap_method=method))
+    np.testing.assert_array_equal(jax.jit(mapped)(batch), 2 * batch)
+
+
+def test_vmap_without_a_method_is_refused_by_jax(module):
+    with pytest.raises(NotImplementedError, match="vmap"):
+        jax.vmap(module.add)(jnp.stack([X, X]), jnp.stack([X, X]))
+
+
+def test_options_reach_jax(module):
+    aliased = jax.jit(lambda x: module.scale(x, factor=2, input_output_aliases={0: 0}))
+    assert "output_operand_alias" in aliased.lower(X).as_text()
+    np.testing.assert_array_equal(aliased(X), 2 * X)
+    effect = jax.make_jaxpr(lambda x: module.scale(x, factor=2, has_side_effect=True))(X)
+    assert effect.effects
+
+
+def test_threads(module):
+    results = [None] * 8
+    start = threading.Barrier(len(results))
+
+    def work(i):
+        start.wait()
+        results[i] = np.asarray(jax.jit(lambda x: module.scale(x, factor=i))(X))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(results))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, result in enumerate(results):
+        np.testing.assert_array_equal(result, i * X)
+
+
+# --- What is live ----------------------------------------------------------------------------------------------------
+
+
+def test_a_registered_function_is_what_is_live_under_its_name(fresh_name):
+    first = kernix.load_cpp_inline(fresh_name, kernels.constant(1))
+    x = np.zeros(1, np.float32)
+    compiled = jax.jit(first.value)
+    assert first.value.target == f"{fresh_name}.value"
+    assert (first.value(x), first.value(jnp.asarray(x)), compiled(x)) == (1, 1, 1)
+    second = kernix.load_cpp_inline(fresh_name, kernels.constant(2), replace=True)
+    for function in (first.value, second.value):
+        assert (function(x), function(jnp.asarray(x)), compiled(x)) == (2, 2, 2)
+
+
+def test_a_function_that_is_not_registered_stays_what_it_was(fresh_name):
+    modules = [kernix.load_cpp_inline(fresh_name, kernels.constant(n), auto_register=False) for n in (1, 2)]
+    x = np.zeros(1, np.float32)
+    assert [module.value(x) for module in modules] == [1, 2]
+    assert [module.value(jnp.asarray(x)) for module in modules] == [1, 2]
+    assert modules[0].value.target == f"kernix.{modules[0].content_hash}.value"
+    assert modules[0].value.target in kernix.list_registered_targets()
+
+
+def test_the_prefix_of_a_target(fresh_name):
+    module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, target_prefix=f"{fresh_name}_prefix")
+    assert module.add_one.target == f"{fresh_name}_prefix.add_one"
+    np.testing.assert_array_equal(module.add_one(jnp.asarray(X)), X + 1)
+
+
+# --- Attributes ------------------------------------------------------------------------------------------------------
+
+
+def convert(kind, value):
+    return convert_attributes("f", {"a": kind}, {"a": value})["a"].value
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("bool", True, True),
+        ("bool", np.bool_(False), False),
+        ("bool", 1, True),
+        ("int8", -128, -128),
+        ("uint8", np.int64(255), 255),
+        ("uint64", 2**64 - 1, 2**64 - 1),
+        ("int64", np.array(5), 5),
+        ("int32", True, 1),
+        ("float32", 0.1, float(np.float32(0.1))),
+        ("float32", 3, 3.0),
+        ("float32", np.float64(2.5), 2.5),
+        ("float32", float("inf"), float("inf")),
+        ("float64", 0.1, 0.1),
+        ("float16", 1.5, 0x3E00),
+        ("float16", np.float16(-2), 0xC000),
+        ("float16", np.uint16(0x3E00), 0x3E00),
+        ("bfloat16", 1.5, 0x3FC0),
+        ("bfloat16", ml_dtypes.bfloat16(-2), 0xC000),
+        ("bfloat16", float("inf"), 0x7F80),
+        ("string", "text", "text"),
+        ("int32[]", [1, 2], [1, 2]),
+        ("float32[]", (0.5, 1), [0.5, 1.0]),
+        ("float64[]", np.array([[1.0, 2], [3, 4]]), [1, 2, 3, 4]),
+        ("bfloat16[]", [1.5], [0x3FC0]),
+        ("int8[]", [], []),
+    ],
+)
+def test_values_become_the_declared_type(kind, value, expected):
+    converted = convert(kind, value)
+    assert converted == expected
+    assert type(converted) is type(expected)
+
+
+@pytest.mark.parametrize("value", [0.1, -3.3e38, 1e-40, 65504.0, 1.00390625, 1.01171875, float("nan"), 3.3e38])
+def test_bfloat16_is_rounded_as_ml_dtypes_does(value):
+    assert convert("bfloat16", value) == ml_dtypes.bfloat16(value).view(np.uint16)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "error", "message"),
+    [
+        ("int8", 128, ValueError, "128, which does not fit int8 .-128 to 127"),
+        ("uint32", -1, ValueError, "-1, which does not fit uint32"),
+        ("uint64", 2**64, ValueError, "does not fit uint64"),
+        ("bool", 2, ValueError, "does not fit bool"),
+        ("int32", 1.0, TypeError, "is the float 1.0"),
+        ("float32", 1e39, ValueError, "does not fit float32"),
+        ("float32", 2**24 + 1, ValueError, "the integer 16777217, which float32 cannot hold exactly"),
+        pytest.param("float64", 10**400, ValueError, "does not fit float64", id="float64 of a huge integer"),
+        ("float16", 65536.0, ValueError, "does not fit float16"),
+        ("bfloat16", 3.4e38, ValueError, "does not fit bfloat16"),
+        ("float32", 1j, TypeError, "is of type complex; it must be a number for float32"),
+        ("float32", "1", TypeError, "is of type str"),
+        ("float32", None, TypeError, "attribute 'a' is None; it must be a number for float32"),
+        ("float32", [1.0], TypeError, "is of type list"),
+        ("float32", np.ones(2), TypeError, "is of type ndarray"),
+        ("string", 3, TypeError, "is of type int; it must be a str"),
+        ("string", b"x", TypeError, "is of type bytes; it must be a str"),
+        ("int32[]", 3, TypeError, "is of type int; it must be a list, tuple or array of int32"),
+        ("int32[]", "12", TypeError, "is of type str; it must be a list"),
+        ("int32[]", [1, None], TypeError, "element 1, is of type NoneType"),
+        ("uint8[]", [1, 256], ValueError, "element 1, is 256, which does not fit uint8"),
+        ("int32[]", None, TypeError, "is None; it must be a list, tuple or array of int32"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(kind, value, error, message):
+    with pytest.raises(error, match=message):
+        convert(kind, value)
+
+
+def test_missing_and_unknown_attributes(module):
+    with pytest.raises(TypeError, match=r"scale\(\) needs the attribute factor: float32 by keyword"):
+        module.scale(X)
+    with pytest.raises(TypeError, match=r"scale\(\) has no attribute 'faktor'; its attributes: factor: float32"):
+        module.scale(X, faktor=1)
+    with pytest.raises(TypeError, match=r"add\(\) has no attribute 'factor'; its attributes: none"):
+        module.add(X, X, factor=1)
+
+
+# --- Tokens ----------------------------------------------------------------------------------------------------------
+
+
+def test_tokens_of_every_kind():
+    signature = read_signature(["arg", "arg?", "ret", "attr.n:int32", "attr.x:float32[]", "stream", "device_ordinal"])
+    assert signature.arguments == Count(1, 2)
+    assert signature.results == Count(1, 1)
+    assert signature.attributes == {"n": "int32", "x": "float32[]"}
+    assert ", ".join(signature.parameters()) == "arg0, arg1=None, /, *, n: int32, x: float32[], out=None"
+    variadic = read_signature(["arg", "args...", "rets...", "scratch:1024", "ret.token"])
+    assert (variadic.arguments, variadic.results) == (Count(1, None), Count(0, None))
+    assert variadic.order_tokens == ("ret.token",)
+    assert ", ".join(variadic.parameters()) == "arg0, *args, out=None"
+    assert [str(count) for count in (Count(1, 1), Count(1, 3), Count(2, None))] == ["1", "1 to 3", "2 or more"]
