@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A drop-in for the kernel loaders of ``brainevent``.
+
+After :func:`install` whatever loads kernels through that package, its own operators included, has them compiled by
+kernixd: with the package's signatures, exceptions and return types, and without an edit.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import kernix
+from kernix._lock import ForkSafeLock
+
+__all__ = ["install", "uninstall"]
+
+_lock = ForkSafeLock()
+_layer: _Layer | None = None
+
+
+def install() -> None:
+    """Route brainevent's loaders to kernixd, in every module of the package, until :func:`uninstall`.
+
+    Routed are ``load_cuda_inline``, ``load_cuda_file``, ``load_cuda_dir``, ``load_cpp_inline``, ``load_cpp_file``,
+    ``register_ffi_target``, ``list_registered_targets``, ``set_cache_dir``, ``get_cache_dir``, ``clear_cache`` and
+    ``print_diagnostics``. ``brainevent.kernix`` can be imported afterwards, where the package has no such module.
+    Installing twice does nothing. A name that a module outside the package has imported before stays what it was.
+
+    Raises
+    ------
+    ImportError
+        When brainevent is not installed.
+    """
+    global _layer
+    with _lock:
+        if _layer is None:
+            layer = _Layer(importlib.import_module("brainevent"))
+            layer.install()
+            _layer = layer
+
+
+def uninstall() -> None:
+    """Give brainevent its own loaders back. Kernels that are loaded stay loaded; nothing happens without a layer."""
+    global _layer
+    with _lock:
+        if _layer is not None:
+            _layer.uninstall()
+            _layer = None
+
+
+#: What the reference calls a parameter, where kernix calls it otherwise.
+_RENAMED = {"filepath": "path"}
+
+#: Which of the reference's toolchain exceptions a message of kernix is, by its words.
+_TOOLCHAIN_ERRORS = (
+    (r"no GPU to compile for", "GpuArchDetectionError"),
+    (r"has no header", "HeaderNotFoundError"),
+    (r"does not take (GCC|Clang)", "HostCompilerIncompatibleError"),
+    (r"does not say|needs CUDA", "NvccNotFoundError"),
+    (r"cannot compile for", "UnsupportedArchError"),
+    (r"C\+\+ compiler|\bCXX\b", "HostCompilerNotFoundError"),
+    (r"nvcc|CUDA toolkit", "NvccNotFoundError"),
+)
+_DISCOVERY = "BRAINEVENT_NVCC_PREFER"
+
+
+class _Layer:
+    """Everything that :func:`install` puts in the place of the package's own."""
+
+    def __init__(self, package: ModuleType) -> None:
+        self._package = package
+        self._module_type = _routed_module_type(package.CompiledModule)
+        self._request_error = type(
+            "KernelRequestError", (package.KernelError, ValueError), {"__module__": "brainevent"}
+        )
+        self._discovery_before = os.environ.get(_DISCOVERY)
+        self._made_module = False
+        self._originals = {name: getattr(package, name) for name in self._routes()}
+        self._routed = {name: self._wrap(self._originals[name], ours) for name, ours in self._routes().items()}
+
+    def _routes(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "load_cuda_inline": self._load_cuda(kernix.load_cuda_inline),
+            "load_cuda_file": self._load_cuda(kernix.load_cuda_file),
+            "load_cuda_dir": self._load_cuda(kernix.load_cuda_dir),
+            "load_cpp_inline": self._load(kernix.load_cpp_inline),
+            "load_cpp_file": self._load(kernix.load_cpp_file),
+            "register_ffi_target": self._register,
+            "list_registered_targets": self._list_targets,
+            "set_cache_dir": kernix.set_cache_dir,
+            "get_cache_dir": kernix.get_cache_dir,
+            "clear_cache": kernix.clear_cache,
+            "print_diagnostics": self._print_diagnostics,
+        }
+
+    def install(self) -> None:
+        name = f"{self._package.__name__}.kernix"
+        if importlib.util.find_spec(name) is None:
+            self._make_module(name)
+        else:
+            importlib.import_module(name)
+        self._exchange(self._originals, self._routed)
+
+    def uninstall(self) -> None:
+        self._exchange(self._routed, self._originals)
+        if self._made_module:
+            del sys.modules[f"{self._package.__name__}.kernix"]
+            delattr(self._package, "kernix")
+        if self._discovery_before is None:
+            os.environ.pop(_DISCOVERY, None)
+        else:
+            os.environ[_DISCOVERY] = self._discovery_before
+
+    def _make_module(self, name: str) -> None:
+        """Make the module that the package's pages import from; it has whatever the package exports."""
+        module = ModuleType(name, "The kernel loaders of brainevent, routed to kernixd.")
+        module.__dict__.update(self._originals, CompiledModule=self._package.CompiledModule)
+        module.__dict__["__getattr__"] = functools.partial(getattr, self._package)
+        sys.modules[name] = module
+        setattr(self._package, "kernix", module)  # noqa: B010 (a type checker knows no such attribute)
+        self._made_module = True
+
+    def _exchange(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """Put each of `new` where the package's modules have the one of `old`."""
+        for module in self._modules():
+            for attribute, value in list(vars(module).items()):
+                for name, function in old.items():
+                    if value is function:
+                        setattr(module, attribute, new[name])
+
+    def _modules(self) -> Iterator[ModuleType]:
+        prefix = f"{self._package.__name__}."
+        for name, module in list(sys.modules.items()):
+            if module is self._package or (name.startswith(prefix) and isinstance(module, ModuleType)):
+                yield module
+
+    def _wrap(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function with the signature and the exceptions of `original` that does what `ours` does."""
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def routed(*args: Any, **kwargs: Any) -> Any:
+            arguments = _by_keyword(signature.bind(*args, **kwargs))
+            try:
+                return ours(**arguments)
+            except kernix.KernelError as error:
+                raise self._translated(error) from error
+
+        return routed
+
+    def _load(self, load: Callable[..., kernix.CompiledModule]) -> Callable[..., Any]:
+        def loaded(**arguments: Any) -> Any:
+            return self._module_type(load(**arguments))
+
+        return loaded
+
+    def _load_cuda(self, load: Callable[..., kernix.CompiledModule]) -> Callable[..., Any]:
+        def loaded(compute_capability: Any = None, **arguments: Any) -> Any:
+            self._follow_discovery()
+            wanted = compute_capability or self._package.config.get_compute_capability()
+            return self._load(load)(compute_capability=_architectures(wanted), **arguments)
+
+        return loaded
+
+    def _follow_discovery(self) -> None:
+        """Look for nvcc in the order that the package was told, or else in its own: wheels first."""
+        toolchain = sys.modules.get(f"{self._package.__name__}._op.kernix_toolchain")
+        preference = getattr(toolchain, "get_nvcc_discovery", lambda: "pip")()
+        if os.environ.get(_DISCOVERY) != preference:
+            os.environ[_DISCOVERY] = preference
+
+    def _register(self, target_name: str, module: Any, func_name: str, **options: Any) -> None:
+        if not isinstance(module, self._module_type):
+            self._originals["register_ffi_target"](target_name, module, func_name, **options)
+            return
+        options.pop("content_id", None)  # kernix knows what the code is
+        options.setdefault("platform", "CUDA")
+        kernix.register_ffi_target(target_name, module.kernix, func_name, **options)
+
+    def _list_targets(self) -> list[str]:
+        return sorted({*kernix.list_registered_targets(), *self._originals["list_registered_targets"]()})
+
+    def _print_diagnostics(self) -> None:
+        print(f"{'brainevent:':<20} {self._package.__version__}, its kernels routed to kernixd")
+        kernix.print_diagnostics()
+
+    def _translated(self, error: kernix.KernelError) -> Exception:
+        """Return the package's exception for one of ours."""
+        package = self._package
+        message = str(error)
+        translated: Exception
+        if isinstance(error, kernix.KernelCompilationError):
+            translated = package.CompilationError(error.message, error.compiler_output, error.command)
+        elif isinstance(error, kernix.KernelToolchainError):
+            names = (name for words, name in _TOOLCHAIN_ERRORS if re.search(words, message))
+            translated = getattr(package, next(names, "KernelToolchainError"))(message)
+        elif isinstance(error, kernix.KernelRequestError):
+            translated = self._request_error(message)
+        else:
+            translated = getattr(package, type(error).__name__, package.KernelError)(message)
+        return translated
+
+
+def _routed_module_type(base: Any) -> Any:
+    """Return a class for modules that kernix has loaded, which are modules of the package, too."""
+
+    class CompiledModule(base):  # type: ignore[misc]
+        """A module that kernix has loaded, as the package's users and operators know one.
+
+        ``module.kernix`` is the :class:`kernix.CompiledModule`; its attributes and functions can be used directly.
+        """
+
+        def __init__(self, module: kernix.CompiledModule) -> None:
+            self.kernix = module
+
+        @property
+        def path(self) -> str:
+            return self.kernix.path
+
+        @property
+        def content_hash(self) -> str:
+            return f"sha256:{self.kernix.content_hash[:16]}"
+
+        @property
+        def function_names(self) -> list[str]:
+            return self.kernix.function_names
+
+        def get_handler(self, name: str) -> Any:
+            return self.kernix.get_handler(name)
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "kernix":  # of a copy that is only being made
+                raise AttributeError(name)
+            return getattr(self.kernix, name)
+
+        def __repr__(self) -> str:
+            return repr(self.kernix)
+
+    return CompiledModule
+
+
+def _by_keyword(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Return the arguments of a call by the names that kernix has for them."""
+    arguments: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            arguments.update(value)
+        else:
+            arguments[_RENAMED.get(name, name)] = value
+    return arguments
+
+
+def _architectures(wanted: Any) -> str | None:
+    """Return what `compute_capability` or the package's configuration asks for, as kernix takes it."""
+    if not wanted:
+        return None
+    names = [wanted] if isinstance(wanted, str) else wanted
+    return ",".join(str(name).replace("compute_", "sm_") for name in names)
