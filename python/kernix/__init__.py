@@ -27,12 +27,14 @@ from kernix._load import load_cpp_file, load_cpp_inline, load_cuda_dir, load_cud
 from kernix._module import CompiledModule
 from kernix._resources import KernelResources
 from kernix._targets import list_registered_targets, register_ffi_target
+from kernix._vjp import DifferentiableFunction
 
 __version__ = _version()
 
 __all__ = [
     "CompilationError",
     "CompiledModule",
+    "DifferentiableFunction",
     "KernelCallError",
     "KernelCompilationError",
     "KernelDaemonError",

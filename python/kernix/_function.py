@@ -12,6 +12,7 @@ from kernix import _core
 from kernix._attributes import Attribute, convert_attributes, to_numpy
 from kernix._direct import Target, ambiguous, call_directly
 from kernix._signature import Signature, read_signature
+from kernix._vjp import DifferentiableFunction
 
 if TYPE_CHECKING:
     from kernix._module import CompiledModule
@@ -104,7 +105,7 @@ class KernelFunction:
         arguments = self._check_arguments(args)
         values = convert_attributes(self.__qualname__, self._signature.attributes, self._merge(attributes, attrs))
         outputs = self._check_outputs(out)
-        if _is_for_jax(arguments, outputs):
+        if _is_for_jax(arguments, outputs or ()):
             if stream is not None:
                 raise TypeError(f"{self.__qualname__}(): stream= is for calls without JAX")
             options: dict[str, Any] = {"vmap_method": vmap_method, "has_side_effect": has_side_effect}
@@ -117,6 +118,31 @@ class KernelFunction:
             target = Target(self.__qualname__, self._handler(), self._module.platform)
             results = call_directly(target, arguments, outputs, values, stream)
         return tuple(results) if isinstance(out, (list, tuple)) else results[0]
+
+    def with_vjp(
+        self, backward: str | KernelFunction, *, argnums: Sequence[int] | None = None, save_results: bool = False
+    ) -> DifferentiableFunction:
+        """Return this function with a backward pass, for ``jax.grad`` and ``jax.vjp``.
+
+        Parameters
+        ----------
+        backward : str or KernelFunction
+            Name of a function of the same module, or any function. It is called with the arguments of this one, then
+            (with `save_results`) its results, then the cotangent of each result that is floating or complex. It gives,
+            for each differentiated argument, an array of that argument's shape and dtype. Attributes of the call that
+            it has, too, are passed on.
+        argnums : sequence of int, optional
+            Which arguments are differentiated; the others, such as indices, have no gradient. Default: all.
+        save_results : bool, default False
+            Whether `backward` takes the results of this function as well.
+
+        Returns
+        -------
+        DifferentiableFunction
+            To be called as this function is.
+        """
+        other = self._module[backward] if isinstance(backward, str) else backward
+        return DifferentiableFunction(self, other, argnums, save_results)
 
     def _check_arguments(self, args: Sequence[Any]) -> Sequence[Any]:
         """Check the number of arguments; an optional one at the end may be None."""
@@ -148,6 +174,9 @@ class KernelFunction:
         if len(outputs) not in count:
             raise TypeError(f"{self.__qualname__}() has {count} results, but out= names {len(outputs)}")
         return outputs
+
+    def _is_for_jax(self, args: Sequence[Any], out: Any) -> bool:
+        return _is_for_jax(args, out if isinstance(out, (list, tuple)) else (out,))
 
     def _merge(self, attributes: Mapping[str, Any] | None, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attributes:
@@ -186,8 +215,7 @@ class KernelFunction:
         kinds = {(argument.dtype, argument.shape): argument for argument in arguments}
         if len(kinds) != 1:
             raise ambiguous(self.__qualname__, [f"{dtype.name}{list(shape)}" for dtype, shape in kinds])
-        ((dtype, shape),) = kinds
-        return [jax.ShapeDtypeStruct(shape, dtype)]
+        return [next((argument for argument in arguments if isinstance(argument, jax.Array)), arguments[0])]
 
     def _spec(self, index: int, out: Any) -> Any:
         import jax
@@ -195,7 +223,9 @@ class KernelFunction:
         if not (hasattr(out, "shape") and hasattr(out, "dtype")):
             kind = type(out).__qualname__
             raise TypeError(f"{self.__qualname__}(): out {index} is of type {kind}; it must have shape and dtype")
-        return jax.ShapeDtypeStruct(out.shape, out.dtype)
+        # What is JAX's own can say more, such as the axes of a shard_map that it varies over.
+        is_own = isinstance(out, (jax.Array, jax.ShapeDtypeStruct))
+        return out if is_own else jax.ShapeDtypeStruct(out.shape, out.dtype)
 
     def _handler(self) -> int:
         """Return the address to call: what is live under the function's name, or else the module's own code."""
@@ -212,7 +242,7 @@ class KernelFunction:
         return f"<kernix function {self}>"
 
 
-def _is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
+def _is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any]) -> bool:
     """Return whether a call is JAX's: see :class:`KernelFunction`."""
     jax = sys.modules.get("jax")
     if jax is None or not hasattr(jax, "Array"):  # not imported, or just being imported by another thread
@@ -222,7 +252,7 @@ def _is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None) -> bool
     numpy = sys.modules["numpy"]
     if not all(isinstance(argument, (numpy.ndarray, numpy.generic)) for argument in arguments):
         return False
-    return any(isinstance(out, (jax.Array, jax.ShapeDtypeStruct)) for out in outputs or ())
+    return any(isinstance(out, (jax.Array, jax.ShapeDtypeStruct)) for out in outputs)
 
 
 def _inspect_signature(signature: Signature) -> inspect.Signature:

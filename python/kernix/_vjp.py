@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled function with a compiled backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernix._function import KernelFunction
+
+__all__ = ["DifferentiableFunction"]
+
+
+class DifferentiableFunction:
+    """What :meth:`kernix.KernelFunction.with_vjp` makes: a function that ``jax.grad`` can differentiate.
+
+    It is called as the forward function is, with `out`, `vmap_method` and attributes; without JAX it *is* the forward
+    function. Only reverse mode is there: ``jax.jvp`` and ``jax.jacfwd`` are refused by JAX.
+    """
+
+    __module__ = "kernix"
+
+    def __init__(
+        self, forward: KernelFunction, backward: KernelFunction, argnums: Sequence[int] | None, save_results: bool
+    ) -> None:
+        self._forward = forward
+        self._backward = backward
+        self._argnums = None if argnums is None else tuple(argnums)
+        self._save_results = save_results
+        self.__name__ = forward.__name__
+        self.__qualname__ = forward.__qualname__
+        self._check()
+
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = None,
+        vmap_method: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        **attrs: Any,
+    ) -> Any:
+        """Call the forward function."""
+        attrs = self._forward._merge(attributes, attrs)
+        if not self._forward._is_for_jax(args, out):
+            return self._forward(*args, out=out, attributes=attrs)
+        import jax
+
+        call = jax.custom_vjp(lambda *arrays: self._call_forward(arrays, out, vmap_method, attrs))
+        call.defvjp(
+            lambda *arrays: self._save(arrays, self._call_forward(arrays, out, vmap_method, attrs)),
+            lambda saved, cotangents: self._call_backward(saved, cotangents, vmap_method, attrs),
+        )
+        return call(*args)
+
+    def _call_forward(self, args: Sequence[Any], out: Any, vmap_method: str | None, attrs: dict[str, Any]) -> Any:
+        return self._forward(*args, out=out, vmap_method=vmap_method, attributes=attrs)
+
+    def _save(self, args: Sequence[Any], results: Any) -> tuple[Any, Any]:
+        return results, (args, _sequence(results) if self._save_results else ())
+
+    def _call_backward(
+        self,
+        saved: tuple[Sequence[Any], Sequence[Any]],
+        cotangents: Any,
+        vmap_method: str | None,
+        attrs: dict[str, Any],
+    ) -> tuple[Any, ...]:
+        import jax
+
+        args, results = saved
+        argnums = range(len(args)) if self._argnums is None else self._argnums
+        names = self._backward._signature.attributes
+        gradients = self._backward(
+            *args,
+            *results,
+            *(cotangent for cotangent in _sequence(cotangents) if cotangent.dtype != jax.dtypes.float0),
+            out=[args[i] for i in argnums],
+            vmap_method=vmap_method,
+            attributes={name: value for name, value in attrs.items() if name in names},
+        )
+        by_argument = dict(zip(argnums, gradients, strict=True))
+        return tuple(by_argument.get(i) for i in range(len(args)))
+
+    def _check(self) -> None:
+        """Refuse a backward function that cannot belong to the forward one, as far as the signatures say."""
+        forward, backward = self._forward._signature, self._backward._signature
+        unknown = [name for name in backward.attributes if name not in forward.attributes]
+        if unknown:
+            raise TypeError(f"{self._backward} has the attribute {unknown[0]!r}, which {self._forward} does not get")
+        number = len(self._argnums) if self._argnums is not None else forward.arguments.most
+        if number is not None and number not in backward.results:
+            raise TypeError(
+                f"{self._backward} gives {backward.results} results; as the backward function of {self._forward} it "
+                f"has to give {number}, one for each differentiated argument (argnums says which these are)"
+            )
+
+    def __repr__(self) -> str:
+        return f"<kernix function {self._forward} with the backward function {self._backward.__name__}>"
+
+
+def _sequence(results: Any) -> Sequence[Any]:
+    return results if isinstance(results, (list, tuple)) else (results,)
