@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -91,8 +90,12 @@ class Library(Protocol):
         """Return the current stream of the device of `like`, as a ``cudaStream_t``."""
         ...
 
-    def on(self, like: Any, stream: int) -> Any:
-        """Return a context in which the device of `like` is current, and new memory belongs to `stream`."""
+    def device(self, like: Any) -> Any:
+        """Return a context in which the device of `like` is current."""
+        ...
+
+    def memory_for(self, like: Any, stream: int | None) -> Any:
+        """Return a context in which new memory on the device of `like` belongs to `stream`."""
         ...
 
 
@@ -157,7 +160,10 @@ class _NumPy:
     def stream(self, like: Any) -> int:
         return 0
 
-    def on(self, like: Any, stream: int) -> Any:
+    def device(self, like: Any) -> Any:
+        return nullcontext()
+
+    def memory_for(self, like: Any, stream: int | None) -> Any:
         return nullcontext()
 
 
@@ -188,7 +194,10 @@ class _Dlpack:
     def stream(self, like: Any) -> int:
         return 0
 
-    def on(self, like: Any, stream: int) -> Any:
+    def device(self, like: Any) -> Any:
+        return nullcontext()
+
+    def memory_for(self, like: Any, stream: int | None) -> Any:
         return nullcontext()
 
 
@@ -214,18 +223,13 @@ class _Torch(_Dlpack):
     def stream(self, like: Any) -> int:
         return int(self._torch.cuda.current_stream(like.device).cuda_stream)
 
-    @contextmanager
-    def on(self, like: Any, stream: int) -> Iterator[None]:
-        cuda = self._torch.cuda
-        if not like.is_cuda:
-            yield
-            return
-        with cuda.device(like.device):
-            if cuda.current_stream().cuda_stream == stream:
-                yield
-            else:
-                with cuda.stream(cuda.ExternalStream(stream, device=like.device)):
-                    yield
+    def device(self, like: Any) -> Any:
+        return self._torch.cuda.device(like.device) if like.is_cuda else nullcontext()
+
+    def memory_for(self, like: Any, stream: int | None) -> Any:
+        if stream is None or stream == self.stream(like):
+            return nullcontext()
+        return self._torch.cuda.stream(self._torch.cuda.ExternalStream(stream, device=like.device))
 
 
 class _CuPy(_Dlpack):
@@ -243,14 +247,13 @@ class _CuPy(_Dlpack):
         with like.device:
             return int(self._cupy.cuda.get_current_stream().ptr)
 
-    @contextmanager
-    def on(self, like: Any, stream: int) -> Iterator[None]:
-        with like.device:
-            if self._cupy.cuda.get_current_stream().ptr == stream:
-                yield
-            else:
-                with self._cupy.cuda.ExternalStream(stream, like.device.id):
-                    yield
+    def device(self, like: Any) -> Any:
+        return like.device
+
+    def memory_for(self, like: Any, stream: int | None) -> Any:
+        if stream is None or stream == self.stream(like):
+            return nullcontext()
+        return self._cupy.cuda.ExternalStream(stream, like.device.id)
 
 
 _LIBRARIES: dict[str, Any] = {"numpy": _NumPy, "torch": _Torch, "cupy": _CuPy}

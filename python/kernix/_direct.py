@@ -55,10 +55,13 @@ def call_directly(
     handle = _stream_handle(target, library, like, stream) if platform == CUDA else None
     if platform == CPU and stream is not None:
         raise TypeError(f"{target.name}() runs on the CPU: it takes no stream")
-    views = [_view(target, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
-    with library.on(like, handle or 0):
+    with library.device(like):
+        views = [_view(target, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
         specs = outputs if outputs is not None else [_like_arguments(target, arguments, views)]
-        results = [spec if is_array(spec) else _make(target, i, library, spec, like) for i, spec in enumerate(specs)]
+        with library.memory_for(like, handle):
+            results = [
+                spec if is_array(spec) else _make(target, i, library, spec, like) for i, spec in enumerate(specs)
+            ]
         outs = [_view(target, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
         _check_device(target, views + outs)
         _core.call_handler(
