@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real kernixd on private paths for all tests of this folder, and what several of them use."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -121,6 +122,19 @@ def daemon_and_cache_as_they_were_fixture(place):
     before = now()
     yield
     assert now() == before
+
+
+@pytest.fixture(name="brainevent_stand_in")
+def brainevent_stand_in_fixture(monkeypatch):
+    """A fresh stand-in for brainevent, under its name."""
+    from kernix.compat import brainevent as compat
+
+    monkeypatch.syspath_prepend(str(HERE / "stand_in"))
+    monkeypatch.delenv("BRAINEVENT_NVCC_PREFER", raising=False)
+    yield importlib.import_module("brainevent")
+    compat.uninstall()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "brainevent"]:
+        del sys.modules[name]
 
 
 @pytest.fixture(name="forget")

@@ -22,26 +22,13 @@ STAND_IN = pathlib.Path(__file__).parent / "stand_in"
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
 
-@pytest.fixture(name="package")
-def package_fixture(monkeypatch):
-    """A fresh stand-in for brainevent, not yet routed."""
-    monkeypatch.syspath_prepend(str(STAND_IN))
-    monkeypatch.delenv("BRAINEVENT_NVCC_PREFER", raising=False)
-    import brainevent
-
-    yield brainevent
-    for name in [name for name in sys.modules if name.partition(".")[0] == "brainevent"]:
-        del sys.modules[name]
-
-
 @pytest.fixture(name="routed")
-def routed_fixture(package):
+def routed_fixture(brainevent_stand_in):
     """The stand-in with the layer installed."""
     from kernix.compat import brainevent as compat
 
     compat.install()
-    yield package
-    compat.uninstall()
+    return brainevent_stand_in
 
 
 def test_an_operator_that_imported_its_loader_before(routed):
@@ -170,7 +157,7 @@ def test_brainevent_kernix_can_be_imported(routed):
         exec("from brainevent.kernix import no_such_name")
 
 
-def test_uninstall_leaves_nothing_behind(package):
+def test_uninstall_leaves_nothing_behind(brainevent_stand_in):
     from kernix.compat import brainevent as compat
 
     def names():
@@ -182,13 +169,13 @@ def test_uninstall_leaves_nothing_behind(package):
     compat.install()
     compat.install()
     assert names() != before
-    assert package.get_cache_dir() == kernix.get_cache_dir()
+    assert brainevent_stand_in.get_cache_dir() == kernix.get_cache_dir()
     compat.uninstall()
     compat.uninstall()
     assert names() == before
     assert dict(os.environ) == environment
-    with pytest.raises(package._op.Reached):
-        package.get_cache_dir()
+    with pytest.raises(brainevent_stand_in._op.Reached):
+        brainevent_stand_in.get_cache_dir()
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("brainevent.kernix")
 

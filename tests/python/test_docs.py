@@ -58,10 +58,14 @@ def has_gpu():
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=str)
-def test_python(block, forget):
+def test_python(block, forget, request):
     """Each block runs by itself, and prints what the comments behind its ``print`` lines say."""
     if "gpu" in block.info and not has_gpu():
         pytest.skip("needs a GPU")
+    if "torch" in block.info:
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    if "brainevent" in block.info:
+        request.getfixturevalue("brainevent_stand_in")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile("\n" * block.line + block.text, str(block.page), "exec"), {"__name__": "__main__"})

@@ -113,7 +113,7 @@ class _Layer:
     def uninstall(self) -> None:
         self._exchange(self._routed, self._originals)
         if self._made_module:
-            del sys.modules[f"{self._package.__name__}.kernix"]
+            sys.modules.pop(f"{self._package.__name__}.kernix", None)
             delattr(self._package, "kernix")
         if self._discovery_before is None:
             os.environ.pop(_DISCOVERY, None)
