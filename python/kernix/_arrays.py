@@ -140,7 +140,7 @@ class _NumPy:
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         if platform != CPU:
-            raise TypeError("is a NumPy array, in host memory, and the function runs on a GPU")
+            raise TypeError("is a NumPy array, in host memory, and the function runs on a GPU: pass an array on one")
         if not array.dtype.isnative:
             raise ValueError(f"has the byte order of another machine (dtype {array.dtype.str})")
         flags = array.flags
@@ -171,6 +171,9 @@ class _Dlpack:
     """Anything that has ``__dlpack__``: it can be read and written, but nothing is known of how to make one."""
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        jax = sys.modules.get("jax")
+        if writable and jax is not None and isinstance(array, jax.Array):
+            raise TypeError("is an array of JAX, which must not be written to")
         device_type, _ = array.__dlpack_device__()
         if device_type not in _DLPACK_DEVICES[platform]:
             where = "host memory" if device_type == _HOST else f"memory of another device (DLPack type {device_type})"

@@ -92,6 +92,7 @@ class KernelFunction:
 
     def __call__(
         self,
+        /,
         *args: Any,
         out: Any = None,
         vmap_method: str | None = None,
@@ -148,8 +149,8 @@ class KernelFunction:
         """Check the number of arguments; an optional one at the end may be None."""
         if self._signature.order_tokens:
             raise TypeError(
-                f"{self.__qualname__}() takes a token for XLA's order of side effects, which only XLA can give: use "
-                f"jax.ffi.ffi_call({self.target!r}, ...)"
+                f"{self.__qualname__}() has tokens for the order of side effects, which only XLA can give: use "
+                f"jax.ffi.ffi_call with the function's .target"
             )
         count = self._signature.arguments
         while len(args) > count.least and args[-1] is None:

@@ -34,6 +34,7 @@ class DifferentiableFunction:
 
     def __call__(
         self,
+        /,
         *args: Any,
         out: Any = None,
         vmap_method: str | None = None,

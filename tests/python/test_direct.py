@@ -8,6 +8,7 @@ out NumPy's capsules, of DLPack 1 and of the version before.
 import sys
 import threading
 
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -256,6 +257,8 @@ def test_dlpack_arrays_that_are_refused(module):
         module.copy(X, out=Exporter(np.frombuffer(X.tobytes(), np.float32)))
     with pytest.raises(TypeError, match="argument 0 is in memory of another device .DLPack type 2., and .* the CPU"):
         module.copy(Exporter(X, device=(2, 0)), out=y)
+    with pytest.raises(TypeError, match="result 0 is an array of JAX, which must not be written to"):
+        module.copy(Exporter(X), out=jax.numpy.zeros((2, 3), np.float32))
     with pytest.raises(TypeError, match="result 0: kernix cannot make an array like Exporter: pass"):
         module.copy(Exporter(X))
 

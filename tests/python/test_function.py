@@ -156,6 +156,18 @@ def test_attributes_are_constants_of_a_compiled_function(module):
     np.testing.assert_array_equal(module.scale(jnp.asarray(X), factor=jnp.float32(2)), 2 * X)
 
 
+def test_a_function_with_tokens_for_xla_is_refused(module, monkeypatch):
+    monkeypatch.setattr(type(module), "arg_spec", lambda *_: ["arg", "arg.token", "ret", "ret.token"])
+    with pytest.raises(TypeError, match=r"path\(\) has tokens for the order of side effects.*ffi_call"):
+        kernix.KernelFunction(module, "path")(X)
+
+
+def test_an_attribute_may_be_called_self(fresh_name):
+    source = '#include "brainevent/common.h"\nvoid f(BE::Tensor y, int self) { *y.data_ptr<int>() = self; }'
+    module = kernix.load_cpp_inline(fresh_name, source, {"f": ["ret", "attr.self:int32"]})
+    assert module.f(self=3, out=np.zeros(1, np.int32)).tolist() == [3]
+
+
 def test_an_attribute_with_the_name_of_a_parameter(module):
     result = module.fill(out=spec((2,), np.int32), attributes={"stream": 5})
     np.testing.assert_array_equal(result, [5, 5])
