@@ -84,8 +84,9 @@ class _Layer:
         )
         self._discovery_before = os.environ.get(_DISCOVERY)
         self._made_module = False
-        self._originals = {name: getattr(package, name) for name in self._routes()}
-        self._routed = {name: self._wrap(self._originals[name], ours) for name, ours in self._routes().items()}
+        routes = {name: ours for name, ours in self._routes().items() if hasattr(package, name)}
+        self._originals = {name: getattr(package, name) for name in routes}
+        self._routed = {name: self._wrap(self._originals[name], ours) for name, ours in routes.items()}
 
     def _routes(self) -> dict[str, Callable[..., Any]]:
         return {
