@@ -30,6 +30,20 @@ using Attribute = std::tuple<std::string, std::string, py::object>;  // name, ty
 
 void* Pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
+AttributeValue ToArray(std::string_view type, const py::object& values) {
+  if (type == "int8[]") return values.cast<std::vector<int8_t>>();
+  if (type == "int16[]") return values.cast<std::vector<int16_t>>();
+  if (type == "int32[]") return values.cast<std::vector<int32_t>>();
+  if (type == "int64[]") return values.cast<std::vector<int64_t>>();
+  if (type == "uint8[]") return values.cast<std::vector<uint8_t>>();
+  if (type == "uint16[]") return values.cast<std::vector<uint16_t>>();
+  if (type == "uint32[]") return values.cast<std::vector<uint32_t>>();
+  if (type == "uint64[]") return values.cast<std::vector<uint64_t>>();
+  if (type == "float32[]") return values.cast<std::vector<float>>();
+  if (type == "float64[]") return values.cast<std::vector<double>>();
+  throw py::type_error("attributes of type " + std::string(type) + " cannot be passed");
+}
+
 // Only with values that `kernix/_attributes.py` has checked.
 AttributeValue ToAttribute(std::string_view type, const py::object& value) {
   if (type == "bool") return value.cast<bool>();
@@ -43,7 +57,8 @@ AttributeValue ToAttribute(std::string_view type, const py::object& value) {
   if (type == "uint64") return value.cast<uint64_t>();
   if (type == "float32") return value.cast<float>();
   if (type == "float64") return value.cast<double>();
-  throw py::type_error("attributes of type " + std::string(type) + " cannot be passed without JAX");
+  if (type == "string") return value.cast<std::string>();
+  return ToArray(type, value);
 }
 
 CallFrame MakeFrame(const std::vector<Array>& arguments, const std::vector<Array>& results,

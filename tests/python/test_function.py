@@ -324,6 +324,46 @@ def test_values_that_do_not_fit_are_refused(kind, value, error, message):
         convert(kind, value)
 
 
+@pytest.fixture(scope="module", name="collections")
+def collections_fixture(place):
+    """Functions with a string and arrays among their attributes."""
+    types = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+    parts = ['#include "brainevent/common.h"']
+    parts.append("// @BE length ret attr.text:string")
+    parts.append("void length(BE::Tensor y, std::string_view text) {")
+    parts.append("    y.data_ptr<int32_t>()[0] = text.size() == 0 ? 0 : text.back() * 1000 + text.size(); }")
+    for name in types:
+        c_type = {"float32": "float", "float64": "double"}.get(name, f"{name}_t")
+        parts.append(f"// @BE sum_{name} ret attr.values:{name}[]")
+        parts.append(f"void sum_{name}(BE::Tensor y, BE::Span<const {c_type}> values) {{")
+        parts.append("    double sum = 0; for (auto value : values) sum = 2 * sum + static_cast<double>(value);")
+        parts.append("    *y.data_ptr<float>() = static_cast<float>(sum); }")
+    return kernix.load_cpp_inline("collections", "\n".join(parts))
+
+
+@pytest.mark.parametrize("out", [spec((1,)), np.zeros(1, np.float32)], ids=["JAX", "NumPy"])
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("values", [[1, 2, 100], (3,), [], np.array([[1, 2], [3, 4]]), [True, False]], ids=str)
+def test_array_attributes(collections, name, values, out):
+    expected = 0
+    for value in np.ravel(values):
+        expected = 2 * expected + int(value)
+    assert collections[f"sum_{name}"](values=values, out=out)[0] == expected
+
+
+@pytest.mark.parametrize("out", [spec((1,)), np.zeros(1, np.float32)], ids=["JAX", "NumPy"])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_real_array_attributes(collections, name, out):
+    assert collections[f"sum_{name}"](values=[0.5, 1, np.float16(2)], out=out)[0] == 6
+
+
+@pytest.mark.parametrize("out", [spec((1,), np.int32), np.zeros(1, np.int32)], ids=["JAX", "NumPy"])
+def test_string_attributes(collections, out):
+    assert collections.length(text="some text", out=out)[0] == ord("t") * 1000 + 9
+    assert collections.length(text="é", out=out)[0] % 1000 == 2
+    assert collections.length(text="", out=out)[0] == 0
+
+
 def test_missing_and_unknown_attributes(module):
     with pytest.raises(TypeError, match=r"scale\(\) needs the attribute factor: float32 by keyword"):
         module.scale(X)
