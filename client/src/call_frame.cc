@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "client/src/device_memory.h"
 #include "daemon/base/strings.h"
 #include "kernel/brainevent/internal/ffi_abi.h"
 
@@ -28,6 +29,9 @@ struct Context {
 };
 
 abi::Error* ToAbi(Error* error) { return reinterpret_cast<abi::Error*>(error); }
+abi::Error* ToAbi(const absl::Status& status) {
+  return ToAbi(new Error{static_cast<abi::ErrorCode>(status.code()), std::string(status.message())});
+}
 Error* FromAbi(abi::Error* error) { return reinterpret_cast<Error*>(error); }
 
 abi::Error* CreateError(abi::ErrorCreateArgs* args) {
@@ -45,19 +49,36 @@ abi::Error* GetStream(abi::StreamGetArgs* args) {
   return nullptr;
 }
 
-abi::Error* AllocateDeviceMemory(abi::DeviceMemoryAllocateArgs* args) {
-  const DeviceMemory& memory = reinterpret_cast<const Context*>(args->ctx)->device_memory;
-  if (!memory.allocate || !memory.free) {
-    return ToAbi(new Error{abi::kUnimplemented, "this call frame has no scratch memory: SetDeviceMemory()"});
-  }
-  args->data = memory.allocate(args->size);
-  if (args->data != nullptr) return nullptr;
-  return ToAbi(new Error{abi::kResourceExhausted, StrCat("no device memory for ", args->size, " bytes of scratch")});
+abi::Error* OutOfMemory(size_t size) {
+  return ToAbi(new Error{abi::kResourceExhausted, StrCat("no device memory for ", size, " bytes of scratch")});
 }
 
-abi::Error* FreeDeviceMemory(abi::DeviceMemoryFreeArgs* args) {
-  reinterpret_cast<const Context*>(args->ctx)->device_memory.free(args->data, args->size);
+// The caller's memory, or else the driver's, in the order of the stream.
+abi::Error* Allocate(abi::DeviceMemoryAllocateArgs* args) {
+  const auto* context = reinterpret_cast<const Context*>(args->ctx);
+  if (context->device_memory.allocate) {
+    args->data = context->device_memory.allocate(args->size);
+    return args->data == nullptr ? OutOfMemory(args->size) : nullptr;
+  }
+  if (!context->has_stream) {
+    return ToAbi(new Error{abi::kUnimplemented,
+                           "this call frame has no scratch memory: SetStream(), or "
+                           "SetDeviceMemory()"});
+  }
+  const absl::StatusOr<void*> data = AllocateDeviceMemory(args->size, context->stream);
+  if (!data.ok()) return ToAbi(data.status());
+  args->data = *data;
   return nullptr;
+}
+
+abi::Error* Free(abi::DeviceMemoryFreeArgs* args) {
+  const auto* context = reinterpret_cast<const Context*>(args->ctx);
+  if (context->device_memory.allocate) {
+    context->device_memory.free(args->data, args->size);
+    return nullptr;
+  }
+  const absl::Status status = FreeDeviceMemory(args->data, context->stream);
+  return status.ok() ? nullptr : ToAbi(status);
 }
 
 abi::Error* GetDeviceOrdinal(abi::DeviceOrdinalGetArgs* args) {
@@ -80,8 +101,8 @@ const abi::Api& TheApi() {
       .execution_context_get = nullptr,
       .state_set = nullptr,
       .state_get = nullptr,
-      .device_memory_allocate = AllocateDeviceMemory,
-      .device_memory_free = FreeDeviceMemory,
+      .device_memory_allocate = Allocate,
+      .device_memory_free = Free,
       .thread_pool_schedule = nullptr,
       .thread_pool_num_threads = nullptr,
       .future_create = nullptr,

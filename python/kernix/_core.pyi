@@ -172,4 +172,5 @@ def call_handler(
     results: Sequence[tuple[int, int, tuple[int, ...]]],
     attributes: Sequence[tuple[str, str, Any]],
     stream: int | None,
+    device: int,
 ) -> None: ...

@@ -63,13 +63,14 @@ def call_directly(
                 spec if is_array(spec) else _make(target, i, library, spec, like) for i, spec in enumerate(specs)
             ]
         outs = [_view(target, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
-        _check_device(target, views + outs)
+        device = _common_device(target, views + outs)
         _core.call_handler(
             target.address,
             [view.core() for view in views],
             [view.core() for view in outs],
             [(name, attribute.type, attribute.value) for name, attribute in attributes.items()],
             handle,
+            device,
         )
     return results
 
@@ -131,7 +132,8 @@ def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> 
     return stream
 
 
-def _check_device(target: Target, views: Sequence[View]) -> None:
+def _common_device(target: Target, views: Sequence[View]) -> int:
     devices = sorted({view.device for view in views})
     if len(devices) > 1:
         raise ValueError(f"{target.name}(): its arrays are on several devices: {', '.join(map(str, devices))}")
+    return devices[0]

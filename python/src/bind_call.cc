@@ -62,13 +62,14 @@ AttributeValue ToAttribute(std::string_view type, const py::object& value) {
 }
 
 CallFrame MakeFrame(const std::vector<Array>& arguments, const std::vector<Array>& results,
-                    const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream) {
+                    const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream, int device) {
   CallFrame frame;
   for (const auto& [data, type, shape] : arguments)
     frame.AddArgument(Pointer(data), static_cast<DataType>(type), shape);
   for (const auto& [data, type, shape] : results) frame.AddResult(Pointer(data), static_cast<DataType>(type), shape);
   for (const auto& [name, type, value] : attributes) frame.AddAttribute(name, ToAttribute(type, value));
   if (stream) frame.SetStream(Pointer(*stream));
+  frame.SetDeviceOrdinal(device);
   return frame;
 }
 
@@ -80,8 +81,8 @@ CallFrame MakeFrame(const std::vector<Array>& arguments, const std::vector<Array
 }
 
 void CallHandler(uintptr_t handler, const std::vector<Array>& arguments, const std::vector<Array>& results,
-                 const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream) {
-  const CallFrame frame = MakeFrame(arguments, results, attributes, stream);
+                 const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream, int device) {
+  const CallFrame frame = MakeFrame(arguments, results, attributes, stream, device);
   const absl::Status status = [&] {
     const WithoutGil no_gil;
     return frame.Call(reinterpret_cast<Handler>(handler));
@@ -101,7 +102,7 @@ void BindCall(py::module_& module) {
       .def_property_readonly("read_only", &DlpackTensor::is_read_only)
       .def_property_readonly("contiguous", &DlpackTensor::is_contiguous);
   module.def("call_handler", &CallHandler, py::arg("handler"), py::arg("arguments"), py::arg("results"),
-             py::arg("attributes"), py::arg("stream"));
+             py::arg("attributes"), py::arg("stream"), py::arg("device"));
 }
 
 }  // namespace kernix::python

@@ -59,8 +59,8 @@ using AttributeValue =
                  std::vector<uint8_t>, std::vector<uint16_t>, std::vector<uint32_t>, std::vector<uint64_t>,
                  std::vector<float>, std::vector<double>>;
 
-// Where the scratch memory of CUDA handlers comes from. `allocate` returns null when there is none; `free` is called
-// when the handler's function has returned, while its kernels may still run on the stream.
+// Where the scratch memory of CUDA handlers comes from; both are set. `allocate` returns null when there is none;
+// `free` is called when the handler's function has returned, while its kernels may still run on the stream.
 struct DeviceMemory {
   std::function<void*(size_t bytes)> allocate;
   std::function<void(void* data, size_t bytes)> free;
@@ -77,11 +77,12 @@ class CallFrame {
   CallFrame& AddArgument(const void* data, DataType type, std::vector<int64_t> shape);
   CallFrame& AddResult(void* data, DataType type, std::vector<int64_t> shape);
   CallFrame& AddAttribute(std::string name, AttributeValue value);
-  // For CUDA handlers: a cudaStream_t.
+  // For CUDA handlers: a cudaStream_t. Scratch memory is then the current device's, from the driver's allocator that is
+  // ordered by the stream.
   CallFrame& SetStream(void* stream);
   // What `device_ordinal` is; 0 otherwise.
   CallFrame& SetDeviceOrdinal(int ordinal);
-  // For CUDA handlers with scratch memory.
+  // Scratch memory from somewhere else.
   CallFrame& SetDeviceMemory(DeviceMemory memory);
 
   // Calls `handler` once, in this thread. What it reports as an XLA error comes back as a status with its code and

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of the current CUDA device, from the driver's own allocator.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace kernix {
+
+// `size` bytes, aligned to 256, for what is enqueued on `stream` (a CUstream) from now on. UNAVAILABLE without a
+// driver.
+absl::StatusOr<void*> AllocateDeviceMemory(size_t size, void* stream);
+
+// Gives memory back once what was enqueued on `stream` until now has run. Does not wait.
+absl::Status FreeDeviceMemory(void* data, void* stream);
+
+}  // namespace kernix
