@@ -37,6 +37,21 @@ void scale(const BE::Tensor x, BE::Tensor y, float factor, cudaStream_t stream) 
     launch<float>(x, y, factor, stream);
 }
 
+__global__ void add_to(int* y, int number, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += number;
+}
+
+// Through scratch memory, which is written before it is read.
+// @BE through_scratch arg ret scratch:arg0.nbytes() stream device_ordinal
+void through_scratch(const BE::Tensor x, BE::Tensor y, BE::Scratch room, cudaStream_t stream, int device) {
+    cudaMemcpyAsync(room.data(), x.data_ptr(), x.nbytes(), cudaMemcpyDeviceToDevice, stream);
+    int n = x.numel();
+    add_to<<<(n + 255) / 256, 256, 0, stream>>>(room.as<int>(), 1 + device, n);
+    cudaMemcpyAsync(y.data_ptr(), room.data(), x.nbytes(), cudaMemcpyDeviceToDevice, stream);
+    BE_CHECK_KERNEL_LAUNCH();
+}
+
 // @BE stream_of arg ret stream
 void stream_of(const BE::Tensor x, BE::Tensor y, cudaStream_t stream) {
     int64_t handle = reinterpret_cast<int64_t>(stream);
@@ -151,6 +166,15 @@ def test_torch_results_belong_to_their_stream(module, torch):
         y = module.scale(x, factor=1)
     torch.cuda.synchronize()
     assert float(y.min()) == float(y.max()) == 5
+
+
+def test_scratch_memory_and_device(module, torch, cupy):
+    for x in (jnp.arange(1000, dtype=jnp.int32), torch.arange(1000, dtype=torch.int32, device="cuda")):
+        results = [module.through_scratch(x) for _ in range(20)]
+        assert all([int(value) for value in y[::333]] == [1, 334, 667, 1000] for y in results)
+    y = module.through_scratch(cupy.arange(4, dtype=np.int32), stream=cupy.cuda.Stream(non_blocking=True))
+    cupy.cuda.Device().synchronize()
+    assert y.tolist() == [1, 2, 3, 4]
 
 
 def test_torch_mistakes(module, torch):

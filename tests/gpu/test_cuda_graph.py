@@ -62,8 +62,13 @@ print(json.dumps(dict(values=values, calls=calls, executions=EXECUTIONS, steps=S
 def run(store: str, allow_cuda_graph: bool, replace: bool = False) -> dict:
     """Run the script with capture switched on for graphs of one node; return what it saw."""
     environment = dict(os.environ, XLA_FLAGS="--xla_gpu_graph_min_graph_size=1", XLA_PYTHON_CLIENT_PREALLOCATE="false")
-    done = subprocess.run([sys.executable, "-c", SCRIPT, store, str(int(allow_cuda_graph)), str(int(replace))],
-                          env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, store, str(int(allow_cuda_graph)), str(int(replace))],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

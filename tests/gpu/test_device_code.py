@@ -98,7 +98,8 @@ def test_floating_and_half_arithmetic(dtype):
         result = jax.jit(lambda x, y: call(x, y, alpha=np.float32(0.5)))(x, y)
         assert result.dtype == x.dtype
         np.testing.assert_allclose(
-            np.asarray(result, np.float64), 0.5 * np.asarray(x, np.float64) + 1, rtol=float(jnp.finfo(dtype).eps))
+            np.asarray(result, np.float64), 0.5 * np.asarray(x, np.float64) + 1, rtol=float(jnp.finfo(dtype).eps)
+        )
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
@@ -107,7 +108,8 @@ def test_integers(dtype):
     with jax.enable_x64(True):
         x = jnp.arange(100).astype(dtype)
         np.testing.assert_array_equal(
-            jax.jit(jax.ffi.ffi_call("gpu_negate.negate", like(x)))(x), np.negative(np.asarray(x)))
+            jax.jit(jax.ffi.ffi_call("gpu_negate.negate", like(x)))(x), np.negative(np.asarray(x))
+        )
 
 
 def test_a_dtype_outside_the_family_is_a_jax_exception():
@@ -121,7 +123,11 @@ def test_a_failed_check_on_the_device_stops_the_kernel(private_daemon):
     done = subprocess.run(
         [sys.executable, "-c", DEVICE_CHECK, private_daemon],
         env=dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false"),
-        capture_output=True, text=True, timeout=300, check=False)
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "raised: " in done.stdout
     assert "x.data_ptr<const float>()[threadIdx.x] >= 0: negative element" in done.stdout

@@ -50,8 +50,14 @@ def test_wrong_arity_is_a_jax_exception():
 
 
 def test_exception_in_the_kernel_is_a_jax_exception():
-    kernix.load_cuda_inline("gpu_throws", VECTOR_ADD.replace("int n = a.numel();", """int n = a.numel();
-    BE_CHECK(n != 8) << "eight is refused";"""))
+    kernix.load_cuda_inline(
+        "gpu_throws",
+        VECTOR_ADD.replace(
+            "int n = a.numel();",
+            """int n = a.numel();
+    BE_CHECK(n != 8) << "eight is refused";""",
+        ),
+    )
     x = jnp.zeros((8,), jnp.float32)
     with pytest.raises(jax.errors.JaxRuntimeError, match="eight is refused"):
         jax.block_until_ready(jax.ffi.ffi_call("gpu_throws.vector_add", like(x))(x, x))
@@ -69,7 +75,8 @@ def test_references_and_cuda_stream(pair):
     kernix.load_cuda_inline("gpu_reference", ADD_BY_REFERENCE)
     a, b = pair
     np.testing.assert_array_equal(
-        jax.jit(jax.ffi.ffi_call("gpu_reference.add_by_reference", like(a)))(a, b), np.asarray(a) + np.asarray(b))
+        jax.jit(jax.ffi.ffi_call("gpu_reference.add_by_reference", like(a)))(a, b), np.asarray(a) + np.asarray(b)
+    )
 
 
 @pytest.mark.parametrize("backend", ["started", "waiting"])
@@ -91,7 +98,8 @@ def test_architecture_is_the_gpus_own():
     module = kernix.load_cuda_inline("gpu_add", VECTOR_ADD)
     major, minor = jax.devices("gpu")[0].compute_capability.split(".")
     explicit = kernix.load_cuda_inline(
-        "gpu_add", VECTOR_ADD, compute_capability=f"{major}.{minor}", auto_register=False)
+        "gpu_add", VECTOR_ADD, compute_capability=f"{major}.{minor}", auto_register=False
+    )
     assert explicit.path == module.path  # the same content: one artifact
 
 

@@ -244,6 +244,59 @@ def test_the_prefix_of_a_target(fresh_name):
     np.testing.assert_array_equal(module.add_one(jnp.asarray(X)), X + 1)
 
 
+# --- Parameters beyond arrays and attributes -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="extended")
+def extended_fixture(place):
+    return kernix.load_cpp_inline(
+        "extended",
+        """
+        #include "brainevent/common.h"
+        // @BE sum args... ret
+        void sum(BE::Span<const BE::Tensor> xs, BE::Tensor y) {
+            for (int64_t i = 0; i < y.numel(); ++i) {
+                float sum = 0;
+                for (const BE::Tensor& x : xs) sum += x.data_ptr<float>()[i];
+                y.data_ptr<float>()[i] = sum;
+            }
+        }
+        // @BE plus arg arg? ret
+        void plus(const BE::Tensor a, const BE::Tensor* b, BE::Tensor y) {
+            for (int64_t i = 0; i < y.numel(); ++i)
+                y.data_ptr<float>()[i] = a.data_ptr<float>()[i] + (b ? b->data_ptr<float>()[i] : 100);
+        }
+        // @BE copies arg rets...
+        void copies(const BE::Tensor x, BE::Span<BE::Tensor> ys) {
+            for (BE::Tensor& y : ys) *y.data_ptr<float>() = *x.data_ptr<float>();
+        }
+        // @BE reversed arg ret scratch:arg0.nbytes() device_ordinal
+        void reversed(const BE::Tensor x, BE::Tensor y, BE::Scratch room, int device) {
+            float* copy = room.as<float>();
+            for (int64_t i = 0; i < x.numel(); ++i) copy[i] = x.data_ptr<float>()[i];
+            for (int64_t i = 0; i < x.numel(); ++i) y.data_ptr<float>()[i] = copy[x.numel() - 1 - i] + device;
+        }
+        """,
+    )
+
+
+@pytest.mark.parametrize("asarray", [jnp.asarray, np.asarray], ids=["JAX", "NumPy"])
+def test_extended_parameters(extended, asarray):
+    x = asarray(X)
+    np.testing.assert_array_equal(extended.sum(x, x, x), 3 * X)
+    np.testing.assert_array_equal(extended.plus(x), X + 100)
+    np.testing.assert_array_equal(extended.plus(x, None), X + 100)
+    np.testing.assert_array_equal(extended.plus(x, x), 2 * X)
+    np.testing.assert_array_equal(extended.reversed(x), X[::-1, ::-1])
+    one = x[:1, 1]
+    out = [asarray(np.empty(1, np.float32)) for _ in range(3)]
+    assert [float(y[0]) for y in extended.copies(one, out=out)] == [1, 1, 1]
+    with pytest.raises(TypeError, match=r"plus\(\) takes 1 to 2 arrays, but 3 were given; .*arg0, arg1=None, /,"):
+        extended.plus(x, x, x)
+    with pytest.raises(TypeError, match=r"copies\(\) has 0 or more results: say"):
+        extended.copies(x)
+
+
 # --- Attributes ------------------------------------------------------------------------------------------------------
 
 
