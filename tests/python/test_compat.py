@@ -106,6 +106,23 @@ def test_load_cuda(routed, tmp_path, fresh_name, monkeypatch):
         routed.load_cuda_file(tmp_path / "a.cu", no_such=1)
 
 
+def test_flags_for_the_linker(routed, tmp_path, fresh_name):
+    """As the package's own cuBLAS operator passes them: a library by its path, and the folder where it will be."""
+    build = ["g++", "-shared", "-fPIC", "-x", "c++", "-o"]
+    for name in ("by_path", "by_name"):
+        command = [*build, tmp_path / f"lib{name}.so", f"-Wl,-soname,lib{name}.so", "-"]
+        subprocess.run(command, input=f'extern "C" int {name}() {{ return 1; }}', text=True, check=True)
+    calls = 'extern "C" int by_path();\nextern "C" int by_name();\n'
+    source = calls + cuda_source("f").replace("{}", "{ by_path(); by_name(); }")
+    flags = [str(tmp_path / "libby_path.so"), f"-L{tmp_path}", "-lby_name", "-rpath", "/no/such", f"-rpath={tmp_path}"]
+    module = routed.load_cuda_inline(
+        fresh_name, source, extra_ldflags=[*flags, "-z", "now"], compute_capability="sm_90", auto_register=False
+    )
+    assert module.function_names == ["f"]
+    with pytest.raises(routed.CompilationError, match="no_such_flag"):
+        routed.load_cuda_inline(fresh_name, source, extra_ldflags=["--no_such_flag"], compute_capability="sm_90")
+
+
 def test_exceptions_are_the_packages_own(routed, fresh_name, monkeypatch):
     with pytest.raises(routed.CompilationError) as failed:
         routed.load_cpp_inline(fresh_name, kernels.ADD_ONE + "\nnonsense;")

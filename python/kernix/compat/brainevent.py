@@ -7,6 +7,7 @@ kernixd: with the package's signatures, exceptions and return types, and without
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import importlib.util
@@ -14,7 +15,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -165,10 +166,12 @@ class _Layer:
         return loaded
 
     def _load_cuda(self, load: Callable[..., kernix.CompiledModule]) -> Callable[..., Any]:
-        def loaded(compute_capability: Any = None, **arguments: Any) -> Any:
+        def loaded(compute_capability: Any = None, extra_ldflags: Any = None, **arguments: Any) -> Any:
             self._follow_discovery()
             wanted = compute_capability or self._package.config.get_compute_capability()
-            return self._load(load)(compute_capability=_architectures(wanted), **arguments)
+            flags, folders = _linker_flags(extra_ldflags or [])
+            _open_libraries(flags, folders)
+            return self._load(load)(compute_capability=_architectures(wanted), extra_ldflags=flags, **arguments)
 
         return loaded
 
@@ -258,6 +261,39 @@ def _by_keyword(bound: inspect.BoundArguments) -> dict[str, Any]:
         else:
             arguments[_RENAMED.get(name, name)] = value
     return arguments
+
+
+def _linker_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the flags of a CUDA load for kernix, and the folders that libraries are searched in when it is opened.
+
+    The package hands each token to the linker itself; kernix hands flags to the compiler, and puts no folder of
+    anybody into a library.
+    """
+    flags: list[str] = []
+    folders: list[str] = []
+    rest = iter(tokens)
+    for token in rest:
+        name, equals, value = token.partition("=")
+        if name.lstrip("-") in ("rpath", "rpath-link", "R"):
+            folders += (value if equals else next(rest, "")).split(":")
+        elif token.startswith(("-L", "-l", "-Wl,")) or os.path.basename(token) != token:
+            flags.append(token)
+        else:
+            flags.append(f"-Wl,{token}")
+    return flags, folders
+
+
+def _open_libraries(flags: Sequence[str], folders: Sequence[str]) -> None:
+    """Open the shared libraries that `flags` name, where the package's own build would have found them."""
+    for flag in flags:
+        if flag.startswith("-l"):
+            name = f"lib{flag[2:]}.so"
+            paths = [os.path.join(folder, name) for folder in folders]
+        else:
+            paths = [flag] if re.search(r"\.so(\.[0-9]+)*$", flag) else []
+        for path in filter(os.path.exists, paths):
+            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+            break
 
 
 def _architectures(wanted: Any) -> str | None:
