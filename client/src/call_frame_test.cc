@@ -150,7 +150,7 @@ XLA_FFI_Error* DeviceProbe(XLA_FFI_CallFrame* xla_frame) {
 
 TEST(CallFrameTest, HasADeviceAndItsMemory) {
   CallFrame frame;
-  EXPECT_THAT(frame.Call(DeviceProbe).ToString(), HasSubstr("no scratch memory: SetDeviceMemory()"));
+  EXPECT_THAT(frame.Call(DeviceProbe).ToString(), HasSubstr("no scratch memory: SetStream(), or SetDeviceMemory()"));
   std::string log;
   char memory[24];
   frame.SetDeviceOrdinal(3).SetDeviceMemory({

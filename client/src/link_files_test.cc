@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::ScratchFolder;
 
 TEST(FlagFilesTest, AreThoseThatAreThere) {
   const ScratchFolder folder;

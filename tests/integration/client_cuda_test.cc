@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "client/src/handler_probe.h"
+#include "daemon/base/strings.h"
 #include "kernix/call_frame.h"
 #include "kernix/error.h"
 #include "tests/integration/client_world.h"
