@@ -63,12 +63,12 @@ std::vector<std::string> SystemIncludeFlags(const toolchain::CudaToolkit& cuda) 
 
 std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedUnit& unit,
                                         std::string_view keep_folder) {
-  std::vector<std::string> argv = NvccCommand(inputs, unit, keep_folder);
+  std::vector<std::string> argv = NvccCommand(inputs, unit, "-c", keep_folder);
   const int threads = Threads(inputs, unit);
   if (threads > 1) argv.push_back(StrCat("--threads=", threads));
   Append(argv, ArchitectureFlags(inputs.request.architectures));
   Append(argv, ForHostCompiler(AssemblerFlags(inputs.request, unit)));
-  Append(argv, {"-c", "-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
+  Append(argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
   return argv;
 }
 
@@ -152,11 +152,13 @@ exec::InputFile FolderMarker(std::string_view folder) {
   return {StrCat(folder, "/.keep"), std::make_shared<const std::string>()};
 }
 
-std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, std::string_view keep_folder) {
+std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
+                                     std::string_view keep_folder) {
   const BuildRequest& request = inputs.request;
   const toolchain::Toolchain& toolchain = *request.toolchain;
-  std::vector<std::string> argv = {toolchain.cuda->nvcc, "-ccbin", toolchain.host.path,
-                                   StrCat("-O", request.optimization_level), "-Wno-deprecated-gpu-targets"};
+  std::vector<std::string> argv = {
+      toolchain.cuda->nvcc,         what, "-ccbin", toolchain.host.path, StrCat("-O", request.optimization_level),
+      "-Wno-deprecated-gpu-targets"};
   Append(argv, KeepFlags(keep_folder));
   // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
   // path.

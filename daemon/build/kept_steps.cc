@@ -41,9 +41,9 @@ Step NewStep(const PlanInputs& inputs, std::string name, std::vector<std::string
 // The PTX that the machine code of the architecture is made from.
 Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
   const std::string keep_folder = part.File("keep-ptx");
-  std::vector<std::string> argv = NvccCommand(inputs, part.unit, keep_folder);
+  std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-ptx", keep_folder);
   const std::string virtual_architecture = StrCat("compute", part.architecture.substr(part.architecture.find('_')));
-  Append(argv, {"-ptx", StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
+  Append(argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
   Step step = NewStep(inputs, part.StepNamed("ptx"), std::move(argv), kPtxMemory);
   step.action.inputs = part.unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
@@ -53,9 +53,8 @@ Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
 
 Step CubinStep(const PlanInputs& inputs, const KeptPart& part) {
   const std::string keep_folder = part.File("keep-cubin");
-  std::vector<std::string> argv = NvccCommand(inputs, part.unit, keep_folder);
-  Append(argv,
-         {"-cubin", StrCat("-arch=", part.architecture), "-Xptxas", "-v", "-o", part.File("cubin"), part.File("ptx")});
+  std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-cubin", keep_folder);
+  Append(argv, {StrCat("-arch=", part.architecture), "-Xptxas", "-v", "-o", part.File("cubin"), part.File("ptx")});
   Step step = NewStep(inputs, part.StepNamed("machine code"), std::move(argv), kToolMemory);
   step.action.inputs = {FolderMarker(keep_folder)};
   step.inputs_from_steps = {part.File("ptx")};

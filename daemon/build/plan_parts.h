@@ -45,9 +45,10 @@ std::vector<Step> CudaSteps(const PlanInputs& inputs);
 // What makes kKeptObject. For requests with `keep`.
 std::vector<Step> KeptSteps(const PlanInputs& inputs);
 
-// What every call of nvcc for a unit has, whatever it is to make of it. Intermediate files go to `keep_folder`, which
-// must be there.
-std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, std::string_view keep_folder);
+// What every call of nvcc for a unit has, whatever it is to make of it (`what`: "-c", "-ptx", "-cubin"). Intermediate
+// files go to `keep_folder`, which must be there.
+std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
+                                     std::string_view keep_folder);
 
 // Makes a folder be there when a command starts.
 exec::InputFile FolderMarker(std::string_view folder);
