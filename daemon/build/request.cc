@@ -10,6 +10,7 @@
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/codegen/function_name.h"
 #include "daemon/codegen/unit_functions.h"
 #include "daemon/toolchain/host_facts.h"
 
@@ -125,7 +126,10 @@ std::vector<codegen::FunctionSpec> InOrderOf(const v1::Functions& functions, con
   std::vector<codegen::FunctionSpec> all;
   for (const Unit& unit : units) all.insert(all.end(), unit.functions.begin(), unit.functions.end());
   absl::flat_hash_map<std::string, int> places;
-  for (int i = 0; i < functions.function_size(); ++i) places.emplace(functions.function(i).name(), i);
+  for (int i = 0; i < functions.function_size(); ++i) {
+    const absl::StatusOr<codegen::FunctionName> name = codegen::ParseFunctionName(functions.function(i).name());
+    if (name.ok()) places.emplace(name->Exported(), i);
+  }
   if (places.empty()) return all;
   std::sort(all.begin(), all.end(),
             [&](const auto& a, const auto& b) { return places.at(a.name) < places.at(b.name); });
