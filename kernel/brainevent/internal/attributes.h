@@ -8,6 +8,11 @@
 
 namespace kernix_handler {
 
+inline const char* TagName(ffi::AttributeTag tag) {
+  static constexpr const char* kNames[] = {"something else", "an array", "a dictionary", "a scalar", "a string"};
+  return tag <= ffi::kAttributeString ? kNames[tag] : kNames[0];
+}
+
 // The XLA data type of an array's elements.
 inline ffi::DataType ElementType(AttributeType type) {
   static constexpr ffi::DataType kTypes[] = {ffi::kPred, ffi::kS8,  ffi::kS16, ffi::kS32, ffi::kS64,

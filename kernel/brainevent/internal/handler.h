@@ -106,8 +106,8 @@ KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature
 }
 
 // Makes `tensor` of the `i`th of `buffers`. `what` is "argument" or "result".
-inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
-                              const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
+KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
+                                           const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
   const ffi::Buffer* buffer = static_cast<const ffi::Buffer*>(buffers.buffers[i]);
   if (buffers.types[i] != ffi::kBuffer) {
     return Fail(frame, signature, ffi::kInvalidArgument, "%s %d is no array", what, i);
@@ -153,13 +153,8 @@ inline const char* XlaTypeName(ffi::DataType type) {
   return kNames[type <= ffi::kC128 ? type : ffi::kInvalid];
 }
 
-inline const char* TagName(ffi::AttributeTag tag) {
-  static constexpr const char* kNames[] = {"something else", "an array", "a dictionary", "a scalar", "a string"};
-  return tag <= ffi::kAttributeString ? kNames[tag] : kNames[0];
-}
-
 // An integer (or bool) attribute from a scalar of any integer type that holds the same number.
-KERNIX_SMALL inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType type, uint64_t& value) {
+KERNIX_COLD inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType type, uint64_t& value) {
   const bool is_signed = scalar.dtype >= ffi::kS8 && scalar.dtype <= ffi::kS64;
   const unsigned size = scalar.dtype == ffi::kPred ? 1u : 1u << ((scalar.dtype - ffi::kS8) & 3u);
   uint64_t bits = 0;
@@ -176,7 +171,7 @@ KERNIX_SMALL inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType ty
 }
 
 // A floating attribute from float32 or float64, or from an integer when nothing is lost. float64 rounds to float32.
-KERNIX_SMALL inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, double& value) {
+KERNIX_COLD inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, double& value) {
   uint64_t integer = 0;
   float single = 0;
   if (scalar.dtype == ffi::kF64) {
@@ -227,7 +222,7 @@ using AttributeReader = bool(const AttributeSpec& spec, ffi::AttributeTag tag, c
 // For functions whose attributes are all scalars.
 KERNIX_SMALL inline bool ReadScalarAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given,
                                              AttributeValue& value, Problem& problem) {
-  problem = {"must be a scalar, not ", TagName(tag)};
+  problem = {"must be a scalar"};
   return tag == ffi::kAttributeScalar && ReadScalar(*static_cast<const ffi::Scalar*>(given), spec.type, value, problem);
 }
 
