@@ -6,6 +6,8 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernel/brainevent/internal/ffi_abi.h"
 
@@ -50,6 +52,42 @@ TEST(CallFrameTest, PassesBuffersAndAttributes) {
   frame.AddResult(out, DataType::kFloat32, {2, 3}).AddAttribute("scale", 0.5f);
   ASSERT_TRUE(frame.Call(ScaledSum).ok());
   EXPECT_THAT(out, ::testing::ElementsAre(5.5f, 11.f, 16.5f, 22.f, 27.5f, 33.f));
+}
+
+TEST(CallFrameTest, DataTypesAreThoseOfTheAbi) {
+  const std::vector<std::pair<DataType, abi::DataType>> types = {
+      {DataType::kBool, abi::kPred},
+      {DataType::kInt8, abi::kS8},
+      {DataType::kInt16, abi::kS16},
+      {DataType::kInt32, abi::kS32},
+      {DataType::kInt64, abi::kS64},
+      {DataType::kUInt8, abi::kU8},
+      {DataType::kUInt16, abi::kU16},
+      {DataType::kUInt32, abi::kU32},
+      {DataType::kUInt64, abi::kU64},
+      {DataType::kFloat16, abi::kF16},
+      {DataType::kFloat32, abi::kF32},
+      {DataType::kFloat64, abi::kF64},
+      {DataType::kComplex64, abi::kC64},
+      {DataType::kBFloat16, abi::kBF16},
+      {DataType::kComplex128, abi::kC128},
+      {DataType::kFloat8E5M2, abi::kF8E5M2},
+      {DataType::kFloat8E4M3FN, abi::kF8E4M3FN},
+      {DataType::kInt4, abi::kS4},
+      {DataType::kUInt4, abi::kU4},
+      {DataType::kFloat8E4M3B11FNUZ, abi::kF8E4M3B11FNUZ},
+      {DataType::kFloat8E5M2FNUZ, abi::kF8E5M2FNUZ},
+      {DataType::kFloat8E4M3FNUZ, abi::kF8E4M3FNUZ},
+      {DataType::kInt2, abi::kS2},
+      {DataType::kUInt2, abi::kU2},
+      {DataType::kFloat8E4M3, abi::kF8E4M3},
+      {DataType::kFloat8E3M4, abi::kF8E3M4},
+      {DataType::kInt1, abi::kS1},
+      {DataType::kUInt1, abi::kU1},
+      {DataType::kFloat4E2M1FN, abi::kF4E2M1FN},
+      {DataType::kFloat8E8M0FNU, abi::kF8E8M0FNU},
+  };
+  for (const auto& [type, code] : types) EXPECT_EQ(static_cast<uint32_t>(type), static_cast<uint32_t>(code));
 }
 
 TEST(CallFrameTest, AnErrorComesBackWithCodeAndMessage) {

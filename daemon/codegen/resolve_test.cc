@@ -440,6 +440,15 @@ TEST(TemplateTest, AnInstanceHasASignature) {
       "f_float: ret attr.x:float32");
 }
 
+// Defaults that use defaults double: no source makes more than a bounded text of them.
+TEST(TemplateTest, DefaultsDoNotGrowWithoutBound) {
+  std::string parameters = "class T0";
+  for (int i = 1; i < 24; ++i) StrAppend(&parameters, ", class T", i, " = V<T", i - 1, ", T", i - 1, ">");
+  std::string list;
+  for (int i = 0; i < 1000; ++i) StrAppend(&list, ", T23 x", i);
+  EXPECT_THAT(Listed("template <" + parameters + "> void f(BE::Tensor o" + list + ");", {"f<int>"}), Not(IsOk()));
+}
+
 TEST(TemplateTest, NamesWhatItCannotRead) {
   const std::string source = "template <class T> void f(BE::Tensor o, T x) {}\n";
   EXPECT_THAT(

@@ -2,6 +2,7 @@
 #include "daemon/codegen/signature.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "daemon/base/strings.h"
@@ -15,6 +16,7 @@ constexpr size_t kMaxNesting = 500;
 constexpr size_t kMaxDeclaration = 200;
 constexpr size_t kMaxOverloads = 16;
 constexpr size_t kMaxTemplateArguments = 100;  // in tokens
+constexpr size_t kMaxInstance = 10'000;        // likewise: defaults that use defaults make any number of them
 
 enum class Scope {
   kTransparent,  // extern "C", a namespace without a name
@@ -112,21 +114,23 @@ void Merge(Signature& known, const Signature& other) {
   }
 }
 
-// `tokens` with template parameters replaced, in the place of their use.
+// `tokens` with template parameters replaced, in the place of their use; those behind kMaxInstance tokens stay.
 std::vector<Token> Substituted(const std::vector<Token>& tokens,
                                const std::map<std::string_view, std::vector<Token>>& values) {
   std::vector<Token> result;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const bool qualified = i > 0 && (tokens[i - 1].Is("::") || tokens[i - 1].Is(".") || tokens[i - 1].Is("->"));
     const auto value = values.find(tokens[i].text);
-    if (qualified || !tokens[i].IsIdentifier() || value == values.end()) {
+    if (qualified || !tokens[i].IsIdentifier() || value == values.end() || result.size() > kMaxInstance) {
       result.push_back(tokens[i]);
       continue;
     }
+    bool space = tokens[i].space_before;
     for (Token token : value->second) {
       token.source = tokens[i].source;
       token.line = tokens[i].line;
-      token.space_before = result.empty() || token.space_before || token.text.data() == value->second[0].text.data();
+      token.space_before |= space;
+      space = false;
       result.push_back(token);
     }
   }
@@ -185,7 +189,7 @@ class Finder {
  private:
   struct OpenScope {
     Scope kind;
-    std::string name;  // "a::b::" of a named namespace
+    std::string_view name;  // "a::b::" of a named namespace
   };
   struct State {
     std::vector<OpenScope> scopes;
@@ -223,7 +227,7 @@ class Finder {
     }
   }
 
-  OpenScope ScopeOf(size_t brace) const {
+  OpenScope ScopeOf(size_t brace) {
     const Tokens head = Declaration(brace);
     if (InOpaque()) return {Scope::kOpaque, ""};
     if (head.size() == 2 && head[0].Is("extern") && head[1].kind == TokenKind::kString)
@@ -236,7 +240,7 @@ class Finder {
       if (token.IsIdentifier() && !token.Is("inline")) name += StrCat(token.text, "::");
     }
     if (name.empty() || head[0].Is("inline")) return {Scope::kTransparent, ""};
-    return {Scope::kNamedNamespace, name};
+    return {Scope::kNamedNamespace, scope_names_.emplace_back(std::move(name))};
   }
 
   bool InOpaque() const { return !state_.scopes.empty() && state_.scopes.back().kind == Scope::kOpaque; }
@@ -307,6 +311,7 @@ class Finder {
   const NameSet& names_;
   State state_;
   std::vector<State> saved_;
+  std::deque<std::string> scope_names_;
   SignatureMap found_;
 };
 
