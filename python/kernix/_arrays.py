@@ -224,7 +224,7 @@ class _Torch(_Dlpack):
         return self._torch.empty(shape, dtype=dtype, device=like.device)
 
     def stream(self, like: Any) -> int:
-        return int(self._torch.cuda.current_stream(like.device).cuda_stream)
+        return int(self._torch.cuda.current_stream(like.device).cuda_stream) if like.is_cuda else 0
 
     def device(self, like: Any) -> Any:
         return self._torch.cuda.device(like.device) if like.is_cuda else nullcontext()
@@ -256,7 +256,20 @@ class _CuPy(_Dlpack):
     def memory_for(self, like: Any, stream: int | None) -> Any:
         if stream is None or stream == self.stream(like):
             return nullcontext()
-        return self._cupy.cuda.ExternalStream(stream, like.device.id)
+        cuda = self._cupy.cuda
+        if hasattr(cuda.Stream, "from_external"):  # since CuPy 14
+            return cuda.Stream.from_external(_Stream(stream))
+        return cuda.ExternalStream(stream, like.device.id)
+
+
+class _Stream:
+    """A handle, as the protocol for streams of other libraries has it."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
 
 
 _LIBRARIES: dict[str, Any] = {"numpy": _NumPy, "torch": _Torch, "cupy": _CuPy}
