@@ -360,10 +360,12 @@ std::string Literal(std::string_view text) {
 
 void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::string& out) {
   bool strings = false;
+  bool attributes = false;
   bool blocks = false;
   bool extended = false;
   bool scratch = false;
   for (const FunctionSpec& function : functions) {
+    attributes |= function.CountOf(ParameterKind::kAttribute) > 0;
     extended |= function.IsExtended();
     scratch |= function.CountOf(ParameterKind::kScratch) > 0;
     for (const Parameter& parameter : function.parameters) {
@@ -373,6 +375,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   }
   if (strings) out += "#include <string_view>\n";
   out += "#include \"brainevent/internal/handler.h\"\n";
+  if (attributes) out += "#include \"brainevent/internal/scalars.h\"\n";
   if (blocks) out += "#include \"brainevent/internal/attributes.h\"\n";
   if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
   if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";

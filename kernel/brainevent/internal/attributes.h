@@ -3,7 +3,7 @@
 // Attributes that are strings or arrays. Included where a function has one.
 #pragma once
 
-#include "brainevent/internal/handler.h"
+#include "brainevent/internal/scalars.h"
 #include "brainevent/span.h"
 
 namespace kernix_handler {
