@@ -95,7 +95,9 @@ def module_fixture():
 
 def call(function, x, **attributes):
     """Return a call of ``gpu_ext.<function>`` with a result like `x`."""
-    return lambda *xs: jax.ffi.ffi_call(f"gpu_ext.{function}", jax.ShapeDtypeStruct(x.shape, x.dtype))(*xs, **attributes)
+    return lambda *xs: jax.ffi.ffi_call(f"gpu_ext.{function}", jax.ShapeDtypeStruct(x.shape, x.dtype))(
+        *xs, **attributes
+    )
 
 
 def test_strings_and_arrays():

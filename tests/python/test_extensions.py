@@ -312,7 +312,9 @@ def test_error_in_a_scratch_expression_points_at_its_line(fresh_name):
 
 def test_scratch_has_to_be_written(fresh_name):
     source = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::Tensor o, BE::Scratch s) {}'
-    with pytest.raises(kernix.KernelRequestError, match=rf"{fresh_name}:3: parameter 2 's' of function 'f'.*scratch:<bytes>"):
+    with pytest.raises(
+        kernix.KernelRequestError, match=rf"{fresh_name}:3: parameter 2 's' of function 'f'.*scratch:<bytes>"
+    ):
         kernix.load_cpp_inline(fresh_name, source)
 
 
