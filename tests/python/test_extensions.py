@@ -139,7 +139,7 @@ def test_arrays_are_flattened_row_major():
 @pytest.mark.parametrize(
     ("function", "attributes", "message"),
     [
-        ("array_float32", {"values": np.zeros(1)}, r"array_float32: attribute 'values' \(float32\[\]\) is an array of float64"),
+        ("array_float32", {"values": np.zeros(1)}, r"array_float32: attribute 'values' \(float32\[\]\) is an array of float"),
         ("array_int8", {"values": np.zeros(1, np.uint8)}, r"'values' \(int8\[\]\) is an array of uint8"),
         ("array_int32", {"values": 3}, r"'values' \(int32\[\]\) must be a NumPy array, not a scalar"),
         ("array_int32", {"values": "3"}, r"'values' \(int32\[\]\) must be a NumPy array, not a string"),
@@ -182,10 +182,11 @@ def test_what_jax_itself_refuses(value, error, message):
 
 SCALARS = {"bool": "bool"} | ELEMENTS | {"float16": "uint16_t", "bfloat16": "uint16_t"}
 VALUES = [
-    True, np.False_, 0, 1, -1, 127, 128, -129, 255, 256, 65536, 2**24 + 1, 2**31, 2**32 - 1, 2**53 + 1, -(2**63), 2**63 - 1,
+    True, np.False_, 0, 1, -1, 127, 128, -129, 255, 256, 65536, 2**24 + 1, 2**31, 2**32 - 1, 2**53 + 1, -(2**63),
+    2**63 - 1,
     0.5, 2.0, -3.0, 1e10, 3.4e38, 3.5e38, 1e300, float("inf"), float("-inf"), float("nan"),
-    np.int8(-5), np.uint8(200), np.int16(-300), np.uint16(40000), np.int32(70000), np.uint32(4000000000), np.float32(0.1),
-    np.float64(0.1), np.float64(-7.0),
+    np.int8(-5), np.uint8(200), np.int16(-300), np.uint16(40000), np.int32(70000), np.uint32(4000000000),
+    np.float32(0.1), np.float64(0.1), np.float64(-7.0),
 ]  # fmt: skip
 
 
