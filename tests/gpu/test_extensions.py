@@ -147,7 +147,8 @@ def test_device_ordinal():
 def test_tokens_put_calls_in_order():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        results = (jax.core.abstract_token, jax.ShapeDtypeStruct((), jnp.int32))
+        token_type = getattr(jax.ffi, "abstract_token", None) or jax.core.abstract_token  # the latter before 0.11
+    results = (token_type, jax.ShapeDtypeStruct((), jnp.int32))
     step = jax.ffi.ffi_call("gpu_ext.step", results, has_side_effect=True)
 
     @jax.jit

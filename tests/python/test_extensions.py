@@ -323,7 +323,7 @@ def test_tokens_put_calls_in_order():
     """Through JAX, whose `abstract_token` is what a result that is a token has for a shape."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        token_type = jax.core.abstract_token
+        token_type = getattr(jax.ffi, "abstract_token", None) or jax.core.abstract_token  # the latter before 0.11
     step = jax.ffi.ffi_call("ext.step", (token_type, out((1,), np.int32)), has_side_effect=True)
 
     @jax.jit
