@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of NumPy, PyTorch, CuPy, and whatever else has DLPack, as memory that a kernel is called on."""
+"""Arrays of NumPy, PyTorch, CuPy, and others with DLPack, as memory that a kernel is called on; and JAX's types."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from kernix import _core
 
-__all__ = ["CPU", "CUDA", "Library", "View", "dtype_name", "is_array", "library_of"]
+__all__ = [
+    "CPU",
+    "CUDA",
+    "Library",
+    "View",
+    "dtype_name",
+    "imported_jax",
+    "is_array",
+    "library_of",
+    "make_spec",
+    "vary_alike",
+]
 
 CPU, CUDA = "CPU", "CUDA"
 
@@ -171,7 +183,7 @@ class _Dlpack:
     """Anything that has ``__dlpack__``: it can be read and written, but nothing is known of how to make one."""
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
-        jax = sys.modules.get("jax")
+        jax = imported_jax()
         if writable and jax is not None and isinstance(array, jax.Array):
             raise TypeError("is an array of JAX, which must not be written to")
         device_type, _ = array.__dlpack_device__()
@@ -309,3 +321,57 @@ def _name_of_dtype(dtype: Any) -> str:
         return str(dtype).removeprefix("torch.")
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     return name if isinstance(name, str) else str(dtype)
+
+
+def imported_jax() -> ModuleType | None:
+    """Return JAX if it is imported: not while another thread is only just importing it."""
+    jax = sys.modules.get("jax")
+    ready = jax is not None and all(hasattr(jax, name) for name in ("Array", "ShapeDtypeStruct", "core"))
+    return jax if ready else None
+
+
+def vary_alike(arguments: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
+    """Let every argument vary over all axes of a shard_map that any of them, or of `others`, varies over.
+
+    A kernel mixes its arguments, so its results vary wherever one of these does. Said of the arguments, JAX also knows
+    how to differentiate: the gradient of a replicated argument is summed over its axes.
+    """
+    import jax
+
+    if not hasattr(jax, "typeof"):  # a version whose types do not say over what an array varies
+        return arguments
+    own = [_axes(jax.typeof(argument)) for argument in arguments]
+    axes = frozenset().union(
+        *own, *(_axes(jax.typeof(other) if isinstance(other, jax.Array) else other) for other in others)
+    )
+    return [
+        _cast(argument, tuple(sorted(axes - has))) if axes - has else argument
+        for argument, has in zip(arguments, own, strict=True)
+    ]
+
+
+def make_spec(out: Any, arguments: Sequence[Any]) -> Any:
+    """Return `out` as JAX's description of a result, which varies over what all of `arguments` vary over."""
+    import jax
+
+    kind: Any = jax.typeof(arguments[0]) if arguments and hasattr(jax, "typeof") else None
+    if not _axes(kind):
+        is_own = isinstance(out, (jax.Array, jax.ShapeDtypeStruct))  # which may say more
+        return out if is_own else jax.ShapeDtypeStruct(out.shape, out.dtype)
+    name = "manual_axis_type" if hasattr(kind, "manual_axis_type") else "vma"
+    sharding = jax.sharding.NamedSharding(kind.sharding.mesh, jax.sharding.PartitionSpec())
+    return jax.ShapeDtypeStruct(out.shape, out.dtype, sharding=sharding, **{name: getattr(kind, name)})
+
+
+def _axes(kind: Any) -> frozenset[str]:
+    """Return the axes that an array of a type varies over."""
+    manual = getattr(kind, "manual_axis_type", None)
+    return frozenset(getattr(kind, "vma", None) or () if manual is None else manual.varying)
+
+
+def _cast(argument: Any, axes: tuple[str, ...]) -> Any:
+    import jax
+
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(argument, axes, to="varying")
+    return getattr(jax.lax, "pvary")(argument, axes)  # noqa: B009 (a type checker knows no such attribute)

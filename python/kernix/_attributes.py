@@ -6,9 +6,10 @@ from __future__ import annotations
 import numbers
 import operator
 import struct
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from kernix._arrays import imported_jax
 
 __all__ = ["Attribute", "convert_attributes", "to_numpy"]
 
@@ -97,8 +98,6 @@ def _array(where: str, kind: str, value: Any) -> list[Any]:
 
 
 def _number(where: str, kind: str, value: Any) -> Any:
-    if kind in _HALVES and type(value).__name__ == "uint16":  # what jax.ffi.ffi_call takes for one
-        return int(value)
     number = _plain_number(value)
     if number is None:
         raise TypeError(f"{where} is {_kind_of(value)}; it must be {_describe(kind)}")
@@ -152,7 +151,7 @@ def _bits_of_half(where: str, kind: str, number: int | float) -> int:
 
 
 def _is_traced(value: Any) -> bool:
-    jax = sys.modules.get("jax")
+    jax = imported_jax()
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 

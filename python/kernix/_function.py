@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernix import _core
+from kernix._arrays import imported_jax, make_spec, vary_alike
 from kernix._attributes import Attribute, convert_attributes, to_numpy
 from kernix._direct import Target, ambiguous, call_directly
 from kernix._signature import Signature, read_signature
@@ -121,7 +122,7 @@ class KernelFunction:
         return tuple(results) if isinstance(out, (list, tuple)) else results[0]
 
     def with_vjp(
-        self, backward: str | KernelFunction, *, argnums: Sequence[int] | None = None, save_results: bool = False
+        self, backward: str | KernelFunction, *, argnums: int | Sequence[int] | None = None, save_results: bool = False
     ) -> DifferentiableFunction:
         """Return this function with a backward pass, for ``jax.grad`` and ``jax.vjp``.
 
@@ -132,7 +133,7 @@ class KernelFunction:
             (with `save_results`) its results, then the cotangent of each result that is floating or complex. It gives,
             for each differentiated argument, an array of that argument's shape and dtype. Attributes of the call that
             it has, too, are passed on.
-        argnums : sequence of int, optional
+        argnums : int or sequence of int, optional
             Which arguments are differentiated; the others, such as indices, have no gradient. Default: all.
         save_results : bool, default False
             Whether `backward` takes the results of this function as well.
@@ -195,6 +196,18 @@ class KernelFunction:
         options: dict[str, Any],
     ) -> Sequence[Any]:
         import jax
+
+        arguments = self._arrays_for_jax(arguments)
+        outputs = self._infer_output(arguments) if outputs is None else outputs
+        arguments = vary_alike(arguments, outputs)
+        specs = [self._spec(i, out, arguments) for i, out in enumerate(outputs)]
+        call = jax.ffi.ffi_call(self.target, tuple(specs), **options)
+        results: Sequence[Any] = call(*arguments, **{name: to_numpy(value) for name, value in values.items()})
+        return results
+
+    def _arrays_for_jax(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """Check that all arguments are arrays to JAX, and return them."""
+        import jax
         import numpy as np
 
         for i, argument in enumerate(arguments):
@@ -204,11 +217,7 @@ class KernelFunction:
                     f"{self.__qualname__}(): argument {i} is of type {kind}, among JAX's arrays; "
                     "make it one with jax.numpy.asarray() or jax.dlpack.from_dlpack()"
                 )
-        outputs = self._infer_output(arguments) if outputs is None else outputs
-        specs = [self._spec(i, out) for i, out in enumerate(outputs)]
-        call = jax.ffi.ffi_call(self.target, tuple(specs), **options)
-        results: Sequence[Any] = call(*arguments, **{name: to_numpy(value) for name, value in values.items()})
-        return results
+        return arguments
 
     def _infer_output(self, arguments: Sequence[Any]) -> list[Any]:
         import jax
@@ -218,15 +227,11 @@ class KernelFunction:
             raise ambiguous(self.__qualname__, [f"{dtype.name}{list(shape)}" for dtype, shape in kinds])
         return [next((argument for argument in arguments if isinstance(argument, jax.Array)), arguments[0])]
 
-    def _spec(self, index: int, out: Any) -> Any:
-        import jax
-
+    def _spec(self, index: int, out: Any, arguments: Sequence[Any]) -> Any:
         if not (hasattr(out, "shape") and hasattr(out, "dtype")):
             kind = type(out).__qualname__
             raise TypeError(f"{self.__qualname__}(): out {index} is of type {kind}; it must have shape and dtype")
-        # What is JAX's own can say more, such as the axes of a shard_map that it varies over.
-        is_own = isinstance(out, (jax.Array, jax.ShapeDtypeStruct))
-        return out if is_own else jax.ShapeDtypeStruct(out.shape, out.dtype)
+        return make_spec(out, arguments)
 
     def _handler(self) -> int:
         """Return the address to call: what is live under the function's name, or else the module's own code."""
@@ -245,8 +250,8 @@ class KernelFunction:
 
 def _is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any]) -> bool:
     """Return whether a call is JAX's: see :class:`KernelFunction`."""
-    jax = sys.modules.get("jax")
-    if jax is None or not hasattr(jax, "Array"):  # not imported, or just being imported by another thread
+    jax = imported_jax()
+    if jax is None:
         return False
     if any(isinstance(argument, jax.Array) for argument in arguments):
         return True

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernix._errors import KernelRequestError
@@ -40,6 +41,14 @@ class CompiledModule:
             self._check(name)
             self._functions.setdefault(name, KernelFunction(self, name))
         return self._functions[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether the module has a function of this name."""
+        return name in self._function_names
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the functions, as one of a mapping does."""
+        return iter(self._function_names)
 
     def __getattr__(self, name: str) -> KernelFunction:
         # Attributes of the class come here where they are not set yet, as in a copy that is only being made.

@@ -96,7 +96,7 @@ def register_private(module: CompiledModule, function: str) -> str:
 def jax_is_installed() -> bool:
     """Return whether there is a JAX to register with. Does not import it."""
     if "jax" in sys.modules:
-        return True
+        return sys.modules["jax"] is not None  # None: something has forbidden the import
     from importlib.util import find_spec
 
     return find_spec("jax") is not None

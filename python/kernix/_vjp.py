@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from kernix._arrays import vary_alike
 
 if TYPE_CHECKING:
     from kernix._function import KernelFunction
@@ -15,18 +18,18 @@ __all__ = ["DifferentiableFunction"]
 class DifferentiableFunction:
     """What :meth:`kernix.KernelFunction.with_vjp` makes: a function that ``jax.grad`` can differentiate.
 
-    It is called as the forward function is, with `out`, `vmap_method` and attributes; without JAX it *is* the forward
-    function. Only reverse mode is there: ``jax.jvp`` and ``jax.jacfwd`` are refused by JAX.
+    It is called as the forward function is; without JAX it *is* the forward function. `vmap_method` is the backward
+    function's as well. Only reverse mode is there: ``jax.jvp`` and ``jax.jacfwd`` are refused by JAX.
     """
 
     __module__ = "kernix"
 
     def __init__(
-        self, forward: KernelFunction, backward: KernelFunction, argnums: Sequence[int] | None, save_results: bool
+        self, forward: KernelFunction, backward: KernelFunction, argnums: int | Sequence[int] | None, save_results: bool
     ) -> None:
         self._forward = forward
         self._backward = backward
-        self._argnums = None if argnums is None else tuple(argnums)
+        self._argnums = self._normalised(argnums)
         self._save_results = save_results
         self.__name__ = forward.__name__
         self.__qualname__ = forward.__qualname__
@@ -38,24 +41,39 @@ class DifferentiableFunction:
         *args: Any,
         out: Any = None,
         vmap_method: str | None = None,
+        input_output_aliases: Mapping[int, int] | None = None,
+        has_side_effect: bool = False,
+        stream: Any = None,
         attributes: Mapping[str, Any] | None = None,
         **attrs: Any,
     ) -> Any:
         """Call the forward function."""
         attrs = self._forward._merge(attributes, attrs)
-        if not self._forward._is_for_jax(args, out):
-            return self._forward(*args, out=out, attributes=attrs)
+
+        def forward(*arrays: Any) -> Any:
+            return self._forward(
+                *arrays,
+                out=out,
+                vmap_method=vmap_method,
+                input_output_aliases=input_output_aliases,
+                has_side_effect=has_side_effect,
+                stream=stream,
+                attributes=attrs,
+            )
+
+        arguments = self._forward._check_arguments(args)
+        if not self._forward._is_for_jax(arguments, out):
+            return forward(*arguments)
+        self._check_call(arguments)
         import jax
 
-        call = jax.custom_vjp(lambda *arrays: self._call_forward(arrays, out, vmap_method, attrs))
+        call = jax.custom_vjp(forward)
         call.defvjp(
-            lambda *arrays: self._save(arrays, self._call_forward(arrays, out, vmap_method, attrs)),
+            lambda *arrays: self._save(arrays, forward(*arrays)),
             lambda saved, cotangents: self._call_backward(saved, cotangents, vmap_method, attrs),
         )
-        return call(*args)
-
-    def _call_forward(self, args: Sequence[Any], out: Any, vmap_method: str | None, attrs: dict[str, Any]) -> Any:
-        return self._forward(*args, out=out, vmap_method=vmap_method, attributes=attrs)
+        # Before JAX differentiates, so that what it sums for a replicated argument is the whole gradient.
+        return call(*vary_alike(self._forward._arrays_for_jax(arguments), _sequence(out)))
 
     def _save(self, args: Sequence[Any], results: Any) -> tuple[Any, Any]:
         return results, (args, _sequence(results) if self._save_results else ())
@@ -82,6 +100,30 @@ class DifferentiableFunction:
         )
         by_argument = dict(zip(argnums, gradients, strict=True))
         return tuple(by_argument.get(i) for i in range(len(args)))
+
+    def _normalised(self, argnums: int | Sequence[int] | None) -> tuple[int, ...] | None:
+        """Return `argnums` counted from the first argument, each of which exists and is named once."""
+        if argnums is None:
+            return None
+        given = [operator.index(number) for number in (_sequence(argnums))]
+        count = self._forward._signature.arguments
+        normalised = tuple(
+            number + count.least if number < 0 and count.least == count.most else number for number in given
+        )
+        most = count.most
+        if any(number < 0 or (most is not None and number >= most) for number in normalised):
+            raise ValueError(f"argnums={given} names an argument that {self._forward} does not have")
+        if len(set(normalised)) != len(normalised):
+            raise ValueError(f"argnums={given} names an argument of {self._forward} twice")
+        return normalised
+
+    def _check_call(self, arguments: Sequence[Any]) -> None:
+        missing = [number for number in self._argnums or () if number >= len(arguments)]
+        if missing:
+            raise TypeError(
+                f"{self.__qualname__}() is differentiated by argument {missing[0]} (argnums), "
+                f"but {len(arguments)} were given"
+            )
 
     def _check(self) -> None:
         """Refuse a backward function that cannot belong to the forward one, as far as the signatures say."""

@@ -120,6 +120,19 @@ def test_backward_functions_that_do_not_fit(module):
         module.sign.with_vjp("other")
 
 
+def test_numbers_of_arguments(module):
+    gradient = module.power.with_vjp("power_backward", argnums=-2, save_results=True)
+    n = jnp.array([2, 3, 1], jnp.int32)
+    expected = n * A ** (n - 1)
+    np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(gradient(x, n, scale=1, out=x)))(A), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"argnums=\[7\] names an argument that .*power.* does not have"):
+        module.power.with_vjp("power_backward", argnums=[7])
+    with pytest.raises(ValueError, match=r"argnums=\[-3\] names an argument"):
+        module.power.with_vjp("power_backward", argnums=-3)
+    with pytest.raises(ValueError, match="twice"):
+        module.multiply.with_vjp("multiply_backward", argnums=(0, -2))
+
+
 def test_forward_mode_is_refused(module):
     with pytest.raises(TypeError, match="custom_vjp"):
         jax.jvp(lambda a: module.multiply.with_vjp("multiply_backward")(a, B, scale=1), (A,), (A,))
