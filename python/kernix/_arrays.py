@@ -118,7 +118,9 @@ def dtype_name(number: int) -> str:
 
 def is_array(value: Any) -> bool:
     """Return whether a kernel can be called on the memory of `value`."""
-    return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
+    numpy = sys.modules.get("numpy")
+    is_scalar = numpy is not None and isinstance(value, numpy.generic)
+    return is_scalar or (hasattr(value, "__dlpack__") and not isinstance(value, type))
 
 
 def library_of(array: Any) -> Library:
@@ -155,6 +157,8 @@ class _NumPy:
             raise TypeError("is a NumPy array, in host memory, and the function runs on a GPU: pass an array on one")
         if not array.dtype.isnative:
             raise ValueError(f"has the byte order of another machine (dtype {array.dtype.str})")
+        if type(array) is not self._numpy.ndarray and hasattr(array, "mask"):
+            raise TypeError("is a masked array, whose mask a kernel does not see: pass its .filled() or its .data")
         flags = array.flags
         if writable and not flags.writeable:
             raise ValueError("is read-only")

@@ -139,9 +139,12 @@ def _real(where: str, kind: str, number: int | float) -> float:
 
 def _bits_of_half(where: str, kind: str, number: int | float) -> int:
     if kind == "float16":
-        real = _real(where, kind, float(number))
+        real = _real(where, kind, number)
         return int.from_bytes(struct.pack("<e", real), "little")
-    (bits,) = struct.unpack("<I", struct.pack("<f", _real(where, "float32", float(number))))
+    try:
+        (bits,) = struct.unpack("<I", struct.pack("<f", float(number)))
+    except OverflowError:
+        raise ValueError(f"{where} is {number}, which does not fit bfloat16") from None
     if number != number:
         return 0x7FC0
     half = int((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)  # to nearest, ties to even

@@ -62,6 +62,8 @@ def call_directly(
             results = [
                 spec if is_array(spec) else _make(target, i, library, spec, like) for i, spec in enumerate(specs)
             ]
+        if len({id(array) for array in results}) < len(results):
+            raise ValueError(f"{target.name}(): out= names one array for two results")
         outs = [_view(target, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
         device = _common_device(target, views + outs)
         _core.call_handler(
@@ -79,13 +81,15 @@ def _first_array(target: Target, arguments: Sequence[Any], outputs: Sequence[Any
     for array in (*arguments, *(outputs or ())):
         if is_array(array):
             return array
+    for i, argument in enumerate(arguments):
+        raise TypeError(f"{target.name}(): argument {i} is of type {type(argument).__qualname__}, which is no array")
     raise TypeError(f"{target.name}() needs an array to know what memory to run on: pass arrays to write into as out=")
 
 
 def _view(target: Target, place: str, array: Any, platform: str, stream: int | None, writable: bool = False) -> View:
     try:
         return library_of(array).view(array, platform, stream, writable=writable)
-    except (BufferError, TypeError, ValueError) as error:
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{target.name}(): {place} {error}") from error
 
@@ -95,7 +99,7 @@ def _like_arguments(target: Target, arguments: Sequence[Any], views: Sequence[Vi
     kinds = {(view.type, view.shape): None for view in views}
     if len(kinds) != 1:
         raise ambiguous(target.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
-    return _Spec(views[0].shape, arguments[0].dtype)
+    return _Spec(views[0].shape, getattr(arguments[0], "dtype", None) or dtype_name(views[0].type))
 
 
 def ambiguous(name: str, kinds: Sequence[str]) -> TypeError:
@@ -115,8 +119,8 @@ def _make(target: Target, index: int, library: Library, spec: Any, like: Any) ->
         raise TypeError(f"{target.name}(): out {index} is of type {kind}; it must be an array, or have shape and dtype")
     try:
         return library.empty(tuple(spec.shape), spec.dtype, like)
-    except TypeError as error:
-        raise TypeError(f"{target.name}(): result {index}: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{target.name}(): result {index}: {error}") from error
 
 
 def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> int:

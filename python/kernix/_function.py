@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import inspect
+import keyword
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,22 @@ from kernix._signature import Signature, read_signature
 from kernix._vjp import DifferentiableFunction
 
 if TYPE_CHECKING:
+    import inspect
+
     from kernix._module import CompiledModule
 
 __all__ = ["KernelFunction"]
 
 _OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
+
+
+class _ShownSignature:
+    """What ``inspect.signature`` of a function finds; its class is a class as any other."""
+
+    def __get__(self, function: KernelFunction | None, owner: type) -> inspect.Signature:
+        if function is None:
+            raise AttributeError("__signature__")
+        return _inspect_signature(function._signature)
 
 
 class KernelFunction:
@@ -71,6 +82,7 @@ class KernelFunction:
     """
 
     __module__ = "kernix"
+    __signature__ = _ShownSignature()
 
     def __init__(self, module: CompiledModule, name: str) -> None:
         self._module = module
@@ -79,10 +91,6 @@ class KernelFunction:
         self._address = 0
         self.__name__ = name
         self.__qualname__ = f"{module.name}.{name}"
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return _inspect_signature(self._signature)
 
     @property
     def target(self) -> str:
@@ -154,7 +162,7 @@ class KernelFunction:
                 f"jax.ffi.ffi_call with the function's .target"
             )
         count = self._signature.arguments
-        while len(args) > count.least and args[-1] is None:
+        while count.most is not None and count.least < len(args) <= count.most and args[-1] is None:
             args = args[:-1]
         if len(args) not in count:
             takes = f"{count} array{'s' * (count.least != 1 or count.most != 1)}"
@@ -231,6 +239,11 @@ class KernelFunction:
         if not (hasattr(out, "shape") and hasattr(out, "dtype")):
             kind = type(out).__qualname__
             raise TypeError(f"{self.__qualname__}(): out {index} is of type {kind}; it must have shape and dtype")
+        if type(out).__module__ == "numpy" and getattr(getattr(out, "flags", None), "writeable", False):
+            raise TypeError(
+                f"{self.__qualname__}(): out {index} is a NumPy array, which JAX cannot write into; describe the "
+                "result with jax.ShapeDtypeStruct, or call the function on NumPy arrays"
+            )
         return make_spec(out, arguments)
 
     def _handler(self) -> int:
@@ -263,16 +276,19 @@ def _is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any]) -> bool:
 
 def _inspect_signature(signature: Signature) -> inspect.Signature:
     """Return what ``inspect.signature`` and ``help`` show."""
+    import inspect  # here, because it takes a third of our import
+
     kinds = inspect.Parameter
     arrays = [kinds(f"arg{i}", kinds.POSITIONAL_ONLY) for i in range(signature.arguments.least)]
     optional = range(signature.arguments.least, signature.arguments.most or 0)
     arrays += [kinds(f"arg{i}", kinds.POSITIONAL_ONLY, default=None) for i in optional]
     if signature.arguments.most is None:
         arrays.append(kinds("args", kinds.VAR_POSITIONAL))
+    taken = {*_OPTIONS, *(array.name for array in arrays)}
     attributes = [
         kinds(name, kinds.KEYWORD_ONLY, annotation=kind)
         for name, kind in signature.attributes.items()
-        if name.isidentifier() and name not in _OPTIONS
+        if name.isidentifier() and not keyword.iskeyword(name) and name not in taken
     ]
     call: Callable[..., Any] = KernelFunction.__call__
     options = [inspect.signature(call).parameters[name] for name in _OPTIONS]

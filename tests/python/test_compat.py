@@ -6,6 +6,7 @@ import importlib
 import inspect
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 
@@ -70,6 +71,9 @@ def test_a_module_is_of_both_kinds(routed, fresh_name):
     assert module.arg_spec("add_one") == ["arg", "ret"]
     assert module.add_one(np.zeros(2, np.float32)).tolist() == [1, 1]
     assert copy.copy(module).function_names == ["add_one"]
+    assert module["add_one"] is module.add_one
+    assert list(module) == ["add_one"]
+    assert "add_one" in dir(module)
     jax.ffi.register_ffi_target(fresh_name, jax.ffi.pycapsule(module.get_handler("add_one")), platform="cpu")
     with pytest.raises(KeyError):
         module.get_handler("add_two")
@@ -133,6 +137,7 @@ def test_exceptions_are_the_packages_own(routed, fresh_name, monkeypatch):
     with pytest.raises(routed.KernelError, match="No functions|no function|@BE") as refused:
         routed.load_cpp_inline(fresh_name, "int nothing;")
     assert isinstance(refused.value, ValueError)
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
     with pytest.raises(routed.UnsupportedArchError, match="sm_20"):
         routed.load_cuda_inline(fresh_name, cuda_source("f"), compute_capability="sm_20")
     routed.load_cpp_inline(fresh_name, kernels.constant(1))

@@ -7,6 +7,7 @@ out NumPy's capsules, of DLPack 1 and of the version before.
 
 import sys
 import threading
+import types
 
 import jax
 import ml_dtypes
@@ -162,6 +163,14 @@ def test_mistakes_before_the_call(module):
         module.iota()
     with pytest.raises(TypeError, match="out 0 is of type str; it must be an array, or have shape and dtype"):
         module.copy(X, out="y")
+    with pytest.raises(TypeError, match=r"copy\(\): argument 0 is of type list, which is no array"):
+        module.copy([1, 2])
+    with pytest.raises(TypeError, match=r"copy\(\): result 0: "):
+        module.copy(X, out=np.float32)
+    with pytest.raises(TypeError, match="argument 0 is a masked array"):
+        module.copy(np.ma.masked_equal(X, 1))
+    with pytest.raises(ValueError, match=r"copy\(\): result 0: .*negative"):
+        module.copy(X, out=types.SimpleNamespace(shape=(-1,), dtype=np.float32))
     with pytest.raises(TypeError, match=r"copy\(\) has 1 results, but out= names 2"):
         module.copy(X, out=[X, X])
 

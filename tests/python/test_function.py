@@ -80,6 +80,16 @@ def test_a_function_shows_its_parameters(module):
     assert parameters["factor"].annotation == "float32"
 
 
+def test_attributes_that_python_cannot_show(fresh_name):
+    source = '#include "brainevent/common.h"\nvoid f(BE::Tensor x, BE::Tensor y, int a, int b) '
+    source += "{ *y.data_ptr<int>() = a + b; }"
+    spec = {"f": ["arg", "ret", "attr.lambda:int32", "attr.arg0:int32"]}
+    function = kernix.load_cpp_inline(fresh_name, source, spec).f
+    assert list(inspect.signature(function).parameters)[:2] == ["arg0", "out"]
+    assert inspect.signature(kernix.KernelFunction)
+    assert function(np.zeros(1, np.int32), **{"lambda": 1, "arg0": 2}) == [3]
+
+
 def test_functions_are_attributes_and_items(module):
     assert module["add"] is module.add is module["add"]
     assert {"add", "scale", "path", "get_handler"} <= set(dir(module))
@@ -152,6 +162,10 @@ def test_arguments_that_differ_need_a_spec(module):
 def test_the_number_of_arguments_is_checked_first(module):
     with pytest.raises(TypeError, match=r"add\(\) takes 2 arrays, but 1 were given; it is function.add\(arg0, arg1,"):
         module.add(jnp.asarray(X))
+    with pytest.raises(TypeError, match="takes 1 array, but 3 were given"):
+        module.scale(X, None, None, factor=1)
+    with pytest.raises(TypeError, match="out 0 is a NumPy array, which JAX cannot write into"):
+        module.scale(jnp.asarray(X), factor=1, out=np.empty_like(X))
     with pytest.raises(TypeError, match="argument 1 is None"):
         module.add(jnp.asarray(X), None)
     with pytest.raises(TypeError, match="argument 1 is of type list, among JAX's arrays"):
@@ -370,6 +384,10 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does(value):
         ("float32", 2**24 + 1, ValueError, "the integer 16777217, which float32 cannot hold exactly"),
         pytest.param("float64", 10**400, ValueError, "does not fit float64", id="float64 of a huge integer"),
         ("float16", 65536.0, ValueError, "does not fit float16"),
+        ("float16", 2049, ValueError, "the integer 2049, which float16 cannot hold exactly"),
+        ("bfloat16", 1e39, ValueError, "does not fit bfloat16"),
+        pytest.param("float16", 10**400, ValueError, "does not fit float16", id="float16 of a huge integer"),
+        pytest.param("bfloat16", 10**400, ValueError, "does not fit bfloat16", id="bfloat16 of a huge integer"),
         ("bfloat16", 3.4e38, ValueError, "does not fit bfloat16"),
         ("float32", 1j, TypeError, "is of type complex; it must be a number for float32"),
         ("float32", "1", TypeError, "is of type str"),

@@ -110,10 +110,14 @@ class _Layer:
             self._make_module(name)
         else:
             importlib.import_module(name)
+        if not hasattr(self._package, "KernelRequestError"):
+            vars(self._package)["KernelRequestError"] = self._request_error  # where pickle looks for it
         self._exchange(self._originals, self._routed)
 
     def uninstall(self) -> None:
         self._exchange(self._routed, self._originals)
+        if vars(self._package).get("KernelRequestError") is self._request_error:
+            del vars(self._package)["KernelRequestError"]
         if self._made_module:
             sys.modules.pop(f"{self._package.__name__}.kernix", None)
             delattr(self._package, "kernix")
@@ -240,6 +244,18 @@ def _routed_module_type(base: Any) -> Any:
 
         def get_handler(self, name: str) -> Any:
             return self.kernix.get_handler(name)
+
+        def __getitem__(self, name: str) -> Any:
+            return self.kernix[name]
+
+        def __contains__(self, name: object) -> bool:
+            return name in self.kernix
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(self.kernix)
+
+        def __dir__(self) -> list[str]:
+            return sorted({*super().__dir__(), *dir(self.kernix)})
 
         def __getattr__(self, name: str) -> Any:
             if name == "kernix":  # of a copy that is only being made
