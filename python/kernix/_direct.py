@@ -120,7 +120,8 @@ def _make(target: Target, index: int, library: Library, spec: Any, like: Any) ->
     try:
         return library.empty(tuple(spec.shape), spec.dtype, like)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{target.name}(): result {index}: {error}") from error
+        refusal = TypeError if isinstance(error, TypeError) else ValueError
+        raise refusal(f"{target.name}(): result {index}: {error}") from error
 
 
 def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> int:

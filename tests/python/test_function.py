@@ -141,6 +141,12 @@ def test_calls_while_another_thread_imports_jax(module, monkeypatch):
     assert type(module.scale(X, factor=2, out=np.empty_like(X))) is np.ndarray
 
 
+def test_a_jax_that_must_not_be_imported_counts_as_not_installed(fresh_name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE)
+    np.testing.assert_array_equal(module.add_one(X), X + 1)
+
+
 def test_numpy_arguments_with_a_spec_are_jax_business(module):
     assert isinstance(module.add(X, X, out=spec((2, 3))), jax.Array)
     assert isinstance(module.fill(out=spec((2,), np.int32), attributes={"stream": 3}), jax.Array)

@@ -25,7 +25,8 @@ def main() -> None:
         raise SystemExit(2)
     sys.argv = program
     # `-m kernix.compat` has put the working folder first; a script expects its own.
-    sys.path[0] = os.getcwd() if as_module else os.path.dirname(os.path.abspath(program[0]))
+    if not getattr(sys.flags, "safe_path", False):  # -P, since Python 3.11: nothing was put first
+        sys.path[0] = os.getcwd() if as_module else os.path.dirname(os.path.abspath(program[0]))
     brainevent.install()
     if as_module:
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)

@@ -34,7 +34,8 @@ def install() -> None:
     Routed are ``load_cuda_inline``, ``load_cuda_file``, ``load_cuda_dir``, ``load_cpp_inline``, ``load_cpp_file``,
     ``register_ffi_target``, ``list_registered_targets``, ``set_cache_dir``, ``get_cache_dir``, ``clear_cache`` and
     ``print_diagnostics``. ``brainevent.kernix`` can be imported afterwards, where the package has no such module.
-    Installing twice does nothing. A name that a module outside the package has imported before stays what it was.
+    Installing twice does nothing. A name that a module outside the package has imported before stays what it was, and
+    one that it imports now stays routed after :func:`uninstall`. A process that multiprocessing spawns installs anew.
 
     Raises
     ------
