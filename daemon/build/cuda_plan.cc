@@ -181,7 +181,9 @@ std::vector<Step> CudaSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
   for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
   Step link = LinkStep(inputs, HostFlagsOf(inputs.request.compile_flags), RuntimeLibraries(inputs));
-  if (inputs.request.relocatable_device_code) {
+  const bool has_device_code = std::any_of(inputs.units.begin(), inputs.units.end(),
+                                           [](const PlannedUnit& unit) { return unit.language == v1::LANGUAGE_CUDA; });
+  if (inputs.request.relocatable_device_code && has_device_code) {
     steps.push_back(DeviceLinkStep(inputs));
     link.action.argv.push_back(kDeviceObject);
     link.inputs_from_steps.push_back(kDeviceObject);

@@ -43,11 +43,13 @@ Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
   const std::string keep_folder = part.File("keep-ptx");
   std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-ptx", keep_folder);
   const std::string virtual_architecture = StrCat("compute", part.architecture.substr(part.architecture.find('_')));
+  // What this pass reads counts, too: a source can include for one architecture what it does not for several.
+  Append(argv, {"-MD", "-MF", part.File("d")});
   Append(argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
   Step step = NewStep(inputs, part.StepNamed("ptx"), std::move(argv), kPtxMemory);
   step.action.inputs = part.unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
-  step.action.outputs = {part.File("ptx")};
+  step.action.outputs = {part.File("ptx"), part.File("d")};
   return step;
 }
 
@@ -95,23 +97,36 @@ class Collector {
   std::vector<std::string> files_;
 };
 
+std::vector<KeptPart> KeptParts(const PlanInputs& inputs) {
+  std::vector<KeptPart> parts;
+  for (size_t i = 0; i < inputs.units.size(); ++i) {
+    if (inputs.units[i].language != v1::LANGUAGE_CUDA) continue;
+    for (const std::string& architecture : inputs.request.architectures) {
+      parts.push_back({inputs.units[i], i, architecture});
+    }
+  }
+  return parts;
+}
+
 }  // namespace
+
+std::vector<std::string> KeptDependencies(const PlanInputs& inputs) {
+  std::vector<std::string> files;
+  for (const KeptPart& part : KeptParts(inputs)) files.push_back(part.File("d"));
+  return files;
+}
 
 std::vector<Step> KeptSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
   Collector collector;
-  for (size_t i = 0; i < inputs.units.size(); ++i) {
-    if (inputs.units[i].language != v1::LANGUAGE_CUDA) continue;
-    for (const std::string& architecture : inputs.request.architectures) {
-      const KeptPart part{inputs.units[i], i, architecture};
-      steps.push_back(PtxStep(inputs, part));
-      steps.push_back(CubinStep(inputs, part));
-      collector.Add(part, "ptx");
-      collector.Add(part, "resources");
-      if (inputs.request.disassembler.empty()) continue;
-      steps.push_back(SassStep(inputs, part));
-      collector.Add(part, "sass");
-    }
+  for (const KeptPart& part : KeptParts(inputs)) {
+    steps.push_back(PtxStep(inputs, part));
+    steps.push_back(CubinStep(inputs, part));
+    collector.Add(part, "ptx");
+    collector.Add(part, "resources");
+    if (inputs.request.disassembler.empty()) continue;
+    steps.push_back(SassStep(inputs, part));
+    collector.Add(part, "sass");
   }
   steps.push_back(std::move(collector).Finish(inputs));
   return steps;

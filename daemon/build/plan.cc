@@ -173,6 +173,7 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
     files.dependencies.push_back(unit.dependencies);
     if (AssemblerTells(*inputs.request.toolchain)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
   }
+  if (inputs.request.keep) Append(files.dependencies, KeptDependencies(inputs));
   return files;
 }
 

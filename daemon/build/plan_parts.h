@@ -44,6 +44,8 @@ std::vector<Step> CudaSteps(const PlanInputs& inputs);
 
 // What makes kKeptObject. For requests with `keep`.
 std::vector<Step> KeptSteps(const PlanInputs& inputs);
+// The dependency files that they write.
+std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
 
 // What every call of nvcc for a unit has, whatever it is to make of it (`what`: "-c", "-ptx", "-cubin"). Intermediate
 // files go to `keep_folder`, which must be there.

@@ -95,6 +95,26 @@ TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
   EXPECT_THAT(plan.files.dependencies, ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d"));
 }
 
+TEST(PlanTest, WithoutDeviceCodeThereIsNoDeviceLink) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
+  request.relocatable_device_code = true;
+  request.units = {{v1::LANGUAGE_CPP, {{"a.cpp", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}}};
+  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile a.cpp", "compile b.cpp", "link"));
+}
+
+TEST(PlanTest, WhatIsReadForThePtxCountsToo) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
+  const Plan plain = MustPlan(request);
+  request.keep = true;
+  const Plan plan = MustPlan(request);
+  EXPECT_EQ(plan.files.dependencies.size(), plain.files.dependencies.size() + 2);
+  for (const std::string& file : plan.files.dependencies) {
+    EXPECT_TRUE(std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+      return std::count(step.action.outputs.begin(), step.action.outputs.end(), file) == 1;
+    })) << file;
+  }
+}
+
 TEST(PlanTest, ADeviceLinkTakesInPrebuiltCode) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
   request.relocatable_device_code = true;

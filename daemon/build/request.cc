@@ -150,6 +150,11 @@ absl::StatusOr<v1::Language> UnitLanguage(const v1::LoadRequest& request, const 
 using Indices = google::protobuf::RepeatedField<uint32_t>;
 
 absl::StatusOr<std::vector<SearchedRoot>> SearchedRoots(const Indices& roots, const Indices& quoted, uint32_t count) {
+  const auto searched = static_cast<uint32_t>(std::max(roots.size(), quoted.size()));
+  if (searched > kMaxIncludeRoots) {
+    return Invalid(
+        StrCat("a source searches ", searched, " include roots; at most ", kMaxIncludeRoots, " are possible"));
+  }
   std::vector<SearchedRoot> result;
   for (const uint32_t root : roots) {
     result.push_back({root, std::find(quoted.begin(), quoted.end(), root) != quoted.end()});

@@ -88,6 +88,21 @@ bool IsBlock(const Parameter& parameter) {
   return parameter.is_array || parameter.attribute_type == AttributeType::kString;
 }
 
+// What an attribute is in the expressions of `scratch:`: integers are wide enough to multiply sizes with.
+std::string ScratchType(const Parameter& parameter) {
+  switch (parameter.attribute_type) {
+    case AttributeType::kInt8:
+    case AttributeType::kUInt8:
+    case AttributeType::kInt16:
+    case AttributeType::kUInt16:
+    case AttributeType::kInt32:
+    case AttributeType::kUInt32:
+      return parameter.is_array ? ParameterType(parameter) : "int64_t";
+    default:
+      return ParameterType(parameter);
+  }
+}
+
 // A parameter of the user's function, as the handler has it.
 struct Value {
   std::string name;        // in the expressions of `scratch:`; may be empty
@@ -170,7 +185,7 @@ std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
         values.push_back({"", "", "kernix_call.stream"});
         break;
       case ParameterKind::kAttribute:
-        values.push_back({parameter.attribute_name, ParameterType(parameter),
+        values.push_back({parameter.attribute_name, ScratchType(parameter),
                           AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]"))});
         break;
       case ParameterKind::kDeviceOrdinal:

@@ -256,6 +256,8 @@ std::vector<Token> Essential(Tokens tokens, bool& has_default) {
   return result;
 }
 
+constexpr size_t kMaxSpelled = 50;  // tokens: what a template makes of it may be long
+
 std::string Spelled(Tokens tokens) {
   std::string text;
   for (const Token& token : tokens) {
@@ -269,7 +271,7 @@ std::string Spelled(Tokens tokens) {
 
 SignatureParameter ReadParameter(Tokens tokens) {
   SignatureParameter parameter;
-  parameter.text = Spelled(tokens);
+  parameter.text = Spelled(tokens.first(std::min(tokens.size(), kMaxSpelled)));
   if (!tokens.empty()) {
     parameter.source = tokens[0].source;
     parameter.line = tokens[0].line;

@@ -53,7 +53,8 @@ std::vector<std::string_view> FreeNames(std::string_view expression) {
   for (size_t i = 0; i < lexed.tokens.size(); ++i) {
     const bool member =
         i > 0 && (lexed.tokens[i - 1].Is(".") || lexed.tokens[i - 1].Is("->") || lexed.tokens[i - 1].Is("::"));
-    if (lexed.tokens[i].IsIdentifier() && !member) names.push_back(lexed.tokens[i].text);
+    if (lexed.tokens[i].IsIdentifier() && !IsKeyword(lexed.tokens[i].text) && !member)
+      names.push_back(lexed.tokens[i].text);
   }
   return names;
 }

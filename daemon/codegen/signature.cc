@@ -16,7 +16,7 @@ constexpr size_t kMaxNesting = 500;
 constexpr size_t kMaxDeclaration = 200;
 constexpr size_t kMaxOverloads = 16;
 constexpr size_t kMaxTemplateArguments = 100;  // in tokens
-constexpr size_t kMaxInstance = 10'000;        // likewise: defaults that use defaults make any number of them
+constexpr size_t kMaxInstance = 1'000;         // likewise: defaults that use defaults make any number of them
 
 enum class Scope {
   kTransparent,  // extern "C", a namespace without a name

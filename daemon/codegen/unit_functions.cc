@@ -58,6 +58,12 @@ struct Place {
   int line = 0;
 };
 
+// For a name that cannot be read the name itself: that is the resolver's business.
+std::string ExportedName(const std::string& name) {
+  const absl::StatusOr<FunctionName> parsed = ParseFunctionName(name);
+  return parsed.ok() ? parsed->Exported() : name;
+}
+
 class UnitResolver {
  public:
   explicit UnitResolver(const std::vector<SourceText>& sources) : sources_(sources) {
@@ -89,7 +95,7 @@ class UnitResolver {
       for (const Annotation& annotation : FindAnnotations(read_[i].comments)) {
         by_source[i].set_from_annotations(true);
         const Place place{i, annotation.line};
-        const auto [known, is_new] = annotated.emplace(annotation.name, place);
+        const auto [known, is_new] = annotated.emplace(ExportedName(annotation.name), place);
         if (is_new || annotation.name.empty() || known->second.source == i) continue;  // else the resolver's business
         return Invalid(StrCat(Where(place), ": function '", annotation.name, "' is exported twice, also at ",
                               Where(known->second)));
@@ -102,8 +108,14 @@ class UnitResolver {
   }
 
   absl::Status ByList(const v1::Functions& functions, std::vector<v1::Functions>& by_source) const {
+    std::map<std::string, std::string> listed;
     for (const v1::Function& function : functions.function()) {
       KERNIX_ASSIGN_OR_RETURN(const FunctionName name, ParseFunctionName(function.name()));
+      const auto [known, is_new] = listed.emplace(name.Exported(), function.name());
+      if (!is_new) {
+        return Invalid(StrCat("function '", function.name(), "' is exported twice: it has the same name, '",
+                              name.Exported(), "', as '", known->second, "'"));
+      }
       KERNIX_ASSIGN_OR_RETURN(const size_t source, SourceOf(name.base));
       *by_source[source].add_function() = function;
     }

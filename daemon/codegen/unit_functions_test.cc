@@ -78,6 +78,15 @@ TEST(UnitFunctionsTest, ASecondExportIsRefusedWithBothPlaces) {
   EXPECT_THAT(Message({{"a.cu", annotated + "// @BE g\n"}, {"b.cu", ""}}, Annotated()), HasSubstr("exported twice"));
 }
 
+TEST(UnitFunctionsTest, TwoNamesThatAreExportedAlikeAreRefused) {
+  const std::string scoped = "namespace n {\n// @BE n::g\nvoid g(const BE::Tensor x, BE::Tensor y) {}\n}\n";
+  const std::string plain = "// @BE n_g\nvoid n_g(const BE::Tensor x, BE::Tensor y) {}\n";
+  EXPECT_THAT(Message({{"a.cu", scoped}, {"b.cu", plain}}, Annotated()),
+              AllOf(HasSubstr("b.cu:1"), HasSubstr("a.cu:2"), HasSubstr("exported twice")));
+  EXPECT_THAT(Message({{"a.cu", scoped}, {"b.cu", plain}}, Listed({"n::g", "n_g"})),
+              AllOf(HasSubstr("'n_g'"), HasSubstr("'n::g'"), HasSubstr("exported twice")));
+}
+
 TEST(UnitFunctionsTest, WhatIsNowhereIsRefused) {
   EXPECT_THAT(Message({{"a.cu", "int x;"}, {"b.cu", "int y;"}}, Listed({"f"})),
               AllOf(HasSubstr("'f' is in none of the sources a.cu, b.cu")));

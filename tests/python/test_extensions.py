@@ -340,3 +340,19 @@ def test_tokens_put_calls_in_order():
         step(np.zeros(1, np.float32), add=1)
     with pytest.raises(jax.errors.JaxRuntimeError, match="step: expected 1 argument, got 0"):
         step(add=1)
+
+
+def test_sizes_of_scratch_do_not_wrap_around(fresh_name):
+    source = r"""
+    #include "brainevent/common.h"
+    // @BE f attr.n:int32 ret scratch:4*n
+    void f(int n, BE::Tensor out, BE::Scratch scratch) { *out.data_ptr<int64_t>() = scratch.size(); }
+    // @BE g attr.n:uint32 ret scratch:n-1
+    void g(unsigned n, BE::Tensor out, BE::Scratch scratch) { *out.data_ptr<int64_t>() = scratch.size(); }
+    """
+    module = kernix.load_cpp_inline(fresh_name, source)
+    result = np.zeros(1, np.int64)
+    module.f(n=1 << 29, out=result)
+    assert result == 1 << 31
+    with pytest.raises(kernix.KernelError, match="-1 bytes"):
+        module.g(n=0, out=result)

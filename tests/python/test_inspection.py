@@ -118,6 +118,34 @@ def test_what_was_not_kept_is_a_clear_error():
     assert "kernix_handler_add_one" in cpp.source()
 
 
+# Counts the architectures that a pass compiles for: two in the build, one where the PTX of each is made.
+INCLUDES_FOR_ONE = r"""
+#define SECOND_OR(a, b, c, ...) c
+#define COUNT(...) SECOND_OR(__VA_ARGS__, 2, 1)
+#define COUNT_EXPANDED(list) COUNT(list)
+#if defined(__CUDA_ARCH_LIST__)
+#if COUNT_EXPANDED(__CUDA_ARCH_LIST__) == 1
+#define HIDDEN <%s>
+#include HIDDEN
+#endif
+#endif
+#ifndef VALUE
+#define VALUE 1
+#endif
+__global__ void set(int* y) { *y = VALUE; }
+"""
+
+
+def test_what_is_read_for_the_ptx_alone_counts(tmp_path):
+    header = tmp_path / "hidden.h"
+    source = INCLUDES_FOR_ONE % header + kernels.VECTOR_ADD
+    options = {"auto_register": False, "compute_capability": "8.0,9.0", "keep": True}
+    for value in (4711, 4712):
+        header.write_text(f"#define VALUE {value}\n")
+        kernix.clear_cache("nothing")  # so that this process asks the daemon again
+        assert str(value) in kernix.load_cuda_inline("ptx_alone", source, **options).ptx()
+
+
 def test_a_build_for_debuggers(tmp_path):
     options = {"auto_register": False, "compute_capability": "sm_90", "build_directory": tmp_path}
     plain = kernix.load_cuda_inline("debugged", kernels.VECTOR_ADD, keep=True, **options)
