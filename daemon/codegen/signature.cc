@@ -106,6 +106,7 @@ bool SameParameters(const Signature& a, const Signature& b) {
 
 // `known` and `other` declare the same function: its parameters have the first name that one of them gives.
 void Merge(Signature& known, const Signature& other) {
+  known.is_definition = known.is_definition || other.is_definition;
   for (size_t i = 0; i < known.parameters.size(); ++i) {
     SignatureParameter& parameter = known.parameters[i];
     const bool has_default = parameter.has_default || other.parameters[i].has_default;
@@ -280,6 +281,7 @@ class Finder {
     signature.has_conditional = Contains(list, "#if");
     signature.is_uncertain = signature.has_conditional || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
+    signature.is_definition = BodyFollows(after);
     for (const OpenScope& scope : state_.scopes) signature.scope += scope.name;
     signature.source = tokens_[i].source;
     signature.line = tokens_[i].line;
@@ -298,6 +300,15 @@ class Finder {
   bool ReturnsVoid(Tokens head, size_t after) const {
     if (Contains(head, "auto")) return TrailingTypeIsVoid(after);
     return Contains(head, "void") && !Contains(head, "*");
+  }
+
+  // Behind what may stand between a parameter list and a body: noexcept(...), -> void, a macro.
+  bool BodyFollows(size_t i) const {
+    const size_t end = std::min(tokens_.size(), i + kMaxDeclaration);
+    while (i < end && (tokens_[i].IsIdentifier() || tokens_[i].Is("->") || tokens_[i].Is("("))) {
+      i = tokens_[i].Is("(") ? AfterClosing(tokens_, i) : i + 1;
+    }
+    return i < end && tokens_[i].Is("{");
   }
 
   // `auto f() noexcept -> void {`

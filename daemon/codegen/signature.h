@@ -65,6 +65,7 @@ struct Signature {
   bool returns_void = true;
   bool has_conditional = false;  // an #if stands among the parameters: they are those of all branches
   bool is_uncertain = false;     // that, or an ellipsis
+  bool is_definition = false;    // a body follows
   std::string scope;             // "a::b::": the named namespaces around it
   int source = 0;
   int line = 0;

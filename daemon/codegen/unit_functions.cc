@@ -15,6 +15,7 @@
 #include "daemon/codegen/function_name.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/preprocessor.h"
+#include "daemon/codegen/signature.h"
 
 namespace kernix::codegen {
 namespace {
@@ -22,31 +23,6 @@ namespace {
 using Tokens = std::vector<Token>;
 
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
-
-// Behind the bracket that closes the one at `open`.
-size_t AfterClosing(const Tokens& tokens, size_t open) {
-  int depth = 0;
-  for (size_t i = open; i < tokens.size(); ++i) {
-    if (tokens[i].Is("(")) ++depth;
-    if (tokens[i].Is(")") && --depth == 0) return i + 1;
-  }
-  return tokens.size();
-}
-
-// Whether a body follows what may come between a parameter list and a body: noexcept, -> void, a macro.
-bool BodyFollows(const Tokens& tokens, size_t i) {
-  while (i < tokens.size() && (tokens[i].IsIdentifier() || tokens[i].Is("->"))) ++i;
-  return i < tokens.size() && tokens[i].Is("{");
-}
-
-// The line on which `tokens` define `name`; 0: they don't.
-int DefinitionLine(const Tokens& tokens, std::string_view name) {
-  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-    if (!tokens[i].Is(name) || !tokens[i + 1].Is("(")) continue;
-    if (BodyFollows(tokens, AfterClosing(tokens, i + 1))) return tokens[i].line;
-  }
-  return 0;
-}
 
 int MentionLine(const Tokens& tokens, std::string_view name) {
   const auto found = std::find_if(tokens.begin(), tokens.end(), [&](const Token& token) { return token.Is(name); });
@@ -116,29 +92,56 @@ class UnitResolver {
         return Invalid(StrCat("function '", function.name(), "' is exported twice: it has the same name, '",
                               name.Exported(), "', as '", known->second, "'"));
       }
-      KERNIX_ASSIGN_OR_RETURN(const size_t source, SourceOf(name.base));
+      KERNIX_ASSIGN_OR_RETURN(const size_t source, SourceOf(name));
       *by_source[source].add_function() = function;
     }
     return absl::OkStatus();
   }
 
   // The source that defines `name`. Where a macro of a header makes it, the only one that mentions it.
-  absl::StatusOr<size_t> SourceOf(const std::string& name) const {
-    std::vector<Place> places = Find(name, DefinitionLine);
-    if (places.empty()) places = Find(name, MentionLine);
+  absl::StatusOr<size_t> SourceOf(const FunctionName& name) const {
+    std::vector<Place> places = Definitions(name);
+    if (places.empty()) places = Mentions(name.base);
     if (places.size() == 1) return places[0].source;
     if (places.empty()) {
-      return Invalid(StrCat("function '", name, "' is in none of the sources ", Labels(),
+      return Invalid(StrCat("function '", name.callee, "' is in none of the sources ", Labels(),
                             ", so no unit can export it: define it in one of them"));
     }
-    return Invalid(StrCat("function '", name, "' is in several sources (", Where(places[0]), ", ", Where(places[1]),
-                          "): only one unit can export it. Rename the others"));
+    return Invalid(StrCat("function '", name.callee, "' is in several sources (", Where(places[0]), ", ",
+                          Where(places[1]), "): only one unit can export it. Rename the others"));
   }
 
-  std::vector<Place> Find(std::string_view name, int (*line_of)(const Tokens&, std::string_view)) const {
+  // The sources that define it. Where some of the definitions take tensors, these count alone.
+  std::vector<Place> Definitions(const FunctionName& name) const {
+    std::vector<Place> all;
+    std::vector<Place> with_tensors;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const SignatureMap found = FindSignatures(read_[i].tokens, {name.base});
+      const auto signatures = found.find(name.base);
+      if (signatures == found.end()) continue;
+      for (const Signature& signature : signatures->second) {
+        if (!Defines(signature, name)) continue;
+        AddPlace(all, {i, signature.line});
+        if (name.is_template || signature.TakesTensors()) AddPlace(with_tensors, {i, signature.line});
+      }
+    }
+    return with_tensors.empty() ? all : with_tensors;
+  }
+
+  static bool Defines(const Signature& signature, const FunctionName& name) {
+    const bool in_scope = name.scope.empty() || name.scope == signature.scope;
+    return signature.is_definition && in_scope && name.is_template != signature.template_parameters.empty();
+  }
+
+  // A source counts once.
+  static void AddPlace(std::vector<Place>& places, const Place& place) {
+    if (places.empty() || places.back().source != place.source) places.push_back(place);
+  }
+
+  std::vector<Place> Mentions(std::string_view name) const {
     std::vector<Place> places;
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (const int line = line_of(read_[i].tokens, name); line > 0) places.push_back({i, line});
+      if (const int line = MentionLine(read_[i].tokens, name); line > 0) places.push_back({i, line});
     }
     return places;
   }

@@ -78,6 +78,19 @@ TEST(UnitFunctionsTest, ASecondExportIsRefusedWithBothPlaces) {
   EXPECT_THAT(Message({{"a.cu", annotated + "// @BE g\n"}, {"b.cu", ""}}, Annotated()), HasSubstr("exported twice"));
 }
 
+TEST(UnitFunctionsTest, OnlyTheFunctionThatIsMeantCounts) {
+  const std::string parameters = "(const BE::Tensor x, BE::Tensor y)";
+  EXPECT_THAT(Names({{"a.cu", "namespace p { void run" + parameters + " {} }\n"},
+                     {"b.cu", "namespace q { void run" + parameters + " {} }\n"}},
+                    Listed({"p::run", "q::run"})),
+              ElementsAre(ElementsAre("p_run"), ElementsAre("q_run")));
+  EXPECT_THAT(Names({{"a.cu", "void f" + parameters + " noexcept(true) {}\n"},
+                     {"b.cu", "void f" + parameters + ";\nstruct S { void f(int) {} };\n"},
+                     {"c.cu", "static void f(int) {}\n"}},
+                    Listed({"f"})),
+              ElementsAre(ElementsAre("f"), ElementsAre(), ElementsAre()));
+}
+
 TEST(UnitFunctionsTest, TwoNamesThatAreExportedAlikeAreRefused) {
   const std::string scoped = "namespace n {\n// @BE n::g\nvoid g(const BE::Tensor x, BE::Tensor y) {}\n}\n";
   const std::string plain = "// @BE n_g\nvoid n_g(const BE::Tensor x, BE::Tensor y) {}\n";

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numbers
 import operator
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kernix._arrays import imported_jax
@@ -91,10 +91,24 @@ def _convert(where: str, kind: str, value: Any) -> Any:
 
 def _array(where: str, kind: str, value: Any) -> list[Any]:
     """Return the elements of an array attribute, row after row."""
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+    is_array = hasattr(value, "__array__") and not hasattr(value, "mask")  # a mask would be lost
+    if not is_array and not isinstance(value, (list, tuple, range)):
         raise TypeError(f"{where} is {_kind_of(value)}; it must be a list, tuple or array of {kind}")
-    elements = value.reshape(-1) if hasattr(value, "reshape") else value
-    return [_number(f"{where}, element {i},", kind, element) for i, element in enumerate(elements)]
+    if is_array and value.shape == ():
+        raise TypeError(f"{where} is one number; it must be a list, tuple or array of {kind}")
+    if is_array and getattr(value.dtype, "name", "") == kind and kind not in _HALVES:
+        elements: list[Any] = value.reshape(-1).tolist()  # of this very type: nothing to check
+        return elements
+    flat = value.reshape(-1) if is_array else _flat(value)
+    return [_number(f"{where}, element {i},", kind, element) for i, element in enumerate(flat)]
+
+
+def _flat(values: Iterable[Any]) -> Iterable[Any]:
+    """Return the elements of a list, or of a list of lists of one length."""
+    values = list(values)
+    if not values or not all(isinstance(value, (list, tuple)) and len(value) == len(values[0]) for value in values):
+        return values
+    return (element for row in values for element in _flat(row))
 
 
 def _number(where: str, kind: str, value: Any) -> Any:

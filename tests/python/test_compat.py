@@ -3,6 +3,7 @@
 
 import copy
 import importlib
+import importlib.util
 import inspect
 import os
 import pathlib
@@ -178,6 +179,11 @@ def test_brainevent_kernix_can_be_imported(routed):
     assert (CompiledModule, CompilationError) == (routed.CompiledModule, routed.CompilationError)
     with pytest.raises(ImportError):
         exec("from brainevent.kernix import no_such_name")
+    made = importlib.import_module("brainevent.kernix")
+    assert importlib.util.find_spec("brainevent.kernix") is made.__spec__
+    assert "load_cuda_file" in dir(made)
+    with pytest.raises(ModuleNotFoundError):  # no package: not another copy of the package's own
+        importlib.import_module("brainevent.kernix.config")
 
 
 def test_uninstall_leaves_nothing_behind(brainevent_stand_in):

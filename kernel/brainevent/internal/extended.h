@@ -110,7 +110,8 @@ KERNIX_COLD inline ffi::Error* ReadList(const ffi::CallFrame* frame, const Signa
   ffi::Error* error = CheckCount(frame, signature, what, roles, buffers.size);
   for (int64_t i = 0; error == nullptr && i < buffers.size; ++i) {
     const bool token = roles.At(i, buffers.size) == kToken;
-    const ffi::DataType type = static_cast<const ffi::Buffer*>(buffers.buffers[i])->dtype;
+    const ffi::DataType type =
+        buffers.types[i] == ffi::kBuffer ? static_cast<const ffi::Buffer*>(buffers.buffers[i])->dtype : ffi::kInvalid;
     error = CheckRole(frame, signature, what, i, token, type);
     if (error == nullptr && !token)
       error = ReadBuffer(frame, signature, what, buffers, static_cast<int>(i), tensors[i]);
@@ -168,7 +169,12 @@ inline ffi::Error* RunExtended(const ffi::CallFrame* frame, const ExtendedSignat
     if (error == nullptr) error = ReadDeviceOrdinal(frame, signature, call.device_ordinal);
   }
   if (error == nullptr) error = Invoke(frame, signature, call, function);
-  return error != nullptr ? error : call.error;
+  if (error == nullptr) return call.error;
+  if (call.error != nullptr) {
+    ffi::ErrorDestroyArgs destroy = {sizeof(destroy), nullptr, call.error};
+    frame->api->error_destroy(&destroy);
+  }
+  return error;
 }
 
 }  // namespace kernix_handler

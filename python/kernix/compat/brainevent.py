@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -131,10 +132,17 @@ class _Layer:
         """Make the module that the package's pages import from; it has whatever the package exports."""
         module = ModuleType(name, "The kernel loaders of brainevent, routed to kernixd.")
         module.__dict__.update(self._originals, CompiledModule=self._package.CompiledModule)
-        module.__dict__["__getattr__"] = functools.partial(getattr, self._package)
+        module.__spec__ = importlib.machinery.ModuleSpec(name, loader=None)
+        exported = [each for each in dir(self._package) if not each.startswith("_")]
+        module.__dict__.update(__all__=exported, __dir__=lambda: exported, __getattr__=self._exported_by_package)
         sys.modules[name] = module
         setattr(self._package, "kernix", module)  # noqa: B010 (a type checker knows no such attribute)
         self._made_module = True
+
+    def _exported_by_package(self, name: str) -> Any:
+        if name.startswith("__"):  # what makes the package one, such as __path__, is its own
+            raise AttributeError(f"module '{self._package.__name__}.kernix' has no attribute {name!r}")
+        return getattr(self._package, name)
 
     def _exchange(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Put each of `new` where the package's modules have the one of `old`."""
