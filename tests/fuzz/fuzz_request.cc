@@ -42,9 +42,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     MemEnv env;
     const auto valid = build::ValidateRequest(env, request, tools, policy, build::RequestLimits());
     if (!valid.ok()) continue;
-    if (valid->functions.empty() || valid->sources.empty()) std::abort();
+    if (valid->functions.empty() || valid->units.empty()) std::abort();
     if (build::ActionKey(*valid) != build::ActionKey(*valid)) std::abort();
-    if (build::TranslationUnit(*valid).empty()) std::abort();
+    for (const build::Unit& unit : valid->units) {
+      if (unit.sources.empty() || build::TranslationUnit(*valid, unit).empty()) std::abort();
+    }
   }
   return 0;
 }
