@@ -20,15 +20,6 @@ bool MayBeArgument(const Token& token) {
   return token.kind != TokenKind::kPunctuator || HasText("<>,*&()+-/%|^~!?:::[].", token.text);
 }
 
-std::string Spelled(Tokens tokens) {
-  std::string text;
-  for (const Token& token : tokens) {
-    if (token.space_before && !text.empty()) text += ' ';
-    text += token.text;
-  }
-  return text;
-}
-
 // How a token changes how deep the next one is in brackets. Within parentheses '<' compares.
 class Depth {
  public:

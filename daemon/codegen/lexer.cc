@@ -272,6 +272,15 @@ bool IsKeyword(std::string_view text) {
   return keywords.contains(text);
 }
 
+std::string Spelled(absl::Span<const Token> tokens) {
+  std::string text;
+  for (const Token& token : tokens) {
+    if (token.space_before && !text.empty()) text += ' ';
+    text += token.text;
+  }
+  return text;
+}
+
 bool IsPlainIdentifier(std::string_view text) {
   if (text.empty() || IsDigit(text[0]) || IsKeyword(text)) return false;
   return std::all_of(text.begin(), text.end(), [](char c) { return IsIdentifierPart(c) && c != '$'; });

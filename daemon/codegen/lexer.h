@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "absl/types/span.h"
 
 namespace kernix::codegen {
 
@@ -41,6 +44,9 @@ struct LexedSource {
 // Never fails: a literal or comment without an end goes to the end of its line or of the text, and the compiler
 // complains later. `text` must outlive the result.
 LexedSource Lex(std::string_view text, int source);
+
+// The text of `tokens`, with one space where white space or a comment stood.
+std::string Spelled(absl::Span<const Token> tokens);
 
 bool IsIdentifierStart(char c);
 bool IsIdentifierPart(char c);

@@ -258,15 +258,6 @@ std::vector<Token> Essential(Tokens tokens, bool& has_default) {
 
 constexpr size_t kMaxSpelled = 50;  // tokens: what a template makes of it may be long
 
-std::string Spelled(Tokens tokens) {
-  std::string text;
-  for (const Token& token : tokens) {
-    if (token.space_before && !text.empty()) text += ' ';
-    text += token.text;
-  }
-  return text;
-}
-
 }  // namespace
 
 SignatureParameter ReadParameter(Tokens tokens) {

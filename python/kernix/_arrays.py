@@ -135,7 +135,20 @@ def library_of(array: Any) -> Library:
     return _Dlpack()
 
 
-class _NumPy:
+class _OneStream:
+    """Libraries without streams and current devices, or of which we know none."""
+
+    def stream(self, like: Any) -> int:
+        return 0
+
+    def device(self, like: Any) -> Any:
+        return nullcontext()
+
+    def memory_for(self, like: Any, stream: int | None) -> Any:
+        return nullcontext()
+
+
+class _NumPy(_OneStream):
     """Host memory, read as it is: also what NumPy does not export, such as bfloat16 and read-only arrays."""
 
     _types: ClassVar[dict[Any, int]] = {}  # found before: a dtype takes its time to say its name
@@ -173,17 +186,8 @@ class _NumPy:
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         return self._numpy.empty(shape, _name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
 
-    def stream(self, like: Any) -> int:
-        return 0
 
-    def device(self, like: Any) -> Any:
-        return nullcontext()
-
-    def memory_for(self, like: Any, stream: int | None) -> Any:
-        return nullcontext()
-
-
-class _Dlpack:
+class _Dlpack(_OneStream):
     """Anything that has ``__dlpack__``: it can be read and written, but nothing is known of how to make one."""
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
@@ -209,15 +213,6 @@ class _Dlpack:
         raise TypeError(
             f"kernix cannot make an array like {type(like).__qualname__}: pass arrays to write into as out="
         )
-
-    def stream(self, like: Any) -> int:
-        return 0
-
-    def device(self, like: Any) -> Any:
-        return nullcontext()
-
-    def memory_for(self, like: Any, stream: int | None) -> Any:
-        return nullcontext()
 
 
 class _Torch(_Dlpack):
