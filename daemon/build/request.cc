@@ -12,7 +12,9 @@
 #include "daemon/base/strings.h"
 #include "daemon/codegen/function_name.h"
 #include "daemon/codegen/unit_functions.h"
+#include "daemon/toolchain/cuda_toolkit.h"
 #include "daemon/toolchain/host_facts.h"
+#include "daemon/toolchain/tool_query.h"
 
 namespace kernix::build {
 namespace {
@@ -298,18 +300,18 @@ absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& op
   return toolchain::CheckArchitectures(cuda, {options.architectures().begin(), options.architectures().end()});
 }
 
-// nvdisasm, where it lies beside nvcc, is no part of a toolchain: it may come and go. After the flags, whose files it
+// nvdisasm, where the toolkit has it, is no part of a toolchain: it may come and go. After the flags, whose files it
 // joins.
 absl::Status AddDisassembler(Env& env, BuildRequest& request) {
   const toolchain::Toolchain& toolchain = *request.toolchain;
-  const std::string path = JoinPath(Dirname(toolchain.cuda->nvcc), "nvdisasm");
-  const absl::StatusOr<FileInfo> info = env.Stat(path);
-  if (!info.ok() || info->type != FileType::kRegular) return absl::OkStatus();
+  const std::optional<std::string> path =
+      toolchain::FindFile(env, toolchain::ProgramFolders(*toolchain.cuda, toolchain.host), "nvdisasm");
+  if (!path) return absl::OkStatus();
   toolchain::HostFacts own_facts(env);
   toolchain::HostFacts& facts = toolchain.facts != nullptr ? *toolchain.facts : own_facts;
-  KERNIX_ASSIGN_OR_RETURN(const Digest digest, facts.digests().Get(path));
-  request.disassembler = path;
-  request.flag_files.push_back({"", path, digest});
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, facts.digests().Get(*path));
+  request.disassembler = *path;
+  request.flag_files.push_back({"", *path, digest});
   return absl::OkStatus();
 }
 

@@ -99,17 +99,18 @@ struct RequiredPart {
   const char* package;  // of PyPI, as CUDA 13 names them
 };
 
-absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const DryRun& dry_run) {
+absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const HostCompiler& host, const DryRun& dry_run) {
   const std::string bin = Dirname(cuda.nvcc);
+  const std::vector<std::string> programs = ProgramFolders(cuda, host);
   const std::string nvvm = cuda.root + "/nvvm";
   const std::vector<std::string> cicc = {dry_run.Variable("CICC_PATH"), nvvm + "/bin", bin};
   const std::vector<std::string> libdevice = {dry_run.Variable("NVVMIR_LIBRARY_DIR"), nvvm + "/libdevice"};
   const RequiredPart required[] = {
-      {"cudafe++", {bin}, "nvidia-cuda-nvcc"},
+      {"cudafe++", programs, "nvidia-cuda-nvcc"},
       {"cicc", cicc, "nvidia-nvvm"},
-      {"ptxas", {bin}, "nvidia-cuda-nvcc"},
-      {"fatbinary", {bin}, "nvidia-cuda-nvcc"},
-      {"nvlink", {bin}, "nvidia-cuda-nvcc"},
+      {"ptxas", programs, "nvidia-cuda-nvcc"},
+      {"fatbinary", programs, "nvidia-cuda-nvcc"},
+      {"nvlink", programs, "nvidia-cuda-nvcc"},
       {"libdevice.10.bc", libdevice, "nvidia-nvvm"},
       {"libcudart_static.a", cuda.library_directories, "nvidia-cuda-runtime"},
   };
@@ -130,11 +131,18 @@ absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const DryRun&
   return parts;
 }
 
-absl::Status CheckHeaders(Env& env, const CudaToolkit& cuda) {
+// A distribution has the toolkit's headers where every compiler finds them.
+std::optional<std::string> FindHeader(Env& env, const CudaToolkit& cuda, const HostCompiler& host, const char* name) {
+  std::vector<std::string> folders = cuda.include_directories;
+  Append(folders, host.system_include_directories);
+  return FindFile(env, folders, name);
+}
+
+absl::Status CheckHeaders(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
   constexpr std::pair<const char*, const char*> kHeaders[] = {{"cuda_runtime.h", "nvidia-cuda-runtime"},
                                                               {"crt/host_config.h", "nvidia-cuda-crt"}};
   for (const auto& [name, package] : kHeaders) {
-    if (FindFile(env, cuda.include_directories, name)) continue;
+    if (FindHeader(env, cuda, host, name)) continue;
     return ToolchainError(StrCat("the CUDA toolkit at ", cuda.root, " has no header ", name,
                                  ": install the whole toolkit (with pip: ", package, ")"));
   }
@@ -168,7 +176,7 @@ absl::Status ReadArchitectures(const std::string& answer, CudaToolkit& cuda) {
 std::string Refusal(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
   const bool gcc = host.kind == HostCompilerKind::kGcc;
   HostLimits limits;
-  if (const std::optional<std::string> path = FindFile(env, cuda.include_directories, "crt/host_config.h")) {
+  if (const std::optional<std::string> path = FindHeader(env, cuda, host, "crt/host_config.h")) {
     const absl::StatusOr<std::string> text = env.ReadFile(*path);
     if (text.ok()) limits = ParseHostLimits(*text);
   }
@@ -219,6 +227,12 @@ absl::StatusOr<std::string> RealNvcc(Env& env, const std::string& path, const Dr
 
 }  // namespace
 
+std::vector<std::string> ProgramFolders(const CudaToolkit& cuda, const HostCompiler& host) {
+  std::vector<std::string> folders = {Dirname(cuda.nvcc)};
+  Append(folders, absl::StrSplit(ToolEnvironment(host.path).at("PATH"), ':'));
+  return folders;
+}
+
 absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, const v1::ToolchainPaths& paths,
                                              const HostCompiler& host, std::vector<WatchedFile>& files) {
   KERNIX_RETURN_IF_ERROR(CheckThere(env, paths.nvcc()));
@@ -239,8 +253,8 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   KERNIX_RETURN_IF_ERROR(ReadArchitectures(architectures, cuda));
   cuda.include_directories = IncludeFolders(env, dry_run, paths, cuda.root, host);
   cuda.library_directories = LibraryFolders(env, dry_run, paths, cuda.root);
-  KERNIX_ASSIGN_OR_RETURN(const Parts parts, FindParts(env, cuda, dry_run));
-  KERNIX_RETURN_IF_ERROR(CheckHeaders(env, cuda));
+  KERNIX_ASSIGN_OR_RETURN(const Parts parts, FindParts(env, cuda, host, dry_run));
+  KERNIX_RETURN_IF_ERROR(CheckHeaders(env, cuda, host));
   KERNIX_RETURN_IF_ERROR(CheckHost(env, host, cuda));
   KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(digests, "kernix-cuda-toolkit-1", files));
   return cuda;

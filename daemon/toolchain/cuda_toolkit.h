@@ -3,7 +3,9 @@
 // What an nvcc is: its parts, wherever the layout at hand has them. Known layouts:
 //   toolkit       ROOT/{bin,nvvm,include,lib64}, with include and lib64 links into targets/x86_64-linux
 //   conda         ROOT/{bin,nvvm,targets/x86_64-linux/{include,lib}}
-//   distribution  /usr/bin/nvcc, a script that starts another one
+//   distribution  /usr/bin/nvcc, a script that starts /usr/lib/nvidia-cuda-toolkit/bin/nvcc; cicc lies beside that one,
+//   the
+//                 other programs in /usr/bin, headers and libraries where the host compiler has its own
 //   pip, CUDA 13  site-packages/nvidia/cu13/{bin,nvvm,include,lib}
 //   pip, CUDA 12  site-packages/nvidia/cuda_nvcc, with headers and libraries in its sisters cuda_runtime, cuda_cccl,
 //   ...
@@ -23,6 +25,9 @@ namespace kernix::toolchain {
 // as it was before. TOOLCHAIN errors as ToolchainRegistry::Resolve() has them.
 absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, const v1::ToolchainPaths& paths,
                                              const HostCompiler& host, std::vector<WatchedFile>& files);
+
+// Where programs of the toolkit are, as nvcc finds them: beside itself; most of a distribution's are on PATH.
+std::vector<std::string> ProgramFolders(const CudaToolkit& cuda, const HostCompiler& host);
 
 // The newest major versions that a toolkit takes as its host compiler. 0: not known.
 struct HostLimits {

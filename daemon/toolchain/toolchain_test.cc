@@ -391,6 +391,51 @@ TEST_F(CudaToolchainTest, ACopyOfTheToolkitElsewhereIsTheSameToolchain) {
   EXPECT_EQ(copied->identity, real->identity);
 }
 
+// As Debian and Ubuntu lay it out: nvcc and cicc in a folder of their own, the other programs beside the host compiler,
+// headers and libraries where that one has its own.
+class DistributionToolkit {
+ public:
+  DistributionToolkit(const TempFolder& temp, const CudaToolkit& real, const std::string& gxx) : temp_(temp) {
+    namespace fs = std::filesystem;
+    for (const char* folder : {"lib/cuda/bin", "bin"}) fs::create_directories(temp.File(folder));
+    Copy(real.nvcc, "lib/cuda/bin/nvcc");
+    Copy(real.root + "/nvvm/bin/cicc", "lib/cuda/bin/cicc");
+    for (const char* name : {"cudafe++", "ptxas", "fatbinary", "nvlink"}) {
+      Copy(JoinPath(Dirname(real.nvcc), name), StrCat("bin/", name));
+    }
+    temp.Write("lib/cuda/bin/nvcc.profile",
+               StrCat("NVVMIR_LIBRARY_DIR = ", real.root, "/nvvm/libdevice\nPATH += ", temp.File("lib/cuda/bin"),
+                      ":\nLIBRARIES =+ -L", real.library_directories.at(0), "\n"));
+    temp.Write("bin/nvcc", Script(StrCat("exec ", temp.File("lib/cuda/bin/nvcc"), " \"$@\"")), true);
+    std::string isystem;
+    for (const std::string& folder : real.include_directories) StrAppend(&isystem, " -isystem ", folder);
+    temp.Write("bin/g++", Script(StrCat("exec ", gxx, isystem, " \"$@\"")), true);
+  }
+
+  std::string nvcc() const { return temp_.File("bin/nvcc"); }
+  std::string gxx() const { return temp_.File("bin/g++"); }
+
+ private:
+  void Copy(const std::string& from, const std::string& to) { std::filesystem::copy(from, temp_.File(to)); }
+
+  const TempFolder& temp_;
+};
+
+TEST_F(CudaToolchainTest, ADistributionsToolkitLiesWhereTheHostCompilerDoes) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  KERNIX_NEED_NVCC(nvcc);
+  const ToolchainPtr real = MustResolve(gxx, nvcc);
+  ASSERT_NE(real, nullptr);
+  const DistributionToolkit toolkit(temp_, *real->cuda, gxx);
+  const ToolchainPtr toolchain = MustResolve(toolkit.gxx(), toolkit.nvcc());
+  ASSERT_NE(toolchain, nullptr);
+  EXPECT_EQ(toolchain->cuda->nvcc, temp_.File("lib/cuda/bin/nvcc"));
+  EXPECT_THAT(toolchain->cuda->include_directories, IsEmpty());
+  EXPECT_EQ(toolchain->cuda->host_refusal, "");
+  ASSERT_TRUE(Env::Posix().RemoveFile(temp_.File("bin/fatbinary")).ok());
+  EXPECT_THAT(ErrorOf(toolkit.gxx(), toolkit.nvcc()), HasSubstr("fatbinary"));
+}
+
 TEST_F(CudaToolchainTest, AMissingPartIsNamedAndAChangedOneCounts) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   KERNIX_NEED_NVCC(nvcc);

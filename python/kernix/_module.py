@@ -201,7 +201,7 @@ class CompiledModule:
         texts = [text for text in self._core.kept if text.kind.name == kind]
         if not texts:
             raise KernelRequestError(
-                f"module {self.name!r} has no machine code in words: nvdisasm did not lie beside nvcc when it was "
+                f"module {self.name!r} has no machine code in words: there was no nvdisasm with nvcc when it was "
                 "compiled. Install it (the wheel nvidia-cuda-nvdisasm, of nvcc's version, or the whole CUDA toolkit) "
                 "and load again"
             )

@@ -2,6 +2,7 @@
 """Looking inside a module: what was compiled, PTX, machine code, resources, and builds for debuggers."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -59,7 +60,8 @@ def test_kept_texts_of_each_architecture():
     by_name = {kernel.name: kernel for kernel in resources if kernel.architecture == "sm_90"}
     assert by_name["void reverse<float>(float*)"].shared_memory == 64 * 4
     assert by_name["void reverse<double>(double*)"].shared_memory == 64 * 8
-    assert all(kernel.registers > 0 and kernel.barriers == 1 and kernel.spill_stores == 0 for kernel in resources)
+    assert all(kernel.registers > 0 and kernel.spill_stores == 0 for kernel in resources)
+    assert {kernel.barriers for kernel in resources} in ({1}, {0})  # ptxas of CUDA 12.0 does not say
     assert "kernix_handler_reverse_both" in module.source()
 
 
@@ -80,13 +82,15 @@ def test_kept_texts_outlive_the_linkers_sweep(tmp_path):
 def test_machine_code_in_words():
     module = kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS)
     assert "BAR.SYNC" in module.sass("sm_90")
-    assert ".target\tsm_80" in module.sass("sm_80")
+    assert re.search(r"\.target\tsm_80|EF_CUDA_SM80", module.sass("sm_80"))  # as CUDA 13 and 12 write it
 
 
 def test_without_nvdisasm_there_is_a_clear_error(tmp_path, monkeypatch):
     """With a toolkit that has none; once it is there, the same load is another build."""
     from kernix import _core, _environment
 
+    if pathlib.Path("/usr/bin/nvdisasm").exists():
+        pytest.skip("the system's own nvdisasm, in /usr/bin, is every toolkit's")
     toolkit = pathlib.Path(_core.find_nvcc(_environment.site_packages())).resolve().parents[1]
     bare = tmp_path / "toolkit"
     shutil.copytree(toolkit, bare, symlinks=True, copy_function=lambda a, b: pathlib.Path(b).symlink_to(a))
