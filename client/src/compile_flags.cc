@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/src/compile_flags.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -54,6 +56,15 @@ constexpr FlagKind kKinds[] = {
     {"-ccbin", Meaning::kHostCompiler, Form::kEqualsOrNext, true},
 };
 
+// Flags of nvcc's own that a library's name could be behind "-l".
+constexpr std::string_view kNoLibraries[] = {"-lineinfo", "-lto", "-ltoir", "-lib", "-link", "-ldir"};
+
+bool IsNoLibrary(Language language, std::string_view flag) {
+  const std::string_view name = flag.substr(0, flag.find('='));
+  return language == Language::kCuda &&
+         std::find(std::begin(kNoLibraries), std::end(kNoLibraries), name) != std::end(kNoLibraries);
+}
+
 bool Matches(const FlagKind& kind, Language language, std::string_view flag) {
   if (kind.nvcc_only && language != Language::kCuda) return false;
   if (!absl::StartsWith(ToAbsl(flag), ToAbsl(kind.name))) return false;
@@ -62,6 +73,7 @@ bool Matches(const FlagKind& kind, Language language, std::string_view flag) {
 }
 
 const FlagKind* FindKind(Language language, std::string_view flag) {
+  if (IsNoLibrary(language, flag)) return nullptr;
   for (const FlagKind& kind : kKinds) {
     if (Matches(kind, language, flag)) return &kind;
   }

@@ -43,6 +43,13 @@ TEST(SortFlagsTest, UnderstandsNvccsSpellings) {
   EXPECT_EQ(flags->host_compiler, "g++-12");
 }
 
+TEST(SortFlagsTest, FlagsOfNvccsAreNoLibraries) {
+  const std::vector<std::string> own = {"-lineinfo", "-lto", "-ldir=/x"};
+  EXPECT_EQ(SortFlags(Language::kCuda, own)->compile, own);
+  EXPECT_THAT(SortFlags(Language::kCuda, {"-lineinfos", "-ltoy"})->link, ElementsAre("-lineinfos", "-ltoy"));
+  EXPECT_THAT(SortFlags(Language::kCpp, {"-lineinfo"})->link, ElementsAre("-lineinfo"));
+}
+
 TEST(SortFlagsTest, TheLastHostCompilerCounts) {
   EXPECT_EQ(SortFlags(Language::kCuda, {"-ccbin", "a", "--compiler-bindir=b"})->host_compiler, "b");
   EXPECT_THAT(SortFlags(Language::kCpp, {"-ccbin", "a"})->compile, ElementsAre("-ccbin", "a"));
