@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernix/load.h"
 
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "client/src/absolute_path.h"
 #include "client/src/cuda_libraries.h"
 #include "client/src/environment.h"
 #include "client/src/library.h"
@@ -54,12 +59,14 @@ absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const GetEnv&
     return CudaLibraryDirectories(Env::Posix(), get_env, remote.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenLibrary(artifact, directories));
-  std::vector<KeptText> kept;
+  LoadedAs loaded{.name = request.name(),
+                  .language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp,
+                  .path = artifact.path};
   // Now, since the file may be evicted later.
   if (request.options().keep()) {
-    KERNIX_ASSIGN_OR_RETURN(kept, ReadKept(artifact.path));
+    KERNIX_ASSIGN_OR_RETURN(loaded.kept, ReadKept(artifact.path));
   }
-  return MakeModule(request.name(), artifact.path, result, std::move(library), std::move(kept));
+  return MakeModule(std::move(loaded), result, std::move(library));
 }
 
 std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
@@ -135,6 +142,32 @@ std::string Stem(const std::string& path) {
   return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
 }
 
+bool IsFile(const std::string& path) {
+  const absl::StatusOr<FileInfo> info = Env::Posix().Stat(path);
+  return info.ok() && info->type == FileType::kRegular;
+}
+
+// Those of the first pattern come first, each sorted by name.
+absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder,
+                                                       const std::vector<std::string>& patterns) {
+  const absl::StatusOr<std::vector<std::string>> names = Env::Posix().ListDirectory(folder);
+  if (!names.ok()) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("cannot read the folder of sources: ", ToStd(names.status().message())));
+  }
+  std::vector<std::string> paths;
+  for (const std::string& pattern : patterns) {
+    for (const std::string& name : *names) {
+      const std::string path = JoinPath(folder, name);
+      const bool known = std::find(paths.begin(), paths.end(), path) != paths.end();
+      if (!known && fnmatch(pattern.c_str(), name.c_str(), 0) == 0 && IsFile(path)) paths.push_back(path);
+    }
+  }
+  if (!paths.empty()) return paths;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("no file in ", folder, " matches ", absl::StrJoin(patterns, ", ")));
+}
+
 std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
   std::vector<Source> sources;
   sources.reserve(texts.size());
@@ -169,6 +202,14 @@ absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language langu
     sources.push_back(std::move(source));
   }
   return Load(client, language, name, sources, options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaDir(Client& client, const std::string& directory,
+                                                    const LoadOptions& options,
+                                                    const std::vector<std::string>& file_patterns) {
+  const std::string folder = AbsolutePath(directory);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchingFiles(folder, file_patterns));
+  return LoadFiles(client, Language::kCuda, Basename(folder), paths, options);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/src/elf_file.h"
@@ -44,20 +45,20 @@ std::optional<KeptText> KeptTextOf(const NamedSection& section) {
   constexpr std::pair<std::string_view, KeptText::Kind> kKinds[] = {
       {"ptx", KeptText::Kind::kPtx}, {"sass", KeptText::Kind::kSass}, {"resources", KeptText::Kind::kResources}};
   const std::vector<std::string> words = absl::StrSplit(section.name.substr(kKeptSections.size()), '.');
+  size_t unit = 0;
+  if (words.size() != 3 || !absl::SimpleAtoi(words[2], &unit)) return std::nullopt;
   for (const auto& [name, kind] : kKinds) {
-    if (words.size() == 3 && words[0] == name) return KeptText{kind, words[1], section.content};
+    if (words[0] == name) return KeptText{kind, unit, words[1], section.content};
   }
   return std::nullopt;
 }
 
 // What is constant about a load.
 struct Facts {
-  std::string name;
-  std::string path;
+  LoadedAs loaded;
   std::string key;
   std::string artifact_digest;
   std::vector<GeneratedUnit> generated_units;
-  std::vector<KeptText> kept;
   bool cache_hit = false;
   uint64_t build_ms = 0;
 };
@@ -67,15 +68,16 @@ class OpenModule : public Module {
   OpenModule(Facts facts, std::shared_ptr<const Library> library, std::vector<FunctionInfo> functions)
       : facts_(std::move(facts)), library_(std::move(library)), functions_(std::move(functions)) {}
 
-  const std::string& name() const override { return facts_.name; }
-  const std::string& path() const override { return facts_.path; }
+  const std::string& name() const override { return facts_.loaded.name; }
+  Language language() const override { return facts_.loaded.language; }
+  const std::string& path() const override { return facts_.loaded.path; }
   const std::vector<FunctionInfo>& functions() const override { return functions_; }
   const std::string& key() const override { return facts_.key; }
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
   bool cache_hit() const override { return facts_.cache_hit; }
   uint64_t build_ms() const override { return facts_.build_ms; }
   const std::vector<GeneratedUnit>& generated_units() const override { return facts_.generated_units; }
-  const std::vector<KeptText>& kept() const override { return facts_.kept; }
+  const std::vector<KeptText>& kept() const override { return facts_.loaded.kept; }
 
   absl::StatusOr<Handler> handler(std::string_view function) const override {
     std::vector<std::string> names;
@@ -84,7 +86,7 @@ class OpenModule : public Module {
       names.push_back(info.name);
     }
     return absl::NotFoundError(
-        StrCat("module '", facts_.name, "' has no function '", function, "'; it has: ", absl::StrJoin(names, ", ")));
+        StrCat("module '", name(), "' has no function '", function, "'; it has: ", absl::StrJoin(names, ", ")));
   }
 
  private:
@@ -104,22 +106,21 @@ absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path) {
   return kept;
 }
 
-absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, std::string path, const v1::LoadResult& result,
-                                                   std::shared_ptr<const Library> library, std::vector<KeptText> kept) {
+absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
+                                                   std::shared_ptr<const Library> library) {
   std::vector<FunctionInfo> functions;
   for (const v1::ResolvedFunction& function : result.function()) {
     absl::StatusOr<FunctionInfo> info = OpenFunction(function, *library);
-    if (!info.ok()) return Annotate(info.status(), StrCat("function '", function.name(), "' of module '", name, "'"));
+    if (!info.ok())
+      return Annotate(info.status(), StrCat("function '", function.name(), "' of module '", loaded.name, "'"));
     functions.push_back(*std::move(info));
   }
   KERNIX_ASSIGN_OR_RETURN(const Digest key, Digest::FromRaw(result.key()));
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
-  Facts facts{.name = std::move(name),
-              .path = std::move(path),
+  Facts facts{.loaded = std::move(loaded),
               .key = key.Hex(),
               .artifact_digest = digest.Hex(),
               .generated_units = UnitsOf(result),
-              .kept = std::move(kept),
               .cache_hit = result.cache_hit(),
               .build_ms = result.build_ms()};
   return std::make_shared<OpenModule>(std::move(facts), std::move(library), std::move(functions));

@@ -18,9 +18,16 @@ namespace kernix {
 // gone.
 absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path);
 
-// Finds and probes the handler of each function of `result` in `library`, whose file this load has at `path`. LOAD
-// errors name the function.
-absl::StatusOr<std::shared_ptr<Module>> MakeModule(std::string name, std::string path, const v1::LoadResult& result,
-                                                   std::shared_ptr<const Library> library, std::vector<KeptText> kept);
+// What a load knows of a module besides the daemon's answer.
+struct LoadedAs {
+  std::string name;
+  Language language = Language::kCpp;
+  std::string path;  // where this load has the artifact
+  std::vector<KeptText> kept;
+};
+
+// Finds and probes the handler of each function of `result` in `library`. LOAD errors name the function.
+absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
+                                                   std::shared_ptr<const Library> library);
 
 }  // namespace kernix

@@ -34,6 +34,7 @@ class OneFunction : public Module {
       : digest_(std::move(digest)), functions_{std::move(function)} {}
 
   const std::string& name() const override { return name_; }
+  Language language() const override { return Language::kCpp; }
   const std::string& path() const override { return name_; }
   const std::vector<FunctionInfo>& functions() const override { return functions_; }
   absl::StatusOr<Handler> handler(std::string_view function) const override {

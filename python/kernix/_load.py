@@ -99,7 +99,8 @@ def load_cuda_inline(
     extra_include_paths : list of str or path-like, optional
         Folders to search for headers, before all others.
     build_directory : str or path-like, optional
-        Folder that receives the generated source, ``<name>.kernix.cu``, and the library, ``<name>.so``.
+        Folder that receives the generated source, ``<name>.kernix.cu``, the library, ``<name>.so``, and with `keep`
+        what is kept (``<name>.sm_90.ptx``, ...).
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they come.
     compute_capability : str, optional

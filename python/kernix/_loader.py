@@ -7,7 +7,6 @@ import os
 from typing import TypedDict
 
 from kernix import _connection, _core
-from kernix._build_directory import write_build_directory
 from kernix._console import LoadConsole
 from kernix._inputs import Inputs
 from kernix._module import CompiledModule
@@ -65,7 +64,7 @@ def load(
     inputs = Inputs(request.include_paths)
     module = _build(request, max_parallel_jobs, verbose, force_rebuild, inputs)
     if build_directory:
-        write_build_directory(build_directory, request, module)
+        module._core.write_build_directory(os.fsencode(build_directory))
     if prefix is not None and register_functions(module, prefix, replace=replace or force_rebuild):
         generation += 1  # what is live has changed, which made the memo forget all other loads
     stamps = inputs.stamps()

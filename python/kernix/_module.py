@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kernix._errors import KernelRequestError
 from kernix._function import KernelFunction
+from kernix._resources import KernelResources
 
 if TYPE_CHECKING:
     from kernix import _core
-    from kernix._resources import KernelResources
 
 __all__ = ["CompiledModule"]
 
@@ -145,13 +144,10 @@ class CompiledModule:
             Of a load with ``separate=True``: the name of the source whose unit is wanted. Default: all of them, one
             after another.
         """
-        units = self._core.generated_units
-        if label is not None:
-            units = [unit for unit in units if label in unit.sources]
-            if not units:
-                names = [name for unit in self._core.generated_units for name in unit.sources]
-                raise KeyError(f"no source {label!r} in module {self.name!r}; it has {names}")
-        return "".join(unit.text.decode(errors="replace") for unit in units)
+        text = self._core.source("" if label is None else label)
+        if text is None:
+            raise KeyError(f"no source {label!r} in module {self.name!r}; it has {self._core.source_labels}")
+        return text.decode(errors="replace")
 
     def ptx(self, architecture: str | None = None) -> str:
         """Return the PTX that the machine code was made from. For modules that were loaded with ``keep=True``.
@@ -161,7 +157,7 @@ class CompiledModule:
         architecture : str, optional
             ``"sm_90"``; one of those that the module was compiled for. Default: the newest.
         """
-        return self._kept("PTX", architecture)
+        return self._core.ptx(architecture or "").decode(errors="replace")
 
     def sass(self, architecture: str | None = None) -> str:
         """Return the machine code in words, as nvdisasm writes it. For modules that were loaded with ``keep=True``.
@@ -171,7 +167,7 @@ class CompiledModule:
         architecture : str, optional
             As for :meth:`ptx`.
         """
-        return self._kept("SASS", architecture)
+        return self._core.sass(architecture or "").decode(errors="replace")
 
     def resources(self) -> list[KernelResources]:
         """Return what each kernel uses (registers, shared memory, spills), for each architecture.
@@ -179,42 +175,10 @@ class CompiledModule:
         For modules that were loaded with ``keep=True``. The figures are ptxas's: those of relocatable device code
         (``-rdc=true``) are as they were before the device link.
         """
-        from kernix._resources import read_resources
-
-        texts = self._kept_texts("RESOURCES")
         return [
-            kernel
-            for architecture in dict.fromkeys(kept.architecture for kept in texts)
-            for kept in texts
-            if kept.architecture == architecture
-            for kernel in read_resources(kept.text.decode(errors="replace"), architecture)
+            KernelResources(*(getattr(kernel, field) for field in KernelResources._fields))
+            for kernel in self._core.resources()
         ]
-
-    def _kept_texts(self, kind: str) -> list[_core.KeptText]:
-        if self.platform != "CUDA":
-            raise KernelRequestError(f"module {self.name!r} is C++: only CUDA modules have PTX and machine code")
-        if not self._core.kept:
-            raise KernelRequestError(
-                f"module {self.name!r} was loaded without keep=True, which is what keeps PTX, machine code and the "
-                "resource usage: load it again with it"
-            )
-        texts = [text for text in self._core.kept if text.kind.name == kind]
-        if not texts:
-            raise KernelRequestError(
-                f"module {self.name!r} has no machine code in words: there was no nvdisasm with nvcc when it was "
-                "compiled. Install it (the wheel nvidia-cuda-nvdisasm, of nvcc's version, or the whole CUDA toolkit) "
-                "and load again"
-            )
-        return texts
-
-    def _kept(self, kind: str, architecture: str | None) -> str:
-        texts = self._kept_texts(kind)
-        wanted = texts[-1].architecture if architecture is None else architecture
-        found = [text.text.decode(errors="replace") for text in texts if text.architecture == wanted]
-        if not found:
-            known = ", ".join(dict.fromkeys(text.architecture for text in texts))
-            raise KernelRequestError(f"module {self.name!r} was compiled for {known}, not for {architecture}")
-        return "".join(found)
 
     def _target(self, name: str) -> str | None:
         """Return the name that a function was registered under by its load."""

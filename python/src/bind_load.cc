@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cxxabi.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/src/environment.h"
 #include "kernix/client.h"
+#include "kernix/inspection.h"
 #include "kernix/load.h"
 #include "kernix/module.h"
 #include "python/src/bind.h"
@@ -75,12 +75,46 @@ void BindRequest(py::module_& module) {
       .def_readwrite("max_parallel_jobs", &LoadOptions::max_parallel_jobs);
 }
 
-// As C++ names it; a symbol that is no mangled name, as it is.
-std::string Demangle(const std::string& symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return name != nullptr ? name.get() : symbol;
+// What the compiler made of text is in no certain encoding.
+py::bytes Bytes(absl::StatusOr<std::string> text) { return py::bytes(ValueOrThrow(std::move(text))); }
+
+std::vector<std::string> SourceLabels(const Module& module) {
+  std::vector<std::string> labels;
+  for (const GeneratedUnit& unit : module.generated_units()) {
+    labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
+  }
+  return labels;
+}
+
+// None: no unit was made from a source of that label.
+std::optional<py::bytes> SourceOf(const Module& module, const std::string& label) {
+  const absl::StatusOr<std::string> text = GeneratedSource(module, label);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  return Bytes(text);
+}
+
+// A path of any encoding.
+void WriteInto(const Module& module, const py::bytes& directory) {
+  const std::string path = directory;
+  const absl::Status status = [&] {
+    const WithoutGil no_gil;
+    return WriteBuildDirectory(module, path);
+  }();
+  if (!status.ok()) Throw(status);
+}
+
+void BindResources(py::module_& module) {
+  py::class_<KernelResources>(module, "KernelResources")
+      .def_readonly("name", &KernelResources::name)
+      .def_readonly("symbol", &KernelResources::symbol)
+      .def_readonly("architecture", &KernelResources::architecture)
+      .def_readonly("registers", &KernelResources::registers)
+      .def_readonly("shared_memory", &KernelResources::shared_memory)
+      .def_readonly("stack_frame", &KernelResources::stack_frame)
+      .def_readonly("spill_stores", &KernelResources::spill_stores)
+      .def_readonly("spill_loads", &KernelResources::spill_loads)
+      .def_readonly("constant_memory", &KernelResources::constant_memory)
+      .def_readonly("barriers", &KernelResources::barriers);
 }
 
 void BindModule(py::module_& module) {
@@ -88,18 +122,6 @@ void BindModule(py::module_& module) {
       .def_readonly("name", &FunctionInfo::name)
       .def_readonly("tokens", &FunctionInfo::tokens)
       .def_readonly("traits", &FunctionInfo::traits);
-  py::class_<GeneratedUnit>(module, "GeneratedUnit")
-      .def_readonly("sources", &GeneratedUnit::sources)
-      .def_readonly("language", &GeneratedUnit::language)
-      .def_property_readonly("text", [](const GeneratedUnit& self) { return py::bytes(self.text); });
-  py::enum_<KeptText::Kind>(module, "KeptKind")
-      .value("PTX", KeptText::Kind::kPtx)
-      .value("SASS", KeptText::Kind::kSass)
-      .value("RESOURCES", KeptText::Kind::kResources);
-  py::class_<KeptText>(module, "KeptText")
-      .def_readonly("kind", &KeptText::kind)
-      .def_readonly("architecture", &KeptText::architecture)
-      .def_property_readonly("text", [](const KeptText& self) { return py::bytes(self.text); });
   py::class_<Module, std::shared_ptr<Module>>(module, "Module")
       .def_property_readonly("name", &Module::name)
       .def_property_readonly("path", &Module::path)
@@ -108,8 +130,16 @@ void BindModule(py::module_& module) {
       .def_property_readonly("artifact_digest", &Module::artifact_digest)
       .def_property_readonly("cache_hit", &Module::cache_hit)
       .def_property_readonly("build_ms", &Module::build_ms)
-      .def_property_readonly("generated_units", &Module::generated_units)
-      .def_property_readonly("kept", &Module::kept)
+      .def_property_readonly("source_labels", &SourceLabels)
+      .def("source", &SourceOf, py::arg("label"))
+      .def(
+          "ptx", [](const Module& self, const std::string& architecture) { return Bytes(Ptx(self, architecture)); },
+          py::arg("architecture"))
+      .def(
+          "sass", [](const Module& self, const std::string& architecture) { return Bytes(Sass(self, architecture)); },
+          py::arg("architecture"))
+      .def("resources", [](const Module& self) { return ValueOrThrow(Resources(self)); })
+      .def("write_build_directory", &WriteInto, py::arg("directory"))
       .def("address", &Address, py::arg("function"));
 }
 
@@ -117,8 +147,8 @@ void BindModule(py::module_& module) {
 
 void BindLoad(py::module_& module) {
   BindRequest(module);
+  BindResources(module);
   BindModule(module);
-  module.def("demangle", &Demangle, py::arg("symbol"));
   module.def("load", &LoadSources, py::arg("client"), py::arg("language"), py::arg("name"), py::arg("sources"),
              py::arg("options"), py::arg("observer"));
 }

@@ -7,6 +7,7 @@
 #include "daemon/base/strings.h"
 #include "kernix/call_frame.h"
 #include "kernix/error.h"
+#include "kernix/inspection.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/find_tools.h"
 
@@ -16,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
 constexpr char kScale[] = R"(
 #include <cuda_runtime.h>
@@ -103,9 +105,39 @@ TEST_F(ClientCudaTest, FilesOfBothLanguagesSideBySide) {
   ASSERT_EQ((*module)->generated_units().size(), 2u);
   EXPECT_EQ((*module)->generated_units()[1].language, Language::kCpp);
   EXPECT_THAT((*module)->generated_units()[1].sources, ElementsAre("one.cpp"));
-  ASSERT_GE((*module)->kept().size(), 2u);
-  EXPECT_EQ((*module)->kept()[0].architecture, "sm_90");
-  EXPECT_THAT((*module)->kept()[0].text, HasSubstr(".entry"));
+  EXPECT_THAT(Ptx(**module).value(), HasSubstr(".entry"));
+  EXPECT_THAT(GeneratedSource(**module, "one.cpp").value(), HasSubstr("int one()"));
+  const absl::StatusOr<std::vector<KernelResources>> kernels = Resources(**module);
+  ASSERT_TRUE(kernels.ok()) << kernels.status();
+  ASSERT_EQ(kernels->size(), 1u);
+  EXPECT_EQ((*kernels)[0].name, "scale_kernel(float const*, float*, float, int)");
+  EXPECT_EQ((*kernels)[0].architecture, "sm_90");
+  EXPECT_GT((*kernels)[0].registers, 0u);
+  ASSERT_TRUE(WriteBuildDirectory(**module, Path("out")).ok());
+  EXPECT_THAT(Env::Posix().ListDirectory(Path("out")).value(),
+              IsSupersetOf({"mixed.0.kernix.cu", "mixed.0.sm_90.ptx", "mixed.1.kernix.cpp", "mixed.so"}));
+}
+
+TEST_F(ClientCudaTest, TheFilesOfAFolder) {
+  KERNIX_NEED_NVCC(nvcc);
+  SetVariable("BRAINEVENT_NVCC_PATH", nvcc);
+  const std::string folder = Path("kernels");
+  ASSERT_TRUE(Env::Posix().CreateDirectories(JoinPath(folder, "folder.cu")).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(JoinPath(folder, "b.cu"), kScale, 0600).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(JoinPath(folder, "a.cu"), "#define scale times\n", 0600).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(JoinPath(folder, "c.cpp"), "#error not one of them\n", 0600).ok());
+  const auto client = MakeClient();
+  LoadOptions options = ForHopper();
+  options.functions = std::vector<Function>{{.name = "times", .tokens = {}}};
+  const auto module = LoadCudaDir(*client, folder, options);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ((*module)->name(), "kernels");
+  EXPECT_EQ((*module)->functions()[0].name, "times");
+  EXPECT_FALSE(LoadCudaDir(*client, folder, options, {"b*", "a*"}).ok());  // the macro comes too late
+
+  const absl::Status none = LoadCudaDir(*client, folder, options, {"*.cuh"}).status();
+  EXPECT_EQ(DescribeError(none).category, ErrorCategory::kInvalidRequest);
+  EXPECT_THAT(none.ToString(), HasSubstr("no file in " + folder + " matches *.cuh"));
 }
 
 }  // namespace

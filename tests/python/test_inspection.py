@@ -10,7 +10,6 @@ import kernels
 import pytest
 
 import kernix
-from kernix._resources import read_resources
 
 SPILLING = """
 #include <cuda_runtime.h>
@@ -114,7 +113,7 @@ def test_without_nvdisasm_there_is_a_clear_error(tmp_path, monkeypatch):
 
 def test_what_was_not_kept_is_a_clear_error():
     module = kernix.load_cuda_inline("cuda_examples", kernels.VECTOR_ADD, compute_capability="sm_90")
-    with pytest.raises(kernix.KernelRequestError, match="without keep=True"):
+    with pytest.raises(kernix.KernelRequestError, match="without `keep`"):
         module.ptx()
     cpp = kernix.load_cpp_inline("inspected_cpp", kernels.ADD_ONE, auto_register=False)
     with pytest.raises(kernix.KernelRequestError, match="only CUDA modules"):
@@ -164,6 +163,17 @@ def test_a_build_for_debuggers(tmp_path):
     assert ".debug_info" in sections(tmp_path / "debugged.so")
 
 
+def test_lines_of_device_code():
+    """``-lineinfo`` is a flag of nvcc's, and no library."""
+    flags = ["-lineinfo"]
+    options = {"auto_register": False, "compute_capability": "sm_90", "keep": True, "extra_cuda_cflags": flags}
+    module = kernix.load_cuda_inline("with_lines", kernels.VECTOR_ADD, **options)
+    assert re.search(r"^\s*\.loc\s", module.ptx(), re.MULTILINE)
+    assert ".debug" not in module.ptx().split(".target")[1].split("\n")[0]
+    again = kernix.load_cuda_inline("with_lines", kernels.VECTOR_ADD, force_rebuild=True, **options)
+    assert again.content_hash == module.content_hash
+
+
 def test_flags_come_after_those_of_debug(capsys):
     kernix.load_cpp_inline(
         "debugged",
@@ -176,24 +186,3 @@ def test_flags_come_after_those_of_debug(capsys):
     )
     command = next(line for line in capsys.readouterr().err.splitlines() if " -c " in line).split()
     assert command.index("-O0") < command.index("-g") < command.index("-O1")
-
-
-def test_reading_what_ptxas_says():
-    """Also spills, several banks, and device functions in between, as ptxas of several releases writes them."""
-    text = """\
-ptxas info    : 0 bytes gmem, 16 bytes cmem[3]
-ptxas info    : Compiling entry function '_Z5spillPf' for 'sm_80'
-ptxas info    : Function properties for _Z5spillPf
-    48 bytes stack frame, 44 bytes spill stores, 40 bytes spill loads
-ptxas info    : Used 255 registers, used 2 barriers, 1024+0 bytes smem, 380 bytes cmem[0], 8 bytes cmem[2]
-ptxas info    : Function properties for _Z6helperf
-    16 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads
-ptxas info    : Compiling entry function 'plain' for 'sm_80'
-ptxas info    : Function properties for plain
-    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 8 registers
-"""
-    spill, plain = read_resources(text, "sm_80")
-    assert spill == kernix.KernelResources("spill(float*)", "_Z5spillPf", "sm_80", 255, 1024, 48, 44, 40, 388, 2)
-    assert plain == kernix.KernelResources("plain", "plain", "sm_80", registers=8)
-    assert read_resources("", "sm_80") == []

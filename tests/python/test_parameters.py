@@ -50,17 +50,9 @@ def test_build_directory_leaves_the_source_beside_it_alone(tmp_path):
     assert (tmp_path / "mine.kernix.cpp").exists()
 
 
-def test_build_directory_tells_a_lost_library_from_a_full_folder(fresh_name, tmp_path, monkeypatch):
-    """What cannot be read is not blamed on the folder that is written to."""
-    monkeypatch.setattr(kernix.CompiledModule, "path", property(lambda module: "/evicted/meanwhile.so"))
-    with pytest.raises(kernix.KernelLoadError, match=r"/evicted/meanwhile\.so.*load again"):
-        kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, build_directory=tmp_path, auto_register=False)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_build_directory_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(kernix.KernelResourceError, match="build_directory"):
+    with pytest.raises(kernix.KernelResourceError, match="build directory"):
         kernix.load_cpp_inline("parameters", kernels.ADD_ONE, build_directory=tmp_path / "file" / "sub")
 
 

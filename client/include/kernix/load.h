@@ -21,8 +21,7 @@ namespace kernix {
 class Client;
 
 // One source text. `label` is shown in diagnostics; `path`, when the text came from a file, is what errors name and
-// where
-// `#include "x.h"` looks first.
+// where `#include "x.h"` looks first.
 struct Source {
   std::string text;
   std::string label;
@@ -94,6 +93,12 @@ absl::StatusOr<std::shared_ptr<Module>> LoadCudaInline(Client& client, const std
                                                        const LoadOptions& options = {});
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::string& path,
                                                      const LoadOptions& options = {});
+
+// The CUDA files of a folder together, as LoadOptions::separate says; the module has the folder's name. Those that
+// match the first of `file_patterns` (a shell's, of names in that folder) come first, each sorted by name.
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaDir(Client& client, const std::string& directory,
+                                                    const LoadOptions& options = {},
+                                                    const std::vector<std::string>& file_patterns = {"*.cu"});
 
 // Files together, as LoadOptions::separate says.
 absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language language, const std::string& name,

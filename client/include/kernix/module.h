@@ -3,6 +3,7 @@
 // A compiled kernel library, opened in this process.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -37,6 +38,7 @@ struct KeptText {
     kResources,  // what `ptxas -v` says
   };
   Kind kind = Kind::kPtx;
+  size_t unit = 0;  // index into Module::generated_units()
   std::string architecture;
   std::string text;
 };
@@ -54,6 +56,8 @@ class Module {
   virtual ~Module() = default;
 
   virtual const std::string& name() const = 0;
+  // What the functions are for.
+  virtual Language language() const = 0;
   // Of the artifact, where this load found it. The process may have it open from another place, if it had it before.
   virtual const std::string& path() const = 0;
   // In the order of the request (or of the annotations in the source).
@@ -67,7 +71,7 @@ class Module {
   virtual uint64_t build_ms() const = 0;
   // What the daemon compiled: one unit, or with LoadOptions::separate one of each source.
   virtual const std::vector<GeneratedUnit>& generated_units() const = 0;
-  // By unit, in their order, then by architecture. Empty without LoadOptions::keep.
+  // By unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
   virtual const std::vector<KeptText>& kept() const = 0;
 };
 
