@@ -2,19 +2,20 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <vector>
 
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "client/kernixctl/command.h"
-#include "client/kernixctl/format.h"
+#include "client/kernixctl/function_argument.h"
+#include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
 #include "daemon/base/env.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "kernix/inspection.h"
 #include "kernix/load.h"
 
 namespace kernix::ctl {
@@ -22,7 +23,8 @@ namespace {
 
 constexpr char kFooter[] =
     R"(Compiles each file through the daemon, or finds it in the cache, and opens the result to see that it loads. Without
---function the `// @BE name [tokens]` lines of a file say what it exports.
+--function the `// @BE name [tokens]` lines of a file say what it exports. With --name or --separate all files make one
+module: a translation unit together, in order, or one each.
 
 Exit codes: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 130 interrupted.
 
@@ -30,7 +32,10 @@ Examples:
   kernixctl compile vector_add.cu --arch sm_90
   kernixctl compile vector_add.cu --arch 8.6,9.0 -o vector_add.so
   kernixctl compile add_one.cpp --function add_one=arg,ret -D N=4 --flag=-fopenmp
-  kernixctl compile kernels/*.cu --arch sm_90 --json)";
+  kernixctl compile kernels/*.cu --arch sm_90 --json
+  kernixctl compile vector_add.cu --arch sm_90 --print ptx
+  kernixctl compile vector_add.cu --arch sm_90 --keep --build-directory out
+  kernixctl compile part1.cu part2.cu helpers.cpp --separate --name parts --flag=-rdc=true)";
 
 struct Flags {
   std::vector<std::string> files;
@@ -40,10 +45,18 @@ struct Flags {
   std::vector<std::string> link_flags;
   std::vector<std::string> include_paths;
   std::vector<std::string> site_packages;
+  std::string name;
   std::string architectures;
   std::string output;
+  std::string build_directory;
+  std::string print;
   int optimization_level = 3;
+  uint32_t jobs = 0;
+  bool separate = false;
+  bool debug = false;
+  bool keep = false;
   bool use_fast_math = false;
+  bool no_cuda_graph = false;
   bool force = false;
   bool verbose = false;
   bool json = false;
@@ -66,16 +79,6 @@ std::optional<Language> LanguageOf(const std::string& file) {
   if (extension == ".cu") return Language::kCuda;
   if (extension == ".cpp" || extension == ".cc" || extension == ".cxx") return Language::kCpp;
   return std::nullopt;
-}
-
-// "add=arg,arg,ret", or "add" for one whose signature says it.
-Function ParseFunction(const std::string& text) {
-  const size_t equals = text.find('=');
-  Function function{.name = text.substr(0, equals)};
-  if (equals != std::string::npos) {
-    function.tokens = absl::StrSplit(absl::string_view(text).substr(equals + 1), ',', absl::SkipEmpty());
-  }
-  return function;
 }
 
 // `line` must outlive them.
@@ -111,32 +114,23 @@ LoadOptions OptionsFrom(const Flags& flags) {
   options.include_paths = flags.include_paths;
   options.compute_capability = flags.architectures;
   options.optimization_level = flags.optimization_level;
+  options.separate = flags.separate;
+  options.debug = flags.debug;
+  options.keep = flags.keep || NeedsKeep(flags.print);
   options.use_fast_math = flags.use_fast_math;
+  options.allow_cuda_graph = !flags.no_cuda_graph;
+  options.max_parallel_jobs = flags.jobs;
   options.force_rebuild = flags.force;
   options.verbose = flags.verbose;
   return options;
 }
 
-std::string NamesOf(const Module& module) {
-  std::vector<std::string> names;
-  for (const FunctionInfo& function : module.functions()) names.push_back(function.name);
-  return absl::StrJoin(names, ", ");
-}
-
-std::string Json(const std::string& file, const Module& module, const std::string& path) {
-  std::vector<std::string> functions;
-  for (const FunctionInfo& function : module.functions()) {
-    functions.push_back(
-        JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str());
-  }
-  return JsonObject()
-      .Text("file", file)
-      .Text("key", module.key())
-      .Boolean("cache_hit", module.cache_hit())
-      .Number("build_ms", module.build_ms())
-      .Text("path", path)
-      .Json("functions", JsonArray(functions))
-      .Str();
+// The files of each module: one each, or all of them in one.
+std::vector<std::vector<std::string>> Modules(const Flags& flags) {
+  if (flags.separate || !flags.name.empty()) return {flags.files};
+  std::vector<std::vector<std::string>> modules;
+  for (const std::string& file : flags.files) modules.push_back({file});
+  return modules;
 }
 
 absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& module) {
@@ -146,33 +140,40 @@ absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& modu
   return output;
 }
 
-absl::StatusOr<std::shared_ptr<Module>> LoadOne(Client& client, const std::string& file, const Flags& flags) {
-  ProgressLine line(Basename(file), std::cerr, !flags.verbose && isatty(STDERR_FILENO) == 1);
+absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::vector<std::string>& files,
+                                                   const Flags& flags) {
+  const std::string name = flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
+  ProgressLine line(files.size() == 1 ? Basename(files[0]) : name, std::cerr,
+                    !flags.verbose && isatty(STDERR_FILENO) == 1);
   LoadOptions options = OptionsFrom(flags);
   options.callbacks = Callbacks(line, flags.verbose);
-  return LanguageOf(file) == Language::kCuda ? LoadCudaFile(client, file, options) : LoadCppFile(client, file, options);
+  const bool cuda = std::any_of(files.begin(), files.end(),
+                                [](const std::string& file) { return LanguageOf(file) == Language::kCuda; });
+  return LoadFiles(client, cuda ? Language::kCuda : Language::kCpp, name, files, options);
 }
 
-absl::Status CompileOne(Client& client, const std::string& file, const Flags& flags) {
-  const absl::StatusOr<std::shared_ptr<Module>> module = LoadOne(client, file, flags);
-  if (!module.ok()) return module.status();
-  KERNIX_ASSIGN_OR_RETURN(const std::string path, CopyTo(flags.output, **module));
-  if (flags.json) {
-    std::cout << Json(file, **module, path) << std::endl;
-  } else {
-    std::cout << file << ": " << NamesOf(**module) << " ("
-              << ((*module)->cache_hit() ? "from the cache" : StrCat("built in ", (*module)->build_ms(), " ms"))
-              << ") -> " << path << std::endl;
-  }
+absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const Flags& flags) {
+  if (!flags.print.empty()) return TextToPrint(compiled.module, flags.print);
+  if (!flags.json) return SummaryLine(compiled) + "\n";
+  KERNIX_ASSIGN_OR_RETURN(const std::string json, SummaryJson(compiled));
+  return json + "\n";
+}
+
+absl::Status CompileModule(Client& client, const std::vector<std::string>& files, const Flags& flags) {
+  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, LoadModule(client, files, flags));
+  KERNIX_ASSIGN_OR_RETURN(const std::string path, CopyTo(flags.output, *module));
+  if (!flags.build_directory.empty()) KERNIX_RETURN_IF_ERROR(WriteBuildDirectory(*module, flags.build_directory));
+  KERNIX_ASSIGN_OR_RETURN(const std::string report, Report({files, *module, path}, flags));
+  std::cout << report << std::flush;
   return absl::OkStatus();
 }
 
-// Goes on after a file that does not compile; the first failure decides the exit code.
+// Goes on after a module that does not compile; the first failure decides the exit code.
 int CompileAll(Client& client, const Flags& flags) {
   int result = kOk;
-  for (const std::string& file : flags.files) {
+  for (const std::vector<std::string>& files : Modules(flags)) {
     if (interrupted != 0) return kInterrupted;
-    const absl::Status status = CompileOne(client, file, flags);
+    const absl::Status status = CompileModule(client, files, flags);
     if (status.ok()) continue;
     const int code = Fail(status);
     if (result == kOk) result = code;
@@ -182,7 +183,9 @@ int CompileAll(Client& client, const Flags& flags) {
 }
 
 int Run(const GlobalOptions& options, const Flags& flags) {
-  if (!flags.output.empty() && flags.files.size() != 1) return RefuseUsage("-o takes one source file");
+  if (!flags.output.empty() && Modules(flags).size() != 1) {
+    return RefuseUsage("-o takes one module: one source file, or several with --name or --separate");
+  }
   for (const std::string& file : flags.files) {
     if (!LanguageOf(file)) return RefuseUsage(file + ": a source file ends in .cu, .cpp, .cc or .cxx");
   }
@@ -193,7 +196,10 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 }
 
 void AddFlags(CLI::App& command, Flags& flags) {
-  command.add_option("file", flags.files, "Source files; each becomes a module of its own")->required();
+  command.add_option("file", flags.files, "Source files; each becomes a module of its own, named after it")->required();
+  command.add_option("--name", flags.name, "One module of all files, of this name");
+  command.add_flag("--separate", flags.separate,
+                   "One module of all files; each is compiled by itself, they are linked once");
   command.add_option("--arch", flags.architectures,
                      "CUDA: sm_90, 9.0, or a comma list for a fat binary (default: this machine's first GPU)");
   command.add_option("--function", flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest")
@@ -204,17 +210,31 @@ void AddFlags(CLI::App& command, Flags& flags) {
   command.add_option("--link-flag", flags.link_flags, "Pass this to the linker, as --link-flag=-lm")
       ->allow_extra_args(false);
   command.add_option("-O", flags.optimization_level, "Optimisation level")->check(CLI::Range(0, 3));
-  command.add_flag("--use-fast-math", flags.use_fast_math, "Faster, less exact arithmetic");
+  command.add_flag("--debug", flags.debug,
+                   "For a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation");
+  command.add_flag("--use-fast-math", flags.use_fast_math, "CUDA: faster, less exact arithmetic");
+  command.add_flag("--no-cuda-graph", flags.no_cuda_graph,
+                   "CUDA: XLA shall not capture the functions into CUDA graphs");
   command
       .add_option("--site-packages", flags.site_packages,
                   "Folders of a Python that may hold nvcc as PyPI wheels put it")
       ->delimiter(':')
       ->envname("KERNIX_SITE_PACKAGES")
       ->allow_extra_args(false);
+  command.add_flag("--keep", flags.keep, "CUDA: keep PTX, machine code and what each kernel needs");
+  CLI::Option* print = command.add_option("--print", flags.print,
+                                          "Print this, instead of where the artifact is: ptx or sass (of the newest "
+                                          "architecture), resources, or source, the generated one. The first three "
+                                          "mean --keep");
+  print->check(CLI::IsMember(kPrintable));
   command.add_option("-o,--output", flags.output, "Copy the artifact to this file");
+  command.add_option("--build-directory", flags.build_directory,
+                     "Write the generated source, the artifact and what is kept into this folder");
+  command.add_option("--jobs", flags.jobs, "Most compile jobs at once (default: what the daemon allows)")
+      ->check(CLI::PositiveNumber);
   command.add_flag("--force", flags.force, "Compile even if it is in the cache");
   command.add_flag("-v,--verbose", flags.verbose, "Show commands, compiler output and progress");
-  command.add_flag("--json", flags.json, "One JSON object a file");
+  command.add_flag("--json", flags.json, "One JSON object a module")->excludes(print);
 }
 
 }  // namespace

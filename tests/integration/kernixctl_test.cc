@@ -5,12 +5,15 @@
 
 #include "client/kernixctl/command.h"
 #include "tests/integration/client_world.h"
+#include "tests/support/find_tools.h"
 
 namespace kernix {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -61,6 +64,67 @@ TEST_F(KernixctlTest, CompileTakesFunctionsByName) {
   const std::string file = WriteSource("two.cpp", "void a(BE::Tensor x, BE::Tensor y) {}\nvoid b(BE::Tensor y) {}\n");
   EXPECT_THAT(Output({"compile", file, "--json", "--function", "a=arg,ret", "--function", "b=ret"}),
               AllOf(HasSubstr("\"name\": \"a\", \"arg_spec\": \"arg ret\""), HasSubstr("\"name\": \"b\"")));
+}
+
+TEST_F(KernixctlTest, CompileKeepsATokenWithCommasWhole) {
+  const std::string file = WriteSource("scratch.cpp", "void f(BE::Tensor x, BE::Scratch memory, BE::Tensor y) {}\n");
+  EXPECT_THAT(Output({"compile", file, "--json", "--function", "f=arg, scratch:arg0.size(0)+(4,8), ret"}),
+              HasSubstr("\"arg_spec\": \"arg scratch:arg0.size(0)+(4,8) ret\""));
+}
+
+TEST_F(KernixctlTest, CompileMakesOneModuleOfSeveralFiles) {
+  const std::string one = WriteSource("one.cpp", "// @BE one ret\nint two();\nvoid one(BE::Tensor out) { two(); }\n");
+  const std::string two = WriteSource("two.cpp", "static int hidden = 2;\nint two() { return hidden; }\n");
+  const std::string three = WriteSource("three.cpp", "static int hidden = 3;\n");
+  EXPECT_THAT(Output({"compile", one, two, three, "--separate", "--json"}),
+              AllOf(HasSubstr("\"name\": \"one\", \"files\": [\"" + one + "\", \"" + two),
+                    HasSubstr("{\"name\": \"one\", \"arg_spec\": \"ret\"}")));
+  EXPECT_THAT(Output({"compile", one, two, "--name", "both", "-o", Path("both.so")}),
+              AllOf(StartsWith("both: one ("), HasSubstr(" -> " + Path("both.so") + "\n")));
+  EXPECT_EQ(Ctl({"compile", one, two, three, "--name", "all"}).exit_code, ctl::kCompilation);  // two of one name
+}
+
+TEST_F(KernixctlTest, CompileShowsWhatItGenerated) {
+  const std::string file = WriteGood("one.cpp");
+  EXPECT_THAT(Output({"compile", file, "--print", "source"}),
+              AllOf(HasSubstr("void one(BE::Tensor out)"), HasSubstr("kernix_handler_one")));
+  Output({"compile", file, "--build-directory", Path("out")});
+  EXPECT_THAT(Env::Posix().ListDirectory(Path("out")).value(), ElementsAre("one.kernix.cpp", "one.so"));
+  EXPECT_EQ(Ctl({"compile", file, "--print", "ptx"}).exit_code, ctl::kFailure);
+  EXPECT_EQ(Ctl({"compile", file, "--print", "poem"}).exit_code, ctl::kUsage);
+  EXPECT_EQ(Ctl({"compile", file, "--print", "source", "--json"}).exit_code, ctl::kUsage);
+}
+
+TEST_F(KernixctlTest, CompileForADebugger) {
+  const std::string file = WriteGood("one.cpp");
+  Output({"compile", file, "-o", Path("plain.so")});
+  Output({"compile", file, "--debug", "--jobs", "1", "-o", Path("debug.so")});
+  EXPECT_THAT(Env::Posix().ReadFile(Path("plain.so")).value(), Not(HasSubstr(".debug_info")));
+  EXPECT_THAT(Env::Posix().ReadFile(Path("debug.so")).value(), HasSubstr(".debug_info"));
+}
+
+TEST_F(KernixctlTest, CompileShowsWhatNvccMadeOnTheWay) {
+  KERNIX_NEED_NVCC(nvcc);
+  SetVariable("BRAINEVENT_NVCC_PATH", nvcc);
+  const std::string file = WriteSource("fill.cu",
+                                       "__global__ void fill_kernel(float* y) { y[threadIdx.x] = 1; }\n"
+                                       "// @BE fill\n"
+                                       "void fill(BE::Tensor y, cudaStream_t stream) {\n"
+                                       "  fill_kernel<<<1, 1, 0, stream>>>(y.data_ptr<float>());\n}\n");
+  const std::vector<std::string> compile = {"compile", file, "--arch", "sm_80,sm_90"};
+  const auto with = [&compile](std::vector<std::string> more) {
+    more.insert(more.begin(), compile.begin(), compile.end());
+    return Output(more);
+  };
+  EXPECT_THAT(with({"--print", "ptx"}), AllOf(HasSubstr(".target sm_90"), HasSubstr(".entry _Z11fill_kernelPf")));
+  EXPECT_THAT(with({"--print", "resources"}), AllOf(StartsWith("KERNEL "), HasSubstr("\nfill_kernel(float*)  sm_80 "),
+                                                    HasSubstr("\nfill_kernel(float*)  sm_90 ")));
+  EXPECT_THAT(with({"--keep", "--json", "--build-directory", Path("out")}),
+              AllOf(HasSubstr("\"cache_hit\": true"), HasSubstr("\"kernels\": [{\"name\": \"fill_kernel(float*)\""),
+                    HasSubstr("\"architecture\": \"sm_80\", \"registers\": ")));
+  EXPECT_THAT(Env::Posix().ListDirectory(Path("out")).value(),
+              IsSupersetOf({"fill.kernix.cu", "fill.sm_80.ptx", "fill.sm_90.ptx", "fill.sm_90.ptxas", "fill.so"}));
+  EXPECT_THAT(with({"--json", "--no-cuda-graph"}), Not(HasSubstr("kernels")));
 }
 
 TEST_F(KernixctlTest, CompileSaysByItsExitCodeWhatWasWrong) {

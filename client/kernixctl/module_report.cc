@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernixctl/module_report.h"
+
+#include "absl/strings/str_join.h"
+#include "client/kernixctl/format.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
+#include "kernix/inspection.h"
+
+namespace kernix::ctl {
+namespace {
+
+std::string FunctionsJson(const Module& module) {
+  std::vector<std::string> functions;
+  for (const FunctionInfo& function : module.functions()) {
+    functions.push_back(
+        JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str());
+  }
+  return JsonArray(functions);
+}
+
+std::string FilesJson(const std::vector<std::string>& files) {
+  std::vector<std::string> texts;
+  for (const std::string& file : files) texts.push_back(JsonString(file));
+  return JsonArray(texts);
+}
+
+std::string KernelJson(const KernelResources& kernel) {
+  return JsonObject()
+      .Text("name", kernel.name)
+      .Text("symbol", kernel.symbol)
+      .Text("architecture", kernel.architecture)
+      .Number("registers", kernel.registers)
+      .Number("shared_memory", kernel.shared_memory)
+      .Number("stack_frame", kernel.stack_frame)
+      .Number("spill_stores", kernel.spill_stores)
+      .Number("spill_loads", kernel.spill_loads)
+      .Number("constant_memory", kernel.constant_memory)
+      .Number("barriers", kernel.barriers)
+      .Str();
+}
+
+std::string ResourcesTable(const std::vector<KernelResources>& kernels) {
+  std::vector<std::vector<std::string>> rows = {{"KERNEL", "ARCHITECTURE", "REGISTERS", "SHARED", "STACK",
+                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS"}};
+  for (const KernelResources& kernel : kernels) {
+    std::vector<std::string> row = {kernel.name, kernel.architecture};
+    for (const uint64_t number : {kernel.registers, kernel.shared_memory, kernel.stack_frame, kernel.spill_stores,
+                                  kernel.spill_loads, kernel.constant_memory, kernel.barriers}) {
+      row.push_back(StrCat(number));
+    }
+    rows.push_back(std::move(row));
+  }
+  return FormatTable(rows);
+}
+
+absl::StatusOr<std::string> TextOf(const Module& module, const std::string& printable) {
+  if (printable == "ptx") return Ptx(module);
+  if (printable == "sass") return Sass(module);
+  if (printable == "source") return GeneratedSource(module);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<KernelResources> kernels, Resources(module));
+  return ResourcesTable(kernels);
+}
+
+}  // namespace
+
+const std::vector<std::string> kPrintable = {"ptx", "sass", "source", "resources"};
+
+bool NeedsKeep(const std::string& printable) { return !printable.empty() && printable != "source"; }
+
+std::string SummaryLine(const CompiledFiles& compiled) {
+  const Module& module = compiled.module;
+  std::vector<std::string> names;
+  for (const FunctionInfo& function : module.functions()) names.push_back(function.name);
+  return StrCat(compiled.files.size() == 1 ? compiled.files[0] : module.name(), ": ", absl::StrJoin(names, ", "), " (",
+                module.cache_hit() ? "from the cache" : StrCat("built in ", module.build_ms(), " ms"), ") -> ",
+                compiled.path);
+}
+
+absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled) {
+  const Module& module = compiled.module;
+  JsonObject object;
+  object.Text("file", compiled.files[0])
+      .Text("key", module.key())
+      .Boolean("cache_hit", module.cache_hit())
+      .Number("build_ms", module.build_ms())
+      .Text("path", compiled.path)
+      .Json("functions", FunctionsJson(module))
+      .Text("name", module.name())
+      .Json("files", FilesJson(compiled.files));
+  if (!module.kept().empty()) {
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<KernelResources> kernels, Resources(module));
+    std::vector<std::string> texts;
+    for (const KernelResources& kernel : kernels) texts.push_back(KernelJson(kernel));
+    object.Json("kernels", JsonArray(texts));
+  }
+  return object.Str();
+}
+
+absl::StatusOr<std::string> TextToPrint(const Module& module, const std::string& printable) {
+  KERNIX_ASSIGN_OR_RETURN(std::string text, TextOf(module, printable));
+  if (!text.ends_with('\n')) text += '\n';
+  return text;
+}
+
+}  // namespace kernix::ctl
