@@ -34,9 +34,10 @@ constexpr Telltale kTelltales[] = {
     {"died due to signal 25", kOutputTooLarge},     // nvcc
     {"No space left on device", kOutOfSpace},
     {"Disk quota exceeded", kOutOfSpace},
-    {"Killed signal terminated program", kOutOfMemory},  // g++
-    {"died due to signal 9", kOutOfMemory},              // nvcc
-    {"virtual memory exhausted", kOutOfMemory},          // g++
+    {"fatal error: when writing output to", kOutOfSpace},  // GCC, with the reason of an earlier failure
+    {"Killed signal terminated program", kOutOfMemory},    // g++
+    {"died due to signal 9", kOutOfMemory},                // nvcc
+    {"virtual memory exhausted", kOutOfMemory},            // g++
 };
 
 // Of all inputs: GCC takes two files of one content for one, under `#pragma once`, when their times are the same
@@ -164,8 +165,17 @@ std::string TooLarge(Env& env, uint64_t max_output_bytes) {
                 "make the kernel's static data smaller");
 }
 
+// Some tools take a full disk for something else: cudafe++ for an error of its own. What they have written still lies
+// there.
+bool IsDiskFull(Env& env, const std::string& root) {
+  constexpr uint64_t kNextToNothing = 64 << 10;
+  const absl::StatusOr<uint64_t> free = env.FreeBytes(root);
+  return free.ok() && *free < kNextToNothing;
+}
+
 // Tells a machine that gave out from a command that judged its input.
-absl::Status CheckMachine(Env& env, const Action& action, const ProcessResult& process, uint64_t max_output_bytes) {
+absl::Status CheckMachine(Env& env, const std::string& root, const Action& action, const ProcessResult& process,
+                          uint64_t max_output_bytes) {
   if (process.timed_out) {
     return MachineFailure(action, process,
                           StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(),
@@ -179,6 +189,7 @@ absl::Status CheckMachine(Env& env, const Action& action, const ProcessResult& p
     if (process.output.find(telltale.text) == std::string::npos) continue;
     return MachineFailure(action, process, telltale.meaning == kOutputTooLarge ? too_large() : telltale.meaning);
   }
+  if (IsDiskFull(env, root)) return MachineFailure(action, process, kOutOfSpace);
   return absl::OkStatus();
 }
 
@@ -242,7 +253,7 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
 
   const uint64_t limit = place.max_output_bytes;
   KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, limit, action, observer, cancellation));
-  KERNIX_RETURN_IF_ERROR(CheckMachine(env, action, process, limit));
+  KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, action, process, limit));
   KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, limit));
   ActionResult result;
   result.exit_code = process.exit_code;

@@ -190,6 +190,8 @@ struct MachineFailureCase {
 TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
   const MachineFailureCase cases[] = {
       {{.exit_code = 1, .output = "a.o: No space left on device"}, "no space left"},
+      {{.exit_code = 1, .output = "fatal error: when writing output to a.s: No such file or directory"},
+       "no space left"},
       {{.exit_code = 137, .signal = SIGKILL, .output = "partial"}, "memory"},
       {{.exit_code = 1, .output = "g++: fatal error: Killed signal terminated program cc1plus"}, "memory"},
       {{.exit_code = 255, .output = "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"}, "memory"},
@@ -206,6 +208,16 @@ TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
     EXPECT_THAT(error.command(), HasSubstr("/bin/tool -o out/a.o"));
     EXPECT_THAT(error.command(), Not(HasSubstr(kScratch)));
   }
+}
+
+TEST_F(RunActionTest, AToolThatFailsOnAFullDiskWasFailedByIt) {
+  SetResult({.exit_code = 4, .output = "internal error: assertion failed"});
+  EXPECT_EQ(Run(MakeAction())->exit_code, 4);
+  mem_.SetFreeBytes(1000);
+  const v1::ErrorDetail error = RunToError(MakeAction());
+  EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(error.message(), HasSubstr("no space left"));
+  EXPECT_EQ(error.compiler_output(), "internal error: assertion failed");
 }
 
 TEST_F(RunActionTest, AToolThatSucceedsMaySpeakOfFullDisks) {
