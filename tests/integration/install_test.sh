@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# install_test.sh BUILD_FOLDER SOURCE_FOLDER: installs what was built into an empty prefix, builds client/examples against it
-# as a user would, and runs the program twice: the first run compiles, the second is served from the cache.
+# install_test.sh BUILD_FOLDER SOURCE_FOLDER: installs what was built below an empty DESTDIR, as a package is made, builds
+# client/examples against it as a user would, and runs the program twice: the first run compiles, the second is served from
+# the cache.
 set -euo pipefail
 build=$1
 source=$2
@@ -35,11 +36,15 @@ run() {
   "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "this failed: $*"; }
 }
 
-run "$scratch/install.log" cmake --install "$build" --prefix "$prefix"
+run "$scratch/install.log" env DESTDIR="$scratch" cmake --install "$build" --prefix /prefix
 [[ -x $prefix/bin/kernixd && -x $prefix/bin/kernixctl ]] || fail "no programs in $prefix/bin"
-[[ -f $prefix/include/kernix/load.h ]] || fail "no headers in $prefix/include"
+for header in "$source"/client/include/kernix/*.h; do
+  [[ -f $prefix/include/kernix/${header##*/} ]] || fail "no ${header##*/} in $prefix/include/kernix"
+done
+[[ -f $prefix/share/doc/kernix/LICENSE && -f $prefix/share/doc/kernix/cli.md ]] || fail "no documents in $prefix/share/doc"
 
-run "$scratch/configure.log" cmake -S "$source/client/examples" -B "$scratch/example" -DCMAKE_PREFIX_PATH="$prefix" \
+cp -r "$source/client/examples" "$scratch/source"  # nothing of the repository lies around it
+run "$scratch/configure.log" cmake -S "$scratch/source" -B "$scratch/example" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_BUILD_TYPE=Debug
 run "$scratch/build.log" cmake --build "$scratch/example"
 

@@ -113,6 +113,34 @@ def test_kernixctl(block, own_place, tmp_path):
             assert re.fullmatch(pattern_of(shown, own_place.store), done.stdout), f"{command}\n{done.stdout}"
 
 
+def flags_of(program, *command):
+    """Return the flags that a command's --help tells of, each as a list of its spellings."""
+    told = subprocess.run(
+        [_environment.program(program), *command, "--help"], check=True, capture_output=True, text=True
+    ).stdout
+    lines = re.findall(r"^  (-{1,2}[A-Za-z][\w,-]*)", told, re.MULTILINE)
+    return [flag for line in lines for flag in line.split(",") if flag not in ("-h", "--help")]
+
+
+COMMANDS = [(), ("status",), ("cache", "stats"), ("cache", "list"), ("cache", "purge"), ("compile",), ("shutdown",)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_flag_of_kernixctl_is_documented(command):
+    page = (ROOT / "docs" / "cli.md").read_text()
+    flags = flags_of("kernixctl", *command)
+    assert flags
+    assert [flag for flag in flags if not re.search(re.escape(flag) + r"(?![\w-])", page)] == []
+
+
+def test_every_flag_of_kernixd_is_documented():
+    page = (ROOT / "docs" / "operations.md").read_text()
+    flags = flags_of("kernixd")
+    assert flags
+    settings = {flag: flag.removeprefix("--").replace("-", "_") for flag in flags}
+    assert [flag for flag in flags if f"`{settings[flag]}`" not in page and flag not in page] == []
+
+
 @pytest.fixture(name="prefix", scope="module")
 def prefix_fixture(tmp_path_factory):
     """Where libkernix is installed, out of the build folder that this package comes from."""
