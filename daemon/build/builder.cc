@@ -293,7 +293,9 @@ absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job) {
   KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckSources(env, job.request, options.flag_policy));
-  return MakePlan(job.request, contents, LimitsFor(job));
+  KERNIX_ASSIGN_OR_RETURN(Plan plan, MakePlan(job.request, contents, LimitsFor(job)));
+  plan.max_output_bytes = options.max_made_bytes;
+  return plan;
 }
 
 PlanLimits Builder::Impl::LimitsFor(const Job& job) const {

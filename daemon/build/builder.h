@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -27,6 +28,7 @@ struct BuilderOptions {
   toolchain::FlagPolicy flag_policy = toolchain::FlagPolicy::kPerUser;
   RequestLimits limits;
   std::chrono::milliseconds step_timeout{600'000};
+  uint64_t max_made_bytes = 0;  // by all steps of a load together; 0: any
   // How long a build goes on after its last asker has left, so that one who comes back (after a fork, say) finds it
   // running.
   std::chrono::milliseconds linger{1'000};

@@ -52,6 +52,7 @@ struct PlanFiles {
 struct Plan {
   std::vector<Step> steps;  // in an order that respects their needs
   PlanFiles files;
+  uint64_t max_output_bytes = 0;  // of what all steps make, which is in memory until the last one ends; 0: any
 };
 
 using HeaderContents = absl::flat_hash_map<Digest, exec::Content>;

@@ -34,6 +34,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   PlanRun(Plan plan, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
           PlanObserver& observer, PlanDone done)
       : executor_(executor),
+        max_output_bytes_(plan.max_output_bytes),
         max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
         cancellation_(std::move(cancellation)),
         observer_(observer),
@@ -115,11 +116,21 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     const MutexLock lock(mutex_);
     --running_;
     if (status_.ok()) status_ = std::move(status);
+    if (status_.ok()) status_ = CheckSize(*result);
     if (!status_.ok()) return 0;
     for (auto& [path, content] : result->outputs) outputs_[path] = std::move(content);
     const Printed& printed = job.step.printed;
     if (!printed.path.empty()) outputs_[printed.path] = LinesWithout(printed.without, result->output);
     return ++steps_done_;
+  }
+
+  absl::Status CheckSize(const exec::ActionResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const auto& [path, content] : result.outputs) output_bytes_ += content->size();
+    if (max_output_bytes_ == 0 || output_bytes_ <= max_output_bytes_) return absl::OkStatus();
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("the steps of this load make more than ", max_output_bytes_,
+                            " bytes together, which is as much as this kernixd's max_output_bytes lets them: raise it "
+                            "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or make a load of fewer sources"));
   }
 
   absl::StatusOr<PlanOutputs> Result() {
@@ -131,6 +142,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   }
 
   exec::Executor& executor_;
+  const uint64_t max_output_bytes_;
   const size_t max_parallel_;
   const CancellationPtr cancellation_;
   PlanObserver& observer_;
@@ -139,6 +151,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   Mutex mutex_;
   std::vector<std::unique_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
   PlanOutputs outputs_ ABSL_GUARDED_BY(mutex_);
+  uint64_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   int steps_done_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -31,8 +31,9 @@ using PlanDone = std::function<void(absl::StatusOr<PlanOutputs>)>;
 
 // Returns once the first steps are submitted. At most `max_parallel` of the steps (0: any number) are with the executor
 // at once. The first failure cancels what still runs; `done` is called exactly once, when nothing of the plan runs any
-// more, and gets that failure. A command that failed is a COMPILATION error. `executor` and `observer` must live until
-// `done` returned. Firing `cancellation` ends the plan early, with a CANCELLED error.
+// more, and gets that failure. A command that failed is a COMPILATION error, too large outputs are a RESOURCE error.
+// `executor` and `observer` must live until `done` returned. Firing `cancellation` ends the plan early, with a
+// CANCELLED error.
 void RunPlan(Plan plan, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done);
 

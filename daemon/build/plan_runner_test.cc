@@ -120,6 +120,25 @@ class PlanRunnerTest : public ::testing::Test {
   std::optional<absl::StatusOr<PlanOutputs>> result_;
 };
 
+TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
+  Plan plan;
+  plan.steps = {MakeStep("one", {}), MakeStep("two", {}), MakeStep("more", {})};  // each makes its name
+  plan.max_output_bytes = 6;
+  Start(plan);
+  executor_.Finish("one");
+  executor_.Finish("two");
+  EXPECT_EQ(observer_.done, 2);
+  executor_.Finish("more");
+  ASSERT_EQ(ends_, 1);
+  EXPECT_EQ(KindOf(result_->status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_TRUE(cancellation_->cancelled());
+
+  plan.max_output_bytes = 10;
+  Start(plan);
+  for (const char* step : {"one", "two", "more"}) executor_.Finish(step);
+  EXPECT_TRUE(result_->ok());
+}
+
 TEST_F(PlanRunnerTest, RunsEachStepAsSoonAsItsInputsAreThere) {
   Start(Diamond());
   EXPECT_THAT(executor_.Waiting(), ElementsAre("a"));

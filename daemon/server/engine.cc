@@ -15,11 +15,15 @@ exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const c
           .memory_budget_bytes = options.memory_budget_bytes};
 }
 
+// Objects of separate units, PTX and the like may be that many times as large as the largest file.
+constexpr uint64_t kFilesOfALoad = 4;
+
 build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   build::BuilderOptions result;
   result.flag_policy = options.shared ? toolchain::FlagPolicy::kShared : toolchain::FlagPolicy::kPerUser;
   result.limits.max_source_bytes = options.max_request_bytes;
   result.step_timeout = options.job_timeout;
+  result.max_made_bytes = kFilesOfALoad * options.max_output_bytes;
   return result;
 }
 
