@@ -53,7 +53,10 @@ void AppendEscaped(std::string& line, char c) {
   }
 }
 
-void AppendValue(std::string& line, std::string_view value) {
+// A value may quote a request, whose length is not ours to choose.
+constexpr size_t kLongestValue = 4096;
+
+void AppendWhole(std::string& line, std::string_view value) {
   if (!NeedsQuotes(value)) {
     line += value;
     return;
@@ -61,6 +64,11 @@ void AppendValue(std::string& line, std::string_view value) {
   line += '"';
   for (char c : value) AppendEscaped(line, c);
   line += '"';
+}
+
+void AppendValue(std::string& line, std::string_view value) {
+  AppendWhole(line, value.substr(0, kLongestValue));
+  if (value.size() > kLongestValue) StrAppend(&line, "...(", value.size(), " bytes)");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace kernix {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // One key=value pair. Values with spaces, quotes, control characters or '=' are quoted and escaped, so that a line is
-// always one line.
+// always one line. Of a long one, the first 4096 bytes are written, and its length.
 struct LogField {
   template <typename T>
   LogField(std::string_view k, const T& v) : key(k), value(StrCat(v)) {}

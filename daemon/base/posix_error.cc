@@ -27,6 +27,8 @@ absl::StatusCode CodeForErrno(int error_number) {
     case ENOMEM:
     case EAGAIN:
       return absl::StatusCode::kResourceExhausted;
+    case E2BIG:
+      return absl::StatusCode::kInvalidArgument;
     default:
       return absl::StatusCode::kInternal;
   }

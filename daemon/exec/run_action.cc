@@ -117,6 +117,10 @@ ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, uint6
 
 absl::Status StartError(const absl::Status& status, const Action& action) {
   if (absl::IsCancelled(status)) return MakeError(v1::ErrorDetail::CANCELLED, ToStd(status.message()));
+  if (absl::IsInvalidArgument(status)) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("step \"", action.step, "\": ", status.message(), ". Give it fewer or shorter flags."));
+  }
   const bool no_program = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
   return Annotate(WithKind(status, no_program ? v1::ErrorDetail::TOOLCHAIN : v1::ErrorDetail::INTERNAL),
                   StrCat("step \"", action.step, "\": cannot run ", action.argv.front()));

@@ -13,6 +13,7 @@
 namespace kernix::server {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class KernixdLimitsTest : public KernixdTest {};
@@ -117,6 +118,29 @@ TEST_F(KernixdLimitsTest, ANameThatNobodyCouldReadIsRefused) {
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_THAT(outcome.failure->message(), HasSubstr("name"));
+}
+
+TEST_F(KernixdLimitsTest, AnErrorShowsBothEndsOfWhatItQuotes) {
+  const auto daemon = Serve();
+  v1::LoadRequest request = AddKernel(1);
+  request.mutable_functions()->set_from_annotations(false);
+  v1::Function& function = *request.mutable_functions()->add_function();
+  function.set_name("f");
+  function.add_tokens(std::string(1 << 20, 'x'));
+  const LoadOutcome outcome = Connect()->Load(request);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_LT(outcome.failure->message().size(), 70'000u);
+  EXPECT_THAT(outcome.failure->message(), AllOf(HasSubstr("unknown token 'xxx"), HasSubstr("Tokens: arg, ret")));
+}
+
+TEST_F(KernixdLimitsTest, AFlagThatNoCommandLineHoldsIsABadRequest) {
+  const auto daemon = Serve();
+  v1::LoadRequest request = AddKernel(1);
+  request.mutable_options()->add_compile_flags("-D" + std::string(200'000, 'x'));
+  const LoadOutcome outcome = Connect()->Load(request);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(outcome.failure->message(), HasSubstr("fewer or shorter flags"));
 }
 
 TEST_F(KernixdLimitsTest, HeadersAreAskedForOnceThoughTheBuildIsAnother) {

@@ -12,8 +12,10 @@
 
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
+#include "daemon/base/output_buffer.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/base/utf8.h"
 #include "daemon/server/blob_receiver.h"
 #include "daemon/server/event_queue.h"
 #include "daemon/server/load_log.h"
@@ -27,6 +29,15 @@ absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetai
 std::string TooLarge(std::string_view what, uint64_t bytes, uint64_t limit) {
   return StrCat(what, " ", bytes, " bytes, and this kernixd takes at most ", limit,
                 ": raise max_request_bytes in its config (--max-request-bytes, KERNIX_MAX_REQUEST_BYTES)");
+}
+
+// An error quotes what is wrong, and that may be most of a request.
+std::string BothEnds(const std::string& message) {
+  constexpr size_t kLongestMessage = 64 << 10;
+  if (message.size() <= kLongestMessage) return message;
+  OutputBuffer ends(kLongestMessage);
+  ends.Append(message);
+  return ToValidUtf8(ends.Text());
 }
 
 // The bytes of the headers that have one of `digests`, as the request gives their sizes.
@@ -157,10 +168,11 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     return backend_.builder.Load(request_, caller_, *this, cancellation_);
   }
 
-  // Ends the call with an error, which goes out whole as an event and short as the call's status.
+  // Ends the call with an error, which goes out as an event, and short as the call's status.
   void End(const absl::Status& status) {
     v1::LoadEvent event;
-    *event.mutable_failure() = GetErrorDetail(status);
+    v1::ErrorDetail& failure = *event.mutable_failure() = GetErrorDetail(status);
+    failure.set_message(BothEnds(failure.message()));
     const MutexLock lock(mutex_);
     Finish(status, std::move(event));
   }
