@@ -28,7 +28,7 @@ absl::Status NothingOf(const Module& module, Kind kind) {
                           "load it again with it"));
   }
   return Invalid(StrCat(name,
-                        " has no machine code in words: nvdisasm did not lie beside nvcc when it was compiled. Install "
+                        " has no machine code in words: there was no nvdisasm with nvcc when it was compiled. Install "
                         "it (the wheel nvidia-cuda-nvdisasm, of nvcc's version, or the whole CUDA toolkit) and load "
                         "again"));
 }

@@ -37,7 +37,7 @@ absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_vi
 //
 // The PTX that the machine code was made from.
 absl::StatusOr<std::string> Ptx(const Module& module, std::string_view architecture = "");
-// The machine code in words. An error says so where nvdisasm did not lie beside nvcc.
+// The machine code in words. An error says so where there was no nvdisasm with nvcc.
 absl::StatusOr<std::string> Sass(const Module& module, std::string_view architecture = "");
 // Of each kernel, by architecture. Those of relocatable device code (-rdc=true) are as before the device link.
 absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module);

@@ -34,7 +34,7 @@ struct GeneratedUnit {
 struct KeptText {
   enum class Kind {
     kPtx,
-    kSass,       // as nvdisasm writes it; there is none where nvdisasm was not beside nvcc
+    kSass,       // as nvdisasm writes it; there is none where there was no nvdisasm with nvcc
     kResources,  // what `ptxas -v` says
   };
   Kind kind = Kind::kPtx;
