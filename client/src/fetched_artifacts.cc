@@ -39,9 +39,7 @@ absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environ
 }
 
 absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std::string& folder) {
-  absl::Status status = EnsurePrivateDirectory(*environment.env, folder, environment.uid);
-  // Who can write to the folder above can put another in its place.
-  if (status.ok()) status = CheckGuardedDirectory(*environment.env, Dirname(folder), environment.uid);
+  const absl::Status status = EnsureOwnDirectory(*environment.env, folder, environment.uid);
   if (status.ok()) return status;
   return MakeError(v1::ErrorDetail::RESOURCE, StrCat("an artifact cannot be kept in ", folder, ": ", status.message(),
                                                      ". To keep it elsewhere, set KERNIX_CACHE_DIR."));

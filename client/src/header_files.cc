@@ -8,11 +8,6 @@
 namespace kernix {
 namespace {
 
-bool SameFile(const FileInfo& a, const FileInfo& b) {
-  return a.device == b.device && a.inode == b.inode && a.size == b.size && a.mtime_ns == b.mtime_ns &&
-         a.ctime_ns == b.ctime_ns;
-}
-
 // A file that changes twice within one tick of the file system's clock shows the same times both times: one that is as
 // young as that when it is read is not remembered.
 bool IsSettled(const FileInfo& info, int64_t read_at_ms) {
@@ -35,16 +30,24 @@ HeaderFilePtr HeaderFiles::Find(const std::string& path, const FileInfo& info) {
   return found != known_.end() && SameFile(found->second.info, info) ? found->second.file : nullptr;
 }
 
-absl::StatusOr<HeaderFilePtr> HeaderFiles::Get(const std::string& path) {
+void HeaderFiles::Remember(const std::string& path, const FileInfo& info, const HeaderFilePtr& file) {
+  MutexLock lock(mutex_);
+  known_.insert_or_assign(path, Known{info, file});
+}
+
+absl::StatusOr<HeaderFilePtr> HeaderFiles::Get(const std::string& path, HeaderTable& table) {
   const absl::StatusOr<FileInfo> info = env_.Stat(path);
   if (!info.ok() || info->type != FileType::kRegular) return nullptr;
   if (HeaderFilePtr known = Find(path, *info)) return known;
+  if (HeaderFilePtr known = table.Find(path, *info)) {
+    Remember(path, *info, known);
+    return known;
+  }
   const int64_t read_at_ms = env_.UnixMillis();
   KERNIX_ASSIGN_OR_RETURN(const std::string content, env_.ReadFile(path));
   auto file = std::make_shared<const HeaderFile>(HeaderFile{DigestOf(content), content.size(), ScanIncludes(content)});
-  if (!IsSettled(*info, read_at_ms)) return file;
-  MutexLock lock(mutex_);
-  known_.insert_or_assign(path, Known{*info, file});
+  table.Note(path, *info, *file, read_at_ms);
+  if (IsSettled(*info, read_at_ms)) Remember(path, *info, file);
   return file;
 }
 

@@ -3,25 +3,16 @@
 // What this process knows of the content of header files.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "client/src/fork_safety.h"
-#include "client/src/include_scan.h"
-#include "daemon/base/digest.h"
+#include "client/src/header_file.h"
+#include "client/src/header_table.h"
 #include "daemon/base/env.h"
 
 namespace kernix {
-
-struct HeaderFile {
-  Digest digest;
-  uint64_t size = 0;
-  ScannedText text;
-};
-
-using HeaderFilePtr = std::shared_ptr<const HeaderFile>;
 
 // Remembers files until their size, times or inode change. Thread-safe; files are read outside the lock.
 class HeaderFiles {
@@ -31,8 +22,9 @@ class HeaderFiles {
   // Those of this process. Never destroyed.
   static HeaderFiles& OfProcess();
 
-  // Null when `path` is no regular file, or there is none. The status of Env::ReadFile() when it cannot be read.
-  absl::StatusOr<HeaderFilePtr> Get(const std::string& path);
+  // Null when `path` is no regular file, or there is none. The status of Env::ReadFile() when it cannot be read. What
+  // this process does not know is looked for in `table`, and told to it.
+  absl::StatusOr<HeaderFilePtr> Get(const std::string& path, HeaderTable& table);
 
  private:
   struct Known {
@@ -41,6 +33,7 @@ class HeaderFiles {
   };
 
   HeaderFilePtr Find(const std::string& path, const FileInfo& info);
+  void Remember(const std::string& path, const FileInfo& info, const HeaderFilePtr& file);
 
   Env& env_;
   ForkSafeMutex mutex_;

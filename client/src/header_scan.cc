@@ -51,8 +51,8 @@ absl::Status BadInclude(std::string_view label, const Include& include, const st
 // One scan, from the sources outwards.
 class Scan {
  public:
-  Scan(Env& env, HeaderFiles& files, const HeaderScanRequest& request)
-      : env_(env), files_(files), request_(request), roots_(Roots(env, request)) {}
+  Scan(Env& env, HeaderFiles& files, HeaderTable& table, const HeaderScanRequest& request)
+      : env_(env), files_(files), table_(table), request_(request), roots_(Roots(env, request)) {}
 
   absl::StatusOr<HeaderScan> Run() && {
     for (const SourceToScan& source : request_.sources) KERNIX_RETURN_IF_ERROR(ScanSource(source));
@@ -133,7 +133,7 @@ class Scan {
   // anybody's.
   absl::Status FollowAbsolute(const std::string& path) {
     if (absolute_.contains(path)) return absl::OkStatus();
-    KERNIX_ASSIGN_OR_RETURN(const HeaderFilePtr file, files_.Get(path));
+    KERNIX_ASSIGN_OR_RETURN(const HeaderFilePtr file, files_.Get(path, table_));
     if (file == nullptr) return absl::OkStatus();
     absolute_.insert(path);
     return FollowText(Includer{.label = path, .root = std::nullopt, .folder = "", .absolute_folder = Dirname(path)},
@@ -169,7 +169,7 @@ class Scan {
   // False when there is no such file.
   absl::StatusOr<bool> Add(const RootedPath& place) {
     if (taken_.contains(place)) return true;
-    KERNIX_ASSIGN_OR_RETURN(HeaderFilePtr file, files_.Get(PathOf(place)));
+    KERNIX_ASSIGN_OR_RETURN(HeaderFilePtr file, files_.Get(PathOf(place), table_));
     if (file == nullptr) return false;
     taken_.emplace(place, file);
     unread_.emplace_back(place, std::move(file));
@@ -294,6 +294,7 @@ class Scan {
 
   Env& env_;
   HeaderFiles& files_;
+  HeaderTable& table_;
   const HeaderScanRequest& request_;
   const std::vector<IncludeRoot> roots_;
   std::map<RootedPath, HeaderFilePtr> taken_;
@@ -339,8 +340,9 @@ std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
   return places;
 }
 
-absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, const HeaderScanRequest& request) {
-  return Scan(env, files, request).Run();
+absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, HeaderTable& table,
+                                       const HeaderScanRequest& request) {
+  return Scan(env, files, table, request).Run();
 }
 
 }  // namespace kernix

@@ -59,6 +59,7 @@ struct HeaderScan {
 //
 // INVALID_REQUEST errors, with the line: two headers of one name that the build could not tell apart; more than
 // `max_guessed_headers` under an #include of a macro.
-absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, const HeaderScanRequest& request);
+absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, HeaderTable& table,
+                                       const HeaderScanRequest& request);
 
 }  // namespace kernix

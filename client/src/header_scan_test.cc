@@ -34,7 +34,8 @@ class HeaderScanTest : public ::testing::Test {
     for (const std::string& path : include_paths) request.include_paths.push_back(folder_ / path);
     request.toolchain_folders = {folder_ / "toolchain"};
     request.max_guessed_headers = 3;
-    return ScanHeaders(Env::Posix(), files_, request);
+    HeaderTable table(Env::Posix(), [this] { return folder_.path(); });
+    return ScanHeaders(Env::Posix(), files_, table, request);
   }
 
   // "root:path" of each header.
@@ -211,7 +212,8 @@ TEST_F(HeaderScanTest, ForcedIncludesAreFollowed) {
   request.sources = {Inline("int x;\n")};
   request.forced_includes = {"config.h"};
   request.include_paths = {folder_ / "inc"};
-  EXPECT_THAT(Names(ScanHeaders(Env::Posix(), files_, request)), ElementsAre("0:config.h"));
+  HeaderTable table(Env::Posix(), [this] { return folder_.path(); });
+  EXPECT_THAT(Names(ScanHeaders(Env::Posix(), files_, table, request)), ElementsAre("0:config.h"));
 }
 
 TEST_F(HeaderScanTest, AnUnreadableHeaderIsAnError) {

@@ -100,8 +100,11 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language langua
                                                  const std::vector<Source>& sources, const LoadOptions& options) {
   const std::vector<std::string> variables = options.environment ? *options.environment : ProcessVariables();
   const GetEnv get_env = GetEnvOf(variables);
-  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(Env::Posix(), get_env, remote.options().site_packages,
-                                                               language, name, sources, options));
+  const LoadSurroundings surroundings{.env = Env::Posix(),
+                                      .get_env = get_env,
+                                      .site_packages = remote.options().site_packages,
+                                      .header_folder = [&remote] { return remote.HeaderFolder(); }};
+  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, language, name, sources, options));
   for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
   for (const std::string& warning : UnknownVariableWarnings(variables)) {
     if (IsFirstWarning(warning)) Warn(options.callbacks, warning);

@@ -238,10 +238,11 @@ SourceToScan ToScan(const Source& source, const v1::Source& sent) {
 }
 
 // Each unit has its own folder, which no other one searches.
-absl::Status ScanUnits(Env& env, HeaderScanRequest scan, const std::vector<SourceToScan>& sources, PreparedLoad& load) {
+absl::Status ScanUnits(Env& env, HeaderTable& table, HeaderScanRequest scan, const std::vector<SourceToScan>& sources,
+                       PreparedLoad& load) {
   for (size_t i = 0; i < sources.size(); ++i) {
     scan.sources = {sources[i]};
-    KERNIX_ASSIGN_OR_RETURN(const HeaderScan found, ScanHeaders(env, HeaderFiles::OfProcess(), scan));
+    KERNIX_ASSIGN_OR_RETURN(const HeaderScan found, ScanHeaders(env, HeaderFiles::OfProcess(), table, scan));
     const std::vector<uint32_t> places = load.headers.Merge(found);
     v1::Source& source = *load.request.mutable_source(static_cast<int>(i));
     for (const uint32_t place : places) source.add_include_root(place);
@@ -250,15 +251,18 @@ absl::Status ScanUnits(Env& env, HeaderScanRequest scan, const std::vector<Sourc
   return absl::OkStatus();
 }
 
-absl::Status ScanTogether(Env& env, HeaderScanRequest scan, std::vector<SourceToScan> sources, PreparedLoad& load) {
+absl::Status ScanTogether(Env& env, HeaderTable& table, HeaderScanRequest scan, std::vector<SourceToScan> sources,
+                          PreparedLoad& load) {
   scan.sources = std::move(sources);
-  KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, HeaderFiles::OfProcess(), scan));
+  KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, HeaderFiles::OfProcess(), table, scan));
   for (const uint32_t root : load.headers.quoted_roots) load.request.mutable_options()->add_quoted_include_root(root);
   return absl::OkStatus();
 }
 
-absl::Status AddHeaders(Env& env, const std::vector<Source>& sources, std::vector<std::string> forced,
-                        std::vector<std::string> include_paths, PreparedLoad& load) {
+absl::Status AddHeaders(const LoadSurroundings& surroundings, const std::vector<Source>& sources,
+                        std::vector<std::string> forced, std::vector<std::string> include_paths, PreparedLoad& load) {
+  Env& env = surroundings.env;
+  HeaderTable table(env, surroundings.header_folder);
   HeaderScanRequest scan;
   scan.forced_includes = std::move(forced);
   scan.include_paths = std::move(include_paths);
@@ -268,8 +272,9 @@ absl::Status AddHeaders(Env& env, const std::vector<Source>& sources, std::vecto
     texts.push_back(ToScan(sources[i], load.request.source(static_cast<int>(i))));
   }
   const bool separate = load.request.options().separate_units();
-  KERNIX_RETURN_IF_ERROR(separate ? ScanUnits(env, std::move(scan), texts, load)
-                                  : ScanTogether(env, std::move(scan), std::move(texts), load));
+  KERNIX_RETURN_IF_ERROR(separate ? ScanUnits(env, table, std::move(scan), texts, load)
+                                  : ScanTogether(env, table, std::move(scan), std::move(texts), load));
+  table.Save();
   load.request.mutable_options()->set_include_root_count(load.headers.include_root_count);
   *load.request.mutable_header() = {load.headers.headers.begin(), load.headers.headers.end()};
   load.names.SetIncludeRoots(load.headers.roots);
@@ -282,9 +287,11 @@ void AddWarnings(const std::vector<std::string>& from, std::vector<std::string>&
 
 }  // namespace
 
-absl::StatusOr<PreparedLoad> PrepareLoad(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages,
-                                         Language language, const std::string& name, const std::vector<Source>& sources,
+absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
+                                         const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options) {
+  Env& env = surroundings.env;
+  const GetEnv& get_env = surroundings.get_env;
   KERNIX_RETURN_IF_ERROR(CheckArguments(language, name, sources, options));
   KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment, ReadCompilerEnvironment(get_env, language));
   KERNIX_ASSIGN_OR_RETURN(const SortedFlags flags, AllFlags(language, environment, options));
@@ -296,12 +303,13 @@ absl::StatusOr<PreparedLoad> PrepareLoad(Env& env, const GetEnv& get_env, const 
   AddSources(name, sources, options.separate, load);
   AddFunctions(options, *load.request.mutable_functions());
   AddOptions(flags, LinkFlags(flags, environment, options), options, load.request);
-  KERNIX_RETURN_IF_ERROR(AddToolchain(env, get_env, site_packages, language, flags, environment, load.request));
+  KERNIX_RETURN_IF_ERROR(
+      AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment, load.request));
   if (language == Language::kCuda) {
     KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, *load.request.mutable_options()));
   }
   KERNIX_RETURN_IF_ERROR(
-      AddHeaders(env, sources, flags.forced_includes, IncludePaths(flags, environment, options), load));
+      AddHeaders(surroundings, sources, flags.forced_includes, IncludePaths(flags, environment, options), load));
   return load;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/src/header_scan.h"
+#include "client/src/header_table.h"
 #include "client/src/path_names.h"
 #include "daemon/base/env.h"
 #include "daemon/base/paths.h"
@@ -23,10 +24,18 @@ struct PreparedLoad {
   std::vector<std::string> warnings;  // for the user
 };
 
+// Where a load finds things.
+struct LoadSurroundings {
+  Env& env;
+  const GetEnv& get_env;
+  const std::vector<std::string>& site_packages;
+  PrivateFolder header_folder;  // see HeaderTable
+};
+
 // Checks the arguments as far as that needs no compiler, finds the toolchain, the GPU and the headers. INVALID_REQUEST
 // and TOOLCHAIN errors.
-absl::StatusOr<PreparedLoad> PrepareLoad(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages,
-                                         Language language, const std::string& name, const std::vector<Source>& sources,
+absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
+                                         const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options);
 
 }  // namespace kernix

@@ -58,6 +58,7 @@ class StandIn : public Remote {
   }
 
   absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override { return result.artifact_path(); }
+  absl::StatusOr<std::string> HeaderFolder() override { return folder_.path(); }
 
   absl::StatusOr<DaemonInfo> Info(bool) override { return DaemonInfo(); }
   absl::StatusOr<CacheStats> Stats(bool) override { return CacheStats(); }

@@ -31,6 +31,10 @@ class Remote : public Client {
   // The path of a file with the artifact's content that this process can open: the daemon's own where possible, else a
   // copy streamed once into this user's local store (<cache>/kernix/fetched/<digest>.so), checked against the digest.
   virtual absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) = 0;
+
+  // A folder of this user's store that only this user can change, made when absent, for what clients know of headers:
+  // <cache>/kernix/headers.
+  virtual absl::StatusOr<std::string> HeaderFolder() = 0;
 };
 
 }  // namespace kernix

@@ -195,4 +195,15 @@ absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& re
   return path;
 }
 
+absl::StatusOr<std::string> RemoteClient::HeaderFolder() {
+  const ClientEnvironment& environment = connector_.environment();
+  std::string store = endpoint_.store_directory;
+  if (store.empty()) {
+    KERNIX_ASSIGN_OR_RETURN(store, DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
+  }
+  std::string folder = JoinPath(store, "headers");
+  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(*environment.env, folder, environment.uid));
+  return folder;
+}
+
 }  // namespace kernix

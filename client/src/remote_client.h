@@ -28,6 +28,7 @@ class RemoteClient : public Remote {
   absl::StatusOr<v1::LoadResult> LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
                                             const LoadCallbacks& callbacks) override;
   absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override;
+  absl::StatusOr<std::string> HeaderFolder() override;
 
  private:
   RemoteClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)

@@ -169,6 +169,11 @@ absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid)
       path, info.mode, DescribeUser(info.uid), path));
 }
 
+absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid) {
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, path, uid));
+  return CheckGuardedDirectory(env, Dirname(path), uid);
+}
+
 std::string DescribeUser(uid_t uid) {
   const std::string name = LookUpUser(uid).name;
   return name.empty() ? StrCat("uid ", uid) : StrCat(name, " (uid ", uid, ")");

@@ -46,11 +46,13 @@ class Inputs:
         it appears in: so those that could hold it count too.
         """
         self._found.update(folders, headers)
-        for header in headers:
-            below = next((folder for folder in folders if header.startswith(folder + os.sep)), None)
+        roots = [folder.rstrip(os.sep) + os.sep for folder in folders]
+        # Of thousands of headers, most lie in folders that others lie in, too.
+        places = {os.path.dirname(header) for header in headers}
+        for place in places:
+            below = next((root for root in roots if (place + os.sep).startswith(root)), None)
             if below is not None:
-                place = os.path.dirname(os.path.relpath(header, below))
-                self._paths.update(os.path.join(folder, place) for folder in folders)
+                self._paths.update(os.path.join(folder, place[len(below) :]) for folder in folders)
 
     def stamps(self) -> list[tuple[str, Stamp]] | None:
         """Return what all of it looks like now, or None if something may have changed since the load began."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel on top of a large header tree: prints a Markdown table of medians.
+
+The tree is made for the run: by default 5,000 headers of 12 kB, all of which some branch of some condition includes, and a few of
+which the compiler reads. With ``--include DIR --source FILE`` it is a real one (CUTLASS, say). Rows:
+
+* first build: nothing is known of the tree, neither to the client nor to the daemon.
+* build of another kernel on the same tree: a fresh process, the daemon has seen the tree.
+* hit, tree never read: a fresh process of a user whose client knows nothing of the headers (its table is removed before).
+* hit, fresh process: the same with the table.
+* hit, same process: the load again in one process.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+LOAD = """
+import json, pathlib, sys, time
+import jax, kernix
+jax.devices()
+store, source, include, salt, repeats = sys.argv[1:]
+kernix.set_cache_dir(store)
+text = f"// salt: {salt}\\n" + pathlib.Path(source).read_text()
+load = kernix.load_cuda_inline if source.endswith(".cu") else kernix.load_cpp_inline
+options = {"compute_capability": "sm_90"} if source.endswith(".cu") else {}
+def timed():
+    start = time.perf_counter(), time.process_time()
+    module = load("tree", text, extra_include_paths=[include], **options)
+    return 1e3 * (time.perf_counter() - start[0]), 1e3 * (time.process_time() - start[1]), module.cache_hit
+first = timed()
+print(json.dumps([first, *[timed() for _ in range(int(repeats))]]))
+"""
+
+KERNEL = """
+#include "tree/0.h"
+// @BE twice arg ret
+void twice(const BE::Tensor x, BE::Tensor y) {
+    const float* in = static_cast<const float*>(x.data_ptr());
+    float* out = static_cast<float*>(y.data_ptr());
+    for (int64_t i = 0; i < x.numel(); ++i) out[i] = in[i] * tree_0();
+}
+"""
+
+FAN_OUT = 10
+READ_BY_COMPILER = 20
+
+
+def make_tree(folder: pathlib.Path, count: int, size: int) -> None:
+    """Write `count` headers of about `size` bytes: header i includes 10i+1 ... 10i+10, most of them under a condition."""
+    body = "// What a header of a template library says of itself, in many words: \"quoted\" ones, too.\n" * (size // 90)
+    for index in range(count):
+        path = folder / "tree" / f"part{index % 50}" / f"{index}.h" if index else folder / "tree" / "0.h"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        children = [child for child in range(FAN_OUT * index + 1, FAN_OUT * index + FAN_OUT + 1) if child < count]
+        read = [f"#include \"tree/part{c % 50}/{c}.h\"\n" for c in children if c < READ_BY_COMPILER]
+        rest = [f"#include \"tree/part{c % 50}/{c}.h\"\n" for c in children if c >= READ_BY_COMPILER]
+        path.write_text(f"#pragma once\n{''.join(read)}#ifdef TREE_ALL\n{''.join(rest)}#endif\n{body}"
+                        f"inline float tree_{index}() {{ return 2.0f; }}\n")
+
+
+class Bench:
+    """One store, one tree."""
+
+    def __init__(self, store: pathlib.Path, include: pathlib.Path, source: pathlib.Path) -> None:
+        self.store, self.include, self.source = store, include, source
+        self.rows: dict[str, list[tuple[float, float]]] = {}
+
+    def load(self, row: str, salt: str, hit: bool, repeats: int = 0) -> None:
+        """Load in a fresh process; notes the first load, and with `repeats` those after it as "same process"."""
+        command = [sys.executable, "-c", LOAD, str(self.store), str(self.source), str(self.include), salt, str(repeats)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"bench: the load failed:\n{done.stdout}{done.stderr}")
+        first, *again = json.loads(done.stdout.splitlines()[-1])
+        if first[2] != hit:
+            raise SystemExit(f"bench: {row}: expected a {'hit' if hit else 'build'}")
+        self.rows.setdefault(row, []).append(first[:2])
+        self.rows.setdefault("hit, same process", []).extend(entry[:2] for entry in again)
+
+    def forget_tree(self) -> None:
+        """Remove what clients know of headers."""
+        shutil.rmtree(self.store / "headers", ignore_errors=True)
+
+    def run(self, rounds: int) -> None:
+        """Measure everything."""
+        salt = uuid.uuid4().hex
+        self.load("first build", salt, hit=False)
+        for _ in range(rounds):
+            self.load("build of another kernel on the same tree", uuid.uuid4().hex, hit=False)
+            self.forget_tree()
+            self.load("hit, tree never read", salt, hit=True)
+            self.load("hit, fresh process", salt, hit=True, repeats=5)
+
+
+def table(rows: dict[str, list[tuple[float, float]]]) -> str:
+    """Return the Markdown table."""
+    lines = ["| | wall | CPU of the client |", "|---|---:|---:|"]
+    for row, times in rows.items():
+        wall, cpu = (statistics.median(column) for column in zip(*times, strict=True))
+        lines.append(f"| {row} | {wall:.3g} ms | {cpu:.3g} ms |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--headers", type=int, default=5000)
+    parser.add_argument("--size", type=int, default=12_000, help="bytes of each header")
+    parser.add_argument("--include", type=pathlib.Path, help="a tree that is there, instead of one made for the run")
+    parser.add_argument("--source", type=pathlib.Path, help="the kernel on it, .cu or .cpp")
+    arguments = parser.parse_args()
+    from kernix import _environment
+
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="bench-tree-"))
+    include, source = arguments.include or folder / "include", arguments.source or folder / "kernel.cpp"
+    try:
+        if arguments.source is None:
+            source.write_text(KERNEL)
+        if arguments.include is None:
+            make_tree(include, arguments.headers, arguments.size)
+            time.sleep(2.5)  # files that have just changed are not remembered
+        bench = Bench(folder / "store", include, source)
+        bench.run(arguments.rounds)
+        print(table(bench.rows))
+    finally:
+        subprocess.run([_environment.program("kernixctl"), "--store", str(folder / "store"), "shutdown"], check=False,
+                       capture_output=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
