@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of NumPy, PyTorch, CuPy, and others with DLPack, as memory that a kernel is called on; and JAX's types."""
+"""Arrays of NumPy, PyTorch, CuPy, and others with DLPack, as memory that a kernel is called on."""
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from kernix import _core
+from kernix._jax import imported_jax
 
 __all__ = [
     "CPU",
@@ -17,11 +18,9 @@ __all__ = [
     "Library",
     "View",
     "dtype_name",
-    "imported_jax",
     "is_array",
     "library_of",
-    "make_spec",
-    "vary_alike",
+    "plain_arrays",
 ]
 
 CPU, CUDA = "CPU", "CUDA"
@@ -135,6 +134,17 @@ def library_of(array: Any) -> Library:
     return _Dlpack()
 
 
+def plain_arrays() -> _core.PlainArrays | None:
+    """Return what knows NumPy arrays that need no look from here; ``None`` before NumPy is imported."""
+    numpy = sys.modules.get("numpy")
+    return _plain_arrays(numpy) if hasattr(numpy, "__version__") else None  # not while it is only being imported
+
+
+@functools.cache
+def _plain_arrays(numpy: Any) -> _core.PlainArrays:
+    return _core.PlainArrays(numpy.ndarray, numpy.empty, _NumPy._types)
+
+
 class _OneStream:
     """Libraries without streams and current devices, or of which we know none."""
 
@@ -151,7 +161,8 @@ class _OneStream:
 class _NumPy(_OneStream):
     """Host memory, read as it is: also what NumPy does not export, such as bfloat16 and read-only arrays."""
 
-    _types: ClassVar[dict[Any, int]] = {}  # found before: a dtype takes its time to say its name
+    # Found before: a dtype takes its time to say its name. Only of this machine's byte order: PlainArrays reads it.
+    _types: ClassVar[dict[Any, int]] = {}
 
     def __init__(self, module: ModuleType) -> None:
         self._numpy = module
@@ -231,7 +242,10 @@ class _Torch(_Dlpack):
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         if not isinstance(dtype, self._torch.dtype):
-            dtype = getattr(self._torch, _name_of_dtype(dtype))
+            name = _name_of_dtype(dtype)
+            dtype = getattr(self._torch, name, None)
+            if not isinstance(dtype, self._torch.dtype):
+                raise TypeError(f"PyTorch has no element type {name}: pass an array of NumPy or CuPy as out=")
         return self._torch.empty(shape, dtype=dtype, device=like.device)
 
     def stream(self, like: Any) -> int:
@@ -294,6 +308,9 @@ def _export(array: Any, stream: int | None) -> _core.DlpackTensor:
         capsule = array.__dlpack__(max_version=(1, 0), **options)
     except TypeError:  # a library from before DLPack 1.0
         capsule = array.__dlpack__(**options)
+    if type(capsule).__name__ != "PyCapsule":
+        kind = type(capsule).__qualname__
+        raise TypeError(f"has a __dlpack__() that returned an object of type {kind}; DLPack wants a capsule")
     return _core.DlpackTensor(capsule)
 
 
@@ -320,57 +337,3 @@ def _name_of_dtype(dtype: Any) -> str:
         return str(dtype).removeprefix("torch.")
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     return name if isinstance(name, str) else str(dtype)
-
-
-def imported_jax() -> ModuleType | None:
-    """Return JAX if it is imported: not while another thread is only just importing it."""
-    jax = sys.modules.get("jax")
-    ready = jax is not None and all(hasattr(jax, name) for name in ("Array", "ShapeDtypeStruct", "core"))
-    return jax if ready else None
-
-
-def vary_alike(arguments: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
-    """Let every argument vary over all axes of a shard_map that any of them, or of `others`, varies over.
-
-    A kernel mixes its arguments, so its results vary wherever one of these does. Said of the arguments, JAX also knows
-    how to differentiate: the gradient of a replicated argument is summed over its axes.
-    """
-    import jax
-
-    if not hasattr(jax, "typeof"):  # a version whose types do not say over what an array varies
-        return arguments
-    own = [_axes(jax.typeof(argument)) for argument in arguments]
-    axes = frozenset().union(
-        *own, *(_axes(jax.typeof(other) if isinstance(other, jax.Array) else other) for other in others)
-    )
-    return [
-        _cast(argument, tuple(sorted(axes - has))) if axes - has else argument
-        for argument, has in zip(arguments, own, strict=True)
-    ]
-
-
-def make_spec(out: Any, arguments: Sequence[Any]) -> Any:
-    """Return `out` as JAX's description of a result, which varies over what all of `arguments` vary over."""
-    import jax
-
-    kind: Any = jax.typeof(arguments[0]) if arguments and hasattr(jax, "typeof") else None
-    if not _axes(kind):
-        is_own = isinstance(out, (jax.Array, jax.ShapeDtypeStruct))  # which may say more
-        return out if is_own else jax.ShapeDtypeStruct(out.shape, out.dtype)
-    name = "manual_axis_type" if hasattr(kind, "manual_axis_type") else "vma"
-    sharding = jax.sharding.NamedSharding(kind.sharding.mesh, jax.sharding.PartitionSpec())
-    return jax.ShapeDtypeStruct(out.shape, out.dtype, sharding=sharding, **{name: getattr(kind, name)})
-
-
-def _axes(kind: Any) -> frozenset[str]:
-    """Return the axes that an array of a type varies over."""
-    manual = getattr(kind, "manual_axis_type", None)
-    return frozenset(getattr(kind, "vma", None) or () if manual is None else manual.varying)
-
-
-def _cast(argument: Any, axes: tuple[str, ...]) -> Any:
-    import jax
-
-    if hasattr(jax.lax, "pcast"):
-        return jax.lax.pcast(argument, axes, to="varying")
-    return getattr(jax.lax, "pvary")(argument, axes)  # noqa: B009 (a type checker knows no such attribute)

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import numbers
 import operator
 import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kernix._arrays import imported_jax
+from kernix._jax import imported_jax
 
 __all__ = ["Attribute", "convert_attributes", "to_numpy"]
 
@@ -48,59 +50,91 @@ def convert_attributes(function: str, declared: Mapping[str, str], given: Mappin
     ValueError
         When a value does not fit its type.
     """
+    _check_names(function, declared, given)
+    attributes: dict[str, Attribute] = {}
+    for name, kind in declared.items():
+        try:
+            attributes[name] = Attribute(kind, _convert(kind, given[name]))
+        except (TypeError, ValueError) as error:
+            raise _placed(error, f"{function}(): attribute {name!r}") from error.__cause__
+    return attributes
+
+
+def _check_names(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> None:
+    if declared.keys() == given.keys():
+        return
     unknown = [name for name in given if name not in declared]
     if unknown:
         has = ", ".join(f"{name}: {kind}" for name, kind in declared.items()) or "none"
         raise TypeError(f"{function}() has no attribute {unknown[0]!r}; its attributes: {has}")
     missing = [f"{name}: {kind}" for name, kind in declared.items() if name not in given]
-    if missing:
-        raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)} by keyword")
-    return {
-        name: Attribute(kind, _convert(f"{function}(): attribute {name!r}", kind, given[name]))
-        for name, kind in declared.items()
-    }
+    raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)} by keyword")
+
+
+# Below, an error's message is what a value is, without its place, which costs more to write than a value to convert.
+
+
+def _placed(error: Exception, place: str) -> Exception:
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"{place} {error}")
 
 
 def to_numpy(attribute: Attribute) -> Any:
     """Return an attribute as ``jax.ffi.ffi_call`` takes it."""
-    import numpy as np
-
     kind = attribute.type.removesuffix("[]")
     if kind == "string":
         return attribute.value
-    dtype = np.dtype("uint16" if kind in _HALVES else kind)
-    return np.array(attribute.value, dtype) if attribute.type.endswith("[]") else dtype.type(attribute.value)
+    dtype = _dtype(kind)
+    if attribute.type is kind:
+        return dtype.type(attribute.value)
+    import numpy as np
+
+    return np.array(attribute.value, dtype)
 
 
-def _convert(where: str, kind: str, value: Any) -> Any:
+@functools.cache
+def _dtype(kind: str) -> Any:
+    import numpy as np
+
+    return np.dtype("uint16" if kind in _HALVES else kind)
+
+
+def _convert(kind: str, value: Any) -> Any:
     if value is None:
-        raise TypeError(f"{where} is None; it must be {_describe(kind)}")
+        raise TypeError(f"is None; it must be {_describe(kind)}")
     if _is_traced(value):
         raise TypeError(
-            f"{where} is traced by JAX; attributes are constants of the compiled function. Pass a Python number, for "
+            "is traced by JAX; attributes are constants of the compiled function. Pass a Python number, for "
             "instance through jax.jit(..., static_argnames=...), or make the parameter an array"
         )
     if kind == "string":
         if not isinstance(value, str):
-            raise TypeError(f"{where} is {_kind_of(value)}; it must be a str")
+            raise TypeError(f"is {_kind_of(value)}; it must be a str")
         return value
     if kind.endswith("[]"):
-        return _array(where, kind.removesuffix("[]"), value)
-    return _number(where, kind, value)
+        return _array(kind.removesuffix("[]"), value)
+    return _number(kind, value)
 
 
-def _array(where: str, kind: str, value: Any) -> list[Any]:
+def _array(kind: str, value: Any) -> list[Any]:
     """Return the elements of an array attribute, row after row."""
     is_array = hasattr(value, "__array__") and not hasattr(value, "mask")  # a mask would be lost
     if not is_array and not isinstance(value, (list, tuple, range)):
-        raise TypeError(f"{where} is {_kind_of(value)}; it must be a list, tuple or array of {kind}")
+        raise TypeError(f"is {_kind_of(value)}; it must be a list, tuple or array of {kind}")
     if is_array and value.shape == ():
-        raise TypeError(f"{where} is one number; it must be a list, tuple or array of {kind}")
+        raise TypeError(f"is one number; it must be a list, tuple or array of {kind}")
     if is_array and getattr(value.dtype, "name", "") == kind and kind not in _HALVES:
         elements: list[Any] = value.reshape(-1).tolist()  # of this very type: nothing to check
         return elements
     flat = value.reshape(-1) if is_array else _flat(value)
-    return [_number(f"{where}, element {i},", kind, element) for i, element in enumerate(flat)]
+    return [_element(i, kind, element) for i, element in enumerate(flat)]
+
+
+def _element(index: int, kind: str, value: Any) -> Any:
+    try:
+        return _number(kind, value)
+    except (TypeError, ValueError) as error:
+        raise _placed(error, f"at element {index}") from error.__cause__
 
 
 def _flat(values: Iterable[Any]) -> Iterable[Any]:
@@ -111,63 +145,85 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
     return (element for row in values for element in _flat(row))
 
 
-def _number(where: str, kind: str, value: Any) -> Any:
-    number = _plain_number(value)
+def _number(kind: str, value: Any) -> Any:
+    number = value if isinstance(value, (int, float)) else _plain_number(value)
     if number is None:
-        raise TypeError(f"{where} is {_kind_of(value)}; it must be {_describe(kind)}")
+        raise TypeError(f"is {_kind_of(value)}; it must be {_describe(kind)}")
     if kind in _INTEGERS:
-        return _integer(where, kind, number)
-    return _bits_of_half(where, kind, number) if kind in _HALVES else _real(where, kind, number)
+        return _integer(kind, number)
+    return _bits_of_half(kind, number) if kind in _HALVES else _real(kind, number)
 
 
 def _plain_number(value: Any) -> int | float | None:
     """Return a Python number for any kind of number or array of one element without dimensions, else ``None``."""
-    if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, (int, float)):
-        return value
     try:
-        return operator.index(value)
-    except TypeError:
-        return float(value) if isinstance(value, numbers.Real) else None
+        if getattr(value, "shape", None) == () and hasattr(value, "item"):
+            value = value.item()
+        if isinstance(value, (int, float)):
+            return value
+        if hasattr(value, "__index__"):
+            return operator.index(value)
+        if not isinstance(value, numbers.Real):
+            return None
+        number = float(value)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        if isinstance(value, numbers.Real):
+            raise ValueError(f"is a {type(value).__qualname__} that no float can hold") from error
+        raise TypeError(f"is {_kind_of(value)}, which gives no number: {error}") from error
+    if math.isinf(number) and number != value:  # a wider type of NumPy's
+        raise ValueError(f"is {value!s}, which no float can hold")
+    return number
 
 
-def _integer(where: str, kind: str, number: int | float) -> int | bool:
+def _integer(kind: str, number: int | float) -> int | bool:
     if isinstance(number, float):
-        raise TypeError(f"{where} is the float {number}; it must be {_describe(kind)}")
+        raise TypeError(f"is the float {number}; it must be {_describe(kind)}")
     least, most = _INTEGERS[kind]
     if not least <= number <= most:
-        raise ValueError(f"{where} is {number}, which does not fit {kind} ({least} to {most})")
+        raise ValueError(f"is {_shown(number)}, which does not fit {kind} ({least} to {most})")
     return bool(number) if kind == "bool" else int(number)
 
 
-def _real(where: str, kind: str, number: int | float) -> float:
+def _real(kind: str, number: int | float) -> float:
     try:
         (real,) = struct.unpack(_FORMATS[kind], struct.pack(_FORMATS[kind], float(number)))
     except OverflowError:
-        raise ValueError(f"{where} is {number}, which does not fit {kind}") from None
-    if isinstance(number, int) and real != number:
-        raise ValueError(f"{where} is the integer {number}, which {kind} cannot hold exactly; pass a float to round it")
+        raise ValueError(f"is {_shown(number)}, which does not fit {kind}") from None
+    _check_rounding(kind, number, real)
     return float(real)
 
 
-def _bits_of_half(where: str, kind: str, number: int | float) -> int:
+def _check_rounding(kind: str, number: int | float, real: float) -> None:
+    if isinstance(number, int) and real != number:
+        raise ValueError(f"is the integer {_shown(number)}, which {kind} cannot hold exactly; pass a float to round it")
+
+
+def _bits_of_half(kind: str, number: int | float) -> int:
     if kind == "float16":
-        real = _real(where, kind, number)
-        return int.from_bytes(struct.pack("<e", real), "little")
+        return int.from_bytes(struct.pack("<e", _real(kind, number)), "little")
     try:
         (bits,) = struct.unpack("<I", struct.pack("<f", float(number)))
     except OverflowError:
-        raise ValueError(f"{where} is {number}, which does not fit bfloat16") from None
+        raise ValueError(f"is {_shown(number)}, which does not fit bfloat16") from None
     if number != number:
         return 0x7FC0
     half = int((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)  # to nearest, ties to even
     if half & 0x7FFF == 0x7F80 and abs(number) != float("inf"):
-        raise ValueError(f"{where} is {number}, which does not fit bfloat16")
+        raise ValueError(f"is {_shown(number)}, which does not fit bfloat16")
+    _check_rounding(kind, number, struct.unpack("<f", struct.pack("<I", half << 16))[0])
     return half
 
 
+def _shown(number: int | float) -> str:
+    """Return a number for a message, where Python itself writes no integer of more than some thousand digits."""
+    if isinstance(number, int) and number.bit_length() > 1024:
+        return f"an integer of {number.bit_length()} bits"
+    return str(number)
+
+
 def _is_traced(value: Any) -> bool:
+    if type(value) in (bool, float, int, str):
+        return False
     jax = imported_jax()
     return jax is not None and isinstance(value, jax.core.Tracer)
 

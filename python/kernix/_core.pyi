@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
+from kernix._attributes import Attribute
+
 def version() -> str: ...
 def build_id() -> str: ...
 def environment_fingerprint() -> bytes: ...
@@ -169,11 +171,21 @@ class DlpackTensor:
     @property
     def contiguous(self) -> bool: ...
 
+class PlainArrays:
+    def __init__(self, ndarray: type, empty: Callable[..., Any], types: dict[Any, int]) -> None: ...
+    def call(
+        self,
+        handler: int,
+        arguments: tuple[Any, ...],
+        outputs: Sequence[Any] | None,
+        attributes: dict[str, Attribute],
+    ) -> list[Any] | None: ...
+
 def call_handler(
     handler: int,
     arguments: Sequence[tuple[int, int, tuple[int, ...]]],
     results: Sequence[tuple[int, int, tuple[int, ...]]],
-    attributes: Sequence[tuple[str, str, Any]],
+    attributes: dict[str, Attribute],
     stream: int | None,
     device: int,
 ) -> None: ...

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kernix import _core
@@ -25,7 +25,7 @@ def call_directly(
     target: Target,
     arguments: Sequence[Any],
     outputs: Sequence[Any] | None,
-    attributes: Mapping[str, Attribute],
+    attributes: dict[str, Attribute],
     stream: Any,
 ) -> list[Any]:
     """Call a handler on arrays of NumPy, PyTorch, CuPy or another library with DLPack.
@@ -39,7 +39,7 @@ def call_directly(
     outputs : sequence or None
         Arrays to write into, or objects with ``shape`` and ``dtype`` to make arrays from. ``None``: one array like the
         arguments, which must be alike.
-    attributes : mapping
+    attributes : dict
         The attributes.
     stream : int, object or None
         The CUDA stream; ``None``: the current one of the first array's library.
@@ -70,7 +70,7 @@ def call_directly(
             target.address,
             [view.core() for view in views],
             [view.core() for view in outs],
-            [(name, attribute.type, attribute.value) for name, attribute in attributes.items()],
+            attributes,
             handle,
             device,
         )
@@ -89,8 +89,8 @@ def _first_array(target: Target, arguments: Sequence[Any], outputs: Sequence[Any
 def _view(target: Target, place: str, array: Any, platform: str, stream: int | None, writable: bool = False) -> View:
     try:
         return library_of(array).view(array, platform, stream, writable=writable)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, (AttributeError, TypeError)) else ValueError
         raise kind(f"{target.name}(): {place} {error}") from error
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import keyword
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernix import _core
-from kernix._arrays import imported_jax, make_spec, vary_alike
+from kernix._arrays import plain_arrays
 from kernix._attributes import Attribute, convert_attributes, to_numpy
+from kernix._call import OPTIONS, Call, Function
 from kernix._direct import Target, ambiguous, call_directly
+from kernix._jax import check_numpy_for_jax, imported_jax, is_tracing, make_spec, plain_kinds, vary_alike
 from kernix._signature import Signature, read_signature
 from kernix._vjp import DifferentiableFunction
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelFunction"]
 
-_OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
+
+_FfiCall = Callable[..., Sequence[Any]]
+_MOST_KEPT = 256  # of a function
 
 
 class _ShownSignature:
@@ -34,7 +38,7 @@ class _ShownSignature:
         return _inspect_signature(function._signature)
 
 
-class KernelFunction:
+class KernelFunction(Function):
     """A function of a :class:`kernix.CompiledModule`, ready to be called.
 
     ``module.name`` or ``module["name"]`` gives it. In JAX's hands (an argument or `out` is JAX's: an array, something
@@ -88,7 +92,9 @@ class KernelFunction:
         self._module = module
         self._signature = read_signature(module.arg_spec(name))
         self._target: str | None = None
+        self._on_host = module.platform == "cpu"
         self._address = 0
+        self._kept: dict[Hashable, _FfiCall] = {}
         self.__name__ = name
         self.__qualname__ = f"{module.name}.{name}"
 
@@ -99,35 +105,35 @@ class KernelFunction:
             self._target = self._module._register(self.__name__)
         return self._target
 
-    def __call__(
-        self,
-        /,
-        *args: Any,
-        out: Any = None,
-        vmap_method: str | None = None,
-        input_output_aliases: Mapping[int, int] | None = None,
-        has_side_effect: bool = False,
-        stream: Any = None,
-        attributes: Mapping[str, Any] | None = None,
-        **attrs: Any,
-    ) -> Any:
-        """Call the function: see the class."""
-        arguments = self._check_arguments(args)
-        values = convert_attributes(self.__qualname__, self._signature.attributes, self._merge(attributes, attrs))
-        outputs = self._check_outputs(out)
-        if _is_for_jax(arguments, outputs or ()):
-            if stream is not None:
+    def _run(self, call: Call) -> Any:
+        arguments = self._check_arguments(call.arguments)
+        values = convert_attributes(self.__qualname__, self._signature.attributes, call.attributes)
+        outputs = self._check_outputs(call.out)
+        results = self._call_on_plain_arrays(call, arguments, outputs, values)
+        if results is None:
+            results = self._call_on_arrays(call, arguments, outputs, values)
+        return tuple(results) if isinstance(call.out, (list, tuple)) else results[0]
+
+    def _call_on_plain_arrays(
+        self, call: Call, arguments: tuple[Any, ...], outputs: Sequence[Any] | None, values: dict[str, Attribute]
+    ) -> Sequence[Any] | None:
+        """Make the call if it is one on NumPy arrays as they mostly are, which can be told in no time."""
+        if not self._on_host or call.has_side_effect or call.input_output_aliases or call.stream is not None:
+            return None
+        plain = plain_arrays()
+        return None if plain is None else plain.call(self._handler(), arguments, outputs, values)
+
+    def _call_on_arrays(
+        self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None, values: dict[str, Attribute]
+    ) -> Sequence[Any]:
+        if self._is_for_jax(arguments, outputs, call.has_side_effect):
+            if call.stream is not None:
                 raise TypeError(f"{self.__qualname__}(): stream= is for calls without JAX")
-            options: dict[str, Any] = {"vmap_method": vmap_method, "has_side_effect": has_side_effect}
-            if input_output_aliases:
-                options["input_output_aliases"] = dict(input_output_aliases)
-            results = self._call_by_jax(arguments, outputs, values, options)
-        elif input_output_aliases:
+            return self._call_by_jax(call, arguments, outputs, values)
+        if call.input_output_aliases:
             raise TypeError(f"{self.__qualname__}(): input_output_aliases= is for JAX; pass the array itself as out=")
-        else:
-            target = Target(self.__qualname__, self._handler(), self._module.platform)
-            results = call_directly(target, arguments, outputs, values, stream)
-        return tuple(results) if isinstance(out, (list, tuple)) else results[0]
+        target = Target(self.__qualname__, self._handler(), self._module.platform)
+        return call_directly(target, arguments, outputs, values, call.stream)
 
     def with_vjp(
         self, backward: str | KernelFunction, *, argnums: int | Sequence[int] | None = None, save_results: bool = False
@@ -154,7 +160,7 @@ class KernelFunction:
         other = self._module[backward] if isinstance(backward, str) else backward
         return DifferentiableFunction(self, other, argnums, save_results)
 
-    def _check_arguments(self, args: Sequence[Any]) -> Sequence[Any]:
+    def _check_arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Check the number of arguments; an optional one at the end may be None."""
         if self._signature.order_tokens:
             raise TypeError(
@@ -185,46 +191,62 @@ class KernelFunction:
             raise TypeError(f"{self.__qualname__}() has {count} results, but out= names {len(outputs)}")
         return outputs
 
-    def _is_for_jax(self, args: Sequence[Any], out: Any) -> bool:
-        return _is_for_jax(args, out if isinstance(out, (list, tuple)) else (out,))
-
-    def _merge(self, attributes: Mapping[str, Any] | None, attrs: dict[str, Any]) -> dict[str, Any]:
-        if not attributes:
-            return attrs
-        twice = sorted(set(attributes) & set(attrs))
-        if twice:
-            raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
-        return {**attributes, **attrs}
+    def _is_for_jax(self, arguments: Sequence[Any], outputs: Sequence[Any] | None, has_side_effect: bool) -> bool:
+        """Return whether a call is JAX's: see the class."""
+        jax = imported_jax()
+        if jax is None:
+            return False
+        for argument in arguments:
+            if isinstance(argument, jax.Array):
+                return True
+        if has_side_effect and is_tracing():
+            return True  # at once it would happen while JAX traces, and not when the compiled function runs
+        numpy = sys.modules["numpy"]
+        if not all(isinstance(argument, (numpy.ndarray, numpy.generic)) for argument in arguments):
+            return False
+        return any(isinstance(out, (jax.Array, jax.ShapeDtypeStruct)) for out in outputs or ())
 
     def _call_by_jax(
-        self,
-        arguments: Sequence[Any],
-        outputs: Sequence[Any] | None,
-        values: dict[str, Attribute],
-        options: dict[str, Any],
+        self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None, values: dict[str, Attribute]
     ) -> Sequence[Any]:
+        key = _key(call, arguments, outputs)
+        ffi_call = None if key is None else self._kept.get(key)
+        if ffi_call is None:
+            arguments = self._arrays_for_jax(arguments)
+            outputs = self._infer_output(arguments) if outputs is None else outputs
+            arguments = vary_alike(arguments, outputs)
+            ffi_call = self._make_ffi_call(call, arguments, outputs)
+            if key is not None:
+                self._keep(key, ffi_call)
+        if not values:
+            return ffi_call(*arguments)
+        return ffi_call(*arguments, **{name: to_numpy(value) for name, value in values.items()})
+
+    def _make_ffi_call(self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any]) -> _FfiCall:
         import jax
 
-        arguments = self._arrays_for_jax(arguments)
-        outputs = self._infer_output(arguments) if outputs is None else outputs
-        arguments = vary_alike(arguments, outputs)
-        specs = [self._spec(i, out, arguments) for i, out in enumerate(outputs)]
-        call = jax.ffi.ffi_call(self.target, tuple(specs), **options)
-        results: Sequence[Any] = call(*arguments, **{name: to_numpy(value) for name, value in values.items()})
-        return results
+        specs = tuple(self._spec(i, out, arguments) for i, out in enumerate(outputs))
+        options: dict[str, Any] = {"vmap_method": call.vmap_method, "has_side_effect": call.has_side_effect}
+        if call.input_output_aliases:
+            options["input_output_aliases"] = dict(call.input_output_aliases)
+        made: _FfiCall = jax.ffi.ffi_call(self.target, specs, **options)
+        return made
+
+    def _keep(self, key: Hashable, ffi_call: _FfiCall) -> None:
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        self._kept[key] = ffi_call
 
     def _arrays_for_jax(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Check that all arguments are arrays to JAX, and return them."""
         import jax
-        import numpy as np
 
         for i, argument in enumerate(arguments):
-            if not isinstance(argument, (jax.Array, np.ndarray, np.generic)):
-                kind = type(argument).__qualname__
-                raise TypeError(
-                    f"{self.__qualname__}(): argument {i} is of type {kind}, among JAX's arrays; "
-                    "make it one with jax.numpy.asarray() or jax.dlpack.from_dlpack()"
-                )
+            if not isinstance(argument, jax.Array):
+                try:
+                    check_numpy_for_jax(argument)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"{self.__qualname__}(): argument {i} {error}") from None
         return arguments
 
     def _infer_output(self, arguments: Sequence[Any]) -> list[Any]:
@@ -233,7 +255,9 @@ class KernelFunction:
         kinds = {(argument.dtype, argument.shape): argument for argument in arguments}
         if len(kinds) != 1:
             raise ambiguous(self.__qualname__, [f"{dtype.name}{list(shape)}" for dtype, shape in kinds])
-        return [next((argument for argument in arguments if isinstance(argument, jax.Array)), arguments[0])]
+        like = arguments[0]
+        described = jax.ShapeDtypeStruct(like.shape, like.dtype)
+        return [next((argument for argument in arguments if isinstance(argument, jax.Array)), described)]
 
     def _spec(self, index: int, out: Any, arguments: Sequence[Any]) -> Any:
         if not (hasattr(out, "shape") and hasattr(out, "dtype")):
@@ -261,17 +285,13 @@ class KernelFunction:
         return f"<kernix function {self}>"
 
 
-def _is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any]) -> bool:
-    """Return whether a call is JAX's: see :class:`KernelFunction`."""
-    jax = imported_jax()
-    if jax is None:
-        return False
-    if any(isinstance(argument, jax.Array) for argument in arguments):
-        return True
-    numpy = sys.modules["numpy"]
-    if not all(isinstance(argument, (numpy.ndarray, numpy.generic)) for argument in arguments):
-        return False
-    return any(isinstance(out, (jax.Array, jax.ShapeDtypeStruct)) for out in outputs)
+def _key(call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Hashable | None:
+    """Return what a ``jax.ffi.ffi_call`` that serves this call is kept under; ``None`` where none may be kept."""
+    kinds = plain_kinds(arguments if outputs is None else (*arguments, *outputs))
+    if kinds is None:
+        return None
+    aliases = call.input_output_aliases and tuple(call.input_output_aliases.items())
+    return *kinds, len(arguments), outputs is None, call.vmap_method, aliases, call.has_side_effect
 
 
 def _inspect_signature(signature: Signature) -> inspect.Signature:
@@ -284,12 +304,11 @@ def _inspect_signature(signature: Signature) -> inspect.Signature:
     arrays += [kinds(f"arg{i}", kinds.POSITIONAL_ONLY, default=None) for i in optional]
     if signature.arguments.most is None:
         arrays.append(kinds("args", kinds.VAR_POSITIONAL))
-    taken = {*_OPTIONS, *(array.name for array in arrays)}
+    taken = {*OPTIONS, *(array.name for array in arrays)}
     attributes = [
         kinds(name, kinds.KEYWORD_ONLY, annotation=kind)
         for name, kind in signature.attributes.items()
         if name.isidentifier() and not keyword.iskeyword(name) and name not in taken
     ]
-    call: Callable[..., Any] = KernelFunction.__call__
-    options = [inspect.signature(call).parameters[name] for name in _OPTIONS]
+    options = [inspect.signature(Function.__call__).parameters[name] for name in OPTIONS]
     return inspect.Signature([*arrays, *attributes, *options], return_annotation="Any")

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kernix._arrays import vary_alike
+from kernix._call import Call, Function
+from kernix._jax import vary_alike
 
 if TYPE_CHECKING:
     from kernix._function import KernelFunction
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["DifferentiableFunction"]
 
 
-class DifferentiableFunction:
+class DifferentiableFunction(Function):
     """What :meth:`kernix.KernelFunction.with_vjp` makes: a function that ``jax.grad`` can differentiate.
 
     It is called as the forward function is; without JAX it *is* the forward function. `vmap_method` is the backward
@@ -35,45 +36,24 @@ class DifferentiableFunction:
         self.__qualname__ = forward.__qualname__
         self._check()
 
-    def __call__(
-        self,
-        /,
-        *args: Any,
-        out: Any = None,
-        vmap_method: str | None = None,
-        input_output_aliases: Mapping[int, int] | None = None,
-        has_side_effect: bool = False,
-        stream: Any = None,
-        attributes: Mapping[str, Any] | None = None,
-        **attrs: Any,
-    ) -> Any:
-        """Call the forward function."""
-        attrs = self._forward._merge(attributes, attrs)
-
+    def _run(self, call: Call) -> Any:
         def forward(*arrays: Any) -> Any:
-            return self._forward(
-                *arrays,
-                out=out,
-                vmap_method=vmap_method,
-                input_output_aliases=input_output_aliases,
-                has_side_effect=has_side_effect,
-                stream=stream,
-                attributes=attrs,
-            )
+            return self._forward._run(call._replace(arguments=arrays))
 
-        arguments = self._forward._check_arguments(args)
-        if not self._forward._is_for_jax(arguments, out):
+        arguments = self._forward._check_arguments(call.arguments)
+        outputs = None if call.out is None else _sequence(call.out)
+        if not self._forward._is_for_jax(arguments, outputs, call.has_side_effect):
             return forward(*arguments)
         self._check_call(arguments)
         import jax
 
-        call = jax.custom_vjp(forward)
-        call.defvjp(
+        differentiable = jax.custom_vjp(forward)
+        differentiable.defvjp(
             lambda *arrays: self._save(arrays, forward(*arrays)),
-            lambda saved, cotangents: self._call_backward(saved, cotangents, vmap_method, attrs),
+            lambda saved, cotangents: self._call_backward(saved, cotangents, call),
         )
         # Before JAX differentiates, so that what it sums for a replicated argument is the whole gradient.
-        return call(*vary_alike(self._forward._arrays_for_jax(arguments), _sequence(out)))
+        return differentiable(*vary_alike(self._forward._arrays_for_jax(arguments), outputs or ()))
 
     def _save(self, args: Sequence[Any], results: Any) -> tuple[Any, Any]:
         return results, (args, _sequence(results) if self._save_results else ())
@@ -82,8 +62,7 @@ class DifferentiableFunction:
         self,
         saved: tuple[Sequence[Any], Sequence[Any]],
         cotangents: Any,
-        vmap_method: str | None,
-        attrs: dict[str, Any],
+        call: Call,
     ) -> tuple[Any, ...]:
         import jax
 
@@ -95,8 +74,8 @@ class DifferentiableFunction:
             *results,
             *(cotangent for cotangent in _sequence(cotangents) if cotangent.dtype != jax.dtypes.float0),
             out=[args[i] for i in argnums],
-            vmap_method=vmap_method,
-            attributes={name: value for name, value in attrs.items() if name in names},
+            vmap_method=call.vmap_method,
+            attributes={name: value for name, value in call.attributes.items() if name in names},
         )
         by_argument = dict(zip(argnums, gradients, strict=True))
         return tuple(by_argument.get(i) for i in range(len(args)))

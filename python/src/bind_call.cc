@@ -17,6 +17,7 @@
 #include "python/src/bind.h"
 #include "python/src/dlpack_tensor.h"
 #include "python/src/gil.h"
+#include "python/src/plain_arrays.h"
 #include "python/src/text.h"
 
 namespace kernix::python {
@@ -25,8 +26,7 @@ namespace py = pybind11;
 
 namespace {
 
-using Array = std::tuple<uintptr_t, int, std::vector<int64_t>>;      // address, XLA_FFI_DataType, shape
-using Attribute = std::tuple<std::string, std::string, py::object>;  // name, type, value
+using Array = std::tuple<uintptr_t, int, std::vector<int64_t>>;  // address, XLA_FFI_DataType, shape
 
 void* Pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
@@ -61,16 +61,12 @@ AttributeValue ToAttribute(std::string_view type, const py::object& value) {
   return ToArray(type, value);
 }
 
-CallFrame MakeFrame(const std::vector<Array>& arguments, const std::vector<Array>& results,
-                    const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream, int device) {
-  CallFrame frame;
-  for (const auto& [data, type, shape] : arguments)
-    frame.AddArgument(Pointer(data), static_cast<DataType>(type), shape);
-  for (const auto& [data, type, shape] : results) frame.AddResult(Pointer(data), static_cast<DataType>(type), shape);
-  for (const auto& [name, type, value] : attributes) frame.AddAttribute(name, ToAttribute(type, value));
-  if (stream) frame.SetStream(Pointer(*stream));
-  frame.SetDeviceOrdinal(device);
-  return frame;
+// `attributes`: from names to (type, value).
+void AddAttributes(CallFrame& frame, const py::dict& attributes) {
+  for (const auto& [name, attribute] : attributes) {
+    const auto [type, value] = attribute.cast<std::pair<std::string_view, py::object>>();
+    frame.AddAttribute(name.cast<std::string>(), ToAttribute(type, value));
+  }
 }
 
 [[noreturn]] void ThrowCallError(const absl::Status& status) {
@@ -80,14 +76,62 @@ CallFrame MakeFrame(const std::vector<Array>& arguments, const std::vector<Array
   throw py::error_already_set();
 }
 
-void CallHandler(uintptr_t handler, const std::vector<Array>& arguments, const std::vector<Array>& results,
-                 const std::vector<Attribute>& attributes, std::optional<uintptr_t> stream, int device) {
-  const CallFrame frame = MakeFrame(arguments, results, attributes, stream, device);
+void Call(const CallFrame& frame, uintptr_t handler) {
   const absl::Status status = [&] {
     const WithoutGil no_gil;
     return frame.Call(reinterpret_cast<Handler>(handler));
   }();
   if (!status.ok()) ThrowCallError(status);
+}
+
+void CallHandler(uintptr_t handler, const std::vector<Array>& arguments, const std::vector<Array>& results,
+                 const py::dict& attributes, std::optional<uintptr_t> stream, int device) {
+  CallFrame frame;
+  for (const auto& [data, type, shape] : arguments)
+    frame.AddArgument(Pointer(data), static_cast<DataType>(type), shape);
+  for (const auto& [data, type, shape] : results) frame.AddResult(Pointer(data), static_cast<DataType>(type), shape);
+  AddAttributes(frame, attributes);
+  if (stream) frame.SetStream(Pointer(*stream));
+  frame.SetDeviceOrdinal(device);
+  Call(frame, handler);
+}
+
+bool AddArguments(CallFrame& frame, const PlainArrays& arrays, const py::tuple& arguments) {
+  for (const py::handle argument : arguments) {
+    std::optional<PlainArray> array = arrays.Read(argument, false);
+    if (!array) return false;
+    frame.AddArgument(array->data, array->type, std::move(array->shape));
+  }
+  return true;
+}
+
+bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::list& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::optional<PlainArray> array = arrays.Read(results[i], true);
+    if (!array) return false;
+    for (size_t before = 0; before < i; ++before)
+      if (results[before].is(results[i])) return false;
+    frame.AddResult(array->data, array->type, std::move(array->shape));
+  }
+  return true;
+}
+
+// The results of a call on arrays that are all plain; None, without a call, where one is not.
+py::object CallOnPlainArrays(const PlainArrays& arrays, uintptr_t handler, const py::tuple& arguments,
+                             const std::optional<py::sequence>& outputs, const py::dict& attributes) {
+  py::list results;
+  if (outputs) {
+    results = py::list(*outputs);
+  } else {
+    const py::object result = arrays.MakeLike(arguments);
+    if (!result) return py::none();
+    results.append(result);
+  }
+  CallFrame frame;
+  if (!AddArguments(frame, arrays, arguments) || !AddResults(frame, arrays, results)) return py::none();
+  AddAttributes(frame, attributes);
+  Call(frame, handler);
+  return results;
 }
 
 }  // namespace
@@ -101,6 +145,10 @@ void BindCall(py::module_& module) {
       .def_property_readonly("shape", [](const DlpackTensor& self) { return py::tuple(py::cast(self.shape())); })
       .def_property_readonly("read_only", &DlpackTensor::is_read_only)
       .def_property_readonly("contiguous", &DlpackTensor::is_contiguous);
+  py::class_<PlainArrays>(module, "PlainArrays")
+      .def(py::init<py::object, py::object, py::dict>(), py::arg("ndarray"), py::arg("empty"), py::arg("types"))
+      .def("call", &CallOnPlainArrays, py::arg("handler"), py::arg("arguments"), py::arg("outputs"),
+           py::arg("attributes"));
   module.def("call_handler", &CallHandler, py::arg("handler"), py::arg("arguments"), py::arg("results"),
              py::arg("attributes"), py::arg("stream"), py::arg("device"));
 }

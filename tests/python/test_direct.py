@@ -20,6 +20,7 @@ from kernix import _core
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 SOURCE = """
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include "brainevent/common.h"
@@ -47,14 +48,18 @@ void iota(BE::Tensor y) {
     for (int64_t i = 0; i < y.numel(); ++i) y.data_ptr<int32_t>()[i] = static_cast<int32_t>(i);
 }
 
+// @BE twice arg ret ret
+void twice(const BE::Tensor, BE::Tensor, BE::Tensor) {}
+
 // @BE fail arg ret
 void fail(const BE::Tensor, BE::Tensor) { throw std::runtime_error("the kernel's own words"); }
 
 // @BE wait arg ret
 void wait(const BE::Tensor flag, BE::Tensor done) {
     const volatile int32_t* raised = flag.data_ptr<int32_t>();
-    while (*raised == 0) {}
-    *done.data_ptr<int32_t>() = 1;
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (*raised == 0 && std::chrono::steady_clock::now() < give_up) {}
+    *done.data_ptr<int32_t>() = *raised;
 }
 """
 
@@ -175,6 +180,44 @@ def test_mistakes_before_the_call(module):
         module.copy(X, out=[X, X])
 
 
+PLAIN = {
+    "plain": X,
+    "empty": X[:0],
+    "scalar": np.float32(4),
+    "transposed": X.T,
+    "not aligned": np.frombuffer(b"-" + X.tobytes(), np.float32, 6, 1),
+    "byte order": X.astype(">f4"),
+    "masked": np.ma.masked_equal(X, 1),
+    "matrix": X.view(np.matrix),
+    "object": X.astype(object),
+    "unknown type": X.astype(np.float16),
+    "list": [1.0],
+    "JAX": jax.numpy.asarray(X),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_needs_no_look_from_python(module, name):
+    """Calls on arrays that are all plain take a way of their own; anything else is left to the general one."""
+    plain = _core.PlainArrays(np.ndarray, np.empty, {np.dtype(np.float32): 11})
+    x, handler = PLAIN[name], _core.target_address("direct.copy", "cpu")
+    y = plain.call(handler, (x,), None, {})
+    assert (y is not None) == (name in ("plain", "empty"))
+    if y is None:
+        assert plain.call(handler, (X,), (x,), {}) is None
+    else:
+        np.testing.assert_array_equal(y[0], x)
+        out = np.empty_like(x)
+        assert plain.call(handler, (x,), (out,), {})[0] is out
+        np.testing.assert_array_equal(out, x)
+
+
+def test_results_need_arrays_of_their_own(module):
+    y = np.zeros(1, np.float32)
+    with pytest.raises(ValueError, match="out= names one array for two results"):
+        module.twice(X, out=(y, y))
+
+
 def test_what_the_kernel_reports(module):
     with pytest.raises(kernix.KernelCallError, match=r"fail.*the kernel's own words"):
         module.fail(X)
@@ -186,7 +229,7 @@ def test_what_the_kernel_reports(module):
 
 
 def test_other_threads_run_during_a_call(module):
-    """The kernel spins until a thread of Python raises its flag: with the GIL held it would for ever."""
+    """The kernel spins until a thread of Python raises its flag: with the GIL held it would until it gives up."""
     flag, done = np.zeros(1, np.int32), np.zeros(1, np.int32)
     thread = threading.Thread(target=lambda: module.wait(flag, out=done), daemon=True)
     thread.start()

@@ -6,6 +6,7 @@ import inspect
 import sys
 import threading
 import types
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +51,13 @@ void extremes(const BE::Tensor x, BE::Tensor low, BE::Tensor high) {
 // @BE fill ret attr.stream:int32
 void fill(BE::Tensor y, int32_t stream) {
     for (int64_t i = 0; i < y.numel(); ++i) y.data_ptr<int32_t>()[i] = stream;
+}
+
+// How often it was called.
+// @BE count arg ret
+void count(const BE::Tensor, BE::Tensor y) {
+    static float calls = 0;
+    *y.data_ptr<float>() = ++calls;
 }
 
 // @BE path arg ret
@@ -174,7 +182,7 @@ def test_the_number_of_arguments_is_checked_first(module):
         module.scale(jnp.asarray(X), factor=1, out=np.empty_like(X))
     with pytest.raises(TypeError, match="argument 1 is None"):
         module.add(jnp.asarray(X), None)
-    with pytest.raises(TypeError, match="argument 1 is of type list, among JAX's arrays"):
+    with pytest.raises(TypeError, match="argument 1 is of type list, in a call by JAX"):
         module.add(jnp.asarray(X), [1.0])
     with pytest.raises(TypeError, match="stream= is for calls without JAX"):
         module.add(jnp.asarray(X), X, stream=1)
@@ -229,6 +237,65 @@ def test_options_reach_jax(module):
     np.testing.assert_array_equal(aliased(X), 2 * X)
     effect = jax.make_jaxpr(lambda x: module.scale(x, factor=2, has_side_effect=True))(X)
     assert effect.effects
+
+
+@pytest.mark.parametrize("x", [np.zeros(1, np.float32), np.float32(0)], ids=["array", "scalar"])
+def test_side_effects_of_compiled_functions_happen_when_these_run(module, x):
+    before = module.count(x).item()
+    compiled = jax.jit(lambda: module.count(x, has_side_effect=True))
+    assert [compiled().item() for _ in range(2)] == [before + 1, before + 2]
+    assert module.count(x, has_side_effect=True).item() == before + 3
+    assert type(module.count(x, has_side_effect=True)) is np.ndarray
+    with pytest.raises(TypeError, match="out 0 is a NumPy array, which JAX cannot write into"):
+        jax.jit(lambda: module.count(x, has_side_effect=True, out=np.zeros(1, np.float32)))()
+    with pytest.raises(TypeError, match="argument 0 is of type Foreign, in a call by JAX; make it one of its arrays"):
+        jax.jit(lambda: module.count(Foreign(), has_side_effect=True))()
+
+
+class Foreign:
+    """An array that JAX does not know."""
+
+    __dlpack__ = X.__dlpack__
+
+
+def test_arrays_of_numpy_that_jax_does_not_take(module):
+    with pytest.raises(ValueError, match=r"add\(\): argument 1 has the byte order of another machine .dtype >f4."):
+        module.add(jnp.asarray(X), X.astype(">f4"))
+    with pytest.raises(TypeError, match=r"add\(\): argument 1 has the element type object, which JAX does not have"):
+        module.add(jnp.asarray(X), X.astype(object))
+
+
+@pytest.fixture(name="made")
+def made_fixture(monkeypatch):
+    """Record what ``jax.ffi.ffi_call`` is asked for."""
+    made = []
+    ffi_call = jax.ffi.ffi_call
+    monkeypatch.setattr(jax.ffi, "ffi_call", lambda *args, **options: made.append(args) or ffi_call(*args, **options))
+    return made
+
+
+def test_the_same_call_is_made_ready_once(module, made, monkeypatch):
+    x = jnp.linspace(0, 1, 5)
+    for factor in (2, 3, -0.0, 0.0, np.float32(4)):
+        for out in (None, x, spec((5,))):
+            np.testing.assert_array_equal(module.scale(x, factor=factor, out=out), x * np.float32(factor))
+    assert np.signbit(module.scale(x, factor=-0.0)[1])
+    assert len(made) == 3
+    module.scale(x[:4], factor=1)
+    module.scale(jnp.arange(5), factor=1)
+    module.scale(x, factor=1, vmap_method="sequential")
+    module.scale(x, factor=1, input_output_aliases={0: 0})
+    module.scale(x, factor=1, has_side_effect=True)
+    assert len(made) == 8
+    assert module.scale(x, factor=1, out=(x,))[0].shape == module.scale(x, factor=1, out=spec((5,), np.int32)).shape
+    assert len(made) == 9
+    monkeypatch.setattr("kernix._function._MOST_KEPT", 3)
+    for size in range(10, 20):
+        assert module.scale(np.ones(size, np.float32), factor=1, out=spec((size,))).shape == (size,)
+    assert len(module.scale._kept) <= 3
+    jax.jit(lambda x: module.scale(x, factor=1))(x)
+    assert len(module.scale._kept) <= 3
+    assert module.scale(x, factor=1, out=spec((5,), np.int32)).dtype == np.int32
 
 
 def test_threads(module):
@@ -333,6 +400,13 @@ def test_extended_parameters(extended, asarray):
 # --- Attributes ------------------------------------------------------------------------------------------------------
 
 
+class Broken:
+    """Something that claims to be a number."""
+
+    def __index__(self):
+        raise ValueError("I am broken")
+
+
 def convert(kind, value):
     return convert_attributes("f", {"a": kind}, {"a": value})["a"].value
 
@@ -359,6 +433,11 @@ def convert(kind, value):
         ("bfloat16", 1.5, 0x3FC0),
         ("bfloat16", ml_dtypes.bfloat16(-2), 0xC000),
         ("bfloat16", float("inf"), 0x7F80),
+        ("bfloat16", 256, 0x4380),
+        ("bfloat16", 257.0, 0x4380),
+        ("float64", Fraction(1, 4), 0.25),
+        ("float64", np.longdouble(0.5), 0.5),
+        ("float64", np.longdouble("inf"), float("inf")),
         ("string", "text", "text"),
         ("int32[]", [1, 2], [1, 2]),
         ("float32[]", (0.5, 1), [0.5, 1.0]),
@@ -407,12 +486,19 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does(value):
         ("string", b"x", TypeError, "is of type bytes; it must be a str"),
         ("int32[]", 3, TypeError, "is of type int; it must be a list, tuple or array of int32"),
         ("int32[]", "12", TypeError, "is of type str; it must be a list"),
-        ("int32[]", [1, None], TypeError, "element 1, is of type NoneType"),
-        ("uint8[]", [1, 256], ValueError, "element 1, is 256, which does not fit uint8"),
-        ("int32[]", [[1, 2], [3]], TypeError, "element 0, is of type list"),
+        ("int32[]", [1, None], TypeError, "at element 1 is of type NoneType"),
+        ("uint8[]", [1, 256], ValueError, "at element 1 is 256, which does not fit uint8"),
+        ("int32[]", [[1, 2], [3]], TypeError, "at element 0 is of type list"),
         ("int32[]", {1, 2}, TypeError, "is of type set; it must be a list"),
         ("int32[]", {1: 2}, TypeError, "is of type dict; it must be a list"),
         ("int32[]", np.ma.masked_array([1, 2], [True, False]), TypeError, "is of type MaskedArray"),
+        pytest.param("float32", 10**5000, ValueError, "is an integer of 16610 bits, which does not fit", id="huge"),
+        pytest.param("int32", -(10**5000), ValueError, "is an integer of 16610 bits, which does not", id="huge int"),
+        pytest.param("int32[]", [10**5000], ValueError, "at element 0 is an integer of 16610 bits", id="huge element"),
+        pytest.param("float64", Fraction(10**400), ValueError, "is a Fraction that no float can hold", id="fraction"),
+        ("float64", np.longdouble("1e4000"), ValueError, r"is 1e\+4000, which no float can hold"),
+        ("int32", Broken(), TypeError, "is of type Broken, which gives no number: I am broken"),
+        ("bfloat16", 257, ValueError, "is the integer 257, which bfloat16 cannot hold exactly; pass a float"),
         ("int32[]", np.array(3), TypeError, "is one number; it must be a list"),
         ("int32[]", None, TypeError, "is None; it must be a list, tuple or array of int32"),
     ],

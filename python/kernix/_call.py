@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a function of a module is called: the parameters beside its arrays and attributes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["OPTIONS", "Call", "Function"]
+
+#: Names that an attribute cannot be given by keyword, because they are parameters of the call.
+OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
+
+
+class Call(NamedTuple):
+    """Everything that a user says in a call."""
+
+    arguments: tuple[Any, ...]
+    out: Any
+    vmap_method: str | None
+    input_output_aliases: Mapping[int, int] | None
+    has_side_effect: bool
+    stream: Any
+    attributes: Mapping[str, Any]
+
+
+class Function(ABC):
+    """Something that is called as :class:`kernix.KernelFunction` describes."""
+
+    __qualname__: str
+
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        out: Any = None,
+        vmap_method: str | None = None,
+        input_output_aliases: Mapping[int, int] | None = None,
+        has_side_effect: bool = False,
+        stream: Any = None,
+        attributes: Mapping[str, Any] | None = None,
+        **attrs: Any,
+    ) -> Any:
+        """Call the function: see :class:`kernix.KernelFunction`."""
+        if attributes:
+            attrs = self._merge(attributes, attrs)
+        return self._run(Call(args, out, vmap_method, input_output_aliases, has_side_effect, stream, attrs))
+
+    @abstractmethod
+    def _run(self, call: Call) -> Any:
+        """Do what `call` says."""
+
+    def _merge(self, attributes: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
+        twice = sorted(set(attributes) & set(attrs))
+        if twice:
+            raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
+        return {**attributes, **attrs}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kernix needs of JAX to call a function through it. Imports JAX only where the caller has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from types import ModuleType
+from typing import Any
+
+__all__ = ["check_numpy_for_jax", "imported_jax", "is_tracing", "make_spec", "plain_kinds", "vary_alike"]
+
+
+_ready: ModuleType | None = None  # the JAX that was found to be imported
+
+
+def imported_jax() -> ModuleType | None:
+    """Return JAX if it is imported: not while another thread is only just importing it."""
+    global _ready
+    jax = sys.modules.get("jax")
+    if jax is not _ready:
+        if not all(hasattr(jax, name) for name in ("Array", "ShapeDtypeStruct", "core")):
+            return None
+        _ready = jax
+    return jax
+
+
+def vary_alike(arguments: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
+    """Let every argument vary over all axes of a shard_map that any of them, or of `others`, varies over.
+
+    A kernel mixes its arguments, so its results vary wherever one of these does. Said of the arguments, JAX also knows
+    how to differentiate: the gradient of a replicated argument is summed over its axes.
+    """
+    own = [_axes(_type_of(argument)) for argument in arguments]
+    axes = frozenset().union(*own, *(_axes(_type_of(other)) for other in others))
+    return [
+        _cast(argument, tuple(sorted(axes - has))) if axes - has else argument
+        for argument, has in zip(arguments, own, strict=True)
+    ]
+
+
+def make_spec(out: Any, arguments: Sequence[Any]) -> Any:
+    """Return `out` as JAX's description of a result, which varies over what all of `arguments` vary over."""
+    import jax
+
+    kind: Any = _type_of(arguments[0]) if arguments else None
+    if _axes(kind):
+        name = "manual_axis_type" if hasattr(kind, "manual_axis_type") else "vma"
+        sharding = jax.sharding.NamedSharding(kind.sharding.mesh, jax.sharding.PartitionSpec())
+        return jax.ShapeDtypeStruct(out.shape, out.dtype, sharding=sharding, **{name: getattr(kind, name)})
+    if not isinstance(out, jax.Array):
+        return out if isinstance(out, jax.ShapeDtypeStruct) else jax.ShapeDtypeStruct(out.shape, out.dtype)
+    if isinstance(out, jax.core.Tracer) or not isinstance(out.sharding, jax.sharding.SingleDeviceSharding):
+        return out  # which may say how the result is sharded
+    return jax.ShapeDtypeStruct(out.shape, out.dtype, weak_type=out.weak_type)
+
+
+def _type_of(value: Any) -> Any:
+    """Return what may say over which axes of a shard_map a value, or a described result, varies."""
+    import jax
+
+    # Only what is traced varies; and there are versions whose types do not say so.
+    return jax.typeof(value) if isinstance(value, jax.core.Tracer) and hasattr(jax, "typeof") else value
+
+
+def _axes(kind: Any) -> frozenset[str]:
+    """Return the axes that an array of a type varies over."""
+    manual = getattr(kind, "manual_axis_type", None)
+    return frozenset(getattr(kind, "vma", None) or () if manual is None else manual.varying)
+
+
+def _cast(argument: Any, axes: tuple[str, ...]) -> Any:
+    import jax
+
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(argument, axes, to="varying")
+    return getattr(jax.lax, "pvary")(argument, axes)  # noqa: B009 (a type checker knows no such attribute)
+
+
+def is_tracing() -> bool:
+    """Return whether a transformation of JAX is under way in this thread, such as ``jax.jit``."""
+    from jax._src import core  # the public interface does not tell
+
+    clean: Callable[[], bool] | None = getattr(core, "trace_state_clean", None)
+    return clean is not None and not clean()
+
+
+def check_numpy_for_jax(array: Any) -> None:
+    """Refuse what JAX does not take for an array. Errors are ``TypeError`` or ``ValueError`` without its place."""
+    import numpy as np
+
+    if not isinstance(array, (np.ndarray, np.generic)):
+        raise TypeError(
+            f"is of type {type(array).__qualname__}, in a call by JAX; "
+            "make it one of its arrays with jax.numpy.asarray() or jax.dlpack.from_dlpack()"
+        )
+    if not array.dtype.isnative:
+        raise ValueError(
+            f"has the byte order of another machine (dtype {array.dtype.str}); "
+            "convert it with .astype(array.dtype.newbyteorder('='))"
+        )
+    if array.dtype.kind in "OSUMm":
+        raise TypeError(f"has the element type {array.dtype.name}, which JAX does not have")
+
+
+def plain_kinds(values: Iterable[Any]) -> list[Hashable] | None:
+    """Return what counts about arrays, and descriptions of some, for a call outside of every transformation.
+
+    ``None`` where one is traced, sharded, or says where it lies: such a call depends on more.
+    """
+    import jax
+    import numpy as np
+
+    kinds: list[Hashable] = []
+    for value in values:
+        if isinstance(value, jax.Array):
+            if isinstance(value, jax.core.Tracer) or type(value.sharding) is not jax.sharding.SingleDeviceSharding:
+                return None
+            kinds.append(value.aval)
+        elif isinstance(value, np.ndarray):
+            kinds.append((value.shape, value.dtype))
+        elif isinstance(value, jax.ShapeDtypeStruct) and value.sharding is None and not _axes(value):
+            kinds.append(value)
+        else:
+            return None
+    return kinds

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernix/call_frame.h"
+
+namespace kernix::python {
+
+// Memory that belongs to a NumPy array.
+struct PlainArray {
+  void* data;
+  DataType type;
+  std::vector<int64_t> shape;
+};
+
+// NumPy arrays that need no look from Python: of the very type `numpy.ndarray`, row-major, aligned, and of an element
+// type that kernix/_arrays.py has met before.
+class PlainArrays {
+ public:
+  // `types` is kernix/_arrays.py's: from dtype, in this machine's byte order, to XLA_FFI_DataType. It may grow later.
+  PlainArrays(pybind11::object ndarray, pybind11::object empty, pybind11::dict types)
+      : ndarray_(std::move(ndarray)), empty_(std::move(empty)), types_(std::move(types)) {}
+
+  // Nothing for an array that is not plain, and for one that cannot be written to if it has to be.
+  std::optional<PlainArray> Read(pybind11::handle array, bool writable) const;
+
+  // A new array like all of `arguments`; null where these are not plain, or not alike.
+  pybind11::object MakeLike(const pybind11::tuple& arguments) const;
+
+ private:
+  pybind11::object ndarray_;
+  pybind11::object empty_;
+  pybind11::dict types_;
+};
+
+}  // namespace kernix::python
