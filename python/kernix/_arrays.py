@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import functools
 import sys
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from kernix import _core
 from kernix._jax import imported_jax
@@ -86,28 +87,28 @@ class View(NamedTuple):
         return self.data, self.type, self.shape
 
 
-class Library(Protocol):
+class Library(ABC):
     """What kernix needs of an array library. Errors are ``TypeError`` or ``ValueError`` without the array's place."""
 
+    @abstractmethod
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         """Return the memory of `array`, ready to be used on `stream`; a result has to be `writable`."""
-        ...
 
+    @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         """Make an array on the device of `like`, with an element type of any library."""
-        ...
 
+    @abstractmethod
     def stream(self, like: Any) -> int:
         """Return the current stream of the device of `like`, as a ``cudaStream_t``."""
-        ...
 
+    @abstractmethod
     def device(self, like: Any) -> Any:
         """Return a context in which the device of `like` is current."""
-        ...
 
+    @abstractmethod
     def memory_for(self, like: Any, stream: int | None) -> Any:
         """Return a context in which new memory on the device of `like` belongs to `stream`."""
-        ...
 
 
 def dtype_name(number: int) -> str:
@@ -145,7 +146,7 @@ def _plain_arrays(numpy: Any) -> _core.PlainArrays:
     return _core.PlainArrays(numpy.ndarray, numpy.empty, _NumPy._types)
 
 
-class _OneStream:
+class _OneStream(Library):
     """Libraries without streams and current devices, or of which we know none."""
 
     def stream(self, like: Any) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +32,8 @@ memo = Memo()
 
 _lock = ForkSafeLock()  # one bind at a time
 _known_to_jax: set[tuple[str, str]] = set()
+_SEARCH_EVERY_S = 1.0
+_searched_in_vain = -_SEARCH_EVERY_S  # when JAX was last not found; monotonic clock
 
 
 def register_ffi_target(
@@ -94,12 +97,23 @@ def register_private(module: CompiledModule, function: str) -> str:
 
 
 def jax_is_installed() -> bool:
-    """Return whether there is a JAX to register with. Does not import it."""
+    """Return whether there is a JAX to register with. Does not import it.
+
+    Where there was none it is not searched for again at once, since that would be most of what a load costs that this
+    process has done before; one that is imported meanwhile is seen, and one that is installed takes longer than that.
+    """
+    global _searched_in_vain
     if "jax" in sys.modules:
         return sys.modules["jax"] is not None  # None: something has forbidden the import
+    now = time.monotonic()
+    if now < _searched_in_vain + _SEARCH_EVERY_S:
+        return False
     from importlib.util import find_spec
 
-    return find_spec("jax") is not None
+    found = find_spec("jax") is not None
+    if not found:
+        _searched_in_vain = now
+    return found
 
 
 def list_registered_targets() -> list[str]:
