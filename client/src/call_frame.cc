@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
+#include "client/src/cuda_driver.h"
+#include "client/src/current_device.h"
 #include "client/src/device_memory.h"
 #include "daemon/base/strings.h"
 #include "kernel/brainevent/internal/ffi_abi.h"
@@ -24,7 +27,7 @@ struct Error {
 struct Context {
   bool has_stream = false;
   void* stream = nullptr;
-  int device_ordinal = 0;
+  std::optional<int> device_ordinal;
   DeviceMemory device_memory = {};
 };
 
@@ -82,7 +85,7 @@ abi::Error* Free(abi::DeviceMemoryFreeArgs* args) {
 }
 
 abi::Error* GetDeviceOrdinal(abi::DeviceOrdinalGetArgs* args) {
-  args->device_ordinal = reinterpret_cast<const Context*>(args->ctx)->device_ordinal;
+  args->device_ordinal = reinterpret_cast<const Context*>(args->ctx)->device_ordinal.value_or(0);
   return nullptr;
 }
 
@@ -289,6 +292,10 @@ absl::Status CallFrame::Call(Handler handler) const {
   if (handler == nullptr) return absl::InvalidArgumentError("CallFrame::Call(): the handler is null");
   if (!impl_->duplicate_attribute.empty()) {
     return absl::InvalidArgumentError(StrCat("attribute '", impl_->duplicate_attribute, "' was added twice"));
+  }
+  CurrentDevice device(TheCudaDriver());
+  if (const Context& context = impl_->context; context.has_stream && context.device_ordinal) {
+    if (absl::Status status = device.Enter(*context.device_ordinal); !status.ok()) return status;
   }
   BufferTable arguments(impl_->arguments);
   BufferTable results(impl_->results);

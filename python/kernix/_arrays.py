@@ -70,7 +70,7 @@ _DLPACK_NAMES = {
 
 # DLDeviceType (dlpack.h), by who can use the memory.
 _DLPACK_DEVICES = {CPU: (1, 3), CUDA: (2, 3, 13)}
-_HOST = 1
+_HOST, _GPU = 1, 2
 
 
 class View(NamedTuple):
@@ -79,7 +79,7 @@ class View(NamedTuple):
     data: int
     type: int  # XLA_FFI_DataType
     shape: tuple[int, ...]
-    device: int
+    device: int | None  # of a GPU's own memory; host memory is every device's
     owner: Any
 
     def core(self) -> tuple[int, int, tuple[int, ...]]:
@@ -193,7 +193,7 @@ class _NumPy(_OneStream):
             array = array.copy(order="C")
         memory = self._numpy.asarray(array)
         address = memory.__array_interface__["data"][0]
-        return View(address, self._type(array.dtype), array.shape, 0, memory)
+        return View(address, self._type(array.dtype), array.shape, None, memory)
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         return self._numpy.empty(shape, _name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
@@ -216,7 +216,9 @@ class _Dlpack(_OneStream):
             raise ValueError("is read-only")
         if not tensor.contiguous:
             return self._copied(array, platform, stream, writable=writable)
-        return View(tensor.data, _xla_type(_name_of_dlpack(*tensor.dtype)), tensor.shape, tensor.device[1], tensor)
+        kind, number = tensor.device
+        device = number if kind == _GPU else None
+        return View(tensor.data, _xla_type(_name_of_dlpack(*tensor.dtype)), tensor.shape, device, tensor)
 
     def _copied(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         raise ValueError("is not contiguous in row-major (C) order; pass a contiguous copy")

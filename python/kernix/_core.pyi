@@ -187,5 +187,5 @@ def call_handler(
     results: Sequence[tuple[int, int, tuple[int, ...]]],
     attributes: dict[str, Attribute],
     stream: int | None,
-    device: int,
+    device: int | None,
 ) -> None: ...

@@ -137,8 +137,8 @@ def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> 
     return stream
 
 
-def _common_device(target: Target, views: Sequence[View]) -> int:
-    devices = sorted({view.device for view in views})
+def _common_device(target: Target, views: Sequence[View]) -> int | None:
+    devices = sorted({view.device for view in views if view.device is not None})
     if len(devices) > 1:
         raise ValueError(f"{target.name}(): its arrays are on several devices: {', '.join(map(str, devices))}")
-    return devices[0]
+    return devices[0] if devices else None

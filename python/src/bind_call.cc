@@ -85,14 +85,14 @@ void Call(const CallFrame& frame, uintptr_t handler) {
 }
 
 void CallHandler(uintptr_t handler, const std::vector<Array>& arguments, const std::vector<Array>& results,
-                 const py::dict& attributes, std::optional<uintptr_t> stream, int device) {
+                 const py::dict& attributes, std::optional<uintptr_t> stream, std::optional<int> device) {
   CallFrame frame;
   for (const auto& [data, type, shape] : arguments)
     frame.AddArgument(Pointer(data), static_cast<DataType>(type), shape);
   for (const auto& [data, type, shape] : results) frame.AddResult(Pointer(data), static_cast<DataType>(type), shape);
   AddAttributes(frame, attributes);
   if (stream) frame.SetStream(Pointer(*stream));
-  frame.SetDeviceOrdinal(device);
+  if (device) frame.SetDeviceOrdinal(*device);
   Call(frame, handler);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of a module called on GPU arrays of PyTorch, CuPy and JAX."""
 
+import threading
 import types
 
 import jax.numpy as jnp
@@ -201,6 +202,55 @@ def test_torch_on_the_host(on_host, torch):
     with pytest.raises(TypeError, match="argument 0 is in memory of another device .DLPack type 2., and .* the CPU"):
         on_host.doubled(x.cuda())
     np.testing.assert_array_equal(on_host.doubled(x.pin_memory()), 2 * X)
+
+
+# --- DLPack alone ----------------------------------------------------------------------------------------------------
+
+
+class Foreign:
+    """An array of a library that kernix does not know: it has DLPack, and no current device or stream."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+
+def test_arrays_of_an_unknown_library(module, torch):
+    x = torch.tensor(X, device="cuda")
+    y = Foreign(torch.empty_like(x))
+    assert module.scale(Foreign(x), factor=2, out=y) is y
+    torch.cuda.synchronize()
+    np.testing.assert_array_equal(y.tensor.cpu(), 2 * X)
+    handle = torch.full((1,), -1, dtype=torch.int64, device="cuda")
+    side = torch.cuda.Stream()
+    module.stream_of(Foreign(x), out=Foreign(handle))
+    assert handle.item() == 0
+    module.stream_of(Foreign(x), out=Foreign(handle), stream=side)
+    assert handle.item() == side.cuda_stream
+
+
+def test_arrays_of_an_unknown_library_in_a_thread_that_has_not_used_cuda(module, torch):
+    x = torch.arange(4, dtype=torch.int32, device="cuda")
+    y = torch.zeros_like(x)
+    torch.cuda.synchronize()
+    thread = threading.Thread(target=lambda: module.through_scratch(Foreign(x), out=Foreign(y)))
+    thread.start()
+    thread.join()
+    torch.cuda.synchronize()
+    assert y.tolist() == [1, 2, 3, 4]
+
+
+def test_pinned_memory_is_every_devices(module, torch):
+    x = torch.tensor(X).pin_memory()
+    y = torch.empty(2, 3, device="cuda")
+    assert module.scale(x, factor=2, out=y) is y
+    torch.cuda.synchronize()
+    np.testing.assert_array_equal(y.cpu(), 2 * X)
 
 
 # --- CuPy ------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calling a CPU handler from C++ without XLA: builds the call frame that an XLA runtime would pass.
+// Calling a handler from C++ without XLA: builds the call frame that an XLA runtime would pass.
 #pragma once
 
 #include <cstddef>
@@ -80,7 +80,7 @@ class CallFrame {
   // For CUDA handlers: a cudaStream_t. Scratch memory is then the current device's, from the driver's allocator that is
   // ordered by the stream.
   CallFrame& SetStream(void* stream);
-  // What `device_ordinal` is; 0 otherwise.
+  // What `device_ordinal` is; 0 otherwise. With SetStream(), that device is current during Call().
   CallFrame& SetDeviceOrdinal(int ordinal);
   // Scratch memory from somewhere else.
   CallFrame& SetDeviceMemory(DeviceMemory memory);
