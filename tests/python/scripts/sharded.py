@@ -34,7 +34,10 @@ module = kernix.load_cpp_inline(
         multiply(a, dy, db);
     }""",
 )
-shard_map = getattr(jax, "shard_map", None) or jax.experimental.shard_map.shard_map
+if hasattr(jax, "shard_map"):
+    shard_map = jax.shard_map
+else:  # JAX 0.5
+    from jax.experimental.shard_map import shard_map
 mesh = Mesh(np.array(jax.devices()), ("rows",))
 x = jax.device_put(jnp.arange(24, dtype=jnp.float32).reshape(8, 3), NamedSharding(mesh, P("rows")))
 rows = module.rows.with_vjp("rows_backward")
