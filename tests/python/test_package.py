@@ -39,6 +39,56 @@ def test_marked_as_typed():
     assert (PACKAGE / "_core.pyi").exists()
 
 
+USER = """
+from __future__ import annotations
+
+import kernix
+from kernix import CompiledModule, KernelFunction, load_cpp_inline
+
+
+def load() -> CompiledModule:
+    return load_cpp_inline("user", "source", {"f": ["arg", "ret"]}, extra_cflags=["-O2"], replace=True)
+
+
+def call(x: object) -> list[str]:
+    module = load()
+    function: KernelFunction = module.f
+    result: tuple[float, ...] = module["f"](x, x, factor=3, out=[x], attributes={"out": 3})
+    try:
+        function.with_vjp("g", argnums=0)(x, stream=None)
+    except kernix.KernelCallError as error:
+        print(error, result)
+    kernix.register_ffi_target("name", module, "f", platform="cpu")
+    return [*module, *module.function_names, *module.arg_spec("f"), *kernix.list_registered_targets()]
+
+
+number: int = load().path
+load().f(1, has_side_effect="yes")
+load().f.with_vjp("g")(1, vmap_method=3)
+load_cpp_inline("a", 3)
+load_cpp_inline("a", "b", no_such_option=1)
+"""
+
+
+def test_programs_of_users_type_check(tmp_path):
+    """What is right passes ``mypy --strict``, and what is wrong is seen."""
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "user.py").write_text(USER)
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary", "user.py"],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(PACKAGE.parent)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert result.stderr == ""
+    errors = [line.partition(": error: ") for line in result.stdout.splitlines() if ": error: " in line]
+    first = USER.splitlines().index("number: int = load().path") + 1
+    assert [place for place, _, _ in errors] == [f"user.py:{first + i}" for i in range(5)], result.stdout
+    assert [message.rpartition("[")[2] for _, _, message in errors] == ["assignment]", *["arg-type]"] * 3, "call-arg]"]
+
+
 def names_in(body):
     """Return what the statements of a stub declare."""
     for node in body:
