@@ -71,6 +71,7 @@ _DLPACK_NAMES = {
 # DLDeviceType (dlpack.h), by who can use the memory.
 _DLPACK_DEVICES = {CPU: (1, 3), CUDA: (2, 3, 13)}
 _HOST, _GPU = 1, 2
+_DLPACK_METHODS = ("__dlpack__", "__dlpack_device__")
 
 
 class View(NamedTuple):
@@ -120,7 +121,7 @@ def is_array(value: Any) -> bool:
     """Return whether a kernel can be called on the memory of `value`."""
     numpy = sys.modules.get("numpy")
     is_scalar = numpy is not None and isinstance(value, numpy.generic)
-    return is_scalar or (hasattr(value, "__dlpack__") and not isinstance(value, type))
+    return is_scalar or (all(hasattr(value, name) for name in _DLPACK_METHODS) and not isinstance(value, type))
 
 
 def library_of(array: Any) -> Library:
@@ -130,8 +131,9 @@ def library_of(array: Any) -> Library:
         if module is not None and library.owns(module, array):
             found: Library = library(module)
             return found
-    if not hasattr(array, "__dlpack__"):
-        raise TypeError(f"is of type {type(array).__qualname__}, which is no array: it has no __dlpack__()")
+    for method in _DLPACK_METHODS:
+        if not hasattr(array, method):
+            raise TypeError(f"is of type {type(array).__qualname__}, which is no array: it has no {method}()")
     return _Dlpack()
 
 

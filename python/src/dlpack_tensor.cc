@@ -34,12 +34,12 @@ DlpackTensor::DlpackTensor(const py::capsule& capsule) {
     return;
   }
   if (name != "dltensor_versioned") {
-    throw py::value_error("__dlpack__() returned a capsule named '" + std::string(name) +
+    throw py::value_error("has a __dlpack__() that returned a capsule named '" + std::string(name) +
                           "', which holds no tensor or one that was used already");
   }
   const auto* managed = capsule.get_pointer<dlpack::ManagedVersioned>();
   if (managed->version.major != dlpack::kMajorVersion) {
-    throw py::value_error("__dlpack__() returned version " + std::to_string(managed->version.major) +
+    throw py::value_error("has a __dlpack__() that returned version " + std::to_string(managed->version.major) +
                           " of DLPack; kernix knows version 1");
   }
   is_read_only_ = (managed->flags & dlpack::kReadOnly) != 0;

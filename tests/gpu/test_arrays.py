@@ -186,6 +186,9 @@ def test_torch_mistakes(module, torch):
         module.scale(torch.tensor(X), factor=1)
     with pytest.raises(ValueError, match="argument 0 .*requires? grad"):
         module.scale(x.requires_grad_(), factor=1)
+    x = x.detach()
+    with pytest.raises(TypeError, match=r"scale\(\): result 0: PyTorch has no element type float8_e3m4"):
+        module.scale(x, factor=1, out=types.SimpleNamespace(shape=(3,), dtype="float8_e3m4"))
     with pytest.raises(kernix.KernelCallError, match="x must be floating"):
         module.scale(torch.zeros(3, dtype=torch.int32, device="cuda"), factor=1)
 

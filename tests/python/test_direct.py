@@ -315,6 +315,31 @@ def test_dlpack_arrays_that_are_refused(module):
         module.copy(Exporter(X))
 
 
+def test_dlpack_that_is_none(module):
+    class NoCapsule(Exporter):
+        def __dlpack__(self, **options):
+            return 7
+
+    class NoDevice:
+        __dlpack__ = X.__dlpack__
+
+    class UsedCapsule(Exporter):
+        def __dlpack__(self, **options):
+            capsule = self.array.__dlpack__()
+            _core.DlpackTensor(capsule)
+            return capsule
+
+    y = np.empty_like(X)
+    with pytest.raises(TypeError, match=r"copy\(\): argument 0 has a __dlpack__\(\) that returned .* type int; DLPack"):
+        module.copy(NoCapsule(X), out=y)
+    with pytest.raises(TypeError, match=r"copy\(\): argument 0 is of type .*NoDevice, which is no array"):
+        module.copy(NoDevice())
+    with pytest.raises(TypeError, match=r"copy\(\): argument 0 is of type .*NoDevice, .* it has no __dlpack_device__"):
+        module.copy(NoDevice(), out=y)
+    with pytest.raises(ValueError, match=r"argument 0 has a __dlpack__\(\) that returned a capsule named 'used"):
+        module.copy(UsedCapsule(X), out=y)
+
+
 def test_a_capsule_is_used_once():
     capsule = X.__dlpack__()
     tensor = _core.DlpackTensor(capsule)
