@@ -100,26 +100,36 @@ std::vector<codegen::SourceText> Sources(const v1::LoadRequest& request) {
 
 // Of each unit what it exports.
 absl::StatusOr<std::vector<std::vector<codegen::FunctionSpec>>> ResolveByUnit(
-    const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources) {
-  if (request.options().separate_units()) return codegen::ResolveUnitFunctions(sources, request.functions());
+    const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources,
+    const std::vector<std::string>& compile_flags) {
+  const std::vector<std::string> definitions = codegen::MacroFlags(compile_flags);
+  if (request.options().separate_units()) {
+    return codegen::ResolveUnitFunctions(sources, request.functions(), definitions);
+  }
   KERNIX_ASSIGN_OR_RETURN(std::vector<codegen::FunctionSpec> specs,
-                          codegen::ResolveFunctions(sources, request.functions()));
+                          codegen::ResolveFunctions(sources, request.functions(), definitions));
   return std::vector<std::vector<codegen::FunctionSpec>>{std::move(specs)};
 }
 
+absl::Status CheckFunctionCount(size_t count, const RequestLimits& limits) {
+  if (count <= limits.max_functions) return absl::OkStatus();
+  return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are possible"));
+}
+
 absl::StatusOr<std::vector<std::vector<codegen::FunctionSpec>>> ReadFunctions(
-    const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources, const RequestLimits& limits) {
+    const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources,
+    const std::vector<std::string>& compile_flags, const RequestLimits& limits) {
   const v1::Functions& functions = request.functions();
   if (functions.from_annotations() && functions.function_size() > 0) {
     return Invalid("functions are either listed or taken from `// @BE` annotations, not both");
   }
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> specs, ResolveByUnit(request, sources));
+  KERNIX_RETURN_IF_ERROR(CheckFunctionCount(static_cast<size_t>(functions.function_size()), limits));
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> specs,
+                          ResolveByUnit(request, sources, compile_flags));
   size_t count = 0;
   for (const std::vector<codegen::FunctionSpec>& unit : specs) count += unit.size();
   if (count == 0) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
-  if (count > limits.max_functions) {
-    return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are possible"));
-  }
+  KERNIX_RETURN_IF_ERROR(CheckFunctionCount(count, limits));
   return specs;
 }
 
@@ -202,7 +212,7 @@ absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request,
 absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
   const std::vector<codegen::SourceText> sources = Sources(request);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> functions,
-                          ReadFunctions(request, sources, limits));
+                          ReadFunctions(request, sources, result.compile_flags, limits));
   if (functions.size() > limits.max_units) {
     return Invalid(
         StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are possible"));

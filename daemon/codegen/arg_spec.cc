@@ -12,6 +12,7 @@
 #include "daemon/base/strings.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/scratch_expression.h"
+#include "daemon/codegen/signature.h"
 #include "daemon/codegen/words.h"
 
 namespace kernix::codegen {
@@ -135,23 +136,62 @@ absl::Status CheckOptionals(const FunctionSpec& spec) {
   return absl::OkStatus();
 }
 
-// `name` is "arg5", and there are fewer.
-bool IsBeyond(std::string_view name, std::string_view prefix, int count) {
-  int number = 0;
-  return ConsumePrefix(name, prefix) && absl::SimpleAtoi(ToAbsl(name), &number) && number >= count;
-}
+// What a name in a scratch expression could stand for.
+class ScratchNames {
+ public:
+  explicit ScratchNames(const FunctionSpec& spec)
+      : arguments_(spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kOptionalArgument)),
+        results_(spec.CountOf(ParameterKind::kResult)) {
+    if (spec.CountOf(ParameterKind::kArguments) > 0) others_.insert("args");
+    if (spec.CountOf(ParameterKind::kResults) > 0) others_.insert("rets");
+    if (spec.CountOf(ParameterKind::kDeviceOrdinal) > 0) others_.insert("device_ordinal");
+    for (const Parameter& parameter : spec.parameters) {
+      if (parameter.kind == ParameterKind::kAttribute) attributes_.insert(parameter.attribute_name);
+    }
+  }
+
+  // Empty when it stands for one thing, or for something of the source.
+  std::string_view Problem(std::string_view name) const {
+    const int argument = Number(name, "arg");
+    const int result = Number(name, "ret");
+    const bool is_value =
+        (argument >= 0 && argument < arguments_) || (result >= 0 && result < results_) || others_.contains(name);
+    const bool looks_like_one = argument >= 0 || result >= 0 || name == "args" || name == "rets";
+    if (attributes_.contains(name)) {
+      return is_value ? ", which is both a tensor (or the device's ordinal) and an attribute: name the attribute "
+                        "otherwise in its token, which need not have the name of the C++ parameter"
+                      : "";
+    }
+    return is_value || !looks_like_one
+               ? ""
+               : ", which there is not: arguments are arg0, arg1, ..., results ret0, ret1, ... (those of 'args...' and "
+                 "'rets...', where the function has these tokens, are args[i] and rets[i])";
+  }
+
+ private:
+  // 5 for "arg5"; -1 for others.
+  static int Number(std::string_view name, std::string_view prefix) {
+    int number = 0;
+    const bool is_one = ConsumePrefix(name, prefix) && !name.empty() && name[0] >= '0' && name[0] <= '9' &&
+                        absl::SimpleAtoi(ToAbsl(name), &number);
+    return is_one ? number : -1;
+  }
+
+  const int arguments_;
+  const int results_;
+  absl::flat_hash_set<std::string_view> others_;
+  absl::flat_hash_set<std::string_view> attributes_;
+};
 
 absl::Status CheckScratch(const FunctionSpec& spec) {
-  const int arguments = spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kOptionalArgument);
-  const int results = spec.CountOf(ParameterKind::kResult);
+  const ScratchNames names(spec);
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kScratch) continue;
     for (const std::string_view name : FreeNames(parameter.expression)) {
-      if (!IsBeyond(name, "arg", arguments) && !IsBeyond(name, "ret", results)) continue;
-      return Invalid(spec.name,
-                     StrCat("the token ", Quoted(StrCat("scratch:", parameter.expression)), " names ", Quoted(name),
-                            ", which there is not: arguments are arg0, arg1, ..., results "
-                            "ret0, ret1, ... (those of 'args...' and 'rets...' are args[i] and rets[i])"));
+      const std::string_view problem = names.Problem(name);
+      if (problem.empty()) continue;
+      return Invalid(spec.name, StrCat("the token ", Quoted(StrCat("scratch:", parameter.expression)), " names ",
+                                       Quoted(name), problem));
     }
   }
   return absl::OkStatus();
@@ -169,6 +209,9 @@ absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_vi
 }
 
 absl::Status CheckSpec(const FunctionSpec& spec) {
+  if (spec.parameters.size() > kMaxParameters) {
+    return Invalid(spec.name, StrCat("it has more than ", kMaxParameters, " parameters"));
+  }
   KERNIX_RETURN_IF_ERROR(CheckSingles(spec));
   KERNIX_RETURN_IF_ERROR(CheckOptionals(spec));
   KERNIX_RETURN_IF_ERROR(CheckScratch(spec));

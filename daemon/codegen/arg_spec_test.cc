@@ -64,15 +64,30 @@ TEST(ArgSpecTest, ChecksWhatGoesBeyondTheReference) {
   EXPECT_THAT(CheckSpec(Spec({"arg?", "arg.token", "ret"})), IsInvalid(HasSubstr("an argument follows 'arg?'")));
   EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:arg1.numel()"})), IsInvalid(HasSubstr("names 'arg1'")));
   EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:ret1.numel()"})), IsInvalid(HasSubstr("names 'ret1'")));
-  EXPECT_THAT(CheckSpec(Spec({"arg", "arg?", "ret", "scratch:x.arg7+arg1->numel()+args"})), IsOk());
+  EXPECT_THAT(CheckSpec(Spec({"arg", "arg?", "ret", "scratch:x.arg7+arg1->numel()+argument"})), IsOk());
+}
+
+TEST(ArgSpecTest, ANameInScratchIsOneThing) {
+  EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "attr.arg0:int32", "scratch:4*arg0"})),
+              IsInvalid(AllOf(HasSubstr("names 'arg0', which is both a tensor"), HasSubstr("an attribute"))));
+  EXPECT_THAT(CheckSpec(Spec({"args...", "ret", "attr.args:int32", "scratch:4*args"})), IsInvalid(HasSubstr("both")));
+  EXPECT_THAT(CheckSpec(Spec({"device_ordinal", "ret", "attr.device_ordinal:int8", "scratch:device_ordinal"})),
+              IsInvalid(HasSubstr("both")));
+  EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "attr.arg0:int32", "scratch:4*ret0.numel()"})), IsOk());
+  EXPECT_THAT(CheckSpec(Spec({"ret", "attr.arg0:int32", "attr.rets:int32", "scratch:arg0*rets"})), IsOk());
+  EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:args[0].nbytes()"})),
+              IsInvalid(AllOf(HasSubstr("names 'args', which there is not"), HasSubstr("'args...'"))));
+  EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:rets[0].nbytes()"})), IsInvalid(HasSubstr("names 'rets'")));
+  EXPECT_THAT(CheckSpec(Spec({"args...", "rets...", "scratch:args[0].nbytes()+rets.size()"})), IsOk());
 }
 
 TEST(ArgSpecTest, ScratchIsOneExpression) {
   for (const char* good : {"1024", "4*arg0.numel()", "Workspace<float>(arg0,k[0])", "arg0==nullptr?1:arg0->nbytes()"}) {
     EXPECT_THAT(ParseToken("f", std::string("scratch:") + good), IsOk()) << good;
   }
-  for (const char* bad : {"", "4 * 2", " 4", "4)+(4", "(4", "4;", "4}", "[]{return 4;}()", "\"text\"", "4//", "4/*",
-                          "4<%", "4?\?=", "'x'", "#x", "4\\", "\xff", "R\"(x)\""}) {
+  for (const char* bad :
+       {"",         "4 * 2", " 4",  "4)+(4", "(4",    "]",   "4]", "k[0", "k[(0])", "4;",      "4}", "[]{return 4;}()",
+        "\"text\"", "4//",   "4/*", "4<%",   "4?\?=", "'x'", "#x", "4\\", "\xff",   "R\"(x)\""}) {
     EXPECT_THAT(ParseToken("f", std::string("scratch:") + bad),
                 IsInvalid(AllOf(HasSubstr("function 'f'"), HasSubstr("scratch:"), HasSubstr("number of bytes"))))
         << bad;

@@ -104,6 +104,11 @@ TEST_F(AttributesTest, RefusesOtherTypes) {
   EXPECT_EQ(Array<double>("f32", {1}, ffi::kF64), "3: f32: attribute 'x' (float32[]) is an array of float64");
   EXPECT_EQ(Array<int64_t>("i32", {1}, ffi::kS64), "3: i32: attribute 'x' (int32[]) is an array of int64");
   EXPECT_EQ(Array<float>("f64", {}, ffi::kF32), "3: f64: attribute 'x' (float64[]) is an array of float32");
+  EXPECT_EQ(Array<int8_t>("i8", {1}, ffi::kF8E4M3FN), "3: i8: attribute 'x' (int8[]) is an array of float8_e4m3fn");
+  EXPECT_EQ(Array<int8_t>("i8", {1}, ffi::kF8E8M0FNU), "3: i8: attribute 'x' (int8[]) is an array of float8_e8m0fnu");
+  EXPECT_EQ(Array<int8_t>("i8", {1}, ffi::kU4), "3: i8: attribute 'x' (int8[]) is an array of uint4");
+  EXPECT_EQ(Array<int8_t>("i8", {1}, 99),
+            "3: i8: attribute 'x' (int8[]) is an array of a type that kernix does not know");
   FakeCall scalar, text, array, number;
   EXPECT_EQ(Call(scalar.Attribute("x", 1.0f, ffi::kF32), "f32"),
             "3: f32: attribute 'x' (float32[]) must be a NumPy array, not a scalar");

@@ -39,9 +39,15 @@ struct GeneratedFile {
 //  - listed without: inferred from the signature.
 // A name may be qualified and may be an instance of a template (function_name.h); one that is not qualified is looked
 // for in namespaces, too.
-// Errors are INVALID_REQUEST with label and line of the source where one is known.
+// `definitions` are preprocessor lines that stand before the sources (see MacroFlags()).
+// Errors are INVALID_REQUEST with label and line of the source where one is known; also for a request that would cost
+// more than people's do (see ReadingBudget).
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
-                                                           const v1::Functions& functions);
+                                                           const v1::Functions& functions,
+                                                           const std::vector<std::string>& definitions = {});
+
+// What a compiler makes of the -D and -U among `flags`.
+std::vector<std::string> MacroFlags(const std::vector<std::string>& flags);
 
 // The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line`
 // with its label, then one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It

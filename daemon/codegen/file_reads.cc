@@ -21,6 +21,8 @@ constexpr std::string_view kDataAdvice =
 constexpr std::string_view kAssemblerAdvice =
     "kernix cannot take the file's content into account. Write the assembler's text into the source";
 
+using Tokens = absl::Span<const Token>;
+
 absl::Status Refuse(const TextView& text, const Token& at, std::string_view what, std::string_view why) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat(text.label, ":", at.line, ": ", what, ": ", why));
 }
@@ -39,31 +41,32 @@ bool HoldsDirective(std::string_view literal, std::string_view name) {
   return false;
 }
 
-// What one text makes the tools read.
+// What a text makes the tools read.
 class FileReads {
  public:
-  FileReads(const TextView& text, const FileReadRules& rules)
-      : text_(text), tokens_(Lex(text.text, 0).tokens), rules_(rules) {}
-
-  absl::Status Check() const {
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (tokens_[i].starts_directive) KERNIX_RETURN_IF_ERROR(CheckDirective(i));
-      if (tokens_[i].IsIdentifier()) KERNIX_RETURN_IF_ERROR(CheckQuestion(i));
-    }
-    return absl::OkStatus();
+  FileReads(const TextView& text, const FileReadRules& rules) : text_(text), rules_(rules) {
+    LexInPieces(text.text, [this](const std::vector<Token>& tokens, size_t first) {
+      for (size_t i = first; i < tokens.size(); ++i) Look(tokens, i);
+    });
   }
 
-  bool HasAssembly() const { return std::any_of(tokens_.begin(), tokens_.end(), IsAssembly); }
+  // The first thing that is refused.
+  const absl::Status& status() const { return status_; }
 
-  // For strings that end up in an `asm`.
-  absl::Status CheckStrings() const {
-    for (const Token& token : tokens_) {
-      if (token.kind == TokenKind::kString) KERNIX_RETURN_IF_ERROR(CheckString(token));
-    }
-    return absl::OkStatus();
-  }
+  bool HasAssembly() const { return assembly_; }
+
+  // Of strings that end up in an `asm`.
+  const absl::Status& strings() const { return strings_; }
 
  private:
+  void Look(const std::vector<Token>& tokens, size_t i) {
+    const Token& token = tokens[i];
+    assembly_ = assembly_ || IsAssembly(token);
+    if (status_.ok() && token.starts_directive) status_ = CheckDirective(tokens, i);
+    if (status_.ok() && token.IsIdentifier()) status_ = CheckQuestion(tokens, i);
+    if (strings_.ok() && rules_.assembler_text && token.kind == TokenKind::kString) strings_ = CheckString(token);
+  }
+
   absl::Status CheckString(const Token& token) const {
     if (HoldsDirective(token.text, ".incbin")) return Refuse(text_, token, ".incbin in assembler text", kDataAdvice);
     if (HoldsDirective(token.text, ".include")) {
@@ -72,38 +75,40 @@ class FileReads {
     return absl::OkStatus();
   }
 
-  absl::Status CheckDirective(size_t i) const {
-    if (i + 2 >= tokens_.size()) return absl::OkStatus();
-    const Token& name = tokens_[i + 1];
+  absl::Status CheckDirective(Tokens tokens, size_t i) const {
+    if (i + 2 >= tokens.size()) return absl::OkStatus();
+    const Token& name = tokens[i + 1];
     if (name.Is("embed")) return Refuse(text_, name, "#embed", kDataAdvice);
     const bool include = name.Is("include") || name.Is("include_next") || name.Is("import");
-    return include ? CheckName(i + 2, "#include", /*question=*/false) : absl::OkStatus();
+    return include ? CheckName(tokens, i + 2, "#include", /*question=*/false) : absl::OkStatus();
   }
 
-  absl::Status CheckQuestion(size_t i) const {
-    const Token& name = tokens_[i];
-    if (name.Is("__has_embed") && !IsFeatureTest(i)) return Refuse(text_, name, "__has_embed", kDataAdvice);
+  absl::Status CheckQuestion(Tokens tokens, size_t i) const {
+    const Token& name = tokens[i];
+    if (name.Is("__has_embed") && !IsFeatureTest(tokens, i)) return Refuse(text_, name, "__has_embed", kDataAdvice);
     const bool question = name.Is("__has_include") || name.Is("__has_include_next");
-    const bool asks = question && i + 2 < tokens_.size() && tokens_[i + 1].Is("(");
-    return asks ? CheckName(i + 2, "__has_include", /*question=*/true) : absl::OkStatus();
+    const bool asks = question && i + 2 < tokens.size() && tokens[i + 1].Is("(");
+    return asks ? CheckName(tokens, i + 2, "__has_include", /*question=*/true) : absl::OkStatus();
   }
 
   // `#ifdef __has_embed`, `defined(__has_embed)`: whether the compiler has it, no file.
-  bool IsFeatureTest(size_t i) const { return i + 1 >= tokens_.size() || !tokens_[i + 1].Is("("); }
+  static bool IsFeatureTest(Tokens tokens, size_t i) { return i + 1 >= tokens.size() || !tokens[i + 1].Is("("); }
 
-  absl::Status CheckName(size_t first, std::string_view directive, bool question) const {
+  absl::Status CheckName(Tokens tokens, size_t first, std::string_view directive, bool question) const {
     size_t end = first;
-    while (end < tokens_.size() && tokens_[end].in_directive && !tokens_[end].starts_directive) ++end;
-    const std::optional<Include> include = ReadInclude(absl::MakeSpan(tokens_).subspan(first, end - first));
+    while (end < tokens.size() && tokens[end].in_directive && !tokens[end].starts_directive) ++end;
+    const std::optional<Include> include = ReadInclude(tokens.subspan(first, end - first));
     if (!include || !include->path.starts_with('/')) return absl::OkStatus();
     const std::string path = NormalizePath(include->path);
     const std::string why = rules_.absolute_path(path, question);
-    return why.empty() ? absl::OkStatus() : Refuse(text_, tokens_[first], StrCat(directive, " ", path), why);
+    return why.empty() ? absl::OkStatus() : Refuse(text_, tokens[first], StrCat(directive, " ", path), why);
   }
 
   const TextView& text_;
-  const std::vector<Token> tokens_;
   const FileReadRules& rules_;
+  absl::Status status_;
+  absl::Status strings_;
+  bool assembly_ = false;
 };
 
 }  // namespace
@@ -114,9 +119,9 @@ absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRu
   absl::Status strings;
   for (const TextView& text : texts) {
     const FileReads reads(text, rules);
-    KERNIX_RETURN_IF_ERROR(reads.Check());
+    KERNIX_RETURN_IF_ERROR(reads.status());
     assembly = assembly || reads.HasAssembly();
-    if (strings.ok() && rules.assembler_text) strings = reads.CheckStrings();
+    if (strings.ok()) strings = reads.strings();
   }
   return assembly ? strings : absl::OkStatus();
 }

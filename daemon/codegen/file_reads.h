@@ -22,8 +22,7 @@ struct FileReadRules {
 // INVALID_REQUEST, with label and line, for one of these in `texts`, which are one translation unit: an `.incbin` or
 // `.include` of the assembler in a string, `#embed`, `__has_embed`, and what the rule for absolute paths refuses.
 // Conditions are not evaluated, so that a branch that is not compiled counts too. What macros put together is not seen:
-// whoever needs certainty asks the tools, after the build, what they have read. Takes memory for the tokens of one text
-// at a time.
+// whoever needs certainty asks the tools, after the build, what they have read.
 absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRules& rules);
 
 }  // namespace kernix::codegen

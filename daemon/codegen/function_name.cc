@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "absl/types/span.h"
+#include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
 #include "daemon/codegen/arg_spec.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/words.h"
@@ -92,7 +94,21 @@ std::string FunctionName::Exported() const {
   return name;
 }
 
+std::string SameExport(const FunctionName& one, const FunctionName& other) {
+  const std::string name = one.Exported();
+  if (one.callee == other.callee) return StrCat("function '", one.callee, "' is exported twice");
+  return StrCat("'", one.callee, "' and '", other.callee, "' both have the name '", name,
+                "', which would be exported twice. Export a function that calls one of them, such as 'void ", name,
+                "_too(...) { ", other.callee, "(...); }'");
+}
+
 absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text) {
+  constexpr size_t kMaxName = 4096;
+  if (text.size() > kMaxName) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("the function name '", text.substr(0, 40), "...' has ", text.size(), " bytes; at most ",
+                            kMaxName, " are possible"));
+  }
   const LexedSource lexed = Lex(text, 0);
   FunctionName name;
   const bool one_line = text.find_first_of("\r\n") == std::string_view::npos && lexed.comments.empty();

@@ -23,7 +23,10 @@ struct FunctionName {
   std::string Exported() const;
 };
 
-// INVALID_REQUEST for anything else.
+// Why two functions that were asked for as `one` and `other` cannot be exported both, since they would have one name.
+std::string SameExport(const FunctionName& one, const FunctionName& other);
+
+// INVALID_REQUEST for anything else, and for what is longer than names are.
 absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text);
 
 // How many characters of `text` are the name in front: up to white space that is not between its brackets.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 
@@ -19,14 +21,38 @@ bool IsRawPrefix(std::string_view text) {
   return !text.empty() && text.back() == 'R' && (text.size() == 1 || IsLiteralPrefix(text.substr(0, text.size() - 1)));
 }
 
+// Part of a word: of an identifier, whatever bytes it may have, of a keyword.
+bool IsWordStart(char c) { return IsIdentifierStart(c) || static_cast<unsigned char>(c) >= 0x80; }
+bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c); }
+
 class Lexer {
  public:
-  Lexer(std::string_view text, int source) : text_(text), source_(source) { result_.source = source; }
+  Lexer(std::string_view text, int source, size_t max_tokens) : text_(text), source_(source), max_tokens_(max_tokens) {
+    result_.source = source;
+    if (text_.substr(0, 3) == "\xef\xbb\xbf") at_ = 3;
+  }
 
   LexedSource Run() {
-    if (text_.substr(0, 3) == "\xef\xbb\xbf") at_ = 3;
-    while (SkipSpace()) ReadToken();
+    while (HasRoom() && SkipSpace()) ReadToken();
+    result_.is_complete = at_ >= text_.size();
     return std::move(result_);
+  }
+
+  void RunInPieces(const std::function<void(const std::vector<Token>&, size_t)>& use) {
+    constexpr size_t kPiece = 4096;
+    constexpr size_t kLongLine = 100'000;
+    std::vector<Token>& tokens = result_.tokens;
+    size_t first = 0;
+    while (SkipSpace()) {
+      result_.comments.clear();
+      if (tokens.size() >= (in_directive_ ? kLongLine : kPiece)) {
+        use(tokens, first);
+        tokens.erase(tokens.begin(), tokens.end() - 4);
+        first = 2;
+      }
+      ReadToken();
+    }
+    use(tokens, first);
   }
 
  private:
@@ -51,10 +77,12 @@ class Lexer {
     in_directive_ = false;
   }
 
-  // Goes to the next token; false at the end.
+  bool HasRoom() const { return result_.tokens.size() + result_.comments.size() < max_tokens_; }
+
+  // Goes to the next token; false at the end, or where no comment may follow.
   bool SkipSpace() {
     space_ = false;
-    while (at_ < text_.size()) {
+    while (at_ < text_.size() && HasRoom()) {
       const char c = Peek();
       if (c == '/' && Peek(1) == '/') {
         SkipLineComment();
@@ -90,25 +118,27 @@ class Lexer {
   void ReadToken() {
     const size_t begin = at_;
     const int line = line_;
-    const bool starts_directive = line_start_ && Peek() == '#';
+    const bool starts_directive = line_start_ && (Peek() == '#' || (Peek() == '%' && Peek(1) == ':'));
     if (starts_directive) in_directive_ = true;
     line_start_ = false;
-    const TokenKind kind = ReadText();
-    result_.tokens.push_back(
-        {kind, text_.substr(begin, at_ - begin), source_, line, space_, starts_directive, in_directive_});
+    std::string_view meaning;
+    const TokenKind kind = ReadText(meaning);
+    const std::string_view text = meaning.empty() ? text_.substr(begin, at_ - begin) : meaning;
+    result_.tokens.push_back({kind, text, source_, line, space_, starts_directive, in_directive_});
   }
 
-  TokenKind ReadText() {
+  // Sets `meaning` where that is not what is written.
+  TokenKind ReadText(std::string_view& meaning) {
     const char c = Peek();
     if (c == '"' || c == '\'') return ReadLiteral();
-    if (IsIdentifierStart(c)) return ReadWord();
+    if (IsWordStart(c)) return ReadWord();
     if (IsDigit(c) || (c == '.' && IsDigit(Peek(1)))) return ReadNumber();
-    return ReadPunctuator();
+    return ReadPunctuator(meaning);
   }
 
   TokenKind ReadWord() {
     const size_t begin = at_;
-    while (IsIdentifierPart(Peek())) ++at_;
+    while (IsWordPart(Peek())) ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
     if (Peek() == '"' && IsRawPrefix(word)) return ReadRawString();
     if ((Peek() == '"' || Peek() == '\'') && IsLiteralPrefix(word)) return ReadLiteral();
@@ -144,9 +174,9 @@ class Lexer {
       const bool exponent = c == 'e' || c == 'E' || c == 'p' || c == 'P';
       if (exponent && (Peek(1) == '+' || Peek(1) == '-')) {
         at_ += 2;
-      } else if (IsIdentifierPart(c) || c == '.') {
+      } else if (IsWordPart(c) || c == '.') {
         ++at_;
-      } else if (c == '\'' && IsIdentifierPart(Peek(1))) {
+      } else if (c == '\'' && IsWordPart(Peek(1))) {
         at_ += 2;
       } else {
         return TokenKind::kNumber;
@@ -154,8 +184,23 @@ class Lexer {
     }
   }
 
-  TokenKind ReadPunctuator() {
+  // Steps over a digraph; what it stands for, or nothing where there is none.
+  std::string_view ReadDigraph() {
+    static constexpr std::pair<std::string_view, std::string_view> kDigraphs[] = {
+        {"%:%:", "##"}, {"<%", "{"}, {"%>", "}"}, {"<:", "["}, {":>", "]"}, {"%:", "#"}};
+    const bool qualifies = Peek() == '<' && Peek(1) == ':' && Peek(2) == ':' && Peek(3) != ':' && Peek(3) != '>';
+    for (const auto& [digraph, meaning] : kDigraphs) {
+      if (qualifies || text_.substr(at_, digraph.size()) != digraph) continue;  // f<::T>
+      at_ += digraph.size();
+      return meaning;
+    }
+    return {};
+  }
+
+  TokenKind ReadPunctuator(std::string_view& meaning) {
     static constexpr std::string_view kLong[] = {"...", "::", "->", "##"};
+    meaning = ReadDigraph();
+    if (!meaning.empty()) return TokenKind::kPunctuator;
     for (std::string_view punctuator : kLong) {
       if (text_.substr(at_, punctuator.size()) == punctuator) {
         at_ += punctuator.size();
@@ -168,6 +213,7 @@ class Lexer {
 
   const std::string_view text_;
   const int source_;
+  const size_t max_tokens_;
   size_t at_ = 0;
   int line_ = 1;
   bool line_start_ = true;
@@ -178,7 +224,11 @@ class Lexer {
 
 }  // namespace
 
-LexedSource Lex(std::string_view text, int source) { return Lexer(text, source).Run(); }
+LexedSource Lex(std::string_view text, int source, size_t max_tokens) { return Lexer(text, source, max_tokens).Run(); }
+
+void LexInPieces(std::string_view text, const std::function<void(const std::vector<Token>&, size_t)>& use) {
+  Lexer(text, 0, std::numeric_limits<size_t>::max()).RunInPieces(use);
+}
 
 bool IsIdentifierStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$'; }
 

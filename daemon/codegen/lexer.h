@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +16,8 @@ namespace kernix::codegen {
 
 enum class TokenKind { kIdentifier, kNumber, kString, kCharacter, kPunctuator };
 
-// `text` points into the source. Punctuators are single characters, except "::", "->", "##" and "...".
+// `text` points into the source. Punctuators are single characters, except "::", "->", "##" and "..."; a digraph has
+// the text of what it stands for. Identifiers may have bytes that are no ASCII.
 struct Token {
   TokenKind kind = TokenKind::kPunctuator;
   std::string_view text;
@@ -39,11 +42,18 @@ struct LexedSource {
   int source = 0;
   std::vector<Token> tokens;
   std::vector<LineComment> comments;
+  bool is_complete = true;
 };
 
 // Never fails: a literal or comment without an end goes to the end of its line or of the text, and the compiler
-// complains later. `text` must outlive the result.
-LexedSource Lex(std::string_view text, int source);
+// complains later. `text` must outlive the result. Reads at most `max_tokens` tokens and comments: the result is not
+// complete when there are more.
+LexedSource Lex(std::string_view text, int source, size_t max_tokens = std::numeric_limits<size_t>::max());
+
+// All tokens of `text`, some thousand at once, for texts of any size. `use` gets a piece and the index of the first
+// token to look at: two of those before are there once more, for what looks back, and two that end a piece come again
+// in the next, for what looks ahead. A preprocessor line that people may have written is in one piece.
+void LexInPieces(std::string_view text, const std::function<void(const std::vector<Token>&, size_t)>& use);
 
 // The text of `tokens`, with one space where white space or a comment stood.
 std::string Spelled(absl::Span<const Token> tokens);

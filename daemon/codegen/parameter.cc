@@ -270,6 +270,7 @@ SignatureParameter ReadParameter(Tokens tokens) {
   const std::vector<Token> essential = Essential(tokens, parameter.has_default);
   const Declarator declarator = DeclaratorReader(essential).Read();
   parameter.name = std::string(declarator.name);
+  parameter.by_value = declarator.references == 0;
   if (declarator.understood) {
     ClassifyNamed(declarator, parameter);
   } else {

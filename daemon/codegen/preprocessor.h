@@ -13,6 +13,7 @@
 
 #include "absl/types/span.h"
 #include "daemon/codegen/lexer.h"
+#include "daemon/codegen/macro_table.h"
 
 namespace kernix::codegen {
 
@@ -37,10 +38,14 @@ struct Preprocessed {
   std::vector<Comment> comments;
   std::vector<Include> includes;
   std::deque<std::string> storage;  // of the text of pasted tokens
+  bool has_text = false;            // some source has more than comments
 };
 
+// Whether one of the includes may be a header of the user's own.
+bool IncludesUserHeaders(const Preprocessed& preprocessed);
+
 // `sources` are one translation unit, lexed with their index as `source`. What they were lexed from must outlive the
-// result. Work is bounded: macros that would grow beyond a million tokens are left alone.
-Preprocessed Preprocess(const std::vector<LexedSource>& sources);
+// result. Macros that would grow beyond `budget` are left alone.
+Preprocessed Preprocess(const std::vector<LexedSource>& sources, MacroBudget& budget);
 
 }  // namespace kernix::codegen

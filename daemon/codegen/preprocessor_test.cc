@@ -13,6 +13,11 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+Preprocessed Preprocess(const std::vector<LexedSource>& sources) {
+  MacroBudget budget;
+  return codegen::Preprocess(sources, budget);
+}
+
 std::string Expanded(const std::string& text) {
   const Preprocessed result = Preprocess({Lex(text, 0)});
   std::string joined;

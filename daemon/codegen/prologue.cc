@@ -192,12 +192,13 @@ class UseScan {
 
  public:
   void Add(std::string_view text) {
-    const std::vector<Token> tokens = Lex(text, 0).tokens;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].starts_directive) NoteInclude(tokens, i);
-      if (tokens[i].IsIdentifier()) NoteName(tokens, i);
-    }
-    NoteUsingNamespace(tokens);
+    LexInPieces(text, [this](const std::vector<Token>& tokens, size_t first) {
+      for (size_t i = first; i < tokens.size(); ++i) {
+        if (tokens[i].starts_directive) NoteInclude(tokens, i);
+        if (tokens[i].IsIdentifier()) NoteName(tokens, i);
+      }
+      NoteUsingNamespace(tokens);
+    });
   }
 
   std::string Text() const {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
@@ -14,6 +15,7 @@
 #include "daemon/codegen/function_name.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/preprocessor.h"
+#include "daemon/codegen/reading.h"
 #include "daemon/codegen/signature.h"
 #include "daemon/codegen/words.h"
 
@@ -29,18 +31,24 @@ struct Wanted {
   std::optional<Annotation> annotation;
 };
 
+std::string LabelsOf(absl::Span<const SourceText> sources) {
+  return absl::StrJoin(sources, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
+}
+
 class Resolver {
  public:
-  explicit Resolver(const std::vector<SourceText>& sources) : sources_(sources) {}
+  Resolver(absl::Span<const SourceText> sources, Preprocessed read, ReadingBudget& budget)
+      : sources_(sources), preprocessed_(std::move(read)), budget_(budget) {}
 
   absl::StatusOr<std::vector<FunctionSpec>> Run(const v1::Functions& functions) {
-    KERNIX_RETURN_IF_ERROR(ReadSources());
     KERNIX_ASSIGN_OR_RETURN(const std::vector<Wanted> wanted,
                             functions.from_annotations() ? WantedByAnnotations() : WantedByList(functions));
     KERNIX_RETURN_IF_ERROR(CheckNames(wanted));
     std::vector<FunctionSpec> specs;
     for (const Wanted& function : wanted) {
+      KERNIX_RETURN_IF_ERROR(Located(function, TakeMeant(names_.at(function.name))));
       KERNIX_ASSIGN_OR_RETURN(FunctionSpec spec, Resolve(function));
+      KERNIX_RETURN_IF_ERROR(Located(function, Spend(spec)));
       specs.push_back(std::move(spec));
     }
     return specs;
@@ -51,21 +59,7 @@ class Resolver {
     return StrCat(sources_[static_cast<size_t>(source)].label, ":", line);
   }
 
-  std::string Labels() const {
-    return absl::StrJoin(sources_, ", ", [](std::string* out, const SourceText& s) { out->append(s.label); });
-  }
-
-  absl::Status ReadSources() {
-    bool empty = true;
-    std::vector<LexedSource> lexed;
-    for (const SourceText& source : sources_) {
-      lexed.push_back(Lex(source.text, static_cast<int>(lexed.size())));
-      empty = empty && lexed.back().tokens.empty();
-    }
-    if (empty) return Invalid(sources_.empty() ? "there is no source" : StrCat(Labels(), ": the source is empty"));
-    preprocessed_ = Preprocess(lexed);
-    return absl::OkStatus();
-  }
+  std::string Labels() const { return LabelsOf(sources_); }
 
   absl::StatusOr<std::vector<Wanted>> WantedByAnnotations() const {
     std::vector<Wanted> wanted;
@@ -95,33 +89,49 @@ class Resolver {
 
   // Names must be names of functions, each exported once. Also finds the signatures, for which it takes all names.
   absl::Status CheckNames(const std::vector<Wanted>& wanted) {
-    NameSet exported, bases;
+    NameSet bases;
+    std::map<std::string, const FunctionName*> exported;
     for (const Wanted& function : wanted) {
       absl::StatusOr<FunctionName> name = ParseFunctionName(function.name);
       if (!name.ok()) return Located(function, name.status());
       bases.insert(name->base);
-      if (!exported.insert(name->Exported()).second) {
-        return Located(function, Invalid(StrCat("function '", name->Exported(), "' is exported twice")));
-      }
-      names_.emplace(function.name, *std::move(name));
+      const auto [other, is_new] = exported.emplace(name->Exported(), nullptr);
+      if (!is_new) return Located(function, Invalid(SameExport(*other->second, *name)));
+      other->second = &names_.emplace(function.name, *std::move(name)).first->second;
     }
-    const SignatureMap found = FindSignatures(preprocessed_.tokens, bases);
-    for (const auto& [text, name] : names_) {
-      const auto signatures = found.find(name.base);
-      if (signatures != found.end()) signatures_[text] = Meant(name, signatures->second);
+    found_ = FindSignatures(preprocessed_.tokens, bases);
+    for (const Token& token : preprocessed_.tokens) {
+      if (token.IsIdentifier() && bases.contains(token.text)) mentioned_.insert(token.text);
     }
     return absl::OkStatus();
   }
 
-  // Those of `found` that have the name's scope, if it says one, and are templates, if it gives arguments to one.
-  static std::vector<Signature> Meant(const FunctionName& name, const std::vector<Signature>& found) {
-    std::vector<Signature> meant;
-    for (const Signature& signature : found) {
+  // Makes `meant_` those of `found_` that have the name's scope, if it says one, and are templates, if it gives
+  // arguments to one.
+  absl::Status TakeMeant(const FunctionName& name) {
+    meant_.clear();
+    const auto found = found_.find(name.base);
+    if (found == found_.end()) return absl::OkStatus();
+    for (const Signature& signature : found->second) {
       const bool in_scope = name.scope.empty() || name.scope == signature.scope;
       if (!in_scope || name.is_template == signature.template_parameters.empty()) continue;
-      AddSignature(meant, name.is_template ? Instantiate(signature, name.template_arguments) : signature);
+      AddSignature(meant_, name.is_template ? Instantiate(signature, name.template_arguments, budget_.instance_tokens)
+                                            : signature);
     }
-    return meant;
+    if (budget_.instance_tokens > 0) return absl::OkStatus();
+    return Invalid(StrCat("function '", name.callee,
+                          "': the parameters of all template instances of this load have "
+                          "more than ",
+                          ReadingBudget().instance_tokens, " words and signs. Load fewer of them at once"));
+  }
+
+  absl::Status Spend(const FunctionSpec& spec) {
+    if (spec.parameters.size() > budget_.parameters) {
+      return Invalid(StrCat("function '", spec.name, "': the functions of this load have more than ",
+                            ReadingBudget().parameters, " parameters in all. Load fewer of them at once"));
+    }
+    budget_.parameters -= spec.parameters.size();
+    return absl::OkStatus();
   }
 
   // With the annotation's place before the message.
@@ -141,7 +151,7 @@ class Resolver {
   }
 
   absl::Status CheckScope(const std::string& name) const {
-    const std::vector<const Signature*> candidates = Candidates(name);
+    const std::vector<const Signature*> candidates = Candidates();
     for (const Signature* signature : candidates) {
       if (signature->scope == candidates[0]->scope) continue;
       return Invalid(StrCat(
@@ -154,7 +164,7 @@ class Resolver {
   // What C++ calls, if it is not the name: one that is not qualified is in the scope of its signatures.
   std::string Callee(const std::string& written) const {
     const FunctionName& name = names_.at(written);
-    const std::vector<const Signature*> candidates = Candidates(written);
+    const std::vector<const Signature*> candidates = Candidates();
     const bool in_scope = name.scope.empty() && !candidates.empty() && candidates[0]->TakesTensors();
     const std::string callee = StrCat(in_scope ? candidates[0]->scope : "", name.callee);
     return callee == name.Exported() ? "" : callee;
@@ -162,40 +172,31 @@ class Resolver {
 
   // An annotation must stand for something. Whether it does can only be told when no header may hold the function.
   absl::Status CheckIsThere(const Wanted& function) const {
-    if (!function.annotation.has_value() || !Candidates(function.name).empty()) return absl::OkStatus();
-    const auto is_name = [&](const Token& token) { return token.Is(names_.at(function.name).base); };
-    if (std::any_of(preprocessed_.tokens.begin(), preprocessed_.tokens.end(), is_name)) return absl::OkStatus();
-    const bool elsewhere = IncludesUserHeaders() || PrecedesUnknownMacro(*function.annotation);
+    if (!function.annotation.has_value() || !Candidates().empty()) return absl::OkStatus();
+    if (mentioned_.contains(names_.at(function.name).base)) return absl::OkStatus();
+    const bool elsewhere = IncludesUserHeaders(preprocessed_) || PrecedesUnknownMacro(*function.annotation);
     if (!function.tokens.empty() && elsewhere) return absl::OkStatus();
     return Located(function,
                    Invalid(StrCat("an annotation without a function: nothing here defines '", function.name, "'")));
   }
 
-  bool IncludesUserHeaders() const {
-    return std::any_of(preprocessed_.includes.begin(), preprocessed_.includes.end(), [](const Include& include) {
-      return include.quoted && !include.path.starts_with("brainevent/");
-    });
-  }
-
   // What follows begins `NAME(`: a macro that some <header> defines, and that may make the function.
   bool PrecedesUnknownMacro(const Annotation& annotation) const {
     const std::vector<Token>& tokens = preprocessed_.tokens;
-    const auto next = std::find_if(tokens.begin(), tokens.end(), [&](const Token& token) {
-      return token.source == annotation.source && token.line > annotation.line;
+    const auto next = std::partition_point(tokens.begin(), tokens.end(), [&](const Token& token) {
+      return std::pair(token.source, token.line) <= std::pair(annotation.source, annotation.line);
     });
-    if (tokens.end() - next < 2) return false;
+    if (tokens.end() - next < 2 || next->source != annotation.source) return false;
     return next->IsIdentifier() && !IsKeyword(next->text) && (next + 1)->Is("(");
   }
 
   // The signatures that a call with tensors could mean.
-  std::vector<const Signature*> Candidates(const std::string& name) const {
+  std::vector<const Signature*> Candidates() const {
     std::vector<const Signature*> candidates;
-    const auto found = signatures_.find(name);
-    if (found == signatures_.end()) return candidates;
     const auto rank = [](const Signature& s) { return std::pair(!s.TakesTensors(), !s.scope.empty()); };
     auto best = std::pair(true, true);
-    for (const Signature& signature : found->second) best = std::min(best, rank(signature));
-    for (const Signature& signature : found->second) {
+    for (const Signature& signature : meant_) best = std::min(best, rank(signature));
+    for (const Signature& signature : meant_) {
       if (rank(signature) == best) candidates.push_back(&signature);
     }
     return candidates;
@@ -203,11 +204,17 @@ class Resolver {
 
   // The one signature of `name`, of which `purpose` is to be inferred.
   absl::StatusOr<const Signature*> SignatureOf(const std::string& name, std::string_view purpose) const {
-    const std::vector<const Signature*> candidates = Candidates(name);
+    const std::vector<const Signature*> candidates = Candidates();
     if (candidates.empty()) {
       return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
                             purpose,
                             " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>"));
+    }
+    if (candidates.size() > 1 && DifferInConst(*candidates[0], *candidates[1])) {
+      return Invalid(StrCat(
+          "function '", name, "' is declared twice (", Where(candidates[0]->source, candidates[0]->line), ", ",
+          Where(candidates[1]->source, candidates[1]->line), "), and a BE::Tensor is const in one place only, so ",
+          purpose, " cannot be inferred. Write both alike: const for an input"));
     }
     if (candidates.size() > 1) {
       return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
@@ -228,8 +235,12 @@ class Resolver {
           StrCat(where, ": function '", function.name, "' must return void: results go into BE::Tensor parameters"));
     }
     if (signature.has_conditional) {
-      return Invalid(StrCat(where, ": function '", function.name, "' has an #if among its parameters, so arg_spec ",
+      return Invalid(StrCat(where, ": function '", function.name,
+                            "' has an #if among its parameters, or a macro that one decides, so arg_spec ",
                             "cannot be inferred. Name the tokens: arg, ret, stream, attr.<name>:<type>"));
+    }
+    if (signature.parameters.size() > kMaxParameters) {
+      return Invalid(StrCat(where, ": function '", function.name, "' has more than ", kMaxParameters, " parameters"));
     }
     FunctionSpec spec{function.name, {}};
     for (size_t i = 0; i < signature.parameters.size(); ++i) {
@@ -253,8 +264,11 @@ class Resolver {
       case ParameterClass::kScalar:
       case ParameterClass::kString:
       case ParameterClass::kArray:
-        if (!parameter.name.empty()) return AttributeOf(parameter);
-        return Unreadable(function, index, parameter, "an attribute needs a name");
+        if (parameter.name.empty()) return Unreadable(function, index, parameter, "an attribute needs a name");
+        if (IsPlainIdentifier(parameter.name)) return AttributeOf(parameter);
+        return Unreadable(function, index, parameter,
+                          "the name of an attribute is of the letters a to z, digits and '_'. Rename it, or write out "
+                          "the tokens with another name");
       case ParameterClass::kOptionalInput:
         return Parameter{ParameterKind::kOptionalArgument, "", {}};
       case ParameterClass::kInputs:
@@ -319,7 +333,7 @@ class Resolver {
 
   // Finds the token lists that cannot compile. What is in doubt passes: the compiler has the last word.
   absl::Status CheckAgainstSignature(const FunctionSpec& spec) const {
-    const std::vector<const Signature*> candidates = Candidates(spec.name);
+    const std::vector<const Signature*> candidates = Candidates();
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return absl::OkStatus();
     const Signature& signature = *candidates[0];
     const std::string intro = StrCat("function '", spec.name, "' (", Where(signature.source, signature.line), ") ");
@@ -376,17 +390,30 @@ class Resolver {
     return true;
   }
 
-  const std::vector<SourceText>& sources_;
-  Preprocessed preprocessed_;
+  const absl::Span<const SourceText> sources_;
+  const Preprocessed preprocessed_;
+  ReadingBudget& budget_;
   std::map<std::string, FunctionName> names_;  // by what the caller wrote
-  SignatureMap signatures_;                    // likewise
+  SignatureMap found_;                         // by their own name
+  absl::flat_hash_set<std::string_view> mentioned_;
+  std::vector<Signature> meant_;  // of the function that is being resolved
 };
 
 }  // namespace
 
+absl::StatusOr<std::vector<FunctionSpec>> ResolveRead(absl::Span<const SourceText> sources, Preprocessed read,
+                                                      const v1::Functions& functions, ReadingBudget& budget) {
+  return Resolver(sources, std::move(read), budget).Run(functions);
+}
+
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
-                                                           const v1::Functions& functions) {
-  return Resolver(sources).Run(functions);
+                                                           const v1::Functions& functions,
+                                                           const std::vector<std::string>& definitions) {
+  if (sources.empty()) return Invalid("there is no source");
+  ReadingBudget budget;
+  KERNIX_ASSIGN_OR_RETURN(Preprocessed read, ReadSources(sources, definitions, budget));
+  if (!read.has_text) return Invalid(StrCat(LabelsOf(sources), ": the source is empty"));
+  return ResolveRead(sources, std::move(read), functions, budget);
 }
 
 }  // namespace kernix::codegen

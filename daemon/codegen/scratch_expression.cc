@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/codegen/scratch_expression.h"
 
+#include <algorithm>
+
 #include "daemon/base/strings.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/words.h"
@@ -15,19 +17,23 @@ constexpr std::string_view kHiddenMeanings[] = {"//", "/*", "<%", "%>", "<:", ":
 
 bool IsAllowed(const Token& token) {
   static constexpr std::string_view kPunctuators = "+-*/%()[]<>?:.,&|!=^~";
-  if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kNumber) return true;
+  if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kNumber) {
+    return std::all_of(token.text.begin(), token.text.end(), [](unsigned char c) { return c < 0x80; });
+  }
   if (token.kind != TokenKind::kPunctuator) return false;
   return token.Is("::") || token.Is("->") || (token.text.size() == 1 && HasText(kPunctuators, token.text));
 }
 
-// Whether every parenthesis has its partner.
+// Whether every bracket has its partner.
 bool IsBalanced(const std::vector<Token>& tokens) {
-  int depth = 0;
+  std::string open;
   for (const Token& token : tokens) {
-    if (token.Is("(")) ++depth;
-    if (token.Is(")") && --depth < 0) return false;
+    if (token.Is("(") || token.Is("[")) open += token.text;
+    if (!token.Is(")") && !token.Is("]")) continue;
+    if (open.empty() || (open.back() == '(') != token.Is(")")) return false;
+    open.pop_back();
   }
-  return depth == 0;
+  return open.empty();
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ std::string ProblemOfScratchExpression(std::string_view expression) {
   for (const Token& token : lexed.tokens) {
     if (!IsAllowed(token)) return StrCat("it has '", token.text, "'", kExample);
   }
-  return IsBalanced(lexed.tokens) ? "" : StrCat("its parentheses do not match", kExample);
+  return IsBalanced(lexed.tokens) ? "" : StrCat("its brackets do not match", kExample);
 }
 
 std::vector<std::string_view> FreeNames(std::string_view expression) {

@@ -6,14 +6,17 @@
 #include <utility>
 
 #include "daemon/base/strings.h"
+#include "daemon/codegen/words.h"
+
 namespace kernix::codegen {
 namespace {
 
 using Tokens = absl::Span<const Token>;
 
 // Sources come from other users: what is nested deeper, or longer, than people write is not read.
-constexpr size_t kMaxNesting = 500;
+constexpr size_t kMaxNesting = 200;
 constexpr size_t kMaxDeclaration = 200;
+constexpr size_t kMaxScope = 1000;  // characters
 constexpr size_t kMaxOverloads = 16;
 constexpr size_t kMaxTemplateArguments = 100;  // in tokens
 constexpr size_t kMaxInstance = 1'000;         // likewise: defaults that use defaults make any number of them
@@ -64,6 +67,17 @@ size_t AfterAttributes(Tokens tokens, size_t i) {
   return i;
 }
 
+// Whether there is a '=' that is no part of '==', '<=', '>=' or '!='.
+bool HasAssignment(Tokens tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].Is("=")) continue;
+    const bool ends = i > 0 && !tokens[i].space_before && HasText("=<>!", tokens[i - 1].text);
+    const bool begins = i + 1 < tokens.size() && !tokens[i + 1].space_before && tokens[i + 1].Is("=");
+    if (!ends && !begins) return true;
+  }
+  return false;
+}
+
 bool Contains(Tokens tokens, std::string_view text) {
   return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
 }
@@ -74,7 +88,7 @@ std::vector<SignatureParameter> ReadParameters(Tokens list) {
   if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
   int depth = 0;
   size_t begin = 0;
-  for (size_t i = 0; i < list.size();) {
+  for (size_t i = 0; i < list.size() && parameters.size() < kMaxParameters;) {
     depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
     if (list[i].Is(",") && depth == 0) {
       parameters.push_back(ReadParameter(list.subspan(begin, i - begin)));
@@ -98,6 +112,10 @@ bool SameType(const SignatureParameter& x, const SignatureParameter& y) {
            (y.kind == ParameterClass::kStream && MayBeStream(x));
   }
   return x.kind == ParameterClass::kOther ? x.text == y.text : x.scalar == y.scalar;
+}
+
+bool SameButForConst(const SignatureParameter& x, const SignatureParameter& y) {
+  return SameType(x, y) || (x.IsTensor() && y.IsTensor() && x.by_value && y.by_value);
 }
 
 bool SameParameters(const Signature& a, const Signature& b) {
@@ -190,7 +208,7 @@ class Finder {
  private:
   struct OpenScope {
     Scope kind;
-    std::string_view name;  // "a::b::" of a named namespace
+    std::string_view name;  // "a::b::" of the named namespaces up to here
   };
   struct State {
     std::vector<OpenScope> scopes;
@@ -232,17 +250,22 @@ class Finder {
     const Tokens head = Declaration(brace);
     if (InOpaque()) return {Scope::kOpaque, ""};
     if (head.size() == 2 && head[0].Is("extern") && head[1].kind == TokenKind::kString)
-      return {Scope::kTransparent, ""};
+      return {Scope::kTransparent, ScopeName()};
     const auto word = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("namespace"); });
     if (word == head.end()) return {Scope::kOpaque, ""};
-    std::string name;
+    std::string name(ScopeName());
+    const size_t around = name.size();
     const size_t first = AfterAttributes(head, static_cast<size_t>(word - head.begin()) + 1);
     for (const Token& token : head.subspan(first)) {
+      if (name.size() + token.text.size() > kMaxScope) return {Scope::kOpaque, ""};
       if (token.IsIdentifier() && !token.Is("inline")) name += StrCat(token.text, "::");
     }
-    if (name.empty() || head[0].Is("inline")) return {Scope::kTransparent, ""};
+    if (name.size() == around || head[0].Is("inline")) return {Scope::kTransparent, ScopeName()};
     return {Scope::kNamedNamespace, scope_names_.emplace_back(std::move(name))};
   }
+
+  // "a::b::": all named namespaces that are open.
+  std::string_view ScopeName() const { return state_.scopes.empty() ? "" : state_.scopes.back().name; }
 
   bool InOpaque() const { return !state_.scopes.empty() && state_.scopes.back().kind == Scope::kOpaque; }
 
@@ -282,7 +305,7 @@ class Finder {
     signature.is_uncertain = signature.has_conditional || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
     signature.is_definition = BodyFollows(after);
-    for (const OpenScope& scope : state_.scopes) signature.scope += scope.name;
+    signature.scope = std::string(ScopeName());
     signature.source = tokens_[i].source;
     signature.line = tokens_[i].line;
     AddSignature(found_[std::string(tokens_[i].text)], std::move(signature));
@@ -291,7 +314,7 @@ class Finder {
 
   // Tells a declaration from a use of the name.
   static bool IsDeclaration(Tokens head, const Token& after) {
-    if (head.empty() || Contains(head, "=") || Contains(head, "using") || head.back().Is("::")) return false;
+    if (head.empty() || HasAssignment(head) || Contains(head, "using") || head.back().Is("::")) return false;
     static constexpr std::string_view kFollowers[] = {"{", ";", "->", "[", "#if", "#else", "#endif"};
     if (after.IsIdentifier()) return true;  // a macro from a header, "override", ...
     return std::any_of(std::begin(kFollowers), std::end(kFollowers), [&](std::string_view f) { return after.Is(f); });
@@ -302,13 +325,13 @@ class Finder {
     return Contains(head, "void") && !Contains(head, "*");
   }
 
-  // Behind what may stand between a parameter list and a body: noexcept(...), -> void, a macro.
+  // Behind what may stand between a parameter list and a body: noexcept(...), -> void, requires ..., a macro.
   bool BodyFollows(size_t i) const {
-    const size_t end = std::min(tokens_.size(), i + kMaxDeclaration);
-    while (i < end && (tokens_[i].IsIdentifier() || tokens_[i].Is("->") || tokens_[i].Is("("))) {
-      i = tokens_[i].Is("(") ? AfterClosing(tokens_, i) : i + 1;
+    const Tokens tokens = Tokens(tokens_).first(std::min(tokens_.size(), i + kMaxDeclaration));
+    while (i < tokens.size() && !tokens[i].Is("{") && !tokens[i].Is(";") && !tokens[i].Is("}")) {
+      i = tokens[i].Is("(") ? AfterClosing(tokens, i) : i + 1;
     }
-    return i < end && tokens_[i].Is("{");
+    return i < tokens.size() && tokens[i].Is("{");
   }
 
   // `auto f() noexcept -> void {`
@@ -333,7 +356,7 @@ bool Signature::TakesTensors() const {
                      [](const SignatureParameter& p) { return p.HoldsTensors(); });
 }
 
-Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments) {
+Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments, size_t& budget) {
   std::map<std::string_view, std::vector<Token>> values;
   for (size_t i = 0; i < pattern.template_parameters.size(); ++i) {
     const TemplateParameter& parameter = pattern.template_parameters[i];
@@ -347,8 +370,15 @@ Signature Instantiate(const Signature& pattern, absl::Span<const std::string> ar
   Signature signature = pattern;
   signature.template_parameters.clear();
   signature.list.clear();
-  signature.parameters = ReadParameters(Substituted(pattern.list, values));
+  const std::vector<Token> list = Substituted(pattern.list, values);
+  budget -= std::min(budget, list.size());
+  signature.parameters = ReadParameters(list);
   return signature;
+}
+
+bool DifferInConst(const Signature& a, const Signature& b) {
+  return a.scope == b.scope && std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
+                                          b.parameters.end(), SameButForConst);
 }
 
 void AddSignature(std::vector<Signature>& known, Signature signature) {

@@ -39,6 +39,7 @@ struct SignatureParameter {
   std::string text;                              // as it is written
   std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass
   bool has_default = false;
+  bool by_value = false;
   int source = 0;
   int line = 0;
 
@@ -76,6 +77,9 @@ struct Signature {
 using NameSet = std::set<std::string, std::less<>>;
 using SignatureMap = std::map<std::string, std::vector<Signature>>;
 
+// Of more parameters a signature has only one more than these.
+inline constexpr size_t kMaxParameters = 1000;
+
 // One parameter of a list; `tokens` has no comma at its outer level.
 SignatureParameter ReadParameter(absl::Span<const Token> tokens);
 
@@ -83,8 +87,12 @@ SignatureParameter ReadParameter(absl::Span<const Token> tokens);
 // parameter list once; and every template. Functions for the device alone are left out.
 SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names);
 
-// The signature of a template's instance. What its arguments leave open stays as it is written.
-Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments);
+// The signature of a template's instance. What its arguments leave open stays as it is written. `budget` goes down by
+// the tokens that it makes, to 0 at least.
+Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments, size_t& budget);
+
+// Whether C++ takes both for one function, though tensors are const in one of them and not in the other.
+bool DifferInConst(const Signature& a, const Signature& b);
 
 // Adds `signature`, or, if that function is known, what it says more of its parameters.
 void AddSignature(std::vector<Signature>& known, Signature signature);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/codegen/unit_functions.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,50 +14,44 @@
 #include "daemon/codegen/function_name.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/preprocessor.h"
+#include "daemon/codegen/reading.h"
 #include "daemon/codegen/signature.h"
 
 namespace kernix::codegen {
 namespace {
 
-using Tokens = std::vector<Token>;
-
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
-
-int MentionLine(const Tokens& tokens, std::string_view name) {
-  const auto found = std::find_if(tokens.begin(), tokens.end(), [&](const Token& token) { return token.Is(name); });
-  return found == tokens.end() ? 0 : found->line;
-}
 
 struct Place {
   size_t source = 0;
   int line = 0;
 };
 
-// For a name that cannot be read the name itself: that is the resolver's business.
-std::string ExportedName(const std::string& name) {
-  const absl::StatusOr<FunctionName> parsed = ParseFunctionName(name);
-  return parsed.ok() ? parsed->Exported() : name;
-}
-
 class UnitResolver {
  public:
-  explicit UnitResolver(const std::vector<SourceText>& sources) : sources_(sources) {
-    for (const SourceText& source : sources) read_.push_back(Preprocess({Lex(source.text, 0)}));
-  }
+  explicit UnitResolver(const std::vector<SourceText>& sources) : sources_(sources) {}
 
-  absl::StatusOr<std::vector<std::vector<FunctionSpec>>> Run(const v1::Functions& functions) {
+  absl::StatusOr<std::vector<std::vector<FunctionSpec>>> Run(const v1::Functions& functions,
+                                                             const std::vector<std::string>& definitions) {
+    ReadingBudget budget;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      KERNIX_ASSIGN_OR_RETURN(Preprocessed read, ReadSources(Source(i), definitions, budget));
+      read_.push_back(std::move(read));
+    }
     std::vector<v1::Functions> by_source(sources_.size());
     KERNIX_RETURN_IF_ERROR(functions.from_annotations() ? ByAnnotations(by_source) : ByList(functions, by_source));
     std::vector<std::vector<FunctionSpec>> result;
     for (size_t i = 0; i < sources_.size(); ++i) {
       result.emplace_back();
       if (!by_source[i].from_annotations() && by_source[i].function().empty()) continue;
-      KERNIX_ASSIGN_OR_RETURN(result.back(), ResolveFunctions({sources_[i]}, by_source[i]));
+      KERNIX_ASSIGN_OR_RETURN(result.back(), ResolveRead(Source(i), std::move(read_[i]), by_source[i], budget));
     }
     return result;
   }
 
  private:
+  absl::Span<const SourceText> Source(size_t i) const { return absl::MakeConstSpan(&sources_[i], 1); }
+
   std::string Where(const Place& place) const { return StrCat(sources_[place.source].label, ":", place.line); }
 
   std::string Labels() const {
@@ -66,42 +59,68 @@ class UnitResolver {
   }
 
   absl::Status ByAnnotations(std::vector<v1::Functions>& by_source) const {
-    std::map<std::string, Place> annotated;
+    std::map<std::string, std::pair<FunctionName, Place>> annotated;
+    bool any = false;
     for (size_t i = 0; i < sources_.size(); ++i) {
       for (const Annotation& annotation : FindAnnotations(read_[i].comments)) {
+        any = true;
         by_source[i].set_from_annotations(true);
         const Place place{i, annotation.line};
-        const auto [known, is_new] = annotated.emplace(ExportedName(annotation.name), place);
-        if (is_new || annotation.name.empty() || known->second.source == i) continue;  // else the resolver's business
-        return Invalid(StrCat(Where(place), ": function '", annotation.name, "' is exported twice, also at ",
-                              Where(known->second)));
+        const absl::StatusOr<FunctionName> name = ParseFunctionName(annotation.name);
+        if (!name.ok()) continue;  // the resolver's business, as is what one source says twice
+        const auto [known, is_new] = annotated.emplace(name->Exported(), std::pair(*name, place));
+        const auto& [other, other_place] = known->second;
+        if (is_new || other_place.source == i) continue;
+        return Invalid(StrCat(Where(place), ": ", SameExport(other, *name), ", also at ", Where(other_place)));
       }
     }
-    if (!annotated.empty()) return absl::OkStatus();
+    if (any) return absl::OkStatus();
     return Invalid(StrCat(Labels(),
                           ": no '// @BE <function>' annotation says what to export. Add one above the function, or "
                           "pass 'functions'"));
   }
 
-  absl::Status ByList(const v1::Functions& functions, std::vector<v1::Functions>& by_source) const {
-    std::map<std::string, std::string> listed;
+  absl::Status ByList(const v1::Functions& functions, std::vector<v1::Functions>& by_source) {
+    std::vector<FunctionName> names;
     for (const v1::Function& function : functions.function()) {
-      KERNIX_ASSIGN_OR_RETURN(const FunctionName name, ParseFunctionName(function.name()));
-      const auto [known, is_new] = listed.emplace(name.Exported(), function.name());
-      if (!is_new) {
-        return Invalid(StrCat("function '", function.name(), "' is exported twice: it has the same name, '",
-                              name.Exported(), "', as '", known->second, "'"));
-      }
-      KERNIX_ASSIGN_OR_RETURN(const size_t source, SourceOf(name));
-      *by_source[source].add_function() = function;
+      KERNIX_ASSIGN_OR_RETURN(FunctionName name, ParseFunctionName(function.name()));
+      names.push_back(std::move(name));
+    }
+    Find(names);
+    std::map<std::string, const FunctionName*> listed;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto [known, is_new] = listed.emplace(names[i].Exported(), &names[i]);
+      if (!is_new) return Invalid(SameExport(*known->second, names[i]));
+      KERNIX_ASSIGN_OR_RETURN(const size_t source, SourceOf(names[i]));
+      *by_source[source].add_function() = functions.function(static_cast<int>(i));
     }
     return absl::OkStatus();
+  }
+
+  // Finds where the sources define and mention `names`.
+  void Find(const std::vector<FunctionName>& names) {
+    NameSet bases;
+    for (const FunctionName& name : names) bases.insert(name.base);
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      for (auto& [base, signatures] : FindSignatures(read_[i].tokens, bases)) {
+        for (Signature& signature : signatures) {
+          if (signature.is_definition) definitions_[base].push_back({{i, signature.line}, std::move(signature)});
+        }
+      }
+      for (const Token& token : read_[i].tokens) {
+        if (token.IsIdentifier() && bases.contains(token.text)) {
+          AddPlace(mentions_[std::string(token.text)], {i, token.line});
+        }
+      }
+    }
   }
 
   // The source that defines `name`. Where a macro of a header makes it, the only one that mentions it.
   absl::StatusOr<size_t> SourceOf(const FunctionName& name) const {
     std::vector<Place> places = Definitions(name);
-    if (places.empty()) places = Mentions(name.base);
+    if (const auto found = mentions_.find(name.base); places.empty() && found != mentions_.end()) {
+      places = found->second;
+    }
     if (places.size() == 1) return places[0].source;
     if (places.empty()) {
       return Invalid(StrCat("function '", name.callee, "' is in none of the sources ", Labels(),
@@ -115,22 +134,19 @@ class UnitResolver {
   std::vector<Place> Definitions(const FunctionName& name) const {
     std::vector<Place> all;
     std::vector<Place> with_tensors;
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      const SignatureMap found = FindSignatures(read_[i].tokens, {name.base});
-      const auto signatures = found.find(name.base);
-      if (signatures == found.end()) continue;
-      for (const Signature& signature : signatures->second) {
-        if (!Defines(signature, name)) continue;
-        AddPlace(all, {i, signature.line});
-        if (name.is_template || signature.TakesTensors()) AddPlace(with_tensors, {i, signature.line});
-      }
+    const auto found = definitions_.find(name.base);
+    if (found == definitions_.end()) return all;
+    for (const Definition& definition : found->second) {
+      if (!IsMeant(definition.signature, name)) continue;
+      AddPlace(all, definition.place);
+      if (name.is_template || definition.signature.TakesTensors()) AddPlace(with_tensors, definition.place);
     }
     return with_tensors.empty() ? all : with_tensors;
   }
 
-  static bool Defines(const Signature& signature, const FunctionName& name) {
+  static bool IsMeant(const Signature& signature, const FunctionName& name) {
     const bool in_scope = name.scope.empty() || name.scope == signature.scope;
-    return signature.is_definition && in_scope && name.is_template != signature.template_parameters.empty();
+    return in_scope && name.is_template != signature.template_parameters.empty();
   }
 
   // A source counts once.
@@ -138,23 +154,23 @@ class UnitResolver {
     if (places.empty() || places.back().source != place.source) places.push_back(place);
   }
 
-  std::vector<Place> Mentions(std::string_view name) const {
-    std::vector<Place> places;
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      if (const int line = MentionLine(read_[i].tokens, name); line > 0) places.push_back({i, line});
-    }
-    return places;
-  }
+  struct Definition {
+    Place place;
+    Signature signature;
+  };
 
   const std::vector<SourceText>& sources_;
   std::vector<Preprocessed> read_;
+  std::map<std::string, std::vector<Definition>> definitions_;  // by their own name, as the next
+  std::map<std::string, std::vector<Place>> mentions_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(const std::vector<SourceText>& sources,
-                                                                            const v1::Functions& functions) {
-  return UnitResolver(sources).Run(functions);
+absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
+    const std::vector<SourceText>& sources, const v1::Functions& functions,
+    const std::vector<std::string>& definitions) {
+  return UnitResolver(sources).Run(functions, definitions);
 }
 
 }  // namespace kernix::codegen

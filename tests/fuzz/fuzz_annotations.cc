@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const Token& token : lexed.tokens) {
     if (token.text.empty() || !Within(token.text, text) || token.line < 1) std::abort();
   }
-  const Preprocessed preprocessed = Preprocess({lexed});
+  MacroBudget budget;
+  const Preprocessed preprocessed = Preprocess({lexed}, budget);
   for (const Annotation& annotation : FindAnnotations(preprocessed.comments)) {
     if (annotation.name.empty() && !annotation.tokens.empty()) std::abort();
     const auto name = ParseFunctionName(annotation.name);

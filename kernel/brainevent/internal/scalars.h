@@ -15,10 +15,41 @@ inline const char* TypeName(AttributeType type) {
 
 // As NumPy calls it. A table, which costs a compiler less than dtype_name().
 inline const char* XlaTypeName(ffi::DataType type) {
-  static constexpr const char* kNames[] = {
-      "nothing", "bool",    "int8",    "int16", "int32", "int64",     "uint8",    "uint16", "uint32",    "uint64",
-      "float16", "float32", "float64", "",      "",      "complex64", "bfloat16", "token",  "complex128"};
-  return kNames[type <= ffi::kC128 ? type : ffi::kInvalid];
+  static constexpr const char* kNames[] = {"nothing",
+                                           "bool",
+                                           "int8",
+                                           "int16",
+                                           "int32",
+                                           "int64",
+                                           "uint8",
+                                           "uint16",
+                                           "uint32",
+                                           "uint64",
+                                           "float16",
+                                           "float32",
+                                           "float64",
+                                           "a tuple",
+                                           "an opaque",
+                                           "complex64",
+                                           "bfloat16",
+                                           "a token",
+                                           "complex128",
+                                           "float8_e5m2",
+                                           "float8_e4m3fn",
+                                           "int4",
+                                           "uint4",
+                                           "float8_e4m3b11fnuz",
+                                           "float8_e5m2fnuz",
+                                           "float8_e4m3fnuz",
+                                           "int2",
+                                           "uint2",
+                                           "float8_e4m3",
+                                           "float8_e3m4",
+                                           "int1",
+                                           "uint1",
+                                           "float4_e2m1fn",
+                                           "float8_e8m0fnu"};
+  return type < sizeof(kNames) / sizeof(kNames[0]) ? kNames[type] : "a type that kernix does not know";
 }
 
 // An integer (or bool) attribute from a scalar of any integer type that holds the same number.

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The macros of a text, and what their uses expand to.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "daemon/codegen/branches.h"
+#include "daemon/codegen/lexer.h"
+
+namespace kernix::codegen {
+
+// What macros may cost: sources come from other users. Each goes down as it is used; macros are left alone then.
+struct MacroBudget {
+  size_t tokens = 1'000'000;  // that they make
+  size_t work = 16'000'000;
+};
+
+// A mark in a row of tokens: "#if", "#else", "#endif".
+Token Mark(std::string_view text, const Token& at);
+
+// Where it depends on conditionals what a name is, its use expands to all that it may be, each as a branch between
+// marks.
+class MacroTable {
+ public:
+  // `storage` gets the text of pasted tokens. All of them must outlive the table.
+  MacroTable(const Branches& branches, std::deque<std::string>& storage, MacroBudget& budget)
+      : branches_(branches), storage_(storage), budget_(budget) {}
+
+  // `line` is what follows `#define`.
+  void Define(absl::Span<const Token> line);
+  void Undefine(std::string_view name);
+
+  // Whether `name` is a macro here, whatever the conditionals say.
+  bool IsDefined(std::string_view name) const;
+
+  // Appends the expansion of `tokens` to `out`.
+  void Expand(absl::Span<const Token> tokens, std::vector<Token>& out);
+
+ private:
+  struct Macro {
+    bool is_defined = true;  // else an #undef
+    bool function_like = false;
+    bool variadic = false;
+    std::vector<std::string_view> parameters;
+    std::vector<Token> body;
+    int place = 0;  // in `branches_`
+  };
+  // What a name may be here, the latest first.
+  struct Choices {
+    std::vector<const Macro*> macros;
+    bool may_be_none = true;
+  };
+
+  static size_t ReadParameters(absl::Span<const Token> line, Macro& macro);
+  void Add(std::string_view name, Macro macro);
+  Choices ChoicesFor(std::string_view name) const;
+  Choices Expandable(const Token& token) const;
+
+  size_t ExpandUse(const Choices& choices, absl::Span<const Token> tokens, size_t i, std::vector<Token>& out);
+  size_t ExpandOne(const Macro& macro, const Token& name, absl::Span<const Token> tokens, size_t next,
+                   std::vector<Token>& out);
+  size_t ExpandChoices(const Choices& choices, absl::Span<const Token> tokens, size_t i, std::vector<Token>& out);
+  size_t End(const Macro& macro, absl::Span<const Token> tokens, size_t next);
+  void ExpandBody(const Macro& macro, const std::vector<absl::Span<const Token>>& arguments, const Token& use,
+                  std::vector<Token>& out);
+  std::vector<Token> Substitute(const Macro& macro, const std::vector<absl::Span<const Token>>& arguments);
+  static std::vector<Token> WithVaOpt(const Macro& macro, const std::vector<absl::Span<const Token>>& arguments);
+  std::vector<Token> Piece(const Macro& macro, const std::vector<absl::Span<const Token>>& arguments,
+                           absl::Span<const Token> body, size_t& i, bool pasted);
+  void Paste(Token& left, const Token& right);
+
+  const Branches& branches_;
+  std::deque<std::string>& storage_;
+  MacroBudget& budget_;
+  absl::flat_hash_map<std::string_view, std::vector<Macro>> macros_;
+  std::vector<std::string_view> active_;
+  size_t nesting_ = 0;
+};
+
+}  // namespace kernix::codegen

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/codegen/reading.h"
+
+#include <utility>
+
+#include "daemon/base/error.h"
+#include "daemon/base/strings.h"
+#include "daemon/codegen/lexer.h"
+#include "daemon/codegen/words.h"
+
+namespace kernix::codegen {
+
+absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
+                                         const std::vector<std::string>& definitions, ReadingBudget& budget) {
+  std::vector<LexedSource> lexed;
+  for (const std::string& definition : definitions) {
+    lexed.push_back(Lex(definition, 0, budget.tokens));
+    lexed.back().comments.clear();
+  }
+  int index = 0;
+  for (const SourceText& source : sources) {
+    lexed.push_back(Lex(source.text, index++, budget.tokens));
+    if (!lexed.back().is_complete) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                       StrCat(source.label, ": the sources of this load have more than ", ReadingBudget().tokens,
+                              " words, numbers and signs. Put tables and generated code into headers that they "
+                              "include"));
+    }
+    budget.tokens -= lexed.back().tokens.size() + lexed.back().comments.size();
+  }
+  return Preprocess(lexed, budget.macros);
+}
+
+std::vector<std::string> MacroFlags(const std::vector<std::string>& flags) {
+  std::vector<std::string> definitions;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    std::string_view text = flags[i];
+    const bool defines = ConsumePrefix(text, "-D");
+    if (!defines && !ConsumePrefix(text, "-U")) continue;
+    if (text.empty() && i + 1 < flags.size()) text = flags[++i];
+    text = text.substr(0, text.find('\n'));
+    const size_t equals = text.find('=');
+    const std::string_view value = equals == std::string_view::npos ? "1" : text.substr(equals + 1);
+    definitions.push_back(defines ? StrCat("#define ", text.substr(0, equals), " ", value, "\n")
+                                  : StrCat("#undef ", text, "\n"));
+  }
+  return definitions;
+}
+
+}  // namespace kernix::codegen
