@@ -102,11 +102,17 @@ MacroTable::Choices MacroTable::ChoicesFor(std::string_view name) const {
   Choices choices;
   const auto found = macros_.find(name);
   if (found == macros_.end()) return choices;
+  bool undefined = false;  // perhaps
   for (auto macro = found->second.rbegin(); macro != found->second.rend(); ++macro) {
     const Reach reach = branches_.Reaches(macro->place, branches_.Here());
-    if (reach != Reach::kNever && macro->is_defined) choices.macros.push_back(&*macro);
+    if (reach == Reach::kNever) continue;
+    if (macro->is_defined) {
+      choices.macros.push_back(&*macro);
+    } else {
+      undefined = true;
+    }
     if (reach != Reach::kAlways) continue;
-    choices.may_be_none = !macro->is_defined;
+    choices.may_be_none = undefined;
     break;
   }
   return choices;

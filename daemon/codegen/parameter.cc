@@ -24,6 +24,7 @@ struct Declarator {
   std::vector<std::string_view> words;  // keywords of a built-in type
   std::string type;                     // else the qualified name, without the arguments of a template
   Tokens arguments;                     // those, without their brackets
+  bool is_template = false;             // there are some, or none in brackets
   bool is_const = false;
   int pointers = 0;
   int references = 0;
@@ -33,8 +34,8 @@ struct Declarator {
 };
 
 bool IsTypeWord(std::string_view text) {
-  static constexpr std::array<std::string_view, 9> kWords = {"bool",  "char",   "short",    "int",   "long",
-                                                             "float", "double", "unsigned", "signed"};
+  static constexpr std::array<std::string_view, 10> kWords = {"bool",  "char",   "short",    "int",    "long",
+                                                              "float", "double", "unsigned", "signed", "__int128"};
   return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
 }
 
@@ -97,6 +98,7 @@ class DeclaratorReader {
       if (tokens_[at_].Is(">")) --depth;
       ++at_;
     } while (More() && depth > 0);
+    result_.is_template = true;
     result_.arguments = tokens_.subspan(begin, at_ - begin - (depth == 0 ? 1 : 0));
   }
 
@@ -123,6 +125,7 @@ class DeclaratorReader {
 std::optional<AttributeType> BuiltinType(const std::vector<std::string_view>& words) {
   const auto count = [&words](std::string_view word) { return std::count(words.begin(), words.end(), word); };
   const bool is_unsigned = count("unsigned") > 0;
+  if (count("__int128") > 0) return std::nullopt;
   if (count("bool") > 0) return AttributeType::kBool;
   if (count("float") > 0) return AttributeType::kFloat32;
   if (count("double") > 0) return count("long") > 0 ? std::nullopt : std::make_optional(AttributeType::kFloat64);
@@ -196,7 +199,7 @@ std::string_view PointerProblem(const Declarator& declarator) {
 void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) {
   std::string_view type = declarator.type;
   ConsumePrefix(type, "::");
-  const bool is_tensor = IsTensorName(type);
+  const bool is_tensor = IsTensorName(type) && !declarator.is_template;
   const bool is_stream = type == "cudaStream_t" || type == "CUstream";
   const bool by_value = declarator.references == 0 || (declarator.references == 1 && declarator.is_const);
   const std::optional<AttributeType> scalar = ScalarType(declarator);
@@ -256,22 +259,57 @@ std::vector<Token> Essential(Tokens tokens, bool& has_default) {
   return result;
 }
 
+bool IsQualifier(const Token& token) {
+  return token.Is("const") || token.Is("volatile") || token.Is("register") || token.Is("typename") ||
+         token.Is("struct") || token.Is("class");
+}
+
+bool Holds(Tokens tokens, std::string_view text) {
+  return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
+}
+
+// Puts what the parameter's type stands for in its place, again and again. False when it is a type of the source that
+// cannot be read so.
+bool ResolveAliases(const TypeNames& types, std::vector<Token>& tokens) {
+  constexpr int kMaxSteps = 8;
+  std::string_view scope = types.scope;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
+    if (type == tokens.end() || !type->IsIdentifier()) return true;
+    if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
+    const AliasedType* aliased = types.aliases.Find(scope, type->text);
+    if (aliased == nullptr) return true;
+    if (!aliased->tokens.has_value()) return false;
+    const std::vector<Token>& meaning = *aliased->tokens;
+    // `const P` of a pointer makes the pointer const, and of a reference nothing.
+    const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
+    if (compound && Holds(tokens, "const")) return false;
+    const auto place = tokens.erase(type);
+    tokens.insert(place, meaning.begin(), meaning.end());
+    scope = aliased->scope;
+  }
+  return false;
+}
+
 constexpr size_t kMaxSpelled = 50;  // tokens: what a template makes of it may be long
 
 }  // namespace
 
-SignatureParameter ReadParameter(Tokens tokens) {
+SignatureParameter ReadParameter(Tokens tokens, const TypeNames& types) {
   SignatureParameter parameter;
   parameter.text = Spelled(tokens.first(std::min(tokens.size(), kMaxSpelled)));
   if (!tokens.empty()) {
     parameter.source = tokens[0].source;
     parameter.line = tokens[0].line;
   }
-  const std::vector<Token> essential = Essential(tokens, parameter.has_default);
+  std::vector<Token> essential = Essential(tokens, parameter.has_default);
+  const bool known = ResolveAliases(types, essential);
   const Declarator declarator = DeclaratorReader(essential).Read();
   parameter.name = std::string(declarator.name);
   parameter.by_value = declarator.references == 0;
-  if (declarator.understood) {
+  if (!known) {
+    parameter.problem = "the source declares that type, and not as another name of one that can be read";
+  } else if (declarator.understood) {
     ClassifyNamed(declarator, parameter);
   } else {
     parameter.problem = kUnderstood;

@@ -409,6 +409,13 @@ TEST(NamespaceTest, IsFoundOrNamed) {
   EXPECT_EQ(Callees(Listed("#include \"x.h\"", {"a::f ret"})), "a_f=a::f");
 }
 
+TEST(NamespaceTest, IsReadPastWhatIsNoName) {
+  const std::string function = " { void f(BE::Tensor o); }";
+  EXPECT_EQ(Callees(Listed("namespace a __attribute__((visibility(\"default\")))" + function, {"f"})), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace UNKNOWN(default) a" + function, {"f"})), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace a::inline v2::b" + function, {"a::b::f"})), "a_b_f=a::b::f");
+}
+
 TEST(NamespaceTest, OfSeveralOneMustBeNamed) {
   const std::string two = "namespace a { void f(BE::Tensor o); }\nnamespace b { void f(BE::Tensor o); }";
   const std::string problem = "function 'f' is in several namespaces (k.cu:1, k.cu:2): write which one, as in 'a::f'";
@@ -449,6 +456,34 @@ TEST(TemplateTest, DefaultsDoNotGrowWithoutBound) {
   EXPECT_THAT(Listed("template <" + parameters + "> void f(BE::Tensor o" + list + ");", {"f<int>"}), Not(IsOk()));
 }
 
+// All instances of a load together, too.
+TEST(TemplateTest, InstancesOfALoadAreBounded) {
+  std::string source, list;
+  for (int i = 0; i < 200; ++i) StrAppend(&list, ", T x", i);
+  for (int i = 0; i < 16; ++i)
+    StrAppend(&source, "template <class T, int n> void f(BE::Tensor o", list, ", A", i, ");\n");
+  std::vector<std::string> names;
+  for (int i = 0; i < 4096; ++i) names.push_back(StrCat("f<int,", i, "> ret attr.x:int32"));
+  EXPECT_THAT(Listed(source, names), IsInvalid(HasSubstr("more than 1000000 words and signs. Load fewer")));
+  const std::string plain =
+      "template <class T, int n> void f(const BE::Tensor a, BE::Tensor o, T x, cudaStream_t s) {}";
+  for (std::string& name : names) name = name.substr(0, name.find(' '));
+  EXPECT_THAT(Listed(plain, names), IsOk());
+}
+
+TEST(ListTest, WhatALoadIsReadForIsBounded) {
+  std::string tokens, functions;
+  for (int i = 0; i < 1'000'001; ++i) tokens += "1 ";
+  EXPECT_THAT(Listed(tokens, {"f ret"}), IsInvalid(HasSubstr("k.cu: the sources of this load have more than 1000000")));
+  EXPECT_THAT(Listed("char s[] = \"" + std::string(4'000'000, 'x') + "\";", {"f ret"}), IsOk());
+  std::string many = "f ret";
+  for (int i = 0; i < 1000; ++i) many += " arg";
+  EXPECT_THAT(Listed("int x;", {many}), IsInvalid(HasSubstr("more than 1000 parameters")));
+  std::vector<std::string> list;
+  for (int i = 0; i < 201; ++i) list.push_back(StrCat("f", i, many.substr(1, many.size() - 5)));
+  EXPECT_THAT(Listed("int x;", list), IsInvalid(HasSubstr("more than 200000 parameters in all")));
+}
+
 TEST(TemplateTest, NamesWhatItCannotRead) {
   const std::string source = "template <class T> void f(BE::Tensor o, T x) {}\n";
   EXPECT_THAT(
@@ -476,6 +511,111 @@ TEST(InferenceTest, ReadsFunctionsThatMacrosMake) {
             "f_a: ret; f_b: ret");
   EXPECT_THAT(Annotated("#define MAKE(S) void f##S(BE::Tensor o, int* bad) {}\n\n// @BE f_a\nMAKE(_a)"),
               IsInvalid(HasSubstr("k.cu:4: parameter 2 'bad' of function 'f_a'")));
+}
+
+// What a macro is depends on conditionals, so what a parameter is does, too.
+TEST(InferenceTest, DoesNotGuessWhatConditionalsDecide) {
+  const std::string user = "void f(IN BE::Tensor a, BE::Tensor b) {}";
+  for (const char* macro :
+       {"#ifdef X\n#define IN const\n#else\n#define IN\n#endif\n",
+        "#ifdef X\n#define IN\n#else\n#define IN const\n#endif\n", "#ifdef X\n#define IN const\n#endif\n",
+        "#define IN\n#ifdef X\n#undef IN\n#endif\n", "#define IN\n#if X > 1\n#undef IN\n#define IN const\n#endif\n",
+        "#include \"config.h\"\n#ifndef IN\n#define IN const\n#endif\n"}) {
+    EXPECT_THAT(Listed(macro + user, {"f"}), IsInvalid(HasSubstr("an #if among its parameters, or a macro that one")))
+        << macro;
+    EXPECT_EQ(Described(Listed(macro + user, {"f arg ret"})), "f: arg ret") << macro;
+  }
+}
+
+TEST(InferenceTest, FollowsConditionalsThatAreCertain) {
+  const std::string user = "void f(IN BE::Tensor a, BE::Tensor b) {}";
+  for (const char* macro :
+       {"#ifndef IN\n#define IN const\n#endif\n", "#if !defined(IN)\n#define IN const\n#endif\n",
+        "#ifndef G\n#define G\n#define IN const\n#endif\n", "#ifndef G\n#define G\n#define IN const\n",
+        "#include \"x.h\"\n#ifndef G\n#define G\n#define IN const\n#endif\n",
+        "#define IN const\n#ifndef IN\n#define IN\n#endif\n",
+        "#define IN const\n#ifdef IN\n#else\n#define IN\n#endif\n",
+        "#ifdef X\n#define IN\n#endif\n#undef IN\n#define IN const\n", "#ifdef X\n#define IN const\n"}) {
+    EXPECT_EQ(Described(Listed(macro + user, {"f"})), "f: arg ret") << macro;
+  }
+  const std::string two =
+      "#ifdef X\n#define MAKE(n) void n(BE::Tensor o) { fast(); }\n#else\n"
+      "#define MAKE(n) void n(BE::Tensor o) {}\n#endif\n#ifdef X\n#define COLD cold\n#else\n"
+      "#define COLD\n#endif\n";
+  EXPECT_EQ(Described(Listed(two + "COLD MAKE(f)", {"f"})), "f: ret");
+}
+
+TEST(InferenceTest, KnowsTheMacrosOfFlags) {
+  const auto with = [](const std::vector<std::string>& flags, const std::string& text) {
+    v1::Functions functions;
+    functions.add_function()->set_name("f");
+    return Described(ResolveFunctions({{"k.cu", text}}, functions, MacroFlags(flags)));
+  };
+  const std::string real = "#ifndef REAL\n#define REAL float\n#endif\nvoid f(BE::Tensor o, REAL x) {}";
+  EXPECT_EQ(with({}, real), "f: ret attr.x:float32");
+  EXPECT_EQ(with({"-O2", "-DREAL=double"}, real), "f: ret attr.x:float64");
+  EXPECT_EQ(with({"-D", "REAL=double", "-UREAL"}, real), "f: ret attr.x:float32");
+  EXPECT_EQ(with({"-D"}, real), "f: ret attr.x:float32");
+  const std::string either = "#ifdef A\nvoid f(BE::Tensor o, int x) {}\n#else\nvoid f(BE::Tensor o) {}\n#endif";
+  EXPECT_EQ(with({"-DA"}, either), "f: ret attr.x:int32");
+  EXPECT_THAT(with({}, either), HasSubstr("overloaded"));
+}
+
+TEST(InferenceTest, FollowsNamesOfTypes) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"using T = BE::Tensor; void f(const T a, T& b)", "f: arg ret"},
+      {"typedef const BE::Tensor In; using Real = double; void f(In a, BE::Tensor b, Real c)",
+       "f: arg ret attr.c:float64"},
+      {"using Tensor = const BE::Tensor; void f(Tensor a, BE::Tensor b)", "f: arg ret"},
+      {"using A = int; using B = A; namespace n { using A = float; void f(BE::Tensor o, B b, const A a); }",
+       "f: ret attr.b:int32 attr.a:float32"},
+      {"using R = BE::Tensor&; void f(R o)", "f: ret"},
+      {"using real = float; using real = float; void f(BE::Tensor real, ::real x)", "'x'"},
+      {"using real = float; void f(BE::Tensor real, real x)", "f: ret attr.x:float32"},
+      {"#ifdef D\nusing real = double;\n#else\nusing real = float;\n#endif\nvoid f(BE::Tensor o, real x)", "'x'"},
+      {"using R = BE::Tensor&; void f(const R o)", "'const R o'"},
+      {"using P = BE::Tensor*; void f(BE::Tensor o, const P p)", "'const P p'"},
+      {"struct Tensor {}; void f(const Tensor a, BE::Tensor o)", "the source declares that type"},
+      {"namespace n { class Tensor; void f(const Tensor a, BE::Tensor o); }", "the source declares that type"},
+      {"namespace n { class Tensor; }\nusing namespace BE; void f(const Tensor a, Tensor o);", "f: arg ret"},
+      {"template <class T> struct Tensor {}; void f(const Tensor<int> a, BE::Tensor o)", "'a'"},
+      {"using A = A; void f(BE::Tensor o, A a)", "'a'"},
+      {"using F = void(int); void f(BE::Tensor o, F a)", "'a'"},
+      {"struct S { using int32_t = float; }; void f(BE::Tensor o, int32_t a)", "f: ret attr.a:int32"},
+  };
+  for (const auto& [source, expected] : cases) {
+    EXPECT_THAT(Described(Listed(source + ";", {"f"})), HasSubstr(expected)) << source;
+  }
+  EXPECT_EQ(Described(Listed("using In = const BE::Tensor; template <class T> void f(In a, BE::Tensor o, T b) {}",
+                             {"f<int>"})),
+            "f_int: arg ret attr.b:int32");
+}
+
+TEST(InferenceTest, NamesWhatTwoDeclarationsSayOfConst) {
+  EXPECT_THAT(Listed("void f(BE::Tensor a, BE::Tensor b);\nvoid f(const BE::Tensor a, BE::Tensor b) {}", {"f"}),
+              IsInvalid(AllOf(HasSubstr("declared twice (k.cu:1, k.cu:2)"), HasSubstr("const in one place only"))));
+  EXPECT_THAT(Listed("void f(BE::Tensor& a);\nvoid f(const BE::Tensor& a) {}", {"f"}),
+              IsInvalid(HasSubstr("overloaded")));
+}
+
+TEST(InferenceTest, ReadsWhatIsRare) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"template <class T> requires (sizeof(T) == 4) void f(BE::Tensor o, T a) {}", "f_int: ret attr.a:int32"},
+      {"template <class T> void f(BE::Tensor o, T a) requires (sizeof(T) >= 4) {}", "f_int: ret attr.a:int32"},
+      {"template <class T, bool b = (4 > 2), class U = T> void f(BE::Tensor o, U a) {}", "f_int: ret attr.a:int32"},
+  };
+  for (const auto& [source, expected] : cases) EXPECT_EQ(Described(Listed(source, {"f<int>"})), expected) << source;
+  EXPECT_EQ(Described(Listed("void f(const BE::Tensor a <:<:maybe_unused:>:>, BE::Tensor o) <% %>", {"f"})),
+            "f: arg ret");
+  EXPECT_EQ(Described(Listed("void \xc3\xa9"
+                             "f(int* p);\nvoid f(BE::Tensor \xce\xb2) {}",
+                             {"f"})),
+            "f: ret");
+  EXPECT_THAT(Inferred("BE::Tensor o, float \xce\xbb"), HasSubstr("the name of an attribute is of the letters"));
+  EXPECT_THAT(Inferred("BE::Tensor o, float a$"), HasSubstr("the name of an attribute is of the letters"));
+  EXPECT_THAT(Inferred("BE::Tensor o, unsigned __int128"), HasSubstr("cannot read"));
+  EXPECT_EQ(Described(Listed("#define CAT(a, b) a##b\n#define MAKE_(n) void n(BE::Tensor o)\nCAT(MAKE, _)(f);", {"f"})),
+            "f: ret");
 }
 
 TEST(InferenceTest, NamesTheSourceOfSeveral) {

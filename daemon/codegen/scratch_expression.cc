@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::string_view kExample = "; an expression is a number of bytes, such as 4*arg0.numel()";
 
+constexpr size_t kMaxExpression = 4096;
+
 // Comments, digraphs and trigraphs, which one character at a time does not show.
 constexpr std::string_view kHiddenMeanings[] = {"//", "/*", "<%", "%>", "<:", ":>", "%:", "?\?"};
 
@@ -42,6 +44,9 @@ std::string ProblemOfScratchExpression(std::string_view expression) {
   if (expression.empty()) return StrCat("there is no expression", kExample);
   if (!Words(expression).empty() && Words(expression)[0].size() != expression.size()) {
     return StrCat("it has white space", kExample);
+  }
+  if (expression.size() > kMaxExpression) {
+    return StrCat("it has ", expression.size(), " bytes; at most ", kMaxExpression, " are possible");
   }
   for (const std::string_view hidden : kHiddenMeanings) {
     if (HasText(expression, hidden)) return StrCat("it has '", hidden, "'", kExample);

@@ -83,7 +83,7 @@ bool Contains(Tokens tokens, std::string_view text) {
 }
 
 // The commas between parameters are those outside all brackets.
-std::vector<SignatureParameter> ReadParameters(Tokens list) {
+std::vector<SignatureParameter> ReadParameters(Tokens list, const TypeNames& types) {
   std::vector<SignatureParameter> parameters;
   if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
   int depth = 0;
@@ -91,12 +91,12 @@ std::vector<SignatureParameter> ReadParameters(Tokens list) {
   for (size_t i = 0; i < list.size() && parameters.size() < kMaxParameters;) {
     depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
     if (list[i].Is(",") && depth == 0) {
-      parameters.push_back(ReadParameter(list.subspan(begin, i - begin)));
+      parameters.push_back(ReadParameter(list.subspan(begin, i - begin), types));
       begin = i + 1;
     }
     i = list[i].Is("<") ? AfterAngle(list, i) : i + 1;
   }
-  parameters.push_back(ReadParameter(list.subspan(begin)));
+  parameters.push_back(ReadParameter(list.subspan(begin), types));
   return parameters;
 }
 
@@ -176,17 +176,44 @@ std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
   if (word == head.end()) return parameters;
   const size_t open = static_cast<size_t>(word - head.begin()) + 1;
   int depth = 0;
+  int round = 0;  // within these brackets '<' compares
   size_t begin = open + 1;
   for (size_t i = open; i < head.size(); ++i) {
-    if (Opens(head[i]) || head[i].Is("<")) ++depth;
-    if (Closes(head[i]) || head[i].Is(">")) --depth;
-    if (depth > 1 || (depth == 1 && !head[i].Is(","))) continue;
+    round += Opens(head[i]) ? 1 : Closes(head[i]) ? -1 : 0;
+    if (round == 0 && head[i].Is("<")) ++depth;
+    if (round == 0 && head[i].Is(">")) --depth;
+    if (round > 0 || depth > 1 || (depth == 1 && !head[i].Is(","))) continue;
     if (i > begin) parameters.push_back(ReadTemplateParameter(head.subspan(begin, i - begin)));
     begin = i + 1;
     if (depth <= 0) break;
   }
   head.remove_prefix(std::min(begin, head.size()));
   return parameters;
+}
+
+// "a", "c" of `a::inline b::c [[attribute]]`: of what stands between "namespace" and '{' the names that are needed. An
+// unknown macro, with arguments or without, is none.
+std::vector<Token> NamesOfNamespace(Tokens tokens) {
+  std::vector<Token> names;
+  bool expected = true;
+  bool skipped = false;
+  for (size_t i = 0; i < tokens.size();) {
+    if (tokens[i].Is("(") || (tokens[i].Is("[") && i + 1 < tokens.size() && tokens[i + 1].Is("["))) {
+      i = tokens[i].Is("(") ? AfterClosing(tokens, i) : AfterAttributes(tokens, i);
+      continue;
+    }
+    const bool called = i + 1 < tokens.size() && tokens[i + 1].Is("(");
+    if (tokens[i].Is("inline")) {
+      skipped = true;
+    } else if (tokens[i].Is("::")) {
+      expected = true;
+    } else if (expected && !called && tokens[i].IsIdentifier()) {
+      if (!skipped) names.push_back(tokens[i]);
+      expected = skipped = false;
+    }
+    ++i;
+  }
+  return names;
 }
 
 class Finder {
@@ -219,6 +246,9 @@ class Finder {
   // Keeps account of scopes. The branches of a conditional all begin with what was open at the #if.
   void Follow(size_t i) {
     const Token& token = tokens_[i];
+    if (!InOpaque() && state_.parentheses == 0 && (token.Is("{") || token.Is(";"))) {
+      aliases_->Read(ScopeName(), Declaration(i));
+    }
     if (token.Is("{")) {
       state_.scopes.push_back(ScopeOf(i));
       state_.declaration = i + 1;
@@ -255,10 +285,9 @@ class Finder {
     if (word == head.end()) return {Scope::kOpaque, ""};
     std::string name(ScopeName());
     const size_t around = name.size();
-    const size_t first = AfterAttributes(head, static_cast<size_t>(word - head.begin()) + 1);
-    for (const Token& token : head.subspan(first)) {
+    for (const Token& token : NamesOfNamespace(head.subspan(static_cast<size_t>(word - head.begin()) + 1))) {
       if (name.size() + token.text.size() > kMaxScope) return {Scope::kOpaque, ""};
-      if (token.IsIdentifier() && !token.Is("inline")) name += StrCat(token.text, "::");
+      name += StrCat(token.text, "::");
     }
     if (name.size() == around || head[0].Is("inline")) return {Scope::kTransparent, ScopeName()};
     return {Scope::kNamedNamespace, scope_names_.emplace_back(std::move(name))};
@@ -296,16 +325,17 @@ class Finder {
         (Contains(head, "__device__") && !Contains(head, "__host__")) || Contains(head, "__global__");
     if (device_only || is_template != !signature.template_parameters.empty()) return after;
     const Tokens list = Tokens(tokens_).subspan(open + 1, after - open - 2);
+    signature.scope = std::string(ScopeName());
     if (is_template) {
       signature.list.assign(list.begin(), list.end());
+      signature.aliases = aliases_;
     } else {
-      signature.parameters = ReadParameters(list);
+      signature.parameters = ReadParameters(list, {*aliases_, signature.scope});
     }
     signature.has_conditional = Contains(list, "#if");
     signature.is_uncertain = signature.has_conditional || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
     signature.is_definition = BodyFollows(after);
-    signature.scope = std::string(ScopeName());
     signature.source = tokens_[i].source;
     signature.line = tokens_[i].line;
     AddSignature(found_[std::string(tokens_[i].text)], std::move(signature));
@@ -346,6 +376,7 @@ class Finder {
   State state_;
   std::vector<State> saved_;
   std::deque<std::string> scope_names_;
+  const std::shared_ptr<Aliases> aliases_ = std::make_shared<Aliases>();
   SignatureMap found_;
 };
 
@@ -372,7 +403,8 @@ Signature Instantiate(const Signature& pattern, absl::Span<const std::string> ar
   signature.list.clear();
   const std::vector<Token> list = Substituted(pattern.list, values);
   budget -= std::min(budget, list.size());
-  signature.parameters = ReadParameters(list);
+  signature.parameters = ReadParameters(list, {*pattern.aliases, pattern.scope});
+  signature.aliases = nullptr;
   return signature;
 }
 

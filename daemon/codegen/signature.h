@@ -6,12 +6,14 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "daemon/codegen/aliases.h"
 #include "daemon/codegen/function_spec.h"
 #include "daemon/codegen/lexer.h"
 
@@ -63,6 +65,7 @@ struct Signature {
   // Of a template. Instantiate() makes `parameters` of `list` then.
   std::vector<TemplateParameter> template_parameters;
   std::vector<Token> list;
+  std::shared_ptr<const Aliases> aliases;  // for that; may be null
   bool returns_void = true;
   bool has_conditional = false;  // an #if stands among the parameters: they are those of all branches
   bool is_uncertain = false;     // that, or an ellipsis
@@ -80,8 +83,14 @@ using SignatureMap = std::map<std::string, std::vector<Signature>>;
 // Of more parameters a signature has only one more than these.
 inline constexpr size_t kMaxParameters = 1000;
 
+// The types that are declared around a function in the namespace `scope`.
+struct TypeNames {
+  const Aliases& aliases;
+  std::string_view scope;
+};
+
 // One parameter of a list; `tokens` has no comma at its outer level.
-SignatureParameter ReadParameter(absl::Span<const Token> tokens);
+SignatureParameter ReadParameter(absl::Span<const Token> tokens, const TypeNames& types);
 
 // By name, every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, each distinct
 // parameter list once; and every template. Functions for the device alone are left out.
