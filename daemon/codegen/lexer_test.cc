@@ -31,6 +31,50 @@ TEST(LexerTest, KeepsCommentsAndLiteralsOutOfCode) {
   EXPECT_THAT(Texts("R\"x(a\n\")\" // )x\" b"), ElementsAre("R\"x(a\n\")\" // )x\"", "b"));
 }
 
+TEST(LexerTest, ReadsDigraphs) {
+  EXPECT_THAT(Texts("a <% b <: 1 :> %> %:%: x<::T> <:::y"),
+              ElementsAre("a", "{", "b", "[", "1", "]", "}", "##", "x", "<", "::", "T", ">", "[", "::", "y"));
+  EXPECT_TRUE(Lex("%:include <x>", 0).tokens[0].starts_directive);
+}
+
+TEST(LexerTest, ReadsWordsOfAnyLanguage) {
+  EXPECT_THAT(Texts("\xc3\xa9"
+                    "f(\xce\xbb"
+                    "2)"),
+              ElementsAre("\xc3\xa9"
+                          "f",
+                          "(",
+                          "\xce\xbb"
+                          "2",
+                          ")"));
+}
+
+TEST(LexerTest, StopsAtALimit) {
+  EXPECT_TRUE(Lex("a b // c", 0, 3).is_complete);
+  const LexedSource source = Lex("a // b\n// c\nd", 0, 3);
+  EXPECT_FALSE(source.is_complete);
+  EXPECT_EQ(source.tokens.size() + source.comments.size(), 3u);
+}
+
+// Every token comes once, with two before it, two after it and the rest of its preprocessor line at hand.
+TEST(LexerTest, ReadsInPieces) {
+  std::string text;
+  for (int i = 0; i < 9'000; ++i) text += i % 3 == 0 ? "\n#if a b c d\n" : " x /* y */ z // w\n";
+  const std::vector<Token> all = Lex(text, 0).tokens;
+  std::vector<const char*> seen;
+  int pieces = 0;
+  LexInPieces(text, [&](const std::vector<Token>& tokens, size_t first) {
+    ++pieces;
+    const bool is_last = tokens.back().text.data() == all.back().text.data();
+    EXPECT_EQ(first, pieces == 1 ? 0u : 2u);
+    EXPECT_TRUE(is_last || !tokens.back().in_directive || tokens.back().text == "d");
+    for (size_t i = first; i < tokens.size() - (is_last ? 0 : 2); ++i) seen.push_back(tokens[i].text.data());
+  });
+  EXPECT_GT(pieces, 3);
+  ASSERT_EQ(seen.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(seen[i], all[i].text.data());
+}
+
 TEST(LexerTest, CountsLines) {
   const LexedSource source = Lex("a\n/* \n\n */ b\n\"x\\\ny\" c R\"(\n\n)\" d\r\ne", 3);
   std::vector<int> lines;

@@ -134,31 +134,34 @@ void MacroTable::Expand(Tokens tokens, std::vector<Token>& out) {
     if (choices.macros.empty()) {
       out.push_back(tokens[i++]);
     } else {
-      i = ExpandUse(choices, tokens, i, out);
+      i = ExpandUse(choices, tokens[i], tokens, i + 1, out);
     }
   }
   --nesting_;
 }
 
-// Returns the index after the use.
-size_t MacroTable::ExpandUse(const Choices& choices, Tokens tokens, size_t i, std::vector<Token>& out) {
-  if (choices.macros.size() > 1 || choices.may_be_none) return ExpandChoices(choices, tokens, i, out);
-  const size_t before = out.size();
-  i = ExpandOne(*choices.macros[0], tokens[i], tokens, i + 1, out);
-  // What it ends with may be a macro whose arguments follow.
-  while (i < tokens.size() && tokens[i].Is("(") && out.size() > before) {
-    const Choices more = Expandable(out.back());
-    if (more.macros.size() != 1 || more.may_be_none || !more.macros[0]->function_like) break;
-    const Token name = out.back();
-    out.pop_back();
-    const size_t next = ExpandOne(*more.macros[0], name, tokens, i, out);
-    if (next == i) break;
-    i = next;
+// Expands the use of `name`, which tokens[next] follows, whatever it is. Returns the index after it.
+size_t MacroTable::ExpandUse(const Choices& choices, const Token& name, Tokens tokens, size_t next,
+                             std::vector<Token>& out) {
+  const bool calls =
+      std::all_of(choices.macros.begin(), choices.macros.end(), [](auto* m) { return m->function_like; });
+  if (calls && (next >= tokens.size() || !tokens[next].Is("("))) {
+    out.push_back(name);
+    return next;
   }
-  return i;
+  if (choices.macros.size() > 1 || choices.may_be_none) return ExpandChoices(choices, name, tokens, next, out);
+  const size_t before = out.size();
+  next = ExpandOne(*choices.macros[0], name, tokens, next, out);
+  // What it ends with may be a macro whose arguments follow.
+  if (next >= tokens.size() || !tokens[next].Is("(") || out.size() == before) return next;
+  const Choices more = Expandable(out.back());
+  if (more.macros.empty() || End(*more.macros[0], tokens, next) == next) return next;
+  const Token last = out.back();
+  out.pop_back();
+  return ExpandUse(more, last, tokens, next, out);
 }
 
-// Expands the use of `name`, which tokens[next] follows. Returns the index after it.
+// Likewise, when it is `macro`.
 size_t MacroTable::ExpandOne(const Macro& macro, const Token& name, Tokens tokens, size_t next,
                              std::vector<Token>& out) {
   if (!macro.function_like) {
@@ -185,23 +188,24 @@ size_t MacroTable::End(const Macro& macro, Tokens tokens, size_t next) {
   return call.has_value() ? call->end : next;
 }
 
-size_t MacroTable::ExpandChoices(const Choices& choices, Tokens tokens, size_t i, std::vector<Token>& out) {
-  size_t end = i + 1;
-  for (const Macro* macro : choices.macros) end = std::max(end, End(*macro, tokens, i + 1));
+size_t MacroTable::ExpandChoices(const Choices& choices, const Token& name, Tokens tokens, size_t next,
+                                 std::vector<Token>& out) {
+  size_t end = next;
+  for (const Macro* macro : choices.macros) end = std::max(end, End(*macro, tokens, next));
   std::string_view mark = "#if";
   Spend(budget_.tokens, choices.macros.size() + 2);
   for (const Macro* macro : choices.macros) {
-    out.push_back(Mark(mark, tokens[i]));
+    out.push_back(Mark(mark, name));
     mark = "#else";
-    const size_t next = ExpandOne(*macro, tokens[i], tokens, i + 1, out);
-    Expand(tokens.subspan(next, end - next), out);
+    const size_t after = ExpandOne(*macro, name, tokens, next, out);
+    Expand(tokens.subspan(after, end - after), out);
   }
   if (choices.may_be_none) {
-    out.push_back(Mark(mark, tokens[i]));
-    out.push_back(tokens[i]);
-    Expand(tokens.subspan(i + 1, end - i - 1), out);
+    out.push_back(Mark(mark, name));
+    out.push_back(name);
+    Expand(tokens.subspan(next, end - next), out);
   }
-  out.push_back(Mark("#endif", tokens[i]));
+  out.push_back(Mark("#endif", name));
   return end;
 }
 

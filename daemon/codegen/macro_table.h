@@ -63,10 +63,12 @@ class MacroTable {
   Choices ChoicesFor(std::string_view name) const;
   Choices Expandable(const Token& token) const;
 
-  size_t ExpandUse(const Choices& choices, absl::Span<const Token> tokens, size_t i, std::vector<Token>& out);
+  size_t ExpandUse(const Choices& choices, const Token& name, absl::Span<const Token> tokens, size_t next,
+                   std::vector<Token>& out);
   size_t ExpandOne(const Macro& macro, const Token& name, absl::Span<const Token> tokens, size_t next,
                    std::vector<Token>& out);
-  size_t ExpandChoices(const Choices& choices, absl::Span<const Token> tokens, size_t i, std::vector<Token>& out);
+  size_t ExpandChoices(const Choices& choices, const Token& name, absl::Span<const Token> tokens, size_t next,
+                       std::vector<Token>& out);
   size_t End(const Macro& macro, absl::Span<const Token> tokens, size_t next);
   void ExpandBody(const Macro& macro, const std::vector<absl::Span<const Token>>& arguments, const Token& use,
                   std::vector<Token>& out);

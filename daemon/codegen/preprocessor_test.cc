@@ -78,6 +78,35 @@ TEST(PreprocessorTest, MarksConditionalsAndDropsIfZero) {
   EXPECT_THAT(LiveComments("#if 0\n// @BE f\n#endif"), IsEmpty());
 }
 
+TEST(PreprocessorTest, ShowsAllThatAMacroMayBe) {
+  EXPECT_EQ(Expanded("#ifdef A\n#define X 1\n#else\n#define X 2\n#endif\nX"),
+            "#if #else #endif #if 2 #else 1 #else X #endif");
+  EXPECT_EQ(Expanded("#ifdef A\n#define X 1\nX\n#else\nX\n#endif"), "#if 1 #else X #endif");
+  EXPECT_EQ(Expanded("#define X 1\n#ifdef A\n#undef X\nX\n#endif\nX"), "#if X #endif #if 1 #else X #endif");
+  EXPECT_EQ(Expanded("#ifdef A\n#define X(a) a\n#else\n#define X 2\n#endif\nX(3) X"),
+            "#if #else #endif #if 2 ( 3 ) #else 3 #else X ( 3 ) #endif #if 2 #else X #else X #endif");
+  EXPECT_EQ(Expanded("#ifdef A\n#define X(a) a\n#endif\nX"), "#if #endif X");
+  EXPECT_EQ(Expanded("#ifdef A\n#define X 1\n#endif\n#define X 2\nX"), "#if #endif 2");
+}
+
+TEST(PreprocessorTest, DecidesWhatIsCertain) {
+  EXPECT_EQ(Expanded("#define A\n#ifdef A\na\n#else\nb\n#endif"), "#if a #endif");
+  EXPECT_EQ(Expanded("#define A\n#if !defined(A)\na\n#elif defined A\nb\n#else\nc\n#endif"), "#if #else b #endif");
+  EXPECT_EQ(Expanded("#ifdef B\na\n#elif 1\nb\n#else\nc\n#endif"), "#if a #else b #endif");
+  EXPECT_EQ(Expanded("#if 0\na\n#elifdef B\nb\n#elifndef B\nc\n#endif"), "#if #else b #else c #endif");
+  EXPECT_EQ(Expanded("#if defined(A) && B\na\n#endif\n#if\n#endif\n#ifdef\n#endif"),
+            "#if a #endif #if #endif #if #endif");
+  EXPECT_EQ(Expanded("#ifndef A\n#define A 1\n#endif\nA"), "#if #endif 1");
+  EXPECT_EQ(Expanded("#include \"a.h\"\n#ifndef A\n#define A 1\n#endif\nA"), "#if #endif #if 1 #else A #endif");
+}
+
+TEST(PreprocessorTest, ExpandsWhatAnExpansionEndsWith) {
+  EXPECT_EQ(Expanded("#define CAT(a, b) a##b\n#define FG(x) <x>\nCAT(F, G)(1) CAT(F, G) (2) CAT(F, G)"),
+            "< 1 > < 2 > FG");
+  EXPECT_EQ(Expanded("#define F(x) F\nF(1)(2)"), "F");
+  EXPECT_EQ(Expanded("#define EMPTY\nf EMPTY (1)"), "f ( 1 )");
+}
+
 TEST(PreprocessorTest, ListsIncludes) {
   const Preprocessed result =
       Preprocess({Lex("#include <sys/x.h>\n#include \"a/b.h\"\n#if 0\n#include \"c.h\"\n#endif\n#include \"", 0)});
@@ -97,6 +126,13 @@ TEST(PreprocessorTest, BoundsItsWork) {
   }
   EXPECT_LT(Preprocess({Lex(doubling + "A89", 0)}).tokens.size(), 10'000'000u);
   EXPECT_LT(Preprocess({Lex(vanishing + "E89", 0)}).tokens.size(), 10'000'000u);
+
+  std::string choices = "#define C0 x\n";
+  for (int i = 1; i < 90; ++i) {
+    const std::string body = StrCat(" C", i, " C", i - 1, " C", i - 1, "\n");
+    StrAppend(&choices, "#ifdef A\n#define", body, "#else\n#define", body, "#endif\n");
+  }
+  EXPECT_LT(Preprocess({Lex(choices + "C89", 0)}).tokens.size(), 10'000'000u);
 
   std::string open = "#define F(x) x\n", nested = open;
   for (int i = 0; i < 100'000; ++i) {

@@ -140,7 +140,57 @@ BAD_REQUESTS = {
     "instances of one name": (
         f"template <int n> void f({TENSORS}) {{}}\n",
         ["f<1>", "f<-1>"],
-        "'f_1' is exported twice",
+        r"'f<1>' and 'f<-1>' both have the name 'f_1'.*such as 'void f_1_too\(...\) { f<-1>\(...\); }'",
+    ),
+    "instances of one name, annotated": (
+        f"template <int n> void f({TENSORS}) {{}}\n// @BE f<1>\n// @BE f<-1>\n",
+        None,
+        ":3: 'f<1>' and 'f<-1>' both have the name 'f_1'",
+    ),
+    "instances that take too much to read": (
+        "".join(f"template <class T, int n> void f({TENSORS}, {'T a, ' * 200} V{i} v) {{}}\n" for i in range(16)),
+        {f"f<int, {i}>": ["arg", "ret"] for i in range(4096)},
+        "template instances of this load have more than 1000000 words and signs. Load fewer",
+    ),
+    "source that takes too much to read": (
+        function() + "1 " * 1_000_000,
+        ["f"],
+        "the sources of this load have more than 1000000 words, numbers and signs. Put tables",
+    ),
+    "name in scratch that is a tensor and an attribute": (
+        function("const BE::Tensor x, BE::Tensor y, int arg0, BE::Scratch s"),
+        {"f": ["arg", "ret", "attr.arg0", "scratch:4*arg0"]},
+        "'scratch:4\\*arg0' names 'arg0', which is both a tensor .* and an attribute: name the attribute otherwise",
+    ),
+    "scratch with a bracket alone": (
+        function(TENSORS + ", BE::Scratch s"),
+        {"f": ["arg", "ret", "scratch:]"]},
+        r"'scratch:\]': its brackets do not match",
+    ),
+    "scratch of arguments that are not variadic": (
+        function(TENSORS + ", BE::Scratch s"),
+        {"f": ["arg", "ret", "scratch:args[0].nbytes()"]},
+        r"names 'args', which there is not: .*where the function has these tokens, are args\[i\]",
+    ),
+    "const that a macro decides": (
+        "#ifdef ANYTHING\n#define IN const\n#else\n#define IN\n#endif\n" + function("IN BE::Tensor x, BE::Tensor y"),
+        ["f"],
+        ":7: function 'f' has an #if among its parameters, or a macro that one decides",
+    ),
+    "const that two declarations do not agree about": (
+        "void f(BE::Tensor x, BE::Tensor y);\n" + function(),
+        ["f"],
+        r"'f' is declared twice \(.*:1, .*:3\), and a BE::Tensor is const in one place only",
+    ),
+    "another Tensor": (
+        function("const Tensor x, BE::Tensor y").replace("void", "struct Tensor {};\nvoid"),
+        ["f"],
+        ":3: parameter 1 'x' .*the source declares that type",
+    ),
+    "attribute that is not ASCII": (
+        function("BE::Tensor y, float \u03bb"),
+        ["f"],
+        ":2: parameter 2 '\u03bb' .*the name of an attribute is of the letters a to z.*with another name",
     ),
     "flag that takes over the output": (function(annotation="f"), None, '"-o" is not possible', ["-o", "elsewhere"]),
 }

@@ -164,6 +164,65 @@ FUNCTIONS = {
         {"x": 18.0},
         18,
     ),
+    "digraphs": (
+        """
+        static int no_function(int a) <% int digraphs(int); return a; %>
+        // @BE digraphs
+        void digraphs(const BE::Tensor a <:<:maybe_unused:>:>, BE::Tensor y) <% Fill(y, no_function(20)); %>
+        """,
+        ["arg", "ret"],
+        {},
+        20,
+    ),
+    "type_names": (
+        """
+        namespace types {
+        using Tensor = const BE::Tensor;
+        typedef double Real;
+        using Number = Real;
+        struct Other { using Real = int; };
+        // @BE type_names
+        void type_names(Tensor a, BE::Tensor& y, const Number x) { Fill(y, x); }
+        }  // namespace types
+        """,
+        ["arg", "ret", "attr.x:float64"],
+        {"x": 21.5},
+        21.5,
+    ),
+    "chosen": (
+        """
+        #ifdef NOT_DEFINED
+        #define CHOICE(NAME) void NAME(const BE::Tensor a, BE::Tensor y) { Fill(y, 1); }
+        #else
+        #define CHOICE(NAME) void NAME(const BE::Tensor a, BE::Tensor y) { Fill(y, 22); }
+        #endif
+        #ifndef INPUT
+        #define INPUT const BE::Tensor
+        #endif
+        #define PASTE(a, b) a##b
+        #define ICE_(...) __VA_ARGS__
+        // @BE chosen
+        PASTE(CHO, ICE)(chosen)
+        // @BE by_default
+        PASTE(ICE, _)(void by_default)(INPUT a, BE::Tensor y) { Fill(y, 23); }
+        """,
+        ["arg", "ret"],
+        {},
+        22,
+    ),
+    "by_default": ("", ["arg", "ret"], {}, 23),
+    "beside_others": (
+        """
+        namespace place __attribute__((visibility("default"))) {
+        void \u00e9beside_others(int*) {}
+        // @BE beside_others
+        void beside_others(BE::Tensor \u03bb) { Fill(\u03bb, 24); }
+        }  // namespace place
+        """,
+        ["ret"],
+        {},
+        24,
+    ),
     "continued": (
         """
         // @BE continued rets \\
@@ -220,6 +279,51 @@ def test_listed_by_name(functions, fresh_name):
     assert module.function_names == ["shift_float_3", "outer_deep_inside_too"]
     assert call(f"{fresh_name}.shift_float_3", module.arg_spec("shift_float_3"), {"factor": 0.5}) == 3.5
     assert call(f"{fresh_name}.outer_deep_inside_too", ["ret"], {}) == 12
+
+
+def test_macros_of_flags(fresh_name):
+    """Once with the default of the source, once with what the compiler is told."""
+    source = (
+        HELPERS
+        + """
+    #ifndef REAL
+    #define REAL float
+    #endif
+    // @BE f
+    void f(BE::Tensor y, REAL x) { Fill(y, sizeof(x)); }
+    """
+    )
+    for number, (flags, name) in enumerate(
+        [([], "float32"), (["-DREAL=double"], "float64"), (["-D", "REAL=int"], "int32")]
+    ):
+        module = kernix.load_cpp_inline(f"{fresh_name}_{number}", source, extra_cflags=flags)
+        assert module.arg_spec("f") == ["ret", f"attr.x:{name}"]
+        assert call(f"{fresh_name}_{number}.f", module.arg_spec("f"), {"x": 1}) == np.dtype(name).itemsize
+
+
+def test_constraints(fresh_name):
+    source = (
+        HELPERS
+        + """
+    template <typename T> concept Small = sizeof(T) <= 4;
+    template <typename T> requires (sizeof(T) == 4) && Small<T>
+    void f(const BE::Tensor x, BE::Tensor y, T a) requires (sizeof(T) >= 2) { Fill(y, a); }
+    template <Small T, bool kBig = (4 > 2), typename U = T> void g(BE::Tensor y, U a) { Fill(y, a + kBig); }
+    """
+    )
+    module = kernix.load_cpp_inline(fresh_name, source, ["f<float>", "g<int>"], extra_cflags=["-std=c++20"])
+    assert call(f"{fresh_name}.f_float", ["arg", "ret", "attr.a:float32"], {"a": 2.5}) == 2.5
+    assert call(f"{fresh_name}.g_int", module.arg_spec("g_int"), {"a": 3}) == 4
+
+
+def test_five_hundred_instances_are_read(fresh_name):
+    """Their signatures; one is compiled."""
+    source = HELPERS + "template <typename T, int k> void f(BE::Tensor y, T a) { Fill(y, a + k); }\n"
+    names = {f"f<float, {k}>": ["ret", "attr.a"] for k in range(500)}
+    with pytest.raises(kernix.KernelRequestError, match="'g': no signature"):
+        kernix.load_cpp_inline(fresh_name, source, names | {"g": []})
+    kernix.load_cpp_inline(fresh_name, source, ["f<float, 499>"])
+    assert call(f"{fresh_name}.f_float_499", ["ret", "attr.a:float32"], {"a": 1.0}) == 500
 
 
 def test_an_instance_is_another_artifact_than_a_function_of_its_exported_name(fresh_name):
