@@ -73,7 +73,7 @@ class Preprocessor {
   }
 
   // What is known of the condition of an #if, #ifdef or #ifndef.
-  std::optional<bool> Condition(std::string_view kind, Tokens rest, Tokens after) const {
+  std::optional<bool> Condition(std::string_view kind, Tokens rest, Tokens after) {
     if (kind == "if") {
       const bool negated = !rest.empty() && rest[0].Is("!");
       const Tokens test = rest.subspan(negated ? 1 : 0);
@@ -96,11 +96,13 @@ class Preprocessor {
     return std::nullopt;
   }
 
-  // What people write to leave a part of the text out.
-  static std::optional<bool> Constant(Tokens condition) {
-    if (condition.size() != 1) return std::nullopt;
-    if (condition[0].Is("0") || condition[0].Is("false")) return false;
-    if (condition[0].Is("1") || condition[0].Is("true")) return true;
+  // What people write to leave a part of the text out, and macros that are that for sure.
+  std::optional<bool> Constant(Tokens condition) {
+    std::vector<Token> value;
+    if (condition.size() == 1) macros_.Expand(condition, value);
+    if (value.size() != 1) return std::nullopt;
+    if (value[0].Is("0") || value[0].Is("false")) return false;
+    if (value[0].Is("1") || value[0].Is("true")) return true;
     return std::nullopt;
   }
 

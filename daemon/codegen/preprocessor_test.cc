@@ -96,6 +96,9 @@ TEST(PreprocessorTest, DecidesWhatIsCertain) {
   EXPECT_EQ(Expanded("#if 0\na\n#elifdef B\nb\n#elifndef B\nc\n#endif"), "#if #else b #else c #endif");
   EXPECT_EQ(Expanded("#if defined(A) && B\na\n#endif\n#if\n#endif\n#ifdef\n#endif"),
             "#if a #endif #if #endif #if #endif");
+  EXPECT_EQ(Expanded("#define A 0\n#if A\na\n#elif B\nb\n#endif"), "#if #else b #endif");
+  EXPECT_EQ(Expanded("#ifdef B\n#define A 0\n#else\n#define A 1\n#endif\n#if A\na\n#else\nb\n#endif"),
+            "#if #else #endif #if a #else b #endif");
   EXPECT_EQ(Expanded("#ifndef A\n#define A 1\n#endif\nA"), "#if #endif 1");
   EXPECT_EQ(Expanded("#include \"a.h\"\n#ifndef A\n#define A 1\n#endif\nA"), "#if #endif #if 1 #else A #endif");
 }

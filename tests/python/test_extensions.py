@@ -311,6 +311,22 @@ def test_error_in_a_scratch_expression_points_at_its_line(fresh_name):
         kernix.load_cpp_inline(fresh_name, source.replace("nonsense(ret0)", "arg0.numel()"))
 
 
+def test_a_parameter_of_scratch_that_has_the_name_of_a_tensor(fresh_name):
+    """Refused (see test_bad_input.py), with this way out: another name in the token."""
+    source = """
+    #include "brainevent/common.h"
+    void f(const BE::Tensor x, BE::Tensor y, int arg0, BE::Scratch s) {
+        *y.data_ptr<int64_t>() = s.size() + 1000 * arg0;
+    }
+    """
+    module = kernix.load_cpp_inline(
+        fresh_name, source, {"f": ["arg", "ret", "attr.count:int32", "scratch:count+arg0.nbytes()"]}
+    )
+    result = np.zeros(1, np.int64)
+    module.f(np.zeros(3, np.int8), count=4, out=result)
+    assert result == 4007
+
+
 def test_scratch_has_to_be_written(fresh_name):
     source = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::Tensor o, BE::Scratch s) {}'
     with pytest.raises(
