@@ -20,6 +20,9 @@ namespace kernix {
 namespace {
 
 constexpr std::string_view kOwnHeaders = "brainevent/";
+// The one of them that includes what is neither ours nor the toolchain's, and what that is.
+constexpr std::string_view kXlaWrapper = "brainevent/ffi_compat.h";
+constexpr char kXlaHeader[] = "xla/ffi/api/ffi.h";
 constexpr int kMaxMacroDepth = 8;
 
 // Who includes: a source, or a header that was found.
@@ -111,6 +114,9 @@ class Scan {
 
   absl::Status Follow(const Includer& includer, const Include& include) {
     const std::string_view name = include.target.name;
+    if (name == kXlaWrapper) {
+      return Follow(includer, {.target = {IncludeForm::kQuoted, kXlaHeader}, .line = include.line});
+    }
     if (name.empty() || name.starts_with(kOwnHeaders)) return absl::OkStatus();
     if (name.starts_with('/')) return FollowAbsolute(include.target.name);
     if (include.target.form == IncludeForm::kQuoted && !includer.absolute_folder.empty()) {

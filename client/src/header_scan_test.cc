@@ -72,6 +72,13 @@ TEST_F(HeaderScanTest, FollowsHeadersWithTheirContent) {
   EXPECT_EQ(*scan->Read(Env::Posix(), *digest), "the end");
 }
 
+TEST_F(HeaderScanTest, TheWrapperOfXlasBuffersBringsXlasHeaders) {
+  folder_.Write("xla-include/xla/ffi/api/ffi.h", "#include \"xla/ffi/api/c_api.h\"\n");
+  folder_.Write("xla-include/xla/ffi/api/c_api.h", "");
+  const auto scan = Scan({Inline("#include \"brainevent/ffi_compat.h\"\n")}, {"xla-include"});
+  EXPECT_THAT(Names(scan), ElementsAre("0:xla/ffi/api/c_api.h", "0:xla/ffi/api/ffi.h"));
+}
+
 TEST_F(HeaderScanTest, TextThatIsNoFileLooksAtTheIncludePathsAlone) {
   folder_.Write("one/x.h", "1");
   folder_.Write("two/x.h", "2");

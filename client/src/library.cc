@@ -68,7 +68,9 @@ absl::Status LoaderError(std::string_view message) {
   if (message.find("cannot open shared object file") != std::string_view::npos) {
     advice =
         " Install the library that is missing (CUDA's come as wheels: nvidia-cublas, nvidia-cusparse, ...), or put its "
-        "folder on LD_LIBRARY_PATH before this process starts.";
+        "folder on LD_LIBRARY_PATH before this process starts. A library of yours that is open already (ctypes.CDLL) "
+        "is "
+        "found if it was linked with a name of its own: -Wl,-soname,NAME.";
   } else if (message.find("undefined symbol") != std::string_view::npos) {
     advice = " Define that function in the sources, or name the library that has it in extra_ldflags.";
   }

@@ -249,8 +249,10 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   Step step;
   step.action.step = "link";
   // A missing symbol is told at once, with its name, not when the artifact is opened; `-Wl,-z,undefs` among the user's
-  // flags undoes that. The build id is a digest of the content.
-  step.action.argv = {request.toolchain->host.path, "-shared", "-fPIC", "-Wl,--no-undefined", "-Wl,--build-id=sha1"};
+  // flags undoes that. What the sources and their static libraries define is what they use, whatever a library that is
+  // open for the whole process (RTLD_GLOBAL) calls the same. The build id is a digest of the content.
+  step.action.argv = {request.toolchain->host.path, "-shared",        "-fPIC",
+                      "-Wl,--no-undefined",         "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
   for (const std::string& flag : compile_flags) {
     if (!SetsProcessRounding(flag)) step.action.argv.push_back(flag);
   }

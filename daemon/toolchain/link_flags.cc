@@ -23,8 +23,9 @@ namespace kernix::toolchain {
 namespace {
 
 constexpr std::string_view kRunPath =
-    "an artifact holds no folder of anybody. Open the library before the module is loaded (ctypes.CDLL(path, "
-    "mode=ctypes.RTLD_GLOBAL)), or have LD_LIBRARY_PATH name its folder";
+    "an artifact holds no folder of anybody. Have LD_LIBRARY_PATH name the library's folder, or open the library "
+    "before "
+    "the module is loaded (ctypes.CDLL(path); it needs a name of its own, linked with -Wl,-soname)";
 constexpr std::string_view kLinkerFile = "the linker would read or write a file that kernix cannot take into account";
 constexpr std::string_view kByItself = "give it by itself, not through -Wl or -Xlinker";
 constexpr std::string_view kName = "artifacts have no name of their own";

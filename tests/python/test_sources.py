@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads of several sources: side by side and linked once, and what is linked to them."""
 
+import ctypes
 import shutil
 import subprocess
 
@@ -176,3 +177,24 @@ def test_prebuilt_code_counts_by_content(tmp_path, fresh_name, archive):
     second = kernix.load_cpp_inline(fresh_name, source, extra_ldflags=[prebuilt(6)], replace=True)
     assert call(f"{fresh_name}.f") == 6
     assert first.key != second.key
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_the_wrapper_of_xlas_buffers_needs_no_other_include(fresh_name):
+    declarations = '#include "brainevent/ffi_compat.h"\nnamespace ffi = xla::ffi;'
+    kernix.load_cpp_inline(fresh_name, function("f", "ffi::DataType::F32 == ffi::F32", declarations))
+    assert call(f"{fresh_name}.f") == 1
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_what_a_source_defines_is_what_it_calls(tmp_path, fresh_name):
+    """Also where a library that is open for the whole process has a function and a variable of these names."""
+    other = tmp_path / "other.cpp"
+    other.write_text("int kx_interposed() { return 77; }\nint kx_interposed_number = 77;\n")
+    library = tmp_path / "libother.so"
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, other], check=True)
+    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    own = "int kx_interposed() { return 5; }\nint kx_interposed_number = 6;"
+    source = function("f", "10 * kx_interposed() + kx_interposed_number", own)
+    kernix.load_cpp_inline(fresh_name, source, extra_cflags=["-O0"])
+    assert call(f"{fresh_name}.f") == 56
