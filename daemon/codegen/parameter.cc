@@ -165,6 +165,8 @@ std::optional<AttributeType> ScalarType(const Declarator& declarator) {
   return declarator.words.empty() ? NamedType(type) : BuiltinType(declarator.words);
 }
 
+bool IsStreamName(std::string_view type) { return type == "cudaStream_t" || type == "CUstream"; }
+
 bool IsTensorName(std::string_view type) {
   ConsumePrefix(type, "::");
   return type == "BE::Tensor" || type == "Tensor";
@@ -200,7 +202,7 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
   std::string_view type = declarator.type;
   ConsumePrefix(type, "::");
   const bool is_tensor = IsTensorName(type) && !declarator.is_template;
-  const bool is_stream = type == "cudaStream_t" || type == "CUstream";
+  const bool is_stream = IsStreamName(type);
   const bool by_value = declarator.references == 0 || (declarator.references == 1 && declarator.is_const);
   const std::optional<AttributeType> scalar = ScalarType(declarator);
   if (is_tensor && declarator.is_const && declarator.pointers == 1 && declarator.references == 0 &&
@@ -277,6 +279,7 @@ bool ResolveAliases(const TypeNames& types, std::vector<Token>& tokens) {
     const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
     if (type == tokens.end() || !type->IsIdentifier()) return true;
     if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
+    if (IsStreamName(type->text) || NamedType(type->text).has_value()) return true;  // whoever declares them
     const AliasedType* aliased = types.aliases.Find(scope, type->text);
     if (aliased == nullptr) return true;
     if (!aliased->tokens.has_value()) return false;

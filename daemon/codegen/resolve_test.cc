@@ -581,6 +581,10 @@ TEST(InferenceTest, FollowsNamesOfTypes) {
       {"template <class T> struct Tensor {}; void f(const Tensor<int> a, BE::Tensor o)", "'a'"},
       {"using A = A; void f(BE::Tensor o, A a)", "'a'"},
       {"using F = void(int); void f(BE::Tensor o, F a)", "'a'"},
+      {"typedef struct CUstream_st* cudaStream_t; typedef signed char int8_t; void f(BE::Tensor o, int8_t a, "
+       "cudaStream_t s)",
+       "f: ret attr.a:int8 stream"},
+      {"struct CUstream_st; using cudaStream_t = CUstream_st*; void f(BE::Tensor o, cudaStream_t s)", "f: ret stream"},
       {"struct S { using int32_t = float; }; void f(BE::Tensor o, int32_t a)", "f: ret attr.a:int32"},
   };
   for (const auto& [source, expected] : cases) {
