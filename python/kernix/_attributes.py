@@ -11,9 +11,10 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from kernix._constant import Constant
 from kernix._jax import imported_jax
 
-__all__ = ["Attribute", "convert_attributes", "to_numpy"]
+__all__ = ["Attribute", "convert_attributes", "to_jax"]
 
 _INTEGERS = {
     "bool": (0, 1),
@@ -79,17 +80,17 @@ def _placed(error: Exception, place: str) -> Exception:
     return kind(f"{place} {error}")
 
 
-def to_numpy(attribute: Attribute) -> Any:
+def to_jax(attribute: Attribute) -> Any:
     """Return an attribute as ``jax.ffi.ffi_call`` takes it."""
     kind = attribute.type.removesuffix("[]")
     if kind == "string":
         return attribute.value
     dtype = _dtype(kind)
     if attribute.type is kind:
-        return dtype.type(attribute.value)
+        return Constant(kind, dtype.type(attribute.value))
     import numpy as np
 
-    return np.array(attribute.value, dtype)
+    return Constant(attribute.type, np.array(attribute.value, dtype))
 
 
 @functools.cache
@@ -108,8 +109,8 @@ def _convert(kind: str, value: Any) -> Any:
             "instance through jax.jit(..., static_argnames=...), or make the parameter an array"
         )
     if kind == "string":
-        if not isinstance(value, str):
-            raise TypeError(f"is {_kind_of(value)}; it must be a str")
+        if not isinstance(value, (str, bytes)):
+            raise TypeError(f"is {_kind_of(value)}; it must be {_describe(kind)}")
         return value
     if kind.endswith("[]"):
         return _array(kind.removesuffix("[]"), value)
@@ -177,7 +178,9 @@ def _plain_number(value: Any) -> int | float | None:
 
 def _integer(kind: str, number: int | float) -> int | bool:
     if isinstance(number, float):
-        raise TypeError(f"is the float {number}; it must be {_describe(kind)}")
+        if not number.is_integer():
+            raise ValueError(f"is {number}; it must be {_describe(kind)}")
+        number = int(number)
     least, most = _INTEGERS[kind]
     if not least <= number <= most:
         raise ValueError(f"is {_shown(number)}, which does not fit {kind} ({least} to {most})")
@@ -230,7 +233,9 @@ def _is_traced(value: Any) -> bool:
 
 def _describe(kind: str) -> str:
     if kind == "string":
-        return "a str"
+        return "a str or bytes"
+    if kind in _INTEGERS:
+        return f"a whole number for {kind}"
     return f"a list, tuple or array of {kind.removesuffix('[]')}" if kind.endswith("[]") else f"a number for {kind}"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernix import _core
 from kernix._arrays import plain_arrays
-from kernix._attributes import Attribute, convert_attributes, to_numpy
+from kernix._attributes import Attribute, convert_attributes, to_jax
 from kernix._call import OPTIONS, Call, Function
 from kernix._direct import Target, ambiguous, call_directly
 from kernix._jax import check_numpy_for_jax, imported_jax, is_tracing, make_spec, plain_kinds, vary_alike
@@ -220,7 +220,7 @@ class KernelFunction(Function):
                 self._keep(key, ffi_call)
         if not values:
             return ffi_call(*arguments)
-        return ffi_call(*arguments, **{name: to_numpy(value) for name, value in values.items()})
+        return ffi_call(*arguments, **{name: to_jax(value) for name, value in values.items()})
 
     def _make_ffi_call(self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any]) -> _FfiCall:
         import jax
