@@ -57,13 +57,14 @@ absl::Status WithOneshotHelp(absl::Status status) {
   return status;
 }
 
+// What a daemon has said in its log, which began at `start`: the end of a message.
 std::string LastWords(Env& env, const std::string& log, size_t start) {
   constexpr size_t kLines = 5;
   const absl::StatusOr<std::string> text = env.ReadFile(log);
-  if (!text.ok() || text->size() <= start) return "";
-  std::vector<std::string> lines =
-      absl::StrSplit(ToAbsl(std::string_view(*text).substr(start)), '\n', absl::SkipEmpty());
-  std::string words;
+  const std::string_view written = text.ok() && text->size() > start ? std::string_view(*text).substr(start) : "";
+  std::vector<std::string> lines = absl::StrSplit(ToAbsl(written), '\n', absl::SkipEmpty());
+  if (lines.empty()) return StrCat("It has written nothing to its log, ", log);
+  std::string words = StrCat("Its log, ", log, ", ends with:");
   for (size_t i = lines.size() - std::min(lines.size(), kLines); i < lines.size(); ++i) {
     StrAppend(&words, "\n  ", lines[i]);
   }
@@ -210,18 +211,17 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, siz
   }
   return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
                             endpoint_.socket, " within ", options_.start_timeout.count(),
-                            " ms: try again when the machine is less busy, or kill that process if it hangs. Its log, ",
-                            endpoint_.place.log,
-                            ", ends with:", LastWords(*environment_.env, endpoint_.place.log, log_start)));
+                            " ms: try again when the machine is less busy, or kill that process if it hangs. ",
+                            LastWords(*environment_.env, endpoint_.place.log, log_start)));
 }
 
 // OK when another daemon has the place, so that there is something to wait for.
 absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
   if (exit_code == kKernixdAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
   const ErrorKind kind = exit_code == kKernixdStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
-  absl::Status status = MakeError(
-      kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". Its log, ",
-                   endpoint_.place.log, ", ends with:", LastWords(*environment_.env, endpoint_.place.log, log_start)));
+  absl::Status status =
+      MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",
+                             LastWords(*environment_.env, endpoint_.place.log, log_start)));
   const bool place_is_at_fault = exit_code == kKernixdFailure || exit_code == kKernixdAlreadyRunning;
   return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
@@ -80,6 +81,7 @@ class View(NamedTuple):
     data: int
     type: int  # XLA_FFI_DataType
     shape: tuple[int, ...]
+    nbytes: int
     device: int | None  # of a GPU's own memory; host memory is every device's
     owner: Any
 
@@ -195,7 +197,7 @@ class _NumPy(_OneStream):
             array = array.copy(order="C")
         memory = self._numpy.asarray(array)
         address = memory.__array_interface__["data"][0]
-        return View(address, self._type(array.dtype), array.shape, None, memory)
+        return View(address, self._type(array.dtype), array.shape, array.nbytes, None, memory)
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         return self._numpy.empty(shape, _name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
@@ -214,13 +216,17 @@ class _Dlpack(_OneStream):
             runs = "the CPU" if platform == CPU else "a GPU"
             raise TypeError(f"is in {where}, and the function runs on {runs}")
         tensor = _export(array, stream if device_type not in _DLPACK_DEVICES[CPU] else None)
-        if writable and tensor.read_only:
-            raise ValueError("is read-only")
+        if writable:
+            _check_writable(tensor)
         if not tensor.contiguous:
             return self._copied(array, platform, stream, writable=writable)
+        code, bits, lanes = tensor.dtype
+        nbytes = math.prod(tensor.shape) * bits * lanes // 8
+        if nbytes and not tensor.data:
+            raise ValueError("has no memory: the address of its elements is null")
         kind, number = tensor.device
         device = number if kind == _GPU else None
-        return View(tensor.data, _xla_type(_name_of_dlpack(*tensor.dtype)), tensor.shape, device, tensor)
+        return View(tensor.data, _xla_type(_name_of_dlpack(code, bits, lanes)), tensor.shape, nbytes, device, tensor)
 
     def _copied(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         raise ValueError("is not contiguous in row-major (C) order; pass a contiguous copy")
@@ -238,6 +244,53 @@ class _Torch(_Dlpack):
     @staticmethod
     def owns(module: ModuleType, array: Any) -> bool:
         return hasattr(module, "Tensor") and isinstance(array, module.Tensor)
+
+    def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        self._check_memory(array)
+        self._check_gradient(array)
+        array = array.detach() if array.requires_grad else array
+        if array.is_conj() or array.is_neg():
+            array = self._resolved(array, platform, writable)
+        try:
+            view = super().view(array, platform, stream, writable=writable)
+        except RuntimeError as error:
+            raise TypeError(
+                f"has no memory that PyTorch gives away ({error}); in a function that torch.vmap or torch.func "
+                "transforms, make the call in a torch.library.custom_op"
+            ) from error
+        if writable and hasattr(self._torch.autograd.graph, "increment_version"):
+            self._torch.autograd.graph.increment_version(array)  # as PyTorch's own functions do with what they write
+        return view
+
+    def _check_memory(self, tensor: Any) -> None:
+        """Refuse tensors whose memory, if they have any, is not what they are."""
+        if type(tensor).__torch_dispatch__ is not self._torch.Tensor.__torch_dispatch__:
+            raise TypeError(f"is a {type(tensor).__qualname__}, which is more than memory: pass the plain tensor in it")
+        if tensor.layout is not self._torch.strided or tensor.is_nested:
+            layout = "nested" if tensor.is_nested else str(tensor.layout)
+            raise TypeError(f"is not dense (layout {layout}): pass its .to_dense(), or the tensors that it is made of")
+        if tensor.is_quantized:
+            raise TypeError(f"is quantised ({tensor.dtype}): pass its .int_repr(), or its .dequantize()")
+        if tensor.is_meta:
+            raise TypeError("is on the device meta, which has no memory: pass a tensor on a real one")
+
+    def _check_gradient(self, tensor: Any) -> None:
+        """Refuse what would lose a gradient, where PyTorch is told to compute them."""
+        if tensor.requires_grad and self._torch.is_grad_enabled():
+            raise TypeError(
+                "requires a gradient, which a kernel does not give: pass its .detach(), call under torch.no_grad(), or "
+                "make the call in a torch.autograd.Function"
+            )
+        if self._torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+            raise TypeError("has a tangent, which a kernel does not give: pass the primal, or write a jvp() for it")
+
+    def _resolved(self, tensor: Any, platform: str, writable: bool) -> Any:
+        """Return what a lazily conjugated or negated view is, where that may be copied: see :meth:`_copied`."""
+        if writable:
+            raise ValueError("is a view that conjugates or negates what is written; write into a tensor, and copy it")
+        if platform != CPU:
+            raise ValueError("is a view that conjugates or negates; pass its .resolve_conj().resolve_neg()")
+        return tensor.resolve_conj().resolve_neg()
 
     def _copied(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         # On a GPU a copy would have to live until the stream is done with it, and costs what its user may not expect.
@@ -317,6 +370,13 @@ def _export(array: Any, stream: int | None) -> _core.DlpackTensor:
         kind = type(capsule).__qualname__
         raise TypeError(f"has a __dlpack__() that returned an object of type {kind}; DLPack wants a capsule")
     return _core.DlpackTensor(capsule)
+
+
+def _check_writable(tensor: _core.DlpackTensor) -> None:
+    if tensor.read_only:
+        raise ValueError("is read-only")
+    if tensor.copied:
+        raise ValueError("was copied by its __dlpack__(), so that a result would not arrive in it")
 
 
 def _xla_type(name: str) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kernix import _core
@@ -62,9 +63,8 @@ def call_directly(
             results = [
                 spec if is_array(spec) else _make(target, i, library, spec, like) for i, spec in enumerate(specs)
             ]
-        if len({id(array) for array in results}) < len(results):
-            raise ValueError(f"{target.name}(): out= names one array for two results")
         outs = [_view(target, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
+        _check_apart(target, outs)
         device = _common_device(target, views + outs)
         _core.call_handler(
             target.address,
@@ -135,6 +135,15 @@ def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> 
     if isinstance(stream, bool) or not isinstance(stream, int):
         raise TypeError(f"{target.name}(): stream is of type {type(stream).__qualname__}; it must be a CUDA stream")
     return stream
+
+
+def _check_apart(target: Target, results: Sequence[View]) -> None:
+    """Refuse results that share memory."""
+    spans = sorted((view.data, view.data + view.nbytes, i) for i, view in enumerate(results) if view.nbytes)
+    for (_, end, one), (begin, _, two) in pairwise(spans):
+        if begin < end:
+            names = " and ".join(map(str, sorted((one, two))))
+            raise ValueError(f"{target.name}(): results {names} share memory: each needs an array of its own")
 
 
 def _common_device(target: Target, views: Sequence[View]) -> int | None:

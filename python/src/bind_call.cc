@@ -105,13 +105,16 @@ bool AddArguments(CallFrame& frame, const PlainArrays& arrays, const py::tuple& 
   return true;
 }
 
+// Not when two share memory.
 bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::list& results) {
-  for (size_t i = 0; i < results.size(); ++i) {
-    std::optional<PlainArray> array = arrays.Read(results[i], true);
+  std::vector<PlainArray> added;
+  for (const py::handle result : results) {
+    std::optional<PlainArray> array = arrays.Read(result, true);
     if (!array) return false;
-    for (size_t before = 0; before < i; ++before)
-      if (results[before].is(results[i])) return false;
-    frame.AddResult(array->data, array->type, std::move(array->shape));
+    for (const PlainArray& other : added)
+      if (array->Overlaps(other)) return false;
+    frame.AddResult(array->data, array->type, array->shape);
+    added.push_back(*std::move(array));
   }
   return true;
 }
@@ -144,6 +147,7 @@ void BindCall(py::module_& module) {
       .def_property_readonly("dtype", [](const DlpackTensor& self) { return py::tuple(py::cast(self.dtype())); })
       .def_property_readonly("shape", [](const DlpackTensor& self) { return py::tuple(py::cast(self.shape())); })
       .def_property_readonly("read_only", &DlpackTensor::is_read_only)
+      .def_property_readonly("copied", &DlpackTensor::is_copied)
       .def_property_readonly("contiguous", &DlpackTensor::is_contiguous);
   py::class_<PlainArrays>(module, "PlainArrays")
       .def(py::init<py::object, py::object, py::dict>(), py::arg("ndarray"), py::arg("empty"), py::arg("types"))

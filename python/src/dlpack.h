@@ -42,7 +42,8 @@ struct Version {
 };
 
 inline constexpr uint32_t kMajorVersion = 1;
-inline constexpr uint64_t kReadOnly = 1;  // bit of ManagedVersioned::flags
+inline constexpr uint64_t kReadOnly = 1;  // bits of ManagedVersioned::flags
+inline constexpr uint64_t kIsCopied = 2;
 
 struct ManagedVersioned {
   Version version;

@@ -42,7 +42,7 @@ DlpackTensor::DlpackTensor(const py::capsule& capsule) {
     throw py::value_error("has a __dlpack__() that returned version " + std::to_string(managed->version.major) +
                           " of DLPack; kernix knows version 1");
   }
-  is_read_only_ = (managed->flags & dlpack::kReadOnly) != 0;
+  flags_ = managed->flags;
   TakeOver<dlpack::ManagedVersioned>(capsule, "used_dltensor_versioned");
 }
 

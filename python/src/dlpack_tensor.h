@@ -25,7 +25,9 @@ class DlpackTensor {
   // Code, bits, lanes.
   std::vector<int> dtype() const { return {tensor_->dtype.code, tensor_->dtype.bits, tensor_->dtype.lanes}; }
   std::vector<int64_t> shape() const { return {tensor_->shape, tensor_->shape + tensor_->rank}; }
-  bool is_read_only() const { return is_read_only_; }
+  bool is_read_only() const { return (flags_ & dlpack::kReadOnly) != 0; }
+  // Whether this is not the array's own memory.
+  bool is_copied() const { return (flags_ & dlpack::kIsCopied) != 0; }
   // Row-major without gaps.
   bool is_contiguous() const;
 
@@ -35,7 +37,7 @@ class DlpackTensor {
 
   std::shared_ptr<void> owner_;
   const dlpack::Tensor* tensor_ = nullptr;
-  bool is_read_only_ = false;
+  uint64_t flags_ = 0;
 };
 
 }  // namespace kernix::python

@@ -19,7 +19,8 @@ std::optional<PlainArray> PlainArrays::Read(py::handle object, bool writable) co
   }
   return PlainArray{.data = const_cast<void*>(array.data()),
                     .type = static_cast<DataType>(py::handle(type).cast<int>()),
-                    .shape = {array.shape(), array.shape() + array.ndim()}};
+                    .shape = {array.shape(), array.shape() + array.ndim()},
+                    .bytes = static_cast<size_t>(array.nbytes())};
 }
 
 py::object PlainArrays::MakeLike(const py::tuple& arguments) const {

@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -17,6 +18,12 @@ struct PlainArray {
   void* data;
   DataType type;
   std::vector<int64_t> shape;
+  size_t bytes;
+
+  bool Overlaps(const PlainArray& other) const {
+    const auto begin = reinterpret_cast<uintptr_t>(data), other_begin = reinterpret_cast<uintptr_t>(other.data);
+    return begin < other_begin + other.bytes && other_begin < begin + bytes;
+  }
 };
 
 // NumPy arrays that need no look from Python: of the very type `numpy.ndarray`, row-major, aligned, and of an element

@@ -122,6 +122,16 @@ def test_torch_arrays(module, torch, dtype):
     np.testing.assert_array_equal(z.float().cpu(), X)
 
 
+def test_torch_views_that_negate(module, torch):
+    """A copy on a GPU is the caller's to make, as for arrays with gaps."""
+    x = torch.tensor([1 + 2j], device="cuda").conj().imag
+    with pytest.raises(ValueError, match=r"argument 0 is a view that .* negates; pass its .resolve_conj\("):
+        module.scale(x, factor=2)
+    assert module.scale(x.resolve_neg(), factor=2).tolist() == [-4]
+    with pytest.raises(ValueError, match="result 0 is a view that conjugates or negates what is written"):
+        module.scale(x.resolve_neg(), factor=2, out=x)
+
+
 def test_torch_spec(module, torch):
     x = torch.tensor(X, device="cuda")
     for dtype in (torch.int64, np.int64, np.dtype("int64")):

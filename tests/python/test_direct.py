@@ -212,10 +212,14 @@ def test_what_needs_no_look_from_python(module, name):
         np.testing.assert_array_equal(out, x)
 
 
-def test_results_need_arrays_of_their_own(module):
-    y = np.zeros(1, np.float32)
-    with pytest.raises(ValueError, match="out= names one array for two results"):
-        module.twice(X, out=(y, y))
+@pytest.mark.parametrize("wrap", [lambda array: array, lambda array: Exporter(array)], ids=["NumPy", "DLPack"])
+def test_results_need_arrays_of_their_own(module, wrap):
+    y = np.zeros(4, np.float32)
+    for one, two in [(y, y), (y, y[:]), (y[1:], y[:2]), (y[:2], y.view(np.int16)[3:])]:
+        with pytest.raises(ValueError, match=r"twice\(\): results 0 and 1 share memory: each needs an array"):
+            module.twice(X, out=(wrap(one), wrap(two)))
+    module.twice(X, out=(wrap(y[2:]), wrap(y[:2])))
+    module.twice(X, out=(wrap(y[:0]), wrap(y)))
 
 
 def test_what_the_kernel_reports(module):
@@ -267,6 +271,13 @@ class Exporter:
         return self.array.__dlpack__(**options)
 
 
+class Copier(Exporter):
+    """The same that gives copies away."""
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(copy=True, **options)
+
+
 class OldExporter(Exporter):
     """The same from before DLPack 1."""
 
@@ -307,6 +318,10 @@ def test_dlpack_arrays_that_are_refused(module):
         module.copy(Exporter(X.T), out=y)
     with pytest.raises(ValueError, match="result 0 is read-only"):
         module.copy(X, out=Exporter(np.frombuffer(X.tobytes(), np.float32)))
+    with pytest.raises(ValueError, match=r"result 0 was copied by its __dlpack__\(\), so that a result would"):
+        module.copy(X, out=Copier(np.zeros_like(X)))
+    module.copy(Copier(X), out=y)
+    np.testing.assert_array_equal(y, X)
     with pytest.raises(TypeError, match="argument 0 is in memory of another device .DLPack type 2., and .* the CPU"):
         module.copy(Exporter(X, device=(2, 0)), out=y)
     with pytest.raises(TypeError, match="result 0 is an array of JAX, which must not be written to"):
