@@ -82,15 +82,23 @@ def _placed(error: Exception, place: str) -> Exception:
 
 def to_jax(attribute: Attribute) -> Any:
     """Return an attribute as ``jax.ffi.ffi_call`` takes it."""
-    kind = attribute.type.removesuffix("[]")
+    kind, value = attribute
     if kind == "string":
-        return attribute.value
-    dtype = _dtype(kind)
-    if attribute.type is kind:
-        return Constant(kind, dtype.type(attribute.value))
-    import numpy as np
+        return value
+    if kind.endswith("[]"):
+        import numpy as np
 
-    return Constant(attribute.type, np.array(attribute.value, dtype))
+        return Constant(kind, np.array(value, _dtype(kind.removesuffix("[]"))))
+    # To a cache the zeros are one value as well, and a NaN is none that it ever finds.
+    findable = value == value and (value or not isinstance(value, float))
+    return _kept_constant(kind, value) if findable else _constant(kind, value)
+
+
+def _constant(kind: str, value: Any) -> Constant:
+    return Constant(kind, _dtype(kind).type(value))
+
+
+_kept_constant = functools.lru_cache(maxsize=1024)(_constant)
 
 
 @functools.cache
@@ -109,12 +117,22 @@ def _convert(kind: str, value: Any) -> Any:
             "instance through jax.jit(..., static_argnames=...), or make the parameter an array"
         )
     if kind == "string":
-        if not isinstance(value, (str, bytes)):
-            raise TypeError(f"is {_kind_of(value)}; it must be {_describe(kind)}")
-        return value
+        return _string(value)
     if kind.endswith("[]"):
         return _array(kind.removesuffix("[]"), value)
     return _number(kind, value)
+
+
+def _string(value: Any) -> str | bytes:
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"is {_kind_of(value)}; it must be {_describe('string')}")
+    text: str | bytes = value
+    if isinstance(text, str):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"has half a character at {error.start}, which UTF-8 lacks; pass bytes") from error
+    return text
 
 
 def _array(kind: str, value: Any) -> list[Any]:

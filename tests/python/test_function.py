@@ -496,6 +496,7 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does(value):
         ("float32", [1.0], TypeError, "is of type list"),
         ("float32", np.ones(2), TypeError, "is of type ndarray"),
         ("string", 3, TypeError, "is of type int; it must be a str or bytes"),
+        ("string", "a\udc80", ValueError, "has half a character at 1, which UTF-8 lacks; pass bytes"),
         ("int32[]", 3, TypeError, "is of type int; it must be a list, tuple or array of int32"),
         ("int32[]", "12", TypeError, "is of type str; it must be a list"),
         ("int32[]", [1, None], TypeError, "at element 1 is of type NoneType"),
