@@ -48,6 +48,13 @@ bool Answers(PeerSocket peer, ForkGate::Section& section) {
   return session.Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &response, kProbeTimeout, &section).ok();
 }
 
+// The end of a message about a daemon.
+std::string WhatItsLogSays(Env& env, const std::string& log, size_t start) {
+  const std::string words = LastWords(env, log, start);
+  return words.empty() ? StrCat("It has written nothing to its log, ", log)
+                       : StrCat("Its log, ", log, ", ends with:", words);
+}
+
 }  // namespace
 
 bool OneshotMayHelp(const absl::Status& status) { return status.GetPayload(kOneshotHelps).has_value(); }
@@ -57,14 +64,13 @@ absl::Status WithOneshotHelp(absl::Status status) {
   return status;
 }
 
-// What a daemon has said in its log, which began at `start`: the end of a message.
 std::string LastWords(Env& env, const std::string& log, size_t start) {
   constexpr size_t kLines = 5;
   const absl::StatusOr<std::string> text = env.ReadFile(log);
-  const std::string_view written = text.ok() && text->size() > start ? std::string_view(*text).substr(start) : "";
-  std::vector<std::string> lines = absl::StrSplit(ToAbsl(written), '\n', absl::SkipEmpty());
-  if (lines.empty()) return StrCat("It has written nothing to its log, ", log);
-  std::string words = StrCat("Its log, ", log, ", ends with:");
+  if (!text.ok() || text->size() <= start) return "";
+  std::vector<std::string> lines =
+      absl::StrSplit(ToAbsl(std::string_view(*text).substr(start)), '\n', absl::SkipEmpty());
+  std::string words;
   for (size_t i = lines.size() - std::min(lines.size(), kLines); i < lines.size(); ++i) {
     StrAppend(&words, "\n  ", lines[i]);
   }
@@ -212,7 +218,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, siz
   return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
                             endpoint_.socket, " within ", options_.start_timeout.count(),
                             " ms: try again when the machine is less busy, or kill that process if it hangs. ",
-                            LastWords(*environment_.env, endpoint_.place.log, log_start)));
+                            WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
 }
 
 // OK when another daemon has the place, so that there is something to wait for.
@@ -221,7 +227,7 @@ absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
   const ErrorKind kind = exit_code == kKernixdStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
   absl::Status status =
       MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",
-                             LastWords(*environment_.env, endpoint_.place.log, log_start)));
+                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
   const bool place_is_at_fault = exit_code == kKernixdFailure || exit_code == kKernixdAlreadyRunning;
   return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
 }

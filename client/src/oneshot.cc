@@ -72,8 +72,9 @@ struct NamelessLog {
 };
 
 absl::Status EndedError(const std::string& program, int exit_code, const std::string& words) {
+  const std::string said = words.empty() ? ", without a word" : StrCat(", saying:", words);
   return MakeError(v1::ErrorDetail::UNREACHABLE,
-                   StrCat(program, " --oneshot-fd ended with ", DescribeExit(exit_code), ", saying:", words));
+                   StrCat(program, " --oneshot-fd ended with ", DescribeExit(exit_code), said));
 }
 
 absl::StatusOr<DaemonProcess> Launch(const ClientEnvironment& environment, const std::string& program,

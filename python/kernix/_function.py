@@ -13,7 +13,7 @@ from kernix._arrays import plain_arrays
 from kernix._attributes import Attribute, convert_attributes, to_jax
 from kernix._call import OPTIONS, Call, Function
 from kernix._direct import Target, ambiguous, call_directly
-from kernix._jax import check_numpy_for_jax, imported_jax, is_tracing, make_spec, plain_kinds, vary_alike
+from kernix._jax import check_numpy_for_jax, imported_jax, is_tracing, make_spec, plain_kinds, platform_of, vary_alike
 from kernix._signature import Signature, read_signature
 from kernix._vjp import DifferentiableFunction
 
@@ -218,9 +218,23 @@ class KernelFunction(Function):
             ffi_call = self._make_ffi_call(call, arguments, outputs)
             if key is not None:
                 self._keep(key, ffi_call)
-        if not values:
-            return ffi_call(*arguments)
-        return ffi_call(*arguments, **{name: to_jax(value) for name, value in values.items()})
+        try:
+            return ffi_call(*arguments, **{name: to_jax(value) for name, value in values.items()})
+        except RuntimeError as error:
+            self._check_platform(arguments, error)
+            raise
+
+    def _check_platform(self, arguments: Sequence[Any], error: Exception) -> None:
+        """Say what is wrong with a call that failed where it is one on another platform than the module's."""
+        platform = platform_of(arguments)
+        if platform is None or (platform == "cpu") == self._on_host:
+            return
+        code, place = ("C++", "CPU") if self._on_host else ("CUDA code", "GPU")
+        where = "its arguments are" if arguments else "JAX's default device is"
+        raise TypeError(
+            f"{self.__qualname__}() is {code}, which runs on the {place}, and {where} on the {platform.upper()}: use "
+            f"jax.device_put(x, jax.devices({place.lower()!r})[0]), or make the call under jax.default_device(...)"
+        ) from error
 
     def _make_ffi_call(self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any]) -> _FfiCall:
         import jax

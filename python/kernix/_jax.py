@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = ["check_numpy_for_jax", "imported_jax", "is_tracing", "make_spec", "plain_kinds", "vary_alike"]
+__all__ = ["check_numpy_for_jax", "imported_jax", "is_tracing", "make_spec", "plain_kinds", "platform_of", "vary_alike"]
 
 
 _ready: ModuleType | None = None  # the JAX that was found to be imported
@@ -123,3 +123,14 @@ def plain_kinds(values: Iterable[Any]) -> list[Hashable] | None:
         else:
             return None
     return kinds
+
+
+def platform_of(arguments: Iterable[Any]) -> str | None:
+    """Return where JAX makes a call with these arguments (``"cpu"``, ``"gpu"``); ``None`` where it is only traced."""
+    import jax
+
+    arrays = [argument for argument in arguments if isinstance(argument, jax.Array)] or [jax.device_put(0)]
+    if is_tracing() or any(isinstance(array, jax.core.Tracer) for array in arrays):
+        return None
+    platforms = {device.platform for array in arrays for device in array.devices()}
+    return str(platforms.pop()) if len(platforms) == 1 else None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from kernix._function import KernelFunction
 from kernix._resources import KernelResources
@@ -50,13 +50,25 @@ class CompiledModule:
         return iter(self._function_names)
 
     def __getattr__(self, name: str) -> KernelFunction:
-        # Attributes of the class come here where they are not set yet, as in a copy that is only being made.
+        # Attributes of the class come here where they are not set yet, in a module that is only being made.
         if hasattr(type(self), name) or name not in self._function_names:
             raise AttributeError(f"a CompiledModule has no attribute {name!r}, and this one no such function")
         return self[name]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._function_names})
+
+    def __copy__(self) -> CompiledModule:
+        return self  # what it stands for is loaded once, for good
+
+    def __deepcopy__(self, _: object) -> CompiledModule:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"module {self.name!r} cannot be pickled: it is code in this process. Load it in the other process, too, "
+            "which takes it from the cache"
+        )
 
     @property
     def name(self) -> str:

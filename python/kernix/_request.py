@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kernix import _core, _environment
 from kernix._errors import KernelRequestError
@@ -26,6 +26,8 @@ __all__ = [
 
 #: Functions as a user gives them: name to tokens, names alone, or none.
 Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
+
+_Item = TypeVar("_Item")
 
 
 class SourceText(NamedTuple):
@@ -87,20 +89,23 @@ class Request(NamedTuple):
 
 def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
     """Return `values` as a tuple. A lone string is refused: it would be taken letter by letter."""
-    if not values:
-        return ()
-    if isinstance(values, (str, bytes)) or not all(isinstance(value, str) for value in values):
+    strings = _items(values, parameter, "strings")
+    if not all(isinstance(value, str) for value in strings):
         raise TypeError(f"{parameter} must be a list of strings, not {values!r}")
-    return tuple(values)
+    return strings
 
 
 def path_list(values: Sequence[str | os.PathLike[str]] | None, parameter: str) -> tuple[str, ...]:
     """Return folders as absolute paths."""
-    if not values:
+    return tuple(os.path.abspath(os.fspath(value)) for value in _items(values, parameter, "folders"))
+
+
+def _items(values: Iterable[_Item] | None, parameter: str, kind: str) -> tuple[_Item, ...]:
+    if values is None:
         return ()
-    if isinstance(values, (str, bytes)):
-        raise TypeError(f"{parameter} must be a list of folders, not {values!r}")
-    return tuple(os.path.abspath(os.fspath(value)) for value in values)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{parameter} must be a list of {kind}, not {values!r}")
+    return tuple(values)
 
 
 def function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
@@ -135,9 +140,10 @@ def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     """Return the texts of one file or of several."""
     if isinstance(path, (str, bytes, os.PathLike)):
         return (file_source(path),)
-    if not path:
+    paths = _items(path, "path", "files")
+    if not paths:
         raise KernelRequestError("the list of files is empty: there is nothing to compile")
-    return tuple(file_source(one) for one in path)
+    return tuple(file_source(one) for one in paths)
 
 
 def file_source(path: str | os.PathLike[str]) -> SourceText:

@@ -210,6 +210,24 @@ def test_name_of_a_module(name):
         kernix.load_cpp_inline(name, kernels.ADD_ONE)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"cpp_sources": 3}, "cpp_sources must be a list of strings, not 3"),
+        ({"cpp_sources": [3]}, "cpp_sources must be a list of strings, not .3."),
+        ({"extra_cflags": 3}, "extra_cflags must be a list of strings, not 3"),
+        ({"extra_ldflags": "-lm"}, "extra_ldflags must be a list of strings, not '-lm'"),
+        ({"extra_include_paths": 3}, "extra_include_paths must be a list of folders, not 3"),
+    ],
+    ids=str,
+)
+def test_parameters_that_are_no_lists(parameters, message, fresh_name):
+    with pytest.raises(TypeError, match=message):
+        kernix.load_cpp_inline(fresh_name, **{"cpp_sources": kernels.ADD_ONE, **parameters})
+    with pytest.raises(TypeError, match="path must be a list of files, not 3"):
+        kernix.load_cpp_file(3)
+
+
 def test_annotation_error_names_the_line(fresh_name):
     source = "\n\n" + function(annotation="f arg rett")
     with pytest.raises(kernix.KernelRequestError, match=f"{fresh_name}:4"):

@@ -65,3 +65,11 @@ def test_headers_of_a_jaxlib_that_was_installed_since_are_found(monkeypatch):
         without.setattr("importlib.util.find_spec", lambda name: None)
         assert _environment.jax_include_paths() == []
     assert _environment.jax_include_paths() != []
+
+
+def test_a_daemon_that_says_nothing(own_place):
+    environment = own_place.environment | {"KERNIXD": shutil.which("false")}
+    result = subprocess.run([sys.executable, SCRIPT, "constant", "5"], env=environment, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "false ended with exit code 1 (an unexpected failure). It has written nothing to its log, " in result.stderr
+    assert "false --oneshot-fd ended with exit code 1 (an unexpected failure), without a word" in result.stderr

@@ -3,6 +3,7 @@
 
 import copy
 import inspect
+import pickle
 import sys
 import threading
 import types
@@ -121,7 +122,16 @@ def test_a_function_that_is_named_like_an_attribute_is_an_item(module):
 def test_a_module_that_is_only_being_made_has_no_functions(module):
     with pytest.raises(AttributeError):
         _ = kernix.CompiledModule.__new__(kernix.CompiledModule).add
-    assert copy.copy(module).add(X, X) is not None
+
+
+def test_a_copy_of_a_module_is_the_module_and_pickle_says_what_to_do(module):
+    assert copy.copy(module) is module
+    assert copy.deepcopy(module) is module
+    for thing in (module, module.add, {"a": [module]}):
+        with pytest.raises(
+            TypeError, match="module 'function' cannot be pickled: .* Load it in the other process, too"
+        ):
+            pickle.dumps(thing)
 
 
 # --- Calls by JAX ----------------------------------------------------------------------------------------------------
@@ -343,6 +353,20 @@ def test_the_prefix_of_a_target(fresh_name):
     module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, target_prefix=f"{fresh_name}_prefix")
     assert module.add_one.target == f"{fresh_name}_prefix.add_one"
     np.testing.assert_array_equal(module.add_one(jnp.asarray(X)), X + 1)
+
+
+def test_code_for_another_platform_than_the_arrays_are_on(fresh_name):
+    source = '#include "brainevent/common.h"\n// @BE f ret args...\nvoid f(BE::Tensor y, BE::Span<const BE::Tensor>) {}'
+    module = kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
+    for _ in range(2):
+        with pytest.raises(
+            TypeError, match=r"f\(\) is CUDA code, which runs on the GPU, and its arguments are on the CPU"
+        ):
+            module.f(jnp.asarray(X))
+        with pytest.raises(TypeError, match=r"and JAX's default device is on the CPU: use jax.device_put"):
+            module.f(out=spec((2,)))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="f"):  # only JAX knows where a compiled function runs
+        jax.jit(module.f)(X)
 
 
 # --- Parameters beyond arrays and attributes -------------------------------------------------------------------------

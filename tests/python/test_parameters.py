@@ -79,6 +79,11 @@ def test_compile_flags(fresh_name):
     assert call(f"{fresh_name}.value") == 41
 
 
+def test_flags_from_a_generator(fresh_name):
+    source = kernels.ADD_ONE + "\nstatic_assert(N == 3);\n"
+    assert kernix.load_cpp_inline(fresh_name, source, extra_cflags=(flag for flag in ["-DN=3"]))
+
+
 def test_link_flags(fresh_name):
     kernix.load_cpp_inline(
         fresh_name,
