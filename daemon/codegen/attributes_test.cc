@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attributes that are strings and arrays, in handlers that the real compilers have built.
+#include <cmath>
 #include <cstdio>
 
 #include "daemon/codegen/testing.h"
@@ -130,6 +131,99 @@ TEST_F(AttributesTest, SpansCheckTheirIndex) {
   EXPECT_EQ(Call(wrong, "third"), "13: third: BE::Span has no element 2");
 }
 
+// Functions whose parameter is of another type than their token.
+constexpr char kNarrow[] = R"(
+#include "brainevent/common.h"
+#include <stdio.h>
+template <typename T>
+void Print(BE::Tensor out, T k) { sprintf(out.data_ptr<char>(), "%.9g", (double)k); }
+// @BE i64_int ret attr.k:int64
+void i64_int(BE::Tensor out, int k) { Print(out, k); }
+// @BE f32_int ret attr.k:float32
+void f32_int(BE::Tensor out, int k) { Print(out, k); }
+// @BE i64_bool ret attr.k:int64
+void i64_bool(BE::Tensor out, bool k) { Print(out, k); }
+// @BE i32_unsigned ret attr.k:int32
+void i32_unsigned(BE::Tensor out, unsigned k) { Print(out, k); }
+// @BE f64_float ret attr.k:float64
+void f64_float(BE::Tensor out, const float& k) { Print(out, k); }
+// @BE i64_float ret attr.k:int64
+void i64_float(BE::Tensor out, float k) { Print(out, k); }
+// @BE u64_i64 ret attr.k:uint64
+void u64_i64(BE::Tensor out, int64_t k) { Print(out, k); }
+// @BE wider ret attr.k:int8
+void wider(BE::Tensor out, long k) { Print(out, k); }
+template <typename T>
+void Templated(BE::Tensor out, T k) { Print(out, k); }
+// @BE Templated<short> ret attr.k:int32
+// @BE with_text ret attr.s:string attr.k:int64 stream
+void with_text(BE::Tensor out, std::string_view s, uint8_t k, int64_t) { Print(out, k + s.size()); }
+)";
+
+class NarrowTest : public testing::Test {
+ protected:
+  template <typename T>
+  static std::string Call(const std::string& function, T value, uint32_t dtype) {
+    static void* library = (new Workshop())->Open(kNarrow, {"-Wall", "-Wextra", "-Werror"});
+    FakeCall call;
+    char text[256] = {};
+    if (function == "with_text") call.StringAttribute("s", "");
+    call.Result(text, {256}, ffi::kU8).Attribute("k", value, dtype);
+    const std::string error = call.Call(library, "kernix_handler_" + function);
+    return error.empty() ? text : error;
+  }
+};
+
+TEST_F(NarrowTest, PassesWhatFits) {
+  EXPECT_EQ(Call("i64_int", int64_t{-5}, ffi::kS64), "-5");
+  EXPECT_EQ(Call("f32_int", 3.0f, ffi::kF32), "3");
+  EXPECT_EQ(Call("i64_bool", int64_t{1}, ffi::kS64), "1");
+  EXPECT_EQ(Call("i32_unsigned", int32_t{7}, ffi::kS32), "7");
+  EXPECT_EQ(Call("f64_float", 0.1, ffi::kF64), "0.100000001");
+  EXPECT_EQ(Call("i64_float", int64_t{1} << 40, ffi::kS64), "1.09951163e+12");
+  EXPECT_EQ(Call("u64_i64", uint64_t{5}, ffi::kU64), "5");
+  EXPECT_EQ(Call("wider", int8_t{-5}, ffi::kS8), "-5");
+  EXPECT_EQ(Call("Templated_short", int32_t{-32768}, ffi::kS32), "-32768");
+  EXPECT_EQ(Call("with_text", int64_t{255}, ffi::kS64), "255");
+}
+
+TEST_F(NarrowTest, RefusesWhatTheParameterCannotHold) {
+  EXPECT_EQ(Call("i64_int", int64_t{4294967301}, ffi::kS64),
+            "3: i64_int: attribute 'k' (int64) is 4294967301, which does not fit the C++ parameter (int32)");
+  EXPECT_EQ(Call("f32_int", 2.75f, ffi::kF32),
+            "3: f32_int: attribute 'k' (float32) is 2.75, which does not fit the C++ parameter (int32)");
+  EXPECT_EQ(Call("f32_int", 1e10f, ffi::kF32),
+            "3: f32_int: attribute 'k' (float32) is 1e+10, which does not fit the C++ parameter (int32)");
+  EXPECT_EQ(Call("f32_int", NAN, ffi::kF32),
+            "3: f32_int: attribute 'k' (float32) is nan, which does not fit the C++ parameter (int32)");
+  EXPECT_EQ(Call("i64_bool", int64_t{7}, ffi::kS64),
+            "3: i64_bool: attribute 'k' (int64) is 7, which does not fit the C++ parameter (bool)");
+  EXPECT_EQ(Call("i32_unsigned", int32_t{-1}, ffi::kS32),
+            "3: i32_unsigned: attribute 'k' (int32) is -1, which does not fit the C++ parameter (uint32)");
+  EXPECT_EQ(Call("i32_unsigned", int64_t{3000000000}, ffi::kS64),
+            "3: i32_unsigned: attribute 'k' (int32) is out of range");
+  EXPECT_EQ(Call("f64_float", 1e300, ffi::kF64),
+            "3: f64_float: attribute 'k' (float64) is 1.0000000000000001e+300, which does not fit the C++ parameter "
+            "(float32)");
+  EXPECT_EQ(Call("i64_float", (int64_t{1} << 40) + 1, ffi::kS64),
+            "3: i64_float: attribute 'k' (int64) is 1099511627777, which does not fit the C++ parameter (float32)");
+  EXPECT_EQ(Call("u64_i64", uint64_t{1} << 63, ffi::kU64),
+            "3: u64_i64: attribute 'k' (uint64) is 9223372036854775808, which does not fit the C++ parameter (int64)");
+  EXPECT_EQ(Call("Templated_short", int32_t{32768}, ffi::kS32),
+            "3: Templated_short: attribute 'k' (int32) is 32768, which does not fit the C++ parameter (int16)");
+  EXPECT_EQ(Call("with_text", int64_t{256}, ffi::kS64),
+            "3: with_text: attribute 'k' (int64) is 256, which does not fit the C++ parameter (uint8)");
+}
+
+TEST(NarrowingTest, CostsNothingWhereTypesAgree) {
+  const std::string text = Generate("k.cpp", R"(
+// @BE agree ret attr.k:int64 attr.x:float32
+void agree(BE::Tensor out, long k, double x) {}
+// @BE inferred
+void inferred(BE::Tensor out, bool k, short x) {})");
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("onver")));
+}
+
 TEST_F(AttributesTest, CompileUnderNvcc) {
   const std::optional<std::string> nvcc = FindNvcc();
   if (!nvcc.has_value()) GTEST_SKIP() << "no nvcc";
@@ -138,6 +232,10 @@ TEST_F(AttributesTest, CompileUnderNvcc) {
       workshop.Compile(*nvcc, Generate("k.cu", kKernels, v1::LANGUAGE_CUDA),
                        {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Wextra,-Werror", "-arch=sm_80"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  const Outcome narrow =
+      workshop.Compile(*nvcc, Generate("k.cu", kNarrow, v1::LANGUAGE_CUDA),
+                       {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Wextra,-Werror", "-arch=sm_80"});
+  EXPECT_EQ(narrow.exit_code, 0) << narrow.output;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace kernix::codegen {
 
 // Part of every key: raise it when the same request would generate other text.
-inline constexpr int kGeneratorVersion = 3;
+inline constexpr int kGeneratorVersion = 4;
 
 struct SourceText {
   std::string label;

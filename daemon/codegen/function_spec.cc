@@ -56,6 +56,45 @@ std::string Token(const Parameter& parameter) {
                 parameter.is_array ? "[]" : "");
 }
 
+// The numbers of a type: how many bits hold a magnitude.
+struct Range {
+  int bits;
+  bool is_signed;
+  bool is_real = false;
+};
+
+Range RangeOf(AttributeType type) {
+  switch (type) {
+    case AttributeType::kBool:
+      return {1, false};
+    case AttributeType::kInt8:
+      return {7, true};
+    case AttributeType::kUInt8:
+      return {8, false};
+    case AttributeType::kInt16:
+      return {15, true};
+    case AttributeType::kUInt16:
+    case AttributeType::kFloat16:
+    case AttributeType::kBFloat16:
+      return {16, false};
+    case AttributeType::kInt32:
+      return {31, true};
+    case AttributeType::kUInt32:
+      return {32, false};
+    case AttributeType::kInt64:
+      return {63, true};
+    case AttributeType::kUInt64:
+      return {64, false};
+    case AttributeType::kFloat32:
+      return {24, true, true};
+    case AttributeType::kFloat64:
+      return {53, true, true};
+    case AttributeType::kString:
+      break;
+  }
+  return {0, false};
+}
+
 bool IsArgument(ParameterKind kind) {
   return kind == ParameterKind::kArgument || kind == ParameterKind::kOptionalArgument ||
          kind == ParameterKind::kArguments || kind == ParameterKind::kArgumentToken;
@@ -94,6 +133,13 @@ bool ParseAttributeType(std::string_view name, AttributeType& type) {
 bool CanBeArray(AttributeType type) {
   return type != AttributeType::kBool && type != AttributeType::kFloat16 && type != AttributeType::kBFloat16 &&
          type != AttributeType::kString;
+}
+
+bool FitsAlways(AttributeType from, AttributeType to) {
+  const Range narrow = RangeOf(from);
+  const Range wide = RangeOf(to);
+  if (wide.is_real && !narrow.is_real) return narrow.bits <= wide.bits;
+  return narrow.is_real == wide.is_real && narrow.bits <= wide.bits && (wide.is_signed || !narrow.is_signed);
 }
 
 std::vector<std::string> FunctionSpec::Tokens() const {

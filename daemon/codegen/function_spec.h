@@ -3,6 +3,7 @@
 // What a user function looks like from outside: its parameters, in the order of its C++ signature.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,12 +51,20 @@ bool ParseAttributeType(std::string_view name, AttributeType& type);
 // Whether XLA passes arrays of that type as attributes.
 bool CanBeArray(AttributeType type);
 
+// Whether every number of the type `from` is one of `to`.
+bool FitsAlways(AttributeType from, AttributeType to);
+
 struct Parameter {
   ParameterKind kind = ParameterKind::kArgument;
   std::string attribute_name;  // kAttribute only
   AttributeType attribute_type = AttributeType::kFloat32;
-  bool is_array = false;   // of that type; kAttribute only
+  bool is_array = false;  // of that type; kAttribute only
+  // The C++ parameter's type, where it is known that a value of `attribute_type` might not fit it; kAttribute only.
+  std::optional<AttributeType> narrowed_to = {};
   std::string expression;  // kScratch only: a number of bytes
+
+  // The type that the function gets an attribute as.
+  AttributeType PassedAs() const { return narrowed_to.value_or(attribute_type); }
 
   // Whether the function has a C++ parameter for it.
   bool IsVisible() const { return kind != ParameterKind::kArgumentToken && kind != ParameterKind::kResultToken; }

@@ -65,9 +65,9 @@ std::string CppType(AttributeType type) {
 
 // A call's attribute as the user's parameter, from `value`, an AttributeValue.
 std::string AttributeExpression(const Parameter& parameter, std::string_view value) {
-  const std::string type = CppType(parameter.attribute_type);
+  const std::string type = CppType(parameter.PassedAs());
   if (parameter.is_array) return StrCat("kernix_handler::SpanOf<", type, ">(", value, ")");
-  switch (parameter.attribute_type) {
+  switch (parameter.PassedAs()) {
     case AttributeType::kString:
       return StrCat(type, "(static_cast<const char*>(", value, ".block.data), ", value, ".block.size)");
     case AttributeType::kFloat32:
@@ -80,7 +80,7 @@ std::string AttributeExpression(const Parameter& parameter, std::string_view val
 
 // What an attribute is called in C++.
 std::string ParameterType(const Parameter& parameter) {
-  const std::string type = CppType(parameter.attribute_type);
+  const std::string type = CppType(parameter.PassedAs());
   return parameter.is_array ? StrCat("BE::Span<const ", type, ">") : type;
 }
 
@@ -88,9 +88,11 @@ bool IsBlock(const Parameter& parameter) {
   return parameter.is_array || parameter.attribute_type == AttributeType::kString;
 }
 
+bool IsNarrowed(const Parameter& parameter) { return parameter.narrowed_to.has_value(); }
+
 // What an attribute is in the expressions of `scratch:`: integers are wide enough to multiply sizes with.
 std::string ScratchType(const Parameter& parameter) {
-  switch (parameter.attribute_type) {
+  switch (parameter.PassedAs()) {
     case AttributeType::kInt8:
     case AttributeType::kUInt8:
     case AttributeType::kInt16:
@@ -224,7 +226,9 @@ std::string AttributeTable(const FunctionSpec& spec) {
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kAttribute) continue;
     StrAppend(&table, table.empty() ? "" : ", ", "{", Literal(parameter.attribute_name),
-              ", kernix_handler::", RuntimeType(parameter.attribute_type), parameter.is_array ? ", true}" : "}");
+              ", kernix_handler::", RuntimeType(parameter.attribute_type), parameter.is_array ? ", true" : "");
+    if (IsNarrowed(parameter)) StrAppend(&table, ", false, kernix_handler::", RuntimeType(*parameter.narrowed_to));
+    table += "}";
   }
   return table;
 }
@@ -235,10 +239,12 @@ std::string_view StreamUse(v1::Language language, const FunctionSpec& spec) {
 }
 
 // What reads the attributes.
-std::string_view Reader(const FunctionSpec& spec) {
+std::string Reader(const FunctionSpec& spec) {
   if (spec.CountOf(ParameterKind::kAttribute) == 0) return "nullptr";
   const bool blocks = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsBlock);
-  return blocks ? "kernix_handler::ReadAnyAttribute" : "kernix_handler::ReadScalarAttribute";
+  const std::string reader = blocks ? "kernix_handler::ReadAnyAttribute" : "kernix_handler::ReadScalarAttribute";
+  const bool narrowed = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsNarrowed);
+  return narrowed ? StrCat("kernix_handler::ReadConvertedAttribute<", reader, ">") : reader;
 }
 
 std::string_view Traits(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
@@ -377,6 +383,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   bool strings = false;
   bool attributes = false;
   bool blocks = false;
+  bool narrowed = false;
   bool extended = false;
   bool scratch = false;
   for (const FunctionSpec& function : functions) {
@@ -386,12 +393,14 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
     for (const Parameter& parameter : function.parameters) {
       strings |= parameter.attribute_type == AttributeType::kString;
       blocks |= IsBlock(parameter);
+      narrowed |= IsNarrowed(parameter);
     }
   }
   if (strings) out += "#include <string_view>\n";
   out += "#include \"brainevent/internal/handler.h\"\n";
   if (attributes) out += "#include \"brainevent/internal/scalars.h\"\n";
   if (blocks) out += "#include \"brainevent/internal/attributes.h\"\n";
+  if (narrowed) out += "#include \"brainevent/internal/conversions.h\"\n";
   if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
   if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";
 }

@@ -311,6 +311,7 @@ class Resolver {
     }
     KERNIX_RETURN_IF_ERROR(CheckSpec(spec));
     KERNIX_RETURN_IF_ERROR(CheckAgainstSignature(spec));
+    NoteNarrowing(spec);
     return spec;
   }
 
@@ -358,10 +359,23 @@ class Resolver {
     return absl::OkStatus();
   }
 
+  // Sets `narrowed_to` where the signature tells. What is in doubt converts as C++ does.
+  void NoteNarrowing(FunctionSpec& spec) const {
+    const std::vector<const Signature*> candidates = Candidates();
+    if (candidates.size() != 1 || candidates[0]->is_uncertain) return;
+    size_t place = 0;
+    for (Parameter& parameter : spec.parameters) {
+      if (!parameter.IsVisible()) continue;
+      const SignatureParameter& declared = candidates[0]->parameters[place++];
+      if (parameter.kind != ParameterKind::kAttribute || !declared.IsNumber()) continue;
+      if (!FitsAlways(parameter.attribute_type, declared.scalar)) parameter.narrowed_to = declared.scalar;
+    }
+  }
+
   // Whether a parameter of that class might take what the token says.
   static bool Fits(const Parameter& token, const SignatureParameter& parameter) {
     const ParameterClass kind = parameter.kind;
-    const bool number = kind == ParameterClass::kScalar || kind == ParameterClass::kDeviceOrdinal;
+    const bool number = parameter.IsNumber();
     if (kind == ParameterClass::kOther) return true;
     switch (token.kind) {
       case ParameterKind::kArgument:

@@ -50,6 +50,8 @@ struct SignatureParameter {
     return IsTensor() || kind == ParameterClass::kOptionalInput || kind == ParameterClass::kInputs ||
            kind == ParameterClass::kOutputs;
   }
+  // Of the type `scalar`.
+  bool IsNumber() const { return kind == ParameterClass::kScalar || kind == ParameterClass::kDeviceOrdinal; }
   bool IsAttribute() const {
     return kind == ParameterClass::kScalar || kind == ParameterClass::kString || kind == ParameterClass::kArray;
   }

@@ -34,12 +34,14 @@ enum AttributeType : uint8_t {
   kFloat32,
   kFloat64,
   kString,
+  kAsItIs,
 };
 
 struct AttributeSpec {
   const char* name;
   AttributeType type;
   bool is_array = false;
+  AttributeType parameter = kAsItIs;  // what the function takes, where a value might not fit it
 };
 
 // What a function without a stream gets for one: on the CPU there is none.
