@@ -4,6 +4,8 @@
 // memory. In handlers that the real compilers have built.
 #include <dlfcn.h>
 
+#include <cmath>
+
 #include "daemon/codegen/testing.h"
 
 namespace kernix::codegen {
@@ -184,6 +186,102 @@ TEST_F(ExtendedTest, ScratchKnowsTheOtherParameters) {
             "13: named: BE::Span has no element 0");
   EXPECT_EQ(With("chosen", {}), "7");
   EXPECT_EQ(With("chosen", {1}), "1");
+}
+
+// Sizes that C++ itself would compute as others, or not at all.
+constexpr char kSizes[] = R"(
+#include "brainevent/common.h"
+#include <algorithm>
+#include <stdio.h>
+static void Print(BE::Tensor out, const BE::Scratch& a) { snprintf(out.data_ptr<char>(), 256, "%zu", a.size()); }
+constexpr int W = 65536;
+enum { kEight = 8 };
+template <typename T> constexpr int kBytes = sizeof(T);
+template <typename T> static T Twice(T n) { return n + n; }
+static size_t Aligned(size_t n) { return (n + 255) / 256 * 256; }
+static int Small(int n) { return n; }
+static const int kTable[] = {10, 20};
+#define MACRO(n) n*n
+// @BE square ret attr.n:int64 scratch:(W*W)/W*kEight
+void square(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE product ret attr.n:int64 scratch:64*n+arg0.size(0) arg
+void product(BE::Tensor out, int64_t, BE::Scratch a, const BE::Tensor) { Print(out, a); }
+// @BE mixed ret attr.n:int64 scratch:Aligned((size_t)n*kBytes<float>)+std::max<int64_t>(n,3)+kTable[n>2]+Twice(n)+sizeof(double)
+void mixed(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE casted ret attr.n:int64 scratch:(n+255)&~size_t(255)
+void casted(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE small ret attr.n:int64 scratch:Small(n*n)
+void small(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE divided ret attr.n:int64 scratch:(1<<20)/n
+void divided(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE shifted ret attr.n:int64 scratch:1<<n
+void shifted(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE macro ret attr.n:int64 scratch:MACRO(n)
+void macro(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE real ret attr.x:float64 scratch:x*3
+void real(BE::Tensor out, double, BE::Scratch a) { Print(out, a); }
+// @BE either ret attr.n:int64 scratch:n>4&&n<10?16:n==0?Small(7):32
+void either(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+)";
+
+class ScratchSizeTest : public ExtendedTest {
+ protected:
+  std::string Size(const std::string& function, int64_t n) {
+    FakeCall call;
+    if (function == "product") call.Argument(&one_, {5}, ffi::kF32);
+    return Run(call.Attribute("n", n, ffi::kS64), function, Library());
+  }
+  std::string Real(double x) {
+    FakeCall call;
+    return Run(call.Attribute("x", x, ffi::kF64), "real", Library());
+  }
+  static void* Library() {
+    static void* library = (new Workshop())->Open(kSizes, {"-Wall", "-Wextra", "-Werror"});
+    return library;
+  }
+};
+
+TEST_F(ScratchSizeTest, IsComputedIn64Bits) {
+  EXPECT_EQ(Size("square", 0), "524288");
+  EXPECT_EQ(Size("product", 2), "133");
+  EXPECT_EQ(Size("mixed", 3), "293");  // 256 + 3 + 20 + 6 + 8
+  EXPECT_EQ(Size("casted", 300), "512");
+  EXPECT_EQ(Size("small", 300), "90000");
+  EXPECT_EQ(Size("divided", 4), "262144");
+  EXPECT_EQ(Size("shifted", 20), "1048576");
+  EXPECT_EQ(Size("macro", 3), "9");
+  EXPECT_EQ(Size("either", 5) + Size("either", 0) + Size("either", 20), "16732");
+  EXPECT_EQ(Real(1.5), "4");
+}
+
+TEST_F(ScratchSizeTest, DoesNotOverflow) {
+  EXPECT_EQ(Size("product", int64_t{1} << 62),
+            "3: product: 'scratch:64*n+arg0.size(0)' has no value: some number in it does not fit a signed integer of "
+            "64 bits (or of the type that it is converted to), or is divided by 0");
+  EXPECT_THAT(Size("mixed", int64_t{1} << 61), HasSubstr("has no value"));
+  EXPECT_THAT(Size("mixed", -1), HasSubstr("has no value"));  // no size_t
+  EXPECT_THAT(Size("casted", INT64_MAX), HasSubstr("has no value"));
+  EXPECT_THAT(Size("small", 65536), HasSubstr("has no value"));
+  EXPECT_THAT(Size("macro", int64_t{1} << 32), HasSubstr("has no value"));
+  EXPECT_THAT(Size("divided", 0), HasSubstr("has no value"));
+  EXPECT_THAT(Size("shifted", 64), HasSubstr("has no value"));
+  EXPECT_THAT(Size("shifted", -1), HasSubstr("has no value"));
+  EXPECT_THAT(Real(NAN), HasSubstr("has no value"));
+  EXPECT_THAT(Real(1e30), HasSubstr("has no value"));
+}
+
+TEST_F(ScratchSizeTest, CompilesInOtherDialects) {
+  Workshop workshop;
+  for (const char* dialect : {"-std=c++20", "-std=gnu++23"}) {
+    const Outcome outcome =
+        workshop.Compile("c++", Generate("k.cpp", kSizes), {dialect, "-fsyntax-only", "-Wall", "-Wextra", "-Werror"});
+    EXPECT_EQ(outcome.exit_code, 0) << dialect << outcome.output;
+  }
+  const std::optional<std::string> nvcc = FindNvcc();
+  if (!nvcc.has_value()) GTEST_SKIP() << "no nvcc";
+  const Outcome outcome = workshop.Compile(*nvcc, Generate("k.cu", kSizes, v1::LANGUAGE_CUDA),
+                                           {"-std=c++17", "-c", "-o", "/dev/null", "-arch=sm_80"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 
 // As a CUDA function has it; memory of the "device" is the host's here.

@@ -328,8 +328,9 @@ void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
     }
     const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : spec.label;
     StrAppend(&out, "#line ", std::max(spec.line, 1), " ", Literal(label), "\n");
-    StrAppend(&out, "static long long ", ScratchFunction(spec, index++), "(", absl::StrJoin(parameters, ", "),
-              ") { return static_cast<long long>(", parameter.expression, "); }\n");
+    StrAppend(&out, "static kernix_handler::ScratchSize ", ScratchFunction(spec, index++), "(",
+              absl::StrJoin(parameters, ", "), ") { kernix_handler::Arithmetic kernix_of; return kernix_of.Size(",
+              WithOperandsWrapped(parameter.expression, "kernix_of"), ", ", Literal(parameter.expression), "); }\n");
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "brainevent/internal/extended.h"
+#include "brainevent/internal/scratch_size.h"
 #include "brainevent/scratch.h"
 
 namespace kernix_handler {
@@ -17,13 +18,13 @@ namespace kernix_handler {
 template <bool kOnDevice>
 class ScratchMemory {
  public:
-  ScratchMemory(ExtendedCall& call, long long size) : call_(call) {
-    if (call.error != nullptr || size == 0) return;
-    if (size < 0) {
-      call.error = Fail(call.frame, *call.signature, ffi::kInvalidArgument, "scratch memory of %lld bytes", size);
+  ScratchMemory(ExtendedCall& call, const ScratchSize& size) : call_(call) {
+    if (call.error != nullptr || (size.bytes == 0 && !size.failed)) return;
+    if (size.failed || size.bytes < 0) {
+      call.error = NoSize(size);
       return;
     }
-    size_ = static_cast<size_t>(size);
+    size_ = static_cast<size_t>(size.bytes);
     if constexpr (kOnDevice) {
       call.error = AllocateOnDevice();
     } else {
@@ -47,6 +48,17 @@ class ScratchMemory {
  private:
   static constexpr std::align_val_t kHostAlignment{64};
   static constexpr size_t kDeviceAlignment = 16;  // the most that XLA takes
+
+  KERNIX_COLD ffi::Error* NoSize(const ScratchSize& size) const {
+    if (!size.failed) {
+      return Fail(call_.frame, *call_.signature, ffi::kInvalidArgument, "scratch memory of %lld bytes",
+                  static_cast<long long>(size.bytes));
+    }
+    return Fail(call_.frame, *call_.signature, ffi::kInvalidArgument,
+                "'scratch:%.300s' has no value: some number in it does not fit a signed integer of 64 bits (or of the "
+                "type that it is converted to), or is divided by 0",
+                size.expression);
+  }
 
   KERNIX_COLD ffi::Error* AllocateOnDevice() {
     const ffi::Api& api = *call_.frame->api;
