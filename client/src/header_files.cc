@@ -27,7 +27,7 @@ HeaderFiles& HeaderFiles::OfProcess() {
 HeaderFilePtr HeaderFiles::Find(const std::string& path, const FileInfo& info) {
   MutexLock lock(mutex_);
   const auto found = known_.find(path);
-  return found != known_.end() && SameFile(found->second.info, info) ? found->second.file : nullptr;
+  return found != known_.end() && SameContent(found->second.info, info) ? found->second.file : nullptr;
 }
 
 void HeaderFiles::Remember(const std::string& path, const FileInfo& info, const HeaderFilePtr& file) {

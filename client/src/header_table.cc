@@ -76,7 +76,7 @@ HeaderFilePtr Unpack(const std::string& packed, const FileInfo& info) {
                       .inode = known.inode(),
                       .device = known.device()};
   const absl::StatusOr<Digest> digest = Digest::FromRaw(known.digest());
-  if (!SameFile(then, info) || !digest.ok()) return nullptr;
+  if (!SameContent(then, info) || !digest.ok()) return nullptr;
   return std::make_shared<const HeaderFile>(HeaderFile{*digest, known.size(), TextFrom(known)});
 }
 

@@ -42,6 +42,12 @@ struct FileInfo {
   mode_t mode = 0;  // permission bits only
 };
 
+// Whether what stat(2) says leaves no room for another content.
+inline bool SameContent(const FileInfo& a, const FileInfo& b) {
+  return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns && a.inode == b.inode &&
+         a.device == b.device;
+}
+
 // A program to run to its end.
 struct ProcessSpec {
   std::vector<std::string> argv;                   // argv[0] is the path of the program
@@ -108,6 +114,9 @@ class Env {
   // A file or a folder with all in it. Links are removed, not followed. OK when there is none.
   virtual absl::Status RemoveTree(const std::string& path) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+
+  // Makes `path` a symbolic link to `target`, which need not be there.
+  virtual absl::Status CreateSymlink(const std::string& target, const std::string& path) = 0;
 
   // `path` with every link resolved.
   virtual absl::StatusOr<std::string> RealPath(const std::string& path) = 0;

@@ -23,15 +23,11 @@ struct Place {
   virtual ~Place() = default;
   virtual Env& env() = 0;
   virtual std::string root() = 0;
-  virtual void Link(const std::string& target, const std::string& link) = 0;
 };
 
 struct PosixPlace : Place {
   Env& env() override { return Env::Posix(); }
   std::string root() override { return Env::Posix().RealPath(scratch.path()).value(); }
-  void Link(const std::string& target, const std::string& link) override {
-    ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
-  }
   ScratchDirectory scratch;
 };
 
@@ -39,7 +35,6 @@ struct MemPlace : Place {
   MemPlace() { EXPECT_THAT(mem.CreateDirectories("/work", 0755), IsOk()); }
   Env& env() override { return mem; }
   std::string root() override { return "/work"; }
-  void Link(const std::string& target, const std::string& link) override { mem.CreateLink(target, link); }
   MemEnv mem;
 };
 
@@ -55,6 +50,9 @@ class EnvTest : public testing::TestWithParam<std::string> {
   }
   std::string At(const std::string& name) const { return root_ + "/" + name; }
   Env& env() { return place_->env(); }
+  void Link(const std::string& target, const std::string& link) {
+    ASSERT_THAT(env().CreateSymlink(target, link), IsOk());
+  }
 
   std::unique_ptr<Place> place_;
   std::string root_;
@@ -93,7 +91,7 @@ TEST_P(EnvTest, ADurableWriteThatFailsLeavesNothing) {
 
 TEST_P(EnvTest, ADurableWriteReplacesALinkNotItsTarget) {
   ASSERT_THAT(env().WriteFile(At("target"), "kept", 0644), IsOk());
-  place_->Link("target", At("link"));
+  Link("target", At("link"));
   ASSERT_THAT(env().WriteFileDurably(At("link"), "new", 0644), IsOk());
   EXPECT_EQ(env().ReadFile(At("target")).value(), "kept");
   EXPECT_EQ(env().Stat(At("link"), false)->type, FileType::kRegular);
@@ -150,7 +148,7 @@ TEST_P(EnvTest, RemovesATreeButNotWhatItsLinksPointTo) {
   ASSERT_THAT(env().WriteFile(At("tree/sub/f"), "x", 0644), IsOk());
   ASSERT_THAT(env().CreateDirectories(At("outside"), 0755), IsOk());
   ASSERT_THAT(env().WriteFile(At("outside/kept"), "x", 0644), IsOk());
-  place_->Link(At("outside"), At("tree/link"));
+  Link(At("outside"), At("tree/link"));
   ASSERT_THAT(env().RemoveTree(At("tree")), IsOk());
   EXPECT_THAT(env().ListDirectory(root_).value(), ElementsAre("outside", "tree-beside"));
   EXPECT_THAT(env().ListDirectory(At("outside")).value(), ElementsAre("kept"));
@@ -195,8 +193,8 @@ TEST_P(EnvTest, RenameDoesNotLoseAFullFolder) {
 TEST_P(EnvTest, FollowsLinks) {
   ASSERT_THAT(env().CreateDirectories(At("real/sub"), 0755), IsOk());
   ASSERT_THAT(env().WriteFile(At("real/sub/f"), "x", 0644), IsOk());
-  place_->Link("real", At("relative"));
-  place_->Link(At("relative/sub"), At("absolute"));
+  Link("real", At("relative"));
+  Link(At("relative/sub"), At("absolute"));
   EXPECT_EQ(env().ReadFile(At("absolute/f")).value(), "x");
   EXPECT_EQ(env().RealPath(At("absolute/f")).value(), At("real/sub/f"));
   EXPECT_EQ(env().Stat(At("absolute"))->type, FileType::kDirectory);
@@ -205,9 +203,15 @@ TEST_P(EnvTest, FollowsLinks) {
   EXPECT_EQ(env().ReadFile(At("real/sub/f")).value(), "x");
 }
 
+TEST_P(EnvTest, ALinkDoesNotReplaceAFile) {
+  ASSERT_THAT(env().WriteFile(At("f"), "x", 0644), IsOk());
+  EXPECT_THAT(env().CreateSymlink("nowhere", At("f")), HasError(absl::StatusCode::kAlreadyExists, HasSubstr(At("f"))));
+  EXPECT_THAT(env().CreateSymlink("nowhere", At("no/folder")), HasError(absl::StatusCode::kNotFound, HasSubstr("no")));
+}
+
 TEST_P(EnvTest, ALoopOfLinksIsAnError) {
-  place_->Link(At("b"), At("a"));
-  place_->Link(At("a"), At("b"));
+  Link(At("b"), At("a"));
+  Link(At("a"), At("b"));
   EXPECT_FALSE(env().ReadFile(At("a")).ok());
   EXPECT_FALSE(env().RealPath(At("a/x")).ok());
 }

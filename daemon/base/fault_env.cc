@@ -163,6 +163,10 @@ absl::Status FaultEnv::Rename(const std::string& from, const std::string& to) {
   return Pass<absl::Status>(Operation::kRename, StrCat(from, " ", to), [&] { return base_.Rename(from, to); });
 }
 
+absl::Status FaultEnv::CreateSymlink(const std::string& target, const std::string& path) {
+  return Pass<absl::Status>(Operation::kCreateSymlink, path, [&] { return base_.CreateSymlink(target, path); });
+}
+
 absl::StatusOr<std::string> FaultEnv::RealPath(const std::string& path) {
   return Pass<absl::StatusOr<std::string>>(Operation::kRealPath, path, [&] { return base_.RealPath(path); });
 }

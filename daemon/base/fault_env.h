@@ -30,6 +30,7 @@ enum class Operation {
   kRemoveFile,
   kRemoveTree,
   kRename,
+  kCreateSymlink,
   kRealPath,
   kLockFile,  // and TryLockFile
   kFreeBytes,
@@ -89,6 +90,7 @@ class FaultEnv : public Env {
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveTree(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status CreateSymlink(const std::string& target, const std::string& path) override;
   absl::StatusOr<std::string> RealPath(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override;

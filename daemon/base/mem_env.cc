@@ -63,12 +63,6 @@ void MemEnv::SetMode(const std::string& path, mode_t mode) {
   MustFind(path).info.mode = mode;
 }
 
-void MemEnv::CreateLink(const std::string& target, const std::string& link) {
-  MutexLock lock(mutex_);
-  MustFind(Dirname(link));
-  Put(*Resolve(link, /*follow=*/false), FileType::kSymlink, target, 0777);
-}
-
 void MemEnv::SetUid(uid_t uid) {
   MutexLock lock(mutex_);
   uid_ = uid;
@@ -252,6 +246,14 @@ absl::Status MemEnv::RemoveTree(const std::string& path) {
   if (absl::IsNotFound(key.status())) return absl::OkStatus();
   if (!key.ok()) return key.status();
   EraseTree(*key);
+  return absl::OkStatus();
+}
+
+absl::Status MemEnv::CreateSymlink(const std::string& target, const std::string& path) {
+  MutexLock lock(mutex_);
+  KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/false));
+  if (Find(key) != nullptr) return ErrnoStatus(EEXIST, "create the link", path);
+  Put(key, FileType::kSymlink, target, 0777);
   return absl::OkStatus();
 }
 

@@ -37,10 +37,9 @@ class MemEnv : public Env {
   // All RunProcess() calls so far, in order.
   std::vector<ProcessSpec> Processes() const;
 
-  // These need an existing `path` (or the parent of `link`) and crash without it: a mistake in the test.
+  // These need an existing `path` and crash without it: a mistake in the test.
   void SetOwner(const std::string& path, uid_t uid);
   void SetMode(const std::string& path, mode_t mode);
-  void CreateLink(const std::string& target, const std::string& link);
 
   // Who owns what is made from now on. Default: 1000.
   void SetUid(uid_t uid);
@@ -62,6 +61,7 @@ class MemEnv : public Env {
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveTree(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status CreateSymlink(const std::string& target, const std::string& path) override;
   absl::StatusOr<std::string> RealPath(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override;

@@ -81,7 +81,7 @@ class PlacesTest : public testing::Test {
 
 TEST_F(PlacesTest, CanonicalPathIsTheSameBeforeAndAfterAFolderIsMade) {
   ASSERT_THAT(env_.CreateDirectories("/data/u", 0755), IsOk());
-  env_.CreateLink("/data", "/home");
+  ASSERT_TRUE(env_.CreateSymlink("/data", "/home").ok());
   const std::string before = CanonicalPath(env_, "/home/u/./.cache/kernix");
   ASSERT_THAT(env_.CreateDirectories("/home/u/.cache/kernix", 0755), IsOk());
   EXPECT_EQ(before, "/data/u/.cache/kernix");
@@ -119,7 +119,7 @@ TEST_F(PlacesTest, SomebodyElsesDirectoryIsRefusedByName) {
 
 TEST_F(PlacesTest, ALinkIsRefused) {
   ASSERT_THAT(env_.CreateDirectories("/tmp/elsewhere", 0700), IsOk());
-  env_.CreateLink("/tmp/elsewhere", "/tmp/kernix-1000");
+  ASSERT_TRUE(env_.CreateSymlink("/tmp/elsewhere", "/tmp/kernix-1000").ok());
   EXPECT_THAT(UserRuntimeDirectory(env_, without_, kUser),
               HasError(absl::StatusCode::kPermissionDenied, HasSubstr("a link")));
 }

@@ -32,6 +32,9 @@ class PosixEnv : public Env {
   absl::Status RemoveFile(const std::string& path) override { return posix::RemoveFile(path); }
   absl::Status RemoveTree(const std::string& path) override { return posix::RemoveTree(path); }
   absl::Status Rename(const std::string& from, const std::string& to) override { return posix::Rename(from, to); }
+  absl::Status CreateSymlink(const std::string& target, const std::string& path) override {
+    return posix::CreateSymlink(target, path);
+  }
   absl::StatusOr<std::string> RealPath(const std::string& path) override { return posix::RealPath(path); }
   absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override {
     return posix::TryLockFile(path);

@@ -226,6 +226,11 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return absl::OkStatus();
 }
 
+absl::Status CreateSymlink(const std::string& target, const std::string& path) {
+  if (symlink(target.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "create the link", path);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
   if (!real) return ErrnoStatus(errno, "resolve", path);

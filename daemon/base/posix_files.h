@@ -27,6 +27,7 @@ absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds);
 absl::Status RemoveFile(const std::string& path);
 absl::Status RemoveTree(const std::string& path);
 absl::Status Rename(const std::string& from, const std::string& to);
+absl::Status CreateSymlink(const std::string& target, const std::string& path);
 absl::StatusOr<std::string> RealPath(const std::string& path);
 absl::StatusOr<uint64_t> FreeBytes(const std::string& path);
 absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path);

@@ -43,6 +43,9 @@ using FlightPtr = std::shared_ptr<Flight>;
 // Enough for what a project of some size includes again and again.
 constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
+// On the disk: some large trees.
+constexpr uint64_t kHeaderTreeBytes = 256 << 20;
+
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::vector<Digest> digests;
   for (const HeaderRef& header : headers) digests.push_back(header.digest);
@@ -151,6 +154,7 @@ struct Builder::Impl {
   exec::Executor& executor;
   cache::Cache& cache;
   HeaderCache header_cache{kHeaderCacheBytes};
+  HeaderTrees header_trees{kHeaderTreeBytes};
 
   Mutex mutex;
   CondVar idle;
@@ -293,7 +297,7 @@ absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job) {
   KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckSources(env, job.request, options.flag_policy));
-  KERNIX_ASSIGN_OR_RETURN(Plan plan, MakePlan(job.request, contents, LimitsFor(job)));
+  KERNIX_ASSIGN_OR_RETURN(Plan plan, MakePlan(job.request, contents, header_trees, LimitsFor(job)));
   plan.max_output_bytes = options.max_made_bytes;
   return plan;
 }

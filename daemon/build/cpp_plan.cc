@@ -31,6 +31,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   step.action.step = StepName("compile", unit);
   step.action.argv = CompileCommand(inputs, unit);
   step.action.environment = inputs.request.toolchain->environment;
+  step.action.trees = unit.trees;
   step.action.inputs = unit.files;
   step.action.outputs = {unit.object, unit.dependencies};
   if (AssemblerTells(*inputs.request.toolchain)) step.action.outputs.push_back(unit.assembler_dependencies);

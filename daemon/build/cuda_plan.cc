@@ -78,6 +78,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   step.action.step = StepName("compile", unit);
   step.action.argv = CompileCommand(inputs, unit, keep_folder);
   step.action.environment = inputs.request.toolchain->environment;
+  step.action.trees = unit.trees;
   step.action.inputs = unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
   step.action.outputs = {unit.object, unit.dependencies};

@@ -47,6 +47,7 @@ Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
   Append(argv, {"-MD", "-MF", part.File("d")});
   Append(argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
   Step step = NewStep(inputs, part.StepNamed("ptx"), std::move(argv), kPtxMemory);
+  step.action.trees = part.unit.trees;
   step.action.inputs = part.unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
   step.action.outputs = {part.File("ptx"), part.File("d")};
@@ -73,12 +74,16 @@ Step SassStep(const PlanInputs& inputs, const KeptPart& part) {
   return step;
 }
 
-// Has the assembler put the texts into an object, which is linked as any other. SHF_GNU_RETAIN ("R"): also with
-// --gc-sections.
+// SHF_GNU_RETAIN: keep it also with --gc-sections. As a number, since the letter for it ("R") is an error to binutils
+// before 2.36, which then take it for a bit that means nothing.
+constexpr char kRetain[] = "0x200000";
+
+// Has the assembler put the texts into an object, which is linked as any other.
 class Collector {
  public:
   void Add(const KeptPart& part, std::string_view kind) {
-    StrAppend(&source_, ".section ", part.Section(kind), ",\"R\",@progbits\n.incbin \"", part.File(kind), "\"\n");
+    StrAppend(&source_, ".section ", part.Section(kind), ",\"", kRetain, "\",@progbits\n.incbin \"", part.File(kind),
+              "\"\n");
     files_.push_back(part.File(kind));
   }
 

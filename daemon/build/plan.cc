@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -35,19 +36,14 @@ std::string IncludeRoot(const BuildRequest& request, uint32_t index) {
   return folder;
 }
 
+std::string TopOfRoot(uint32_t index) { return StrCat(kIncludeRootsFolder, "/", index); }
+
 // A root above which headers lie has to be there itself, or a path that leads through it leads nowhere. A header in it
-// sees to that.
-std::vector<exec::InputFile> RootMarkers(const BuildRequest& request) {
-  absl::flat_hash_set<uint32_t> there;
-  for (const HeaderRef& header : request.headers) {
-    if (!header.path.starts_with("../")) there.insert(header.include_root);
-  }
-  std::vector<exec::InputFile> files;
-  for (uint32_t root = 0; root < request.include_root_count; ++root) {
-    if (request.root_climbs[root] == 0 || there.contains(root)) continue;
-    files.push_back({StrCat(IncludeRoot(request, root), "/.keep"), MakeContent("")});
-  }
-  return files;
+// sees to that, or this.
+std::optional<TreeFile> RootMarker(const BuildRequest& request, uint32_t root, bool has_header_inside) {
+  if (request.root_climbs[root] == 0 || has_header_inside) return std::nullopt;
+  std::string path = StrCat(IncludeRoot(request, root), "/.keep").substr(TopOfRoot(root).size() + 1);
+  return TreeFile{{std::move(path), MakeContent("")}, DigestOf("")};
 }
 
 std::vector<exec::InputFile> StagedKernelHeaders() {
@@ -64,29 +60,49 @@ absl::StatusOr<exec::InputFile> Stage(std::string path, const Digest& digest, co
   return exec::InputFile{std::move(path), content->second};
 }
 
-absl::StatusOr<std::vector<exec::InputFile>> StageHeaders(const BuildRequest& request, const HeaderContents& contents) {
-  static const auto& kernel_headers = *new std::vector<exec::InputFile>(StagedKernelHeaders());
-  std::vector<exec::InputFile> files = kernel_headers;
+// The headers of each root, by their places below "inc/<root>".
+absl::StatusOr<std::vector<std::vector<TreeFile>>> HeadersByRoot(const BuildRequest& request,
+                                                                 const HeaderContents& contents) {
+  std::vector<std::vector<TreeFile>> roots(request.include_root_count);
+  std::vector<bool> has_header_inside(request.include_root_count);
   for (const HeaderRef& header : request.headers) {
-    std::string path = NormalizePath(HeaderName(request, header));
+    const size_t top = TopOfRoot(header.include_root).size() + 1;
+    std::string path = NormalizePath(HeaderName(request, header)).substr(top);
     KERNIX_ASSIGN_OR_RETURN(exec::InputFile file, Stage(std::move(path), header.digest, contents));
-    files.push_back(std::move(file));
+    roots[header.include_root].push_back({std::move(file), header.digest});
+    if (!header.path.starts_with("../")) has_header_inside[header.include_root] = true;
   }
-  Append(files, RootMarkers(request));
-  return files;
+  for (uint32_t root = 0; root < roots.size(); ++root) {
+    if (auto marker = RootMarker(request, root, has_header_inside[root])) roots[root].push_back(*std::move(marker));
+  }
+  return roots;
+}
+
+absl::StatusOr<MountedTrees> StageHeaders(const BuildRequest& request, const HeaderContents& contents,
+                                          HeaderTrees& trees) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::vector<TreeFile>> roots, HeadersByRoot(request, contents));
+  auto mounted = std::make_shared<std::vector<exec::MountedTree>>();
+  for (uint32_t root = 0; root < roots.size(); ++root) {
+    if (!roots[root].empty()) mounted->push_back({TopOfRoot(root), trees.Get(roots[root])});
+  }
+  return mounted;
 }
 
 // XLA's headers bring what they need themselves.
 bool MayLeanOnPrologue(const HeaderRef& header) { return !absl::StartsWith(header.path, "xla/"); }
 
-exec::InputFile StagePrologue(const BuildRequest& request, const Unit& unit, const HeaderContents& contents) {
-  std::vector<std::string_view> texts;
-  for (const codegen::SourceText& source : unit.sources) texts.push_back(source.text);
+codegen::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderContents& contents) {
+  codegen::PrologueScan scan;
   absl::flat_hash_set<Digest> added;  // one content may have any number of names
   for (const HeaderRef& header : request.headers) {
-    if (MayLeanOnPrologue(header) && added.insert(header.digest).second) texts.push_back(*contents.at(header.digest));
+    if (MayLeanOnPrologue(header) && added.insert(header.digest).second) scan.Add(*contents.at(header.digest));
   }
-  return {StrCat(kKernelHeaders, "/", codegen::kPrologueHeader), MakeContent(codegen::Prologue(texts))};
+  return scan;
+}
+
+exec::InputFile StagePrologue(const Unit& unit, codegen::PrologueScan scan) {
+  for (const codegen::SourceText& source : unit.sources) scan.Add(source.text);
+  return {StrCat(kKernelHeaders, "/", codegen::kPrologueHeader), MakeContent(scan.Text())};
 }
 
 // Whether a source can lie under its label in the input root.
@@ -153,14 +169,17 @@ PlannedUnit PlaceUnit(const BuildRequest& request, size_t index) {
 }
 
 std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, const HeaderContents& contents,
-                                    const std::vector<exec::InputFile>& headers) {
+                                    const MountedTrees& trees) {
+  static const auto& kernel_headers = *new std::vector<exec::InputFile>(StagedKernelHeaders());
+  const codegen::PrologueScan headers = ScanHeaders(request, contents);
   std::vector<PlannedUnit> units;
   for (size_t i = 0; i < request.units.size(); ++i) {
     const Unit& unit = request.units[i];
     PlannedUnit planned = PlaceUnit(request, i);
-    planned.files = headers;
+    planned.trees = trees;
+    planned.files = kernel_headers;
     planned.files.push_back({planned.path, MakeContent(TranslationUnit(request, unit))});
-    if (!request.headers.empty()) planned.files.push_back(StagePrologue(request, unit, contents));
+    if (!request.headers.empty()) planned.files.push_back(StagePrologue(unit, headers));
     Append(planned.files, StageSources(request, unit));
     units.push_back(std::move(planned));
   }
@@ -271,10 +290,11 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   return step;
 }
 
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, const PlanLimits& limits) {
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, HeaderTrees& trees,
+                              const PlanLimits& limits) {
   PlanInputs inputs{request, limits};
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<exec::InputFile> headers, StageHeaders(request, contents));
-  inputs.units = PlaceUnits(request, contents, headers);
+  KERNIX_ASSIGN_OR_RETURN(const MountedTrees mounted, StageHeaders(request, contents, trees));
+  inputs.units = PlaceUnits(request, contents, mounted);
   KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
   return Plan{request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs), FilesOf(inputs)};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a request is built: a graph of steps, each one action. Pure functions: no file is read and nothing runs here.
+// How a request is built: a graph of steps, each one action. No file of the request is read or written, and nothing
+// runs here.
 //
 // The input root of every compile step:
 //   kernix-unit/         the translation unit; `#line` gives the user's labels to what is said about it. Of several
@@ -9,7 +10,7 @@
 //   kernix/              our kernel headers, searched first: nobody's folder "brainevent" can stand in for ours
 //   kernix/compat/       those of them that may be anybody's name, searched last
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
-//   root)
+//                        root): links to trees that all steps share, and later builds too
 // Diagnostics name a header of the user as "inc/<root>/<path>".
 #pragma once
 
@@ -20,6 +21,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "daemon/build/header_trees.h"
 #include "daemon/build/request.h"
 #include "daemon/exec/action.h"
 
@@ -66,7 +68,9 @@ struct PlanLimits {
   uint64_t max_memory_bytes = 0;              // that one action should need; 0: any
 };
 
-// `contents` has every header of `request`, and every one of its flag files that is staged.
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, const PlanLimits& limits);
+// `contents` has every header of `request`, and every one of its flag files that is staged. `trees` makes the include
+// roots, which all units share.
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, HeaderTrees& trees,
+                              const PlanLimits& limits);
 
 }  // namespace kernix::build

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ inline constexpr char kUnitFolder[] = "kernix-unit";
 inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
 inline constexpr char kKeptObject[] = "kernix-unit/kept.o";
 
+using MountedTrees = std::shared_ptr<const std::vector<exec::MountedTree>>;
+
 // A unit, and where its files lie.
 struct PlannedUnit {
   v1::Language language = v1::LANGUAGE_CPP;
@@ -28,7 +31,9 @@ struct PlannedUnit {
   std::string dependencies;            // which files the compiler has read
   std::string assembler_dependencies;  // and the assembler
   std::vector<SearchedRoot> roots;
-  std::vector<exec::InputFile> files;  // the input root of its compile step
+  // The input root of its compile step: the include roots, and all else.
+  MountedTrees trees;
+  std::vector<exec::InputFile> files;
 };
 
 // What a plan is made from.

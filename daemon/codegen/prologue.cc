@@ -186,8 +186,10 @@ bool IsHalfType(const std::vector<Token>& tokens, size_t i) {
   return (declares || argument || casts) && !operand;
 }
 
+}  // namespace
+
 // Goes over texts, one after the other, and gathers what they use.
-class UseScan {
+class PrologueScan::Uses {
   using Headers = std::set<std::string_view>;
 
  public:
@@ -265,10 +267,14 @@ class UseScan {
   bool uses_half_ = false;
 };
 
-}  // namespace
+PrologueScan::PrologueScan() : uses_(std::make_unique<Uses>()) {}
+PrologueScan::PrologueScan(const PrologueScan& other) : uses_(std::make_unique<Uses>(*other.uses_)) {}
+PrologueScan::~PrologueScan() = default;
+void PrologueScan::Add(std::string_view text) { uses_->Add(text); }
+std::string PrologueScan::Text() const { return uses_->Text(); }
 
 std::string Prologue(const std::vector<std::string_view>& texts) {
-  UseScan scan;
+  PrologueScan scan;
   for (const std::string_view text : texts) scan.Add(text);
   return scan.Text();
 }

@@ -5,6 +5,7 @@
 // more than compiling the kernel.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,5 +16,20 @@ namespace kernix::codegen {
 // order. A header that an absolute path names may use anything: everything is included then. Takes memory for the
 // tokens of one text at a time.
 std::string Prologue(const std::vector<std::string_view>& texts);
+
+// The same, text by text. Several units may go on from a copy of what they share.
+class PrologueScan {
+ public:
+  PrologueScan();
+  PrologueScan(const PrologueScan& other);
+  ~PrologueScan();
+
+  void Add(std::string_view text);
+  std::string Text() const;
+
+ private:
+  class Uses;
+  std::unique_ptr<Uses> uses_;
+};
 
 }  // namespace kernix::codegen

@@ -12,16 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/exec/input_file.h"
+#include "daemon/exec/input_tree.h"
+
 namespace kernix::exec {
-
-// Bytes that several actions can share.
-using Content = std::shared_ptr<const std::string>;
-
-// Its modification time is the same for all and for ever.
-struct InputFile {
-  std::string path;  // relative to the action's root
-  Content content;
-};
 
 // In argv and environment this stands for the absolute path of the action's root. Use it only where a relative path
 // will not do, since the root is another one each time.
@@ -32,7 +26,8 @@ struct Action {
   std::vector<std::string> argv;  // argv[0]: absolute path of a tool
   // The whole of it, but for TMPDIR: that is the action's root unless it is set here.
   std::map<std::string, std::string> environment;
-  std::vector<InputFile> inputs;
+  std::vector<InputFile> inputs;                          // their modification time is the same for all and for ever
+  std::shared_ptr<const std::vector<MountedTree>> trees;  // none of `inputs` lies in one. Null: there are none
   // Relative paths to bring back. The folders that they lie in exist when the command starts. One that is not made is
   // an error only if the command succeeded.
   std::vector<std::string> outputs;

@@ -40,10 +40,6 @@ constexpr Telltale kTelltales[] = {
     {"virtual memory exhausted", kOutOfMemory},            // g++
 };
 
-// Of all inputs: GCC takes two files of one content for one, under `#pragma once`, when their times are the same
-// second. 2000-01-01.
-constexpr int64_t kInputTime = 946684800;
-
 // Removes the action's folder however its life ends.
 class ScratchFolder {
  public:
@@ -77,6 +73,11 @@ bool IsInside(const std::string& path) {
   return normal != "." && normal != ".." && !normal.starts_with("../");
 }
 
+const std::vector<MountedTree>& TreesOf(const Action& action) {
+  static const auto& none = *new std::vector<MountedTree>();
+  return action.trees == nullptr ? none : *action.trees;
+}
+
 absl::Status CheckPaths(const Action& action) {
   const auto bad = [&](const std::string& path) {
     return MakeError(v1::ErrorDetail::INTERNAL,
@@ -88,20 +89,29 @@ absl::Status CheckPaths(const Action& action) {
   for (const std::string& output : action.outputs) {
     if (!IsInside(output)) return bad(output);
   }
+  for (const MountedTree& mounted : TreesOf(action)) {
+    if (!IsInside(mounted.path)) return bad(mounted.path);
+  }
   return absl::OkStatus();
 }
 
-absl::Status StageInputs(Env& env, const std::string& root, const Action& action) {
+absl::Status MountTree(Env& env, const std::string& scratch_directory, const std::string& root,
+                       const MountedTree& mounted) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string folder, mounted.tree->Stage(env, scratch_directory));
+  const std::string path = JoinPath(root, mounted.path);
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(Dirname(path)));
+  return env.CreateSymlink(folder, path);
+}
+
+absl::Status StageInputs(Env& env, const std::string& scratch_directory, const std::string& root,
+                         const Action& action) {
+  for (const MountedTree& mounted : TreesOf(action)) {
+    KERNIX_RETURN_IF_ERROR(MountTree(env, scratch_directory, root, mounted));
+  }
   std::set<std::string> folders;
-  for (const InputFile& input : action.inputs) folders.insert(Dirname(JoinPath(root, input.path)));
   for (const std::string& output : action.outputs) folders.insert(Dirname(JoinPath(root, output)));
   for (const std::string& folder : folders) KERNIX_RETURN_IF_ERROR(env.CreateDirectories(folder));
-  for (const InputFile& input : action.inputs) {
-    const std::string path = JoinPath(root, input.path);
-    KERNIX_RETURN_IF_ERROR(env.WriteFile(path, *input.content, 0644));
-    KERNIX_RETURN_IF_ERROR(env.SetModificationTime(path, kInputTime));
-  }
-  return absl::OkStatus();
+  return WriteInputs(env, root, action.inputs);
 }
 
 ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, uint64_t max_file_bytes) {
@@ -235,12 +245,6 @@ absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> MakeRoot(Env& env, const std::string& scratch_directory) {
-  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(scratch_directory, 0700));
-  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(JoinPath(scratch_directory, "action-")));
-  return env.RealPath(made);  // as the tools will print it
-}
-
 }  // namespace
 
 absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
@@ -249,10 +253,10 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
     return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", action.step, "\" was cancelled"));
   }
   KERNIX_RETURN_IF_ERROR(CheckPaths(action));
-  const absl::StatusOr<std::string> root = MakeRoot(env, place.scratch_directory);
+  const absl::StatusOr<std::string> root = MakeScratchFolder(env, place.scratch_directory, "action-");
   if (!root.ok()) return StagingError(root.status(), "cannot make a folder to build in");
   const ScratchFolder folder(env, *root);
-  const absl::Status staged = StageInputs(env, *root, action);
+  const absl::Status staged = StageInputs(env, place.scratch_directory, *root, action);
   if (!staged.ok()) return StagingError(staged, "cannot write the files to build from");
 
   const uint64_t limit = place.max_output_bytes;

@@ -153,7 +153,9 @@ TEST_F(RunActionTest, ASuccessWithoutItsOutputIsAnError) {
 
 TEST_F(RunActionTest, AnOutputThatIsALinkIsNotFollowed) {
   Write("/secret", "secret");
-  SetTool([&](const ProcessSpec& spec) { mem_.CreateLink("/secret", spec.working_directory + "/out/a.o"); });
+  SetTool([&](const ProcessSpec& spec) {
+    ASSERT_TRUE(mem_.CreateSymlink("/secret", spec.working_directory + "/out/a.o").ok());
+  });
   EXPECT_EQ(RunToError(MakeAction()).kind(), v1::ErrorDetail::INTERNAL);
   EXPECT_EQ(mem_.ReadFile("/secret").value(), "secret");
 }

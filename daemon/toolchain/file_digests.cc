@@ -20,11 +20,6 @@ bool IsSettled(const FileInfo& info, int64_t read_unix_ms) {
 
 }  // namespace
 
-bool SameContent(const FileInfo& a, const FileInfo& b) {
-  return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns && a.inode == b.inode &&
-         a.device == b.device;
-}
-
 absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files) {
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path));
   files.push_back({path, info});

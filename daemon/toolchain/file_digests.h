@@ -16,9 +16,6 @@
 
 namespace kernix::toolchain {
 
-// Whether what stat(2) says leaves no room for another content.
-bool SameContent(const FileInfo& a, const FileInfo& b);
-
 // A file that something was found out from, as it was before it was read.
 struct WatchedFile {
   std::string path;

@@ -43,7 +43,7 @@ TEST(ExistingFoldersTest, ResolvesLinksAndDropsDoubles) {
   MemEnv env;
   ASSERT_TRUE(env.CreateDirectories("/real/lib", 0755).ok());
   ASSERT_TRUE(env.WriteFile("/file", "", 0644).ok());
-  env.CreateLink("/real/lib", "/alias");
+  ASSERT_TRUE(env.CreateSymlink("/real/lib", "/alias").ok());
   EXPECT_THAT(ExistingFolders(env, {"/alias", "/none", "/file", "/real/lib"}), ElementsAre("/real/lib"));
 }
 

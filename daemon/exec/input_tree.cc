@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/input_tree.h"
+
+#include <set>
+#include <utility>
+
+#include "daemon/base/log.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/status_macros.h"
+
+namespace kernix::exec {
+namespace {
+
+// Of all inputs: GCC takes two files of one content for one, under `#pragma once`, when their times are the same
+// second. 2000-01-01.
+constexpr int64_t kInputTime = 946684800;
+
+std::set<std::string> FoldersOf(const std::string& root, const std::vector<InputFile>& files) {
+  std::set<std::string> folders;
+  for (const InputFile& file : files) folders.insert(Dirname(JoinPath(root, file.path)));
+  return folders;
+}
+
+void Remove(Env& env, const std::string& folder) {
+  const absl::Status removed = env.RemoveTree(folder);
+  if (!removed.ok()) Log(LogLevel::kWarning, "scratch_not_removed", {{"error", removed.ToString()}});
+}
+
+}  // namespace
+
+absl::Status WriteInputs(Env& env, const std::string& root, const std::vector<InputFile>& files) {
+  for (const std::string& folder : FoldersOf(root, files)) KERNIX_RETURN_IF_ERROR(env.CreateDirectories(folder));
+  for (const InputFile& file : files) {
+    const std::string path = JoinPath(root, file.path);
+    KERNIX_RETURN_IF_ERROR(env.WriteFile(path, *file.content, 0644));
+    KERNIX_RETURN_IF_ERROR(env.SetModificationTime(path, kInputTime));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scratch_directory, std::string_view prefix) {
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(scratch_directory, 0700));
+  KERNIX_ASSIGN_OR_RETURN(const std::string made, env.CreateTempDirectory(JoinPath(scratch_directory, prefix)));
+  return env.RealPath(made);
+}
+
+InputTree::~InputTree() {
+  const MutexLock lock(mutex_);
+  if (!folder_.empty()) Remove(*env_, folder_);
+}
+
+absl::StatusOr<std::string> InputTree::Stage(Env& env, const std::string& scratch_directory) {
+  const MutexLock lock(mutex_);
+  if (!folder_.empty()) return folder_;
+  KERNIX_ASSIGN_OR_RETURN(std::string folder, MakeScratchFolder(env, scratch_directory, "tree-"));
+  const absl::Status written = Write(env, folder);
+  if (!written.ok()) {
+    Remove(env, folder);
+    return written;
+  }
+  env_ = &env;
+  folder_ = std::move(folder);
+  files_.clear();
+  return folder_;
+}
+
+absl::Status InputTree::Write(Env& env, const std::string& folder) {
+  KERNIX_RETURN_IF_ERROR(WriteInputs(env, folder, files_));
+  written_.clear();
+  const auto note = [&](const std::string& path) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
+    written_.push_back({path, info});
+    return absl::OkStatus();
+  };
+  std::set<std::string> folders;  // those between the top and the files, too
+  for (const std::string& leaf : FoldersOf(folder, files_)) {
+    for (std::string path = leaf; path.size() >= folder.size() && folders.insert(path).second;) path = Dirname(path);
+  }
+  for (const std::string& path : folders) KERNIX_RETURN_IF_ERROR(note(path));
+  for (const InputFile& file : files_) KERNIX_RETURN_IF_ERROR(note(JoinPath(folder, file.path)));
+  return absl::OkStatus();
+}
+
+bool InputTree::Staged() {
+  const MutexLock lock(mutex_);
+  return !folder_.empty();
+}
+
+bool InputTree::Intact() {
+  const MutexLock lock(mutex_);
+  for (const Written& written : written_) {
+    const absl::StatusOr<FileInfo> now = env_->Stat(written.path, /*follow=*/false);
+    if (!now.ok() || now->type != written.info.type || !SameContent(*now, written.info)) return false;
+  }
+  return true;
+}
+
+}  // namespace kernix::exec

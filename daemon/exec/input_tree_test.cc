@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/input_tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/fault_env.h"
+#include "daemon/base/paths.h"
+#include "daemon/base/test_util.h"
+#include "daemon/exec/executor.h"
+
+namespace kernix::exec {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Content Text(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+std::vector<InputFile> Files() { return {{"a.h", Text("a")}, {"sub/deep/b.h", Text("b")}, {"sub/a.h", Text("a")}}; }
+
+// On real files: times and inodes are what it is about.
+class InputTreeTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Left() { return env_.ListDirectory(scratch_.path()).value(); }
+
+  std::string Stage(InputTree& tree) {
+    const absl::StatusOr<std::string> folder = tree.Stage(env_, scratch_.path());
+    EXPECT_THAT(folder, IsOk());
+    return folder.value_or("");
+  }
+
+  ScratchDirectory scratch_;
+  FaultEnv env_{Env::Posix()};
+};
+
+TEST_F(InputTreeTest, IsWrittenOnceAndGoesWithItsOwner) {
+  auto tree = std::make_unique<InputTree>(Files());
+  EXPECT_THAT(Left(), IsEmpty());
+  const std::string folder = Stage(*tree);
+  EXPECT_THAT(env_.ListDirectory(folder).value(), ElementsAre("a.h", "sub"));
+  EXPECT_EQ(env_.ReadFile(folder + "/sub/deep/b.h").value(), "b");
+  EXPECT_EQ(env_.Stat(folder + "/a.h")->mtime_ns, env_.Stat(folder + "/sub/deep/b.h")->mtime_ns);
+  EXPECT_EQ(Stage(*tree), folder);
+  EXPECT_THAT(Left(), ElementsAre(Basename(folder)));
+  tree.reset();
+  EXPECT_THAT(Left(), IsEmpty());
+}
+
+TEST_F(InputTreeTest, NothingIsLeftOfAFailureAndTheNextCallerTriesAgain) {
+  InputTree tree(Files());
+  env_.Inject(NoSpace(Operation::kWriteFile, "b.h"));
+  EXPECT_FALSE(tree.Stage(env_, scratch_.path()).ok());
+  EXPECT_THAT(Left(), IsEmpty());
+  EXPECT_EQ(env_.ReadFile(Stage(tree) + "/sub/deep/b.h").value(), "b");
+}
+
+TEST_F(InputTreeTest, NoticesThatSomebodyChangedIt) {
+  using Change = std::function<void(const std::string& folder)>;
+  const Change changes[] = {
+      [&](const std::string& folder) { EXPECT_THAT(env_.WriteFile(folder + "/a.h", "c", 0644), IsOk()); },
+      [&](const std::string& folder) { EXPECT_THAT(env_.SetModificationTime(folder + "/a.h", 1), IsOk()); },
+      [&](const std::string& folder) { EXPECT_THAT(env_.RemoveFile(folder + "/sub/deep/b.h"), IsOk()); },
+      [&](const std::string& folder) { EXPECT_THAT(env_.WriteFile(folder + "/sub/new.h", "", 0644), IsOk()); },
+      [&](const std::string& folder) { EXPECT_THAT(env_.RemoveTree(folder), IsOk()); },
+  };
+  for (const Change& change : changes) {
+    InputTree tree(Files());
+    EXPECT_TRUE(tree.Intact());
+    const std::string folder = Stage(tree);
+    EXPECT_TRUE(tree.Intact());
+    change(folder);
+    EXPECT_FALSE(tree.Intact());
+  }
+}
+
+TEST_F(InputTreeTest, ActionsSeeItAsAFolderOfTheirOwnRoot) {
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/sh", "-c", "cat inc/0/a.h inc/0/sub/deep/b.h c.h > out"};
+  action.inputs = {{"c.h", Text("c")}};
+  action.outputs = {"out"};
+  action.trees = std::make_shared<std::vector<MountedTree>>(
+      std::vector<MountedTree>{{"inc/0", std::make_shared<InputTree>(Files())}});
+  for (int i = 0; i < 2; ++i) {
+    const absl::StatusOr<ActionResult> result = RunAction(env_, {scratch_.path()}, action, nullptr, nullptr);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(*result->outputs.at("out"), "abc");
+    EXPECT_EQ(Left().size(), 1u);  // the tree stays, and what it holds
+    EXPECT_TRUE(action.trees->front().tree->Intact());
+  }
+  action.trees = nullptr;
+  EXPECT_THAT(Left(), IsEmpty());
+}
+
+TEST_F(InputTreeTest, OneThatCannotBeWrittenIsTheMachinesFailure) {
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/true"};
+  action.trees = std::make_shared<std::vector<MountedTree>>(
+      std::vector<MountedTree>{{"inc/0", std::make_shared<InputTree>(Files())}});
+  env_.Inject(NoSpace(Operation::kWriteFile, "a.h"));
+  const absl::StatusOr<ActionResult> result = RunAction(env_, {scratch_.path()}, action, nullptr, nullptr);
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(Left(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kernix::exec
