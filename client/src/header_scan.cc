@@ -166,10 +166,20 @@ class Scan {
   // Takes the file in when it is there.
   absl::StatusOr<std::optional<RootedPath>> Try(uint32_t root, const std::string& folder, const std::string& name) {
     std::optional<RootedPath> place = PlaceOf(root, folder, name);
-    if (!place) return place;
+    if (!place || !NoteFoldersPassed(root, folder, name)) return std::optional<RootedPath>();
     KERNIX_ASSIGN_OR_RETURN(const bool is_there, Add(*place));
     if (!is_there) place.reset();
     return place;
+  }
+
+  // False when one of them is not there.
+  bool NoteFoldersPassed(uint32_t root, const std::string& folder, const std::string& name) {
+    for (std::string& passed : FoldersPassed(folder, name)) {
+      const absl::StatusOr<FileInfo> info = env_.Stat(JoinPath(roots_[root].folder, passed));
+      if (!info.ok() || info->type != FileType::kDirectory) return false;
+      passed_.insert({root, std::move(passed)});
+    }
+    return true;
   }
 
   // False when there is no such file.
@@ -295,7 +305,22 @@ class Scan {
       scan.headers.push_back(std::move(header));
       scan.files.emplace(file->digest, PathOf(place));
     }
+    AddFolders(scan);
     return scan;
+  }
+
+  // An empty file in each folder that would not be there without it.
+  void AddFolders(HeaderScan& scan) const {
+    for (const RootedPath& folder : passed_) {
+      const std::string inside = folder.path + "/";
+      const auto first = taken_.lower_bound({folder.root, inside});
+      if (first != taken_.end() && first->first.root == folder.root && first->first.path.starts_with(inside)) continue;
+      v1::Header marker;
+      marker.set_include_root(folder.root);
+      marker.set_path(inside + ".keep");
+      marker.set_digest(DigestOf("").Raw());
+      scan.folders.push_back(std::move(marker));
+    }
   }
 
   Env& env_;
@@ -305,6 +330,7 @@ class Scan {
   const std::vector<IncludeRoot> roots_;
   std::map<RootedPath, HeaderFilePtr> taken_;
   std::deque<std::pair<RootedPath, HeaderFilePtr>> unread_;
+  std::set<RootedPath> passed_;  // folders that are there
   std::set<std::string> absolute_;
   std::map<std::string, std::vector<IncludeName>> definitions_;
   std::deque<Computed> computed_;
@@ -315,6 +341,7 @@ class Scan {
 }  // namespace
 
 absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) const {
+  if (digest == DigestOf("")) return "";
   const auto found = files.find(digest);
   if (found == files.end()) return absl::NotFoundError(StrCat("no header of this load has the digest ", digest.Hex()));
   KERNIX_ASSIGN_OR_RETURN(std::string content, env.ReadFile(found->second));
@@ -322,15 +349,11 @@ absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) con
   return absl::AbortedError(StrCat("the header ", found->second, " changed while it was being loaded. Load again."));
 }
 
-std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
-  std::vector<uint32_t> places;
-  for (const std::string& root : other.roots) {
-    const auto known = std::find(roots.begin(), roots.end(), root);
-    places.push_back(static_cast<uint32_t>(known - roots.begin()));
-    if (known == roots.end()) roots.push_back(root);
-  }
-  include_root_count = static_cast<uint32_t>(roots.size());
-  for (v1::Header header : other.headers) {
+namespace {
+
+// Adds `more`, whose roots are at `places`. What both have is there once.
+void MergeHeaders(std::vector<v1::Header>& headers, std::vector<v1::Header> more, const std::vector<uint32_t>& places) {
+  for (v1::Header& header : more) {
     header.set_include_root(places[header.include_root()]);
     headers.push_back(std::move(header));
   }
@@ -341,6 +364,20 @@ std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
   headers.erase(
       std::unique(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return place(a) == place(b); }),
       headers.end());
+}
+
+}  // namespace
+
+std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
+  std::vector<uint32_t> places;
+  for (const std::string& root : other.roots) {
+    const auto known = std::find(roots.begin(), roots.end(), root);
+    places.push_back(static_cast<uint32_t>(known - roots.begin()));
+    if (known == roots.end()) roots.push_back(root);
+  }
+  include_root_count = static_cast<uint32_t>(roots.size());
+  MergeHeaders(headers, other.headers, places);
+  MergeHeaders(folders, other.folders, places);
   absolute_headers.insert(absolute_headers.end(), other.absolute_headers.begin(), other.absolute_headers.end());
   files.insert(other.files.begin(), other.files.end());
   return places;

@@ -35,6 +35,8 @@ struct HeaderScan {
   uint32_t include_root_count = 0;
   std::vector<uint32_t> quoted_roots;  // those in which only `#include "..."` looks, ascending
   std::vector<v1::Header> headers;     // by root, then path
+  // Empty files in folders without a header that includes lead through, as "a/../b.h" does.
+  std::vector<v1::Header> folders;
   // Headers that are included by their absolute path, and what these include beside them. They are not sent.
   std::vector<std::string> absolute_headers;
   // Absolute folders of the include roots, by index: for people, and never sent.

@@ -121,6 +121,18 @@ TEST_F(HeaderScanTest, FollowsLinksAndMacros) {
   EXPECT_THAT(Names(Scan({Inline("#define SECOND <b.h>\n#include <a.h>\n")}, {"inc"})), ElementsAre("0:a.h", "0:b.h"));
 }
 
+TEST_F(HeaderScanTest, FoldersThatAnIncludeLeadsThroughAreThere) {
+  folder_.Write("p/src/k.cpp", "");
+  folder_.Write("p/inc/a.h", "#include \"../src/./../inc/b.h\"\n#include \"c/../d.h\"\n#include \"none/../b.h\"\n");
+  for (const char* path : {"p/inc/b.h", "p/inc/d.h", "p/inc/c/x.txt"}) folder_.Write(path, "");
+  const auto scan = Scan({File("p/src/k.cpp", "#include \"../inc/a.h\"\n")});
+  EXPECT_THAT(Names(scan), ElementsAre("0:../inc/a.h", "0:../inc/b.h", "0:../inc/d.h"));
+  HeaderScan folders;
+  folders.headers = scan->folders;
+  EXPECT_THAT(Names(folders), ElementsAre("0:../inc/c/.keep", "0:../src/.keep"));
+  EXPECT_EQ(scan->Read(Env::Posix(), *Digest::FromRaw(scan->folders[0].digest())).value(), "");
+}
+
 TEST_F(HeaderScanTest, AMacroThatCannotBeReadReachesEveryHeader) {
   folder_.Write("inc/a.h", "");
   folder_.Write("inc/deep/b.cuh", "");

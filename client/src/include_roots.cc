@@ -6,9 +6,11 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "client/src/absolute_path.h"
 #include "daemon/base/input_root.h"
 #include "daemon/base/paths.h"
+#include "daemon/base/strings.h"
 
 namespace kernix {
 namespace {
@@ -100,6 +102,23 @@ std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::s
   for (; below.starts_with("../"); below.remove_prefix(3)) ++climbs;
   if (below == "." || below == ".." || climbs > kMaxClimb) return std::nullopt;
   return RootedPath{root, std::move(path)};
+}
+
+std::vector<std::string> FoldersPassed(std::string_view folder, std::string_view name) {
+  std::vector<std::string> passed;
+  std::string at(folder);
+  int entered = 0;  // of those in `at`, how many are of `name`
+  for (const absl::string_view part : absl::StrSplit(ToAbsl(name), '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      ++entered;
+    } else if (entered > 0) {
+      --entered;
+      passed.push_back(at);
+    }
+    at = NormalizePath(JoinPath(at, ToStd(part)));
+  }
+  return passed;
 }
 
 std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit) {

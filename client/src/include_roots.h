@@ -36,6 +36,10 @@ std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::strin
 // Where `name` leads from `folder`, seen from root `root`. Nothing when that is no file, or too far above the root.
 std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::string_view name);
 
+// The folders that `name` goes into on its way from `folder` only to leave them again, seen from the root:
+// "a/../b.h" goes through "a". They have to be there, since it is the kernel that walks.
+std::vector<std::string> FoldersPassed(std::string_view folder, std::string_view name);
+
 // All header-like files under the roots, at most `limit` + 1 of them.
 std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit);
 

@@ -18,7 +18,10 @@ bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' ||
 // Characters of a text after line splicing.
 class Cursor {
  public:
-  explicit Cursor(std::string_view text) : text_(text) { SkipSplices(); }
+  explicit Cursor(std::string_view text) : text_(text) {
+    if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);  // a byte order mark, which compilers skip
+    SkipSplices();
+  }
 
   bool at_end() const { return at_ >= text_.size(); }
   int line() const { return line_; }

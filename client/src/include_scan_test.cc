@@ -103,5 +103,11 @@ TEST(IncludeScanTest, AnyBytesAreSafe) {
   }
 }
 
+TEST(IncludeScanTest, AByteOrderMarkIsNoPartOfTheFirstLine) {
+  const ScannedText text = ScanIncludes("\xef\xbb\xbf#include \"a.h\"\r\n");
+  ASSERT_EQ(text.includes.size(), 1u);
+  EXPECT_EQ(text.includes[0].target.name, "a.h");
+}
+
 }  // namespace
 }  // namespace kernix

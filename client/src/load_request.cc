@@ -277,6 +277,7 @@ absl::Status AddHeaders(const LoadSurroundings& surroundings, const std::vector<
   table.Save();
   load.request.mutable_options()->set_include_root_count(load.headers.include_root_count);
   *load.request.mutable_header() = {load.headers.headers.begin(), load.headers.headers.end()};
+  for (const v1::Header& marker : load.headers.folders) *load.request.add_header() = marker;
   load.names.SetIncludeRoots(load.headers.roots);
   return absl::OkStatus();
 }
