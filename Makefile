@@ -46,14 +46,15 @@ fuzz: packages ## A short run of each fuzzer of tests/fuzz, always the same one
 
 # What runs under sanitizers: parts in one process. JAX, nvcc's output and forked clients are nothing that they can judge.
 SANITIZERS ?= asan tsan
-SANITIZED := base/base_test cache/cache_test codegen/codegen_test exec/exec_test build/build_test build/builder_test \
-             toolchain/toolchain_test
+SANITIZED := client/client_connection_test client/client_local_test daemon/base/base_test daemon/build/build_test \
+             daemon/build/builder_test daemon/cache/cache_test daemon/codegen/codegen_test daemon/exec/exec_test \
+             daemon/server/server_test daemon/toolchain/toolchain_test
 
-sanitize: packages ## The daemon's parts under AddressSanitizer and ThreadSanitizer (slow: it builds them twice more)
+sanitize: packages ## Parts of daemon and client under AddressSanitizer and ThreadSanitizer (slow: it builds them twice more)
 	@set -e; for preset in $(SANITIZERS); do \
 	  cmake --preset $$preset --log-level=NOTICE; \
 	  cmake --build build-$$preset --parallel $(JOBS) --target $(notdir $(SANITIZED)); \
-	  for test in $(SANITIZED); do echo "$$preset: $$test"; build-$$preset/daemon/$$test --gtest_brief=1; done; \
+	  for test in $(SANITIZED); do echo "$$preset: $$test"; build-$$preset/$$test --gtest_brief=1; done; \
 	done
 
 lint: lint-text lint-cpp ## All of them: ruff, mypy, shellcheck; clang-tidy with Clang's thread-safety analysis
