@@ -25,8 +25,8 @@ absl::Status Invalid(std::string_view function, std::string_view problem) {
 std::string Quoted(std::string_view text) { return StrCat("'", absl::CHexEscape(ToAbsl(text)), "'"); }
 
 constexpr std::string_view kTokenList =
-    "arg, ret, stream, attr.<name>:<type>, attr.<name>, arg?, args..., rets..., arg.token, ret.token, device_ordinal, "
-    "scratch:<bytes>";
+    "arg, ret, stream, attr.<name>:<type>, attr.<name>, attr.<name>?, arg?, args..., rets..., arg.token, ret.token, "
+    "device_ordinal, scratch:<bytes>";
 
 constexpr std::string_view kAttributeTypeList =
     "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, float16 and bfloat16 (as bits), "
@@ -62,6 +62,7 @@ absl::Status ParseType(std::string_view function, std::string_view token, std::s
 absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::string_view token, std::string_view text) {
   ParsedToken parsed;
   parsed.parameter.kind = ParameterKind::kAttribute;
+  parsed.parameter.has_default = ConsumeSuffix(text, "?");
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   parsed.parameter.attribute_name = std::string(name);
@@ -136,6 +137,20 @@ absl::Status CheckOptionals(const FunctionSpec& spec) {
   return absl::OkStatus();
 }
 
+// C++ leaves out arguments at the end only.
+absl::Status CheckDefaults(const FunctionSpec& spec) {
+  const auto has_default = [](const Parameter& parameter) { return parameter.has_default; };
+  const auto first = std::find_if(spec.parameters.begin(), spec.parameters.end(), has_default);
+  const auto passed = [](const Parameter& parameter) { return parameter.IsVisible() && !parameter.has_default; };
+  if (std::any_of(first, spec.parameters.end(), passed)) {
+    return Invalid(spec.name, StrCat("a parameter follows 'attr.", first->attribute_name,
+                                     "?', which a call may leave out: only the last parameters can be left out"));
+  }
+  if (spec.DefaultCount() <= kMaxDefaults) return absl::OkStatus();
+  return Invalid(spec.name, StrCat("calls may leave out ", spec.DefaultCount(), " attributes; at most ", kMaxDefaults,
+                                   " are possible"));
+}
+
 // What a name in a scratch expression could stand for.
 class ScratchNames {
  public:
@@ -147,6 +162,7 @@ class ScratchNames {
     if (spec.CountOf(ParameterKind::kDeviceOrdinal) > 0) others_.insert("device_ordinal");
     for (const Parameter& parameter : spec.parameters) {
       if (parameter.kind == ParameterKind::kAttribute) attributes_.insert(parameter.attribute_name);
+      if (parameter.has_default) with_default_.insert(parameter.attribute_name);
     }
   }
 
@@ -157,6 +173,7 @@ class ScratchNames {
     const bool is_value =
         (argument >= 0 && argument < arguments_) || (result >= 0 && result < results_) || others_.contains(name);
     const bool looks_like_one = argument >= 0 || result >= 0 || name == "args" || name == "rets";
+    if (with_default_.contains(name)) return ", an attribute that a call may leave out";
     if (attributes_.contains(name)) {
       return is_value ? ", which is both a tensor (or the device's ordinal) and an attribute: name the attribute "
                         "otherwise in its token, which need not have the name of the C++ parameter"
@@ -181,6 +198,7 @@ class ScratchNames {
   const int results_;
   absl::flat_hash_set<std::string_view> others_;
   absl::flat_hash_set<std::string_view> attributes_;
+  absl::flat_hash_set<std::string_view> with_default_;
 };
 
 absl::Status CheckScratch(const FunctionSpec& spec) {
@@ -214,6 +232,7 @@ absl::Status CheckSpec(const FunctionSpec& spec) {
   }
   KERNIX_RETURN_IF_ERROR(CheckSingles(spec));
   KERNIX_RETURN_IF_ERROR(CheckOptionals(spec));
+  KERNIX_RETURN_IF_ERROR(CheckDefaults(spec));
   KERNIX_RETURN_IF_ERROR(CheckScratch(spec));
   if (spec.Results().empty()) {
     return Invalid(spec.name, "no 'ret': a function must have an output (a BE::Tensor parameter that is not const)");

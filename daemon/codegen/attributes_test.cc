@@ -224,6 +224,61 @@ void inferred(BE::Tensor out, bool k, short x) {})");
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("onver")));
 }
 
+// Functions with default arguments.
+constexpr char kDefaults[] = R"(
+#include "brainevent/common.h"
+#include <stdio.h>
+enum class Mode { kFast, kSlow };
+// @BE f
+void f(const BE::Tensor, BE::Tensor out, int n, float a = 2.5f, const size_t k = sizeof(double), const void* p = nullptr,
+       Mode = Mode::kSlow) {
+  sprintf(out.data_ptr<char>(), "%d %g %zu %d", n, a, k, p == nullptr);
+}
+// @BE streamed
+void streamed(BE::Tensor, float a = 2.5f, cudaStream_t = nullptr) { (void)a; }
+// @BE with_scratch ret scratch:n attr.n:int32 attr.text:string? attr.m?
+void with_scratch(BE::Tensor out, BE::Scratch s, int, std::string_view text = "none", short m = 3, bool = true) {
+  sprintf(out.data_ptr<char>(), "%zu %.*s %d", s.size(), (int)text.size(), text.data(), m);
+}
+)";
+
+class DefaultsTest : public testing::Test {
+ protected:
+  static std::string Call(FakeCall& call, const std::string& function) {
+    static void* library = (new Workshop())->Open(std::string("typedef void* cudaStream_t;\n") + kDefaults);
+    char text[256] = {};
+    float x = 1;
+    if (function == "f") call.Argument(&x, {1}, ffi::kF32);
+    call.Result(text, {256}, ffi::kU8).Attribute("n", int32_t{7}, ffi::kS32);
+    const std::string error = call.Call(library, "kernix_handler_" + function);
+    return error.empty() ? text : error;
+  }
+};
+
+TEST_F(DefaultsTest, TheCompilerKnowsWhatIsLeftOut) {
+  FakeCall none, one, both;
+  EXPECT_EQ(Call(none, "f"), "7 2.5 8 1");
+  EXPECT_EQ(Call(one.Attribute("a", 1.5f, ffi::kF32), "f"), "7 1.5 8 1");
+  EXPECT_EQ(Call(both.Attribute("a", 1.5f, ffi::kF32).Attribute("k", int64_t{3}, ffi::kS64), "f"), "7 1.5 3 1");
+}
+
+TEST_F(DefaultsTest, WorkWithScratchMemoryAndStrings) {
+  FakeCall none, one, both;
+  EXPECT_EQ(Call(none, "with_scratch"), "7 none 3");
+  EXPECT_EQ(Call(one.StringAttribute("text", "this"), "with_scratch"), "7 this 3");
+  EXPECT_EQ(Call(both.StringAttribute("text", "this").Attribute("m", int16_t{4}, ffi::kS16), "with_scratch"),
+            "7 this 4");
+}
+
+TEST_F(DefaultsTest, OnlyTheLastCanBeLeftOut) {
+  FakeCall later, unknown, wrong;
+  EXPECT_EQ(Call(later.Attribute("k", int64_t{3}, ffi::kS64), "f"),
+            "3: f: attribute 'k' is given, so 'a', which stands before it, must be, too: C++ can leave out default "
+            "arguments at the end only");
+  EXPECT_EQ(Call(unknown.Attribute("zz", int64_t{3}, ffi::kS64), "f"), "3: f: has no attribute 'zz'");
+  EXPECT_EQ(Call(wrong.StringAttribute("a"), "f"), "3: f: attribute 'a' (float32) must be a scalar");
+}
+
 TEST_F(AttributesTest, CompileUnderNvcc) {
   const std::optional<std::string> nvcc = FindNvcc();
   if (!nvcc.has_value()) GTEST_SKIP() << "no nvcc";
@@ -236,6 +291,10 @@ TEST_F(AttributesTest, CompileUnderNvcc) {
       workshop.Compile(*nvcc, Generate("k.cu", kNarrow, v1::LANGUAGE_CUDA),
                        {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Wextra,-Werror", "-arch=sm_80"});
   EXPECT_EQ(narrow.exit_code, 0) << narrow.output;
+  const Outcome defaults =
+      workshop.Compile(*nvcc, Generate("k.cu", kDefaults, v1::LANGUAGE_CUDA),
+                       {"-std=c++17", "-c", "-o", "/dev/null", "-Xcompiler", "-Wall,-Werror", "-arch=sm_80"});
+  EXPECT_EQ(defaults.exit_code, 0) << defaults.output;
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ std::string Token(const Parameter& parameter) {
       break;
   }
   return StrCat("attr.", parameter.attribute_name, ":", AttributeTypeName(parameter.attribute_type),
-                parameter.is_array ? "[]" : "");
+                parameter.is_array ? "[]" : "", parameter.has_default ? "?" : "");
 }
 
 // The numbers of a type: how many bits hold a magnitude.
@@ -158,6 +158,11 @@ int FunctionSpec::CountOf(ParameterKind kind) const {
 std::vector<ParameterKind> FunctionSpec::Arguments() const { return KindsThat(parameters, IsArgument); }
 
 std::vector<ParameterKind> FunctionSpec::Results() const { return KindsThat(parameters, IsResult); }
+
+int FunctionSpec::DefaultCount() const {
+  return static_cast<int>(
+      std::count_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.has_default; }));
+}
 
 bool FunctionSpec::IsExtended() const {
   return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) {

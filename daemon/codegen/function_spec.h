@@ -61,7 +61,8 @@ struct Parameter {
   bool is_array = false;  // of that type; kAttribute only
   // The C++ parameter's type, where it is known that a value of `attribute_type` might not fit it; kAttribute only.
   std::optional<AttributeType> narrowed_to = {};
-  std::string expression;  // kScratch only: a number of bytes
+  bool has_default = false;  // a call may leave it out; kAttribute only
+  std::string expression;    // kScratch only: a number of bytes
 
   // The type that the function gets an attribute as.
   AttributeType PassedAs() const { return narrowed_to.value_or(attribute_type); }
@@ -88,6 +89,9 @@ struct FunctionSpec {
   // What there is to each argument of a call, and to each result, tokens included.
   std::vector<ParameterKind> Arguments() const;
   std::vector<ParameterKind> Results() const;
+
+  // How many attributes a call may leave out. They are the last parameters that the function is called with.
+  int DefaultCount() const;
 
   // Whether it takes more than arguments, results, a stream and attributes.
   bool IsExtended() const;

@@ -2,6 +2,7 @@
 #include "daemon/codegen/handler.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "absl/strings/str_join.h"
 #include "daemon/base/strings.h"
@@ -261,18 +262,48 @@ std::string SignatureFields(v1::Language language, const FunctionSpec& spec, boo
                 attributes, ", ", Traits(language, spec, allow_cuda_graph));
 }
 
+// What follows the signature where a call may leave out attributes: it becomes that of the call.
+void AppendLeavingOut(const FunctionSpec& spec, std::string& out) {
+  if (spec.DefaultCount() == 0) return;
+  StrAppend(&out, "  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::LeaveOut(kernix_frame, ",
+            spec.CountOf(ParameterKind::kAttribute) - spec.DefaultCount(),
+            ", kernix_signature)) {\n    return kernix_error;\n  }\n");
+}
+
+std::string_view SignatureQualifiers(const FunctionSpec& spec) {
+  return spec.DefaultCount() == 0 ? "static constexpr " : "";
+}
+
+// `lambda` without its last `left_out` attributes, as many as the call has left out.
+std::string FunctionToCall(const FunctionSpec& spec, const std::function<std::string(int)>& lambda) {
+  const int defaults = spec.DefaultCount();
+  std::string choice;
+  for (int left_out = defaults; left_out > 0; --left_out) {
+    StrAppend(&choice, "      kernix_signature.attribute_count == ", spec.CountOf(ParameterKind::kAttribute) - left_out,
+              " ? +", lambda(left_out), " :\n");
+  }
+  return StrCat(choice, "      ", defaults > 0 ? "+" : "", lambda(0));
+}
+
+std::string PlainCall(const FunctionSpec& spec, int left_out) {
+  std::vector<std::string> arguments = PlainArguments(spec);
+  arguments.resize(arguments.size() - static_cast<size_t>(left_out));
+  return StrCat("[](kernix_handler::Call& kernix_call) {\n        ", spec.Callee(), "(", absl::StrJoin(arguments, ", "),
+                ");\n      }");
+}
+
 void AppendPlainBody(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const bool attributes = spec.CountOf(ParameterKind::kAttribute) > 0;
-  StrAppend(&out, "  static constexpr kernix_handler::Signature kernix_signature = {",
+  StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::Signature kernix_signature = {",
             SignatureFields(language, spec, allow_cuda_graph), "};\n");
+  AppendLeavingOut(spec, out);
   StrAppend(&out, "  BE::Tensor kernix_tensors[",
             spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kResult), "];\n");
   StrAppend(&out, "  kernix_handler::Call kernix_frame_call = {kernix_tensors, ",
             attributes ? "kernix_values" : "nullptr", ", {nullptr}};\n");
   StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(language, spec),
-            ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n");
-  StrAppend(&out, "      [](kernix_handler::Call& kernix_call) {\n        ", spec.Callee(), "(",
-            absl::StrJoin(PlainArguments(spec), ", "), ");\n      });\n");
+            ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n",
+            FunctionToCall(spec, [&spec](int left_out) { return PlainCall(spec, left_out); }), ");\n");
 }
 
 std::string_view RoleName(ParameterKind kind) {
@@ -350,22 +381,29 @@ void AppendScratchMemory(v1::Language language, const FunctionSpec& spec, const 
   if (index > 0) out += "        if (kernix_call.error != nullptr) return;\n";
 }
 
+std::string ExtendedFunction(v1::Language language, const FunctionSpec& spec, int left_out) {
+  std::string lambda = "[](kernix_handler::ExtendedCall& kernix_call) {\n";
+  std::vector<Value> values = ExtendedValues(spec);
+  AppendScratchMemory(language, spec, values, lambda);
+  values.resize(values.size() - static_cast<size_t>(left_out));
+  const auto expression = [](std::string* text, const Value& value) { text->append(value.expression); };
+  StrAppend(&lambda, "        static_cast<void>(kernix_call);\n        ", spec.Callee(), "(",
+            absl::StrJoin(values, ", ", expression), ");\n      }");
+  return lambda;
+}
+
 void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
   const std::string arguments = AppendRoles(spec.Arguments(), "kernix_argument_roles", out);
   const std::string results = AppendRoles(spec.Results(), "kernix_result_roles", out);
-  StrAppend(&out, "  static constexpr kernix_handler::ExtendedSignature kernix_signature = {{",
+  StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::ExtendedSignature kernix_signature = {{",
             SignatureFields(language, spec, allow_cuda_graph), "}, ", arguments, ", ", results, "};\n");
+  AppendLeavingOut(spec, out);
   StrAppend(&out, "  return kernix_handler::RunExtended<", Reader(spec),
             ", kernix_handler::", StreamUse(language, spec), ", ",
             spec.CountOf(ParameterKind::kDeviceOrdinal) > 0 ? "true" : "false",
             ">(\n      kernix_frame, kernix_signature, ",
-            spec.CountOf(ParameterKind::kAttribute) > 0 ? "kernix_values" : "nullptr",
-            ",\n      [](kernix_handler::ExtendedCall& kernix_call) {\n");
-  const std::vector<Value> values = ExtendedValues(spec);
-  AppendScratchMemory(language, spec, values, out);
-  const auto expression = [](std::string* text, const Value& value) { text->append(value.expression); };
-  StrAppend(&out, "        static_cast<void>(kernix_call);\n        ", spec.Callee(), "(",
-            absl::StrJoin(values, ", ", expression), ");\n      });\n");
+            spec.CountOf(ParameterKind::kAttribute) > 0 ? "kernix_values" : "nullptr", ",\n",
+            FunctionToCall(spec, [&](int left_out) { return ExtendedFunction(language, spec, left_out); }), ");\n");
 }
 
 }  // namespace
@@ -385,6 +423,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   bool attributes = false;
   bool blocks = false;
   bool narrowed = false;
+  bool defaults = false;
   bool extended = false;
   bool scratch = false;
   for (const FunctionSpec& function : functions) {
@@ -395,6 +434,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
       strings |= parameter.attribute_type == AttributeType::kString;
       blocks |= IsBlock(parameter);
       narrowed |= IsNarrowed(parameter);
+      defaults |= parameter.has_default;
     }
   }
   if (strings) out += "#include <string_view>\n";
@@ -402,6 +442,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   if (attributes) out += "#include \"brainevent/internal/scalars.h\"\n";
   if (blocks) out += "#include \"brainevent/internal/attributes.h\"\n";
   if (narrowed) out += "#include \"brainevent/internal/conversions.h\"\n";
+  if (defaults) out += "#include \"brainevent/internal/defaults.h\"\n";
   if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
   if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";
 }

@@ -243,13 +243,36 @@ class Resolver {
       return Invalid(StrCat(where, ": function '", function.name, "' has more than ", kMaxParameters, " parameters"));
     }
     FunctionSpec spec{function.name, {}};
-    for (size_t i = 0; i < signature.parameters.size(); ++i) {
+    const size_t count = CountWithoutLeftOut(signature);
+    for (size_t i = 0; i < count; ++i) {
       KERNIX_ASSIGN_OR_RETURN(Parameter parameter, InferParameter(function.name, i, signature.parameters[i]));
       spec.parameters.push_back(std::move(parameter));
     }
+    NoteDefaults(signature, spec);
     const absl::Status checked = CheckSpec(spec);
     if (!checked.ok()) return Annotate(checked, where);
     return spec;
+  }
+
+  // How many parameters a call passes: what cannot be read is left to its default argument at the end of the list.
+  static size_t CountWithoutLeftOut(const Signature& signature) {
+    size_t count = signature.parameters.size();
+    const auto left_out = [](const SignatureParameter& parameter) {
+      const bool nameless = parameter.IsAttribute() && !IsPlainIdentifier(parameter.name);
+      return parameter.has_default && (nameless || parameter.kind == ParameterClass::kOther);
+    };
+    while (count > 0 && left_out(signature.parameters[count - 1])) --count;
+    return count;
+  }
+
+  // Calls may leave out the attributes at the end that have a default argument.
+  static void NoteDefaults(const Signature& signature, FunctionSpec& spec) {
+    const size_t count = spec.parameters.size();
+    for (size_t i = count; i > 0 && count - i < kMaxDefaults; --i) {
+      Parameter& parameter = spec.parameters[i - 1];
+      if (parameter.kind != ParameterKind::kAttribute || !signature.parameters[i - 1].has_default) return;
+      parameter.has_default = true;
+    }
   }
 
   absl::StatusOr<Parameter> InferParameter(const std::string& function, size_t index,
@@ -292,7 +315,8 @@ class Resolver {
                           std::string_view problem) const {
     const std::string name = parameter.name.empty() ? "" : StrCat(" '", parameter.name, "'");
     return Invalid(StrCat(Where(parameter.source, parameter.line), ": parameter ", index + 1, name, " of function '",
-                          function, "' is '", parameter.text, "', which inference cannot read: ", problem));
+                          function, "' is '", parameter.text, "', which inference cannot read: ", problem,
+                          parameter.has_default ? "; or move it to the end, where it keeps its default" : ""));
   }
 
   absl::StatusOr<FunctionSpec> FromTokens(const Wanted& function) const {
@@ -304,8 +328,10 @@ class Resolver {
     for (const std::string& token : function.tokens) {
       KERNIX_ASSIGN_OR_RETURN(ParsedToken parsed, ParseToken(function.name, token));
       if (!parsed.typed) {
+        const bool has_default = parsed.parameter.has_default;
         KERNIX_ASSIGN_OR_RETURN(parsed.parameter,
                                 AttributeFromSignature(function.name, parsed.parameter.attribute_name));
+        parsed.parameter.has_default = has_default;
       }
       spec.parameters.push_back(std::move(parsed.parameter));
     }
@@ -352,6 +378,10 @@ class Resolver {
     for (size_t i = 0; i < spec.parameters.size(); ++i) {
       if (!spec.parameters[i].IsVisible()) continue;
       const SignatureParameter& parameter = signature.parameters[place++];
+      if (spec.parameters[i].has_default && !parameter.has_default) {
+        return Invalid(StrCat(intro, "has no default argument for '", parameter.text, "', but its arg_spec says '",
+                              tokens[i], "' there, which a call may leave out"));
+      }
       if (Fits(spec.parameters[i], parameter)) continue;
       return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
                             tokens[i], "' there"));

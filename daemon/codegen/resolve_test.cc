@@ -187,7 +187,7 @@ TEST(InferenceTest, ReadsScalars) {
             "f: ret attr.a:int32 attr.b:uint32 attr.c:int64 attr.d:uint64 attr.e:int64 attr.g:uint64");
   EXPECT_EQ(Inferred("BE::Tensor o, int8_t a, std::uint16_t b, size_t c, const float& d, double const e"),
             "f: ret attr.a:int8 attr.b:uint16 attr.c:uint64 attr.d:float32 attr.e:float64");
-  EXPECT_EQ(Inferred("BE::Tensor o, float a = 1.0f, int b = g(1, 2)"), "f: ret attr.a:float32 attr.b:int32");
+  EXPECT_EQ(Inferred("BE::Tensor o, float a = 1.0f, int b = g(1, 2)"), "f: ret attr.a:float32? attr.b:int32?");
 }
 
 TEST(InferenceTest, ReadsStringsAndArrays) {
@@ -196,7 +196,7 @@ TEST(InferenceTest, ReadsStringsAndArrays) {
   EXPECT_EQ(
       Inferred("BE::Tensor o, BE::Span<const float> a, const BE::Span<const std::int32_t>& b, Span<double const> c"),
       "f: ret attr.a:float32[] attr.b:int32[] attr.c:float64[]");
-  EXPECT_EQ(Inferred("BE::Tensor o, ::BE::Span<const unsigned char> a = {}"), "f: ret attr.a:uint8[]");
+  EXPECT_EQ(Inferred("BE::Tensor o, ::BE::Span<const unsigned char> a = {}"), "f: ret attr.a:uint8[]?");
 }
 
 TEST(InferenceTest, ReadsOptionalAndVariadicParameters) {
@@ -206,6 +206,46 @@ TEST(InferenceTest, ReadsOptionalAndVariadicParameters) {
             "f: arg args... rets...");
   EXPECT_THAT(Inferred("BE::Span<const Tensor> a, BE::Span<const Tensor> b, Tensor c"),
               AllOf(HasSubstr("k.cu:1"), HasSubstr("duplicate 'args...'")));
+}
+
+TEST(InferenceTest, AttributesWithDefaultsMayBeLeftOut) {
+  const auto inferred = [](const std::string& parameters) {
+    return Described(Annotated("// @BE f\nvoid f(const BE::Tensor x, BE::Tensor y" + parameters + ") {}"));
+  };
+  EXPECT_EQ(inferred(", float a = 2.0f"), "f: arg ret attr.a:float32?");
+  EXPECT_EQ(inferred(", int n, float a = g(1, 2), size_t k = 5"),
+            "f: arg ret attr.n:int32 attr.a:float32? attr.k:uint64?");
+  EXPECT_EQ(inferred(", std::string_view s = \"x\""), "f: arg ret attr.s:string?");
+  // C++ cannot leave out what other parameters follow.
+  EXPECT_EQ(inferred(", float a = 2.0f, int64_t stream = 0"), "f: arg ret attr.a:float32 stream");
+  EXPECT_EQ(inferred(", float a = 2.0f, int n"), "f: arg ret attr.a:float32 attr.n:int32");
+  // What cannot be read keeps its default.
+  EXPECT_EQ(inferred(", const void* p = nullptr"), "f: arg ret");
+  EXPECT_EQ(inferred(", int n = 1, Mode m = Mode::a, float = 2"), "f: arg ret attr.n:int32?");
+  EXPECT_THAT(inferred(", const void* p = nullptr, int n = 1"),
+              AllOf(HasSubstr("parameter 3 'p'"), HasSubstr("move it to the end, where it keeps its default")));
+  EXPECT_THAT(inferred(", BE::Scratch s = {}"), HasSubstr("write out the tokens"));
+  std::string many;
+  for (int i = 0; i < 20; ++i) StrAppend(&many, ", int a", i, " = 0");
+  EXPECT_THAT(inferred(many), AllOf(HasSubstr("attr.a3:int32 attr.a4:int32? "), HasSubstr("attr.a19:int32?")));
+}
+
+TEST(InferenceTest, ADefaultHoldsInBothBranches) {
+  EXPECT_EQ(Described(Annotated("// @BE f\n#ifdef A\nvoid f(BE::Tensor y, int n) {}\n#else\n"
+                                "void f(BE::Tensor y, int n = 1) {}\n#endif")),
+            "f: ret attr.n:int32");
+  EXPECT_EQ(Described(Annotated("// @BE f\nvoid f(BE::Tensor y, int n = 1);\nvoid f(BE::Tensor y, int n) {}")),
+            "f: ret attr.n:int32?");
+}
+
+TEST(ListTest, TokensSayWhatMayBeLeftOut) {
+  const std::string source = "void f(const BE::Tensor x, BE::Tensor y, float a, int n = 1, BE::Scratch s = {}) {}";
+  EXPECT_EQ(Described(Listed(source, {"f arg ret attr.a attr.n?"})), "f: arg ret attr.a:float32 attr.n:int32?");
+  EXPECT_EQ(Described(Listed(source, {"f arg ret attr.a attr.n:int64"})), "f: arg ret attr.a:float32 attr.n:int64");
+  EXPECT_THAT(Listed(source, {"f arg ret attr.a? attr.n?"}),
+              IsInvalid(HasSubstr("has no default argument for 'float a'")));
+  EXPECT_THAT(Listed(source, {"f arg ret attr.a attr.n:int32? scratch:8"}), IsInvalid(HasSubstr("follows 'attr.n?'")));
+  EXPECT_THAT(Listed("int x;", {"f ret scratch:n attr.n:int32?"}), IsInvalid(HasSubstr("a call may leave out")));
 }
 
 TEST(InferenceTest, ReadsTheDeviceOrdinal) {
@@ -347,7 +387,8 @@ TEST(InferenceTest, ReadsPastDefaultArguments) {
                                            "{}",
                                            "m[n, 2]"};
   for (const std::string& value : values) {
-    EXPECT_EQ(Inferred("BE::Tensor o, int a = " + value + ", int b = 3"), "f: ret attr.a:int32 attr.b:int32") << value;
+    EXPECT_EQ(Inferred("BE::Tensor o, int a = " + value + ", int b = 3"), "f: ret attr.a:int32? attr.b:int32?")
+        << value;
   }
 }
 

@@ -124,10 +124,13 @@ bool SameParameters(const Signature& a, const Signature& b) {
 
 // `known` and `other` declare the same function: its parameters have the first name that one of them gives.
 void Merge(Signature& known, const Signature& other) {
+  // Two definitions are of two branches of an #if: a default argument is there for sure if both have it.
+  const bool both_define = known.is_definition && other.is_definition;
   known.is_definition = known.is_definition || other.is_definition;
   for (size_t i = 0; i < known.parameters.size(); ++i) {
     SignatureParameter& parameter = known.parameters[i];
-    const bool has_default = parameter.has_default || other.parameters[i].has_default;
+    const bool others = other.parameters[i].has_default;
+    const bool has_default = both_define ? parameter.has_default && others : parameter.has_default || others;
     if (parameter.name.empty()) parameter = other.parameters[i];
     parameter.has_default = has_default;
   }

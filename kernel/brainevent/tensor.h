@@ -39,7 +39,7 @@ class Tensor {
     }
   }
 
-  // Null for an array without elements.
+  // Perhaps null for an array without elements.
   KERNIX_HD void* data_ptr() const noexcept { return data_; }
   KERNIX_HD void* data() const noexcept { return data_; }
 

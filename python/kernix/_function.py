@@ -107,7 +107,8 @@ class KernelFunction(Function):
 
     def _run(self, call: Call) -> Any:
         arguments = self._check_arguments(call.arguments)
-        values = convert_attributes(self.__qualname__, self._signature.attributes, call.attributes)
+        expected = self._signature.expected(self.__qualname__, call.attributes)
+        values = convert_attributes(self.__qualname__, expected, call.attributes)
         outputs = self._check_outputs(call.out)
         results = self._call_on_plain_arrays(call, arguments, outputs, values)
         if results is None:
@@ -320,7 +321,7 @@ def _inspect_signature(signature: Signature) -> inspect.Signature:
         arrays.append(kinds("args", kinds.VAR_POSITIONAL))
     taken = {*OPTIONS, *(array.name for array in arrays)}
     attributes = [
-        kinds(name, kinds.KEYWORD_ONLY, annotation=kind)
+        kinds(name, kinds.KEYWORD_ONLY, annotation=kind, default=... if name in signature.defaults else kinds.empty)
         for name, kind in signature.attributes.items()
         if name.isidentifier() and not keyword.iskeyword(name) and name not in taken
     ]

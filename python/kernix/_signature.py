@@ -31,6 +31,28 @@ class Signature(NamedTuple):
     results: Count
     attributes: Mapping[str, str]  # name to type, in the order of the function's parameters
     order_tokens: tuple[str, ...]  # the tokens for XLA's order of side effects
+    defaults: frozenset[str] = frozenset()  # the last attributes, which a call may leave out
+
+    def expected(self, function: str, given: Mapping[str, object]) -> Mapping[str, str]:
+        """Return those of `attributes` that a call with the attributes `given` must have.
+
+        Raises
+        ------
+        TypeError
+            When one of `defaults` is left out and a later one is not.
+        """
+        if not self.defaults or not all(name in self.attributes for name in given):
+            return self.attributes
+        names = list(self.attributes)
+        left_out = [name for name in names if name in self.defaults and name not in given]
+        last = max((names.index(name) for name in given), default=-1)
+        for name in left_out:
+            if names.index(name) < last:
+                raise TypeError(
+                    f"{function}(): attribute {names[last]!r} is given, so {name!r}, which stands before it, must be, "
+                    "too: C++ can leave out default arguments at the end only"
+                )
+        return {name: kind for name, kind in self.attributes.items() if name not in left_out}
 
     def parameters(self) -> list[str]:
         """Return the parameters as Python would write them."""
@@ -40,7 +62,8 @@ class Signature(NamedTuple):
             arrays.append("*args")
         elif arrays:
             arrays.append("/")
-        attributes = [f"{name}: {kind}" for name, kind in self.attributes.items()]
+        default = {name: " = ..." for name in self.defaults}
+        attributes = [f"{name}: {kind}{default.get(name, '')}" for name, kind in self.attributes.items()]
         separator = [] if self.arguments.most is None else ["*"]
         return [*arrays, *separator, *attributes, "out=None"]
 
@@ -64,6 +87,7 @@ def read_signature(tokens: Iterable[str]) -> Signature:
     arguments = results = Count(0, 0)
     attributes: dict[str, str] = {}
     order_tokens: list[str] = []
+    defaults: list[str] = []
     for token in tokens:
         kind, count = _split(token)
         if kind == "arg":
@@ -74,8 +98,10 @@ def read_signature(tokens: Iterable[str]) -> Signature:
             order_tokens.append(kind)
         elif kind.startswith("attr."):
             name, _, attribute_type = kind.removeprefix("attr.").partition(":")
-            attributes[name] = attribute_type
-    return Signature(arguments, results, attributes, tuple(order_tokens))
+            attributes[name] = attribute_type.removesuffix("?")
+            if attribute_type.endswith("?"):
+                defaults.append(name)
+    return Signature(arguments, results, attributes, tuple(order_tokens), frozenset(defaults))
 
 
 def _split(token: str) -> tuple[str, Count]:

@@ -107,7 +107,7 @@ class DifferentiableFunction(Function):
     def _check(self) -> None:
         """Refuse a backward function that cannot belong to the forward one, as far as the signatures say."""
         forward, backward = self._forward._signature, self._backward._signature
-        unknown = [name for name in backward.attributes if name not in forward.attributes]
+        unknown = [name for name in backward.attributes if name not in {*forward.attributes, *backward.defaults}]
         if unknown:
             raise TypeError(f"{self._backward} has the attribute {unknown[0]!r}, which {self._forward} does not get")
         number = len(self._argnums) if self._argnums is not None else forward.arguments.most

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the kernel language has beyond the reference, called through JAX on the CPU."""
 
+import inspect
 import subprocess
 import sys
 import warnings
@@ -372,3 +373,53 @@ def test_sizes_of_scratch_do_not_wrap_around(fresh_name):
     assert result == 1 << 31
     with pytest.raises(kernix.KernelError, match="-1 bytes"):
         module.g(n=0, out=result)
+
+
+def test_attributes_with_default_arguments_may_be_left_out():
+    module = kernix.load_cpp_inline(
+        "default_arguments",
+        """
+#include "brainevent/common.h"
+// @BE f
+void f(const BE::Tensor x, BE::Tensor y, float a = 2.5f, size_t n = sizeof(double), const void* p = nullptr) {
+    y.data_ptr<float>()[0] = a;
+    y.data_ptr<float>()[1] = p == nullptr ? n : 0;
+}
+""",
+    )
+    assert module.arg_spec("f") == ["arg", "ret", "attr.a:float32?", "attr.n:uint64?"]
+    parameters = inspect.signature(module.f).parameters
+    assert parameters["a"].default is ... and parameters["n"].default is ...
+    x = np.zeros(2, np.float32)
+    for arguments, expected in [({}, [2.5, 8]), ({"a": 1.5}, [1.5, 8]), ({"a": 1.5, "n": 3}, [1.5, 3])]:
+        call = jax.ffi.ffi_call("default_arguments.f", jax.ShapeDtypeStruct((2,), np.float32))
+        assert call(x, **{name: np.float32(v) if name == "a" else v for name, v in arguments.items()}).tolist() == expected
+        assert module.f(x, **arguments).tolist() == expected  # without JAX
+        assert module.f(jax.numpy.asarray(x), **arguments).tolist() == expected
+    with pytest.raises(TypeError, match="'n' is given, so 'a', which stands before it, must be, too"):
+        module.f(x, n=3)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="'n' is given, so 'a', which stands before it, must be, too"):
+        call(x, n=3)
+
+
+def test_attributes_must_fit_the_parameter_too():
+    module = kernix.load_cpp_inline(
+        "narrow",
+        """
+#include "brainevent/common.h"
+// @BE f ret attr.k:int64
+void f(BE::Tensor y, int k) { *y.data_ptr<int64_t>() = k; }
+// @BE g ret attr.k:float32
+void g(BE::Tensor y, int k) { *y.data_ptr<int64_t>() = k; }
+// @BE room ret attr.n:int64 scratch:n*n
+void room(BE::Tensor y, int64_t, BE::Scratch s) { *y.data_ptr<int64_t>() = s.size(); }
+""",
+    )
+    y = np.zeros((), np.int64)
+    assert module.f(k=-5, out=y) == -5 and module.g(k=3.0, out=y) == 3 and module.room(n=300, out=y) == 90000
+    with pytest.raises(kernix.KernelCallError, match=r"'k' \(int64\) is 4294967301, .* C\+\+ parameter \(int32\)"):
+        module.f(k=2**32 + 5, out=y)
+    with pytest.raises(kernix.KernelCallError, match=r"'k' \(float32\) is 2.75, .* C\+\+ parameter \(int32\)"):
+        module.g(k=2.75, out=y)
+    with pytest.raises(kernix.KernelCallError, match=r"scratch:n\*n' has no value"):
+        module.room(n=2**32, out=y)

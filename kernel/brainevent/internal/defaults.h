@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attributes that a call may leave out, since their parameters have default arguments. Included where a function has
+// one.
+#pragma once
+
+#include "brainevent/internal/scalars.h"
+
+namespace kernix_handler {
+
+inline bool IsGiven(const ffi::Attributes& given, const char* name) {
+  for (int64_t i = 0; i < given.size; ++i) {
+    const ffi::ByteSpan& other = *given.names[i];
+    if (__builtin_strlen(name) == other.len && __builtin_memcmp(name, other.ptr, other.len) == 0) return true;
+  }
+  return false;
+}
+
+// Makes `signature` that of a function without the last attributes that the call leaves out; it may not leave out the
+// first `required`.
+KERNIX_COLD inline ffi::Error* LeaveOut(const ffi::CallFrame* frame, int required, Signature& signature) {
+  int given = signature.attribute_count;
+  while (given > required && !IsGiven(frame->attributes, signature.attributes[given - 1].name)) --given;
+  for (int i = required; i < given; ++i) {
+    if (IsGiven(frame->attributes, signature.attributes[i].name)) continue;
+    return Fail(frame, signature, ffi::kInvalidArgument,
+                "attribute '%s' is given, so '%s', which stands before it, must be, too: C++ can leave out default "
+                "arguments at the end only",
+                signature.attributes[given - 1].name, signature.attributes[i].name);
+  }
+  signature.attribute_count = given;
+  return nullptr;
+}
+
+}  // namespace kernix_handler
