@@ -50,6 +50,8 @@ SANITIZED := client/client_connection_test client/client_local_test daemon/base/
              daemon/build/builder_test daemon/cache/cache_test daemon/codegen/codegen_test daemon/exec/exec_test \
              daemon/server/server_test daemon/toolchain/toolchain_test
 
+# A forked child has none of its parent's threads, which ThreadSanitizer takes for threads that it never joined.
+sanitize: export TSAN_OPTIONS ?= report_thread_leaks=0
 sanitize: packages ## Parts of daemon and client under AddressSanitizer and ThreadSanitizer (slow: it builds them twice more)
 	@set -e; for preset in $(SANITIZERS); do \
 	  cmake --preset $$preset --log-level=NOTICE; \
