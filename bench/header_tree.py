@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel on top of a large header tree: prints a Markdown table of medians.
 
-The tree is made for the run: by default 5,000 headers of 12 kB, all of which some branch of some condition includes, and a few of
-which the compiler reads. With ``--include DIR --source FILE`` it is a real one (CUTLASS, say). Rows:
+The tree is made for the run: by default 5,000 headers of 12 kB, all of which some branch of some condition includes,
+and a few of which the compiler reads. With ``--include DIR --source FILE`` it is a real one (CUTLASS, say). Rows:
 
 * first build: nothing is known of the tree, neither to the client nor to the daemon.
 * build of another kernel on the same tree: a fresh process, the daemon has seen the tree.
-* hit, tree never read: a fresh process of a user whose client knows nothing of the headers (its table is removed before).
+* hit, tree never read: a fresh process whose client knows nothing of the headers (its table is removed before).
 * hit, fresh process: the same with the table.
 * hit, same process: the load again in one process.
 """
@@ -54,16 +54,18 @@ READ_BY_COMPILER = 20
 
 
 def make_tree(folder: pathlib.Path, count: int, size: int) -> None:
-    """Write `count` headers of about `size` bytes: header i includes 10i+1 ... 10i+10, most of them under a condition."""
-    body = "// What a header of a template library says of itself, in many words: \"quoted\" ones, too.\n" * (size // 90)
+    """Write `count` headers of about `size` bytes: header i includes 10i+1 to 10i+10, most under a condition."""
+    body = '// What a header of a library says of itself, in many words: "quoted" ones, too.\n' * (size // 90)
     for index in range(count):
         path = folder / "tree" / f"part{index % 50}" / f"{index}.h" if index else folder / "tree" / "0.h"
         path.parent.mkdir(parents=True, exist_ok=True)
         children = [child for child in range(FAN_OUT * index + 1, FAN_OUT * index + FAN_OUT + 1) if child < count]
-        read = [f"#include \"tree/part{c % 50}/{c}.h\"\n" for c in children if c < READ_BY_COMPILER]
-        rest = [f"#include \"tree/part{c % 50}/{c}.h\"\n" for c in children if c >= READ_BY_COMPILER]
-        path.write_text(f"#pragma once\n{''.join(read)}#ifdef TREE_ALL\n{''.join(rest)}#endif\n{body}"
-                        f"inline float tree_{index}() {{ return 2.0f; }}\n")
+        read = [f'#include "tree/part{c % 50}/{c}.h"\n' for c in children if c < READ_BY_COMPILER]
+        rest = [f'#include "tree/part{c % 50}/{c}.h"\n' for c in children if c >= READ_BY_COMPILER]
+        path.write_text(
+            f"#pragma once\n{''.join(read)}#ifdef TREE_ALL\n{''.join(rest)}#endif\n{body}"
+            f"inline float tree_{index}() {{ return 2.0f; }}\n"
+        )
 
 
 class Bench:
@@ -132,8 +134,11 @@ def main() -> None:
         bench.run(arguments.rounds)
         print(table(bench.rows))
     finally:
-        subprocess.run([_environment.program("kernixctl"), "--store", str(folder / "store"), "shutdown"], check=False,
-                       capture_output=True)
+        subprocess.run(
+            [_environment.program("kernixctl"), "--store", str(folder / "store"), "shutdown"],
+            check=False,
+            capture_output=True,
+        )
         shutil.rmtree(folder, ignore_errors=True)
 
 

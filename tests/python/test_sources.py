@@ -198,3 +198,17 @@ def test_what_a_source_defines_is_what_it_calls(tmp_path, fresh_name):
     source = function("f", "10 * kx_interposed() + kx_interposed_number", own)
     kernix.load_cpp_inline(fresh_name, source, extra_cflags=["-O0"])
     assert call(f"{fresh_name}.f") == 56
+
+
+def test_includes_that_wander_and_files_with_a_byte_order_mark(tmp_path, fresh_name):
+    """What a compiler does with them beside the files, it does here."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "inc" / "empty").mkdir(parents=True)
+    (tmp_path / "inc" / "a.h").write_text('#include "../src/../inc/b.h"\n#include "empty/../c.h"\n')
+    (tmp_path / "inc" / "b.h").write_bytes(b'\xef\xbb\xbf#include "d.h"\r\n')
+    (tmp_path / "inc" / "c.h").write_text("#define C 2\n")
+    (tmp_path / "inc" / "d.h").write_text("#define D 1\n")
+    source = tmp_path / "src" / f"{fresh_name}.cpp"
+    text = '#include "../inc/a.h"\n' + function("f", "C + D")
+    source.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert kernix.load_cpp_file(str(source)).function_names == ["f"]
