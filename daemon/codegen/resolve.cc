@@ -202,9 +202,22 @@ class Resolver {
     return candidates;
   }
 
+  // Whether the sources have only a template of that name, which has no arguments.
+  bool IsTemplate(const FunctionName& name) const {
+    const auto found = found_.find(name.base);
+    return !name.is_template && found != found_.end() &&
+           std::any_of(found->second.begin(), found->second.end(), [&](const Signature& signature) {
+             return !signature.template_parameters.empty() && (name.scope.empty() || name.scope == signature.scope);
+           });
+  }
+
   // The one signature of `name`, of which `purpose` is to be inferred.
   absl::StatusOr<const Signature*> SignatureOf(const std::string& name, std::string_view purpose) const {
     const std::vector<const Signature*> candidates = Candidates();
+    if (candidates.empty() && IsTemplate(names_.at(name))) {
+      return Invalid(
+          StrCat("function '", name, "' is a template: name the instance to export, such as '", name, "<float>'"));
+    }
     if (candidates.empty()) {
       return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
                             purpose,
@@ -382,11 +395,21 @@ class Resolver {
         return Invalid(StrCat(intro, "has no default argument for '", parameter.text, "', but its arg_spec says '",
                               tokens[i], "' there, which a call may leave out"));
       }
+      if (NeedsStringView(spec.parameters[i], parameter)) {
+        return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
+                              tokens[i], "' there: ", parameter.problem));
+      }
       if (Fits(spec.parameters[i], parameter)) continue;
       return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
                             tokens[i], "' there"));
     }
     return absl::OkStatus();
+  }
+
+  // Whether a string is passed to another type that people have for strings.
+  static bool NeedsStringView(const Parameter& token, const SignatureParameter& parameter) {
+    return token.kind == ParameterKind::kAttribute && token.attribute_type == AttributeType::kString &&
+           parameter.kind == ParameterClass::kOther && parameter.problem.ends_with("take a std::string_view");
   }
 
   // Sets `narrowed_to` where the signature tells. What is in doubt converts as C++ does.
