@@ -62,7 +62,7 @@ class Signature(NamedTuple):
             arrays.append("*args")
         elif arrays:
             arrays.append("/")
-        default = {name: " = ..." for name in self.defaults}
+        default = dict.fromkeys(self.defaults, " = ...")
         attributes = [f"{name}: {kind}{default.get(name, '')}" for name, kind in self.attributes.items()]
         separator = [] if self.arguments.most is None else ["*"]
         return [*arrays, *separator, *attributes, "out=None"]

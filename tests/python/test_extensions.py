@@ -389,11 +389,13 @@ void f(const BE::Tensor x, BE::Tensor y, float a = 2.5f, size_t n = sizeof(doubl
     )
     assert module.arg_spec("f") == ["arg", "ret", "attr.a:float32?", "attr.n:uint64?"]
     parameters = inspect.signature(module.f).parameters
-    assert parameters["a"].default is ... and parameters["n"].default is ...
+    assert parameters["a"].default is ...
+    assert parameters["n"].default is ...
     x = np.zeros(2, np.float32)
     for arguments, expected in [({}, [2.5, 8]), ({"a": 1.5}, [1.5, 8]), ({"a": 1.5, "n": 3}, [1.5, 3])]:
         call = jax.ffi.ffi_call("default_arguments.f", jax.ShapeDtypeStruct((2,), np.float32))
-        assert call(x, **{name: np.float32(v) if name == "a" else v for name, v in arguments.items()}).tolist() == expected
+        exact = {name: np.float32(value) if name == "a" else value for name, value in arguments.items()}
+        assert call(x, **exact).tolist() == expected
         assert module.f(x, **arguments).tolist() == expected  # without JAX
         assert module.f(jax.numpy.asarray(x), **arguments).tolist() == expected
     with pytest.raises(TypeError, match="'n' is given, so 'a', which stands before it, must be, too"):
@@ -416,7 +418,9 @@ void room(BE::Tensor y, int64_t, BE::Scratch s) { *y.data_ptr<int64_t>() = s.siz
 """,
     )
     y = np.zeros((), np.int64)
-    assert module.f(k=-5, out=y) == -5 and module.g(k=3.0, out=y) == 3 and module.room(n=300, out=y) == 90000
+    assert module.f(k=-5, out=y) == -5
+    assert module.g(k=3.0, out=y) == 3
+    assert module.room(n=300, out=y) == 90000
     with pytest.raises(kernix.KernelCallError, match=r"'k' \(int64\) is 4294967301, .* C\+\+ parameter \(int32\)"):
         module.f(k=2**32 + 5, out=y)
     with pytest.raises(kernix.KernelCallError, match=r"'k' \(float32\) is 2.75, .* C\+\+ parameter \(int32\)"):
