@@ -21,6 +21,7 @@ __all__ = [
     "View",
     "dtype_name",
     "is_array",
+    "is_on_gpu",
     "library_of",
     "plain_arrays",
 ]
@@ -124,6 +125,14 @@ def is_array(value: Any) -> bool:
     numpy = sys.modules.get("numpy")
     is_scalar = numpy is not None and isinstance(value, numpy.generic)
     return is_scalar or (all(hasattr(value, name) for name in _DLPACK_METHODS) and not isinstance(value, type))
+
+
+def is_on_gpu(array: Any) -> bool:
+    """Return whether an array lies in the memory of a GPU, rather than in host memory that GPUs may use."""
+    try:
+        return bool(array.__dlpack_device__()[0] == _GPU)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        return False  # what is wrong with it is told, with its place, when its memory is asked for
 
 
 def library_of(array: Any) -> Library:
@@ -252,7 +261,8 @@ class _Torch(_Dlpack):
         if array.is_conj() or array.is_neg():
             array = self._resolved(array, platform, writable)
         try:
-            view = super().view(array, platform, stream, writable=writable)
+            with self.device(array):  # PyTorch exports nothing while another GPU is current
+                view = super().view(array, platform, stream, writable=writable)
         except RuntimeError as error:
             raise TypeError(
                 f"has no memory that PyTorch gives away ({error}); in a function that torch.vmap or torch.func "

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kernix import _core
-from kernix._arrays import CPU, CUDA, Library, View, dtype_name, is_array, library_of
+from kernix._arrays import CPU, CUDA, Library, View, dtype_name, is_array, is_on_gpu, library_of
 from kernix._attributes import Attribute
 
 __all__ = ["Target", "call_directly"]
@@ -78,9 +78,11 @@ def call_directly(
 
 
 def _first_array(target: Target, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Any:
-    for array in (*arguments, *(outputs or ())):
-        if is_array(array):
-            return array
+    """Return what says where a call runs: of a CUDA function the first array in a GPU's own memory, if there is one."""
+    arrays = [array for array in (*arguments, *(outputs or ())) if is_array(array)]
+    if arrays:
+        own = (array for array in arrays if target.platform == "CUDA" and is_on_gpu(array))
+        return next(own, arrays[0])
     for i, argument in enumerate(arguments):
         raise TypeError(f"{target.name}(): argument {i} is of type {type(argument).__qualname__}, which is no array")
     raise TypeError(f"{target.name}() needs an array to know what memory to run on: pass arrays to write into as out=")

@@ -194,7 +194,7 @@ def test_torch_mistakes(module, torch):
         module.scale(x.T, factor=1)
     with pytest.raises(TypeError, match="argument 0 is in host memory, and the function runs on a GPU"):
         module.scale(torch.tensor(X), factor=1)
-    with pytest.raises(ValueError, match="argument 0 .*requires? grad"):
+    with pytest.raises(TypeError, match="argument 0 requires a gradient"):
         module.scale(x.requires_grad_(), factor=1)
     x = x.detach()
     with pytest.raises(TypeError, match=r"scale\(\): result 0: PyTorch has no element type float8_e3m4"):
@@ -264,6 +264,16 @@ def test_pinned_memory_is_every_devices(module, torch):
     assert module.scale(x, factor=2, out=y) is y
     torch.cuda.synchronize()
     np.testing.assert_array_equal(y.cpu(), 2 * X)
+
+
+def test_pinned_memory_leaves_the_stream_to_the_arrays_of_the_gpu(module, torch):
+    x = torch.tensor(X).pin_memory()
+    handle = torch.empty(1, dtype=torch.int64, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        module.stream_of(x, out=handle)
+    torch.cuda.synchronize()
+    assert handle.item() == side.cuda_stream
 
 
 # --- CuPy ------------------------------------------------------------------------------------------------------------
