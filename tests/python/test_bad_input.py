@@ -130,7 +130,7 @@ BAD_REQUESTS = {
     "template without its arguments": (
         f"template <class T> void f({TENSORS}, T x) {{}}\n",
         ["f"],
-        "'f': no signature",
+        "'f' is a template: name the instance to export, such as 'f<float>'",
     ),
     "instance that takes what XLA cannot pass": (
         f"template <class T> void f({TENSORS}, T x) {{}}\n",

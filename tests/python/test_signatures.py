@@ -64,7 +64,7 @@ FUNCTIONS = {
             Fill(y, a + b + c + d + e + f);
         }
         """,
-        ["ret", "attr.a:bool", *(f"attr.{name}:int32" for name in "bcdef")],
+        ["ret", "attr.a:bool?", *(f"attr.{name}:int32?" for name in "bcdef")],
         {"a": True, "b": 10, "c": 100, "d": 1000, "e": 10000, "f": 100000},
         111111,
     ),
@@ -246,7 +246,7 @@ def call(target, tokens, attributes):
     """Call a function with ones; return what it filled its result with."""
     arguments = [np.ones(3, np.int32 if "int32" in str(tokens) else np.float32)] * tokens.count("arg")
     attributes = {
-        name: np.dtype(next(t.split(":")[1] for t in tokens if t.startswith(f"attr.{name}:"))).type(value)
+        name: np.dtype(next(t.split(":")[1].rstrip("?") for t in tokens if t.startswith(f"attr.{name}:"))).type(value)
         for name, value in attributes.items()
     }
     result = np.asarray(jax.ffi.ffi_call(target, jax.ShapeDtypeStruct((3,), np.float32))(*arguments, **attributes))
