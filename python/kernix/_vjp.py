@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernix._call import Call, Function
@@ -44,7 +44,7 @@ class DifferentiableFunction(Function):
         outputs = None if call.out is None else _sequence(call.out)
         if not self._forward._is_for_jax(arguments, outputs, call.has_side_effect):
             return forward(*arguments)
-        self._check_call(arguments)
+        self._check_call(arguments, call.attributes)
         import jax
 
         differentiable = jax.custom_vjp(forward)
@@ -68,14 +68,13 @@ class DifferentiableFunction(Function):
 
         args, results = saved
         argnums = range(len(args)) if self._argnums is None else self._argnums
-        names = self._backward._signature.attributes
         gradients = self._backward(
             *args,
             *results,
             *(cotangent for cotangent in _sequence(cotangents) if cotangent.dtype != jax.dtypes.float0),
             out=[args[i] for i in argnums],
             vmap_method=call.vmap_method,
-            attributes={name: value for name, value in call.attributes.items() if name in names},
+            attributes={name: call.attributes[name] for name in self._shared()},
         )
         by_argument = dict(zip(argnums, gradients, strict=True))
         return tuple(by_argument.get(i) for i in range(len(args)))
@@ -96,12 +95,24 @@ class DifferentiableFunction(Function):
             raise ValueError(f"argnums={given} names an argument of {self._forward} twice")
         return normalised
 
-    def _check_call(self, arguments: Sequence[Any]) -> None:
+    def _shared(self) -> list[str]:
+        """Return the names of the attributes that both functions have."""
+        return [name for name in self._backward._signature.attributes if name in self._forward._signature.attributes]
+
+    def _check_call(self, arguments: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         missing = [number for number in self._argnums or () if number >= len(arguments)]
         if missing:
             raise TypeError(
                 f"{self.__qualname__}() is differentiated by argument {missing[0]} (argnums), "
                 f"but {len(arguments)} were given"
+            )
+        left_out = [name for name in self._shared() if name not in attributes]
+        if left_out:
+            kind = self._forward._signature.attributes[left_out[0]]
+            raise TypeError(
+                f"{self.__qualname__}() needs the attribute {left_out[0]}: {kind} by keyword: "
+                f"{self._backward.__qualname__}() has it, too, and does not know the default argument of the other. "
+                f"Give it, or call the function without its backward function"
             )
 
     def _check(self) -> None:
@@ -110,6 +121,7 @@ class DifferentiableFunction(Function):
         unknown = [name for name in backward.attributes if name not in {*forward.attributes, *backward.defaults}]
         if unknown:
             raise TypeError(f"{self._backward} has the attribute {unknown[0]!r}, which {self._forward} does not get")
+        backward.expected(self._backward.__qualname__, dict.fromkeys(self._shared()))
         number = len(self._argnums) if self._argnums is not None else forward.arguments.most
         if number is not None and number not in backward.results:
             raise TypeError(

@@ -61,6 +61,22 @@ void sign_backward(const BE::Tensor, const BE::Tensor dy, BE::Tensor dx) {
 
 // @BE other arg ret attr.unknown:int32
 void other(const BE::Tensor, BE::Tensor, int32_t) {}
+
+// @BE line
+void line(const BE::Tensor x, BE::Tensor y, float factor = 2, float shift = 1) {
+    for (int64_t i = 0; i < x.numel(); ++i)
+        y.data_ptr<float>()[i] = factor * x.data_ptr<const float>()[i] + shift;
+}
+
+// Its default is not that of `line`.
+// @BE line_backward
+void line_backward(const BE::Tensor, const BE::Tensor dy, BE::Tensor dx, float factor = 7, int only_here = 1) {
+    for (int64_t i = 0; i < dy.numel(); ++i)
+        dx.data_ptr<float>()[i] = only_here * factor * dy.data_ptr<const float>()[i];
+}
+
+// @BE other_order
+void other_order(const BE::Tensor, const BE::Tensor, BE::Tensor, int only_here = 1, float factor = 2) {}
 """
 
 A = jnp.array([1.0, -2.0, 3.0], jnp.float32)
@@ -118,6 +134,20 @@ def test_backward_functions_that_do_not_fit(module):
         module.multiply.with_vjp("power_backward")
     with pytest.raises(TypeError, match="has the attribute 'unknown', which .*sign.* does not get"):
         module.sign.with_vjp("other")
+
+
+def test_attributes_of_both_cannot_be_left_out(module):
+    line = module.line.with_vjp("line_backward")
+    gradient = jax.grad(lambda x, **given: jnp.sum(line(x, **given)))
+    np.testing.assert_array_equal(gradient(A, factor=3), [3, 3, 3])  # `shift` is the forward function's alone
+    np.testing.assert_array_equal(line(np.asarray(A)), 2 * A + 1)
+    for call in (gradient, line):
+        with pytest.raises(
+            TypeError, match=r"\.line\(\) needs the attribute factor: float32 .*line_backward\(\) has it, too.* Give it"
+        ):
+            call(A)
+    with pytest.raises(TypeError, match=r"other_order\(\): attribute 'factor' is given, so 'only_here'"):
+        module.line.with_vjp("other_order")
 
 
 def test_numbers_of_arguments(module):
