@@ -165,7 +165,7 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def _number(kind: str, value: Any) -> Any:
-    number = value if isinstance(value, (int, float)) else _plain_number(value)
+    number = value if isinstance(value, (int, float)) else _plain_number(value, kind in _INTEGERS)
     if number is None:
         raise TypeError(f"is {_kind_of(value)}; it must be {_describe(kind)}")
     if kind in _INTEGERS:
@@ -173,8 +173,11 @@ def _number(kind: str, value: Any) -> Any:
     return _bits_of_half(kind, number) if kind in _HALVES else _real(kind, number)
 
 
-def _plain_number(value: Any) -> int | float | None:
-    """Return a Python number for any kind of number or array of one element without dimensions, else ``None``."""
+def _plain_number(value: Any, whole: bool) -> int | float | None:
+    """Return a Python number for any kind of number or array of one element without dimensions, else ``None``.
+
+    A number that is not exactly a whole one, where `whole` asks for these, is a ``ValueError``.
+    """
     try:
         if getattr(value, "shape", None) == () and hasattr(value, "item"):
             value = value.item()
@@ -184,6 +187,8 @@ def _plain_number(value: Any) -> int | float | None:
             return operator.index(value)
         if not isinstance(value, numbers.Real):
             return None
+        if whole and value == value and abs(value) != math.inf and int(value) == value:
+            return int(value)
         number = float(value)
     except (ArithmeticError, TypeError, ValueError) as error:
         if isinstance(value, numbers.Real):
@@ -191,6 +196,8 @@ def _plain_number(value: Any) -> int | float | None:
         raise TypeError(f"is {_kind_of(value)}, which gives no number: {error}") from error
     if math.isinf(number) and number != value:  # a wider type of NumPy's
         raise ValueError(f"is {value!s}, which no float can hold")
+    if whole and number.is_integer():
+        raise ValueError(f"is a {type(value).__qualname__} close to {number}, but no whole number")
     return number
 
 
