@@ -137,7 +137,7 @@ def _string(value: Any) -> str | bytes:
 
 def _array(kind: str, value: Any) -> list[Any]:
     """Return the elements of an array attribute, row after row."""
-    is_array = hasattr(value, "__array__") and not hasattr(value, "mask")  # a mask would be lost
+    is_array = hasattr(value, "__array__") and not _has_mask(value)
     if not is_array and not isinstance(value, (list, tuple, range)):
         raise TypeError(f"is {_kind_of(value)}; it must be a list, tuple or array of {kind}")
     if is_array and value.shape == ():
@@ -178,6 +178,8 @@ def _plain_number(value: Any, whole: bool) -> int | float | None:
 
     A number that is not exactly a whole one, where `whole` asks for these, is a ``ValueError``.
     """
+    if _has_mask(value):
+        return None
     try:
         if getattr(value, "shape", None) == () and hasattr(value, "item"):
             value = value.item()
@@ -199,6 +201,11 @@ def _plain_number(value: Any, whole: bool) -> int | float | None:
     if whole and number.is_integer():
         raise ValueError(f"is a {type(value).__qualname__} close to {number}, but no whole number")
     return number
+
+
+def _has_mask(value: Any) -> bool:
+    """Return whether a value is a masked one of NumPy's, whose mask would be lost. To pandas, `mask` is a method."""
+    return hasattr(value, "mask") and not callable(value.mask)
 
 
 def _integer(kind: str, number: int | float) -> int | bool:
