@@ -68,16 +68,19 @@ def test_a_call_with_a_nan_is_compiled_once(module, out):
     compiled = []
 
     def count(event, *_, **__):
-        compiled.append(event)
+        compiled.extend([event] * ("compile" in event))
 
-    module.get_float32(v=float("nan"), out=out)
     jax.monitoring.register_event_duration_secs_listener(count)
-    module.get_float32(v=float("nan"), out=out)
-    module.first_float32(v=[float("nan")], out=out)
-    once = [event for event in compiled if "compile" in event]
-    module.first_float32(v=[float("nan")], out=out)
-    assert once
-    assert [event for event in compiled if "compile" in event] == once
+    try:
+        for value, function in [(float("nan"), module.get_float32), ([float("nan")], module.first_float32)]:
+            before = len(compiled)
+            function(v=value, out=out)
+            once = compiled[before:]
+            assert once
+            function(v=value, out=out)
+            assert compiled[before:] == once
+    finally:
+        getattr(jax.monitoring, "unregister_event_duration_listener", lambda _: None)(count)  # JAX 0.5 has none
 
 
 @pytest.mark.parametrize("value", [2**63 - 1, 2**63, 2**64 - 1], ids=hex)
