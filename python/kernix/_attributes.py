@@ -140,6 +140,10 @@ def _array(kind: str, value: Any) -> list[Any]:
     is_array = hasattr(value, "__array__") and not _has_mask(value)
     if not is_array and not isinstance(value, (list, tuple, range)):
         raise TypeError(f"is {_kind_of(value)}; it must be a list, tuple or array of {kind}")
+    if is_array and not hasattr(value, "__dlpack__"):  # a data frame's column, for instance; arrays all have it
+        import numpy as np
+
+        value = np.asarray(value)
     if is_array and value.shape == ():
         raise TypeError(f"is one number; it must be a list, tuple or array of {kind}")
     if is_array and getattr(value.dtype, "name", "") == kind and kind not in _HALVES:

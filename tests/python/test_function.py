@@ -436,6 +436,21 @@ class Broken:
         raise ValueError("I am broken")
 
 
+class Column:
+    """What can be made an array of and is none, as a column of a data frame."""
+
+    def __init__(self, values):
+        self._values = np.asarray(values)
+        self.dtype = self._values.dtype
+        self.shape = self._values.shape
+
+    def mask(self):
+        raise AssertionError("pandas has this method")
+
+    def __array__(self, dtype=None, copy=None):
+        return self._values.astype(dtype or self.dtype)
+
+
 def convert(kind, value):
     return convert_attributes("f", {"a": kind}, {"a": value})["a"].value
 
@@ -482,6 +497,8 @@ def convert(kind, value):
         ("float32[]", np.float32([[0.1], [0.2]]), [float(np.float32(0.1)), float(np.float32(0.2))]),
         ("int32[]", [[1, 2], (3, 4)], [1, 2, 3, 4]),
         ("bool[]", np.array([True, False]), [True, False]),
+        pytest.param("int32[]", Column([1, 2]), [1, 2], id="column"),
+        pytest.param("float64[]", Column([0.5, 2]), [0.5, 2.0], id="column of the very type"),
         ("bfloat16[]", [1.5], [0x3FC0]),
         ("int8[]", [], []),
     ],
@@ -547,6 +564,7 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does(value):
         ("int32", Broken(), TypeError, "is of type Broken, which gives no number: I am broken"),
         ("bfloat16", 257, ValueError, "is the integer 257, which bfloat16 cannot hold exactly; pass a float"),
         ("int32[]", np.array(3), TypeError, "is one number; it must be a list"),
+        pytest.param("int32[]", Column([1, None]), TypeError, "at element 1 is of type NoneType", id="column"),
         ("int32[]", None, TypeError, "is None; it must be a list, tuple or array of int32"),
     ],
 )
