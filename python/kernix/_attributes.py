@@ -111,11 +111,7 @@ def _dtype(kind: str) -> Any:
 def _convert(kind: str, value: Any) -> Any:
     if value is None:
         raise TypeError(f"is None; it must be {_describe(kind)}")
-    if _is_traced(value):
-        raise TypeError(
-            "is traced by JAX; attributes are constants of the compiled function. Pass a Python number, for "
-            "instance through jax.jit(..., static_argnames=...), or make the parameter an array"
-        )
+    _check_not_traced(value)
     if kind == "string":
         return _string(value)
     if kind.endswith("[]"):
@@ -182,6 +178,7 @@ def _plain_number(value: Any, whole: bool) -> int | float | None:
 
     A number that is not exactly a whole one, where `whole` asks for these, is a ``ValueError``.
     """
+    _check_not_traced(value)
     if _has_mask(value):
         return None
     try:
@@ -260,11 +257,15 @@ def _shown(number: int | float) -> str:
     return str(number)
 
 
-def _is_traced(value: Any) -> bool:
+def _check_not_traced(value: Any) -> None:
     if type(value) in (bool, float, int, str):
-        return False
+        return
     jax = imported_jax()
-    return jax is not None and isinstance(value, jax.core.Tracer)
+    if jax is not None and isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            "is traced by JAX; attributes are constants of the compiled function. Pass a Python number, for "
+            "instance through jax.jit(..., static_argnames=...), or make the parameter an array"
+        )
 
 
 def _describe(kind: str) -> str:

@@ -573,6 +573,12 @@ def test_values_that_do_not_fit_are_refused(kind, value, error, message):
         convert(kind, value)
 
 
+@pytest.mark.parametrize("value", [jnp.float32(1), jnp.ones(2)], ids=["number", "array"])
+def test_traced_elements_are_refused(value):
+    with pytest.raises(TypeError, match="attribute 'a' at element 1 is traced by JAX.*static_argnames"):
+        jax.jit(lambda x: convert("float32[]", [1.0, x]))(value)
+
+
 @pytest.fixture(scope="module", name="collections")
 def collections_fixture(place):
     """Functions with a string and arrays among their attributes."""
