@@ -156,7 +156,7 @@ class CompiledModule:
             Of a load with ``separate=True``: the name of the source whose unit is wanted. Default: all of them, one
             after another.
         """
-        text = self._core.source("" if label is None else label)
+        text = None if label == "" else self._core.source(_name_or_empty("label", label))
         if text is None:
             raise KeyError(f"no source {label!r} in module {self.name!r}; it has {self._core.source_labels}")
         return text.decode(errors="replace")
@@ -169,7 +169,7 @@ class CompiledModule:
         architecture : str, optional
             ``"sm_90"``; one of those that the module was compiled for. Default: the newest.
         """
-        return self._core.ptx(architecture or "").decode(errors="replace")
+        return self._core.ptx(_architecture(architecture)).decode(errors="replace")
 
     def sass(self, architecture: str | None = None) -> str:
         """Return the machine code in words, as nvdisasm writes it. For modules that were loaded with ``keep=True``.
@@ -179,7 +179,7 @@ class CompiledModule:
         architecture : str, optional
             As for :meth:`ptx`.
         """
-        return self._core.sass(architecture or "").decode(errors="replace")
+        return self._core.sass(_architecture(architecture)).decode(errors="replace")
 
     def resources(self) -> list[KernelResources]:
         """Return what each kernel uses (registers, shared memory, spills), for each architecture.
@@ -208,3 +208,18 @@ class CompiledModule:
 
     def __repr__(self) -> str:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
+
+
+# What libkernix takes an empty string for is None to a user of Python.
+
+
+def _name_or_empty(parameter: str, name: str | None) -> str:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"{parameter} is of type {type(name).__qualname__}; it must be a str or None")
+    return name or ""
+
+
+def _architecture(name: str | None) -> str:
+    if name == "":
+        raise ValueError('architecture is empty; name one, such as "sm_90", or leave it out for the newest')
+    return _name_or_empty("architecture", name)

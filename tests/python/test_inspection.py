@@ -111,6 +111,20 @@ def test_without_nvdisasm_there_is_a_clear_error(tmp_path, monkeypatch):
     assert kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS).sass() == "in words\n"
 
 
+def test_names_that_are_none():
+    module = kernix.load_cpp_inline("inspected_cpp", kernels.ADD_ONE, auto_register=False)
+    for read in (module.ptx, module.sass):
+        with pytest.raises(TypeError, match="architecture is of type int; it must be a str or None"):
+            read(90)
+        with pytest.raises(ValueError, match='architecture is empty; name one, such as "sm_90"'):
+            read("")
+    with pytest.raises(TypeError, match="label is of type int; it must be a str or None"):
+        module.source(3)
+    with pytest.raises(KeyError, match="no source ''"):
+        module.source("")
+    assert "kernix_handler_add_one" in module.source()
+
+
 def test_what_was_not_kept_is_a_clear_error():
     module = kernix.load_cuda_inline("cuda_examples", kernels.VECTOR_ADD, compute_capability="sm_90")
     with pytest.raises(kernix.KernelRequestError, match="without `keep`"):
