@@ -181,7 +181,7 @@ class PlainArrays:
         arguments: tuple[Any, ...],
         outputs: Sequence[Any] | None,
         attributes: dict[str, Attribute],
-    ) -> list[Any] | None: ...
+    ) -> tuple[Any, ...] | None: ...
 
 def call_handler(
     handler: int,

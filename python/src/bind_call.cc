@@ -106,7 +106,7 @@ bool AddArguments(CallFrame& frame, const PlainArrays& arrays, const py::tuple& 
 }
 
 // Not when two share memory.
-bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::list& results) {
+bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::tuple& results) {
   std::vector<PlainArray> added;
   for (const py::handle result : results) {
     std::optional<PlainArray> array = arrays.Read(result, true);
@@ -122,13 +122,13 @@ bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::list& res
 // The results of a call on arrays that are all plain; None, without a call, where one is not.
 py::object CallOnPlainArrays(const PlainArrays& arrays, uintptr_t handler, const py::tuple& arguments,
                              const std::optional<py::sequence>& outputs, const py::dict& attributes) {
-  py::list results;
+  py::tuple results;  // no list, which another thread could empty during the call: it is what keeps the memory
   if (outputs) {
-    results = py::list(*outputs);
+    results = py::tuple(*outputs);
   } else {
     const py::object result = arrays.MakeLike(arguments);
     if (!result) return py::none();
-    results.append(result);
+    results = py::make_tuple(result);
   }
   CallFrame frame;
   if (!AddArguments(frame, arrays, arguments) || !AddResults(frame, arrays, results)) return py::none();

@@ -8,6 +8,7 @@ out NumPy's capsules, of DLPack 1 and of the version before.
 import sys
 import threading
 import types
+import weakref
 
 import jax
 import ml_dtypes
@@ -60,6 +61,16 @@ void wait(const BE::Tensor flag, BE::Tensor done) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (*raised == 0 && std::chrono::steady_clock::now() < give_up) {}
     *done.data_ptr<int32_t>() = *raised;
+}
+
+// Says 1 when it has begun; told 2, writes that to the result.
+// @BE handshake arg ret
+void handshake(const BE::Tensor flag, BE::Tensor done) {
+    volatile int32_t* state = flag.data_ptr<int32_t>();
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    *state = 1;
+    while (*state == 1 && std::chrono::steady_clock::now() < give_up) {}
+    if (*state == 2) *done.data_ptr<int32_t>() = 2;
 }
 """
 
@@ -241,6 +252,23 @@ def test_other_threads_run_during_a_call(module):
     flag[0] = 1
     thread.join()
     assert done[0] == 1
+
+
+def test_a_list_of_results_that_changes_during_the_call(module):
+    flag, out = np.zeros(1, np.int32), [np.zeros(1 << 24, np.int32)]
+    result, done = weakref.ref(out[0]), []
+    module.copy(flag)  # so that the element type is known, and the call needs no look from Python
+    thread = threading.Thread(target=lambda: done.append(module.handshake(flag, out=out)))
+    thread.start()
+    while flag[0] == 0 and thread.is_alive():
+        pass
+    out.clear()
+    held = result() is not None
+    flag[0] = 2 if held else 3  # to write what is gone would be the end of all tests
+    thread.join()
+    assert held
+    assert done[0] == (result(),)
+    assert result()[0] == 2
 
 
 def test_a_cuda_function_refuses_host_memory(place):
