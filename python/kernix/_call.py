@@ -45,7 +45,7 @@ class Function(ABC):
         """Call the function: see :class:`kernix.KernelFunction`."""
         if attributes:
             attrs = self._merge(attributes, attrs)
-        return self._run(Call(args, out, vmap_method, input_output_aliases, has_side_effect, stream, attrs))
+        return self._run(Call(args, out, vmap_method, input_output_aliases, bool(has_side_effect), stream, attrs))
 
     @abstractmethod
     def _run(self, call: Call) -> Any:

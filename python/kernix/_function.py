@@ -212,13 +212,20 @@ class KernelFunction(Function):
     ) -> Sequence[Any]:
         key = _key(call, arguments, outputs)
         ffi_call = None if key is None else self._kept.get(key)
-        if ffi_call is None:
-            arguments = self._arrays_for_jax(arguments)
-            outputs = self._infer_output(arguments) if outputs is None else outputs
-            arguments = vary_alike(arguments, outputs)
-            ffi_call = self._make_ffi_call(call, arguments, outputs)
-            if key is not None:
-                self._keep(key, ffi_call)
+        if ffi_call is not None:
+            return self._run_ffi_call(ffi_call, arguments, values)
+        arguments = self._arrays_for_jax(arguments)
+        outputs = self._infer_output(arguments) if outputs is None else outputs
+        arguments = vary_alike(arguments, outputs)
+        ffi_call = self._make_ffi_call(call, arguments, outputs)
+        results = self._run_ffi_call(ffi_call, arguments, values)
+        if key is not None:
+            self._keep(key, ffi_call)  # only now: what JAX refuses may be equal to what it takes
+        return results
+
+    def _run_ffi_call(
+        self, ffi_call: _FfiCall, arguments: Sequence[Any], values: dict[str, Attribute]
+    ) -> Sequence[Any]:
         try:
             return ffi_call(*arguments, **{name: to_jax(value) for name, value in values.items()})
         except RuntimeError as error:

@@ -309,6 +309,26 @@ def test_the_same_call_is_made_ready_once(module, made, monkeypatch):
     assert module.scale(x, factor=1, out=spec((5,), np.int32)).dtype == np.int32
 
 
+def test_a_call_that_jax_refuses_is_not_kept(module, monkeypatch):
+    def refuse(*_, **__):
+        raise TypeError("as JAX does")
+
+    x, wanted = jnp.asarray(X), {"factor": 1, "vmap_method": "broadcast_all"}
+    with monkeypatch.context() as refusing:
+        refusing.setattr(jax.ffi, "ffi_call", lambda *_, **__: refuse)
+        with pytest.raises(TypeError, match="as JAX does"):
+            module.scale(x, **wanted)
+    np.testing.assert_array_equal(module.scale(x, **wanted), X)
+
+
+@pytest.mark.parametrize("no", [np.False_, 0, None])
+def test_side_effects_are_a_matter_of_truth(fresh_name, no):
+    module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE)
+    for has_side_effect in (no, False):
+        result = module.add_one(jnp.asarray(X), has_side_effect=has_side_effect)
+        np.testing.assert_array_equal(result, X + 1)
+
+
 def test_threads(module):
     results = [None] * 8
     start = threading.Barrier(len(results))
