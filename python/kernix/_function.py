@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernix import _core
-from kernix._arrays import plain_arrays
+from kernix._arrays import is_array, plain_arrays
 from kernix._attributes import Attribute, convert_attributes, to_jax
 from kernix._call import OPTIONS, Call, Function
 from kernix._direct import Target, ambiguous, call_directly
@@ -285,10 +285,12 @@ class KernelFunction(Function):
         if not (hasattr(out, "shape") and hasattr(out, "dtype")):
             kind = type(out).__qualname__
             raise TypeError(f"{self.__qualname__}(): out {index} is of type {kind}; it must have shape and dtype")
-        if type(out).__module__ == "numpy" and getattr(getattr(out, "flags", None), "writeable", False):
+        if is_array(out) and not _describes(out):
+            is_numpy = isinstance(out, sys.modules["numpy"].ndarray)
+            kind = "a NumPy array" if is_numpy else f"of type {type(out).__qualname__}"
             raise TypeError(
-                f"{self.__qualname__}(): out {index} is a NumPy array, which JAX cannot write into; describe the "
-                "result with jax.ShapeDtypeStruct, or call the function on NumPy arrays"
+                f"{self.__qualname__}(): out {index} is {kind}, which JAX cannot write into; describe the result with "
+                "jax.ShapeDtypeStruct, or call the function on arrays that are not JAX's"
             )
         return make_spec(out, arguments)
 
@@ -314,6 +316,13 @@ def _key(call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None) ->
         return None
     aliases = call.input_output_aliases and tuple(call.input_output_aliases.items())
     return *kinds, len(arguments), outputs is None, call.vmap_method, aliases, call.has_side_effect
+
+
+def _describes(out: Any) -> bool:
+    """Return whether an array can only mean what a result of JAX is like, because nothing can be written into it."""
+    import jax
+
+    return isinstance(out, jax.Array) or getattr(getattr(out, "flags", None), "writeable", True) is False
 
 
 def _inspect_signature(signature: Signature) -> inspect.Signature:

@@ -117,7 +117,7 @@ def plain_kinds(values: Iterable[Any]) -> list[Hashable] | None:
                 return None
             kinds.append(value.aval)
         elif isinstance(value, np.ndarray):
-            kinds.append((value.shape, value.dtype))
+            kinds.append((value.shape, value.dtype, value.flags.writeable))  # a writeable one is refused as out
         elif isinstance(value, jax.ShapeDtypeStruct) and value.sharding is None and not _axes(value):
             kinds.append(value)
         else:

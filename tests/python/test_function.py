@@ -266,7 +266,8 @@ def test_side_effects_of_compiled_functions_happen_when_these_run(module, x):
 class Foreign:
     """An array that JAX does not know."""
 
-    __dlpack__ = X.__dlpack__
+    __dlpack__, __dlpack_device__ = X.__dlpack__, X.__dlpack_device__
+    shape, dtype = X.shape, X.dtype
 
 
 def test_arrays_of_numpy_that_jax_does_not_take(module):
@@ -327,6 +328,29 @@ def test_side_effects_are_a_matter_of_truth(fresh_name, no):
     for has_side_effect in (no, False):
         result = module.add_one(jnp.asarray(X), has_side_effect=has_side_effect)
         np.testing.assert_array_equal(result, X + 1)
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: np.zeros_like(X), id="NumPy"),
+        pytest.param(lambda: np.ma.zeros(X.shape, np.float32), id="masked"),
+        pytest.param(lambda: np.zeros_like(X).view(type("Own", (np.ndarray,), {})), id="a class of its own"),
+        pytest.param(Foreign, id="DLPack"),
+    ],
+)
+def test_memory_that_jax_would_not_write_into(module, make):
+    x = jnp.asarray(X)
+    for description in (read_only(np.zeros_like(X)), x):
+        np.testing.assert_array_equal(module.scale(x, factor=1, out=description), X)
+    assert module.count(x, out=np.float32(0)).shape == ()
+    with pytest.raises(TypeError, match=r"out 0 is (a NumPy array|of type Foreign), which JAX cannot write into"):
+        module.scale(x, factor=1, out=make())
 
 
 def test_threads(module):
