@@ -119,7 +119,8 @@ bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::tuple& re
   return true;
 }
 
-// The results of a call on arrays that are all plain; None, without a call, where one is not.
+// The results of a call on arrays that are all plain; None, without a call, where one is not, or where there are none:
+// what memory such a call would run on nobody says.
 py::object CallOnPlainArrays(const PlainArrays& arrays, uintptr_t handler, const py::tuple& arguments,
                              const std::optional<py::sequence>& outputs, const py::dict& attributes) {
   py::tuple results;  // no list, which another thread could empty during the call: it is what keeps the memory
@@ -130,6 +131,7 @@ py::object CallOnPlainArrays(const PlainArrays& arrays, uintptr_t handler, const
     if (!result) return py::none();
     results = py::make_tuple(result);
   }
+  if (arguments.empty() && results.empty()) return py::none();
   CallFrame frame;
   if (!AddArguments(frame, arrays, arguments) || !AddResults(frame, arrays, results)) return py::none();
   AddAttributes(frame, attributes);

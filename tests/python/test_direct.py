@@ -52,6 +52,9 @@ void iota(BE::Tensor y) {
 // @BE twice arg ret ret
 void twice(const BE::Tensor, BE::Tensor, BE::Tensor) {}
 
+// @BE all args... rets...
+void all(BE::Span<const BE::Tensor>, BE::Span<BE::Tensor>) {}
+
 // @BE fail arg ret
 void fail(const BE::Tensor, BE::Tensor) { throw std::runtime_error("the kernel's own words"); }
 
@@ -177,6 +180,8 @@ def test_mistakes_before_the_call(module):
         module.copy(X, input_output_aliases={0: 0})
     with pytest.raises(TypeError, match=r"iota\(\) needs an array to know what memory"):
         module.iota()
+    with pytest.raises(TypeError, match=r"all\(\) needs an array to know what memory to run on"):
+        module.all(out=())
     with pytest.raises(TypeError, match="out 0 is of type str; it must be an array, or have shape and dtype"):
         module.copy(X, out="y")
     with pytest.raises(TypeError, match=r"copy\(\): argument 0 is of type list, which is no array"):
