@@ -143,6 +143,8 @@ void i64_int(BE::Tensor out, int k) { Print(out, k); }
 void f32_int(BE::Tensor out, int k) { Print(out, k); }
 // @BE i64_bool ret attr.k:int64
 void i64_bool(BE::Tensor out, bool k) { Print(out, k); }
+// @BE f32_bool ret attr.k:float32
+void f32_bool(BE::Tensor out, bool k) { Print(out, k); }
 // @BE i32_unsigned ret attr.k:int32
 void i32_unsigned(BE::Tensor out, unsigned k) { Print(out, k); }
 // @BE f64_float ret attr.k:float64
@@ -177,7 +179,9 @@ class NarrowTest : public testing::Test {
 TEST_F(NarrowTest, PassesWhatFits) {
   EXPECT_EQ(Call("i64_int", int64_t{-5}, ffi::kS64), "-5");
   EXPECT_EQ(Call("f32_int", 3.0f, ffi::kF32), "3");
-  EXPECT_EQ(Call("i64_bool", int64_t{1}, ffi::kS64), "1");
+  for (const int64_t k : {0, 1, 7, -1}) EXPECT_EQ(Call("i64_bool", k, ffi::kS64), k == 0 ? "0" : "1");
+  EXPECT_EQ(Call("i64_bool", int64_t{1} << 40, ffi::kS64), "1");
+  EXPECT_EQ(Call("f32_bool", 0.25f, ffi::kF32) + Call("f32_bool", -0.0f, ffi::kF32), "10");
   EXPECT_EQ(Call("i32_unsigned", int32_t{7}, ffi::kS32), "7");
   EXPECT_EQ(Call("f64_float", 0.1, ffi::kF64), "0.100000001");
   EXPECT_EQ(Call("i64_float", int64_t{1} << 40, ffi::kS64), "1.09951163e+12");
@@ -196,8 +200,6 @@ TEST_F(NarrowTest, RefusesWhatTheParameterCannotHold) {
             "3: f32_int: attribute 'k' (float32) is 1e+10, which does not fit the C++ parameter (int32)");
   EXPECT_EQ(Call("f32_int", NAN, ffi::kF32),
             "3: f32_int: attribute 'k' (float32) is nan, which does not fit the C++ parameter (int32)");
-  EXPECT_EQ(Call("i64_bool", int64_t{7}, ffi::kS64),
-            "3: i64_bool: attribute 'k' (int64) is 7, which does not fit the C++ parameter (bool)");
   EXPECT_EQ(Call("i32_unsigned", int32_t{-1}, ffi::kS32),
             "3: i32_unsigned: attribute 'k' (int32) is -1, which does not fit the C++ parameter (uint32)");
   EXPECT_EQ(Call("i32_unsigned", int64_t{3000000000}, ffi::kS64),

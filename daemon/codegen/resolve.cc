@@ -412,7 +412,7 @@ class Resolver {
            parameter.kind == ParameterClass::kOther && parameter.problem.ends_with("take a std::string_view");
   }
 
-  // Sets `narrowed_to` where the signature tells. What is in doubt converts as C++ does.
+  // Sets `narrowed_to` where the signature tells. What is in doubt converts as C++ does; so does any number to a bool.
   void NoteNarrowing(FunctionSpec& spec) const {
     const std::vector<const Signature*> candidates = Candidates();
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return;
@@ -421,6 +421,7 @@ class Resolver {
       if (!parameter.IsVisible()) continue;
       const SignatureParameter& declared = candidates[0]->parameters[place++];
       if (parameter.kind != ParameterKind::kAttribute || !declared.IsNumber()) continue;
+      if (declared.scalar == AttributeType::kBool) continue;
       if (!FitsAlways(parameter.attribute_type, declared.scalar)) parameter.narrowed_to = declared.scalar;
     }
   }

@@ -427,3 +427,19 @@ void room(BE::Tensor y, int64_t, BE::Scratch s) { *y.data_ptr<int64_t>() = s.siz
         module.g(k=2.75, out=y)
     with pytest.raises(kernix.KernelCallError, match=r"scratch:n\*n' has no value"):
         module.room(n=2**32, out=y)
+
+
+def test_a_bool_takes_any_integer_as_in_cpp():
+    module = kernix.load_cpp_inline(
+        "truth",
+        """
+#include "brainevent/common.h"
+// @BE f ret attr.flag:int32 attr.seed:int64
+void f(BE::Tensor y, bool flag, uint32_t seed) { *y.data_ptr<int64_t>() = flag ? int64_t{seed} : -1; }
+""",
+    )
+    y = np.zeros((), np.int64)
+    assert [module.f(flag=flag, seed=7, out=y).item() for flag in (0, 1, 2, -(2**31))] == [-1, 7, 7, 7]
+    call = jax.ffi.ffi_call("truth.f", jax.ShapeDtypeStruct((1,), np.int32))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"'seed' \(int64\) is -1, .* C\+\+ parameter \(uint32\)"):
+        call(flag=np.int32(2), seed=-1)
