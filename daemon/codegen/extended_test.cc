@@ -192,6 +192,7 @@ TEST_F(ExtendedTest, ScratchKnowsTheOtherParameters) {
 constexpr char kSizes[] = R"(
 #include "brainevent/common.h"
 #include <algorithm>
+#include <cmath>
 #include <stdio.h>
 static void Print(BE::Tensor out, const BE::Scratch& a) { snprintf(out.data_ptr<char>(), 256, "%zu", a.size()); }
 constexpr int W = 65536;
@@ -201,7 +202,16 @@ template <typename T> static T Twice(T n) { return n + n; }
 static size_t Aligned(size_t n) { return (n + 255) / 256 * 256; }
 static int Small(int n) { return n; }
 static const int kTable[] = {10, 20};
+inline size_t Need(int) { return 1000; }
+inline size_t Need(int64_t n) { return n; }
+template <typename T> static size_t BytesOf(T) { return sizeof(T); }
+enum Kind { kFloat = 4, kDouble = 8 };
+inline size_t OfKind(Kind kind) { return kind; }
+inline int Flagged(bool flag) { return flag ? 100 : 0; }
+inline int Flagged(int64_t) { return 5; }
+#define PAD 8+8
 #define MACRO(n) n*n
+#define OF_MACRO(n) BytesOf(n)
 // @BE square ret attr.n:int64 scratch:(W*W)/W*kEight
 void square(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 // @BE product ret attr.n:int64 scratch:64*n+arg0.size(0) arg
@@ -220,6 +230,18 @@ void shifted(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 void macro(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 // @BE real ret attr.x:float64 scratch:x*3
 void real(BE::Tensor out, double, BE::Scratch a) { Print(out, a); }
+// @BE root ret attr.n:int64 scratch:4*std::sqrt(n)+std::abs(-n)
+void root(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE overloaded ret attr.n:int64 scratch:Need(n)+Need(n*2)
+void overloaded(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE typed ret attr.n:int64 scratch:BytesOf(n)+BytesOf(n+1)+(BytesOf)(W)+(int8_t)(n+256)
+void typed(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE chosen ret attr.n:int64 scratch:OfKind(kFloat)+OfKind(kDouble)*n+Flagged(n>4)+Flagged(true)
+void chosen(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE padded ret attr.n:int64 scratch:4*PAD+n*-PAD
+void padded(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE texts ret attr.n:int64 scratch:MACRO(n+2)+2*OF_MACRO(n)
+void texts(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 // @BE either ret attr.n:int64 scratch:n>4&&n<10?16:n==0?Small(7):32
 void either(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 )";
@@ -254,14 +276,24 @@ TEST_F(ScratchSizeTest, IsComputedIn64Bits) {
   EXPECT_EQ(Real(1.5), "4");
 }
 
+// Overloads and templates see a number of C++, and a macro is the text that it is.
+TEST_F(ScratchSizeTest, MeansWhatCppSays) {
+  EXPECT_EQ(Size("root", 9), "21");
+  EXPECT_EQ(Size("overloaded", 9), "27");
+  EXPECT_EQ(Size("typed", 7), "31");
+  EXPECT_EQ(Size("chosen", 5), "244");
+  EXPECT_EQ(Size("padded", 3), "24");  // 4*8+8 + 3*-8+8
+  EXPECT_EQ(Size("texts", 5), "33");   // 5+2*5+2 + 2*8
+}
+
 TEST_F(ScratchSizeTest, DoesNotOverflow) {
   EXPECT_EQ(Size("product", int64_t{1} << 62),
             "3: product: 'scratch:64*n+arg0.size(0)' has no value: some number in it does not fit a signed integer of "
-            "64 bits (or of the type that it is converted to), or is divided by 0");
+            "64 bits, or is divided by 0");
   EXPECT_THAT(Size("mixed", int64_t{1} << 61), HasSubstr("has no value"));
   EXPECT_THAT(Size("mixed", -1), HasSubstr("has no value"));  // no size_t
   EXPECT_THAT(Size("casted", INT64_MAX), HasSubstr("has no value"));
-  EXPECT_THAT(Size("small", 65536), HasSubstr("has no value"));
+  EXPECT_THAT(Size("small", int64_t{1} << 32), HasSubstr("has no value"));
   EXPECT_THAT(Size("macro", int64_t{1} << 32), HasSubstr("has no value"));
   EXPECT_THAT(Size("divided", 0), HasSubstr("has no value"));
   EXPECT_THAT(Size("shifted", 64), HasSubstr("has no value"));

@@ -42,10 +42,11 @@ bool IsBalanced(const std::vector<Token>& tokens) {
   return open.empty();
 }
 
-// Writes an expression with its operands wrapped.
-class Wrapper {
+// Writes an expression with its operands marked.
+class Marker {
  public:
-  Wrapper(const std::vector<Token>& tokens, std::string_view wrap) : tokens_(tokens), wrap_(wrap) {}
+  Marker(const std::vector<Token>& tokens, std::string_view wrap, Arguments arguments)
+      : tokens_(tokens), wrap_(wrap), mark_(StrCat(wrap, "->*")), arguments_(arguments) {}
 
   std::string Run() {
     while (More()) {
@@ -74,23 +75,36 @@ class Wrapper {
     }
   }
 
+  // The last sign stands before the mark; what those before it stand before is in brackets.
   void ReadOperand() {
-    while (AtSign()) Take();
-    StrAppend(&out_, wrap_, "(");
+    int brackets = 0;
+    while (AtSign()) {
+      Take();
+      if (!AtSign()) break;
+      out_ += '(';
+      ++brackets;
+    }
+    out_ += mark_;
+    ReadUnmarked();
+    out_.append(static_cast<size_t>(brackets), ')');
+  }
+
+  void ReadUnmarked() {
     while (AtPrefix()) Take();
+    bool primary = true;
     while (AtCast()) {
       TakeGroup();
+      primary = !At("(");  // else the operand of the cast, or arguments of "(f)"
       while (AtPrefix()) Take();
     }
-    ReadPrimary();
+    if (primary) ReadPrimary();
     while (ReadPostfix()) {
     }
-    out_ += ")";
   }
 
   void ReadPrimary() {
     if (At("(")) {
-      ReadBrackets(")");
+      ReadBrackets();
     } else if (At("sizeof") || At("alignof") || At("decltype") || At("noexcept")) {
       Take();
       while (AtPrefix()) Take();
@@ -108,8 +122,10 @@ class Wrapper {
 
   // A call, an index, a member; false when there is none.
   bool ReadPostfix() {
-    if (At("(")) {
-      ReadBrackets(")");
+    if (At("(") && arguments_ == Arguments::kAsWritten) {
+      TakeGroup();
+    } else if (At("(")) {
+      ReadArguments();
     } else if (At("[")) {
       ReadIndex();
     } else if (At(".") || At("->")) {
@@ -121,15 +137,38 @@ class Wrapper {
     return true;
   }
 
-  void ReadBrackets(std::string_view close) {
+  void ReadBrackets() {
     Take();
     ReadExpression();
-    if (At(close)) Take();
+    if (At(")")) Take();
+  }
+
+  void ReadArguments() {
+    Take();
+    while (More() && !AtClose()) {
+      ReadArgument();
+      if (At(",")) Take();
+    }
+    if (At(")")) Take();
+  }
+
+  // One without operators is passed unmarked, so that a bool or an enum stays one.
+  void ReadArgument() {
+    StrAppend(&out_, wrap_, ".Pass(");
+    const size_t begin = out_.size();
+    const bool is_signed = AtSign();
+    ReadOperand();
+    if (!is_signed && (!More() || AtClose() || At(","))) out_.erase(begin, mark_.size());
+    while (More() && !AtClose() && !At(",")) {
+      TakeOperator();
+      ReadOperand();
+    }
+    out_ += ")";
   }
 
   void ReadIndex() {
     Take();
-    StrAppend(&out_, wrap_, ".Index(");
+    StrAppend(&out_, wrap_, ".Pass(");
     ReadExpression();
     out_ += ")";
     if (More()) Take();
@@ -203,6 +242,8 @@ class Wrapper {
 
   const std::vector<Token>& tokens_;
   const std::string_view wrap_;
+  const std::string mark_;
+  const Arguments arguments_;
   std::string out_;
   size_t at_ = 0;
 };
@@ -227,9 +268,22 @@ std::string ProblemOfScratchExpression(std::string_view expression) {
   return IsBalanced(lexed.tokens) ? "" : StrCat("its brackets do not match, or are too deep", kExample);
 }
 
-std::string WithOperandsWrapped(std::string_view expression, std::string_view wrap) {
+std::string WithOperandsMarked(std::string_view expression, std::string_view wrap, Arguments arguments) {
   const LexedSource lexed = Lex(expression, 0);
-  return Wrapper(lexed.tokens, wrap).Run();
+  return Marker(lexed.tokens, wrap, arguments).Run();
+}
+
+std::vector<std::string> CalledNames(std::string_view expression) {
+  const LexedSource lexed = Lex(expression, 0);
+  std::vector<std::string> names;
+  for (size_t i = 0; i + 1 < lexed.tokens.size(); ++i) {
+    const Token& token = lexed.tokens[i];
+    if (token.IsIdentifier() && !IsKeyword(token.text) && lexed.tokens[i + 1].Is("(") &&
+        std::find(names.begin(), names.end(), token.text) == names.end()) {
+      names.emplace_back(token.text);
+    }
+  }
+  return names;
 }
 
 std::vector<std::string_view> FreeNames(std::string_view expression) {

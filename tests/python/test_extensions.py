@@ -443,3 +443,33 @@ void f(BE::Tensor y, bool flag, uint32_t seed) { *y.data_ptr<int64_t>() = flag ?
     call = jax.ffi.ffi_call("truth.f", jax.ShapeDtypeStruct((1,), np.int32))
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"'seed' \(int64\) is -1, .* C\+\+ parameter \(uint32\)"):
         call(flag=np.int32(2), seed=-1)
+
+
+def test_expressions_of_scratch_mean_what_cpp_says(fresh_name):
+    expressions = {
+        "root": ("4*std::sqrt(arg0.numel())", 12),
+        "overloaded": ("need(arg0.numel())", 90),
+        "generic": ("bytes_of(arg0.numel())", 72),
+        "pad": ("4*PAD", 40),
+        "twice": ("TWICE(2+n)", 14),  # 2+n+2+n of 5
+        "wrapped": ("BYTES_OF(n)", 40),
+    }
+    functions = [
+        f"// @BE {name} arg ret attr.n:int32 scratch:{expression}\n"
+        f"void {name}(const BE::Tensor, BE::Tensor y, int, BE::Scratch s) {{ *y.data_ptr<int64_t>() = s.size(); }}\n"
+        for name, (expression, _) in expressions.items()
+    ]
+    source = r"""
+#include "brainevent/common.h"
+#include <cmath>
+inline size_t need(int) { return 1; }
+inline size_t need(int64_t n) { return 10 * n; }
+template <typename T> size_t bytes_of(T n) { return n * sizeof(T); }
+#define PAD 8+8
+#define TWICE(n) n+n
+#define BYTES_OF(n) bytes_of(n)
+"""
+    module = kernix.load_cpp_inline(fresh_name, source + "".join(functions))
+    y = np.zeros((), np.int64)
+    for name, (_, size) in expressions.items():
+        assert getattr(module, name)(np.ones(9, np.float32), n=5, out=y) == size, name

@@ -55,8 +55,8 @@ class ScratchMemory {
                   static_cast<long long>(size.bytes));
     }
     return Fail(call_.frame, *call_.signature, ffi::kInvalidArgument,
-                "'scratch:%.300s' has no value: some number in it does not fit a signed integer of 64 bits (or of the "
-                "type that it is converted to), or is divided by 0",
+                "'scratch:%.300s' has no value: some number in it does not fit a signed integer of 64 bits, or is "
+                "divided by 0",
                 size.expression);
   }
 

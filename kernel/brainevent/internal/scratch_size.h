@@ -34,20 +34,7 @@ struct Whole {
     return Of(fails, value, failed);
   }
 
-  // For what the source declares: parameters of its functions, indices, casts.
-  template <typename T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>, int> = 0>
-  operator T() const {
-    if constexpr (std::is_same_v<T, bool>) {
-      return value != 0;
-    } else if constexpr (std::is_integral_v<T>) {
-      T result = 0;
-      const bool fails = __builtin_add_overflow(value, 0, &result);
-      *failed |= fails;
-      return fails ? T{0} : result;
-    } else {
-      return static_cast<T>(value);
-    }
-  }
+  explicit operator bool() const { return value != 0; }
 
   friend Whole operator+(Whole a) { return a; }
   friend Whole operator-(Whole a) { return Whole{0, a.failed} - a; }
@@ -102,15 +89,18 @@ struct Whole {
 template <typename T>
 inline constexpr bool kIsWhole = std::is_integral_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, long long>);
 
-// With a number that is none of ours: what a comparison gives, what a macro of the source holds, or a floating one,
-// which makes the result floating as in C++.
+template <typename T>
+inline constexpr bool kIsNumber = kIsWhole<T> || std::is_floating_point_v<T>;
+
+// With a number that is none of ours: what a comparison gives, what else a macro of the source holds, or a floating
+// one, which makes the result floating as in C++.
 #define KERNIX_MIXED(sign)                                                                 \
-  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>                \
+  template <typename T, std::enable_if_t<kIsNumber<T>, int> = 0>                           \
   auto operator sign(Whole a, T b) {                                                       \
     if constexpr (std::is_floating_point_v<T>) return static_cast<double>(a.value) sign b; \
     if constexpr (!std::is_floating_point_v<T>) return a sign Whole::From(b, a.failed);    \
   }                                                                                        \
-  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>                \
+  template <typename T, std::enable_if_t<kIsNumber<T>, int> = 0>                           \
   auto operator sign(T a, Whole b) {                                                       \
     if constexpr (std::is_floating_point_v<T>) return a sign static_cast<double>(b.value); \
     if constexpr (!std::is_floating_point_v<T>) return Whole::From(a, b.failed) sign b;    \
@@ -133,12 +123,37 @@ KERNIX_MIXED(<=)
 KERNIX_MIXED(>=)
 #undef KERNIX_MIXED
 
-// The evaluation of one expression, whose operands are all wrapped into it.
+// A sign in front of the operand that follows.
+template <char kSign>
+struct Signed {
+  bool* failed;
+
+  template <typename T>
+  auto operator->*(const T& operand) const {
+    if constexpr (!kIsWhole<T>) {
+      return Apply(operand);
+    } else {
+      return Apply(Whole::From(operand, failed));
+    }
+  }
+
+ private:
+  template <typename T>
+  static auto Apply(const T& operand) {
+    if constexpr (kSign == '!') return !operand;
+    if constexpr (kSign == '~') return ~operand;
+    if constexpr (kSign == '-') return -operand;
+    if constexpr (kSign == '+') return +operand;
+  }
+};
+
+// The evaluation of one expression, which has `->*` before each of its operands. That binds more tightly than anything
+// between them, and needs no brackets: a macro of the source stays the text that it is.
 class Arithmetic {
  public:
   // Whole numbers are computed with as such; everything else is what it was.
   template <typename T>
-  decltype(auto) operator()(T&& operand) {
+  decltype(auto) operator->*(T&& operand) {
     if constexpr (kIsWhole<std::remove_cv_t<std::remove_reference_t<T>>>) {
       return Whole::From(operand, &failed_);
     } else {
@@ -146,16 +161,32 @@ class Arithmetic {
     }
   }
 
-  // What stands in [], where C++ wants a number of its own.
+  friend Signed<'+'> operator+(Arithmetic& of) { return {&of.failed_}; }
+  friend Signed<'-'> operator-(Arithmetic& of) { return {&of.failed_}; }
+  friend Signed<'~'> operator~(Arithmetic& of) { return {&of.failed_}; }
+  friend Signed<'!'> operator!(Arithmetic& of) { return {&of.failed_}; }
+
+  // What a function, a cast or [] gets: C++'s own number of 64 bits, on which overloads and templates depend.
   template <typename T>
-  int64_t Index(const T& index) {
-    return static_cast<int64_t>(index);
+  decltype(auto) Pass(T&& argument) {
+    using Type = std::remove_cv_t<std::remove_reference_t<T>>;
+    if constexpr (std::is_same_v<Type, Whole>) {
+      return int64_t{argument.value};
+    } else if constexpr (std::is_integral_v<Type> && !std::is_same_v<Type, bool>) {
+      return int64_t{Whole::From(argument, &failed_).value};
+    } else {
+      return static_cast<T&&>(argument);
+    }
   }
 
   template <typename T>
   ScratchSize Size(const T& value, const char* expression) {
     int64_t bytes = 0;
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_same_v<T, Whole>) {
+      bytes = value.value;
+    } else if constexpr (kIsWhole<T>) {
+      bytes = Whole::From(value, &failed_).value;
+    } else if constexpr (std::is_floating_point_v<T>) {
       const bool fits = value > -9223372036854775808.0 && value < 9223372036854775808.0;
       failed_ |= !fits;
       if (fits) bytes = static_cast<int64_t>(value);
