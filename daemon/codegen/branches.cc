@@ -13,17 +13,20 @@ void Branches::If(std::optional<bool> condition) {
   Begin(open_.back(), condition);
 }
 
-void Branches::Else(std::optional<bool> condition) {
+void Branches::Leave() {
   if (open_.empty()) return;
   if (open_.back().is_excluded) --excluded_;
+  open_.back().is_excluded = false;
   here_ = open_.back().around;
-  Begin(open_.back(), condition);
+}
+
+void Branches::Else(std::optional<bool> condition) {
+  if (!open_.empty()) Begin(open_.back(), condition);
 }
 
 void Branches::End() {
   if (open_.empty()) return;
-  if (open_.back().is_excluded) --excluded_;
-  here_ = open_.back().around;
+  Leave();
   open_.pop_back();
 }
 

@@ -16,6 +16,8 @@ class Branches {
  public:
   // `condition`: what is known of it. Of `#else` it is true.
   void If(std::optional<bool> condition);
+  // Ends a branch: the place is that around the conditional, where the next one's condition stands. Else() follows.
+  void Leave();
   void Else(std::optional<bool> condition);
   void End();
 

@@ -62,6 +62,7 @@ class Preprocessor {
       branches_.If(branches_.Live() ? Condition(name, rest, after) : std::nullopt);
       AddMark("#if", line[0]);
     } else if (name == "else" || name == "elif" || name == "elifdef" || name == "elifndef") {
+      branches_.Leave();
       branches_.Else(name == "else" ? true : Condition(name.substr(2), rest, after));
       if (branches_.BranchLives()) AddMark("#else", line[0]);
     } else if (name == "endif") {

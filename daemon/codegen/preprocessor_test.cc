@@ -103,6 +103,15 @@ TEST(PreprocessorTest, DecidesWhatIsCertain) {
   EXPECT_EQ(Expanded("#include \"a.h\"\n#ifndef A\n#define A 1\n#endif\nA"), "#if #endif #if 1 #else A #endif");
 }
 
+// What the branch before an #elif defines is not there where the #elif is asked.
+TEST(PreprocessorTest, AsksAnElifAroundItsConditional) {
+  EXPECT_EQ(Expanded("#ifdef A\n#define M 1\n#elif defined(M)\nb\n#else\nc\n#endif"), "#if #else b #else c #endif");
+  EXPECT_EQ(Expanded("#ifdef A\n#define M 1\n#elif M\nb\n#else\nc\n#endif"), "#if #else b #else c #endif");
+  EXPECT_EQ(Expanded("#define M 0\n#ifdef A\n#undef M\n#define M 1\n#elif M\nb\n#else\nc\n#endif"),
+            "#if #else b #else c #endif");
+  EXPECT_EQ(Expanded("#if 0\n#if 0\n#elif 1\na\n#endif\n#else\nb\n#endif\nc"), "#if #if #else #endif #else b #endif c");
+}
+
 TEST(PreprocessorTest, ExpandsWhatAnExpansionEndsWith) {
   EXPECT_EQ(Expanded("#define CAT(a, b) a##b\n#define FG(x) <x>\nCAT(F, G)(1) CAT(F, G) (2) CAT(F, G)"),
             "< 1 > < 2 > FG");
