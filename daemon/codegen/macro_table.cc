@@ -74,6 +74,7 @@ void MacroTable::Undefine(std::string_view name) {
 // Takes the place of what cannot be meant any more.
 void MacroTable::Add(std::string_view name, Macro macro) {
   macro.place = branches_.Here();
+  macro.headers = headers_;
   std::vector<Macro>& known = macros_[name];
   known.erase(
       std::remove_if(known.begin(), known.end(),
@@ -119,6 +120,18 @@ MacroTable::Choices MacroTable::ChoicesFor(std::string_view name) const {
 }
 
 bool MacroTable::IsDefined(std::string_view name) const { return !ChoicesFor(name).may_be_none; }
+
+bool MacroTable::MayHaveChanged(std::string_view name) const {
+  const auto found = macros_.find(name);
+  return found != macros_.end() && found->second.back().headers != headers_;
+}
+
+std::optional<std::string_view> MacroTable::StandsFor(std::string_view name) const {
+  const Choices choices = ChoicesFor(name);
+  if (choices.macros.empty()) return std::nullopt;
+  const std::vector<Token>& body = choices.macros[0]->body;
+  return body.size() == 1 && body[0].IsIdentifier() ? std::make_optional(body[0].text) : std::nullopt;
+}
 
 MacroTable::Choices MacroTable::Expandable(const Token& token) const {
   const bool spent = nesting_ > kMaxNesting || budget_.tokens == 0 || budget_.work == 0;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,13 @@ class MacroTable {
   // Whether `name` is a macro here, whatever the conditionals say.
   bool IsDefined(std::string_view name) const;
 
+  // A header may have changed any macro. What is known of them is still what uses expand to: people include first.
+  void NoteHeader() { ++headers_; }
+  // Whether a header may have changed `name` since it was defined.
+  bool MayHaveChanged(std::string_view name) const;
+  // The name that `name` is the macro of, if it is one for a single name.
+  std::optional<std::string_view> StandsFor(std::string_view name) const;
+
   // Appends the expansion of `tokens` to `out`.
   void Expand(absl::Span<const Token> tokens, std::vector<Token>& out);
 
@@ -50,7 +58,8 @@ class MacroTable {
     bool variadic = false;
     std::vector<std::string_view> parameters;
     std::vector<Token> body;
-    int place = 0;  // in `branches_`
+    int place = 0;    // in `branches_`
+    int headers = 0;  // `headers_` there
   };
   // What a name may be here, the latest first.
   struct Choices {
@@ -84,6 +93,7 @@ class MacroTable {
   absl::flat_hash_map<std::string_view, std::vector<Macro>> macros_;
   std::vector<std::string_view> active_;
   size_t nesting_ = 0;
+  int headers_ = 0;  // that were included
 };
 
 }  // namespace kernix::codegen

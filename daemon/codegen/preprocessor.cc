@@ -2,6 +2,7 @@
 #include "daemon/codegen/preprocessor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,28 @@ namespace kernix::codegen {
 namespace {
 
 using Tokens = absl::Span<const Token>;
+
+// Whether it is a header of the toolchain or of kernix, which change no macro of a source.
+bool LeavesMacrosAlone(const Include& include) {
+  static constexpr std::string_view kFolders[] = {"cuda/", "cub/", "thrust/", "cooperative_groups/", "sys/"};
+  static constexpr std::string_view kNames[] = {"assert.h",        "cooperative_groups.h",
+                                                "cuda.h",          "cuda_bf16.h",
+                                                "cuda_fp16.h",     "cuda_fp8.h",
+                                                "cuda_runtime.h",  "cuda_runtime_api.h",
+                                                "curand_kernel.h", "float.h",
+                                                "inttypes.h",      "limits.h",
+                                                "math.h",          "omp.h",
+                                                "mma.h",           "stdbool.h",
+                                                "stddef.h",        "stdint.h",
+                                                "stdio.h",         "stdlib.h",
+                                                "string.h",        "time.h"};
+  if (include.path.starts_with("brainevent/")) return true;
+  if (include.quoted) return false;
+  const auto begins = [&](std::string_view folder) { return include.path.starts_with(folder); };
+  const bool of_cpp = include.path.find_first_of("./") == std::string_view::npos;  // <vector>
+  return of_cpp || std::any_of(std::begin(kFolders), std::end(kFolders), begins) ||
+         std::find(std::begin(kNames), std::end(kNames), include.path) != std::end(kNames);
+}
 
 class Preprocessor {
  public:
@@ -89,6 +112,7 @@ class Preprocessor {
   // Whether it is true that `name` is `wanted`, a macro or none. One that is none here may come from a header, but for
   // what an include guard guards, and what gets a default.
   std::optional<bool> Defined(Tokens name, bool wanted, Tokens after) const {
+    if (macros_.MayHaveChanged(name[0].text)) return std::nullopt;
     if (macros_.IsDefined(name[0].text)) return wanted;
     const bool defines =
         after.size() > 2 && after[0].starts_directive && after[1].Is("define") && after[2].text == name[0].text;
@@ -100,11 +124,23 @@ class Preprocessor {
   // What people write to leave a part of the text out, and macros that are that for sure.
   std::optional<bool> Constant(Tokens condition) {
     std::vector<Token> value;
-    if (condition.size() == 1) macros_.Expand(condition, value);
+    if (condition.size() == 1 && !DependsOnHeaders(condition[0].text)) macros_.Expand(condition, value);
     if (value.size() != 1) return std::nullopt;
     if (value[0].Is("0") || value[0].Is("false")) return false;
     if (value[0].Is("1") || value[0].Is("true")) return true;
     return std::nullopt;
+  }
+
+  // Whether a header may have changed the macro `name`, or one that it stands for.
+  bool DependsOnHeaders(std::string_view name) const {
+    constexpr int kMaxSteps = 8;
+    for (int step = 0; step < kMaxSteps; ++step) {
+      if (macros_.MayHaveChanged(name)) return true;
+      const std::optional<std::string_view> next = macros_.StandsFor(name);
+      if (!next.has_value()) return false;
+      name = *next;
+    }
+    return true;
   }
 
   void Definition(std::string_view name, Tokens rest) {
@@ -112,6 +148,8 @@ class Preprocessor {
     if (name == "undef" && !rest.empty()) macros_.Undefine(rest[0].text);
     const std::optional<Include> include = name == "include" ? ReadInclude(rest) : std::nullopt;
     if (include.has_value()) result_.includes.push_back(*include);
+    const bool includes = name == "include" || name == "include_next" || name == "import";
+    if (includes && (!include.has_value() || !LeavesMacrosAlone(*include))) macros_.NoteHeader();
   }
 
   void AddMark(std::string_view text, const Token& at) { result_.tokens.push_back(Mark(text, at)); }

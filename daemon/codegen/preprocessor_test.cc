@@ -112,6 +112,28 @@ TEST(PreprocessorTest, AsksAnElifAroundItsConditional) {
   EXPECT_EQ(Expanded("#if 0\n#if 0\n#elif 1\na\n#endif\n#else\nb\n#endif\nc"), "#if #if #else #endif #else b #endif c");
 }
 
+// A header of the user may redefine what a source, or a flag, has defined before.
+TEST(PreprocessorTest, DecidesNothingByMacrosThatAHeaderMayHaveChanged) {
+  for (const char* include : {"#include \"a.h\"\n", "#include <mine/a.h>\n", "#include <a.h>\n", "#include A_H\n",
+                              "#ifdef X\n#include \"a.h\"\n#endif\n"}) {
+    const std::string before = StrCat("#define M 0\n#define N M\n", include);
+    EXPECT_THAT(Expanded(before + "#if M\na\n#else\nb\n#endif"), testing::EndsWith("#if a #else b #endif")) << include;
+    EXPECT_THAT(Expanded(before + "#ifdef M\na\n#else\nb\n#endif"), testing::EndsWith("#if a #else b #endif"))
+        << include;
+    const std::string other = StrCat("#define M 0\n", include, "#define N M\n");
+    EXPECT_THAT(Expanded(other + "#if N\na\n#else\nb\n#endif"), testing::EndsWith("#if a #else b #endif")) << include;
+    EXPECT_THAT(Expanded(before + "#undef M\n#define M 0\n#if M\na\n#else\nb\n#endif"),
+                testing::EndsWith("#if #else b #endif"))
+        << include;
+  }
+  for (const char* include : {"#include \"brainevent/common.h\"\n", "#include <cuda_runtime.h>\n",
+                              "#include <cstdint>\n", "#if 0\n#include \"a.h\"\n#endif\n"}) {
+    EXPECT_THAT(Expanded(StrCat("#define M 0\n", include, "#if M\na\n#else\nb\n#endif")),
+                testing::EndsWith("#if #else b #endif"))
+        << include;
+  }
+}
+
 TEST(PreprocessorTest, ExpandsWhatAnExpansionEndsWith) {
   EXPECT_EQ(Expanded("#define CAT(a, b) a##b\n#define FG(x) <x>\nCAT(F, G)(1) CAT(F, G) (2) CAT(F, G)"),
             "< 1 > < 2 > FG");
