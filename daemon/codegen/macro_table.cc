@@ -205,8 +205,15 @@ size_t MacroTable::ExpandChoices(const Choices& choices, const Token& name, Toke
                                  std::vector<Token>& out) {
   size_t end = next;
   for (const Macro* macro : choices.macros) end = std::max(end, End(*macro, tokens, next));
+  // Every branch repeats what other macros take as arguments, and branches within it do again.
+  const size_t cost = (choices.macros.size() + 1) * (end - next + 2);
+  if (cost > budget_.tokens) {
+    budget_.tokens = 0;
+    out.push_back(name);
+    return next;
+  }
+  Spend(budget_.tokens, cost);
   std::string_view mark = "#if";
-  Spend(budget_.tokens, choices.macros.size() + 2);
   for (const Macro* macro : choices.macros) {
     out.push_back(Mark(mark, name));
     mark = "#else";

@@ -168,6 +168,12 @@ TEST(PreprocessorTest, BoundsItsWork) {
   }
   EXPECT_LT(Preprocess({Lex(choices + "C89", 0)}).tokens.size(), 10'000'000u);
 
+  std::string repeating;
+  for (int i = 0; i < 7; ++i) StrAppend(&repeating, "#ifdef A", i, "\n#define X ", i, "\n#endif\n");
+  StrAppend(&repeating, "#ifdef B\n#define X(y) b\n#endif\nX(X(X(X(");
+  for (int i = 0; i < 10'000; ++i) repeating += "1 ";
+  EXPECT_LT(Preprocess({Lex(repeating + "))))", 0)}).tokens.size(), 2'000'000u);
+
   std::string open = "#define F(x) x\n", nested = open;
   for (int i = 0; i < 100'000; ++i) {
     open += "F(";
