@@ -243,6 +243,29 @@ TEST(InferenceTest, ADefaultHoldsInBothBranches) {
             "f: ret attr.n:int32?");
 }
 
+// A call that leaves out a default argument that some branch lacks would not compile.
+TEST(InferenceTest, ADefaultOfABranchIsNoDefaultElsewhere) {
+  const std::string declared = "void f(BE::Tensor y, int n = 1);\n";
+  const std::string defined = "void f(BE::Tensor y, int n) {}\n";
+  const std::string both = "void f(BE::Tensor y, int n = 1) {}\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"#ifdef A\n" + declared + "#endif\n" + defined, ""},
+      {"#ifdef A\n" + declared + "#else\n" + defined + "#endif\n" + defined, ""},
+      {"#ifdef A\n" + both + "#else\n" + defined + "#endif\n", ""},
+      {"#ifdef A\n" + defined + "#else\n" + both + "#endif\n", ""},
+      {"#ifdef A\n" + declared + "#ifdef B\n#endif\n" + defined + "#endif\n", "?"},
+      {"#ifdef A\n" + both + "#else\n" + both + "#endif\n", "?"},
+      {declared + "#ifdef A\n" + defined + "#else\n" + defined + "#endif\n", "?"},
+      {"#pragma once\n#ifndef G\n#define G\n" + declared + defined + "#endif\n", "?"},
+  };
+  for (const auto& [source, mark] : cases) {
+    EXPECT_EQ(Described(Listed(source, {"f"})), "f: ret attr.n:int32" + mark) << source;
+  }
+  const std::string list = "(T y, int n = 1);\n#endif\ntemplate <class T> void f(T y, int n) {}";
+  EXPECT_EQ(Described(Listed("#ifdef A\ntemplate <class T> void f" + list, {"f<BE::Tensor>"})),
+            "f_BE_Tensor: ret attr.n:int32");
+}
+
 TEST(ListTest, AStringIsAStringView) {
   for (const char* type : {"std::string", "const std::string&", "const char*"}) {
     EXPECT_THAT(Listed(StrCat("void f(BE::Tensor y, ", type, " k) {}"), {"f ret attr.k:string"}),

@@ -122,17 +122,43 @@ bool SameParameters(const Signature& a, const Signature& b) {
   return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(), SameType);
 }
 
+// Notes of the parameters of one declaration where they have a default argument.
+void NotePlaces(Signature& signature) {
+  for (SignatureParameter& parameter : signature.parameters) {
+    if (parameter.default_at.has_value() || parameter.no_default_at.has_value()) continue;
+    (parameter.has_default ? parameter.default_at : parameter.no_default_at) = signature.branches;
+  }
+}
+
+bool IsAround(const BranchPath& outer, const BranchPath& inner) {
+  return outer.size() <= inner.size() && std::equal(outer.begin(), outer.end(), inner.begin());
+}
+
+// A default argument is there for sure if all declarations have it, or one that stands around those without.
+void MergeDefaults(SignatureParameter& parameter, const SignatureParameter& other) {
+  if (!parameter.default_at.has_value() ||
+      (other.default_at.has_value() && other.default_at->size() < parameter.default_at->size())) {
+    parameter.default_at = other.default_at;
+  }
+  if (!parameter.no_default_at.has_value()) {
+    parameter.no_default_at = other.no_default_at;
+  } else if (other.no_default_at.has_value()) {
+    BranchPath& path = *parameter.no_default_at;
+    const BranchPath& others = *other.no_default_at;
+    path.erase(std::mismatch(path.begin(), path.end(), others.begin(), others.end()).first, path.end());
+  }
+  parameter.has_default =
+      parameter.default_at.has_value() &&
+      (!parameter.no_default_at.has_value() || IsAround(*parameter.default_at, *parameter.no_default_at));
+}
+
 // `known` and `other` declare the same function: its parameters have the first name that one of them gives.
 void Merge(Signature& known, const Signature& other) {
-  // Two definitions are of two branches of an #if: a default argument is there for sure if both have it.
-  const bool both_define = known.is_definition && other.is_definition;
   known.is_definition = known.is_definition || other.is_definition;
   for (size_t i = 0; i < known.parameters.size(); ++i) {
-    SignatureParameter& parameter = known.parameters[i];
-    const bool others = other.parameters[i].has_default;
-    const bool has_default = both_define ? parameter.has_default && others : parameter.has_default || others;
-    if (parameter.name.empty()) parameter = other.parameters[i];
-    parameter.has_default = has_default;
+    SignatureParameter merged = known.parameters[i].name.empty() ? other.parameters[i] : known.parameters[i];
+    MergeDefaults(merged, known.parameters[i].name.empty() ? known.parameters[i] : other.parameters[i]);
+    known.parameters[i] = std::move(merged);
   }
 }
 
@@ -244,6 +270,7 @@ class Finder {
     std::vector<OpenScope> scopes;
     int parentheses = 0;
     size_t declaration = 0;  // where the current declaration began
+    bool open = false;       // at an #if: a declaration has begun before
   };
 
   // Keeps account of scopes. The branches of a conditional all begin with what was open at the #if.
@@ -265,17 +292,26 @@ class Finder {
     } else if (token.Is(")")) {
       --state_.parentheses;
     } else {
-      FollowConditional(token);
+      FollowConditional(i);
     }
   }
 
-  void FollowConditional(const Token& token) {
+  // A declaration that no branch has begun begins behind the mark.
+  void FollowConditional(size_t i) {
+    const Token& token = tokens_[i];
+    const bool between = state_.declaration == i;
+    if (between && token.text.starts_with('#')) state_.declaration = i + 1;
     if (token.Is("#if")) {
+      state_.open = !between;
       saved_.push_back(state_);
+      branches_.push_back(++branch_count_);
     } else if (token.Is("#else") && !saved_.empty()) {
       state_ = saved_.back();
+      if (between && !state_.open) state_.declaration = i + 1;
+      branches_.back() = ++branch_count_;
     } else if (token.Is("#endif") && !saved_.empty()) {
       saved_.pop_back();
+      branches_.pop_back();
     }
   }
 
@@ -339,6 +375,7 @@ class Finder {
     signature.is_uncertain = signature.has_conditional || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
     signature.is_definition = BodyFollows(after);
+    signature.branches = branches_;
     signature.source = tokens_[i].source;
     signature.line = tokens_[i].line;
     AddSignature(found_[std::string(tokens_[i].text)], std::move(signature));
@@ -378,6 +415,8 @@ class Finder {
   const NameSet& names_;
   State state_;
   std::vector<State> saved_;
+  BranchPath branches_;  // that are open, as `saved_`
+  int branch_count_ = 0;
   std::deque<std::string> scope_names_;
   const std::shared_ptr<Aliases> aliases_ = std::make_shared<Aliases>();
   SignatureMap found_;
@@ -418,6 +457,7 @@ bool DifferInConst(const Signature& a, const Signature& b) {
 
 void AddSignature(std::vector<Signature>& known, Signature signature) {
   const bool is_template = !signature.template_parameters.empty();
+  NotePlaces(signature);
   const auto same = [&](const Signature& other) {
     return !is_template && other.template_parameters.empty() && other.scope == signature.scope &&
            SameParameters(other, signature);

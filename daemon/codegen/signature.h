@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,13 +35,18 @@ enum class ParameterClass {
   kOther,          // nothing that a handler can pass
 };
 
+// The branches of conditionals around a place, the outermost first, by numbers of their own.
+using BranchPath = std::vector<int>;
+
 struct SignatureParameter {
   ParameterClass kind = ParameterClass::kOther;
   AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: of an element
   std::string name;                              // empty when it has none
   std::string text;                              // as it is written
   std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass
-  bool has_default = false;
+  bool has_default = false;                      // whichever branches are compiled
+  std::optional<BranchPath> default_at;          // where a declaration has one
+  std::optional<BranchPath> no_default_at;       // what is around all declarations that have none
   bool by_value = false;
   int source = 0;
   int line = 0;
@@ -72,6 +78,7 @@ struct Signature {
   bool has_conditional = false;  // an #if stands among the parameters: they are those of all branches
   bool is_uncertain = false;     // that, or an ellipsis
   bool is_definition = false;    // a body follows
+  BranchPath branches;           // around it
   std::string scope;             // "a::b::": the named namespaces around it
   int source = 0;
   int line = 0;
