@@ -45,11 +45,22 @@ class Function(ABC):
         """Call the function: see :class:`kernix.KernelFunction`."""
         if attributes:
             attrs = self._merge(attributes, attrs)
-        return self._run(Call(args, out, vmap_method, input_output_aliases, bool(has_side_effect), stream, attrs))
+        aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
+        return self._run(Call(args, out, vmap_method, aliases, bool(has_side_effect), stream, attrs))
 
     @abstractmethod
     def _run(self, call: Call) -> Any:
         """Do what `call` says."""
+
+    def _read_aliases(self, aliases: Any) -> dict[int, int]:
+        """Return a dict of whatever makes one, as ``jax.ffi.ffi_call`` does."""
+        try:
+            return dict(aliases)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{self.__qualname__}(): input_output_aliases is of type {type(aliases).__qualname__}; it must be a "
+                f"dict from the number of an argument to that of a result ({error})"
+            ) from error
 
     def _merge(self, attributes: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
         twice = sorted(set(attributes) & set(attrs))

@@ -250,7 +250,7 @@ class KernelFunction(Function):
         specs = tuple(self._spec(i, out, arguments) for i, out in enumerate(outputs))
         options: dict[str, Any] = {"vmap_method": call.vmap_method, "has_side_effect": call.has_side_effect}
         if call.input_output_aliases:
-            options["input_output_aliases"] = dict(call.input_output_aliases)
+            options["input_output_aliases"] = call.input_output_aliases
         made: _FfiCall = jax.ffi.ffi_call(self.target, specs, **options)
         return made
 
@@ -315,7 +315,12 @@ def _key(call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None) ->
     if kinds is None:
         return None
     aliases = call.input_output_aliases and tuple(call.input_output_aliases.items())
-    return *kinds, len(arguments), outputs is None, call.vmap_method, aliases, call.has_side_effect
+    options = call.vmap_method, aliases, call.has_side_effect
+    try:
+        hash(options)
+    except TypeError:  # no options that JAX takes, which it says itself
+        return None
+    return *kinds, len(arguments), outputs is None, options
 
 
 def _describes(out: Any) -> bool:

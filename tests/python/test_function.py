@@ -4,6 +4,7 @@
 import copy
 import inspect
 import pickle
+import re
 import sys
 import threading
 import types
@@ -248,6 +249,18 @@ def test_options_reach_jax(module):
     np.testing.assert_array_equal(aliased(X), 2 * X)
     effect = jax.make_jaxpr(lambda x: module.scale(x, factor=2, has_side_effect=True))(X)
     assert effect.effects
+    np.testing.assert_array_equal(module.scale(jnp.asarray(X), factor=2, input_output_aliases=[(0, 0)]), 2 * X)
+
+
+def test_options_that_jax_does_not_take(module):
+    x = jnp.asarray(X)
+    with pytest.raises(TypeError, match=r"scale\(\): input_output_aliases is of type int; it must be a dict from the"):
+        module.scale(x, factor=2, input_output_aliases=5)
+    for options in ({"input_output_aliases": {0: [0]}}, {"vmap_method": ["expand_dims"]}):
+        with pytest.raises((TypeError, ValueError)) as jax_says:
+            jax.ffi.ffi_call(module.scale.target, spec(X.shape), **options)(x, factor=np.float32(2))
+        with pytest.raises(jax_says.type, match=f"^{re.escape(str(jax_says.value))}$"):
+            module.scale(x, factor=2, **options)
 
 
 @pytest.mark.parametrize("x", [np.zeros(1, np.float32), np.float32(0)], ids=["array", "scalar"])
