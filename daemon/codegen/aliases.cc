@@ -35,6 +35,21 @@ Type TypeOf(Tokens tokens) {
   return std::vector<Token>(tokens.begin(), tokens.end());
 }
 
+// BE::Tensor, ::BE::Tensor
+bool IsTensor(const Type& type) {
+  if (!type.has_value() || type->size() < 3 || type->size() > 4) return false;
+  const Token* end = type->data() + type->size();
+  return (type->size() == 3 || type->front().Is("::")) && (end - 3)->Is("BE") && (end - 2)->Is("::") &&
+         (end - 1)->Is("Tensor");
+}
+
+// A type of its own, or one of another library, such as torch::Tensor.
+bool IsForeign(const Type& type) {
+  return !type.has_value() ||
+         (type->size() > 2 && type->front().IsIdentifier() && !type->front().Is("const") && !type->front().Is("BE") &&
+          (*type)[1].Is("::") && type->back().IsIdentifier() && !type->back().Is("const"));
+}
+
 }  // namespace
 
 void Aliases::Read(std::string_view scope, Tokens declaration) {
@@ -44,6 +59,8 @@ void Aliases::Read(std::string_view scope, Tokens declaration) {
   const Token& last = declaration.back();
   if (first.Is("using") && declaration.size() > 3 && declaration[2].Is("=")) {
     Add(scope, declaration[1].text, TypeOf(declaration.subspan(3)));
+  } else if (first.Is("using") && IsTensor(TypeOf(declaration.subspan(1)))) {
+    Add(scope, last.text, TypeOf(declaration.subspan(1)));
   } else if (first.Is("typedef")) {
     if (last.IsIdentifier()) Add(scope, last.text, TypeOf(declaration.subspan(1, declaration.size() - 2)));
   } else if (first.Is("struct") || first.Is("class") || first.Is("union") || first.Is("enum")) {
@@ -57,7 +74,15 @@ void Aliases::Read(std::string_view scope, Tokens declaration) {
 
 void Aliases::Add(std::string_view scope, std::string_view name, Type tokens) {
   const auto [known, is_new] = types_.emplace(StrCat(scope, name), AliasedType{std::string(scope), tokens});
-  if (!is_new && !SameTokens(known->second.tokens, tokens)) known->second.tokens = std::nullopt;
+  AliasedType& type = known->second;
+  if (is_new || type.is_ambiguous || SameTokens(type.tokens, tokens)) return;
+  if (name == "Tensor" && IsTensor(type.tokens) && IsForeign(tokens)) return;
+  if (name == "Tensor" && IsTensor(tokens) && IsForeign(type.tokens)) {
+    type.tokens = std::move(tokens);
+    return;
+  }
+  type.is_ambiguous = type.tokens.has_value() || tokens.has_value();
+  type.tokens = std::nullopt;
 }
 
 const AliasedType* Aliases::Find(std::string_view scope, std::string_view name) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that a source gives to types: `using T = BE::Tensor;`, `typedef const BE::Tensor In;`, `struct Tensor { ... };`
+// Names that a source gives to types: `using T = BE::Tensor;`, `typedef const BE::Tensor In;`, `struct Tensor { ...
+// };`, `using BE::Tensor;`
 #pragma once
 
 #include <functional>
@@ -16,10 +17,11 @@
 namespace kernix::codegen {
 
 // What a name stands for: tokens that are read in the namespace `scope`; none where it is a type of its own, or has
-// several meanings.
+// several meanings. Of `Tensor` BE::Tensor is the one that counts among others: only that can a handler pass.
 struct AliasedType {
   std::string scope;
   std::optional<std::vector<Token>> tokens;
+  bool is_ambiguous = false;
 };
 
 class Aliases {

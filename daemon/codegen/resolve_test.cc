@@ -672,6 +672,33 @@ TEST(InferenceTest, FollowsNamesOfTypes) {
             "f_int: arg ret attr.b:int32");
 }
 
+// `Tensor` is BE::Tensor where one of the branches says so: no other type can be passed.
+TEST(InferenceTest, FollowsNamesOfTypesInConditionals) {
+  const std::string be = "using Tensor = BE::Tensor;\n";
+  const std::string torch = "using Tensor = torch::Tensor;\n";
+  const std::string user = "void f(const Tensor& a, Tensor& b) {}\n";
+  const auto either = [](const std::string& a, const std::string& b) {
+    return "#ifdef X\n" + a + "#else\n" + b + "#endif\n";
+  };
+  const std::string of_its_own = "struct Tensor { int x; };\n";
+  for (const std::string& source :
+       {either(be, be), either(be, torch), either(torch, be), either(of_its_own, be), either(be, of_its_own),
+        either(torch, torch) + "namespace k {\nusing BE::Tensor;\n" + user + "}\n",
+        of_its_own + "namespace k {\nusing ::BE::Tensor;\n" + user + "}\n",
+        either("typedef BE::Tensor Tensor;\n", either(torch, be))}) {
+    EXPECT_EQ(Described(Listed(source + (source.find("void f") == std::string::npos ? user : ""), {"f"})), "f: arg ret")
+        << source;
+  }
+  const std::string constant = "using Tensor = const BE::Tensor;\n";
+  const std::string hidden = "using In = const BE::Tensor;\nusing Tensor = In;\n";
+  for (const std::string& source :
+       {either(constant, be), either(be, constant), either(be, constant) + be, either(be, hidden), of_its_own}) {
+    EXPECT_THAT(Listed(source + "void f(Tensor& a, BE::Tensor& b) {}", {"f"}),
+                IsInvalid(HasSubstr("the source declares that type")))
+        << source;
+  }
+}
+
 TEST(InferenceTest, NamesWhatTwoDeclarationsSayOfConst) {
   EXPECT_THAT(Listed("void f(BE::Tensor a, BE::Tensor b);\nvoid f(const BE::Tensor a, BE::Tensor b) {}", {"f"}),
               IsInvalid(AllOf(HasSubstr("declared twice (k.cu:1, k.cu:2)"), HasSubstr("const in one place only"))));
