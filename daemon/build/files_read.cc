@@ -3,12 +3,15 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "daemon/base/error.h"
+#include "daemon/base/input_root.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
@@ -40,9 +43,21 @@ bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::str
   return InToolchain(folders, *real);
 }
 
+// Whether a path walks out of the input root, or out of an include root, even to come back: that one is a link, and
+// what lies above it is not what its name says.
 bool LeavesRoot(const std::string& relative) {
-  const std::string path = NormalizePath(relative);
-  return path == ".." || absl::StartsWith(path, "../");
+  std::vector<absl::string_view> folders;
+  for (const absl::string_view part : absl::StrSplit(ToAbsl(relative), '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      folders.push_back(part);
+      continue;
+    }
+    const bool at_include_root = folders.size() == 2 && folders.front() == kIncludeRootsFolder;
+    if (folders.empty() || at_include_root) return true;
+    folders.pop_back();
+  }
+  return false;
 }
 
 absl::Status ReadError(std::string_view tool, const std::string& path) {

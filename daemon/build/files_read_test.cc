@@ -5,13 +5,16 @@
 #include <gtest/gtest.h>
 
 #include "daemon/base/error.h"
+#include "daemon/base/paths.h"
 #include "daemon/build/testing_load.h"
 
 namespace kernix::build {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using toolchain::FlagPolicy;
 
@@ -138,6 +141,61 @@ TEST_F(FilesReadTest, APathThatClimbsOutOfTheInputRootIsRefused) {
   const auto result = t.Load(RequestWith(StrCat("#include \"", climb, header_.substr(1), "\"\n")));
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_EQ(t.Stats().entries(), 0u);
+}
+
+// Where an include root lies on the disk, and what lies near it, is nobody's to read. The files are good headers: it is
+// not the compiler that must refuse them.
+class ClimbingTest : public FilesReadTest {
+ protected:
+  void SetUp() override {
+    FilesReadTest::SetUp();
+    const std::string tmp = t_.cache->scratch_directory();
+    for (const std::string& folder : {tmp, Dirname(tmp), Dirname(Dirname(tmp))}) {
+      ASSERT_THAT(t_.env.CreateDirectories(folder, 0700), IsOk());
+      ASSERT_THAT(t_.env.WriteFile(folder + "/beside", "static const char* kSecret = \"words\";\n", 0600), IsOk());
+    }
+  }
+
+  void ExpectRefused(const std::string& header) {
+    v1::LoadRequest request = RequestWith("#include \"climbs.h\"\n");
+    AddHeader(request, 0, "climbs.h", header);
+    RecordingObserver observer({header});
+    const absl::Status status = t_.Load(request, observer).status();
+    EXPECT_THAT(KindOf(status), AnyOf(v1::ErrorDetail::INVALID_REQUEST, v1::ErrorDetail::COMPILATION)) << header;
+    EXPECT_THAT(GetErrorDetail(status).compiler_output(), Not(HasSubstr("words")));
+    EXPECT_EQ(t_.Stats().entries(), 0u) << header;
+  }
+
+  TestBuilder t_{kInline, {.flag_policy = FlagPolicy::kShared}};
+};
+
+TEST_F(ClimbingTest, ByTheAssemblerIsRefused) {
+  std::string climb;
+  for (int i = 0; i < 6; ++i) {
+    climb += "../";
+    for (const char* from : {"inc/0/", "inc/../inc//0/./", "kernix/../inc/0/"}) {
+      ExpectRefused(StrCat("asm(\".section .rodata\\n.in\" \"cbin \\\"", from, climb, "beside\\\"\\n.text\\n\");\n"));
+    }
+  }
+  ExpectRefused(StrCat("asm(\".section .rodata\\n.in\" \"cbin \\\"", Dirname(t_.cache->scratch_directory()),
+                       "/beside\\\"\\n.text\\n\");\n"));
+}
+
+TEST_F(ClimbingTest, ByAnIncludeIsRefused) {
+  std::string climb;
+  for (int i = 0; i < 6; ++i) {
+    climb += "../";
+    ExpectRefused(StrCat("#include \"", climb, "beside\"\n"));
+    ExpectRefused(StrCat("#define WHERE <", climb, "beside>\n#include WHERE\n"));
+  }
+  ExpectRefused(StrCat("#define WHERE <", Dirname(t_.cache->scratch_directory()), "/beside>\n#include WHERE\n"));
+}
+
+// The tree's own files by a name that nobody gave them: what is asked of headers would not be asked of these.
+TEST_F(ClimbingTest, OutOfAnIncludeRootAndBackIsRefused) {
+  ExpectRefused("#ifndef ONCE\n#define ONCE\n#include \"../tree/climbs.h\"\n#endif\n");
+  ExpectRefused("#ifndef ONCE\n#define ONCE\n#include \"../../tree/tree/climbs.h\"\n#endif\n");
+  ExpectRefused("asm(\".section .rodata\\n.in\" \"cbin \\\"inc/0/../tree/climbs.h\\\"\\n.text\\n\");\n");
 }
 
 TEST_F(FilesReadTest, TheToolchainsOwnHeadersMayBeNamedByPath) {

@@ -15,6 +15,13 @@ namespace {
 // second. 2000-01-01.
 constexpr int64_t kInputTime = 946684800;
 
+// Where the tree lies in its own folder: kMaxMountDepth deep.
+std::string TreeFolder(const std::string& top) {
+  std::string folder = top;
+  for (int i = 0; i < kMaxMountDepth; ++i) folder += "/tree";
+  return folder;
+}
+
 std::set<std::string> FoldersOf(const std::string& root, const std::vector<InputFile>& files) {
   std::set<std::string> folders;
   for (const InputFile& file : files) folders.insert(Dirname(JoinPath(root, file.path)));
@@ -46,25 +53,26 @@ absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scrat
 
 InputTree::~InputTree() {
   const MutexLock lock(mutex_);
-  if (!folder_.empty()) Remove(*env_, folder_);
+  if (!top_.empty()) Remove(*env_, top_);
 }
 
 absl::StatusOr<std::string> InputTree::Stage(Env& env, const std::string& scratch_directory) {
   const MutexLock lock(mutex_);
-  if (!folder_.empty()) return folder_;
-  KERNIX_ASSIGN_OR_RETURN(std::string folder, MakeScratchFolder(env, scratch_directory, "tree-"));
-  const absl::Status written = Write(env, folder);
+  if (!top_.empty()) return TreeFolder(top_);
+  KERNIX_ASSIGN_OR_RETURN(std::string top, MakeScratchFolder(env, scratch_directory, "tree-"));
+  const absl::Status written = Write(env, top);
   if (!written.ok()) {
-    Remove(env, folder);
+    Remove(env, top);
     return written;
   }
   env_ = &env;
-  folder_ = std::move(folder);
+  top_ = std::move(top);
   files_.clear();
-  return folder_;
+  return TreeFolder(top_);
 }
 
-absl::Status InputTree::Write(Env& env, const std::string& folder) {
+absl::Status InputTree::Write(Env& env, const std::string& top) {
+  const std::string folder = TreeFolder(top);
   KERNIX_RETURN_IF_ERROR(WriteInputs(env, folder, files_));
   written_.clear();
   const auto note = [&](const std::string& path) -> absl::Status {
@@ -74,7 +82,7 @@ absl::Status InputTree::Write(Env& env, const std::string& folder) {
   };
   std::set<std::string> folders;  // those between the top and the files, too
   for (const std::string& leaf : FoldersOf(folder, files_)) {
-    for (std::string path = leaf; path.size() >= folder.size() && folders.insert(path).second;) path = Dirname(path);
+    for (std::string path = leaf; path.size() >= top.size() && folders.insert(path).second;) path = Dirname(path);
   }
   for (const std::string& path : folders) KERNIX_RETURN_IF_ERROR(note(path));
   for (const InputFile& file : files_) KERNIX_RETURN_IF_ERROR(note(JoinPath(folder, file.path)));
@@ -83,7 +91,7 @@ absl::Status InputTree::Write(Env& env, const std::string& folder) {
 
 bool InputTree::Staged() {
   const MutexLock lock(mutex_);
-  return !folder_.empty();
+  return !top_.empty();
 }
 
 bool InputTree::Intact() {

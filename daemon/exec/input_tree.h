@@ -16,6 +16,10 @@
 
 namespace kernix::exec {
 
+// How deep in an action's root a tree may appear. It is seen through a link, and who climbs from a link is where the
+// tree lies: so it lies as deep in a folder of its own, where a path that by its text stays in the root finds nothing.
+inline constexpr int kMaxMountDepth = 2;
+
 // Written when the first action needs it, removed when the tree goes. Thread-safe.
 class InputTree {
  public:
@@ -42,18 +46,18 @@ class InputTree {
     FileInfo info;
   };
 
-  absl::Status Write(Env& env, const std::string& folder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Write(Env& env, const std::string& top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   std::vector<InputFile> files_ ABSL_GUARDED_BY(mutex_);  // let go of once they are written
   Env* env_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::string folder_ ABSL_GUARDED_BY(mutex_);            // empty: not staged
+  std::string top_ ABSL_GUARDED_BY(mutex_);               // that the tree lies in, and nothing else; empty: not staged
   std::vector<Written> written_ ABSL_GUARDED_BY(mutex_);  // folders, too: they show what is added
 };
 
 using InputTreePtr = std::shared_ptr<InputTree>;
 
-// A tree and where in an action's root it appears.
+// A tree and where in an action's root it appears, at most kMaxMountDepth deep.
 struct MountedTree {
   std::string path;
   InputTreePtr tree;

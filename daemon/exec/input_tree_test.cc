@@ -14,6 +14,7 @@ namespace kernix::exec {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Content Text(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
@@ -43,7 +44,7 @@ TEST_F(InputTreeTest, IsWrittenOnceAndGoesWithItsOwner) {
   EXPECT_EQ(env_.ReadFile(folder + "/sub/deep/b.h").value(), "b");
   EXPECT_EQ(env_.Stat(folder + "/a.h")->mtime_ns, env_.Stat(folder + "/sub/deep/b.h")->mtime_ns);
   EXPECT_EQ(Stage(*tree), folder);
-  EXPECT_THAT(Left(), ElementsAre(Basename(folder)));
+  EXPECT_THAT(Left(), ElementsAre(Basename(Dirname(Dirname(folder)))));
   tree.reset();
   EXPECT_THAT(Left(), IsEmpty());
 }
@@ -63,6 +64,7 @@ TEST_F(InputTreeTest, NoticesThatSomebodyChangedIt) {
       [&](const std::string& folder) { EXPECT_THAT(env_.SetModificationTime(folder + "/a.h", 1), IsOk()); },
       [&](const std::string& folder) { EXPECT_THAT(env_.RemoveFile(folder + "/sub/deep/b.h"), IsOk()); },
       [&](const std::string& folder) { EXPECT_THAT(env_.WriteFile(folder + "/sub/new.h", "", 0644), IsOk()); },
+      [&](const std::string& folder) { EXPECT_THAT(env_.WriteFile(Dirname(folder) + "/new.h", "", 0644), IsOk()); },
       [&](const std::string& folder) { EXPECT_THAT(env_.RemoveTree(folder), IsOk()); },
   };
   for (const Change& change : changes) {
@@ -92,6 +94,35 @@ TEST_F(InputTreeTest, ActionsSeeItAsAFolderOfTheirOwnRoot) {
   }
   action.trees = nullptr;
   EXPECT_THAT(Left(), IsEmpty());
+}
+
+// A path that by its text stays in the action's root must not lead to what lies beside the tree.
+TEST_F(InputTreeTest, ClimbingFromItLeadsToNothing) {
+  ScratchDirectory store;
+  const std::string scratch = store / "tmp";
+  ASSERT_THAT(env_.CreateDirectories(scratch, 0700), IsOk());
+  for (const std::string& folder : {scratch, store.path()}) {
+    ASSERT_THAT(env_.WriteFile(folder + "/secret", "secret", 0600), IsOk());
+  }
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/sh", "-c", "cat inc/0/../secret inc/0/../../secret > out 2>&-; ls inc/0/.. inc/0/../.. >> out"};
+  action.outputs = {"out"};
+  action.trees = std::make_shared<std::vector<MountedTree>>(
+      std::vector<MountedTree>{{"inc/0", std::make_shared<InputTree>(Files())}});
+  const absl::StatusOr<ActionResult> result = RunAction(env_, {scratch}, action, nullptr, nullptr);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(*result->outputs.at("out"), "inc/0/..:\ntree\n\ninc/0/../..:\ntree\n");
+}
+
+TEST_F(InputTreeTest, IsNoDeeperInTheRootThanItLiesInItsOwnFolder) {
+  Action action;
+  action.step = "compile";
+  action.argv = {"/bin/true"};
+  action.trees = std::make_shared<std::vector<MountedTree>>(
+      std::vector<MountedTree>{{"inc/./0/x", std::make_shared<InputTree>(Files())}});
+  EXPECT_THAT(ToStd(RunAction(env_, {scratch_.path()}, action, nullptr, nullptr).status().message()),
+              HasSubstr("as deep as \"inc/./0/x\""));
 }
 
 TEST_F(InputTreeTest, OneThatCannotBeWrittenIsTheMachinesFailure) {

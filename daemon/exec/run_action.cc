@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -73,6 +74,11 @@ bool IsInside(const std::string& path) {
   return normal != "." && normal != ".." && !normal.starts_with("../");
 }
 
+bool IsTooDeep(const std::string& path) {
+  const std::string normal = NormalizePath(path);
+  return std::count(normal.begin(), normal.end(), '/') >= kMaxMountDepth;
+}
+
 const std::vector<MountedTree>& TreesOf(const Action& action) {
   static const auto& none = *new std::vector<MountedTree>();
   return action.trees == nullptr ? none : *action.trees;
@@ -91,6 +97,10 @@ absl::Status CheckPaths(const Action& action) {
   }
   for (const MountedTree& mounted : TreesOf(action)) {
     if (!IsInside(mounted.path)) return bad(mounted.path);
+    if (IsTooDeep(mounted.path)) {
+      return MakeError(v1::ErrorDetail::INTERNAL,
+                       StrCat("step \"", action.step, "\": a tree cannot appear as deep as \"", mounted.path, "\""));
+    }
   }
   return absl::OkStatus();
 }
