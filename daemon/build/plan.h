@@ -28,7 +28,7 @@
 namespace kernix::build {
 
 // Part of every key: raise it when the same request would be built by other commands.
-inline constexpr unsigned kPlanVersion = 3;
+inline constexpr unsigned kPlanVersion = 4;
 
 // What a command prints, as an output.
 struct Printed {
