@@ -240,6 +240,8 @@ void typed(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 void chosen(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 // @BE padded ret attr.n:int64 scratch:4*PAD+n*-PAD
 void padded(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
+// @BE mean ret attr.n:int64 scratch:n>4?n:n*1.5
+void mean(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 // @BE texts ret attr.n:int64 scratch:MACRO(n+2)+2*OF_MACRO(n)
 void texts(BE::Tensor out, int64_t, BE::Scratch a) { Print(out, a); }
 // @BE either ret attr.n:int64 scratch:n>4&&n<10?16:n==0?Small(7):32
@@ -283,7 +285,8 @@ TEST_F(ScratchSizeTest, MeansWhatCppSays) {
   EXPECT_EQ(Size("typed", 7), "31");
   EXPECT_EQ(Size("chosen", 5), "244");
   EXPECT_EQ(Size("padded", 3), "24");  // 4*8+8 + 3*-8+8
-  EXPECT_EQ(Size("texts", 5), "33");   // 5+2*5+2 + 2*8
+  EXPECT_EQ(Size("mean", 4) + " " + Size("mean", 5), "6 5");
+  EXPECT_EQ(Size("texts", 5), "33");  // 5+2*5+2 + 2*8
 }
 
 TEST_F(ScratchSizeTest, DoesNotOverflow) {

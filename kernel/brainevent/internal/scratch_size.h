@@ -36,6 +36,12 @@ struct Whole {
 
   explicit operator bool() const { return value != 0; }
 
+  // For `c ? 1.5 * n : n`. A template, since a double converts to everything else.
+  template <typename T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
+  operator T() const {
+    return static_cast<T>(value);
+  }
+
   friend Whole operator+(Whole a) { return a; }
   friend Whole operator-(Whole a) { return Whole{0, a.failed} - a; }
   friend Whole operator~(Whole a) { return {~a.value, a.failed}; }
