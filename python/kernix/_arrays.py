@@ -255,6 +255,7 @@ class _Torch(_Dlpack):
         return hasattr(module, "Tensor") and isinstance(array, module.Tensor)
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
+        self._check_tracing()
         self._check_memory(array)
         self._check_gradient(array)
         array = array.detach() if array.requires_grad else array
@@ -271,6 +272,14 @@ class _Torch(_Dlpack):
         if writable and hasattr(self._torch.autograd.graph, "increment_version"):
             self._torch.autograd.graph.increment_version(array)  # as PyTorch's own functions do with what they write
         return view
+
+    def _check_tracing(self) -> None:
+        """Refuse a call that a trace of PyTorch would not have seen: what it computes would be memory as it is made."""
+        if self._torch.jit.is_tracing():
+            raise TypeError(
+                "is in a function that torch.jit.trace records, which sees no kernel; make the call in a "
+                "torch.library.custom_op"
+            )
 
     def _check_memory(self, tensor: Any) -> None:
         """Refuse tensors whose memory, if they have any, is not what they are."""

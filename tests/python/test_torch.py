@@ -175,3 +175,23 @@ def test_transformed_tensors_are_refused(module, transform):
     transformed = getattr(torch.func, transform)(lambda x: module.inc(x).sum())
     with pytest.raises((TypeError, ValueError), match=r"inc\(\): argument 0 (has no memory|requires a gradient)"):
         transformed(torch.ones(2, 3))
+
+
+def test_a_call_that_a_trace_does_not_see_is_refused(module):
+    x = torch.arange(3.0)
+    with pytest.raises(
+        TypeError, match=r"inc\(\): argument 0 is in a function that torch.jit.trace records, which sees"
+    ):
+        torch.jit.trace(lambda x: 2 * module.inc(x), x)
+    assert module.inc(x).tolist() == [1, 2, 3]
+
+
+def test_a_kernel_in_a_custom_op_is_traced(module):
+    @torch.library.custom_op("kernix_test_torch::inc", mutates_args=())
+    def inc(x: torch.Tensor) -> torch.Tensor:
+        return module.inc(x)
+
+    inc.register_fake(torch.empty_like)
+    x = torch.arange(3.0)
+    traced = torch.jit.trace(lambda x: 2 * inc(x), x)
+    assert traced(x + 1).tolist() == [4, 6, 8]
