@@ -67,6 +67,33 @@ TEST(CommandTest, BadFlagsAreAUsageError) {
   EXPECT_EQ(Ctl({"shutdown", "--drain", "soon"}).code, kUsage);
 }
 
+TEST(CommandTest, FilesOfOneNameCannotShareABuildDirectory) {
+  const std::vector<std::string> compile = {"--address", kNobody, "compile", "one/a.cpp", "b.cpp", "two/a.cc"};
+  const auto with = [&compile](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = compile;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Ctl(arguments);
+  };
+  const Outcome outcome = with({"--build-directory", "out"});
+  EXPECT_EQ(outcome.code, kUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("one/a.cpp and two/a.cc would have the same names in --build-directory"));
+  EXPECT_NE(with({"--build-directory", "out", "--name", "both"}).code, kUsage);
+  EXPECT_NE(with({}).code, kUsage);
+}
+
+TEST(CommandTest, WhatIsForCudaOnlyIsNamedAsItWasWritten) {
+  const Outcome outcome = Ctl({"--address", kNobody, "compile", "a.cu", "b.cpp", "--print", "resources"});
+  EXPECT_EQ(outcome.code, kUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("--print resources is for CUDA sources only; b.cpp is C++"));
+  EXPECT_NE(Ctl({"--address", kNobody, "compile", "b.cpp", "--print", "source"}).code, kUsage);
+}
+
+TEST(CommandTest, NumbersOfJobsAreToldShortly) {
+  const Outcome outcome = Ctl({"--address", kNobody, "compile", "a.cu", "--jobs", "0"});
+  EXPECT_EQ(outcome.code, kUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("1 to 4294967295\n"));
+}
+
 TEST(CommandTest, APurgeMustSayWhat) {
   const Outcome outcome = Ctl({"--address", kNobody, "cache", "purge"});
   EXPECT_EQ(outcome.code, kUsage);

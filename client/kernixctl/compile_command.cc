@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <limits>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "daemon/base/env.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
 #include "kernix/inspection.h"
 #include "kernix/load.h"
 
@@ -133,6 +136,15 @@ std::vector<std::vector<std::string>> Modules(const Flags& flags) {
   return modules;
 }
 
+bool IsCuda(const std::vector<std::string>& files) {
+  return std::any_of(files.begin(), files.end(),
+                     [](const std::string& file) { return LanguageOf(file) == Language::kCuda; });
+}
+
+std::string NameOf(const std::vector<std::string>& files, const Flags& flags) {
+  return flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
+}
+
 absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& module) {
   if (output.empty()) return module.path();
   KERNIX_ASSIGN_OR_RETURN(const std::string content, Env::Posix().ReadFile(module.path()));
@@ -142,14 +154,12 @@ absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& modu
 
 absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::vector<std::string>& files,
                                                    const Flags& flags) {
-  const std::string name = flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
+  const std::string name = NameOf(files, flags);
   ProgressLine line(files.size() == 1 ? Basename(files[0]) : name, std::cerr,
                     !flags.verbose && isatty(STDERR_FILENO) == 1);
   LoadOptions options = OptionsFrom(flags);
   options.callbacks = Callbacks(line, flags.verbose);
-  const bool cuda = std::any_of(files.begin(), files.end(),
-                                [](const std::string& file) { return LanguageOf(file) == Language::kCuda; });
-  return LoadFiles(client, cuda ? Language::kCuda : Language::kCpp, name, files, options);
+  return LoadFiles(client, IsCuda(files) ? Language::kCuda : Language::kCpp, name, files, options);
 }
 
 absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const Flags& flags) {
@@ -182,13 +192,37 @@ int CompileAll(Client& client, const Flags& flags) {
   return result;
 }
 
-int Run(const GlobalOptions& options, const Flags& flags) {
+// Two files whose modules have one name, "" if there are none: in a build directory they would overwrite each other.
+std::string FilesOfOneName(const Flags& flags) {
+  std::map<std::string, std::string> file_of;
+  for (const std::vector<std::string>& files : Modules(flags)) {
+    const auto [other, is_new] = file_of.emplace(NameOf(files, flags), files[0]);
+    if (!is_new) return StrCat(other->second, " and ", files[0]);
+  }
+  return "";
+}
+
+// "" if `flags` can be used together.
+std::string Contradiction(const Flags& flags) {
   if (!flags.output.empty() && Modules(flags).size() != 1) {
-    return RefuseUsage("-o takes one module: one source file, or several with --name or --separate");
+    return "-o takes one module: one source file, or several with --name or --separate";
   }
   for (const std::string& file : flags.files) {
-    if (!LanguageOf(file)) return RefuseUsage(file + ": a source file ends in .cu, .cpp, .cc or .cxx");
+    if (!LanguageOf(file)) return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
   }
+  if (NeedsKeep(flags.print)) {
+    for (const std::vector<std::string>& files : Modules(flags)) {
+      if (!IsCuda(files)) return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is C++");
+    }
+  }
+  const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
+  if (!files.empty()) return files + " would have the same names in --build-directory; compile them one by one";
+  return "";
+}
+
+int Run(const GlobalOptions& options, const Flags& flags) {
+  const std::string contradiction = Contradiction(flags);
+  if (!contradiction.empty()) return RefuseUsage(contradiction);
   GlobalOptions with_packages = options;
   with_packages.client.site_packages = flags.site_packages;
   CatchInterrupt();
@@ -231,7 +265,7 @@ void AddFlags(CLI::App& command, Flags& flags) {
   command.add_option("--build-directory", flags.build_directory,
                      "Write the generated source, the artifact and what is kept into this folder");
   command.add_option("--jobs", flags.jobs, "Most compile jobs at once (default: what the daemon allows)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1U, std::numeric_limits<uint32_t>::max()));
   command.add_flag("--force", flags.force, "Compile even if it is in the cache");
   command.add_flag("-v,--verbose", flags.verbose, "Show commands, compiler output and progress");
   command.add_flag("--json", flags.json, "One JSON object a module")->excludes(print);

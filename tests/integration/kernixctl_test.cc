@@ -90,7 +90,7 @@ TEST_F(KernixctlTest, CompileShowsWhatItGenerated) {
               AllOf(HasSubstr("void one(BE::Tensor out)"), HasSubstr("kernix_handler_one")));
   Output({"compile", file, "--build-directory", Path("out")});
   EXPECT_THAT(Env::Posix().ListDirectory(Path("out")).value(), ElementsAre("one.kernix.cpp", "one.so"));
-  EXPECT_EQ(Ctl({"compile", file, "--print", "ptx"}).exit_code, ctl::kFailure);
+  EXPECT_EQ(Ctl({"compile", file, "--print", "ptx"}).exit_code, ctl::kUsage);
   EXPECT_EQ(Ctl({"compile", file, "--print", "poem"}).exit_code, ctl::kUsage);
   EXPECT_EQ(Ctl({"compile", file, "--print", "source", "--json"}).exit_code, ctl::kUsage);
 }
