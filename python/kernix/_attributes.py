@@ -190,8 +190,9 @@ def _plain_number(value: Any, whole: bool) -> int | float | None:
             return operator.index(value)
         if not isinstance(value, numbers.Real):
             return None
-        if whole and value == value and abs(value) != math.inf and int(value) == value:
-            return int(value)
+        exact = _exactly(value) if whole else None
+        if exact is not None:
+            return exact
         number = float(value)
     except (ArithmeticError, TypeError, ValueError) as error:
         if isinstance(value, numbers.Real):
@@ -202,6 +203,12 @@ def _plain_number(value: Any, whole: bool) -> int | float | None:
     if whole and number.is_integer():
         raise ValueError(f"is a {type(value).__qualname__} close to {number}, but no whole number")
     return number
+
+
+def _exactly(value: Any) -> int | None:
+    """Return the whole number that a real number is, if it is one."""
+    is_finite = value == value and abs(value) != math.inf
+    return int(value) if is_finite and int(value) == value else None
 
 
 def _has_mask(value: Any) -> bool:

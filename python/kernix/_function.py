@@ -68,6 +68,7 @@ class KernelFunction(Function):
         Attributes by name; for those whose name is one of the parameters above.
     **attrs
         The other attributes: numbers, which must fit the declared type; lists, tuples or arrays of them; strings.
+        Those with default arguments in C++ may be left out, the last of them first.
 
     Returns
     -------
