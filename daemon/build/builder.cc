@@ -325,8 +325,10 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   if (!plan.ok()) return Finish(*job, flight, plan.status());
   flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
   const PlanFiles files = plan->files;
+  const auto trees = plan->trees;
   RunPlan(*std::move(plan), executor, job->max_parallel, flight->build_cancellation(), *flight,
-          [this, started, flight, files](absl::StatusOr<PlanOutputs> made) {
+          [this, started, flight, files, trees](absl::StatusOr<PlanOutputs> made) {
+            header_trees.DropUnstaged(*trees);
             if (!made.ok()) return Finish(*started, flight, made.status());
             Finish(*started, flight, Store(*started, files, *made));
           });

@@ -349,6 +349,17 @@ TEST_P(BuilderTest, PragmaOnceTakesCopiesForOneHeader) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
+TEST_P(BuilderTest, IncludeRootsOfTheSameContentAreSearchedOneAfterTheOther) {
+  const std::string text = "#ifndef ONCE\n#define ONCE\n#include_next <twice.h>\n#else\nstruct Twice {};\n#endif\n";
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <twice.h>\nTwice twice;\n");
+  AddHeader(request, 0, "twice.h", text);
+  AddHeader(request, 1, "twice.h", text);
+  RecordingObserver observer({text});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
 TEST_P(BuilderTest, OurKernelHeadersCannotBeShadowed) {
   TestBuilder t(GetParam());
   v1::LoadRequest request = CppRequest(compiler_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/build/header_trees.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -10,11 +11,17 @@ namespace {
 // What a small file takes on the disk besides its bytes.
 constexpr uint64_t kBlockBytes = 4096;
 
-Digest IdOf(const std::vector<TreeFile>& files) {
+Digest DigestOfFiles(const std::vector<TreeFile>& files) {
   CanonicalHasher hasher("kernix-header-tree");
   hasher.List("files", files.size());
   for (const TreeFile& file : files) hasher.Field("path", file.file.path).Field("content", file.digest);
   return hasher.Finish();
+}
+
+// Of the `copy`-th root of a build with these files, from 0.
+Digest IdOf(const Digest& files, uint64_t copy) {
+  if (copy == 0) return files;
+  return CanonicalHasher("kernix-header-tree-copy").Field("files", files).Field("copy", copy).Finish();
 }
 
 exec::InputTreePtr MakeTree(const std::vector<TreeFile>& files, uint64_t& bytes) {
@@ -29,12 +36,36 @@ exec::InputTreePtr MakeTree(const std::vector<TreeFile>& files, uint64_t& bytes)
 
 }  // namespace
 
-exec::InputTreePtr HeaderTrees::Get(const std::vector<TreeFile>& files) {
-  const Digest id = IdOf(files);
-  if (exec::InputTreePtr known = Find(id); known != nullptr && known->Intact()) return known;
+std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<std::vector<TreeFile>>& roots) {
+  absl::flat_hash_map<Digest, uint64_t> copies;
+  std::vector<exec::InputTreePtr> trees;
+  for (const std::vector<TreeFile>& files : roots) {
+    if (files.empty()) {
+      trees.push_back(nullptr);
+      continue;
+    }
+    const Digest digest = DigestOfFiles(files);
+    trees.push_back(Get(IdOf(digest, copies[digest]++), files));
+  }
+  return trees;
+}
+
+exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<TreeFile>& files) {
+  exec::InputTreePtr known = Find(id);
+  if (known != nullptr && known->Intact()) return known;
   uint64_t bytes = 0;
   exec::InputTreePtr tree = MakeTree(files, bytes);
-  return Keep(id, std::move(tree), bytes);
+  return Keep(id, std::move(tree), bytes, known);
+}
+
+void HeaderTrees::DropUnstaged(const std::vector<exec::MountedTree>& trees) {
+  Trees surplus;  // goes, with its files, when the lock is free
+  for (const exec::MountedTree& mounted : trees) {
+    if (mounted.tree->Staged()) continue;
+    const MutexLock lock(mutex_);
+    const auto kept = std::find_if(trees_.begin(), trees_.end(), [&](const Kept& k) { return k.tree == mounted.tree; });
+    if (kept != trees_.end()) Drop(kept, surplus);
+  }
 }
 
 exec::InputTreePtr HeaderTrees::Find(const Digest& id) {
@@ -45,14 +76,13 @@ exec::InputTreePtr HeaderTrees::Find(const Digest& id) {
   return place->second->tree;
 }
 
-exec::InputTreePtr HeaderTrees::Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes) {
+exec::InputTreePtr HeaderTrees::Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes,
+                                     const exec::InputTreePtr& damaged) {
   Trees surplus;  // goes, with its files, when the lock is free
   const MutexLock lock(mutex_);
-  if (const auto old = places_.find(id); old != places_.end()) Drop(old->second, surplus);
-  for (auto kept = trees_.begin(); kept != trees_.end();) {
-    const auto next = std::next(kept);
-    if (kept->tree.use_count() == 1 && !kept->tree->Staged()) Drop(kept, surplus);
-    kept = next;
+  if (const auto old = places_.find(id); old != places_.end()) {
+    if (old->second->tree != damaged) return old->second->tree;
+    Drop(old->second, surplus);
   }
   trees_.push_front({id, tree, bytes});
   places_[id] = trees_.begin();

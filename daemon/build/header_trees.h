@@ -22,14 +22,18 @@ struct TreeFile {
   Digest digest;  // of its content
 };
 
-// Keeps the trees that were used last, up to a number of bytes on the disk, and none that no build has come to write.
-// Thread-safe.
+// Keeps the trees that were used last, up to a number of bytes on the disk. Thread-safe.
 class HeaderTrees {
  public:
   explicit HeaderTrees(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // The tree of these files: one that was made before and is still what it was, or a new one.
-  exec::InputTreePtr Get(const std::vector<TreeFile>& files);
+  // The trees of a build's include roots, null for one without files: each was made before and is still what it was, or
+  // is new. No two are the same, even of the same files, since compilers take a folder that is there twice for one.
+  std::vector<exec::InputTreePtr> Get(const std::vector<std::vector<TreeFile>>& roots);
+
+  // For the end of a build: lets go of those among `trees` whose contents are still in memory, since no action has come
+  // to write them.
+  void DropUnstaged(const std::vector<exec::MountedTree>& trees);
 
  private:
   struct Kept {
@@ -39,8 +43,10 @@ class HeaderTrees {
   };
   using Trees = std::list<Kept>;
 
+  exec::InputTreePtr Get(const Digest& id, const std::vector<TreeFile>& files);
   exec::InputTreePtr Find(const Digest& id);
-  exec::InputTreePtr Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes);
+  // Returns the tree that another build has kept by now, if there is one and it is not `damaged`.
+  exec::InputTreePtr Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes, const exec::InputTreePtr& damaged);
   void Drop(Trees::iterator kept, Trees& surplus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t limit_bytes_;

@@ -80,10 +80,11 @@ absl::StatusOr<std::vector<std::vector<TreeFile>>> HeadersByRoot(const BuildRequ
 
 absl::StatusOr<MountedTrees> StageHeaders(const BuildRequest& request, const HeaderContents& contents,
                                           HeaderTrees& trees) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::vector<TreeFile>> roots, HeadersByRoot(request, contents));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::vector<TreeFile>> headers, HeadersByRoot(request, contents));
+  const std::vector<exec::InputTreePtr> roots = trees.Get(headers);
   auto mounted = std::make_shared<std::vector<exec::MountedTree>>();
   for (uint32_t root = 0; root < roots.size(); ++root) {
-    if (!roots[root].empty()) mounted->push_back({TopOfRoot(root), trees.Get(roots[root])});
+    if (roots[root] != nullptr) mounted->push_back({TopOfRoot(root), roots[root]});
   }
   return mounted;
 }
@@ -293,10 +294,10 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
 absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, HeaderTrees& trees,
                               const PlanLimits& limits) {
   PlanInputs inputs{request, limits};
+  KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
   KERNIX_ASSIGN_OR_RETURN(const MountedTrees mounted, StageHeaders(request, contents, trees));
   inputs.units = PlaceUnits(request, contents, mounted);
-  KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
-  return Plan{request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs), FilesOf(inputs)};
+  return Plan{request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs), FilesOf(inputs), mounted};
 }
 
 }  // namespace kernix::build

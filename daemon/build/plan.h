@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ struct PlanFiles {
 struct Plan {
   std::vector<Step> steps;  // in an order that respects their needs
   PlanFiles files;
+  std::shared_ptr<const std::vector<exec::MountedTree>> trees;  // that its steps share
   uint64_t max_output_bytes = 0;  // of what all steps make, which is in memory until the last one ends; 0: any
 };
 
