@@ -29,6 +29,8 @@ class Branches {
   // The place here.
   int Here() const { return here_; }
   Reach Reaches(int from, int to) const;
+  // Whether what stands at all of `from` holds at `to`, in one of them at least.
+  bool Cover(std::vector<int> from, int to) const;
 
  private:
   struct Open {
@@ -48,9 +50,14 @@ class Branches {
   void Begin(Open& conditional, std::optional<bool> condition);
 
   std::vector<Open> open_;
+  struct Conditional {
+    int around = 0;
+    std::vector<int> places;   // of its branches
+    bool is_complete = false;  // one of them is compiled
+  };
   std::vector<Place> places_ = {{0, 0, 0}};
   int here_ = 0;
-  int conditionals_ = 0;
+  std::vector<Conditional> conditionals_ = {{}};
   size_t excluded_ = 0;  // how many of `open_` are
 };
 

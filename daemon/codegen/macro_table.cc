@@ -71,11 +71,19 @@ void MacroTable::Undefine(std::string_view name) {
   if (macros_.contains(name)) Add(name, std::move(none));
 }
 
+bool MacroTable::Alike(const Macro& a, const Macro& b) {
+  const auto same = [](const Token& x, const Token& y) { return x.text == y.text; };
+  return a.is_defined == b.is_defined && a.function_like == b.function_like && a.variadic == b.variadic &&
+         a.parameters == b.parameters && std::equal(a.body.begin(), a.body.end(), b.body.begin(), b.body.end(), same);
+}
+
 // Takes the place of what cannot be meant any more.
 void MacroTable::Add(std::string_view name, Macro macro) {
   macro.place = branches_.Here();
   macro.headers = headers_;
   std::vector<Macro>& known = macros_[name];
+  const auto alike = std::find_if(known.begin(), known.end(), [&](const Macro& old) { return Alike(old, macro); });
+  macro.meaning = alike == known.end() ? ++meanings_ : alike->meaning;
   known.erase(
       std::remove_if(known.begin(), known.end(),
                      [&](const Macro& old) { return branches_.Reaches(macro.place, old.place) == Reach::kAlways; }),
@@ -104,15 +112,18 @@ MacroTable::Choices MacroTable::ChoicesFor(std::string_view name) const {
   const auto found = macros_.find(name);
   if (found == macros_.end()) return choices;
   bool undefined = false;  // perhaps
+  std::vector<int> places;
   for (auto macro = found->second.rbegin(); macro != found->second.rend(); ++macro) {
     const Reach reach = branches_.Reaches(macro->place, branches_.Here());
     if (reach == Reach::kNever) continue;
     if (macro->is_defined) {
-      choices.macros.push_back(&*macro);
+      const auto same = [&](const Macro* other) { return other->meaning == macro->meaning; };
+      if (std::none_of(choices.macros.begin(), choices.macros.end(), same)) choices.macros.push_back(&*macro);
     } else {
       undefined = true;
     }
-    if (reach != Reach::kAlways) continue;
+    places.push_back(macro->place);
+    if (reach != Reach::kAlways && (places.size() < 2 || !branches_.Cover(places, branches_.Here()))) continue;
     choices.may_be_none = undefined;
     break;
   }

@@ -59,6 +59,7 @@ class MacroTable {
     std::vector<std::string_view> parameters;
     std::vector<Token> body;
     int place = 0;    // in `branches_`
+    int meaning = 0;  // the same for what the same name stands for alike
     int headers = 0;  // `headers_` there
   };
   // What a name may be here, the latest first.
@@ -68,6 +69,7 @@ class MacroTable {
   };
 
   static size_t ReadParameters(absl::Span<const Token> line, Macro& macro);
+  static bool Alike(const Macro& a, const Macro& b);
   void Add(std::string_view name, Macro macro);
   Choices ChoicesFor(std::string_view name) const;
   Choices Expandable(const Token& token) const;
@@ -93,7 +95,8 @@ class MacroTable {
   absl::flat_hash_map<std::string_view, std::vector<Macro>> macros_;
   std::vector<std::string_view> active_;
   size_t nesting_ = 0;
-  int headers_ = 0;  // that were included
+  int headers_ = 0;   // that were included
+  int meanings_ = 0;  // of macros
 };
 
 }  // namespace kernix::codegen

@@ -152,7 +152,10 @@ class Preprocessor {
     if (includes && (!include.has_value() || !LeavesMacrosAlone(*include))) macros_.NoteHeader();
   }
 
-  void AddMark(std::string_view text, const Token& at) { result_.tokens.push_back(Mark(text, at)); }
+  void AddMark(std::string_view text, const Token& at) {
+    result_.tokens.push_back(Mark(text, at));
+    result_.tokens.back().in_directive = true;
+  }
 
   Preprocessed& result_;
   Branches branches_;

@@ -33,7 +33,7 @@ std::optional<Include> ReadInclude(absl::Span<const Token> rest);
 
 struct Preprocessed {
   // Expanded tokens of all sources. A token from a macro has the place of the outermost use. Conditionals stay as three
-  // marks: the punctuators "#if", "#else" and "#endif".
+  // marks: the punctuators "#if", "#else" and "#endif"; those that are no macro's are `in_directive`.
   std::vector<Token> tokens;
   std::vector<Comment> comments;
   std::vector<Include> includes;

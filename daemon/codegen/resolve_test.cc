@@ -604,6 +604,27 @@ TEST(InferenceTest, DoesNotGuessWhatConditionalsDecide) {
   }
 }
 
+TEST(InferenceTest, TakesParametersThatAllChoicesMakeAlike) {
+  const auto either = [](const std::string& name, const std::string& a, const std::string& b) {
+    return "#ifdef X\n#define " + name + " " + a + "\n#else\n#define " + name + " " + b + "\n#endif\n";
+  };
+  const std::string real = "#include \"cfg.h\"\n#ifndef REAL\n#define REAL float\n#endif\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {either("R", "__restrict__", "") + "void f(const BE::Tensor& R a, BE::Tensor& R b) {}", "f: arg ret"},
+      {either("S", "cudaStream_t", "int64_t") + "void f(BE::Tensor b, S stream) {}", "f: ret stream"},
+      {either("IN", "const BE::Tensor", "const BE::Tensor") + "void f(IN a, BE::Tensor b) {}", "f: arg ret"},
+      {either("ALL", "BE::Tensor a, int b", "BE::Tensor a, int b") + "void f(ALL) {}", "f: ret attr.b:int32"},
+      {either("D", "= 1", "") + "void f(BE::Tensor a, int b D) {}", "f: ret attr.b:int32"},
+      {real + "void f(BE::Tensor a, REAL b) {}", "f: ret attr.b:float32"},
+      {either("T", "float", "double") + "void f(BE::Tensor a, T b) {}", "an #if among its parameters"},
+      {either("T", "const BE::Tensor", "Other") + "void f(BE::Tensor a, T b) {}", "an #if among its parameters"},
+      {either("A", "BE::Tensor a, int b", "BE::Tensor a") + "void f(A) {}", "an #if among its parameters"},
+  };
+  for (const auto& [source, expected] : cases) {
+    EXPECT_THAT(Described(Listed(source, {"f"})), HasSubstr(expected)) << source;
+  }
+}
+
 TEST(InferenceTest, FollowsConditionalsThatAreCertain) {
   const std::string user = "void f(IN BE::Tensor a, BE::Tensor b) {}";
   for (const char* macro :

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/base/strings.h"
+#include "daemon/codegen/parameter_choices.h"
 #include "daemon/codegen/words.h"
 
 namespace kernix::codegen {
@@ -83,20 +84,27 @@ bool Contains(Tokens tokens, std::string_view text) {
 }
 
 // The commas between parameters are those outside all brackets.
-std::vector<SignatureParameter> ReadParameters(Tokens list, const TypeNames& types) {
+// Sets `undecided` when conditionals decide what some parameter is.
+std::vector<SignatureParameter> ReadParameters(Tokens list, const TypeNames& types, bool& undecided) {
   std::vector<SignatureParameter> parameters;
   if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
+  undecided = !HasChoicesWithinParameters(list);
+  const auto read = [&](Tokens tokens) {
+    std::optional<SignatureParameter> parameter = ReadChoices(tokens, types);
+    undecided = undecided || !parameter.has_value();
+    parameters.push_back(parameter.has_value() ? *std::move(parameter) : ReadParameter(tokens, types));
+  };
   int depth = 0;
   size_t begin = 0;
   for (size_t i = 0; i < list.size() && parameters.size() < kMaxParameters;) {
     depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
     if (list[i].Is(",") && depth == 0) {
-      parameters.push_back(ReadParameter(list.subspan(begin, i - begin), types));
+      read(list.subspan(begin, i - begin));
       begin = i + 1;
     }
     i = list[i].Is("<") ? AfterAngle(list, i) : i + 1;
   }
-  parameters.push_back(ReadParameter(list.subspan(begin), types));
+  read(list.subspan(begin));
   return parameters;
 }
 
@@ -369,10 +377,9 @@ class Finder {
       signature.list.assign(list.begin(), list.end());
       signature.aliases = aliases_;
     } else {
-      signature.parameters = ReadParameters(list, {*aliases_, signature.scope});
+      signature.parameters = ReadParameters(list, {*aliases_, signature.scope}, signature.has_conditional);
     }
-    signature.has_conditional = Contains(list, "#if");
-    signature.is_uncertain = signature.has_conditional || Contains(list, "...");
+    signature.is_uncertain = Contains(list, "#if") || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
     signature.is_definition = BodyFollows(after);
     signature.branches = branches_;
@@ -445,7 +452,7 @@ Signature Instantiate(const Signature& pattern, absl::Span<const std::string> ar
   signature.list.clear();
   const std::vector<Token> list = Substituted(pattern.list, values);
   budget -= std::min(budget, list.size());
-  signature.parameters = ReadParameters(list, {*pattern.aliases, pattern.scope});
+  signature.parameters = ReadParameters(list, {*pattern.aliases, pattern.scope}, signature.has_conditional);
   signature.aliases = nullptr;
   return signature;
 }

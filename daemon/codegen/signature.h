@@ -75,8 +75,8 @@ struct Signature {
   std::vector<Token> list;
   std::shared_ptr<const Aliases> aliases;  // for that; may be null
   bool returns_void = true;
-  bool has_conditional = false;  // an #if stands among the parameters: they are those of all branches
-  bool is_uncertain = false;     // that, or an ellipsis
+  bool has_conditional = false;  // conditionals decide what the parameters are
+  bool is_uncertain = false;     // there are some among them, or an ellipsis
   bool is_definition = false;    // a body follows
   BranchPath branches;           // around it
   std::string scope;             // "a::b::": the named namespaces around it
