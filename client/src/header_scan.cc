@@ -172,14 +172,20 @@ class Scan {
     return place;
   }
 
-  // False when one of them is not there.
+  // False when one of them is not there, or when ".." leads elsewhere from it than in the name, as from a link.
   bool NoteFoldersPassed(uint32_t root, const std::string& folder, const std::string& name) {
     for (std::string& passed : FoldersPassed(folder, name)) {
-      const absl::StatusOr<FileInfo> info = env_.Stat(JoinPath(roots_[root].folder, passed));
-      if (!info.ok() || info->type != FileType::kDirectory) return false;
+      const std::string path = JoinPath(roots_[root].folder, passed);
+      if (!IsSameFolder(path + "/..", Dirname(path))) return false;
       passed_.insert({root, std::move(passed)});
     }
     return true;
+  }
+
+  bool IsSameFolder(const std::string& a, const std::string& b) const {
+    const absl::StatusOr<FileInfo> one = env_.Stat(a);
+    const absl::StatusOr<FileInfo> other = env_.Stat(b);
+    return one.ok() && other.ok() && one->inode == other->inode && one->device == other->device;
   }
 
   // False when there is no such file.

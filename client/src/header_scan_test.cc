@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "client/src/test_support.h"
 #include "daemon/base/error.h"
 #include "daemon/base/strings.h"
@@ -14,6 +16,7 @@ namespace kernix {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -149,6 +152,17 @@ TEST_F(HeaderScanTest, TooManyGuessesAreAnError) {
   EXPECT_EQ(KindOf(scan.status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_THAT(scan.status().ToString(),
               AllOf(HasSubstr("m:2: #include CHOOSE"), HasSubstr("more than 3"), HasSubstr("extra_include_paths")));
+}
+
+// "far/../b.h" is beside the folder that the link leads to. A build has no links, so it must not find the one here.
+TEST_F(HeaderScanTest, ALinkIsNoFolderThatAnIncludeLeadsThrough) {
+  folder_.Write("elsewhere/far/c.h", "");
+  folder_.Write("elsewhere/b.h", "");
+  folder_.Write("inc/b.h", "");
+  folder_.Write("inc/near/c.h", "");
+  std::filesystem::create_directory_symlink(folder_ / "elsewhere/far", folder_ / "inc/far");
+  EXPECT_THAT(Names(Scan({Inline("#include \"far/../b.h\"\n")}, {"inc"})), IsEmpty());
+  EXPECT_THAT(Names(Scan({Inline("#include \"near/../b.h\"\n")}, {"inc"})), Contains("0:b.h"));
 }
 
 TEST_F(HeaderScanTest, HeadersBesideAndAboveTheSourcesFolder) {
