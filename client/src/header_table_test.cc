@@ -17,7 +17,6 @@ namespace kernix {
 namespace {
 
 using ::testing::Contains;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int kHeaders = 100;

@@ -75,17 +75,18 @@ absl::Status InputTree::Write(Env& env, const std::string& top) {
   const std::string folder = TreeFolder(top);
   KERNIX_RETURN_IF_ERROR(WriteInputs(env, folder, files_));
   written_.clear();
-  const auto note = [&](const std::string& path) -> absl::Status {
-    KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
-    written_.push_back({path, info});
-    return absl::OkStatus();
-  };
   std::set<std::string> folders;  // those between the top and the files, too
   for (const std::string& leaf : FoldersOf(folder, files_)) {
     for (std::string path = leaf; path.size() >= top.size() && folders.insert(path).second;) path = Dirname(path);
   }
-  for (const std::string& path : folders) KERNIX_RETURN_IF_ERROR(note(path));
-  for (const InputFile& file : files_) KERNIX_RETURN_IF_ERROR(note(JoinPath(folder, file.path)));
+  for (const std::string& path : folders) KERNIX_RETURN_IF_ERROR(Note(env, path));
+  for (const InputFile& file : files_) KERNIX_RETURN_IF_ERROR(Note(env, JoinPath(folder, file.path)));
+  return absl::OkStatus();
+}
+
+absl::Status InputTree::Note(Env& env, const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
+  written_.push_back({path, info});
   return absl::OkStatus();
 }
 

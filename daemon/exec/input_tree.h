@@ -47,6 +47,7 @@ class InputTree {
   };
 
   absl::Status Write(Env& env, const std::string& top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Note(Env& env, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   std::vector<InputFile> files_ ABSL_GUARDED_BY(mutex_);  // let go of once they are written
