@@ -10,7 +10,8 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(The entry used last comes first. Users who load the same have an entry each.
+constexpr char kFooter[] =
+    R"(The entry used last comes first. Users who load the same have an entry each, and see their own; administrators see all.
 
 Examples:
   kernixctl cache list

@@ -222,7 +222,10 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(const v1::LoadRequest& reques
   }
   absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, request.verbose(), cancellation);
   // The entry has the name of whoever started the build, and that may be any of those who asked.
-  if (result.ok()) cache.AddLabel(job->key, job->label);
+  if (!result.ok()) return result;
+  cache.AddLabel(job->key, job->label);
+  KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
+  cache.Lend(artifact, job->label.owner);
   return result;
 }
 
@@ -244,6 +247,7 @@ std::optional<v1::LoadResult> Builder::Impl::Find(const Job& job) {
   }
   if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *job.request.toolchain, **entry))
     return std::nullopt;
+  cache.Lend((*entry)->artifact, job.label.owner);
   v1::LoadResult result = ResultOf(job, **entry);
   result.set_cache_hit(true);
   return result;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cache/cache.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -40,11 +43,13 @@ class StoreCache final : public Cache {
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override;
   void Touch(const Digest& key, const Label& label) override { pending_.Use(key, label, env_.UnixMillis()); }
   void AddLabel(const Digest& key, const Label& label) override { pending_.AddLabel(key, label); }
+  void Lend(const Digest& artifact, uid_t user) override { Lend(artifact, std::optional(user)); }
+  absl::StatusOr<bool> Owns(uid_t user, const Digest& artifact) override;
   absl::Status Insert(Entry entry, std::string_view artifact) override;
   absl::Status Remove(const Digest& key) override { return RemoveEntry(key, std::nullopt); }
   std::string BlobPath(const Digest& digest) const override { return blobs_.PathOf(digest); }
   absl::StatusOr<std::string> ReadBlob(const Digest& digest) override;
-  absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name) override;
+  absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter) override;
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) override;
   void Count(Counter counter, uint64_t n) override { pending_.Count(counter, n); }
   absl::StatusOr<v1::GetCacheStatsResponse> Stats() override;
@@ -64,7 +69,14 @@ class StoreCache final : public Cache {
   void Unpin(const Digest& artifact);
   void RemoveFiles(const std::vector<Digest>& artifacts);
   void RemoveFile(const Digest& artifact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(files_mutex_);
-  void Lend(const Digest& artifact);
+  // Until then the file stays, and these users may have it.
+  struct Loan {
+    MonotonicTime until;
+    std::set<uid_t> users;
+  };
+  void Lend(const Digest& artifact, std::optional<uid_t> user);
+  bool IsLentTo(uid_t user, const Digest& artifact);
+  absl::StatusOr<bool> HasEntryOf(uid_t user, const Digest& artifact);
   std::vector<Digest> Returned(MonotonicTime now);
   void RemoveReturned();
 
@@ -79,7 +91,7 @@ class StoreCache final : public Cache {
 
   Mutex files_mutex_;  // held while a file is removed, so that a pin made before keeps it
   absl::flat_hash_map<Digest, int> pins_ ABSL_GUARDED_BY(files_mutex_);
-  absl::flat_hash_map<Digest, MonotonicTime> lent_until_ ABSL_GUARDED_BY(files_mutex_);
+  absl::flat_hash_map<Digest, Loan> loans_ ABSL_GUARDED_BY(files_mutex_);
 };
 
 absl::Status StoreCache::Start() {
@@ -94,7 +106,7 @@ absl::StatusOr<std::optional<Entry>> StoreCache::Find(const Digest& key) {
   absl::StatusOr<std::optional<Entry>> entry = index_->Find(key);
   if (!entry.ok()) return Wrap(entry.status());
   if (!entry->has_value()) return entry;
-  Lend((*entry)->artifact);  // before we look, so that what we see stays
+  Lend((*entry)->artifact, std::nullopt);  // before we look, so that what we see stays
   const absl::StatusOr<bool> sound = blobs_.IsSound((*entry)->artifact, (*entry)->size);
   if (!sound.ok()) return Wrap(sound.status());
   if (*sound) return entry;
@@ -111,7 +123,7 @@ absl::Status StoreCache::Insert(Entry entry, std::string_view artifact) {
   Pin(entry.artifact);
   absl::Status status = blobs_.Put(entry.artifact, artifact);
   if (status.ok()) status = Commit(entry);
-  if (status.ok()) Lend(entry.artifact);
+  if (status.ok()) Lend(entry.artifact, std::nullopt);
   Unpin(entry.artifact);
   if (!status.ok()) RemoveFiles({entry.artifact});
   return Wrap(status);
@@ -141,9 +153,23 @@ absl::StatusOr<std::string> StoreCache::ReadBlob(const Digest& digest) {
   return Wrap(content.status());
 }
 
-absl::StatusOr<std::vector<Entry>> StoreCache::List(const std::optional<std::string>& name) {
+absl::StatusOr<bool> StoreCache::Owns(uid_t user, const Digest& artifact) {
+  if (IsLentTo(user, artifact)) return true;
+  absl::StatusOr<bool> has_entry = HasEntryOf(user, artifact);
+  if (!has_entry.ok()) return Wrap(has_entry.status());
+  return has_entry;
+}
+
+absl::StatusOr<bool> StoreCache::HasEntryOf(uid_t user, const Digest& artifact) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, index_->KeysOf(artifact));
+  const auto is_pending = [&](const Digest& key) { return pending_.HasLabelOf(user, key); };
+  if (std::any_of(keys.begin(), keys.end(), is_pending)) return true;
+  return index_->HasLabelOf(user, artifact);
+}
+
+absl::StatusOr<std::vector<Entry>> StoreCache::List(const ListFilter& filter) {
   FlushIfPossible();
-  absl::StatusOr<std::vector<Entry>> entries = index_->List(name);
+  absl::StatusOr<std::vector<Entry>> entries = index_->List(filter);
   if (!entries.ok()) return Wrap(entries.status());
   return entries;
 }
@@ -223,7 +249,7 @@ void StoreCache::Unpin(const Digest& artifact) {
 void StoreCache::RemoveFiles(const std::vector<Digest>& artifacts) {
   for (const Digest& artifact : artifacts) {
     const MutexLock lock(files_mutex_);
-    if (!lent_until_.contains(artifact)) RemoveFile(artifact);
+    if (!loans_.contains(artifact)) RemoveFile(artifact);
   }
 }
 
@@ -237,17 +263,25 @@ void StoreCache::RemoveFile(const Digest& artifact) {
   if (!status.ok()) Log(LogLevel::kWarning, "cache-remove-failed", {{"error", status.ToString()}});
 }
 
-void StoreCache::Lend(const Digest& artifact) {
+void StoreCache::Lend(const Digest& artifact, std::optional<uid_t> user) {
   if (lend_time_.count() == 0) return;
   const MutexLock lock(files_mutex_);
-  lent_until_[artifact] = env_.Now() + lend_time_;
+  Loan& loan = loans_[artifact];
+  loan.until = env_.Now() + lend_time_;
+  if (user) loan.users.insert(*user);
+}
+
+bool StoreCache::IsLentTo(uid_t user, const Digest& artifact) {
+  const MutexLock lock(files_mutex_);
+  const auto loan = loans_.find(artifact);
+  return loan != loans_.end() && loan->second.users.contains(user);
 }
 
 std::vector<Digest> StoreCache::Returned(MonotonicTime now) {
   std::vector<Digest> returned;
   const MutexLock lock(files_mutex_);
-  for (const auto& [artifact, until] : lent_until_) {
-    if (until <= now) returned.push_back(artifact);
+  for (const auto& [artifact, loan] : loans_) {
+    if (loan.until <= now) returned.push_back(artifact);
   }
   return returned;
 }
@@ -257,9 +291,9 @@ void StoreCache::RemoveReturned() {
   const MonotonicTime now = env_.Now();
   for (const Digest& artifact : Returned(now)) {
     const MutexLock lock(files_mutex_);
-    const auto lent = lent_until_.find(artifact);
-    if (lent == lent_until_.end() || lent->second > now) continue;  // lent again meanwhile
-    lent_until_.erase(lent);
+    const auto loan = loans_.find(artifact);
+    if (loan == loans_.end() || loan->second.until > now) continue;  // lent again meanwhile
+    loans_.erase(loan);
     RemoveFile(artifact);
   }
 }

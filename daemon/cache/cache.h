@@ -64,6 +64,11 @@ struct Entry {
 // Which counter to move; the names of GetCacheStatsResponse.
 enum class Counter { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCancelled };
 
+struct ListFilter {
+  std::optional<std::string> name;
+  std::optional<uid_t> owner;
+};
+
 struct PurgeFilter {
   std::optional<std::string> name;
   std::optional<uid_t> owner;
@@ -104,6 +109,13 @@ class Cache {
   // Notes the label alone, likewise: for all who waited for one build, which was made under the name of one of them.
   virtual void AddLabel(const Digest& key, const Label& label) = 0;
 
+  // `user` was given `artifact`, and is about to open or to fetch it: for the lend time it is theirs (see Owns()) and
+  // its file stays, whatever becomes of the entry. Before the user hears of it.
+  virtual void Lend(const Digest& artifact, uid_t user) = 0;
+
+  // Whether `user` has an entry of `artifact`, one that is not on the disk yet included, or was given it just now.
+  virtual absl::StatusOr<bool> Owns(uid_t user, const Digest& artifact) = 0;
+
   // Stores `artifact` and commits `entry` (whose artifact, size and times are filled in), replacing an older entry of
   // the same key (whose labels stay), counts a build, and evicts down to the limit, never the entry just made. When
   // this returns OK, the entry survives kill -9 and power loss.
@@ -118,8 +130,8 @@ class Cache {
   // The content of a blob. NOT_FOUND when there is none.
   virtual absl::StatusOr<std::string> ReadBlob(const Digest& digest) = 0;
 
-  // One for each label.
-  virtual absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name) = 0;
+  // One for each label that matches. Hits and times are those of the key, whoever used it.
+  virtual absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter) = 0;
 
   // Takes away the labels that match, and counts them. A key without a label left goes, and its artifact with the last
   // key that names it.

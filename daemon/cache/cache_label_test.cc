@@ -20,12 +20,12 @@ TEST_F(CacheTest, ListsMostRecentlyUsedFirstAndByName) {
   ++env_.now;
   cache_->Touch(TestKey(1), {"a", 1000});
   std::vector<Digest> keys;
-  const auto entries = cache_->List(std::nullopt);
+  const auto entries = cache_->List({});
   ASSERT_THAT(entries, IsOk());
   for (const Entry& entry : *entries) keys.push_back(entry.key);
   EXPECT_THAT(keys, ElementsAre(TestKey(1), TestKey(3), TestKey(2)));
-  EXPECT_EQ(cache_->List("a")->size(), 2u);
-  EXPECT_THAT(*cache_->List("c"), IsEmpty());
+  EXPECT_EQ(cache_->List({.name = "a"})->size(), 2u);
+  EXPECT_THAT(*cache_->List({.name = "c"}), IsEmpty());
 }
 
 TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
@@ -61,7 +61,7 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   cache_->Touch(TestKey(1), {"second", 1000});
   cache_->AddLabel(TestKey(1), {"third", 77});
   EXPECT_EQ(Stats().entries(), 3u);
-  const auto second = cache_->List("second");
+  const auto second = cache_->List({.name = "second"});
   ASSERT_THAT(second, IsOk());
   ASSERT_EQ(second->size(), 1u);
   EXPECT_EQ(second->front().label, (Label{"second", 1000}));
@@ -93,9 +93,9 @@ TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
   ASSERT_TRUE(cache_->Insert(TestEntry(1, "third"), TestArtifact(2)).ok());
   Open();
   EXPECT_EQ(Stats().entries(), 3u);
-  EXPECT_EQ(cache_->List("first")->size(), 1u);
-  EXPECT_EQ(cache_->List("second")->size(), 1u);
-  EXPECT_EQ(cache_->List("third")->size(), 1u);
+  EXPECT_EQ(cache_->List({.name = "first"})->size(), 1u);
+  EXPECT_EQ(cache_->List({.name = "second"})->size(), 1u);
+  EXPECT_EQ(cache_->List({.name = "third"})->size(), 1u);
 }
 
 TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
@@ -104,14 +104,72 @@ TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
   ASSERT_THAT(cache_->Remove(TestKey(1)), IsOk());
   cache_->Touch(TestKey(1), {"late", 1000});
   EXPECT_EQ(Stats().entries(), 0u);
-  EXPECT_THAT(*cache_->List(std::nullopt), IsEmpty());
+  EXPECT_THAT(*cache_->List({}), IsEmpty());
 }
 
 TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
   Open();
   Insert(1);
   for (int i = 0; i < 1500; ++i) cache_->AddLabel(TestKey(1), {StrCat("name ", i), 77});
-  EXPECT_EQ(Stats().entries(), 1000u);
+  EXPECT_EQ(Stats().entries(), 1001u);
+  cache_->AddLabel(TestKey(1), {"mine", 78});
+  EXPECT_EQ(cache_->List({.owner = 78})->size(), 1u) << "what one user makes up takes nothing from another";
+}
+
+TEST_F(CacheTest, ListsByOwner) {
+  Open();
+  Insert(1, 1000, "a");
+  Insert(2, 1000, "b");
+  cache_->Touch(TestKey(1), {"a", 77});
+  const auto theirs = cache_->List({.owner = 77});
+  ASSERT_THAT(theirs, IsOk());
+  ASSERT_EQ(theirs->size(), 1u);
+  EXPECT_EQ(theirs->front().label, (Label{"a", 77}));
+  EXPECT_EQ(cache_->List({.owner = 1000})->size(), 2u);
+  EXPECT_EQ(cache_->List({.name = "a", .owner = 1000})->size(), 1u);
+  EXPECT_THAT(*cache_->List({.name = "b", .owner = 77}), IsEmpty());
+}
+
+Digest ArtifactOf(int i) { return DigestOf(TestArtifact(i)); }
+
+TEST_F(CacheTest, AnArtifactBelongsToWhoHasAnEntryOfIt) {
+  Open();
+  Insert(1);
+  EXPECT_TRUE(*cache_->Owns(1000, ArtifactOf(1)));
+  EXPECT_FALSE(*cache_->Owns(77, ArtifactOf(1)));
+  EXPECT_FALSE(*cache_->Owns(1000, ArtifactOf(2)));
+  // Not on the disk yet.
+  const int before = env_.Calls(Operation::kWriteFileDurably);
+  cache_->AddLabel(TestKey(1), {"joined", 77});
+  EXPECT_TRUE(*cache_->Owns(77, ArtifactOf(1)));
+  EXPECT_EQ(env_.Calls(Operation::kWriteFileDurably), before);
+  Open();
+  EXPECT_TRUE(*cache_->Owns(77, ArtifactOf(1)));
+  ASSERT_THAT(cache_->Purge({.owner = 77}), IsOk());
+  EXPECT_FALSE(*cache_->Owns(77, ArtifactOf(1)));
+  EXPECT_TRUE(*cache_->Owns(1000, ArtifactOf(1)));
+}
+
+TEST_F(CacheTest, TwoKeysOfOneArtifactCountForTheirOwnersAlike) {
+  Open();
+  ASSERT_THAT(cache_->Insert(TestEntry(1), TestArtifact(1)), IsOk());
+  Entry other = TestEntry(2);
+  other.label = {"other", 77};
+  ASSERT_THAT(cache_->Insert(other, TestArtifact(1)), IsOk());
+  for (const uid_t user : {1000, 77}) EXPECT_TRUE(*cache_->Owns(user, ArtifactOf(1)));
+}
+
+TEST_F(CacheTest, WhatWasJustGivenOutMayBeFetchedThoughItsEntryIsGone) {
+  Open(1 << 30, Duration(30'000));
+  Insert(1);
+  cache_->Lend(ArtifactOf(1), 77);
+  ASSERT_THAT(cache_->Purge({}), IsOk());
+  EXPECT_TRUE(*cache_->Owns(77, ArtifactOf(1)));
+  EXPECT_FALSE(*cache_->Owns(78, ArtifactOf(1)));
+  EXPECT_THAT(cache_->ReadBlob(ArtifactOf(1)), IsOk());
+  env_.now += 30'000;
+  ASSERT_THAT(cache_->Flush(), IsOk());
+  EXPECT_FALSE(*cache_->Owns(77, ArtifactOf(1)));
 }
 
 TEST_F(CacheTest, AgeCountsFromTheLastUse) {

@@ -210,7 +210,7 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
   EXPECT_EQ(wrong, 0);
   env_.now += 1'000;
   ASSERT_THAT(cache_->Flush(), IsOk());
-  const auto entries = cache_->List(std::nullopt);
+  const auto entries = cache_->List({});
   ASSERT_TRUE(entries.ok());
   for (const Entry& entry : *entries) EXPECT_TRUE(cache_->ReadBlob(entry.artifact).ok());
   EXPECT_EQ(Stats().builds(), uint64_t{kThreads} * kRounds);

@@ -82,7 +82,7 @@ void CheckStore(const std::string& directory, int last) {
     ASSERT_TRUE(entry->has_value()) << "entry " << i << " of " << last << " was acknowledged and is gone";
     EXPECT_EQ((*entry)->functions[0].name(), StrCat("function_", i));
   }
-  const auto entries = (*cache)->List(std::nullopt);
+  const auto entries = (*cache)->List({});
   ASSERT_THAT(entries, IsOk());
   uint64_t bytes = 0;
   for (const Entry& entry : *entries) {

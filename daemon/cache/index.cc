@@ -39,9 +39,19 @@ absl::StatusOr<std::optional<Entry>> Index::Find(const Digest& key) {
   return reader_->Find(key);
 }
 
-absl::StatusOr<std::vector<Entry>> Index::List(const std::optional<std::string>& name) {
+absl::StatusOr<std::vector<Entry>> Index::List(const ListFilter& filter) {
   const MutexLock lock(read_mutex_);
-  return reader_->List(name);
+  return reader_->List(filter);
+}
+
+absl::StatusOr<std::vector<Digest>> Index::KeysOf(const Digest& artifact) {
+  const MutexLock lock(read_mutex_);
+  return reader_->KeysOf(artifact);
+}
+
+absl::StatusOr<bool> Index::HasLabelOf(uid_t owner, const Digest& artifact) {
+  const MutexLock lock(read_mutex_);
+  return reader_->HasLabelOf(owner, artifact);
 }
 
 absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {

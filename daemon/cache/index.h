@@ -67,8 +67,13 @@ class Index {
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
-  // One for each label, most recently used first.
-  absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name);
+  // One for each label that matches, most recently used first.
+  absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter);
+
+  // Of the entries that name `artifact`.
+  absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
+  // Whether one of them has a label of `owner`.
+  absl::StatusOr<bool> HasLabelOf(uid_t owner, const Digest& artifact);
 
   // All that is named.
   absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts();

@@ -26,8 +26,14 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
   return absl::OkStatus();
 }
 
-// A module has one or two names. Who makes up thousands for one key gets no more of them noted.
+// A module has one or two names. Who makes up thousands for one key gets no more of them noted; others do.
 constexpr int kMaxLabels = 1000;
+
+// What one of its labels matches.
+constexpr char kMatching[] = "WHERE (?1 = 0 OR label.name = ?2) AND (?3 = 0 OR label.owner = ?4) ";
+
+constexpr char kHasLabel[] =
+    "SELECT 1 FROM entry JOIN label ON label.key = entry.key WHERE entry.artifact = ? AND label.owner = ? LIMIT 1";
 
 constexpr char kWithHeaders[] = " FROM entry JOIN header_set ON entry.header_set = header_set.id ";
 
@@ -69,7 +75,7 @@ absl::Status IndexWriter::Open(const std::string& path) {
        {&drop_, "DELETE FROM entry WHERE key = ?"},
        {&put_label_,
         "INSERT OR IGNORE INTO label (name, key, owner) SELECT ?1, key, ?2 FROM entry WHERE key = ?3 "
-        "AND (SELECT count(*) FROM label WHERE key = ?3) < ?4"},
+        "AND (SELECT count(*) FROM label WHERE key = ?3 AND owner = ?2) < ?4"},
        {&drop_labels_of_, "DELETE FROM label WHERE key = ?"},
        {&drop_labels_,
         "DELETE FROM label WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) "
@@ -228,8 +234,9 @@ absl::Status IndexReader::Open(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
   constexpr char kOrder[] = "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
   return PrepareAll(database_, {{&find_, StrCat("SELECT ", kEntryColumns, kWithHeaders, "WHERE entry.key = ?")},
-                                {&list_, SelectLabelled(kOrder)},
-                                {&list_name_, SelectLabelled(StrCat("WHERE label.name = ? ", kOrder))},
+                                {&list_, SelectLabelled(StrCat(kMatching, kOrder))},
+                                {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
+                                {&has_label_, kHasLabel},
                                 {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
                                 {&named_, kIsNamed},
                                 {&counters_, "SELECT id, value FROM counter"}});
@@ -242,18 +249,28 @@ absl::StatusOr<std::optional<Entry>> IndexReader::Find(const Digest& key) {
   return DecodeRow(find_);
 }
 
-absl::StatusOr<std::vector<Entry>> IndexReader::List(const std::optional<std::string>& name) {
-  Statement& select = name.has_value() ? list_name_ : list_;
-  const ScopedReset reset(select);
-  if (name.has_value()) select.BindText(1, *name);
+absl::StatusOr<std::vector<Entry>> IndexReader::List(const ListFilter& filter) {
+  const ScopedReset reset(list_);
+  list_.BindInt(1, filter.name ? 1 : 0).BindText(2, filter.name.value_or(""));
+  list_.BindInt(3, filter.owner ? 1 : 0).BindInt(4, filter.owner.value_or(0));
   std::vector<Entry> entries;
   while (true) {
-    KERNIX_ASSIGN_OR_RETURN(const bool row, select.Step());
+    KERNIX_ASSIGN_OR_RETURN(const bool row, list_.Step());
     if (!row) return entries;
-    KERNIX_ASSIGN_OR_RETURN(Entry entry, DecodeRow(select));
-    entry.label = {std::string(select.Text(kEntryColumnCount)), static_cast<uid_t>(select.Int(kEntryColumnCount + 1))};
+    KERNIX_ASSIGN_OR_RETURN(Entry entry, DecodeRow(list_));
+    entry.label = {std::string(list_.Text(kEntryColumnCount)), static_cast<uid_t>(list_.Int(kEntryColumnCount + 1))};
     entries.push_back(std::move(entry));
   }
+}
+
+absl::StatusOr<std::vector<Digest>> IndexReader::KeysOf(const Digest& artifact) {
+  const ScopedReset reset(keys_of_);
+  return ReadDigests(keys_of_.BindBlob(1, ColumnOf(artifact)));
+}
+
+absl::StatusOr<bool> IndexReader::HasLabelOf(uid_t owner, const Digest& artifact) {
+  const ScopedReset reset(has_label_);
+  return has_label_.BindBlob(1, ColumnOf(artifact)).BindInt(2, owner).Step();
 }
 
 absl::StatusOr<std::vector<Digest>> IndexReader::Artifacts() {

@@ -40,7 +40,7 @@ class IndexWriter {
   // The least recently used key that is not `keep`.
   absl::StatusOr<std::optional<Digest>> OldestBut(const Digest* keep);
 
-  // False when it was there, when there is no such key, or when the key has as many labels as one may have.
+  // False when it was there, when there is no such key, or when its owner has given the key as many as one may.
   absl::StatusOr<bool> PutLabel(const Digest& key, const Label& label);
   // How many there were.
   absl::StatusOr<uint64_t> DropLabelsOf(const Digest& key);
@@ -75,14 +75,16 @@ class IndexReader {
   absl::Status Open(const std::string& path);
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
-  absl::StatusOr<std::vector<Entry>> List(const std::optional<std::string>& name);
+  absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter);
+  absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
+  absl::StatusOr<bool> HasLabelOf(uid_t owner, const Digest& artifact);
   absl::StatusOr<std::vector<Digest>> Artifacts();
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
   absl::StatusOr<Counters> ReadCounters();
 
  private:
   Database database_;
-  Statement find_, list_, list_name_, artifacts_, named_, counters_;
+  Statement find_, list_, keys_of_, has_label_, artifacts_, named_, counters_;
 };
 
 }  // namespace kernix::cache

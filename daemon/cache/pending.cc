@@ -25,6 +25,13 @@ void Pending::Count(Counter counter, uint64_t n) {
   changes_.counters[static_cast<size_t>(counter)] += n;
 }
 
+bool Pending::HasLabelOf(uid_t owner, const Digest& key) const {
+  const MutexLock lock(mutex_);
+  const auto use = changes_.uses.find(key);
+  return use != changes_.uses.end() && std::any_of(use->second.labels.begin(), use->second.labels.end(),
+                                                   [&](const Label& label) { return label.owner == owner; });
+}
+
 Counters Pending::counters() const {
   const MutexLock lock(mutex_);
   return changes_.counters;

@@ -3,6 +3,8 @@
 // Uses and counts that wait to be written. Thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
@@ -18,6 +20,9 @@ class Pending {
   void Use(const Digest& key, const Label& label, int64_t now_unix_ms);
   void AddLabel(const Digest& key, const Label& label);
   void Count(Counter counter, uint64_t n);
+
+  // Whether a label of `owner` waits for `key`.
+  bool HasLabelOf(uid_t owner, const Digest& key) const;
 
   Counters counters() const;
 

@@ -107,7 +107,7 @@ TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeLabels) {
   }
   const auto index = Index::Open(path());
   ASSERT_THAT(index, IsOk());
-  const auto entries = (*index)->List("adder");
+  const auto entries = (*index)->List({.name = "adder"});
   ASSERT_THAT(entries, IsOk());
   ASSERT_EQ(entries->size(), 1u);
   EXPECT_EQ(entries->front().key, DigestOf("key"));

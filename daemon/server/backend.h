@@ -4,7 +4,6 @@
 #pragma once
 
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -32,8 +31,9 @@ struct Backend {
   // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;
 
-  // Whether `uid` may do what concerns everybody: the daemon's own user and root.
-  static bool MayAdminister(uid_t uid) { return uid == 0 || uid == geteuid(); }
+  // Whether `user` may do what concerns everybody: see and drop the entries of all, have their artifacts, stop the
+  // daemon. Root, the daemon's own user, and who is in `admin_group` by now.
+  bool MayAdminister(uid_t user) const;
 };
 
 }  // namespace kernix::server

@@ -16,6 +16,7 @@
 #include "daemon/base/strings.h"
 #include "daemon/base/version.h"
 #include "daemon/server/idle_monitor.h"
+#include "daemon/server/user_groups.h"
 
 namespace kernix::server {
 namespace {
@@ -56,12 +57,17 @@ ExitCode Daemon::Run() {
 // --- Start -----------------------------------------------------------------------------------------------------------
 
 absl::Status Daemon::Start() {
+  KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, CheckGroups()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, FindSocket()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
   engine_->CheckRegisteredToolchains(options_.toolchains);
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, Listen()));
   return Serve(listener_->fd(), UniqueFd());
+}
+
+absl::Status Daemon::CheckGroups() const {
+  return options_.admin_group.empty() ? absl::OkStatus() : GroupId("admin_group", options_.admin_group).status();
 }
 
 absl::Status Daemon::StartOneshot() {
@@ -142,7 +148,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
 
 // Who may connect to the socket of a shared daemon is the socket's mode to say.
 absl::Status Daemon::Admit(const Peer& peer) const {
-  if (options_.shared || Backend::MayAdminister(peer.uid)) return absl::OkStatus();
+  if (options_.shared || engine_->backend().MayAdminister(peer.uid)) return absl::OkStatus();
   return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
 }
 

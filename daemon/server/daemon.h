@@ -37,6 +37,7 @@ class Daemon {
 
   // --- Start: each step leaves the exit code of its failure.
   absl::Status Start();
+  absl::Status CheckGroups() const;
   absl::Status StartOneshot();
   absl::Status Note(ExitCodeOf exit_code_of, absl::Status status);
   absl::Status FindStore();

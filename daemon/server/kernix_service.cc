@@ -10,6 +10,7 @@
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/base/strings.h"
 #include "daemon/base/version.h"
 #include "daemon/server/load_call.h"
 #include "daemon/server/status_conversion.h"
@@ -19,6 +20,10 @@ namespace {
 
 // Well below what any client takes in one message.
 constexpr size_t kChunkBytes = 1 << 20;
+
+absl::Status NoSuchArtifact(const Digest& artifact) {
+  return absl::NotFoundError(StrCat("this kernixd has no artifact ", artifact.Hex(), " of yours: load it again"));
+}
 
 v1::CacheEntry ToProto(const cache::Entry& entry) {
   v1::CacheEntry proto;
@@ -66,13 +71,21 @@ grpc::Status KernixService::FetchArtifact(grpc::ServerContext*, const v1::FetchA
 absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request,
                                          grpc::ServerWriter<v1::ArtifactChunk>& writer) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(request.artifact_digest()));
-  KERNIX_ASSIGN_OR_RETURN(const std::string content, backend_.cache.ReadBlob(digest));
-  for (size_t begin = 0; begin < content.size(); begin += kChunkBytes) {
+  KERNIX_RETURN_IF_ERROR(CheckMayHave(digest));
+  const absl::StatusOr<std::string> content = backend_.cache.ReadBlob(digest);
+  if (!content.ok()) return absl::IsNotFound(content.status()) ? NoSuchArtifact(digest) : content.status();
+  for (size_t begin = 0; begin < content->size(); begin += kChunkBytes) {
     v1::ArtifactChunk chunk;
-    chunk.set_data(content.substr(begin, kChunkBytes));
+    chunk.set_data(content->substr(begin, kChunkBytes));
     if (!writer.Write(chunk)) return absl::CancelledError("the client went away");
   }
   return absl::OkStatus();
+}
+
+// What is somebody else's is not there, for all that this caller is told.
+absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
+  KERNIX_ASSIGN_OR_RETURN(const bool owns, backend_.cache.Owns(caller_, artifact));
+  return owns || backend_.MayAdminister(caller_) ? absl::OkStatus() : NoSuchArtifact(artifact);
 }
 
 grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
@@ -85,8 +98,10 @@ grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCac
 
 grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheRequest* request,
                                       v1::ListCacheResponse* response) {
-  const auto entries =
-      backend_.cache.List(request->name().empty() ? std::nullopt : std::optional<std::string>(request->name()));
+  cache::ListFilter filter;
+  if (!request->name().empty()) filter.name = request->name();
+  if (!backend_.MayAdminister(caller_)) filter.owner = caller_;
+  const auto entries = backend_.cache.List(filter);
   if (!entries.ok()) return ToGrpcStatus(entries.status());
   for (const cache::Entry& entry : *entries) *response->add_entry() = ToProto(entry);
   return grpc::Status::OK;
@@ -109,7 +124,7 @@ absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::Purg
 
 absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
   cache::PurgeFilter filter;
-  if (!Backend::MayAdminister(caller_)) filter.owner = caller_;
+  if (!backend_.MayAdminister(caller_)) filter.owner = caller_;
   if (request.older_than_ms() > 0) filter.not_used_for_ms = request.older_than_ms();
   if (!request.name().empty()) {
     filter.name = request.name();
@@ -121,8 +136,9 @@ absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCache
 
 grpc::Status KernixService::Shutdown(grpc::ServerContext*, const v1::ShutdownRequest* request,
                                      v1::ShutdownResponse* response) {
-  if (!Backend::MayAdminister(caller_)) {
-    return ToGrpcStatus(absl::PermissionDeniedError("only its own user and root may stop a shared kernixd"));
+  if (!backend_.MayAdminister(caller_)) {
+    return ToGrpcStatus(absl::PermissionDeniedError(
+        "only its own user, root and members of its admin_group may stop a shared kernixd"));
   }
   response->set_running_jobs(backend_.gate.inside());
   backend_.request_stop(request->reason().empty() ? "shutdown request" : request->reason(),

@@ -32,6 +32,7 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
 
  private:
   absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>& writer);
+  absl::Status CheckMayHave(const Digest& artifact) const;
   absl::StatusOr<cache::PurgeFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
   absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);
 

@@ -64,19 +64,6 @@ TEST_F(KernixdAccessTest, AnotherUserIsTurnedAway) {
   EXPECT_THAT(Connect()->Info(), IsOk());
 }
 
-class SharedKernixdTest : public KernixdTest {
- protected:
-  std::unique_ptr<KernixdProcess> ServeShared(std::vector<std::string> more = {}) {
-    const std::string config = place_.root() + "/kernixd.toml";
-    EXPECT_THAT(
-        Env::Posix().WriteFile(
-            config, "shared = true\n[[toolchain]]\nname = \"system\"\nhost_compiler = \"/usr/bin/g++\"\n", 0644),
-        IsOk());
-    more.insert(more.end(), {"--config", config});
-    return Serve(std::move(more));
-  }
-};
-
 TEST_F(SharedKernixdTest, BuildsWithARegisteredToolchainOnly) {
   const auto daemon = ServeShared();
   const auto client = Connect();

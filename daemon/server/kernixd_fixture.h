@@ -4,6 +4,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +15,11 @@
 #include <vector>
 
 #include "daemon/base/digest.h"
+#include "daemon/base/env.h"
 #include "daemon/base/strings.h"
 #include "daemon/base/test_util.h"
 #include "daemon/server/test_client.h"
+#include "daemon/server/unix_peer.h"
 #include "tests/support/kernixd_process.h"
 
 namespace kernix::server {
@@ -40,6 +44,37 @@ class KernixdTest : public testing::Test {
   std::unique_ptr<TestClient> Connect() { return std::make_unique<TestClient>(place_.socket()); }
 
   KernixdPlace place_;
+};
+
+// One that serves several users, with this machine's g++.
+class SharedKernixdTest : public KernixdTest {
+ protected:
+  std::unique_ptr<KernixdProcess> ServeShared(std::vector<std::string> more = {}) {
+    const std::string config = place_.root() + "/kernixd.toml";
+    EXPECT_THAT(
+        Env::Posix().WriteFile(
+            config, "shared = true\n[[toolchain]]\nname = \"system\"\nhost_compiler = \"/usr/bin/g++\"\n", 0644),
+        IsOk());
+    more.insert(more.end(), {"--config", config});
+    return Serve(std::move(more));
+  }
+
+  // Lets everybody connect, whatever group they are in.
+  void OpenToAll() {
+    EXPECT_EQ(chmod(place_.root().c_str(), 0755), 0);
+    EXPECT_EQ(chmod(place_.socket().c_str(), 0666), 0);
+  }
+
+  // A client of `user`. Takes root.
+  std::unique_ptr<TestClient> ConnectAs(uid_t user) {
+    // The kernel's own call changes this thread alone, and the daemon sees who called connect().
+    constexpr uid_t kSame = static_cast<uid_t>(-1);
+    EXPECT_EQ(syscall(SYS_setresuid, kSame, user, kSame), 0);
+    absl::StatusOr<UniqueFd> connection = ConnectTo(place_.socket());
+    EXPECT_EQ(syscall(SYS_setresuid, kSame, 0, kSame), 0);
+    EXPECT_THAT(connection, IsOk());
+    return std::make_unique<TestClient>(*std::move(connection));
+  }
 };
 
 // A request that cannot go on before it gets `header`: a load that runs for as long as a test likes.

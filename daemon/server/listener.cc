@@ -2,14 +2,12 @@
 #include "daemon/server/listener.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 #include "daemon/base/paths.h"
 #include "daemon/base/posix_error.h"
@@ -17,6 +15,7 @@
 #include "daemon/base/strings.h"
 #include "daemon/server/socket_address.h"
 #include "daemon/server/unix_peer.h"
+#include "daemon/server/user_groups.h"
 
 namespace kernix::server {
 namespace {
@@ -60,21 +59,11 @@ absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
   return env.RemoveFile(path);
 }
 
-absl::StatusOr<gid_t> GroupId(const std::string& name) {
-  std::vector<char> buffer(size_t{64} << 10);
-  struct group entry {};
-  struct group* found = nullptr;
-  if (getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    return absl::InvalidArgumentError(StrCat("socket_group: there is no group \"", name, "\" on this machine"));
-  }
-  return entry.gr_gid;
-}
-
 // Before listen(): until then nobody can connect, so it does not matter that bind() made the file with other rights.
 absl::Status SetAccess(const ListenerOptions& options) {
   const char* path = options.path.c_str();
   if (options.for_group && !options.group.empty()) {
-    KERNIX_ASSIGN_OR_RETURN(const gid_t group, GroupId(options.group));
+    KERNIX_ASSIGN_OR_RETURN(const gid_t group, GroupId("socket_group", options.group));
     if (chown(path, static_cast<uid_t>(-1), group) != 0) {
       return ErrnoStatus(errno, StrCat("give group ", options.group, " to the socket"), options.path);
     }

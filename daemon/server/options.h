@@ -39,6 +39,7 @@ struct ServerOptions {
   int max_loads_per_user = 500;                      // (F) at once; 0: no limit
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
+  std::string admin_group;                      // (F) with shared: whose members do what root may; empty: nobody's
   LogLevel log_level = LogLevel::kInfo;         // (F)
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
   int oneshot_fd = -1;  // --oneshot-fd N: serve this one connected socket until it closes, then exit

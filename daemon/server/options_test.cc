@@ -92,7 +92,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
       {"max_request_bytes", "11MiB"},  {"shared", "true"},
       {"max_output_bytes", "12MiB"},   {"upload_timeout", "13s"},
       {"max_loads_per_user", "14"},    {"socket_group", "kernix"},
-      {"log_level", "debug"}};
+      {"admin_group", "wheel"},        {"log_level", "debug"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
   std::string config;
   std::vector<std::string> flags;
@@ -119,6 +119,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.max_loads_per_user, 14);
     EXPECT_TRUE(parsed.options.shared);
     EXPECT_EQ(parsed.options.socket_group, "kernix");
+    EXPECT_EQ(parsed.options.admin_group, "wheel");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
   };
   WriteConfig(kToolchain);
@@ -194,6 +195,7 @@ TEST_F(OptionsTest, BadFlagsAreUsageErrors) {
       {{"--idle-timeout", "15"}, "--idle-timeout: \"15\" is not a time"},
       {{"--config", "/none.toml"}, "/none.toml"},
       {{"--socket-group", "x"}, "socket_group makes sense only with shared"},
+      {{"--admin-group", "x"}, "admin_group makes sense only with shared"},
       {{"--shared"}, "[[toolchain]]"},
       {{"--oneshot-fd", "3", "--socket", "/x"}, "--oneshot-fd serves one connection"},
   };

@@ -112,6 +112,8 @@ std::vector<Setting> MakeSettings() {
       {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
        SetSwitch<&O::shared>},
       {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>},
+      {"admin_group", "GROUP", "with shared: the group whose members see and drop everybody's entries, and may stop it",
+       SetText<&O::admin_group>},
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel},
   };
 }
@@ -121,6 +123,10 @@ absl::Status CheckShared(const ServerOptions& options) {
     return absl::InvalidArgumentError(
         "socket_group makes sense only with shared = true: a daemon that is not shared "
         "serves its own user alone");
+  }
+  if (!options.admin_group.empty() && !options.shared) {
+    return absl::InvalidArgumentError(
+        "admin_group makes sense only with shared = true: a daemon that is not shared obeys its own user and root");
   }
   if (options.shared && options.toolchains.empty()) {
     return absl::InvalidArgumentError(

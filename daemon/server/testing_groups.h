@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a group of this machine that is not the one of this process.
+// For tests: groups and users of this machine that are not those of this process.
 #pragma once
 
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <string>
@@ -27,6 +28,25 @@ inline OtherGroup AGroupThatIsNotOurs() {
   endgrent();
   EXPECT_NE(other.name, "") << "this machine has one group only";
   return other;
+}
+
+struct KnownUser {
+  uid_t uid = 0;
+  std::string group;  // its first
+};
+
+inline KnownUser AUserThatIsNotUs() {
+  KnownUser user;
+  setpwent();
+  while (const struct passwd* entry = getpwent()) {
+    const struct group* group = getgrgid(entry->pw_gid);
+    if (entry->pw_uid == 0 || entry->pw_uid == geteuid() || group == nullptr) continue;
+    user = {entry->pw_uid, group->gr_name};
+    break;
+  }
+  endpwent();
+  EXPECT_NE(user.uid, 0u) << "this machine has no users";
+  return user;
 }
 
 }  // namespace kernix::server
