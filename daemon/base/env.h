@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,7 @@ struct FileInfo {
   uint64_t inode = 0;
   uint64_t device = 0;
   uid_t uid = 0;
+  gid_t gid = 0;
   mode_t mode = 0;  // permission bits only
 };
 
@@ -47,6 +49,15 @@ inline bool SameContent(const FileInfo& a, const FileInfo& b) {
   return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns && a.inode == b.inode &&
          a.device == b.device;
 }
+
+// A file that is open for reading: it stays the same one when its name goes, or becomes another file's. Thread-safe.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  virtual absl::StatusOr<FileInfo> Stat() = 0;
+  // The bytes from `offset` on, into `buffer`. How many: fewer than there is room for only at the file's end.
+  virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) = 0;
+};
 
 // A program to run to its end.
 struct ProcessSpec {
@@ -87,6 +98,9 @@ class Env {
   // The content of a regular file; kInternal when it is something else (a pipe is never waited for).
   virtual absl::StatusOr<std::string> ReadFile(const std::string& path) = 0;
 
+  // Opens a regular file; kInternal when it is something else, a link included.
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) = 0;
+
   // Creates or replaces `path`, with exactly `mode`. No promise for a crash.
   virtual absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) = 0;
 
@@ -115,8 +129,14 @@ class Env {
   virtual absl::Status RemoveTree(const std::string& path) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
 
+  // After a crash the folder holds the names that it holds now.
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;
+
   // Makes `path` a symbolic link to `target`, which need not be there.
   virtual absl::Status CreateSymlink(const std::string& target, const std::string& path) = 0;
+
+  // Where the link at `path` points, as it was made.
+  virtual absl::StatusOr<std::string> ReadLink(const std::string& path) = 0;
 
   // `path` with every link resolved.
   virtual absl::StatusOr<std::string> RealPath(const std::string& path) = 0;
@@ -132,6 +152,14 @@ class Env {
   // True when `path` lies on a network file system (NFS, CIFS, 9P, FUSE, Lustre, GPFS, Ceph...), where SQLite's locks
   // and mapped files cannot be trusted. A path that does not exist yet lies where its nearest parent does.
   virtual absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) = 0;
+
+  // --- Rights ------------------------------------------------------------------------------------------------------
+  // Whether `path` (no link) has a POSIX access list beside its mode. False where there are no such lists.
+  virtual absl::StatusOr<bool> HasAccessList(const std::string& path) = 0;
+
+  // Whether `group` is the one that was made for `user` alone: it is that user's first, has the same name, and the
+  // database lists no other member.
+  virtual bool IsPrivateGroup(gid_t group, uid_t user) = 0;
 
   // --- Clock -------------------------------------------------------------------------------------------------------
   virtual MonotonicTime Now() = 0;

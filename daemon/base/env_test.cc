@@ -73,6 +73,51 @@ TEST_P(EnvTest, WritesAndReads) {
   EXPECT_EQ(env().Stat(At("f"))->mode, 0600u);
 }
 
+std::string ReadAt(ReadableFile& file, uint64_t offset, size_t most) {
+  std::string buffer(most, '?');
+  buffer.resize(file.ReadAt(offset, buffer).value());
+  return buffer;
+}
+
+TEST_P(EnvTest, AnOpenFileStaysTheSameOne) {
+  ASSERT_THAT(env().WriteFileDurably(At("f"), "first content", 0640), IsOk());
+  const auto file = env().OpenFile(At("f")).value();
+  EXPECT_EQ(file->Stat()->mode, 0640u);
+  EXPECT_EQ(file->Stat()->inode, env().Stat(At("f"))->inode);
+  ASSERT_THAT(env().WriteFileDurably(At("f"), "second", 0600), IsOk());
+  EXPECT_EQ(file->Stat()->size, 13u);
+  EXPECT_EQ(ReadAt(*file, 0, 5), "first");
+  ASSERT_THAT(env().RemoveFile(At("f")), IsOk());
+  EXPECT_EQ(ReadAt(*file, 6, 100), "content");
+  EXPECT_EQ(ReadAt(*file, 13, 100), "");
+  EXPECT_EQ(ReadAt(*file, 1000, 100), "");
+}
+
+TEST_P(EnvTest, OpensRegularFilesOnlyAndNoLinks) {
+  ASSERT_THAT(env().WriteFile(At("f"), "x", 0600), IsOk());
+  Link(At("f"), At("link"));
+  EXPECT_FALSE(env().OpenFile(At("link")).ok());
+  EXPECT_FALSE(env().OpenFile(root_).ok());
+  EXPECT_TRUE(absl::IsNotFound(env().OpenFile(At("nothing")).status()));
+}
+
+TEST_P(EnvTest, SaysWhereALinkPoints) {
+  Link("some/where", At("link"));
+  EXPECT_EQ(env().ReadLink(At("link")).value(), "some/where");
+  EXPECT_TRUE(absl::IsNotFound(env().ReadLink(At("nothing")).status()));
+  EXPECT_FALSE(env().ReadLink(root_).ok());
+}
+
+TEST_P(EnvTest, SyncsAFolderThatIsThere) {
+  EXPECT_THAT(env().SyncDirectory(root_), IsOk());
+  EXPECT_TRUE(absl::IsNotFound(env().SyncDirectory(At("nothing"))));
+}
+
+TEST_P(EnvTest, AnOrdinaryFolderHasNoAccessList) {
+  EXPECT_FALSE(env().HasAccessList(root_).value());
+  EXPECT_TRUE(absl::IsNotFound(env().HasAccessList(At("nothing")).status()));
+}
+
 TEST_P(EnvTest, WritesDurablyOverAnOldFileAndLeavesNothingBeside) {
   ASSERT_THAT(env().WriteFileDurably(At("f"), "old", 0644), IsOk());
   const uint64_t inode = env().Stat(At("f"))->inode;

@@ -119,6 +119,11 @@ absl::StatusOr<std::string> FaultEnv::ReadFile(const std::string& path) {
   return Pass<absl::StatusOr<std::string>>(Operation::kReadFile, path, [&] { return base_.ReadFile(path); });
 }
 
+absl::StatusOr<std::unique_ptr<ReadableFile>> FaultEnv::OpenFile(const std::string& path) {
+  return Pass<absl::StatusOr<std::unique_ptr<ReadableFile>>>(Operation::kOpenFile, path,
+                                                             [&] { return base_.OpenFile(path); });
+}
+
 absl::Status FaultEnv::WriteFile(const std::string& path, std::string_view data, mode_t mode) {
   return Pass<absl::Status>(Operation::kWriteFile, path, [&] { return base_.WriteFile(path, data, mode); });
 }
@@ -163,8 +168,16 @@ absl::Status FaultEnv::Rename(const std::string& from, const std::string& to) {
   return Pass<absl::Status>(Operation::kRename, StrCat(from, " ", to), [&] { return base_.Rename(from, to); });
 }
 
+absl::Status FaultEnv::SyncDirectory(const std::string& path) {
+  return Pass<absl::Status>(Operation::kSyncDirectory, path, [&] { return base_.SyncDirectory(path); });
+}
+
 absl::Status FaultEnv::CreateSymlink(const std::string& target, const std::string& path) {
   return Pass<absl::Status>(Operation::kCreateSymlink, path, [&] { return base_.CreateSymlink(target, path); });
+}
+
+absl::StatusOr<std::string> FaultEnv::ReadLink(const std::string& path) {
+  return Pass<absl::StatusOr<std::string>>(Operation::kReadLink, path, [&] { return base_.ReadLink(path); });
 }
 
 absl::StatusOr<std::string> FaultEnv::RealPath(const std::string& path) {
@@ -188,6 +201,10 @@ absl::StatusOr<uint64_t> FaultEnv::FreeBytes(const std::string& path) {
 absl::StatusOr<bool> FaultEnv::OnNetworkFileSystem(const std::string& path) {
   return Pass<absl::StatusOr<bool>>(Operation::kOnNetworkFileSystem, path,
                                     [&] { return base_.OnNetworkFileSystem(path); });
+}
+
+absl::StatusOr<bool> FaultEnv::HasAccessList(const std::string& path) {
+  return Pass<absl::StatusOr<bool>>(Operation::kHasAccessList, path, [&] { return base_.HasAccessList(path); });
 }
 
 absl::StatusOr<ProcessResult> FaultEnv::RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,

@@ -20,6 +20,7 @@ namespace kernix {
 
 enum class Operation {
   kReadFile,
+  kOpenFile,
   kWriteFile,
   kWriteFileDurably,
   kStat,
@@ -30,11 +31,14 @@ enum class Operation {
   kRemoveFile,
   kRemoveTree,
   kRename,
+  kSyncDirectory,
   kCreateSymlink,
+  kReadLink,
   kRealPath,
   kLockFile,  // and TryLockFile
   kFreeBytes,
   kOnNetworkFileSystem,
+  kHasAccessList,
   kRunProcess,
 };
 
@@ -65,7 +69,7 @@ Fault KilledChild(std::string match, int signal = 9, int nth = 1);
 // The call waits for `until_done` to return: a slow disk, or a compiler that takes its time.
 Fault Slow(Operation operation, std::string match, std::function<void()> until_done, int nth = 1);
 
-// `base` must outlive it. Clock calls are passed on as they are.
+// `base` must outlive it. Calls about the clock and about users are passed on as they are.
 class FaultEnv : public Env {
  public:
   explicit FaultEnv(Env& base) : base_(base) {}
@@ -80,6 +84,7 @@ class FaultEnv : public Env {
   int Calls(Operation operation, std::string_view match = "") const;
 
   absl::StatusOr<std::string> ReadFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override;
   absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override;
   absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) override;
   absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow = true) override;
@@ -90,12 +95,16 @@ class FaultEnv : public Env {
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveTree(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status SyncDirectory(const std::string& path) override;
   absl::Status CreateSymlink(const std::string& target, const std::string& path) override;
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override;
   absl::StatusOr<std::string> RealPath(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override;
   absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
   absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override;
+  absl::StatusOr<bool> HasAccessList(const std::string& path) override;
+  bool IsPrivateGroup(gid_t group, uid_t user) override { return base_.IsPrivateGroup(group, user); }
   MonotonicTime Now() override { return base_.Now(); }
   int64_t UnixMillis() override { return base_.UnixMillis(); }
   absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,

@@ -16,6 +16,19 @@
 namespace kernix {
 namespace {
 
+class MemFile : public ReadableFile {
+ public:
+  MemFile(FileInfo info, std::string content) : info_(info), content_(std::move(content)) {}
+  absl::StatusOr<FileInfo> Stat() override { return info_; }
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) override {
+    return offset < content_.size() ? content_.copy(buffer.data(), buffer.size(), offset) : 0;
+  }
+
+ private:
+  const FileInfo info_;
+  const std::string content_;
+};
+
 // A round moment in 2023, so that times in test output are easy to read.
 constexpr int64_t kStartUnixMillis = 1'700'000'000'000;
 
@@ -63,6 +76,21 @@ void MemEnv::SetMode(const std::string& path, mode_t mode) {
   MustFind(path).info.mode = mode;
 }
 
+void MemEnv::SetGroup(const std::string& path, gid_t gid) {
+  MutexLock lock(mutex_);
+  MustFind(path).info.gid = gid;
+}
+
+void MemEnv::SetAccessList(const std::string& path) {
+  MutexLock lock(mutex_);
+  MustFind(path).has_access_list = true;
+}
+
+void MemEnv::SetPrivateGroup(gid_t group, uid_t user) {
+  MutexLock lock(mutex_);
+  private_groups_.emplace(group, user);
+}
+
 void MemEnv::SetUid(uid_t uid) {
   MutexLock lock(mutex_);
   uid_ = uid;
@@ -81,7 +109,7 @@ void MemEnv::AddNetworkFileSystem(const std::string& path) {
 // --- Nodes -----------------------------------------------------------------------------------------------------------
 
 MemEnv::Node MemEnv::RootNode() {
-  return {.info = {.type = FileType::kDirectory, .inode = 1, .device = 1, .mode = 0755}, .content = ""};
+  return {.info = {.type = FileType::kDirectory, .inode = 1, .device = 1, .mode = 0755}};
 }
 
 absl::StatusOr<std::string> MemEnv::Resolve(const std::string& path, bool follow, int links_left) const {
@@ -126,6 +154,7 @@ MemEnv::Node& MemEnv::Put(const std::string& key, FileType type, std::string_vie
                    .inode = next_inode_++,
                    .device = 1,
                    .uid = uid_,
+                   .gid = uid_,
                    .mode = mode},
           .content = std::string(content)};
   return node;
@@ -154,6 +183,15 @@ absl::StatusOr<std::string> MemEnv::ReadFile(const std::string& path) {
   if (node == nullptr) return ErrnoStatus(ENOENT, "open", path);
   if (node->info.type != FileType::kRegular) return ErrnoStatus(EISDIR, "read", path);
   return node->content;
+}
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> MemEnv::OpenFile(const std::string& path) {
+  MutexLock lock(mutex_);
+  KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/false));
+  const Node* node = Find(key);
+  if (node == nullptr) return ErrnoStatus(ENOENT, "open", path);
+  if (node->info.type != FileType::kRegular) return ErrnoStatus(ELOOP, "open", path);
+  return std::make_unique<MemFile>(node->info, node->content);
 }
 
 absl::Status MemEnv::WriteFile(const std::string& path, std::string_view data, mode_t mode) {
@@ -249,6 +287,8 @@ absl::Status MemEnv::RemoveTree(const std::string& path) {
   return absl::OkStatus();
 }
 
+absl::Status MemEnv::SyncDirectory(const std::string& path) { return Stat(path, /*follow=*/true).status(); }
+
 absl::Status MemEnv::CreateSymlink(const std::string& target, const std::string& path) {
   MutexLock lock(mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/false));
@@ -289,6 +329,28 @@ absl::Status MemEnv::Rename(const std::string& from, const std::string& to) {
   moved[to_key].info.ctime_ns = ChangeTime();
   nodes_.merge(moved);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> MemEnv::ReadLink(const std::string& path) {
+  MutexLock lock(mutex_);
+  KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/false));
+  const Node* node = Find(key);
+  if (node == nullptr) return ErrnoStatus(ENOENT, "read the link", path);
+  if (node->info.type != FileType::kSymlink) return ErrnoStatus(EINVAL, "read the link", path);
+  return node->content;
+}
+
+absl::StatusOr<bool> MemEnv::HasAccessList(const std::string& path) {
+  MutexLock lock(mutex_);
+  KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/false));
+  const Node* node = Find(key);
+  if (node == nullptr) return ErrnoStatus(ENOENT, "read the access list of", path);
+  return node->has_access_list;
+}
+
+bool MemEnv::IsPrivateGroup(gid_t group, uid_t user) {
+  MutexLock lock(mutex_);
+  return private_groups_.contains({group, user});
 }
 
 absl::StatusOr<std::string> MemEnv::RealPath(const std::string& path) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -40,8 +41,14 @@ class MemEnv : public Env {
   // These need an existing `path` and crash without it: a mistake in the test.
   void SetOwner(const std::string& path, uid_t uid);
   void SetMode(const std::string& path, mode_t mode);
+  void SetGroup(const std::string& path, gid_t gid);
+  // Gives it an access list.
+  void SetAccessList(const std::string& path);
 
-  // Who owns what is made from now on. Default: 1000.
+  // Makes `group` the private one of `user`. Nobody has one before.
+  void SetPrivateGroup(gid_t group, uid_t user);
+
+  // Who owns what is made from now on, with the group of that number. Default: 1000.
   void SetUid(uid_t uid);
   // What FreeBytes() says. Default: 1 TiB. Writing does not change it.
   void SetFreeBytes(uint64_t bytes);
@@ -51,6 +58,7 @@ class MemEnv : public Env {
   // --- Env
   // -------------------------------------------------------------------------------------------------------------
   absl::StatusOr<std::string> ReadFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override;
   absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override;
   absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) override;
   absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow = true) override;
@@ -61,12 +69,16 @@ class MemEnv : public Env {
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveTree(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status SyncDirectory(const std::string& path) override;
   absl::Status CreateSymlink(const std::string& target, const std::string& path) override;
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override;
   absl::StatusOr<std::string> RealPath(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override;
   absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
   absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override;
+  absl::StatusOr<bool> HasAccessList(const std::string& path) override;
+  bool IsPrivateGroup(gid_t group, uid_t user) override;
   MonotonicTime Now() override;
   int64_t UnixMillis() override;
   absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
@@ -78,6 +90,7 @@ class MemEnv : public Env {
   struct Node {
     FileInfo info;
     std::string content;  // of a file, or where a link points
+    bool has_access_list = false;
   };
 
   // The map's key for `path`: links in its folders followed, and in its last part when `follow`. The last part need not
@@ -104,6 +117,7 @@ class MemEnv : public Env {
   std::set<std::string> locks_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Program> programs_ ABSL_GUARDED_BY(mutex_);
   std::vector<ProcessSpec> processes_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<gid_t, uid_t>> private_groups_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> network_ ABSL_GUARDED_BY(mutex_);
   Duration elapsed_ ABSL_GUARDED_BY(mutex_){0};
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -3,6 +3,7 @@
 #include "daemon/base/posix_files.h"
 #include "daemon/base/posix_locks.h"
 #include "daemon/base/posix_process.h"
+#include "daemon/base/posix_users.h"
 
 namespace kernix {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 class PosixEnv : public Env {
  public:
   absl::StatusOr<std::string> ReadFile(const std::string& path) override { return posix::ReadFile(path); }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override {
+    return posix::OpenFile(path);
+  }
   absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override {
     return posix::WriteFile(path, data, mode);
   }
@@ -32,9 +36,11 @@ class PosixEnv : public Env {
   absl::Status RemoveFile(const std::string& path) override { return posix::RemoveFile(path); }
   absl::Status RemoveTree(const std::string& path) override { return posix::RemoveTree(path); }
   absl::Status Rename(const std::string& from, const std::string& to) override { return posix::Rename(from, to); }
+  absl::Status SyncDirectory(const std::string& path) override { return posix::SyncDirectory(path); }
   absl::Status CreateSymlink(const std::string& target, const std::string& path) override {
     return posix::CreateSymlink(target, path);
   }
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override { return posix::ReadLink(path); }
   absl::StatusOr<std::string> RealPath(const std::string& path) override { return posix::RealPath(path); }
   absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override {
     return posix::TryLockFile(path);
@@ -46,6 +52,9 @@ class PosixEnv : public Env {
   absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override {
     return posix::OnNetworkFileSystem(path);
   }
+
+  absl::StatusOr<bool> HasAccessList(const std::string& path) override { return posix::HasAccessList(path); }
+  bool IsPrivateGroup(gid_t group, uid_t user) override { return posix::IsPrivateGroup(group, user); }
 
   MonotonicTime Now() override { return std::chrono::steady_clock::now(); }
   int64_t UnixMillis() override {

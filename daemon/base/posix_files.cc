@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,12 +63,6 @@ absl::Status SyncFile(int fd, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status SyncDirectory(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.ok()) return ErrnoStatus(errno, "open", path);
-  return SyncFile(fd.get(), path);
-}
-
 absl::StatusOr<std::string> RandomSuffix() {
   uint64_t bits = 0;
   if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) return ErrnoStatus(errno, "get", "random bytes");
@@ -90,6 +85,54 @@ FileType TypeOf(mode_t mode) {
 }
 
 int64_t Nanoseconds(const struct timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+FileInfo InfoOf(const struct stat& info) {
+  return {.type = TypeOf(info.st_mode),
+          .size = static_cast<uint64_t>(info.st_size),
+          .mtime_ns = Nanoseconds(info.st_mtim),
+          .ctime_ns = Nanoseconds(info.st_ctim),
+          .inode = info.st_ino,
+          .device = info.st_dev,
+          .uid = info.st_uid,
+          .gid = info.st_gid,
+          .mode = info.st_mode & 07777u};
+}
+
+// O_NONBLOCK: a named pipe is then refused and not waited for.
+absl::StatusOr<UniqueFd> OpenRegular(const std::string& path, int flags, struct stat& info) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
+  if (!fd.ok()) return ErrnoStatus(errno, "open", path);
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat", path);
+  if (!S_ISREG(info.st_mode)) return absl::InternalError(StrCat("cannot read ", path, ": not a regular file"));
+  return fd;
+}
+
+class PosixFile : public ReadableFile {
+ public:
+  PosixFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  absl::StatusOr<FileInfo> Stat() override {
+    struct stat info;
+    if (fstat(fd_.get(), &info) != 0) return ErrnoStatus(errno, "stat", path_);
+    return InfoOf(info);
+  }
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) override {
+    size_t used = 0;
+    while (used < buffer.size()) {
+      const ssize_t got = pread(fd_.get(), &buffer[used], buffer.size() - used, static_cast<off_t>(offset + used));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return ErrnoStatus(errno, "read", path_);
+      if (got == 0) break;
+      used += static_cast<size_t>(got);
+    }
+    return used;
+  }
+
+ private:
+  const UniqueFd fd_;
+  const std::string path_;
+};
 
 absl::Status CreateDirectory(const std::string& path, mode_t mode) {
   if (mkdir(path.c_str(), mode) == 0) return absl::OkStatus();
@@ -126,16 +169,18 @@ bool IsNetworkFileSystem(uint32_t type) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  // O_NONBLOCK: a named pipe is then refused below instead of waited for.
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.ok()) return ErrnoStatus(errno, "open", path);
   struct stat info;
-  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat", path);
-  if (!S_ISREG(info.st_mode)) return absl::InternalError(StrCat("cannot read ", path, ": not a regular file"));
+  KERNIX_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path, /*flags=*/0, info));
   // One byte more than there is, so that the last read finds the end. Files in /proc say 0.
   std::string data(static_cast<size_t>(info.st_size) + 1, '\0');
   KERNIX_RETURN_IF_ERROR(ReadAll(fd.get(), data, path));
   return data;
+}
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) {
+  struct stat info;
+  KERNIX_ASSIGN_OR_RETURN(UniqueFd fd, OpenRegular(path, O_NOFOLLOW, info));
+  return std::make_unique<PosixFile>(std::move(fd), path);
 }
 
 absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) {
@@ -165,14 +210,7 @@ absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) {
   if (fstatat(AT_FDCWD, path.c_str(), &info, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) {
     return ErrnoStatus(errno, "stat", path);
   }
-  return FileInfo{.type = TypeOf(info.st_mode),
-                  .size = static_cast<uint64_t>(info.st_size),
-                  .mtime_ns = Nanoseconds(info.st_mtim),
-                  .ctime_ns = Nanoseconds(info.st_ctim),
-                  .inode = info.st_ino,
-                  .device = info.st_dev,
-                  .uid = info.st_uid,
-                  .mode = info.st_mode & 07777u};
+  return InfoOf(info);
 }
 
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
@@ -226,15 +264,35 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return absl::OkStatus();
 }
 
+absl::Status SyncDirectory(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return ErrnoStatus(errno, "open", path);
+  return SyncFile(fd.get(), path);
+}
+
 absl::Status CreateSymlink(const std::string& target, const std::string& path) {
   if (symlink(target.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "create the link", path);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadLink(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (error) return ErrnoStatus(error.value(), "read the link", path);
+  return target.string();
 }
 
 absl::StatusOr<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
   if (!real) return ErrnoStatus(errno, "resolve", path);
   return std::string(real.get());
+}
+
+// A list that says no more than the mode does is not kept as one.
+absl::StatusOr<bool> HasAccessList(const std::string& path) {
+  if (lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0) return true;
+  if (errno == ENODATA || errno == ENOTSUP) return false;
+  return ErrnoStatus(errno, "read the access list of", path);
 }
 
 absl::StatusOr<uint64_t> FreeBytes(const std::string& path) {

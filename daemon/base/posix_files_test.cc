@@ -3,11 +3,16 @@
 // What only the real file system can show; env_test.cc has the rest.
 #include "daemon/base/posix_files.h"
 
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,6 +33,45 @@ class PosixFilesTest : public testing::Test {
 
 TEST_F(PosixFilesTest, ErrorsNameThePathAndTheSystemsWords) {
   EXPECT_EQ(env_.ReadFile("/no/such").status().message(), "cannot open /no/such: No such file or directory");
+}
+
+// An access list that lets the user 4711 write, as the kernel takes it.
+std::string AccessList() {
+  struct Entry {
+    uint16_t tag, rights;
+    uint32_t id;
+  };
+  const Entry entries[] = {{1, 7, ~0u}, {2, 7, 4711}, {4, 5, ~0u}, {0x10, 7, ~0u}, {0x20, 5, ~0u}};
+  constexpr uint32_t kVersion = 2;
+  std::string list(reinterpret_cast<const char*>(&kVersion), sizeof kVersion);
+  return list.append(reinterpret_cast<const char*>(entries), sizeof entries);
+}
+
+TEST_F(PosixFilesTest, SeesAccessLists) {
+  const std::string folder = scratch_ / "folder";
+  ASSERT_THAT(env_.CreateDirectories(folder, 0755), IsOk());
+  const std::string list = AccessList();
+  if (setxattr(folder.c_str(), "system.posix_acl_access", list.data(), list.size(), 0) != 0) {
+    GTEST_SKIP() << "this file system has no access lists: " << std::generic_category().message(errno);
+  }
+  EXPECT_TRUE(env_.HasAccessList(folder).value());
+  EXPECT_EQ(env_.Stat(folder)->mode, 0775u) << "the list's mask shows as the group's rights";
+}
+
+TEST(PosixUsersTest, AGroupIsPrivateWhenItIsMadeForOneUser) {
+  setpwent();
+  while (const struct passwd* user = getpwent()) {
+    const struct group* group = getgrgid(user->pw_gid);
+    if (group == nullptr) continue;
+    const bool same_name = std::string_view(group->gr_name) == user->pw_name;
+    const bool alone = group->gr_mem[0] == nullptr;
+    if (alone || !same_name) {
+      EXPECT_EQ(Env::Posix().IsPrivateGroup(group->gr_gid, user->pw_uid), same_name) << user->pw_name;
+    }
+    EXPECT_FALSE(Env::Posix().IsPrivateGroup(group->gr_gid, 4'000'000'000u));
+    EXPECT_FALSE(Env::Posix().IsPrivateGroup(4'000'000'000u, user->pw_uid));
+  }
+  endpwent();
 }
 
 TEST(PosixErrorTest, CodesAreTheOnesThatEnvPromises) {
