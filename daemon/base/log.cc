@@ -5,9 +5,10 @@
 
 #include <atomic>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "daemon/base/utf8.h"
 
 namespace kernix {
 namespace {
@@ -28,29 +29,14 @@ constexpr std::string_view LevelName(LogLevel level) {
   return "error";
 }
 
-bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
-
 bool NeedsQuotes(std::string_view value) {
-  if (value.empty()) return true;
-  for (char c : value) {
-    if (c == ' ' || c == '"' || c == '=' || c == '\\' || IsControl(c)) return true;
-  }
-  return false;
+  return value.empty() || value.find_first_of(" \"=\\") != std::string_view::npos || Printable(value) != value;
 }
 
-void AppendEscaped(std::string& line, char c) {
-  if (c == '\n') {
-    line += "\\n";
-  } else if (c == '\t') {
-    line += "\\t";
-  } else if (c == '"' || c == '\\') {
-    line += '\\';
-    line += c;
-  } else if (IsControl(c)) {
-    absl::StrAppendFormat(&line, "\\x%02x", static_cast<unsigned char>(c));
-  } else {
-    line += c;
-  }
+void AppendQuoted(std::string& line, std::string_view value) {
+  std::string escaped =
+      absl::StrReplaceAll(ToAbsl(value), {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}, {"\t", "\\t"}});
+  StrAppend(&line, "\"", Printable(escaped), "\"");
 }
 
 // A value may quote a request, whose length is not ours to choose.
@@ -61,9 +47,7 @@ void AppendWhole(std::string& line, std::string_view value) {
     line += value;
     return;
   }
-  line += '"';
-  for (char c : value) AppendEscaped(line, c);
-  line += '"';
+  AppendQuoted(line, value);
 }
 
 void AppendValue(std::string& line, std::string_view value) {

@@ -25,6 +25,11 @@ TEST(LogTest, AnEventIsOneLineWhateverItsValues) {
   EXPECT_EQ(FormatLogLine(LogLevel::kInfo, "e", {{"k", "a=b"}, {"p", "c\\d"}}), "info e k=\"a=b\" p=\"c\\\\d\"\n");
 }
 
+TEST(LogTest, NothingInAValueActsOnATerminal) {
+  EXPECT_EQ(FormatLogLine(LogLevel::kInfo, "e", {{"a", "\xC2\x9B"}, {"b", "x\u202Ey"}, {"c", "\x9B"}, {"d", "\u00e9"}}),
+            "info e a=\"\\u009b\" b=\"x\\u202ey\" c=\"\\x9b\" d=\u00e9\n");
+}
+
 TEST(LogTest, OfALongValueTheBeginningIsWritten) {
   const std::string line = FormatLogLine(LogLevel::kInfo, "e", {{"k", std::string(1 << 20, 'x')}, {"n", 1}});
   EXPECT_EQ(line, "info e k=" + std::string(4096, 'x') + "...(1048576 bytes) n=1\n");

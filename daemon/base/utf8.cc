@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "absl/strings/str_format.h"
+
 namespace kernix {
 namespace {
 
@@ -45,6 +47,43 @@ size_t ValidSequence(std::string_view text) {
   return length;
 }
 
+uint32_t CodeOf(std::string_view sequence) {
+  const uint8_t lead = static_cast<uint8_t>(sequence[0]);
+  if (sequence.size() == 1) return lead;
+  uint32_t code = lead & (0xFF >> (sequence.size() + 1));
+  for (const char byte : sequence.substr(1)) code = code << 6 | (static_cast<uint8_t>(byte) & 0x3F);
+  return code;
+}
+
+bool ActsOnTerminal(uint32_t code) {
+  const auto within = [code](uint32_t first, uint32_t last) { return code >= first && code <= last; };
+  return code < 0x20 || within(0x7F, 0x9F) || code == 0x061C || within(0x200E, 0x200F) || within(0x2028, 0x202E) ||
+         within(0x2066, 0x2069);
+}
+
+void AppendEscape(std::string& text, const Character& character) {
+  if (character.well_formed && character.code > 0x7F) {
+    absl::StrAppendFormat(&text, "\\u%04x", character.code);
+  } else {
+    absl::StrAppendFormat(&text, "\\x%02x", character.code);
+  }
+}
+
+std::string Escaped(std::string_view text, std::string_view kept) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const Character first = FirstCharacter(text);
+    if (first.printable || kept.find(first.bytes) != std::string_view::npos) {
+      result += first.bytes;
+    } else {
+      AppendEscape(result, first);
+    }
+    text.remove_prefix(first.bytes.size());
+  }
+  return result;
+}
+
 }  // namespace
 
 bool IsValidUtf8(std::string_view text) {
@@ -75,5 +114,16 @@ size_t CompleteUtf8Prefix(std::string_view text) {
   }
   return text.size();
 }
+
+Character FirstCharacter(std::string_view text) {
+  const size_t length = ValidSequence(text);
+  if (length == 0) return {.bytes = text.substr(0, 1), .code = static_cast<uint8_t>(text[0])};
+  const uint32_t code = CodeOf(text.substr(0, length));
+  return {.bytes = text.substr(0, length), .code = code, .well_formed = true, .printable = !ActsOnTerminal(code)};
+}
+
+std::string Printable(std::string_view text) { return Escaped(text, ""); }
+
+std::string PrintableLines(std::string_view text) { return Escaped(text, "\n\t"); }
 
 }  // namespace kernix

@@ -27,6 +27,32 @@ TEST(Utf8Test, ReplacesEachBadByte) {
   EXPECT_EQ(ToValidUtf8("\xE2(\xA1"), std::string(kReplaced) + "(" + kReplaced);           // broken inside
 }
 
+TEST(Utf8Test, EscapesWhatActsOnATerminal) {
+  EXPECT_EQ(Printable("\x1b[31mred\x07\x7f\r"), "\\x1b[31mred\\x07\\x7f\\x0d");
+  EXPECT_EQ(Printable("\xC2\x9B"
+                      "2J"),
+            "\\u009b2J");  // C1
+  EXPECT_EQ(Printable("\x9B"
+                      "2J"),
+            "\\x9b2J");                                          // the same as a raw byte
+  EXPECT_EQ(Printable("a\u202Eb\u202Ac"), "a\\u202eb\\u202ac");  // direction
+  EXPECT_EQ(Printable("\u2066\u2069\u200E\u200F\u061C"), "\\u2066\\u2069\\u200e\\u200f\\u061c");
+  EXPECT_EQ(Printable("\u2028\u2029"), "\\u2028\\u2029");  // separators of lines
+  EXPECT_EQ(Printable("\xE2\x80"), "\\xe2\\x80");          // cut off
+  EXPECT_EQ(Printable(std::string("a\0b", 3)), "a\\x00b");
+}
+
+TEST(Utf8Test, WhatCanBeReadStaysAsItIs) {
+  for (const char* text : {"", "vector_add", "C:\\x1b", "\u00e9\u4e2d\u6587 \U0001F600 \u200D\u2010", "it's \"so\""}) {
+    EXPECT_EQ(Printable(text), text);
+  }
+}
+
+TEST(Utf8Test, LinesStayLines) {
+  EXPECT_EQ(PrintableLines("one\n\ttwo\x1b[m\r\n"), "one\n\ttwo\\x1b[m\\x0d\n");
+  EXPECT_EQ(Printable("one\n\ttwo"), "one\\x0a\\x09two");
+}
+
 TEST(Utf8Test, CutsAStreamBetweenSequences) {
   EXPECT_EQ(CompleteUtf8Prefix("abc"), 3u);
   EXPECT_EQ(CompleteUtf8Prefix("ab\xE2"), 2u);
