@@ -12,6 +12,18 @@ namespace kernix::cache {
 namespace {
 
 constexpr mode_t kBlobMode = 0444;
+constexpr size_t kPieceBytes = 256 << 10;
+
+absl::StatusOr<Digest> DigestOfFile(ReadableFile& file) {
+  Sha256 sha;
+  std::string piece(kPieceBytes, '\0');
+  for (uint64_t offset = 0;;) {
+    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, piece));
+    if (count == 0) return sha.Finish();
+    sha.Update(std::string_view(piece).substr(0, count));
+    offset += count;
+  }
+}
 
 }  // namespace
 
@@ -32,23 +44,29 @@ absl::StatusOr<bool> BlobStore::IsSound(const Digest& digest, uint64_t size) {
   if (absl::IsNotFound(info.status())) return false;
   KERNIX_RETURN_IF_ERROR(info.status());
   if (info->type != FileType::kRegular || info->size != size) return false;
-  const Fingerprint fingerprint = FingerprintOf(*info);
-  if (Remembers(digest, fingerprint)) return true;
-  const absl::StatusOr<std::string> content = env_.ReadFile(path);
-  if (absl::IsNotFound(content.status())) return false;
-  KERNIX_RETURN_IF_ERROR(content.status());
-  if (DigestOf(*content) != digest) return false;
-  Remember(digest, fingerprint);
-  return true;
+  if (Remembers(digest, FingerprintOf(*info))) return true;
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = env_.OpenFile(path);
+  if (absl::IsNotFound(file.status())) return false;
+  KERNIX_RETURN_IF_ERROR(file.status());
+  return Verify(digest, **file);
 }
 
-absl::StatusOr<std::string> BlobStore::Read(const Digest& digest) {
+absl::StatusOr<std::unique_ptr<ReadableFile>> BlobStore::Open(const Digest& digest) {
   const std::string path = PathOf(digest);
-  KERNIX_ASSIGN_OR_RETURN(std::string content, env_.ReadFile(path));
-  if (DigestOf(content) != digest) {
-    return absl::DataLossError(StrCat(path, ": the content does not match the name"));
-  }
-  return content;
+  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, env_.OpenFile(path));
+  KERNIX_ASSIGN_OR_RETURN(const bool sound, Verify(digest, *file));
+  if (!sound) return absl::DataLossError(StrCat(path, ": the content does not match the name"));
+  return file;
+}
+
+absl::StatusOr<bool> BlobStore::Verify(const Digest& digest, ReadableFile& file) {
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, file.Stat());
+  const Fingerprint fingerprint = FingerprintOf(info);
+  if (Remembers(digest, fingerprint)) return true;
+  KERNIX_ASSIGN_OR_RETURN(const Digest content, DigestOfFile(file));
+  if (content != digest) return false;
+  Remember(digest, fingerprint);
+  return true;
 }
 
 absl::Status BlobStore::Remove(const Digest& digest) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -37,8 +38,9 @@ class BlobStore {
   // it says nothing of the content.
   absl::StatusOr<bool> IsSound(const Digest& digest, uint64_t size);
 
-  // kNotFound when there is none, kDataLoss when it has other content than its name says.
-  absl::StatusOr<std::string> Read(const Digest& digest);
+  // The file, to be read piece by piece, whatever becomes of its name meanwhile. kNotFound when there is none,
+  // kDataLoss when it has other content than its name says: like IsSound() it looks only when the file changed.
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const Digest& digest);
 
   // OK when there is none.
   absl::Status Remove(const Digest& digest);
@@ -54,6 +56,7 @@ class BlobStore {
   };
 
   static Fingerprint FingerprintOf(const FileInfo& info);
+  absl::StatusOr<bool> Verify(const Digest& digest, ReadableFile& file);
   void Remember(const Digest& digest, const Fingerprint& fingerprint);
   bool Remembers(const Digest& digest, const Fingerprint& fingerprint);
 

@@ -48,7 +48,7 @@ class StoreCache final : public Cache {
   absl::Status Insert(Entry entry, std::string_view artifact) override;
   absl::Status Remove(const Digest& key) override { return RemoveEntry(key, std::nullopt); }
   std::string BlobPath(const Digest& digest) const override { return blobs_.PathOf(digest); }
-  absl::StatusOr<std::string> ReadBlob(const Digest& digest) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenBlob(const Digest& digest) override;
   absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter) override;
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) override;
   void Count(Counter counter, uint64_t n) override { pending_.Count(counter, n); }
@@ -147,10 +147,10 @@ absl::Status StoreCache::RemoveEntry(const Digest& key, const std::optional<Dige
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> StoreCache::ReadBlob(const Digest& digest) {
-  absl::StatusOr<std::string> content = blobs_.Read(digest);
-  if (content.ok() || absl::IsNotFound(content.status())) return content;
-  return Wrap(content.status());
+absl::StatusOr<std::unique_ptr<ReadableFile>> StoreCache::OpenBlob(const Digest& digest) {
+  absl::StatusOr<std::unique_ptr<ReadableFile>> file = blobs_.Open(digest);
+  if (file.ok() || absl::IsNotFound(file.status())) return file;
+  return Wrap(file.status());
 }
 
 absl::StatusOr<bool> StoreCache::Owns(uid_t user, const Digest& artifact) {

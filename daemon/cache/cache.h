@@ -127,8 +127,9 @@ class Cache {
   // Where the content of `digest` is, whether or not it is there.
   virtual std::string BlobPath(const Digest& digest) const = 0;
 
-  // The content of a blob. NOT_FOUND when there is none.
-  virtual absl::StatusOr<std::string> ReadBlob(const Digest& digest) = 0;
+  // A blob with the content that its name says, open: what becomes of its name while it is read does no harm. NOT_FOUND
+  // when there is none.
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenBlob(const Digest& digest) = 0;
 
   // One for each label that matches. Hits and times are those of the key, whoever used it.
   virtual absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter) = 0;

@@ -32,11 +32,24 @@ TEST_F(CacheTest, DamagedArtifactIsNeverServed) {
   damaged[500] ^= 1;
   ASSERT_TRUE(env_.RemoveFile(BlobOf(1)).ok());
   ASSERT_TRUE(env_.WriteFile(BlobOf(1), damaged, 0444).ok());
-  EXPECT_EQ(KindOf(cache_->ReadBlob(DigestOf(TestArtifact(1))).status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(KindOf(ReadBlob(*cache_, DigestOf(TestArtifact(1))).status()), v1::ErrorDetail::RESOURCE);
   EXPECT_FALSE(Has(1));
   EXPECT_FALSE(env_.Stat(BlobOf(1)).ok());
   Insert(1);
   EXPECT_TRUE(Has(1));
+}
+
+TEST_F(CacheTest, WhatIsBeingReadStaysThoughItsEntryAndFileGo) {
+  Open();
+  Insert(1);
+  const auto file = cache_->OpenBlob(DigestOf(TestArtifact(1)));
+  ASSERT_THAT(file, IsOk());
+  ASSERT_THAT(cache_->Purge({}), IsOk());
+  EXPECT_EQ(FilesInBlobs(), 0);
+  std::string content(2000, '\0');
+  EXPECT_EQ((*file)->ReadAt(0, content).value(), 1000u);
+  content.resize(1000);
+  EXPECT_EQ(content, TestArtifact(1));
 }
 
 TEST_F(CacheTest, DamagedArtifactIsReplacedByTheNextInsertOfTheSame) {
@@ -45,13 +58,13 @@ TEST_F(CacheTest, DamagedArtifactIsReplacedByTheNextInsertOfTheSame) {
   ASSERT_TRUE(env_.RemoveFile(BlobOf(1)).ok());
   ASSERT_TRUE(env_.WriteFile(BlobOf(1), std::string(1000, 'x'), 0444).ok());
   Insert(1);
-  EXPECT_EQ(*cache_->ReadBlob(DigestOf(TestArtifact(1))), TestArtifact(1));
+  EXPECT_EQ(*ReadBlob(*cache_, DigestOf(TestArtifact(1))), TestArtifact(1));
 }
 
 TEST_F(CacheTest, ArtifactThatCannotBeReadJustNowKeepsItsEntry) {
   Open();
   Insert(1);
-  for (const Operation operation : {Operation::kReadFile, Operation::kStat}) {
+  for (const Operation operation : {Operation::kOpenFile, Operation::kStat}) {
     for (const int error : {EMFILE, EIO}) {
       Open();  // nothing is verified yet, so the file has to be read
       Fault fault;

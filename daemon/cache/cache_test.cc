@@ -31,13 +31,13 @@ TEST_F(CacheTest, FindsWhatWasInsertedWithAllItsFields) {
   EXPECT_EQ((*entry)->toolchain_headers[1].digest, expected.toolchain_headers[1].digest);
   EXPECT_EQ((*entry)->created_unix_ms, env_.now);
   EXPECT_EQ((*entry)->hits, 0u);
-  EXPECT_EQ(*cache_->ReadBlob((*entry)->artifact), TestArtifact(1));
+  EXPECT_EQ(*ReadBlob(*cache_, (*entry)->artifact), TestArtifact(1));
 }
 
 TEST_F(CacheTest, UnknownKeyIsNoEntryAndUnknownBlobIsNotFound) {
   Open();
   EXPECT_FALSE(Has(1));
-  EXPECT_TRUE(absl::IsNotFound(cache_->ReadBlob(DigestOf("nothing")).status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadBlob(*cache_, DigestOf("nothing")).status()));
 }
 
 TEST_F(CacheTest, SurvivesReopening) {
@@ -174,10 +174,10 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   Insert(1);
   Open();
   EXPECT_TRUE(Has(1));
-  const int reads = env_.Calls(Operation::kReadFile, "blobs");
+  const int reads = env_.Calls(Operation::kOpenFile, "blobs");
   EXPECT_EQ(reads, 1);
   EXPECT_TRUE(Has(1));
-  EXPECT_EQ(env_.Calls(Operation::kReadFile, "blobs"), reads);
+  EXPECT_EQ(env_.Calls(Operation::kOpenFile, "blobs"), reads);
 }
 
 // With artifacts that stay where they are for a moment after they were given out, and without.
@@ -212,7 +212,7 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
   ASSERT_THAT(cache_->Flush(), IsOk());
   const auto entries = cache_->List({});
   ASSERT_TRUE(entries.ok());
-  for (const Entry& entry : *entries) EXPECT_TRUE(cache_->ReadBlob(entry.artifact).ok());
+  for (const Entry& entry : *entries) EXPECT_TRUE(ReadBlob(*cache_, entry.artifact).ok());
   EXPECT_EQ(Stats().builds(), uint64_t{kThreads} * kRounds);
   EXPECT_EQ(Stats().hits(), uint64_t{kThreads} * kRounds);
   EXPECT_EQ(Stats().bytes(), 1000u * static_cast<uint64_t>(FilesInBlobs()));

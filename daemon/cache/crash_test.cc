@@ -86,7 +86,7 @@ void CheckStore(const std::string& directory, int last) {
   ASSERT_THAT(entries, IsOk());
   uint64_t bytes = 0;
   for (const Entry& entry : *entries) {
-    const auto content = (*cache)->ReadBlob(entry.artifact);
+    const auto content = ReadBlob(**cache, entry.artifact);
     ASSERT_THAT(content, IsOk());
     bytes += content->size();
     const int i = std::stoi(content->substr(std::string("artifact ").size()));

@@ -3,6 +3,7 @@
 // For tests: entries and artifacts that are told apart by a number.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "daemon/base/strings.h"
@@ -18,6 +19,19 @@ inline std::string TestArtifact(int i, size_t size = 1000) {
   while (artifact.size() < size) artifact += static_cast<char>('a' + artifact.size() * 7 % 26);
   artifact.resize(size);
   return artifact;
+}
+
+// All of a blob.
+inline absl::StatusOr<std::string> ReadBlob(Cache& cache, const Digest& digest) {
+  absl::StatusOr<std::unique_ptr<ReadableFile>> file = cache.OpenBlob(digest);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<FileInfo> info = (*file)->Stat();
+  if (!info.ok()) return info.status();
+  std::string content(info->size, '\0');
+  const absl::StatusOr<size_t> count = (*file)->ReadAt(0, content);
+  if (!count.ok()) return count.status();
+  content.resize(*count);
+  return content;
 }
 
 inline Entry TestEntry(int i, const std::string& name = "module") {

@@ -16,6 +16,7 @@
 #include "daemon/server/load_gate.h"
 #include "daemon/server/options.h"
 #include "daemon/server/toolchain_policy.h"
+#include "daemon/server/user_limit.h"
 
 namespace kernix::server {
 
@@ -27,6 +28,7 @@ struct Backend {
   build::Builder& builder;
   ToolchainPolicy& toolchains;
   LoadGate& gate;
+  UserLimit& fetches;
   MonotonicTime started_at;
   // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;

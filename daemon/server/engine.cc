@@ -36,6 +36,7 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
       builder_(env, BuilderOptions(options), registry_, *executor_, *cache_),
       policy_(env, options.shared, options.toolchains),
       gate_(options.max_loads_per_user),
+      fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),
       backend_{.env = env,
                .options = options,
                .cache = *cache_,
@@ -43,6 +44,7 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .builder = builder_,
                .toolchains = policy_,
                .gate = gate_,
+               .fetches = fetches_,
                .started_at = env.Now(),
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); }} {
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();

@@ -41,6 +41,7 @@ class Engine {
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;
+  UserLimit fetches_;
   Backend backend_;
 };
 

@@ -3,7 +3,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "daemon/base/digest.h"
@@ -18,11 +19,23 @@
 namespace kernix::server {
 namespace {
 
-// Well below what any client takes in one message.
-constexpr size_t kChunkBytes = 1 << 20;
+// What a fetch holds in memory, however large the artifact and slow its client, and once more on its way through gRPC.
+constexpr size_t kChunkBytes = 128 << 10;
 
 absl::Status NoSuchArtifact(const Digest& artifact) {
   return absl::NotFoundError(StrCat("this kernixd has no artifact ", artifact.Hex(), " of yours: load it again"));
+}
+
+absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& writer) {
+  v1::ArtifactChunk chunk;
+  std::string& data = *chunk.mutable_data();
+  for (uint64_t offset = 0;; offset += data.size()) {
+    data.resize(kChunkBytes);
+    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, data));
+    if (count == 0) return absl::OkStatus();
+    data.resize(count);
+    if (!writer.Write(chunk)) return absl::CancelledError("the client went away");
+  }
 }
 
 v1::CacheEntry ToProto(const cache::Entry& entry) {
@@ -71,15 +84,11 @@ grpc::Status KernixService::FetchArtifact(grpc::ServerContext*, const v1::FetchA
 absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request,
                                          grpc::ServerWriter<v1::ArtifactChunk>& writer) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(request.artifact_digest()));
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<UserLimit::Pass> pass, backend_.fetches.Enter(caller_));
   KERNIX_RETURN_IF_ERROR(CheckMayHave(digest));
-  const absl::StatusOr<std::string> content = backend_.cache.ReadBlob(digest);
-  if (!content.ok()) return absl::IsNotFound(content.status()) ? NoSuchArtifact(digest) : content.status();
-  for (size_t begin = 0; begin < content->size(); begin += kChunkBytes) {
-    v1::ArtifactChunk chunk;
-    chunk.set_data(content->substr(begin, kChunkBytes));
-    if (!writer.Write(chunk)) return absl::CancelledError("the client went away");
-  }
-  return absl::OkStatus();
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = backend_.cache.OpenBlob(digest);
+  if (!file.ok()) return absl::IsNotFound(file.status()) ? NoSuchArtifact(digest) : file.status();
+  return Stream(**file, writer);
 }
 
 // What is somebody else's is not there, for all that this caller is told.

@@ -3,6 +3,7 @@
 // The real kernixd and clients that ask too much, or nothing more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -108,6 +109,57 @@ TEST_F(KernixdLimitsTest, EveryLoadMayBeFollowedByASlowFetch) {
   }
   for (const auto& fetch : fetches) ASSERT_TRUE(fetch->Next()) << fetch->Finish().error_message();
   for (const auto& fetch : fetches) EXPECT_TRUE(fetch->Finish().ok());
+}
+
+LoadOutcome LoadLarge(TestClient& client, size_t bytes) {
+  v1::LoadRequest request = AddKernel(1);
+  StrAppend(request.mutable_source(0)->mutable_text(), "char much[", bytes, "] = {1};\n");
+  return client.Load(request);
+}
+
+// Of a process, now.
+uint64_t ResidentBytes(pid_t pid) {
+  const std::string statm = Env::Posix().ReadFile(StrCat("/proc/", pid, "/statm")).value();
+  return std::stoull(statm.substr(statm.find(' '))) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(KernixdLimitsTest, AFetchThatStallsHoldsAPieceInMemory) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  constexpr size_t kBytes = 50 << 20;
+  const LoadOutcome built = LoadLarge(*client, kBytes);
+  ASSERT_TRUE(built.result) << built.status.error_message();
+  const std::string digest = built.result->artifact_digest();
+  const uint64_t before = ResidentBytes(daemon->pid());
+  std::vector<std::unique_ptr<FetchStream>> fetches;
+  for (int i = 0; i < 12; ++i) {
+    fetches.push_back(std::make_unique<FetchStream>(client->stub(), digest));
+    ASSERT_TRUE(fetches.back()->Next());  // and no more
+  }
+  const uint64_t after = ResidentBytes(daemon->pid());
+  EXPECT_LT(after, before + kBytes) << "twelve of them hold less than one artifact";
+  RecordProperty("held_bytes", static_cast<int>(after > before ? after - before : 0));
+  fetches.clear();
+  EXPECT_EQ(DigestOf(client->Fetch(digest).value()).Raw(), digest) << "whole, from many pieces";
+}
+
+TEST_F(KernixdLimitsTest, OneUserCannotFetchWithoutEnd) {
+  const auto daemon = Serve({"--max-fetches-per-user", "2"});
+  const auto client = Connect();
+  const LoadOutcome built = LoadLarge(*client, 8 << 20);
+  ASSERT_TRUE(built.result) << built.status.error_message();
+  const std::string digest = built.result->artifact_digest();
+  FetchStream first(client->stub(), digest);
+  auto second = std::make_unique<FetchStream>(client->stub(), digest);
+  ASSERT_TRUE(first.Next() && second->Next());
+  const absl::Status refused = Connect()->Fetch(digest).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("2 fetches"), HasSubstr("raise max_fetches_per_user")));
+  EXPECT_TRUE(second->Finish().ok());
+  // It has all of it, but may not have left yet.
+  absl::StatusOr<std::string> third = Connect()->Fetch(digest);
+  while (absl::IsResourceExhausted(third.status())) third = Connect()->Fetch(digest);
+  EXPECT_THAT(third, IsOk());
 }
 
 TEST_F(KernixdLimitsTest, ANameThatNobodyCouldReadIsRefused) {

@@ -37,6 +37,7 @@ struct ServerOptions {
   uint64_t max_output_bytes = 1ull << 30;           // (F) of a file that a compile job makes, and of all it brings back
   std::chrono::milliseconds upload_timeout{30'000};  // (F) for a client to send headers; and a second for each MiB
   int max_loads_per_user = 500;                      // (F) at once; 0: no limit
+  int max_fetches_per_user = 500;                    // (F) of artifacts, at once; 0: no limit
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   std::string admin_group;                      // (F) with shared: whose members do what root may; empty: nobody's

@@ -92,7 +92,8 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
       {"max_request_bytes", "11MiB"},  {"shared", "true"},
       {"max_output_bytes", "12MiB"},   {"upload_timeout", "13s"},
       {"max_loads_per_user", "14"},    {"socket_group", "kernix"},
-      {"admin_group", "wheel"},        {"log_level", "debug"}};
+      {"max_fetches_per_user", "15"},  {"admin_group", "wheel"},
+      {"log_level", "debug"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
   std::string config;
   std::vector<std::string> flags;
@@ -120,6 +121,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_TRUE(parsed.options.shared);
     EXPECT_EQ(parsed.options.socket_group, "kernix");
     EXPECT_EQ(parsed.options.admin_group, "wheel");
+    EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
   };
   WriteConfig(kToolchain);

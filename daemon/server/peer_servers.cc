@@ -24,14 +24,14 @@ int GrpcMessageLimit(const ServerOptions& options) {
   return static_cast<int>(2 * options.max_request_bytes + kEnvelope);
 }
 
-// Loads need none (see LoadGate), but each may be followed by a fetch, which holds one for as long as its client reads:
-// as many as there may be loads, and some for the calls of kernixctl and the like.
+// Loads need none (see LoadGate), but a fetch holds one for as long as its client reads; and some for the calls of
+// kernixctl and the like.
 int ThreadLimit(const ServerOptions& options) {
   constexpr int kOthers = 256;
   constexpr int kNone = std::numeric_limits<int>::max();
-  return options.max_loads_per_user == 0 || options.max_loads_per_user > kNone - kOthers
+  return options.max_fetches_per_user == 0 || options.max_fetches_per_user > kNone - kOthers
              ? kNone
-             : options.max_loads_per_user + kOthers;
+             : options.max_fetches_per_user + kOthers;
 }
 
 // What one user's calls may take of memory and threads together. Beyond that gRPC ends calls of this user with

@@ -109,6 +109,8 @@ std::vector<Setting> MakeSettings() {
        SetUploadTimeout},
       {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500)",
        SetCount<&O::max_loads_per_user>},
+      {"max_fetches_per_user", "N", "artifacts that one user is sent at once; 0: no limit (default: 500)",
+       SetCount<&O::max_fetches_per_user>},
       {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
        SetSwitch<&O::shared>},
       {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>},
