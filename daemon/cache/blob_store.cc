@@ -4,9 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/strip.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {
 namespace {
@@ -27,7 +29,9 @@ absl::StatusOr<Digest> DigestOfFile(ReadableFile& file) {
 
 }  // namespace
 
-std::string BlobStore::PathOf(const Digest& digest) const { return JoinPath(directory_, digest.Hex()); }
+std::string BlobStore::PathOf(const Digest& digest) const {
+  return JoinPath(directory_, StrCat(digest.Hex(), kBlobSuffix));
+}
 
 absl::Status BlobStore::Put(const Digest& digest, std::string_view content) {
   if (IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
@@ -81,8 +85,8 @@ absl::Status BlobStore::Remove(const Digest& digest) {
 absl::Status BlobStore::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(directory_));
   for (const std::string& name : names) {
-    const absl::StatusOr<Digest> digest = Digest::FromHex(name);
-    if (digest.ok() && digest->Hex() == name && keep.contains(*digest)) continue;
+    const absl::StatusOr<Digest> digest = Digest::FromHex(ToStd(absl::StripSuffix(name, kBlobSuffix)));
+    if (digest.ok() && JoinPath(directory_, name) == PathOf(*digest) && keep.contains(*digest)) continue;
     KERNIX_RETURN_IF_ERROR(env_.RemoveTree(JoinPath(directory_, name)));
   }
   return absl::OkStatus();

@@ -2,11 +2,15 @@
 //
 // The artifact cache: files named by digest, and an SQLite index of which action key they answer.
 //
-//   <directory>/version           the layout's number
-//   <directory>/lock, owner       held by the one process that uses the store, and who that is
-//   <directory>/blobs/abcd...     content, by SHA-256; read-only once there
-//   <directory>/index.sqlite      WAL
-//   <directory>/tmp/              scratch folders; emptied at start
+//   <directory>/version                 the layout's number
+//   <directory>/artifacts/abcd....so    content, by SHA-256; read-only once there
+//   <directory>/private/                0700; nobody but the store's owner gets at what follows
+//     lock, owner                       held by the one process that uses the store, and who that is
+//     index.sqlite                      WAL. Who can open its files can hold up every commit
+//     tmp/                              scratch folders; emptied at start
+//
+// Others, where the folder's mode lets them in, can open an artifact whose digest they know, and not list them. A store
+// of layout 1 (see old_store.h) is taken over.
 //
 // Crash safety: a blob is written beside its place, synced and renamed before the index names it. A file that the index
 // does not name is garbage and is removed at the next start; an entry whose file is missing or damaged is dropped when

@@ -69,8 +69,8 @@ TEST_F(CacheTest, ArtifactThatCannotBeReadJustNowKeepsItsEntry) {
       Open();  // nothing is verified yet, so the file has to be read
       Fault fault;
       fault.operation = operation;
-      fault.match = "blobs/";
-      fault.error = ErrnoStatus(error, "open", "blobs/");
+      fault.match = "artifacts/";
+      fault.error = ErrnoStatus(error, "open", "artifacts/");
       env_.Inject(fault);
       const auto found = cache_->Find(TestKey(1));
       EXPECT_EQ(KindOf(found.status()), v1::ErrorDetail::RESOURCE);
@@ -89,9 +89,9 @@ TEST_F(CacheTest, StartRemovesWhatNobodyNames) {
   cache_.reset();
   const std::string stray = JoinPath(Dirname(blob), "half-written.tmp");
   ASSERT_TRUE(env_.WriteFile(stray, "x", 0600).ok());
-  const std::string orphan = JoinPath(JoinPath(store(), "blobs"), std::string(64, '0'));
+  const std::string orphan = JoinPath(JoinPath(store(), "artifacts"), std::string(64, '0') + ".so");
   ASSERT_TRUE(env_.WriteFile(orphan, "x", 0444).ok());
-  const std::string scratch = JoinPath(JoinPath(store(), "tmp"), "action-1");
+  const std::string scratch = JoinPath(store(), "private/tmp/action-1");
   ASSERT_TRUE(env_.CreateDirectories(scratch, 0700).ok());
   Open();
   EXPECT_EQ(FilesInBlobs(), 1);
@@ -103,7 +103,7 @@ TEST_F(CacheTest, StartRemovesWhatNobodyNames) {
 TEST_F(CacheTest, NoSpaceForTheArtifactIsAClearErrorAndChangesNothing) {
   Open();
   Insert(1);
-  env_.Inject(NoSpace(Operation::kWriteFileDurably, "blobs"));
+  env_.Inject(NoSpace(Operation::kWriteFileDurably, "artifacts"));
   const absl::Status status = cache_->Insert(TestEntry(2), TestArtifact(2));
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(GetErrorDetail(status).message(), AllOf(HasSubstr(store()), HasSubstr("kernixctl cache purge")));
@@ -118,7 +118,7 @@ TEST_F(CacheTest, FailedSyncIsNoSuccessEvenWhenTheFileIsInPlace) {
   Open();
   for (const bool renamed : {false, true}) {
     env_.Clear();
-    env_.Inject(FailedSync("blobs", 1, renamed));
+    env_.Inject(FailedSync("artifacts", 1, renamed));
     EXPECT_EQ(KindOf(cache_->Insert(TestEntry(1), TestArtifact(1))), v1::ErrorDetail::RESOURCE);
     EXPECT_FALSE(Has(1));
     EXPECT_EQ(FilesInBlobs(), 0);
@@ -142,7 +142,7 @@ TEST_F(CacheTest, FileInPlaceOfTheFolderIsAClearError) {
 TEST_F(CacheTest, IndexThatCannotBeOpenedIsAClearError) {
   Open();
   cache_.reset();
-  const std::string index = JoinPath(store(), "index.sqlite");
+  const std::string index = JoinPath(store(), "private/index.sqlite");
   ASSERT_TRUE(env_.RemoveTree(index).ok());
   ASSERT_TRUE(env_.CreateDirectories(index, 0700).ok());
   const auto opened = Cache::Open(env_, {store(), 1000});
@@ -165,7 +165,7 @@ TEST_F(CacheTest, NewerLayoutIsRefusedAndLeftAlone) {
   Open();
   Insert(1);
   cache_.reset();
-  ASSERT_TRUE(env_.WriteFile(JoinPath(store(), "version"), "2\n", 0644).ok());
+  ASSERT_TRUE(env_.WriteFile(JoinPath(store(), "version"), "3\n", 0644).ok());
   const auto opened = Cache::Open(env_, {store(), 1000});
   EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("newer kernix"));
@@ -173,20 +173,24 @@ TEST_F(CacheTest, NewerLayoutIsRefusedAndLeftAlone) {
 }
 
 TEST_F(CacheTest, FolderWithSomebodyElsesFilesIsRefusedAndLeftAlone) {
-  const std::string precious = JoinPath(JoinPath(store(), "tmp"), "precious");
-  ASSERT_TRUE(env_.CreateDirectories(Dirname(precious), 0700).ok());
-  ASSERT_TRUE(env_.WriteFile(precious, "x", 0600).ok());
-  const auto opened = Cache::Open(env_, {store(), 1000});
-  EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("no kernix store"));
-  EXPECT_TRUE(env_.Stat(precious).ok());
+  for (const char* name : {"private/precious", "artifacts/precious", "index.sqlite"}) {
+    const std::string precious = JoinPath(store(), name);
+    ASSERT_TRUE(env_.CreateDirectories(Dirname(precious), 0700).ok());
+    ASSERT_TRUE(env_.WriteFile(precious, "x", 0600).ok());
+    const auto opened = Cache::Open(env_, {store(), 1000});
+    EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
+    EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("no kernix store"));
+    EXPECT_FALSE(env_.Stat(JoinPath(store(), "version")).ok());
+    EXPECT_TRUE(env_.Stat(precious).ok());
+    ASSERT_TRUE(env_.RemoveTree(store()).ok());
+  }
 }
 
 TEST_F(CacheTest, DamagedIndexIsMovedAsideAndANewOneStarted) {
   Open();
   Insert(1);
   cache_.reset();
-  const std::string index = JoinPath(store(), "index.sqlite");
+  const std::string index = JoinPath(store(), "private/index.sqlite");
   for (const char* suffix : {"-wal", "-shm"}) ASSERT_TRUE(env_.RemoveTree(StrCat(index, suffix)).ok());
   const std::string garbage(8192, 'x');
   ASSERT_TRUE(env_.WriteFile(index, garbage, 0600).ok());

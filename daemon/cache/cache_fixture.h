@@ -54,7 +54,7 @@ class CacheTest : public ::testing::Test {
 
   std::string BlobOf(int i, size_t size = 1000) { return cache_->BlobPath(DigestOf(TestArtifact(i, size))); }
 
-  int FilesInBlobs() { return static_cast<int>(Env::Posix().ListDirectory(JoinPath(store(), "blobs"))->size()); }
+  int FilesInBlobs() { return static_cast<int>(Env::Posix().ListDirectory(JoinPath(store(), "artifacts"))->size()); }
 
   ScratchDirectory folder_;
   TestEnv env_;

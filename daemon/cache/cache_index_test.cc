@@ -12,7 +12,7 @@
 namespace kernix::cache {
 namespace {
 
-std::string IndexPath(const std::string& store) { return JoinPath(store, "index.sqlite"); }
+std::string IndexPath(const std::string& store) { return JoinPath(store, "private/index.sqlite"); }
 
 // What keeps readers and the writer out of each other's way, and a commit to one sync.
 TEST_F(CacheTest, TheIndexIsInWalMode) {

@@ -59,7 +59,7 @@ TEST_F(CacheTest, ArtifactFilesCannotBeWrittenButTheirFolderDecidesWhoReads) {
   Open();
   Insert(1);
   EXPECT_EQ(env_.Stat(BlobOf(1))->mode, 0444u);
-  EXPECT_EQ(env_.Stat(Dirname(BlobOf(1)))->mode, 0755u);
+  EXPECT_EQ(env_.Stat(Dirname(BlobOf(1)))->mode, 0711u) << "can be entered, not listed";
   EXPECT_EQ(env_.Stat(store())->mode, 0700u);
 }
 
@@ -174,10 +174,10 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   Insert(1);
   Open();
   EXPECT_TRUE(Has(1));
-  const int reads = env_.Calls(Operation::kOpenFile, "blobs");
+  const int reads = env_.Calls(Operation::kOpenFile, "artifacts");
   EXPECT_EQ(reads, 1);
   EXPECT_TRUE(Has(1));
-  EXPECT_EQ(env_.Calls(Operation::kOpenFile, "blobs"), reads);
+  EXPECT_EQ(env_.Calls(Operation::kOpenFile, "artifacts"), reads);
 }
 
 // With artifacts that stay where they are for a moment after they were given out, and without.

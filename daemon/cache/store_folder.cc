@@ -3,7 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
@@ -12,21 +15,25 @@
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/cache/old_store.h"
 
 namespace kernix::cache {
 namespace {
 
-constexpr int kLayout = 1;
+constexpr int kLayout = 2;
+constexpr int kNoLayout = 0;
 
-constexpr mode_t kBlobFolderMode = 0755;  // the store's own folder decides who gets this far
+// The store's own folder decides who gets this far. Who does opens what the daemon has told them of, and cannot see
+// what else there is.
+constexpr mode_t kBlobFolderMode = 0711;
 
 constexpr char kChooseAnother[] =
     "choose another store with KERNIX_CACHE_DIR, `kernixd --store-directory` or set_cache_dir()";
 
 absl::Status Refuse(std::string message) { return MakeError(v1::ErrorDetail::RESOURCE, message); }
 
-absl::Status HeldError(Env& env, const StorePaths& paths) {
-  const absl::StatusOr<std::string> owner = env.ReadFile(paths.owner);
+absl::Status HeldError(Env& env, const StorePaths& paths, const std::string& owner_file) {
+  const absl::StatusOr<std::string> owner = env.ReadFile(owner_file);
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::RESOURCE);
   detail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
@@ -38,14 +45,14 @@ absl::Status HeldError(Env& env, const StorePaths& paths) {
 
 absl::StatusOr<std::unique_ptr<FileLock>> TakeLock(Env& env, const StorePaths& paths) {
   absl::StatusOr<std::unique_ptr<FileLock>> lock = env.TryLockFile(paths.lock);
-  if (absl::IsUnavailable(lock.status())) return HeldError(env, paths);
+  if (absl::IsUnavailable(lock.status())) return HeldError(env, paths, paths.owner);
   if (!lock.ok()) return StoreError(paths.directory, lock.status());
-  const absl::Status noted = env.WriteFile(paths.owner, StrCat("process ", ::getpid(), "\n"), 0644);
+  const absl::Status noted = env.WriteFile(paths.owner, StrCat("process ", ::getpid(), "\n"), 0600);
   if (!noted.ok()) return StoreError(paths.directory, noted);
   return lock;
 }
 
-absl::Status CheckLayout(const StorePaths& paths, std::string_view text) {
+absl::StatusOr<int> ParseLayout(const StorePaths& paths, std::string_view text) {
   int layout = 0;
   if (!absl::SimpleAtoi(ToAbsl(text), &layout) || layout < 1) {
     return Refuse(StrCat(paths.version, " does not hold the number of a layout: ", paths.directory,
@@ -55,7 +62,7 @@ absl::Status CheckLayout(const StorePaths& paths, std::string_view text) {
     return Refuse(StrCat("the store ", paths.directory, " was made by a newer kernix (layout ", layout,
                          ", this one knows up to ", kLayout, "): upgrade this kernix, or ", kChooseAnother));
   }
-  return absl::OkStatus();
+  return layout;
 }
 
 // What lies in a store is run by those who load it, so nobody else may put it there.
@@ -65,34 +72,66 @@ absl::Status CheckOwner(Env& env, const StorePaths& paths) {
   return Refuse(StrCat(status.message(), ". Or ", kChooseAnother));
 }
 
-bool IsEmptyFolder(Env& env, const std::string& path) {
+// Whether there is nothing at `path`, or a folder in which there is nothing but `ours`.
+bool HoldsOnly(Env& env, const std::string& path, const std::set<std::string>& ours) {
+  if (absl::IsNotFound(env.Stat(path, /*follow=*/false).status())) return true;
   const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(path);
-  return names.ok() && names->empty();
+  return names.ok() && std::all_of(names->begin(), names->end(), [&](const auto& name) { return ours.contains(name); });
 }
 
 // We are about to delete things by name, so they had better be ours.
 absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
-  for (const std::string& path : {paths.blobs, paths.index, paths.scratch}) {
-    if (!env.Stat(path, /*follow=*/false).ok() || IsEmptyFolder(env, path)) continue;
+  const OldStorePaths old(paths.directory);
+  const std::pair<std::string, std::set<std::string>> places[] = {
+      {paths.blobs, {}},
+      {paths.private_directory, {Basename(paths.lock), Basename(paths.owner)}},
+      {old.index, {}},
+  };
+  for (const auto& [path, ours] : places) {
+    if (HoldsOnly(env, path, ours)) continue;
     return Refuse(StrCat(paths.directory, " is no kernix store (no file \"version\") but has a \"", Basename(path),
                          "\" that kernix would write to: ", kChooseAnother));
   }
   return absl::OkStatus();
 }
 
+// kNoLayout: it is no store yet, and can become one.
+absl::StatusOr<int> ReadLayout(Env& env, const StorePaths& paths) {
+  const absl::StatusOr<std::string> version = env.ReadFile(paths.version);
+  if (version.ok()) return ParseLayout(paths, *version);
+  if (!absl::IsNotFound(version.status())) return StoreError(paths.directory, version.status());
+  KERNIX_RETURN_IF_ERROR(CheckNothingForeign(env, paths));
+  return kNoLayout;
+}
+
 // The version comes before anything is in the folders, so that a crash on the way leaves a store that counts as ours;
 // and after the folder of the blobs, so that its sync takes that along.
-absl::Status MakeLayout(Env& env, const StorePaths& paths) {
+absl::Status MakeLayout(Env& env, const StorePaths& paths, int present) {
   KERNIX_RETURN_IF_ERROR(env.CreateDirectories(paths.blobs, kBlobFolderMode));
+  if (present != kNoLayout) {
+    KERNIX_RETURN_IF_ERROR(TakeOverOldStore(env, OldStorePaths(paths.directory), paths));
+    Log(LogLevel::kInfo, "store_taken_over", {{"store", paths.directory}, {"layout", kLayout}});
+  }
   return env.WriteFileDurably(paths.version, StrCat(kLayout, "\n"), 0644);
 }
 
+// An older kernixd knows of the old lock alone, and looks at the version when it has that.
 absl::Status SettleLayout(Env& env, const StorePaths& paths) {
-  const absl::StatusOr<std::string> version = env.ReadFile(paths.version);
-  if (version.ok()) return CheckLayout(paths, *version);
-  if (!absl::IsNotFound(version.status())) return StoreError(paths.directory, version.status());
-  KERNIX_RETURN_IF_ERROR(CheckNothingForeign(env, paths));
-  return StoreError(paths.directory, MakeLayout(env, paths));
+  KERNIX_ASSIGN_OR_RETURN(int layout, ReadLayout(env, paths));
+  if (layout == kLayout) return absl::OkStatus();
+  const OldStorePaths old(paths.directory);
+  const absl::StatusOr<std::unique_ptr<FileLock>> lock = env.TryLockFile(old.lock);
+  if (absl::IsUnavailable(lock.status())) return HeldError(env, paths, old.owner);
+  if (!lock.ok()) return StoreError(paths.directory, lock.status());
+  KERNIX_ASSIGN_OR_RETURN(layout, ReadLayout(env, paths));
+  const absl::Status made = StoreError(paths.directory, MakeLayout(env, paths, layout));
+  if (layout == kNoLayout) env.RemoveFile(old.lock).IgnoreError();
+  return made;
+}
+
+absl::Status MakePrivateDirectory(Env& env, const StorePaths& paths) {
+  const absl::Status status = EnsurePrivateDirectory(env, paths.private_directory, ::geteuid());
+  return status.ok() ? status : Refuse(StrCat(status.message(), " Or ", kChooseAnother));
 }
 
 }  // namespace
@@ -118,17 +157,23 @@ absl::Status StoreError(const std::string& directory, const absl::Status& status
 StorePaths::StorePaths(const std::string& store)
     : directory(store),
       version(JoinPath(store, "version")),
-      lock(JoinPath(store, "lock")),
-      owner(JoinPath(store, "owner")),
-      blobs(JoinPath(store, "blobs")),
-      index(JoinPath(store, "index.sqlite")),
-      scratch(JoinPath(store, "tmp")) {}
+      blobs(JoinPath(store, "artifacts")),
+      private_directory(JoinPath(store, "private")),
+      lock(JoinPath(private_directory, "lock")),
+      owner(JoinPath(private_directory, "owner")),
+      index(JoinPath(private_directory, "index.sqlite")),
+      scratch(JoinPath(private_directory, "tmp")) {}
 
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths) {
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.directory, 0700)));
   KERNIX_RETURN_IF_ERROR(CheckOwner(env, paths));
+  KERNIX_RETURN_IF_ERROR(ReadLayout(env, paths).status());  // before anything is written there
+  KERNIX_RETURN_IF_ERROR(MakePrivateDirectory(env, paths));
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, TakeLock(env, paths));
   KERNIX_RETURN_IF_ERROR(SettleLayout(env, paths));
+  if (const absl::Status removed = RemoveOldStore(env, OldStorePaths(paths.directory)); !removed.ok()) {
+    Log(LogLevel::kWarning, "old_store_not_removed", {{"error", removed.ToString()}});
+  }
   // A compiler that outlived a killed daemon may still write there: what it leaves is removed another time.
   if (const absl::Status removed = env.RemoveTree(paths.scratch); !removed.ok()) {
     Log(LogLevel::kWarning, "scratch-not-emptied", {{"error", removed.ToString()}});

@@ -22,7 +22,7 @@ class StoreFolderTest : public testing::Test {
   std::string RefusalText() {
     const absl::Status status = Claim().status();
     EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
-    EXPECT_FALSE(Env::Posix().Stat(store_ + "/lock").ok()) << "nothing is written there";
+    EXPECT_FALSE(Env::Posix().Stat(store_ + "/private").ok()) << "nothing is written there";
     return std::string(status.message());
   }
 

@@ -44,10 +44,10 @@ class ClientCacheTest : public ClientWorld {
     ASSERT_TRUE(client.Shutdown().ok());
     const auto stats = client.Stats();
     ASSERT_TRUE(stats.ok()) << stats.status();
-    const auto files = Env::Posix().ListDirectory(Path("store/blobs"));
+    const auto files = Env::Posix().ListDirectory(Path("store/artifacts"));
     ASSERT_TRUE(files.ok()) << files.status();
     uint64_t bytes = 0;
-    for (const std::string& name : *files) bytes += Env::Posix().Stat(Path("store/blobs/" + name))->size;
+    for (const std::string& name : *files) bytes += Env::Posix().Stat(Path("store/artifacts/" + name))->size;
     EXPECT_EQ(stats->bytes, bytes);
     EXPECT_EQ(stats->entries, client.List()->size());
   }

@@ -48,7 +48,7 @@ TEST_F(KernixctlTest, CompileBuildsOnceAndThenFindsItInTheCache) {
   EXPECT_THAT(Output({"compile", file, "--json"}),
               AllOf(HasSubstr("\"cache_hit\": false"), HasSubstr("{\"name\": \"one\", \"arg_spec\": \"ret\"}")));
   EXPECT_THAT(Output({"compile", file, "--json"}), HasSubstr("\"cache_hit\": true"));
-  EXPECT_THAT(Output({"compile", file}), StartsWith(file + ": one (from the cache) -> " + Path("store/blobs/")));
+  EXPECT_THAT(Output({"compile", file}), StartsWith(file + ": one (from the cache) -> " + Path("store/artifacts/")));
   EXPECT_THAT(Output({"cache", "stats", "--json"}),
               AllOf(HasSubstr("\"builds\": 1,"), HasSubstr("\"hits\": 2,"), HasSubstr("\"misses\": 1,"),
                     HasSubstr("\"entries\": 1,"), HasSubstr("\"store_directory\": \"" + Path("store") + "\"")));
