@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/src/fetched_artifacts.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "client/src/status_from_grpc.h"
 #include "daemon/base/error.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
-#include "daemon/base/unique_fd.h"
 
 namespace kernix {
 namespace {
@@ -24,13 +20,6 @@ absl::StatusOr<std::string> ReadStream(grpc::ClientReader<v1::ArtifactChunk>& st
 }
 
 }  // namespace
-
-bool CanOpenArtifact(const std::string& path, uint64_t size) {
-  if (path.empty()) return false;
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
-  return fd.ok() && fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == size;
-}
 
 absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest) {
   KERNIX_ASSIGN_OR_RETURN(const std::string store,

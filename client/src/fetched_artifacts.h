@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of artifacts whose daemon keeps them where we cannot open them.
+// Copies of artifacts whose daemon keeps them where we cannot open them, or may not run them from.
 #pragma once
 
 #include <string>
@@ -12,9 +12,6 @@
 #include "daemon/base/digest.h"
 
 namespace kernix {
-
-// True when this process can read a file of that size there.
-bool CanOpenArtifact(const std::string& path, uint64_t size);
 
 // Where this user's copy of `digest` lies or shall lie: <default store>/fetched/<digest>.so.
 absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest);

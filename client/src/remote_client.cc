@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/src/artifact_file.h"
 #include "client/src/daemon_watch.h"
 #include "client/src/environment.h"
 #include "client/src/fetched_artifacts.h"
@@ -177,14 +178,16 @@ absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& r
   return RunLoad(connector_, endpoint_, request, blobs, callbacks);
 }
 
+// What we cannot open, or may not run from where it lies, we have sent to a place of our own.
 absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& result) {
-  if (CanOpenArtifact(result.artifact_path(), result.artifact_size())) return result.artifact_path();
-  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
   const ClientEnvironment& environment = connector_.environment();
+  absl::StatusOr<std::string> in_store = CheckArtifact(environment, result.artifact_path(), result.artifact_size());
+  if (in_store.ok()) return in_store;
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
   KERNIX_ASSIGN_OR_RETURN(const std::string path, FetchedArtifactPath(environment, digest));
   KERNIX_RETURN_IF_ERROR(EnsureFetchedFolder(environment, Dirname(path)));
-  const absl::StatusOr<std::string> present = environment.env->ReadFile(path);
-  if (present.ok() && DigestOf(*present) == digest) return path;
+  absl::StatusOr<std::string> present = CheckArtifact(environment, path, result.artifact_size());
+  if (present.ok()) return present;
 
   std::string content;
   KERNIX_RETURN_IF_ERROR(WithSession(/*start=*/true, [&](Session& session, ForkGate::Section& section) -> absl::Status {
@@ -192,7 +195,7 @@ absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& re
     return absl::OkStatus();
   }));
   KERNIX_RETURN_IF_ERROR(environment.env->WriteFileDurably(path, content, 0600));
-  return path;
+  return CheckArtifact(environment, path, result.artifact_size());
 }
 
 absl::StatusOr<std::string> RemoteClient::HeaderFolder() {

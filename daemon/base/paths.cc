@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/digest.h"
+#include "daemon/base/guarded_path.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 
@@ -171,7 +172,7 @@ absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid)
 
 absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid) {
   KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, path, uid));
-  return CheckGuardedDirectory(env, Dirname(path), uid);
+  return GuardedRealPath(env, path, {uid}).status();
 }
 
 std::string DescribeUser(uid_t uid) {

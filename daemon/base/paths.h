@@ -43,7 +43,7 @@ absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid
 // it belongs to neither `uid` nor root, or when others may write to it.
 absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid);
 
-// EnsurePrivateDirectory(), and the folder that it lies in is guarded: nobody else can put another in its place.
+// EnsurePrivateDirectory(), and nobody else can put another in its place: see GuardedRealPath().
 absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid);
 
 // "mallory (uid 1002)", or "uid 1002" where the user database has no such user.

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/error.h"
+#include "daemon/base/guarded_path.h"
 #include "daemon/base/log.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
@@ -67,7 +68,8 @@ absl::StatusOr<int> ParseLayout(const StorePaths& paths, std::string_view text) 
 
 // What lies in a store is run by those who load it, so nobody else may put it there.
 absl::Status CheckOwner(Env& env, const StorePaths& paths) {
-  const absl::Status status = CheckGuardedDirectory(env, paths.directory, ::geteuid());
+  absl::Status status = GuardedRealPath(env, paths.directory, {::geteuid()}).status();
+  if (status.ok()) status = CheckGuardedDirectory(env, paths.directory, ::geteuid());
   if (!absl::IsPermissionDenied(status)) return StoreError(paths.directory, status);
   return Refuse(StrCat(status.message(), ". Or ", kChooseAnother));
 }

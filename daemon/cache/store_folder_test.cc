@@ -54,5 +54,31 @@ TEST_F(StoreFolderTest, OneOfSomebodyElseIsRefusedByName) {
   EXPECT_THAT(RefusalText(), AllOf(HasSubstr(store_), HasSubstr("belongs to uid 4711")));
 }
 
+TEST_F(StoreFolderTest, OneThatSomebodyElseCanExchangeIsRefusedNamingTheFolder) {
+  const std::string parent = scratch_ / "parent";
+  const std::string below = parent + "/store";
+  ASSERT_THAT(Env::Posix().CreateDirectories(below, 0700), IsOk());
+  const auto refusal = [&](const std::string& store) {
+    const absl::Status status = ClaimStore(Env::Posix(), StorePaths(store)).status();
+    EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
+    return std::string(status.message());
+  };
+  ASSERT_EQ(chmod(parent.c_str(), 0777), 0);
+  EXPECT_THAT(refusal(below), AllOf(HasSubstr(parent + " is on the way"), HasSubstr("chmod go-w " + parent),
+                                    HasSubstr("choose another store")));
+  EXPECT_FALSE(Env::Posix().Stat(below + "/private").ok()) << "nothing is written there";
+  if (geteuid() == 0) {
+    ASSERT_EQ(chmod(parent.c_str(), 0755), 0);
+    ASSERT_EQ(chown(parent.c_str(), 4711, 4711), 0);
+    EXPECT_THAT(refusal(below), HasSubstr("uid 4711"));
+    const std::string link = scratch_ / "link";
+    ASSERT_EQ(symlink(below.c_str(), link.c_str()), 0);
+    EXPECT_THAT(refusal(link), HasSubstr("uid 4711")) << "through a link of ours";
+    ASSERT_EQ(chown(parent.c_str(), 0, 0), 0);
+  }
+  ASSERT_EQ(chmod(parent.c_str(), 01777), 0);
+  EXPECT_THAT(ClaimStore(Env::Posix(), StorePaths(below)), IsOk()) << "as below /tmp";
+}
+
 }  // namespace
 }  // namespace kernix::cache

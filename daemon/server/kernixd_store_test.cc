@@ -65,15 +65,33 @@ TEST_F(ForbiddenStoreTest, AStoreThatBecomesUnwritableFailsTheLoadsThatNeedIt) {
   ASSERT_THAT(daemon->AwaitReady(), IsOk());
   const auto client = Connect();
   ASSERT_TRUE(client->Load(AddKernel(1)).result);
-  const std::string blobs = JoinPath(place_.store(), "blobs");
+  const std::string blobs = JoinPath(place_.store(), "artifacts");
   ASSERT_EQ(chmod(blobs.c_str(), 0555), 0);
   const LoadOutcome refused = client->Load(AddKernel(2));
   ASSERT_TRUE(refused.failure) << "built, though it could not be kept";
   EXPECT_EQ(refused.failure->kind(), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(refused.failure->message(), AllOf(HasSubstr(place_.store()), HasSubstr("Permission denied")));
   EXPECT_TRUE(client->Load(AddKernel(1)).result->cache_hit()) << "what is there is still served";
-  ASSERT_EQ(chmod(blobs.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(blobs.c_str(), 0711), 0);
   EXPECT_TRUE(client->Load(AddKernel(2)).result);
+}
+
+using KernixdStoreTest = KernixdTest;
+
+// He would put another folder in its place between a client's look at an artifact and its dlopen().
+TEST_F(KernixdStoreTest, AStoreBelowAFolderOfSomebodyElseEndsTheStart) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  const std::string his = place_.root() + "/his";
+  ASSERT_THAT(Env::Posix().CreateDirectories(his + "/store", 0755), IsOk());
+  ASSERT_EQ(chown(his.c_str(), kNobody, kNobody), 0);
+  const KernixdCommand command{.arguments = {"--store-directory", his + "/store", "--socket", place_.socket()},
+                               .place_arguments = false};
+  const auto daemon = Launch(command);
+  EXPECT_EQ(daemon->AwaitExit(), kExitStoreUnusable);
+  EXPECT_THAT(daemon->Log(), AllOf(HasSubstr(his + " is on the way"), HasSubstr("(uid 65534)")));
+  ASSERT_EQ(chown(his.c_str(), 0, 0), 0);
+  const auto harmless = Launch(command);
+  EXPECT_THAT(harmless->AwaitReady(), IsOk());
 }
 
 // A file system of a few megabytes as the store.

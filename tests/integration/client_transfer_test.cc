@@ -56,6 +56,28 @@ TEST_F(ClientTransferTest, AnArtifactThatCannotBeOpenedIsFetchedOnce) {
   EXPECT_FALSE(remote->Info(/*start=*/false).ok());
 }
 
+TEST_F(ClientTransferTest, AnArtifactThatSomebodyElseCouldExchangeIsFetchedInstead) {
+  const auto remote = RemoteClient::Create(ClientEnvironment{}, {}).value();
+  const auto module = LoadKernel(*remote, 32);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::string original = Env::Posix().ReadFile((*module)->path()).value();
+
+  const std::string exchangeable = Path("open/store/artifact.so");
+  ASSERT_TRUE(Env::Posix().CreateDirectories(Path("open/store"), 0755).ok());
+  ASSERT_TRUE(Env::Posix().WriteFile(exchangeable, original, 0444).ok());
+  ASSERT_EQ(chmod(Path("open").c_str(), 0777), 0);
+  v1::LoadResult elsewhere;
+  elsewhere.set_artifact_digest(Digest::FromHex((*module)->artifact_digest())->Raw());
+  elsewhere.set_artifact_size(original.size());
+  elsewhere.set_artifact_path(exchangeable);
+  const absl::StatusOr<std::string> fetched = remote->LocalArtifact(elsewhere);
+  ASSERT_TRUE(fetched.ok()) << fetched.status();
+  EXPECT_THAT(*fetched, StartsWith(Path("store/fetched")));
+
+  ASSERT_EQ(chmod(Path("open").c_str(), 0755), 0);
+  EXPECT_EQ(remote->LocalArtifact(elsewhere).value(), exchangeable) << "now nobody can";
+}
+
 TEST_F(ClientTransferTest, NothingIsKeptWhereOthersMayWrite) {
   const auto remote = RemoteClient::Create(ClientEnvironment{}, {}).value();
   v1::LoadResult elsewhere;
