@@ -5,6 +5,7 @@
 
 #include "daemon/base/error.h"
 #include "daemon/base/strings.h"
+#include "daemon/base/utf8.h"
 #include "daemon/base/version.h"
 
 namespace kernix::ctl {
@@ -49,12 +50,13 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
 
 int Fail(const absl::Status& status) {
   const v1::ErrorDetail detail = GetErrorDetail(status);
+  const std::string output = PrintableLines(detail.compiler_output());
   std::cerr << "kernixctl: " << detail.message() << "\n";
   // The message of a compile error may quote the compiler already.
-  if (!detail.compiler_output().empty() && detail.message().find(detail.compiler_output()) == std::string::npos) {
-    std::cerr << detail.compiler_output() << (detail.compiler_output().ends_with('\n') ? "" : "\n");
+  if (!output.empty() && detail.message().find(output) == std::string::npos) {
+    std::cerr << output << (output.ends_with('\n') ? "" : "\n");
   }
-  if (!detail.command().empty()) std::cerr << "The command was: " << detail.command() << "\n";
+  if (!detail.command().empty()) std::cerr << "The command was: " << Printable(detail.command()) << "\n";
   return CodeFor(detail.kind());
 }
 

@@ -18,6 +18,7 @@
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/base/utf8.h"
 #include "kernix/inspection.h"
 #include "kernix/load.h"
 
@@ -93,7 +94,7 @@ LoadCallbacks Callbacks(ProgressLine& line, bool verbose) {
   };
   callbacks.warning = [&line](std::string_view text) {
     line.Erase();
-    std::cerr << "kernixctl: warning: " << text << "\n";
+    std::cerr << "kernixctl: warning: " << PrintableLines(text) << "\n";
   };
   callbacks.progress = [&line](std::string_view text) { line.SetState(text); };
   if (verbose) callbacks.progress = [](std::string_view text) { std::cerr << "kernixctl: " << text << "\n"; };

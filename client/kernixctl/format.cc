@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/strings.h"
+#include "daemon/base/utf8.h"
 
 namespace kernix::ctl {
 namespace {
@@ -30,17 +31,12 @@ absl::StatusOr<milliseconds> UnitOf(char letter, std::string_view text) {
   }
 }
 
-std::string EscapeJsonByte(char c) {
-  switch (c) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\n':
-      return "\\n";
-    default:
-      return static_cast<unsigned char>(c) < 0x20 ? absl::StrFormat("\\u%04x", c) : std::string(1, c);
-  }
+std::string JsonOf(const Character& character) {
+  constexpr uint32_t kReplacement = 0xFFFD;
+  if (character.bytes == "\"" || character.bytes == "\\") return StrCat("\\", character.bytes);
+  if (character.bytes == "\n") return "\\n";
+  if (character.printable) return std::string(character.bytes);
+  return absl::StrFormat("\\u%04x", character.well_formed ? character.code : kReplacement);
 }
 
 }  // namespace
@@ -81,7 +77,11 @@ absl::StatusOr<milliseconds> ParseAge(std::string_view text) {
 
 std::string JsonString(std::string_view text) {
   std::string json = "\"";
-  for (char c : text) json += EscapeJsonByte(c);
+  while (!text.empty()) {
+    const Character first = FirstCharacter(text);
+    json += JsonOf(first);
+    text.remove_prefix(first.bytes.size());
+  }
   return json + "\"";
 }
 
@@ -99,7 +99,10 @@ JsonObject& JsonObject::Json(std::string_view name, std::string_view value) {
   return *this;
 }
 
-std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+std::string FormatTable(std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = Printable(cell);
+  }
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));

@@ -23,7 +23,7 @@ std::string FormatDuration(std::chrono::milliseconds duration);
 // "90s", "10m", "2h", "7d". INVALID_ARGUMENT with an example.
 absl::StatusOr<std::chrono::milliseconds> ParseAge(std::string_view text);
 
-// `text` as a JSON string, with its quotes.
+// `text` as a JSON string, with its quotes. What acts on a terminal is escaped as \uXXXX.
 std::string JsonString(std::string_view text);
 
 // The elements, each JSON already: "[a, b]".
@@ -45,7 +45,8 @@ class JsonObject {
   std::string fields_;
 };
 
-// Columns as wide as their widest cell, two spaces between them.
-std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
+// Columns as wide as their widest cell, two spaces between them. What acts on a terminal is escaped in the cells: they
+// may be names that others have given.
+std::string FormatTable(std::vector<std::vector<std::string>> rows);
 
 }  // namespace kernix::ctl

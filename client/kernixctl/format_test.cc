@@ -47,5 +47,11 @@ TEST(FormatTest, Json) {
 
 TEST(FormatTest, Tables) { EXPECT_EQ(FormatTable({{"a", "bb"}, {"ccc", "d"}}), "a    bb\nccc  d\n"); }
 
+TEST(FormatTest, NamesOfOthersDoNotActOnTheTerminal) {
+  EXPECT_EQ(FormatTable({{"a\x1b[2J", "\u202Eb"}, {"\xC2\x9B", "\x9B"}}), "a\\x1b[2J  \\u202eb\n\\u009b    \\x9b\n");
+  EXPECT_EQ(JsonString("\x1b\u202E\xC2\x9B\x7f\u00e9"), "\"\\u001b\\u202e\\u009b\\u007f\u00e9\"");
+  EXPECT_EQ(JsonString("\x9B"), "\"\\ufffd\"") << "no text at all";
+}
+
 }  // namespace
 }  // namespace kernix::ctl

@@ -5,6 +5,7 @@
 #include "client/kernixctl/format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
+#include "daemon/base/utf8.h"
 #include "kernix/inspection.h"
 
 namespace kernix::ctl {
@@ -72,9 +73,9 @@ std::string SummaryLine(const CompiledFiles& compiled) {
   const Module& module = compiled.module;
   std::vector<std::string> names;
   for (const FunctionInfo& function : module.functions()) names.push_back(function.name);
-  return StrCat(compiled.files.size() == 1 ? compiled.files[0] : module.name(), ": ", absl::StrJoin(names, ", "), " (",
-                module.cache_hit() ? "from the cache" : StrCat("built in ", module.build_ms(), " ms"), ") -> ",
-                compiled.path);
+  return Printable(StrCat(
+      compiled.files.size() == 1 ? compiled.files[0] : module.name(), ": ", absl::StrJoin(names, ", "), " (",
+      module.cache_hit() ? "from the cache" : StrCat("built in ", module.build_ms(), " ms"), ") -> ", compiled.path));
 }
 
 absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled) {

@@ -91,7 +91,7 @@ v1::ErrorDetail GetErrorDetail(const absl::Status& status) {
     detail.set_kind(KindForCode(status.code()));
   }
   // The status is the truth about both: Annotate() may have changed the message since.
-  detail.set_message(ToValidUtf8(ToStd(status.message())));
+  detail.set_message(PrintableLines(ToStd(status.message())));
   detail.set_code(static_cast<int>(status.code()));
   return detail;
 }

@@ -24,7 +24,8 @@ absl::Status MakeError(ErrorKind kind, std::string_view message);
 // The same from a whole detail. `detail.code` is filled in from the kind when it is zero.
 absl::Status MakeError(v1::ErrorDetail detail);
 
-// The detail of `status`. One without a payload gets a kind that fits its code (INTERNAL when nothing else does).
+// The detail of `status`. One without a payload gets a kind that fits its code (INTERNAL when nothing else does). What
+// acts on a terminal is escaped in the message, which may quote names: see utf8.h.
 // `status` must not be OK.
 v1::ErrorDetail GetErrorDetail(const absl::Status& status);
 

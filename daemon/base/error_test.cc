@@ -76,5 +76,10 @@ TEST(ErrorTest, BytesThatAreNoTextStillTravel) {
   EXPECT_TRUE(IsValidUtf8(got.compiler_output()));
 }
 
+TEST(ErrorTest, AMessageDoesNotActOnTheTerminalThatShowsIt) {
+  const absl::Status status = MakeError(v1::ErrorDetail::INVALID_REQUEST, "the name \"a\x1b[2J\u202E\"\nis\tbad");
+  EXPECT_EQ(GetErrorDetail(status).message(), "the name \"a\\x1b[2J\\u202e\"\nis\tbad");
+}
+
 }  // namespace
 }  // namespace kernix
