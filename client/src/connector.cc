@@ -148,6 +148,7 @@ absl::StatusOr<Session> Connector::OpenOneshot(const Endpoint& endpoint, const a
 absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn) {
   KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment_, options_));
   warn(StrCat(reason, "; using this user's own kernixd instead"));
+  if (!own.warning.empty()) warn(std::exchange(own.warning, ""));
   endpoint = std::move(own);
   return absl::OkStatus();
 }

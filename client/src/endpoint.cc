@@ -61,7 +61,7 @@ absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, cons
         .kind = EndpointKind::kService, .socket = environment.service_socket, .origin = "the machine's service"};
   }
   KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
-  own.warning = std::move(warning);
+  own.warning = own.warning.empty() ? std::move(warning) : StrCat(warning, "\n", own.warning);
   return own;
 }
 
@@ -73,18 +73,6 @@ absl::StatusOr<std::string> StoreDirectory(const ClientEnvironment& environment,
   return Invalid(StrCat("the store \"", options.store_directory, "\" must be an absolute path"));
 }
 
-// Whether the reason why we got no runtime directory is that somebody else has it.
-bool RuntimeDirectoryIsTaken(const ClientEnvironment& environment) {
-  const auto is_taken = [&environment](const std::string& path) {
-    const absl::StatusOr<FileInfo> info = environment.env->Stat(path, /*follow=*/false);
-    return info.ok() && info->uid != environment.uid;
-  };
-  const std::string runtime = environment.get_env("XDG_RUNTIME_DIR").value_or("");
-  // Its specification says to ignore a relative one.
-  return (runtime.starts_with('/') && is_taken(JoinPath(runtime, "kernix"))) ||
-         is_taken(StrCat("/tmp/kernix-", environment.uid));
-}
-
 }  // namespace
 
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
@@ -94,13 +82,11 @@ absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const
       PlaceForStore(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
   if (!place.ok()) {
     endpoint.unusable = place.status();
-    if (absl::IsPermissionDenied(place.status()) && RuntimeDirectoryIsTaken(environment)) {
-      return RefusedError(ToStd(place.status().message()));
-    }
     return endpoint;
   }
   endpoint.place = *std::move(place);
   endpoint.socket = endpoint.place.socket;
+  endpoint.warning = endpoint.place.warning;
   return endpoint;
 }
 

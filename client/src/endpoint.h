@@ -38,7 +38,8 @@ struct Endpoint {
 // INVALID_REQUEST: an address that this version cannot use, a broken config file, address and store at once.
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
-// This user's own daemon, whatever the environment names. kPermissionDenied when somebody else has its folder.
+// This user's own daemon, whatever the environment names. When somebody else has the folder where its place should be,
+// with a warning that names him: its place is another one, or there is none (`unusable`).
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
 }  // namespace kernix

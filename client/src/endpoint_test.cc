@@ -107,16 +107,22 @@ TEST_F(EndpointTest, AStoreMustBeAnAbsolutePath) {
   EXPECT_EQ(KindOf(Resolve().status()), v1::ErrorDetail::INVALID_REQUEST);
 }
 
-TEST_F(EndpointTest, ARuntimeDirectoryOfSomebodyElseIsRefusedByName) {
+TEST_F(EndpointTest, WhereSomebodyElseHasTheRuntimeDirectoryTheStoreHasThePlaceAndHeIsNamed) {
   if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
   const std::string taken = JoinPath(directory_, "kernix");
   ASSERT_TRUE(Env::Posix().CreateDirectories(taken, 0700).ok());
   ASSERT_EQ(chown(taken.c_str(), 1, 1), 0);
-  const absl::Status status = Resolve().status();
-  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
-  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(taken));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("uid 1"));
+  options_.store_directory = JoinPath(directory_, "store");
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_EQ(endpoint->socket, JoinPath(directory_, "store/private/run/kernixd.sock"));
+  EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(taken), HasSubstr("uid 1"), HasSubstr("Have it removed")));
+
+  options_.store_directory = JoinPath(directory_, std::string(100, 'x'));  // too long for a socket
+  const absl::StatusOr<Endpoint> without = Resolve();
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(without->socket, "");
+  EXPECT_THAT(std::string(without->unusable.message()), AllOf(HasSubstr(taken), HasSubstr("uid 1")));
 }
 
 TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsRefusedByName) {

@@ -76,7 +76,26 @@ DaemonPlace PlaceIn(const std::string& directory) {
           .socket = JoinPath(directory, kSocketName),
           .lock = JoinPath(directory, "kernixd.lock"),
           .start_lock = JoinPath(directory, "start.lock"),
-          .log = JoinPath(directory, "kernixd.log")};
+          .log = JoinPath(directory, "kernixd.log"),
+          .warning = ""};
+}
+
+absl::StatusOr<DaemonPlace> UsualPlace(Env& env, std::string root, uid_t uid, const std::string& canonical_store) {
+  const std::string name = NameForStore(canonical_store);
+  if (PlaceIn(JoinPath(root, name)).socket.size() > kMaxSocketPath) root = TemporaryRuntimeDirectory(uid);
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, root, uid));
+  DaemonPlace place = PlaceIn(JoinPath(root, name));
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, place.directory, uid));
+  return place;
+}
+
+absl::StatusOr<DaemonPlace> PlaceInStore(Env& env, uid_t uid, const std::string& canonical_store) {
+  const std::string folder = JoinPath(canonical_store, kPrivateFolder);
+  DaemonPlace place = PlaceIn(JoinPath(folder, kPlaceFolder));
+  if (place.socket.size() > kMaxSocketPath) return absl::InvalidArgumentError("the store's path is too long");
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, folder, uid));
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, place.directory, uid));
+  return place;
 }
 
 // The user's cache folder, and where it is not given, the reason to look elsewhere is that there is no home.
@@ -92,8 +111,9 @@ std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid) {
 // The node's own disk. Anybody can make that folder first, so it has to be ours.
 absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
   const std::string path = StrCat("/var/tmp/kernix-", uid);
-  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, path, uid));
-  return path;
+  const absl::Status status = EnsurePrivateDirectory(env, path, uid);
+  if (status.ok()) return path;
+  return absl::Status(status.code(), StrCat(status.message(), " Or set KERNIX_CACHE_DIR to a folder of your own."));
 }
 
 }  // namespace
@@ -188,13 +208,13 @@ absl::StatusOr<std::string> UserRuntimeDirectory(Env& env, const GetEnv& get_env
 
 absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                           const std::string& store_directory) {
-  const std::string name = NameForStore(CanonicalPath(env, store_directory));
-  std::string root = RuntimeDirectoryPath(env, get_env, uid);
-  if (PlaceIn(JoinPath(root, name)).socket.size() > kMaxSocketPath) root = TemporaryRuntimeDirectory(uid);
-  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, root, uid));
-  const DaemonPlace place = PlaceIn(JoinPath(root, name));
-  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, place.directory, uid));
-  return place;
+  const std::string store = CanonicalPath(env, store_directory);
+  absl::StatusOr<DaemonPlace> usual = UsualPlace(env, RuntimeDirectoryPath(env, get_env, uid), uid, store);
+  if (usual.ok()) return usual;
+  absl::StatusOr<DaemonPlace> in_store = PlaceInStore(env, uid, store);
+  if (!in_store.ok()) return usual;
+  in_store->warning = StrCat(usual.status().message(), " Until then kernixd's socket lies in ", in_store->directory);
+  return in_store;
 }
 
 absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid) {

@@ -59,12 +59,19 @@ struct DaemonPlace {
   std::string lock;        // <directory>/kernixd.lock, held by the daemon as long as it lives
   std::string start_lock;  // <directory>/start.lock, held by the client that starts one
   std::string log;         // <directory>/kernixd.log: what a daemon says that nobody watches
+  std::string warning;     // why it is not where it should be, and what to do; empty: it is
 };
+
+// What a store keeps for its owner alone: a folder below it, private.
+inline constexpr char kPrivateFolder[] = "private";
+// In that folder: the place of a daemon that cannot have its usual one.
+inline constexpr char kPlaceFolder[] = "run";
 
 // The place of the daemon that serves `store_directory` for this user: a folder below the runtime directory that is
 // named by a digest of the store's canonical path. What a process believes to be its default store depends on its
 // environment, so no store is special here. Where the socket's path would be too long, the folder lies below
-// /tmp/kernix-<uid>.
+// /tmp/kernix-<uid>. When that cannot be had, as when somebody else has made it, the place lies in the store, unless
+// its path is too long.
 absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                           const std::string& store_directory);
 

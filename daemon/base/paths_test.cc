@@ -156,11 +156,26 @@ TEST_F(PlacesTest, ASocketPathThatIsTooLongMovesUnderTmp) {
   }
 }
 
-TEST_F(PlacesTest, SomebodyElsesPlaceIsRefused) {
+TEST_F(PlacesTest, WhereSomebodyElseHasThePlaceItIsInTheStore) {
   const DaemonPlace place = PlaceForStore(env_, with_runtime_, kUser, "/store").value();
+  EXPECT_EQ(place.warning, "");
   env_.SetOwner(place.directory, kNobodyKnown);
+  const DaemonPlace other = PlaceForStore(env_, with_runtime_, kUser, "/store").value();
+  EXPECT_EQ(other.socket, "/store/private/run/kernixd.sock");
+  EXPECT_THAT(other.warning, AllOf(HasSubstr(place.directory), HasSubstr("987654"), HasSubstr("Have it removed")));
+  EXPECT_EQ(env_.Stat("/store/private")->mode, 0700u);
+  EXPECT_EQ(PlaceForStore(env_, with_runtime_, kUser, "/./store")->socket, other.socket) << "alike for everybody";
+
+  env_.SetOwner("/store/private", kNobodyKnown);
   EXPECT_THAT(PlaceForStore(env_, with_runtime_, kUser, "/store"),
               HasError(absl::StatusCode::kPermissionDenied, HasSubstr(place.directory)));
+}
+
+TEST_F(PlacesTest, AStoreWithALongPathIsNoPlaceForASocket) {
+  const std::string store = "/" + std::string(80, 's');
+  env_.SetOwner(PlaceForStore(env_, with_runtime_, kUser, store)->directory, kNobodyKnown);
+  EXPECT_THAT(PlaceForStore(env_, with_runtime_, kUser, store),
+              HasError(absl::StatusCode::kPermissionDenied, HasSubstr("987654")));
 }
 
 TEST_F(PlacesTest, DefaultStoreIsTheFirstOfVariableCacheHomeAndHome) {

@@ -86,7 +86,7 @@ absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
   const OldStorePaths old(paths.directory);
   const std::pair<std::string, std::set<std::string>> places[] = {
       {paths.blobs, {}},
-      {paths.private_directory, {Basename(paths.lock), Basename(paths.owner)}},
+      {paths.private_directory, {Basename(paths.lock), Basename(paths.owner), kPlaceFolder}},
       {old.index, {}},
   };
   for (const auto& [path, ours] : places) {
@@ -160,7 +160,7 @@ StorePaths::StorePaths(const std::string& store)
     : directory(store),
       version(JoinPath(store, "version")),
       blobs(JoinPath(store, "artifacts")),
-      private_directory(JoinPath(store, "private")),
+      private_directory(JoinPath(store, kPrivateFolder)),
       lock(JoinPath(private_directory, "lock")),
       owner(JoinPath(private_directory, "owner")),
       index(JoinPath(private_directory, "index.sqlite")),

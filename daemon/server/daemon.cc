@@ -103,6 +103,7 @@ absl::StatusOr<std::string> Daemon::SocketPath() {
   if (!options_.socket.empty()) return options_.socket;
   if (options_.shared) return std::string(kServiceSocket);
   KERNIX_ASSIGN_OR_RETURN(const DaemonPlace place, PlaceForStore(env_, ProcessGetEnv, geteuid(), store_));
+  if (!place.warning.empty()) Log(LogLevel::kWarning, "place_taken", {{"reason", place.warning}});
   return place.socket;
 }
 
