@@ -145,8 +145,7 @@ std::optional<std::string_view> MacroTable::StandsFor(std::string_view name) con
 }
 
 MacroTable::Choices MacroTable::Expandable(const Token& token) const {
-  const bool spent = nesting_ > kMaxNesting || budget_.tokens == 0 || budget_.work == 0;
-  if (!token.IsIdentifier() || spent || !macros_.contains(token.text)) return {};
+  if (!token.IsIdentifier() || nesting_ > kMaxNesting || IsSpent() || !macros_.contains(token.text)) return {};
   if (std::find(active_.begin(), active_.end(), token.text) != active_.end()) return {};
   return ChoicesFor(token.text);
 }
@@ -261,7 +260,7 @@ std::vector<Token> MacroTable::Substitute(const Macro& macro, const std::vector<
   std::vector<Token> result;
   bool paste = false;
   bool left_empty = true;
-  for (size_t i = 0; i < body.size() && result.size() < budget_.tokens; ++i) {
+  for (size_t i = 0; i < body.size() && result.size() < budget_.tokens && !IsSpent(); ++i) {
     if (body[i].Is("##")) {
       paste = true;
       continue;
@@ -269,6 +268,7 @@ std::vector<Token> MacroTable::Substitute(const Macro& macro, const std::vector<
     const bool pasted = paste || (i + 1 < body.size() && body[i + 1].Is("##"));
     const bool variadic = macro.variadic && body[i].Is(macro.parameters.back());
     const std::vector<Token> piece = Piece(macro, arguments, body, i, pasted);
+    for (const Token& token : piece) Spend(budget_.text, token.text.size());
     if (paste && variadic && !result.empty() && result.back().Is(",")) {  // GNU's `, ##__VA_ARGS__`
       if (piece.empty()) result.pop_back();
       result.insert(result.end(), piece.begin(), piece.end());
@@ -326,7 +326,9 @@ std::vector<Token> MacroTable::Piece(const Macro& macro, const std::vector<Token
 void MacroTable::Paste(Token& left, const Token& right) {
   // A few macros that paste an argument to itself make any size out of nothing. No identifier is that long.
   constexpr size_t kMaxPastedBytes = 16 << 10;
-  if (left.text.size() + right.text.size() > kMaxPastedBytes) return;
+  const size_t bytes = left.text.size() + right.text.size();
+  if (bytes > kMaxPastedBytes || bytes > budget_.text) return;
+  Spend(budget_.text, bytes);
   left.text = storage_.emplace_back(StrCat(left.text, right.text));
   if (left.kind == TokenKind::kPunctuator) left.kind = right.kind;
 }

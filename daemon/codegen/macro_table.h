@@ -20,6 +20,7 @@ namespace kernix::codegen {
 // What macros may cost: sources come from other users. Each goes down as it is used; macros are left alone then.
 struct MacroBudget {
   size_t tokens = 1'000'000;  // that they make
+  size_t text = 32 << 20;  // bytes of these tokens: pasting, and arguments that are long, make large ones out of little
   size_t work = 16'000'000;
 };
 
@@ -87,6 +88,7 @@ class MacroTable {
   static std::vector<Token> WithVaOpt(const Macro& macro, const std::vector<absl::Span<const Token>>& arguments);
   std::vector<Token> Piece(const Macro& macro, const std::vector<absl::Span<const Token>>& arguments,
                            absl::Span<const Token> body, size_t& i, bool pasted);
+  bool IsSpent() const { return budget_.tokens == 0 || budget_.text == 0 || budget_.work == 0; }
   void Paste(Token& left, const Token& right);
 
   const Branches& branches_;

@@ -48,6 +48,40 @@ TEST(PreprocessorTest, PastesTokens) {
   EXPECT_EQ(Expanded("#define T f32\n#define F(S) g##S h S\nF(T)"), "gT h f32");
 }
 
+// Some kilobytes that stand for 100,000 times `piece` of a name of 15,000 bytes.
+std::string Bomb(const std::string& piece) {
+  std::string text = StrCat("#define ONE(x) ", piece, "\n");
+  std::string inner = "ONE";
+  for (const std::string outer : {"TEN", "HUNDRED", "THOUSAND", "MYRIAD", "ALL"}) {
+    StrAppend(&text, "#define ", outer, "(x)");
+    for (int i = 0; i < 10; ++i) StrAppend(&text, " ", inner, "(x)");
+    StrAppend(&text, "\n");
+    inner = outer;
+  }
+  return StrCat(text, "ALL(", std::string(15'000, 'a'), ")\n");
+}
+
+TEST(PreprocessorTest, WhatMacrosMakeIsBoundedInBytes) {
+  const size_t bound = MacroBudget().text + 1'000'000;
+  for (const std::string piece : {"x##1", "x", "f(x, x##2)"}) {
+    const std::string bomb = Bomb(piece);
+    const Preprocessed result = Preprocess({Lex(bomb, 0)});
+    size_t stored = 0;
+    size_t named = 0;
+    for (const std::string& text : result.storage) stored += text.size();
+    for (const Token& token : result.tokens) named += token.text.size();
+    EXPECT_LT(stored, bound) << piece;
+    EXPECT_LT(named, bound) << piece;
+  }
+}
+
+// As large as any that people write, and far from the bound.
+TEST(PreprocessorTest, AMillionBytesOfMacrosAreExpanded) {
+  std::string text = "#define KERNEL(N) void kernel_##N(int first_##N, int second_##N);\n";
+  for (int i = 0; i < 10'000; ++i) StrAppend(&text, "KERNEL(", i, ")\n");
+  EXPECT_TRUE(Expanded(text).ends_with("void kernel_9999 ( int first_9999 , int second_9999 ) ;"));
+}
+
 TEST(PreprocessorTest, ExpandsMacrosInMacros) {
   EXPECT_EQ(Expanded("#define ONE(S) void f##S();\n#define BOTH(X) ONE(_a) ONE(_b)\nBOTH(0)"),
             "void f_a ( ) ; void f_b ( ) ;");
