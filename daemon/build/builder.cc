@@ -330,7 +330,7 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
   const PlanFiles files = plan->files;
   const auto trees = plan->trees;
-  RunPlan(*std::move(plan), executor, job->max_parallel, flight->build_cancellation(), *flight,
+  RunPlan(*std::move(plan), job->label.owner, executor, job->max_parallel, flight->build_cancellation(), *flight,
           [this, started, flight, files, trees](absl::StatusOr<PlanOutputs> made) {
             header_trees.DropUnstaged(*trees);
             if (!made.ok()) return Finish(*started, flight, made.status());

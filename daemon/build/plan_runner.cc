@@ -31,9 +31,10 @@ exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
 // Lives as long as one of its steps is with the executor: each `done` callback holds a reference.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
-  PlanRun(Plan plan, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+  PlanRun(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
           PlanObserver& observer, PlanDone done)
-      : executor_(executor),
+      : user_(user),
+        executor_(executor),
         max_output_bytes_(plan.max_output_bytes),
         max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
         cancellation_(std::move(cancellation)),
@@ -96,7 +97,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     exec::ActionObserver* observer = job.get();
     exec::Action action = job->step.action;
     std::shared_ptr<Job> shared = std::move(job);
-    executor_.Submit(std::move(action), observer, cancellation_,
+    executor_.Submit(std::move(action), user_, observer, cancellation_,
                      [self = shared_from_this(), shared](absl::StatusOr<exec::ActionResult> result) {
                        self->OnDone(*shared, std::move(result));
                      });
@@ -141,6 +142,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
                      StrCat("step \"", waiting_.front()->step.action.step, "\" needs what no other step makes"));
   }
 
+  const exec::UserId user_;
   exec::Executor& executor_;
   const uint64_t max_output_bytes_;
   const size_t max_parallel_;
@@ -160,9 +162,10 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
 }  // namespace
 
-void RunPlan(Plan plan, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+void RunPlan(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done) {
-  std::make_shared<PlanRun>(std::move(plan), executor, max_parallel, std::move(cancellation), observer, std::move(done))
+  std::make_shared<PlanRun>(std::move(plan), user, executor, max_parallel, std::move(cancellation), observer,
+                            std::move(done))
       ->Advance();
 }
 

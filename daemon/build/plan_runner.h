@@ -33,8 +33,8 @@ using PlanDone = std::function<void(absl::StatusOr<PlanOutputs>)>;
 // at once. The first failure cancels what still runs; `done` is called exactly once, when nothing of the plan runs any
 // more, and gets that failure. A command that failed is a COMPILATION error, too large outputs are a RESOURCE error.
 // `executor` and `observer` must live until `done` returned. Firing `cancellation` ends the plan early, with a
-// CANCELLED error.
-void RunPlan(Plan plan, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+// CANCELLED error. The executor serves `user`.
+void RunPlan(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done);
 
 }  // namespace kernix::build

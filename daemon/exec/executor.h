@@ -12,6 +12,7 @@
 #include "daemon/base/cancellation.h"
 #include "daemon/base/env.h"
 #include "daemon/exec/action.h"
+#include "daemon/exec/user_id.h"
 
 namespace kernix::exec {
 
@@ -33,10 +34,11 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Queues `action` and returns. `done` is called exactly once, from a thread of the executor (the inline executor, and
-  // one that is being destroyed: before Submit() returns). `observer` and `cancellation` may be null; `observer` must
-  // live until `done`.
-  virtual void Submit(Action action, ActionObserver* observer, CancellationPtr cancellation, ActionDone done) = 0;
+  // Queues `action` of `user` and returns. `done` is called exactly once, from a thread of the executor (the inline
+  // executor, and one that is being destroyed: before Submit() returns). `observer` and `cancellation` may be null;
+  // `observer` must live until `done`.
+  virtual void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+                      ActionDone done) = 0;
 
   // An action has left both counts when its `done` is called.
   virtual ExecutorLoad load() const = 0;
@@ -63,9 +65,11 @@ struct LocalExecutorOptions {
   uint64_t memory_budget_bytes = 0;  // 0: three quarters of what the machine (or the cgroup) has
 };
 
-// A pool of threads, first come first served. An action starts when its jobs and its memory estimate fit into what the
-// running ones leave of the two limits; one that is larger than a whole limit runs alone. Destruction cancels
-// what is queued and running and waits.
+// A pool of threads that serves users in turn (see FairQueue), and each user's actions first come first served. A turn
+// is worth the larger of an action's shares of the pool's jobs and of its memory. The next action starts when its jobs
+// and its memory estimate fit into what the running ones leave of the two limits, and no other one overtakes it
+// meanwhile; one that is larger than a whole limit runs alone. Destruction cancels what is queued and running and
+// waits.
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options);
 
 }  // namespace kernix::exec

@@ -6,7 +6,8 @@
 // Locks, in the order that they may be taken in: the caller's Cancellation, `mutex_`, a job's own Cancellation. No
 // foreign code (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
 #include <algorithm>
-#include <deque>
+#include <cmath>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "daemon/base/strings.h"
 #include "daemon/exec/admission.h"
 #include "daemon/exec/executor.h"
+#include "daemon/exec/fair_queue.h"
 #include "daemon/exec/machine_limits.h"
 
 namespace kernix::exec {
@@ -26,10 +28,15 @@ namespace {
 // An action on its way through the pool. Queued, then either running or cancelled, then done.
 class Job {
  public:
-  Job(Action action, ActionObserver* observer, CancellationPtr asked, ActionDone done)
-      : action_(std::move(action)), observer_(observer), asked_(std::move(asked)), done_(std::move(done)) {}
+  Job(Action action, UserId user, ActionObserver* observer, CancellationPtr asked, ActionDone done)
+      : action_(std::move(action)),
+        user_(user),
+        observer_(observer),
+        asked_(std::move(asked)),
+        done_(std::move(done)) {}
 
   const Action& action() const { return action_; }
+  UserId user() const { return user_; }
   uint64_t memory() const { return action_.memory_estimate_bytes; }
   int jobs() const { return action_.jobs; }
   Cancellation& cancellation() { return cancellation_; }
@@ -68,6 +75,7 @@ class Job {
 
  private:
   const Action action_;
+  const UserId user_;
   ActionObserver* const observer_;
   const CancellationPtr asked_;  // the caller's; may be shared with other jobs
   ActionDone done_;
@@ -102,8 +110,9 @@ class LocalExecutor : public Executor {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void Submit(Action action, ActionObserver* observer, CancellationPtr cancellation, ActionDone done) override {
-    const auto job = std::make_shared<Job>(std::move(action), observer, std::move(cancellation), std::move(done));
+  void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+              ActionDone done) override {
+    const auto job = std::make_shared<Job>(std::move(action), user, observer, std::move(cancellation), std::move(done));
     job->Follow([this] { QueueChanged(); });
     if (!Enqueue(job)) job->Finish(CancelledInQueue(*job));
   }
@@ -121,9 +130,17 @@ class LocalExecutor : public Executor {
   bool Enqueue(const JobPtr& job) {
     MutexLock lock(mutex_);
     if (stopping_) return false;
-    queue_.push_back(job);
+    queue_.Push(job->user(), Weight(*job), job);
     WakeAll();
     return true;
+  }
+
+  // What it takes of the pool, in jobs.
+  uint64_t Weight(const Job& job) const {
+    const auto jobs = static_cast<uint64_t>(std::clamp(job.jobs(), 1, max_jobs_));
+    if (memory_budget_ == 0) return jobs;
+    const double share = static_cast<double>(job.memory()) / static_cast<double>(memory_budget_);
+    return std::max(jobs, static_cast<uint64_t>(std::ceil(std::min(share, 1.0) * max_jobs_)));
   }
 
   void QueueChanged() {
@@ -139,7 +156,7 @@ class LocalExecutor : public Executor {
   void Stop() {
     MutexLock lock(mutex_);
     stopping_ = true;
-    for (const JobPtr& job : queue_) job->cancellation().Cancel();
+    for (const JobPtr& job : queue_.InOrder()) job->cancellation().Cancel();
     for (const JobPtr& job : running_) job->cancellation().Cancel();
     WakeAll();
   }
@@ -165,10 +182,9 @@ class LocalExecutor : public Executor {
   // The next job, admitted. Waits for one; null when the pool ends.
   JobPtr NextJob() {
     MutexLock lock(mutex_);
-    while (!stopping_ && (queue_.empty() || !MayStart(*queue_.front()))) wake_.Wait(mutex_);
+    while (!stopping_ && (queue_.empty() || !MayStart(*queue_.Next()))) wake_.Wait(mutex_);
     if (stopping_) return nullptr;
-    JobPtr job = std::move(queue_.front());
-    queue_.pop_front();
+    JobPtr job = queue_.Take();
     admission_.Start(job->memory(), job->jobs());
     running_.push_back(job);
     WakeAll();
@@ -182,6 +198,7 @@ class LocalExecutor : public Executor {
   void Release(const JobPtr& job) {
     MutexLock lock(mutex_);
     admission_.Finish(job->memory(), job->jobs());
+    queue_.Finish(job->user(), Weight(*job));
     running_.erase(std::find(running_.begin(), running_.end(), job));
     WakeAll();
   }
@@ -206,10 +223,7 @@ class LocalExecutor : public Executor {
 
   std::vector<JobPtr> TakeCancelled() {
     MutexLock lock(mutex_);
-    const auto first = std::stable_partition(queue_.begin(), queue_.end(),
-                                             [](const JobPtr& job) { return !job->cancellation().cancelled(); });
-    std::vector<JobPtr> cancelled(first, queue_.end());
-    queue_.erase(first, queue_.end());
+    std::vector<JobPtr> cancelled = queue_.Remove([](const JobPtr& job) { return job->cancellation().cancelled(); });
     if (!cancelled.empty()) WakeAll();  // another one may stand at the head now
     return cancelled;
   }
@@ -218,8 +232,8 @@ class LocalExecutor : public Executor {
     std::vector<JobPtr> waiting;
     {
       MutexLock lock(mutex_);
-      if (!queue_.empty() && MayStart(*queue_.front())) return;  // about to move
-      waiting.assign(queue_.begin(), queue_.end());
+      if (!queue_.empty() && MayStart(*queue_.Next())) return;  // about to move
+      waiting = queue_.InOrder();
     }
     for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPlace(static_cast<int>(i));
   }
@@ -231,7 +245,7 @@ class LocalExecutor : public Executor {
   mutable Mutex mutex_;
   CondVar wake_;
   Admission admission_ ABSL_GUARDED_BY(mutex_);
-  std::deque<JobPtr> queue_ ABSL_GUARDED_BY(mutex_);
+  FairQueue<JobPtr> queue_ ABSL_GUARDED_BY(mutex_);
   std::vector<JobPtr> running_ ABSL_GUARDED_BY(mutex_);
   bool queue_changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

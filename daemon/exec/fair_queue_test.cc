@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/fair_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "daemon/base/strings.h"
+
+namespace kernix::exec {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr UserId kAnna = 1;
+constexpr UserId kBob = 2;
+constexpr UserId kCarl = 3;
+
+// Items are "<user><number>".
+class FairQueueTest : public testing::Test {
+ protected:
+  void Push(UserId user, int count, uint64_t weight = 1) {
+    for (int i = 0; i < count; ++i) queue_.Push(user, weight, {user, weight, pushed_[user]++});
+  }
+
+  struct Item {
+    UserId user;
+    uint64_t weight;
+    int number;
+    std::string Name() const { return StrCat(std::string(1, static_cast<char>('a' + user - 1)), number); }
+  };
+
+  Item Take() { return queue_.Take(); }
+
+  // Takes and finishes one after the other, as a pool of one worker does.
+  std::vector<std::string> Serve(size_t count) {
+    std::vector<std::string> names;
+    while (names.size() < count && !queue_.empty()) {
+      const Item item = Take();
+      queue_.Finish(item.user, item.weight);
+      names.push_back(item.Name());
+    }
+    return names;
+  }
+
+  std::vector<std::string> Order() const {
+    std::vector<std::string> names;
+    for (const Item& item : queue_.InOrder()) names.push_back(item.Name());
+    return names;
+  }
+
+  FairQueue<Item> queue_;
+  std::map<UserId, int> pushed_;
+};
+
+TEST_F(FairQueueTest, OneUserIsServedFirstComeFirstServed) {
+  Push(kAnna, 3);
+  EXPECT_EQ(queue_.size(), 3u);
+  EXPECT_EQ(queue_.Next().Name(), "a0");
+  EXPECT_THAT(Serve(9), ElementsAre("a0", "a1", "a2"));
+  EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(FairQueueTest, OneItemDoesNotWaitForTwoHundredOfAnother) {
+  Push(kAnna, 200);
+  const Item running = Take();
+  Push(kBob, 1);
+  EXPECT_EQ(queue_.Next().Name(), "b0");
+  queue_.Finish(running.user, running.weight);
+  EXPECT_THAT(Serve(2), ElementsAre("b0", "a1"));
+}
+
+TEST_F(FairQueueTest, OneItemIsServedNextAfterWhatRuns) {
+  Push(kAnna, 200);
+  Take();
+  Take();
+  Push(kBob, 1);
+  queue_.Finish(kAnna, 1);
+  EXPECT_EQ(Take().Name(), "b0");
+  EXPECT_EQ(queue_.size(), 198u);
+}
+
+TEST_F(FairQueueTest, ThreeUsersInterleave) {
+  Push(kAnna, 4);
+  Push(kBob, 2);
+  Push(kCarl, 3);
+  EXPECT_THAT(Order(), ElementsAre("a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2", "a3"));
+  EXPECT_THAT(Serve(9), ElementsAre("a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2", "a3"));
+}
+
+TEST_F(FairQueueTest, TheOrderThatIsToldIsTheOneOfServing) {
+  Push(kAnna, 5, 2);
+  Push(kBob, 7);
+  Push(kCarl, 3, 3);
+  Take();
+  const std::vector<std::string> told = Order();
+  std::vector<std::string> served;
+  while (!queue_.empty()) served.push_back(Take().Name());  // and nothing finishes
+  EXPECT_EQ(told, served);
+}
+
+TEST_F(FairQueueTest, LargeItemsTakeTheirTurnsMoreRarely) {
+  Push(kAnna, 2, 4);
+  Push(kBob, 8, 1);
+  EXPECT_THAT(Serve(10), ElementsAre("a0", "b0", "b1", "b2", "b3", "a1", "b4", "b5", "b6", "b7"));
+}
+
+TEST_F(FairQueueTest, WhatRunsCounts) {
+  Push(kAnna, 8);
+  Push(kBob, 8);
+  std::map<UserId, int> running;
+  for (int i = 0; i < 8; ++i) ++running[Take().user];
+  EXPECT_EQ(running[kAnna], 4);
+  EXPECT_EQ(running[kBob], 4);
+  // Bob's are quick: what becomes free goes to him again, and not to her long ones.
+  for (int i = 0; i < 3; ++i) {
+    queue_.Finish(kBob, 1);
+    EXPECT_EQ(Take().user, kBob);
+  }
+}
+
+TEST_F(FairQueueTest, WhoCameLaterDoesNotCatchUp) {
+  Push(kAnna, 100);
+  Serve(50);
+  Push(kBob, 50);
+  std::map<char, int> served;
+  for (const std::string& name : Serve(20)) ++served[name[0]];
+  EXPECT_EQ(served['a'], 10);
+  EXPECT_EQ(served['b'], 10);
+}
+
+TEST_F(FairQueueTest, WhoComesAgainAndAgainDoesNotKeepOthersOut) {
+  Push(kAnna, 3, 8);
+  std::string users;
+  for (int turns = 0; turns < 20; ++turns) {
+    Push(kBob, 1);  // one at a time: nothing of his waits or runs in between
+    users += Serve(1)[0][0];
+    if (users.back() == 'a') users += Serve(1)[0][0];
+  }
+  EXPECT_EQ(users, "abbbbbbbbabbbbbbbbabbbb");
+}
+
+TEST_F(FairQueueTest, WhatIsRemovedIsNotServed) {
+  Push(kAnna, 3);
+  Push(kBob, 1);
+  const std::vector<Item> removed = queue_.Remove([](const Item& item) { return item.number == 0; });
+  ASSERT_EQ(removed.size(), 2u);
+  EXPECT_EQ(queue_.size(), 2u);
+  EXPECT_THAT(Order(), ElementsAre("a1", "a2"));
+  EXPECT_THAT(Serve(9), ElementsAre("a1", "a2"));
+  EXPECT_THAT(queue_.Remove([](const Item&) { return true; }), IsEmpty());
+}
+
+TEST_F(FairQueueTest, AUserWhoseWaitingItemsWentStillHasThoseThatRun) {
+  Push(kAnna, 2);
+  Take();
+  queue_.Remove([](const Item&) { return true; });
+  Push(kBob, 1);
+  Push(kAnna, 1);
+  EXPECT_THAT(Order(), ElementsAre("b0", "a2"));
+  queue_.Finish(kAnna, 1);
+}
+
+}  // namespace
+}  // namespace kernix::exec
