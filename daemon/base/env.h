@@ -66,14 +66,21 @@ struct ProcessSpec {
   std::string working_directory;
   std::chrono::milliseconds timeout{0};  // 0: none. On expiry the whole process group is killed.
   uint64_t max_file_bytes = 0;           // 0: none. A program that makes a larger file is killed by SIGXFSZ.
-  size_t max_output_bytes = 4 << 20;     // what is kept of stdout and stderr together; the middle is dropped
+  // Of each process: none gets more memory than that, or more processor time (SIGXCPU, and 5 s later SIGKILL). 0: none.
+  uint64_t max_address_space_bytes = 0;
+  std::chrono::seconds max_cpu_time{0};
+  // Running at once, of the program and what it has started. 0: any number. Above it all of them are killed; they are
+  // counted every now and then, so many more may have been there for a moment.
+  int max_processes = 0;
+  size_t max_output_bytes = 4 << 20;  // what is kept of stdout and stderr together; the middle is dropped
 };
 
 struct ProcessResult {
   int exit_code = 0;  // 128 + signal when a signal ended it
   int signal = 0;     // 0 unless a signal ended it
   bool timed_out = false;
-  std::string output;  // stdout and stderr, in the order written
+  bool too_many_processes = false;  // it was killed for that
+  std::string output;               // stdout and stderr, in the order written
   std::chrono::milliseconds wall{0};
   uint64_t max_rss_bytes = 0;  // of the largest process among it and its children; never below this process's own peak
 };

@@ -15,10 +15,12 @@
 #include <climits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "daemon/base/output_buffer.h"
 #include "daemon/base/posix_error.h"
 #include "daemon/base/posix_spawn.h"
+#include "daemon/base/process_table.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/base/unique_fd.h"
@@ -89,7 +91,17 @@ class Child {
     return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
   }
 
+  pid_t pid() const { return pid_; }
+
   void KillGroup() const { kill(-pid_, SIGKILL); }
+
+  // While it runs: also what it has started in groups of their own, which nobody could find later.
+  void KillFamily() const {
+    const std::vector<pid_t> family = Family(pid_);
+    for (const pid_t member : family) kill(member, SIGSTOP);  // lest they start more
+    for (const pid_t member : Family(pid_)) kill(member, SIGKILL);
+    KillGroup();
+  }
 
   // Waits for the end and fills in what wait4(2) tells.
   ProcessResult Reap() {
@@ -111,17 +123,18 @@ class Child {
   bool reaped_ = false;
 };
 
-// Watches one child until it has ended, was cancelled, or ran out of time.
+// Watches one child until it has ended, was cancelled, ran out of time, or has become too many.
 class Watch {
  public:
-  enum class End { kExited, kCancelled, kTimedOut };
+  enum class End { kExited, kCancelled, kTimedOut, kTooMany };
 
-  Watch(Child& child, UniqueFd output, int cancel_fd, std::optional<MonotonicTime> deadline, OutputBuffer& buffer,
-        const OutputCallback& on_output)
+  Watch(Child& child, UniqueFd output, int cancel_fd, std::optional<MonotonicTime> deadline, int max_processes,
+        OutputBuffer& buffer, const OutputCallback& on_output)
       : child_(child),
         output_(std::move(output)),
         cancel_fd_(cancel_fd),
         deadline_(deadline),
+        max_processes_(max_processes),
         buffer_(buffer),
         on_output_(on_output) {}
 
@@ -129,7 +142,11 @@ class Watch {
   // Such leftovers are killed with the group.
   End Run() {
     const End end = WaitForEnd();
-    child_.KillGroup();
+    if (end == End::kExited) {
+      child_.KillGroup();
+    } else {
+      child_.KillFamily();
+    }
     DrainOutput();
     return end;
   }
@@ -143,16 +160,27 @@ class Watch {
       if (ready > 0 && fds[1].revents != 0) return End::kCancelled;
       if (child_.HasExited()) return End::kExited;
       if (deadline_ && Clock::now() >= *deadline_) return End::kTimedOut;
+      if (AreTooMany()) return End::kTooMany;
     }
+  }
+
+  // Counts them when it is time to.
+  bool AreTooMany() {
+    if (max_processes_ == 0 || Clock::now() < next_count_) return false;
+    next_count_ = Clock::now() + kCountAgain;
+    return CountFamily(child_.pid()) > max_processes_;
   }
 
   // Milliseconds until something may have to be done without a descriptor saying so.
   int PollTimeout() const {
-    constexpr int kAskAgain = 20;
-    const int tick = child_.exit_fd() < 0 ? kAskAgain : INT_MAX;
-    if (!deadline_) return tick == INT_MAX ? -1 : tick;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now()).count();
-    return static_cast<int>(std::clamp<int64_t>(left, 0, tick));
+    constexpr std::chrono::milliseconds kAskAgain(20);
+    const MonotonicTime now = Clock::now();
+    MonotonicTime next = deadline_.value_or(MonotonicTime::max());
+    if (max_processes_ > 0) next = std::min(next, next_count_);
+    if (child_.exit_fd() < 0) next = std::min(next, now + kAskAgain);
+    if (next == MonotonicTime::max()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
+    return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
   }
 
   // One read. False when there is nothing now, or nothing any more.
@@ -180,6 +208,9 @@ class Watch {
   UniqueFd output_;
   const int cancel_fd_;
   const std::optional<MonotonicTime> deadline_;
+  static constexpr std::chrono::milliseconds kCountAgain{200};
+  const int max_processes_;
+  MonotonicTime next_count_ = Clock::now() + kCountAgain;
   OutputBuffer& buffer_;
   const OutputCallback& on_output_;
 };
@@ -203,11 +234,13 @@ absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCa
   pipe.write_end.reset();
 
   OutputBuffer buffer(spec.max_output_bytes);
-  Watch watch(child, std::move(pipe.read_end), cancel->fd(), Deadline(spec, start), buffer, on_output);
+  Watch watch(child, std::move(pipe.read_end), cancel->fd(), Deadline(spec, start), spec.max_processes, buffer,
+              on_output);
   const Watch::End end = watch.Run();
   ProcessResult result = child.Reap();
   if (end == Watch::End::kCancelled) return Cancelled(spec);
   result.timed_out = end == Watch::End::kTimedOut;
+  result.too_many_processes = end == Watch::End::kTooMany;
   result.output = buffer.Text();
   result.wall = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
   return result;

@@ -79,6 +79,70 @@ TEST(RunProcessTest, TellsTheSignalThatEndedIt) {
 
 TEST(RunProcessTest, KeepsBothStreamsInOrder) { EXPECT_EQ(OutputOf("echo 1; echo 2 >&2; echo 3"), "1\n2\n3\n"); }
 
+TEST(RunProcessTest, AProcessGetsNoMoreMemoryThanItMay) {
+  ProcessSpec spec = Shell("head -c 300000000 /dev/zero | tail -c 200000000 | wc -c");  // tail keeps what it may print
+  spec.max_address_space_bytes = 100 << 20;
+  const auto result = RunToEnd(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_THAT(result->output, HasSubstr("memory exhausted"));
+  spec.max_address_space_bytes = 1 << 30;
+  const auto twin = RunToEnd(spec);
+  ASSERT_THAT(twin, IsOk());
+  EXPECT_EQ(twin->output, "200000000\n");
+}
+
+TEST(RunProcessTest, AProcessGetsNoMoreProcessorTimeThanItMay) {
+  ProcessSpec spec = Shell("while :; do :; done");
+  spec.max_cpu_time = std::chrono::seconds(1);
+  const auto result = RunToEnd(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->signal, SIGXCPU);
+  EXPECT_FALSE(result->timed_out);
+}
+
+TEST(RunProcessTest, WhoIgnoresThatItsProcessorTimeIsOverIsKilled) {
+  ProcessSpec spec = Shell("trap '' XCPU; while :; do :; done");
+  spec.max_cpu_time = std::chrono::seconds(1);
+  const auto result = RunToEnd(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->signal, SIGKILL);
+}
+
+// `count` sleepers, and the shell itself.
+std::string Sleepers(int count, const std::string& end) {
+  return "i=0; while [ $i -lt " + std::to_string(count) + " ]; do sleep 1000 & i=$((i+1)); done; " + end;
+}
+
+TEST(RunProcessTest, TooManyProcessesAreKilled) {
+  Lifeline lifeline;
+  ProcessSpec spec = Shell("exec 3> " + lifeline.path() + "; " + Sleepers(20, "wait"));
+  spec.max_processes = 20;
+  const auto result = RunToEnd(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_TRUE(result->too_many_processes);
+  EXPECT_EQ(result->signal, SIGKILL);
+  EXPECT_TRUE(lifeline.WaitUntilGone());
+}
+
+TEST(RunProcessTest, ThoseThatHaveAGroupOfTheirOwnAreCountedAndKilled) {
+  Lifeline lifeline;
+  ProcessSpec spec = Shell("exec 3> " + lifeline.path() + "; setsid sh -c '" + Sleepers(20, "wait") + "'; wait");
+  spec.max_processes = 20;
+  const auto result = RunToEnd(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_TRUE(result->too_many_processes);
+  EXPECT_TRUE(lifeline.WaitUntilGone());
+}
+
+TEST(RunProcessTest, AsManyProcessesAsMayAreLeftAlone) {
+  ProcessSpec spec = Shell(Sleepers(10, "sleep 1; echo alive"));  // longer than from one count to the next
+  spec.max_processes = 20;
+  const auto result = RunToEnd(spec);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "alive\n");
+  EXPECT_FALSE(result->too_many_processes);
+}
+
 TEST(RunProcessTest, StreamsOutputWhileTheProgramRuns) {
   ScratchDirectory scratch;
   ASSERT_EQ(mkfifo((scratch / "go").c_str(), 0600), 0);

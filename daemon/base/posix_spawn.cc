@@ -31,6 +31,9 @@ extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* arg
 namespace kernix::posix {
 namespace {
 
+// Seconds between the signal that says what is wrong and the one that nobody can ignore.
+constexpr uint64_t kCpuGrace = 5;
+
 enum class Step { kPrepare, kChangeDirectory, kExecute };
 
 // What the child needs, made ready before it exists. Child and parent share memory until the child calls execve(), and
@@ -42,7 +45,9 @@ struct ChildPlan {
   int input_fd;
   int output_fd;
   rlim_t descriptor_limit;
-  rlim_t file_limit;
+  struct rlimit file_limit;
+  struct rlimit memory_limit;
+  struct rlimit cpu_limit;
   pid_t parent;
   Step failed_step = Step::kPrepare;
   int error = 0;
@@ -68,12 +73,16 @@ KERNIX_CHILD_CODE void CloseDescriptorsFrom(unsigned first, rlim_t limit) {
   for (unsigned fd = first; fd < limit; ++fd) syscall(SYS_close, fd);
 }
 
+// What is unlimited stays as the parent has it.
+KERNIX_CHILD_CODE bool SetLimit(int resource, const struct rlimit& limit) {
+  return limit.rlim_cur == RLIM_INFINITY || syscall(SYS_prlimit64, 0, resource, &limit, nullptr) == 0;
+}
+
 // No core files either: a compiler that dies leaves one as large as its memory.
-KERNIX_CHILD_CODE bool SetLimits(rlim_t file_limit) {
+KERNIX_CHILD_CODE bool SetLimits(const ChildPlan& plan) {
   const struct rlimit no_core = {0, 0};
-  const struct rlimit files = {file_limit, file_limit};
-  return syscall(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, nullptr) == 0 &&
-         (file_limit == RLIM_INFINITY || syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, &files, nullptr) == 0);
+  return SetLimit(RLIMIT_CORE, no_core) && SetLimit(RLIMIT_FSIZE, plan.file_limit) &&
+         SetLimit(RLIMIT_AS, plan.memory_limit) && SetLimit(RLIMIT_CPU, plan.cpu_limit);
 }
 
 KERNIX_CHILD_CODE bool Prepare(const ChildPlan& plan) {
@@ -85,7 +94,7 @@ KERNIX_CHILD_CODE bool Prepare(const ChildPlan& plan) {
       syscall(SYS_dup3, plan.output_fd, STDERR_FILENO, 0) < 0) {
     return false;
   }
-  if (!SetLimits(plan.file_limit)) return false;
+  if (!SetLimits(plan)) return false;
   CloseDescriptorsFrom(STDERR_FILENO + 1, plan.descriptor_limit);
   return ResetSignals();
 }
@@ -163,11 +172,12 @@ rlim_t DescriptorLimit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur, kMost) : kMost;
 }
 
-// Never above what this process may do itself: that would be refused.
-rlim_t FileLimit(const ProcessSpec& spec) {
+// `wanted` (0: none), and for the hard limit `grace` more. Never above what this process may do itself: that would be
+// refused.
+struct rlimit LimitOf(__rlimit_resource resource, uint64_t wanted, uint64_t grace = 0) {
   struct rlimit own;
-  if (spec.max_file_bytes == 0 || getrlimit(RLIMIT_FSIZE, &own) != 0) return RLIM_INFINITY;
-  return std::min<rlim_t>(spec.max_file_bytes, own.rlim_max);
+  if (wanted == 0 || getrlimit(resource, &own) != 0) return {RLIM_INFINITY, RLIM_INFINITY};
+  return {std::min<rlim_t>(wanted, own.rlim_max), std::min<rlim_t>(wanted + grace, own.rlim_max)};
 }
 
 absl::Status StartError(const ChildPlan& plan, const ProcessSpec& spec) {
@@ -193,7 +203,9 @@ absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec, int output_fd) {
                  .input_fd = input.get(),
                  .output_fd = output.get(),
                  .descriptor_limit = DescriptorLimit(),
-                 .file_limit = FileLimit(spec),
+                 .file_limit = LimitOf(RLIMIT_FSIZE, spec.max_file_bytes),
+                 .memory_limit = LimitOf(RLIMIT_AS, spec.max_address_space_bytes),
+                 .cpu_limit = LimitOf(RLIMIT_CPU, static_cast<uint64_t>(spec.max_cpu_time.count()), kCpuGrace),
                  .parent = getpid()};
   const pid_t pid = CloneAndWaitForExec(plan);
   if (pid < 0) return ErrnoStatus(errno, "start", spec.argv[0]);

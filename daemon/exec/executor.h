@@ -49,6 +49,8 @@ struct ActionPlace {
   std::string scratch_directory;
   // Of each file that a command makes, and of all outputs of an action together. 0: none.
   uint64_t max_output_bytes = 0;
+  uint64_t max_process_memory_bytes = 0;  // of address space, for each process of a command. 0: none
+  int max_processes = 0;                  // of one command, at once. 0: any number
 };
 
 // Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs,

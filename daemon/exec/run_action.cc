@@ -27,7 +27,9 @@ struct Telltale {
   std::string_view text;
   std::string_view meaning;
 };
-constexpr std::string_view kOutOfMemory = "was killed, most likely because the machine ran out of memory";
+constexpr std::string_view kOutOfMemory = "was refused memory";
+constexpr std::string_view kKilled = "was killed, most likely because the machine ran out of memory";
+constexpr std::string_view kOutOfTime = "used more processor time than";
 constexpr std::string_view kOutOfSpace = "found no space left on the disk that kernixd works on";
 constexpr std::string_view kOutputTooLarge = "made a file larger than";
 constexpr Telltale kTelltales[] = {
@@ -36,9 +38,17 @@ constexpr Telltale kTelltales[] = {
     {"No space left on device", kOutOfSpace},
     {"Disk quota exceeded", kOutOfSpace},
     {"fatal error: when writing output to", kOutOfSpace},  // GCC, with the reason of an earlier failure
-    {"Killed signal terminated program", kOutOfMemory},    // g++
-    {"died due to signal 9", kOutOfMemory},                // nvcc
+    {"Killed signal terminated program", kKilled},         // g++
+    {"died due to signal 9", kKilled},                     // nvcc
     {"virtual memory exhausted", kOutOfMemory},            // g++
+    {"out of memory allocating", kOutOfMemory},            // cc1plus, as
+    {": memory exhausted", kOutOfMemory},                  // ld, as
+    {"LLVM ERROR: out of memory", kOutOfMemory},           // cicc, clang
+    {"what():  std::bad_alloc", kOutOfMemory},
+    {"catastrophic error: out of memory", kOutOfMemory},  // cudafe++
+    {"Memory allocation failure", kOutOfMemory},          // ptxas
+    {"CPU time limit exceeded", kOutOfTime},              // g++ and collect2, of what they run
+    {"died due to signal 24", kOutOfTime},                // nvcc
 };
 
 // Removes the action's folder however its life ends.
@@ -124,14 +134,22 @@ absl::Status StageInputs(Env& env, const std::string& scratch_directory, const s
   return WriteInputs(env, root, action.inputs);
 }
 
-ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, uint64_t max_file_bytes) {
+// Twice what it can use within its time: only who has escaped that gets so far. 0: any.
+std::chrono::seconds CpuLimit(const Action& action) {
+  return 2 * std::max(1, action.jobs) * std::chrono::ceil<std::chrono::seconds>(action.timeout);
+}
+
+ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const ActionPlace& place) {
   ProcessSpec spec;
   for (const std::string& argument : action.argv) spec.argv.push_back(ExpandRoot(argument, root));
   for (const auto& [name, value] : action.environment) spec.environment[name] = ExpandRoot(value, root);
   spec.environment.try_emplace("TMPDIR", root);
   spec.working_directory = root;
   spec.timeout = action.timeout;
-  spec.max_file_bytes = max_file_bytes;
+  spec.max_file_bytes = place.max_output_bytes;
+  spec.max_address_space_bytes = place.max_process_memory_bytes;
+  spec.max_cpu_time = CpuLimit(action);
+  spec.max_processes = place.max_processes;
   return spec;
 }
 
@@ -146,7 +164,7 @@ absl::Status StartError(const absl::Status& status, const Action& action) {
                   StrCat("step \"", action.step, "\": cannot run ", action.argv.front()));
 }
 
-absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, uint64_t max_file_bytes,
+absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, const ActionPlace& place,
                                          const Action& action, ActionObserver* observer, Cancellation* cancellation) {
   RootRemover remover(root);
   const auto show = [&](const std::string& text) {
@@ -154,8 +172,7 @@ absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, uint
   };
   if (observer != nullptr) observer->OnStarted(action);
   absl::StatusOr<ProcessResult> result = env.RunProcess(
-      MakeProcessSpec(action, root, max_file_bytes), [&](std::string_view piece) { show(remover.Feed(piece)); },
-      cancellation);
+      MakeProcessSpec(action, root, place), [&](std::string_view piece) { show(remover.Feed(piece)); }, cancellation);
   show(remover.Finish());
   if (!result.ok()) return StartError(result.status(), action);
   result->output = RemoveRoot(result->output, root);
@@ -197,24 +214,55 @@ bool IsDiskFull(Env& env, const std::string& root) {
   return free.ok() && *free < kNextToNothing;
 }
 
+std::string NoMemory(const ActionPlace& place) {
+  if (place.max_process_memory_bytes == 0) return StrCat(kOutOfMemory, ": the machine has no more");
+  return StrCat(kOutOfMemory, ": one process of a job may have ", place.max_process_memory_bytes,
+                " bytes, this kernixd's max_process_memory_bytes. Make the kernel smaller, or raise it "
+                "(--max-process-memory-bytes, KERNIX_MAX_PROCESS_MEMORY_BYTES)");
+}
+
+std::string NoProcessorTime(const Action& action) {
+  return StrCat(kOutOfTime, " ", CpuLimit(action).count(),
+                " s, which follow from this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)");
+}
+
+std::string TooManyProcesses(const ActionPlace& place) {
+  return StrCat("had more than ", place.max_processes,
+                " processes at once, this kernixd's max_processes_per_job: let it start fewer (flags such as -flto=N), "
+                "or raise it (--max-processes-per-job, KERNIX_MAX_PROCESSES_PER_JOB)");
+}
+
+// What to say of a command that ended with an error, when it was not its input that was wrong.
+std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const ActionPlace& place,
+                                       const Action& action, const ProcessResult& process) {
+  const auto words = [&](std::string_view meaning) {
+    if (meaning == kOutputTooLarge) return TooLarge(env, place.max_output_bytes);
+    if (meaning == kOutOfMemory) return NoMemory(place);
+    if (meaning == kOutOfTime) return NoProcessorTime(action);
+    return std::string(meaning);
+  };
+  if (process.signal == SIGKILL) return words(kKilled);
+  if (process.signal == SIGXFSZ) return words(kOutputTooLarge);
+  if (process.signal == SIGXCPU) return words(kOutOfTime);
+  for (const Telltale& telltale : kTelltales) {
+    if (process.output.find(telltale.text) != std::string::npos) return words(telltale.meaning);
+  }
+  if (IsDiskFull(env, root)) return words(kOutOfSpace);
+  return std::nullopt;
+}
+
 // Tells a machine that gave out from a command that judged its input.
-absl::Status CheckMachine(Env& env, const std::string& root, const Action& action, const ProcessResult& process,
-                          uint64_t max_output_bytes) {
+absl::Status CheckMachine(Env& env, const std::string& root, const ActionPlace& place, const Action& action,
+                          const ProcessResult& process) {
   if (process.timed_out) {
     return MachineFailure(action, process,
                           StrCat("did not end within ", std::chrono::duration<double>(action.timeout).count(),
                                  " s, this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)"));
   }
+  if (process.too_many_processes) return MachineFailure(action, process, TooManyProcesses(place));
   if (process.exit_code == 0) return absl::OkStatus();
-  if (process.signal == SIGKILL) return MachineFailure(action, process, kOutOfMemory);
-  const auto too_large = [&] { return TooLarge(env, max_output_bytes); };
-  if (process.signal == SIGXFSZ) return MachineFailure(action, process, too_large());
-  for (const Telltale& telltale : kTelltales) {
-    if (process.output.find(telltale.text) == std::string::npos) continue;
-    return MachineFailure(action, process, telltale.meaning == kOutputTooLarge ? too_large() : telltale.meaning);
-  }
-  if (IsDiskFull(env, root)) return MachineFailure(action, process, kOutOfSpace);
-  return absl::OkStatus();
+  const std::optional<std::string> what = WhatGaveOut(env, root, place, action, process);
+  return what ? MachineFailure(action, process, *what) : absl::OkStatus();
 }
 
 // Links are not followed: a command must not be able to make the daemon read another file.
@@ -269,10 +317,9 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
   const absl::Status staged = StageInputs(env, place.scratch_directory, *root, action);
   if (!staged.ok()) return StagingError(staged, "cannot write the files to build from");
 
-  const uint64_t limit = place.max_output_bytes;
-  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, limit, action, observer, cancellation));
-  KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, action, process, limit));
-  KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, limit));
+  KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, place, action, observer, cancellation));
+  KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, place, action, process));
+  KERNIX_RETURN_IF_ERROR(CheckOutputSizes(env, *root, action, place.max_output_bytes));
   ActionResult result;
   result.exit_code = process.exit_code;
   result.output = process.output;

@@ -197,6 +197,15 @@ TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
       {{.exit_code = 137, .signal = SIGKILL, .output = "partial"}, "memory"},
       {{.exit_code = 1, .output = "g++: fatal error: Killed signal terminated program cc1plus"}, "memory"},
       {{.exit_code = 255, .output = "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"}, "memory"},
+      {{.exit_code = 1, .output = "cc1plus: out of memory allocating 65536 bytes after a total of 99 bytes"},
+       "refused memory"},
+      {{.exit_code = 1, .output = "virtual memory exhausted: Cannot allocate memory"}, "refused memory"},
+      {{.exit_code = 1, .output = "ld: final link failed: memory exhausted"}, "refused memory"},
+      {{.exit_code = 255, .output = "ptxas fatal   : Memory allocation failure"}, "refused memory"},
+      {{.exit_code = 152, .signal = SIGXCPU}, "more processor time than 4 s"},
+      {{.exit_code = 1, .output = "g++: fatal error: CPU time limit exceeded signal terminated program cc1plus"},
+       "job_timeout"},
+      {{.exit_code = 137, .signal = SIGKILL, .too_many_processes = true}, "max_processes_per_job"},
       {{.exit_code = 137, .signal = SIGKILL, .timed_out = true, .output = "partial"}, "did not end within 1.5 s"},
   };
   for (const MachineFailureCase& c : cases) {
@@ -210,6 +219,28 @@ TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
     EXPECT_THAT(error.command(), HasSubstr("/bin/tool -o out/a.o"));
     EXPECT_THAT(error.command(), Not(HasSubstr(kScratch)));
   }
+}
+
+// What a compiler quotes of a source is no word of its own.
+TEST_F(RunActionTest, ASourceMaySpeakOfMemory) {
+  SetResult(
+      {.exit_code = 1, .output = "a.cc:1: error: x\n 1 | catch (const std::bad_alloc&) { puts(\"out of memory\"); }"});
+  EXPECT_EQ(Run(MakeAction())->exit_code, 1);
+}
+
+TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfThePlace) {
+  Action action = MakeAction();
+  action.jobs = 3;
+  action.timeout = std::chrono::milliseconds(1500);
+  SetTool([&](const ProcessSpec& spec) { Write(spec.working_directory + "/out/a.o", "object"); });
+  const ActionPlace place{
+      .scratch_directory = kScratch, .max_output_bytes = 1000, .max_process_memory_bytes = 2000, .max_processes = 30};
+  ASSERT_TRUE(RunAction(env_, place, action, nullptr, nullptr).ok());
+  const ProcessSpec& spec = mem_.Processes().at(0);
+  EXPECT_EQ(spec.max_file_bytes, 1000u);
+  EXPECT_EQ(spec.max_address_space_bytes, 2000u);
+  EXPECT_EQ(spec.max_processes, 30);
+  EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(12));  // of three threads, and twice that
 }
 
 TEST_F(RunActionTest, AToolThatFailsOnAFullDiskWasFailedByIt) {
