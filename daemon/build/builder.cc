@@ -126,7 +126,7 @@ struct Builder::Impl {
   class Work;  // from its beginning to its end
   void StopAndWait();
 
-  absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
+  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
   absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, uid_t owner);
 
@@ -210,9 +210,11 @@ absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, ui
   return job;
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
+absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
   KERNIX_ASSIGN_OR_RETURN(const JobPtr job, Prepare(request, owner));
+  const bool verbose = request.verbose();
+  v1::LoadRequest().Swap(&request);  // its texts may be large, and the job has them
   if (std::optional<v1::LoadResult> hit = LookUp(*job)) return *std::move(hit);
   bool mine = false;
   KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*job, mine));
@@ -220,7 +222,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(const v1::LoadRequest& reques
     cache.Count(cache::Counter::kMisses);
     cache.Count(cache::Counter::kJoined);
   }
-  absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, request.verbose(), cancellation);
+  absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, verbose, cancellation);
   // The entry has the name of whoever started the build, and that may be any of those who asked.
   if (!result.ok()) return result;
   cache.AddLabel(job->key, job->label);
@@ -382,10 +384,10 @@ Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry&
 
 Builder::~Builder() { impl_->StopAndWait(); }
 
-absl::StatusOr<v1::LoadResult> Builder::Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
+absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
                                              CancellationPtr cancellation) {
   const Impl::Work work(*impl_);
-  return impl_->Load(request, owner, observer, cancellation);
+  return impl_->Load(std::move(request), owner, observer, cancellation);
 }
 
 bool Builder::LookUp(const v1::LoadRequest& request, uid_t owner,

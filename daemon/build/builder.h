@@ -51,7 +51,7 @@ class Builder {
   // replaced under the build, whose result nobody keeps: the client loads again.
   //
   // The last one to give up a build returns up to `linger` later than it was cancelled. Failures are not remembered.
-  absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, uid_t owner, LoadObserver& observer,
+  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
                                       CancellationPtr cancellation);
 
   // Gives the hit of Load() to `deliver`, which says whether it has arrived: only then it counts. Where Load() would

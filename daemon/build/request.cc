@@ -194,12 +194,11 @@ absl::StatusOr<Unit> SeparateUnit(const v1::LoadRequest& request, const v1::Sour
   return unit;
 }
 
-absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request,
-                                            const std::vector<codegen::SourceText>& sources) {
+absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request, std::vector<codegen::SourceText> sources) {
   std::vector<Unit> units;
   if (!request.options().separate_units()) {
     KERNIX_ASSIGN_OR_RETURN(std::vector<SearchedRoot> roots, AllRoots(request.options()));
-    units.push_back({request.language(), sources, {}, std::move(roots)});
+    units.push_back({request.language(), std::move(sources), {}, std::move(roots)});
     return units;
   }
   for (const v1::Source& source : request.source()) {
@@ -210,14 +209,14 @@ absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request,
 }
 
 absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
-  const std::vector<codegen::SourceText> sources = Sources(request);
+  std::vector<codegen::SourceText> sources = Sources(request);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> functions,
                           ReadFunctions(request, sources, result.compile_flags, limits));
   if (functions.size() > limits.max_units) {
     return Invalid(
         StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are possible"));
   }
-  KERNIX_ASSIGN_OR_RETURN(result.units, MakeUnits(request, sources));
+  KERNIX_ASSIGN_OR_RETURN(result.units, MakeUnits(request, std::move(sources)));
   for (size_t i = 0; i < result.units.size(); ++i) result.units[i].functions = std::move(functions[i]);
   result.functions = InOrderOf(request.functions(), result.units);
   return absl::OkStatus();

@@ -24,6 +24,12 @@ namespace {
 // How long we leave the queue alone when the system has no descriptor or memory for another connection.
 constexpr Duration kPause{100};
 
+// Between two lines of the log about users who have too many connections.
+constexpr Duration kLogAgain{10'000};
+
+// Connections that were turned away and are still open.
+constexpr size_t kMaxLeaving = 16;
+
 // Who has not said anything for so long is left to gRPC, which knows when to give up.
 constexpr Duration kSilence{1'000};
 
@@ -50,7 +56,8 @@ bool IsShortage(int error_number) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(int listener, UniqueFd connected, AcceptHandler handler) {
+absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(int listener, UniqueFd connected, ConnectionQuota quota,
+                                                              AcceptHandler handler) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
   UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -58,14 +65,19 @@ absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(int listener, Uniq
   if (!Watch(epoll.get(), stop.get(), EPOLLIN)) return ErrnoStatus(errno, "watch", "an eventfd");
   if (listener >= 0 && !Watch(epoll.get(), listener, EPOLLIN))
     return ErrnoStatus(errno, "watch", "the listening socket");
-  std::unique_ptr<AcceptLoop> loop(new AcceptLoop(std::move(handler), listener, std::move(epoll), std::move(stop)));
+  std::unique_ptr<AcceptLoop> loop(
+      new AcceptLoop(std::move(quota), std::move(handler), listener, std::move(epoll), std::move(stop)));
   loop->thread_ =
       std::thread([self = loop.get(), first = std::move(connected)]() mutable { self->Run(std::move(first)); });
   return loop;
 }
 
-AcceptLoop::AcceptLoop(AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop)
-    : handler_(std::move(handler)), listener_(listener), epoll_(std::move(epoll)), stop_(std::move(stop)) {}
+AcceptLoop::AcceptLoop(ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop)
+    : handler_(std::move(handler)),
+      listener_(listener),
+      epoll_(std::move(epoll)),
+      stop_(std::move(stop)),
+      quota_(std::move(quota)) {}
 
 AcceptLoop::~AcceptLoop() { Stop(); }
 
@@ -88,13 +100,16 @@ void AcceptLoop::Run(UniqueFd connected) {
   while (!stopping_) WaitAndHandle();
   watches_.clear();
   silent_.clear();
+  leaving_.clear();
   open_ = 0;
 }
 
-// For epoll_wait(): until accepting goes on or somebody has been silent for too long, or for ever.
+// For epoll_wait(): until accepting goes on, somebody has been silent for too long or has read why he was turned away,
+// or for ever.
 int AcceptLoop::Timeout() const {
   MonotonicTime until = paused_until_.value_or(MonotonicTime::max());
   for (const auto& [watch, silent] : silent_) until = std::min(until, silent.until);
+  if (!leaving_.empty()) until = std::min(until, leaving_.front().until);
   if (until == MonotonicTime::max()) return -1;
   const auto left = std::chrono::ceil<Duration>(until - std::chrono::steady_clock::now());
   return static_cast<int>(std::max(left, Duration{0}).count());
@@ -118,6 +133,7 @@ void AcceptLoop::WaitAndHandle() {
     }
   }
   HandOverTheSilent();
+  CutOffTheTurnedAway();
 }
 
 void AcceptLoop::AcceptAll() {
@@ -147,23 +163,42 @@ void AcceptLoop::ResumeAccepting() {
 void AcceptLoop::TakeIn(UniqueFd connection) {
   const absl::StatusOr<Peer> peer = PeerOf(connection.get());
   const absl::Status status = peer.ok() ? handler_.admit(*peer) : peer.status();
-  if (status.ok()) return Open(std::move(connection), *peer);
-  Log(LogLevel::kWarning, "connection_refused",
-      {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", status.message()}});
-  connection.reset();
-  if (open_ == 0 && handler_.all_closed) handler_.all_closed();
+  if (!status.ok()) {
+    Log(LogLevel::kWarning, "connection_refused",
+        {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", status.message()}});
+    connection.reset();
+    if (open_ == 0 && handler_.all_closed) handler_.all_closed();
+    return;
+  }
+  const absl::Status room = quota_.Enter(peer->uid);
+  if (!room.ok()) return TurnAway(std::move(connection), *peer, room);
+  Open(std::move(connection), *peer);
+}
+
+void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status) {
+  ++turned_away_;
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (handler_.turn_away && watch.ok() && leaving_.size() < kMaxLeaving) {
+    leaving_.push_back({std::move(watch), now + kSilence});
+    handler_.turn_away(std::move(connection), status);
+  }
+  if (now < next_word_) return;
+  next_word_ = now + kLogAgain;
+  Log(LogLevel::kWarning, "too_many_connections",
+      {{"uid", peer.uid}, {"pid", peer.pid}, {"reason", status.message()}, {"turned_away", turned_away_}});
 }
 
 void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLIN | EPOLLRDHUP)) {
     Log(LogLevel::kWarning, "connection_dropped", {{"uid", peer.uid}, {"error", strerror(errno)}});
-    return;
+    return quota_.Leave(peer.uid);
   }
   ++open_;
   ++total_;
   const int key = watch.get();
-  watches_[key] = std::move(watch);
+  watches_[key] = {std::move(watch), peer.uid};
   silent_[key] = {std::move(connection), peer, std::chrono::steady_clock::now() + kSilence};
 }
 
@@ -186,10 +221,17 @@ void AcceptLoop::HandOverTheSilent() {
   for (const int watch : watches) HandOver(watch);
 }
 
+void AcceptLoop::CutOffTheTurnedAway() {
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  for (; !leaving_.empty() && leaving_.front().until <= now; leaving_.pop_front()) {
+    shutdown(leaving_.front().watch.get(), SHUT_RDWR);
+  }
+}
+
 void AcceptLoop::Closed(int watch) {
   // By hand: the registration belongs to the connection, which is still open where gRPC has not closed its end.
   Unwatch(epoll_.get(), watch);
-  watches_.erase(watch);
+  quota_.Leave(watches_.extract(watch).mapped().user);
   silent_.erase(watch);
   if (--open_ == 0 && handler_.all_closed) handler_.all_closed();
 }

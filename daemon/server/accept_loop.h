@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/base/env.h"
 #include "daemon/base/unique_fd.h"
+#include "daemon/server/connection_quota.h"
 #include "daemon/server/idle_monitor.h"
 #include "daemon/server/unix_peer.h"
 
@@ -28,6 +30,8 @@ struct AcceptHandler {
   std::function<absl::Status(const Peer& peer)> admit;
   // Takes over an open connection, from which something can be read, or which has been silent for a second.
   std::function<void(UniqueFd connection, const Peer& peer)> serve;
+  // Takes over one for which there is no room, to say so; it is cut off a second later. May be empty.
+  std::function<void(UniqueFd connection, const absl::Status& reason)> turn_away;
   // A connection has closed (or was refused), and none is open. May be empty.
   std::function<void()> all_closed;
 };
@@ -35,8 +39,9 @@ struct AcceptHandler {
 class AcceptLoop {
  public:
   // Accepts from `listener`, a non-blocking socket that lives until Stop(); negative: from nowhere. `connected`, when
-  // it holds one, is treated as the first connection.
-  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(int listener, UniqueFd connected, AcceptHandler handler);
+  // it holds one, is treated as the first connection. Those for which `quota` has no room are told so and closed.
+  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(int listener, UniqueFd connected, ConnectionQuota quota,
+                                                           AcceptHandler handler);
   ~AcceptLoop();  // Stop()
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
@@ -48,7 +53,7 @@ class AcceptLoop {
   Activity activity() const;
 
  private:
-  AcceptLoop(AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop);
+  AcceptLoop(ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop);
 
   void Run(UniqueFd connected);
   void WaitAndHandle();
@@ -57,6 +62,8 @@ class AcceptLoop {
   void PauseAccepting(int error_number);
   void ResumeAccepting();
   void TakeIn(UniqueFd connection);
+  void TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status);
+  void CutOffTheTurnedAway();
   void Open(UniqueFd connection, const Peer& peer);
   void HandOver(int watch);
   void HandOverTheSilent();
@@ -72,8 +79,21 @@ class AcceptLoop {
   // Of the loop's thread.
   bool stopping_ = false;
   std::optional<MonotonicTime> paused_until_;  // while there are no descriptors to accept with
+  ConnectionQuota quota_;
+  // Who was turned away is logged once in a while: that may happen thousands of times a second.
+  uint64_t turned_away_ = 0;
+  struct Leaving {
+    UniqueFd watch;  // a second descriptor
+    MonotonicTime until;
+  };
+  std::deque<Leaving> leaving_;  // a few of them, while they may read why
+  MonotonicTime next_word_;
+  struct Watched {
+    UniqueFd watch;
+    uid_t user = 0;
+  };
   // A second descriptor of each open connection: gRPC does not say when it closes one, but the kernel does.
-  std::map<int, UniqueFd> watches_;
+  std::map<int, Watched> watches_;
   struct Silent {
     UniqueFd connection;
     Peer peer;

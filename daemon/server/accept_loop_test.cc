@@ -77,7 +77,9 @@ bool ReadsEnd(const UniqueFd& fd) {
 class AcceptLoopTest : public testing::Test {
  protected:
   std::unique_ptr<AcceptLoop> Start(absl::Status admission = absl::OkStatus()) {
-    return AcceptLoop::Start(listener_->fd(), UniqueFd(), recorder_.Handler(std::move(admission))).value();
+    return AcceptLoop::Start(listener_->fd(), UniqueFd(), ConnectionQuota(3, 1000),
+                             recorder_.Handler(std::move(admission)))
+        .value();
   }
 
   UniqueFd ConnectSilently() { return ConnectTo(socket_).value(); }
@@ -164,7 +166,7 @@ TEST_F(AcceptLoopTest, TakesAConnectionThatIsThere) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   UniqueFd ours(ends[0]);
   Speak(ours);
-  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), recorder_.Handler());
+  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), ConnectionQuota(3, 1000), recorder_.Handler());
   ASSERT_THAT(loop, IsOk());
   const auto [connection, peer] = recorder_.Next();
   EXPECT_EQ(peer.pid, getpid());
@@ -176,7 +178,8 @@ TEST_F(AcceptLoopTest, SaysSoWhenItsOnlyConnectionIsRefused) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd ours(ends[0]);
-  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), recorder_.Handler(absl::PermissionDeniedError("no")));
+  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), ConnectionQuota(3, 1000),
+                                      recorder_.Handler(absl::PermissionDeniedError("no")));
   recorder_.AwaitAllClosed();
   EXPECT_TRUE(ReadsEnd(ours));
 }
@@ -255,6 +258,21 @@ TEST_F(AcceptLoopTest, GoesOnAfterAShortageOfDescriptors) {
   const auto [connection, peer] = recorder_.Next();
   EXPECT_EQ(peer.pid, getpid());
   EXPECT_EQ(loop->activity().running, 1);
+}
+
+// They have not said anything yet.
+TEST_F(AcceptLoopTest, WhoHasTooManyConnectionsMayComeBackWithFewer) {
+  const auto loop = Start();
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(ConnectSilently());
+  const UniqueFd refused = ConnectSilently();
+  EXPECT_TRUE(ReadsEnd(refused));
+  EXPECT_EQ(loop->activity().running, 3);
+  clients.pop_back();
+  while (loop->activity().running != 2) {
+  }
+  const UniqueFd next = Connect();
+  recorder_.Next();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "daemon/build/builder.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
+#include "daemon/server/byte_quota.h"
 #include "daemon/server/load_gate.h"
 #include "daemon/server/options.h"
 #include "daemon/server/toolchain_policy.h"
@@ -29,6 +30,8 @@ struct Backend {
   ToolchainPolicy& toolchains;
   LoadGate& gate;
   UserLimit& fetches;
+  ByteQuota& requests;
+  ByteQuota& uploads;  // apart from the requests: a load holds one while it waits for the other
   MonotonicTime started_at;
   // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;

@@ -140,8 +140,11 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
     if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), peer);
     servers_->Serve(std::move(fd), peer);
   };
+  handler.turn_away = [this](UniqueFd fd, const absl::Status& reason) { refusals_.Serve(std::move(fd), reason); };
+  ConnectionQuota quota(options_.max_connections_per_user, ConnectionCapacity());
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
-  KERNIX_ASSIGN_OR_RETURN(accept_loop_, AcceptLoop::Start(listener, std::move(connection), std::move(handler)));
+  KERNIX_ASSIGN_OR_RETURN(accept_loop_,
+                          AcceptLoop::Start(listener, std::move(connection), std::move(quota), std::move(handler)));
   Log(LogLevel::kInfo, "ready");
   sd_notify(/*unset_environment=*/0, "READY=1");
   return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include "daemon/server/lookup_server.h"
 #include "daemon/server/options.h"
 #include "daemon/server/peer_servers.h"
+#include "daemon/server/refusal_server.h"
 #include "daemon/server/server.h"
 #include "daemon/server/stop_request.h"
 #include "daemon/server/stop_signals.h"
@@ -73,6 +74,7 @@ class Daemon {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<LookupServer> lookups_;
+  RefusalServer refusals_;  // of the accept loop
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AcceptLoop> accept_loop_;
 };

@@ -10,7 +10,10 @@ namespace kernix::server {
 namespace {
 
 exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const cache::Cache& cache) {
-  return {.place = {.scratch_directory = cache.scratch_directory(), .max_output_bytes = options.max_output_bytes},
+  return {.place = {.scratch_directory = cache.scratch_directory(),
+                    .max_output_bytes = options.max_output_bytes,
+                    .max_process_memory_bytes = options.max_process_memory_bytes,
+                    .max_processes = options.max_processes_per_job},
           .max_jobs = options.jobs,
           .memory_budget_bytes = options.memory_budget_bytes};
 }
@@ -37,6 +40,8 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
       policy_(env, options.shared, options.toolchains),
       gate_(options.max_loads_per_user),
       fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),
+      requests_(options.max_request_bytes_per_user),
+      uploads_(options.max_request_bytes_per_user),
       backend_{.env = env,
                .options = options,
                .cache = *cache_,
@@ -45,6 +50,8 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .toolchains = policy_,
                .gate = gate_,
                .fetches = fetches_,
+               .requests = requests_,
+               .uploads = uploads_,
                .started_at = env.Now(),
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); }} {
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();

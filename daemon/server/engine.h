@@ -42,6 +42,8 @@ class Engine {
   ToolchainPolicy policy_;
   LoadGate gate_;
   UserLimit fetches_;
+  ByteQuota requests_;
+  ByteQuota uploads_;
   Backend backend_;
 };
 

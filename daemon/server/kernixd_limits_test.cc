@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/server/kernixd_fixture.h"
+#include "daemon/server/unix_peer.h"
 
 namespace kernix::server {
 namespace {
@@ -90,6 +91,75 @@ TEST_F(KernixdLimitsTest, ACompilerThatFillsTheDiskIsStopped) {
   EXPECT_THAT(outcome.failure->message(), HasSubstr("larger than 8388608 bytes"));
   EXPECT_THAT(outcome.failure->message(), HasSubstr("max_output_bytes"));
   EXPECT_TRUE(client->Load(AddKernel(1)).result);
+}
+
+TEST_F(KernixdLimitsTest, AShortSourceCannotHaveAllTheMemory) {
+  const auto daemon = Serve({"--max-process-memory-bytes", "1GiB"});
+  const auto client = Connect();
+  v1::LoadRequest request = AddKernel(1);
+  *request.mutable_source(0)->mutable_text() += "asm(\".rept 500000000\\n.quad 1\\n.endr\");\n";
+  const LoadOutcome outcome = client->Load(request);
+  ASSERT_TRUE(outcome.failure) << outcome.status.error_message();
+  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::RESOURCE) << outcome.failure->message();
+  EXPECT_THAT(outcome.failure->message(), HasSubstr("1073741824 bytes, this kernixd's max_process_memory_bytes"));
+  EXPECT_TRUE(client->Load(AddKernel(1)).result);
+}
+
+// Fifty that say nothing, and then two that would.
+TEST_F(KernixdLimitsTest, AUserWithTooManyConnectionsIsToldWhatToDo) {
+  const auto daemon = Serve({"--max-connections-per-user", "50"});
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 50; ++i) idle.push_back(ConnectTo(place_.socket()).value());
+  const auto refused = Connect()->Info();
+  EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("raise max_connections_per_user")) << refused.status();
+  idle.clear();
+  absl::StatusOr<v1::GetInfoResponse> info = Connect()->Info();
+  while (!info.ok()) info = Connect()->Info();  // until they are seen to have gone
+}
+
+std::string Filler(size_t bytes) { return StrCat("/*", std::string(bytes, 'x'), "*/\n"); }
+
+TEST_F(KernixdLimitsTest, RequestsOfOneUserAreHeldWithinABound) {
+  const auto daemon = Serve({"--max-request-bytes-per-user", "8MiB"});
+  const std::string header = "#define MINE 1\n";
+  const auto client = Connect();
+  v1::LoadRequest large = WithHeader(header);
+  *large.mutable_source(0)->mutable_text() += Filler(6 << 20);
+  LoadStream first(client->stub());
+  first.Send(large);
+  ASSERT_TRUE(first.Next()->has_need_blobs());
+
+  v1::LoadRequest other = AddKernel(2);
+  *other.mutable_source(0)->mutable_text() += Filler(3 << 20);
+  const LoadOutcome refused = client->Load(other);
+  ASSERT_TRUE(refused.failure);
+  EXPECT_EQ(refused.failure->kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(refused.failure->message(), HasSubstr("raise max_request_bytes_per_user"));
+  EXPECT_TRUE(client->Load(AddKernel(1)).result);  // small enough
+
+  first.SendBlob(header);
+  EXPECT_TRUE(first.Finish().result);
+  LoadOutcome again = client->Load(other);
+  while (again.failure && again.failure->kind() == v1::ErrorDetail::RESOURCE) again = client->Load(other);
+  EXPECT_TRUE(again.result) << again.status.error_message();
+}
+
+TEST_F(KernixdLimitsTest, AnUploadWaitsForRoom) {
+  const auto daemon = Serve({"--max-request-bytes-per-user", "3MiB"});
+  const auto client = Connect();
+  const std::string one = Filler(2 << 20);
+  const std::string other = StrCat(one, "\n");
+  LoadStream first(client->stub());
+  first.Send(WithHeader(one, 1));
+  ASSERT_TRUE(first.Next()->has_need_blobs());
+  LoadStream second(client->stub());
+  second.Send(WithHeader(other, 2));  // asked for its header when the first has ended
+  first.SendBlob(one);
+  EXPECT_TRUE(first.Finish().result);
+  const auto event = second.Next();
+  ASSERT_TRUE(event && event->has_need_blobs());
+  second.SendBlob(other);
+  EXPECT_TRUE(second.Finish().result);
 }
 
 // Each holds a thread of the daemon for as long as its client does not read.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/base/output_buffer.h"
@@ -40,10 +41,17 @@ std::string BothEnds(const std::string& message) {
   return ToValidUtf8(ends.Text());
 }
 
-// The bytes of the headers that have one of `digests`, as the request gives their sizes.
-uint64_t UploadBytes(const v1::LoadRequest& request, const std::vector<Digest>& digests) {
-  absl::flat_hash_map<std::string, uint64_t> sizes;
+// By the headers' digests, as the request gives them.
+using HeaderSizes = absl::flat_hash_map<std::string, uint64_t>;
+
+HeaderSizes SizesOf(const v1::LoadRequest& request) {
+  HeaderSizes sizes;
   for (const v1::Header& header : request.header()) sizes[header.digest()] = header.size();
+  return sizes;
+}
+
+// The bytes of the headers that have one of `digests`.
+uint64_t UploadBytes(const HeaderSizes& sizes, const std::vector<Digest>& digests) {
   uint64_t bytes = 0;
   for (const Digest& digest : digests) {
     const auto found = sizes.find(digest.Raw());
@@ -93,8 +101,9 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   absl::StatusOr<build::HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override {
     if (digests.empty()) return build::HeaderContents{};
     const uint64_t limit = backend_.options.max_request_bytes;
-    const uint64_t bytes = UploadBytes(request_, digests);
+    const uint64_t bytes = UploadBytes(header_sizes_, digests);
     if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
+    KERNIX_RETURN_IF_ERROR(ReserveUpload(bytes));
     AskFor(digests, limit);
     const int id = cancellation_->OnCancel([this] { CancelUpload(); });
     absl::StatusOr<build::HeaderContents> contents = WaitForUpload(UploadTime(bytes));
@@ -130,6 +139,12 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     auto pass = backend_.gate.Enter(caller_, cancellation_);
     if (!pass.ok()) return End(pass.status());
     pass_ = *std::move(pass);
+    const uint64_t bytes = incoming_.request().ByteSizeLong();
+    request_share_ = backend_.requests.Take(caller_, bytes);
+    if (request_share_ == nullptr) {
+      incoming_ = {};
+      return End(TooMuchAtOnce(bytes));
+    }
     request_ = std::move(*incoming_.mutable_request());
     try {
       std::thread([self = shared_from_this()] { self->Run(); }).detach();
@@ -138,11 +153,36 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     }
   }
 
+  absl::Status TooMuchAtOnce(uint64_t bytes) const {
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("this request has ", bytes, " bytes, and with those of user ", caller_,
+                            " that are under way it is more than the ", backend_.requests.max_per_user(),
+                            " that this kernixd holds of one user: wait for some of them, or raise "
+                            "max_request_bytes_per_user (--max-request-bytes-per-user, "
+                            "KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
+  }
+
+  // Waits until other uploads of this user make room, as long as a job may run: what was uploaded is held until its
+  // load ends.
+  absl::Status ReserveUpload(uint64_t bytes) {
+    const Duration timeout = backend_.options.job_timeout;
+    const MonotonicTime deadline = timeout.count() > 0 ? backend_.env.Now() + timeout : MonotonicTime::max();
+    upload_share_ = backend_.uploads.Await(caller_, bytes, deadline, *cancellation_);
+    if (upload_share_ != nullptr) return absl::OkStatus();
+    if (cancellation_->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("user ", caller_, " has uploaded so many headers for loads under way that there was no ",
+                            "room for ", bytes, " bytes more within ", std::chrono::duration<double>(timeout).count(),
+                            " s: load fewer kernels at once, or raise max_request_bytes_per_user "
+                            "(--max-request-bytes-per-user, KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
+  }
+
   // The worker thread.
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
+    const std::string name = request_.name();
     const absl::StatusOr<v1::LoadResult> result = LoadAndCatch();
-    LogLoad(caller_, request_.name(), result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
+    LogLoad(caller_, name, result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
     if (!result.ok()) return End(result.status());
     v1::LoadEvent event;
     *event.mutable_result() = *result;
@@ -165,7 +205,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (bytes > limit) return Invalid(TooLarge("the request has", bytes, limit));
     KERNIX_ASSIGN_OR_RETURN(*request_.mutable_toolchain(),
                             backend_.toolchains.Choose(request_.toolchain(), request_.language()));
-    return backend_.builder.Load(request_, caller_, *this, cancellation_);
+    header_sizes_ = SizesOf(request_);
+    return backend_.builder.Load(std::move(request_), caller_, *this, cancellation_);
   }
 
   // Ends the call with an error, which goes out as an event, and short as the call's status.
@@ -260,7 +301,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   std::shared_ptr<LoadCall> self_;  // until OnDone()
   bool started_ = false;            // of the read reactions, which come one after another
   v1::LoadClientMessage incoming_;  // of the read that is under way
-  v1::LoadRequest request_;         // of the worker
+  v1::LoadRequest request_;         // of the worker, until the builder has it
+  HeaderSizes header_sizes_;        // of the worker
+  std::unique_ptr<ByteQuota::Share> request_share_;
+  std::unique_ptr<ByteQuota::Share> upload_share_;
 
   Mutex mutex_;
   CondVar upload_changed_;

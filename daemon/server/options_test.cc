@@ -84,16 +84,27 @@ TEST_F(OptionsTest, FlagsWinOverEnvironmentAndThatOverTheFile) {
 }
 
 TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
-  const std::map<std::string_view, std::string> values = {
-      {"socket", "/run/x.sock"},       {"store_directory", "/store"},
-      {"cache_limit_bytes", "5MiB"},   {"jobs", "7"},
-      {"memory_budget_bytes", "6MiB"}, {"job_timeout", "8s"},
-      {"idle_timeout", "9s"},          {"drain_timeout", "10s"},
-      {"max_request_bytes", "11MiB"},  {"shared", "true"},
-      {"max_output_bytes", "12MiB"},   {"upload_timeout", "13s"},
-      {"max_loads_per_user", "14"},    {"socket_group", "kernix"},
-      {"max_fetches_per_user", "15"},  {"admin_group", "wheel"},
-      {"log_level", "debug"}};
+  const std::map<std::string_view, std::string> values = {{"socket", "/run/x.sock"},
+                                                          {"store_directory", "/store"},
+                                                          {"cache_limit_bytes", "5MiB"},
+                                                          {"jobs", "7"},
+                                                          {"memory_budget_bytes", "6MiB"},
+                                                          {"job_timeout", "8s"},
+                                                          {"idle_timeout", "9s"},
+                                                          {"drain_timeout", "10s"},
+                                                          {"max_request_bytes", "11MiB"},
+                                                          {"shared", "true"},
+                                                          {"max_output_bytes", "12MiB"},
+                                                          {"upload_timeout", "13s"},
+                                                          {"max_loads_per_user", "14"},
+                                                          {"socket_group", "kernix"},
+                                                          {"max_process_memory_bytes", "15MiB"},
+                                                          {"max_processes_per_job", "16"},
+                                                          {"max_connections_per_user", "17"},
+                                                          {"max_request_bytes_per_user", "18MiB"},
+                                                          {"max_fetches_per_user", "15"},
+                                                          {"admin_group", "wheel"},
+                                                          {"log_level", "debug"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
   std::string config;
   std::vector<std::string> flags;
@@ -118,6 +129,10 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.max_output_bytes, 12ull << 20);
     EXPECT_EQ(parsed.options.upload_timeout, milliseconds(13'000));
     EXPECT_EQ(parsed.options.max_loads_per_user, 14);
+    EXPECT_EQ(parsed.options.max_process_memory_bytes, 15ull << 20);
+    EXPECT_EQ(parsed.options.max_processes_per_job, 16);
+    EXPECT_EQ(parsed.options.max_connections_per_user, 17);
+    EXPECT_EQ(parsed.options.max_request_bytes_per_user, 18ull << 20);
     EXPECT_TRUE(parsed.options.shared);
     EXPECT_EQ(parsed.options.socket_group, "kernix");
     EXPECT_EQ(parsed.options.admin_group, "wheel");

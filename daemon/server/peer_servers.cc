@@ -38,7 +38,7 @@ int ThreadLimit(const ServerOptions& options) {
 // RESOURCE_EXHAUSTED; those of others do not feel it.
 void LimitResources(const ServerOptions& options, grpc::ServerBuilder& builder) {
   constexpr size_t kBase = 256 << 20;  // for the connections of hundreds of processes
-  constexpr size_t kMessages = 4;      // of the largest size
+  constexpr size_t kMessages = 2;      // of the largest size, that are being received
   grpc::ResourceQuota quota("kernixd user");
   quota.Resize(kBase + kMessages * static_cast<size_t>(GrpcMessageLimit(options)));
   quota.SetMaxThreads(ThreadLimit(options));
