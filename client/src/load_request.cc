@@ -88,10 +88,18 @@ std::string DefaultLabel(const std::string& name, const std::vector<Source>& sou
   return sources.size() == 1 ? name : StrCat(name, "[", i, "]");
 }
 
+// What a shared kernixd takes, too: a name, no path.
+std::string LabelToSend(const std::string& label) {
+  std::string name = ToValidUtf8(label);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name == "." || name == ".." ? StrCat("_", name) : name;
+}
+
 // Two files of one name are told apart.
 std::string UniqueLabel(const std::string& label, std::set<std::string>& taken) {
-  std::string unique = ToValidUtf8(label);
-  for (int n = 2; !taken.insert(unique).second; ++n) unique = StrCat(ToValidUtf8(label), "~", n);
+  const std::string name = LabelToSend(label);
+  std::string unique = name;
+  for (int n = 2; !taken.insert(unique).second; ++n) unique = StrCat(name, "~", n);
   return unique;
 }
 
@@ -108,12 +116,16 @@ v1::Language LanguageOf(const std::string& path) {
 void AddSources(const std::string& name, const std::vector<Source>& sources, bool separate, PreparedLoad& load) {
   std::set<std::string> labels;
   for (size_t i = 0; i < sources.size(); ++i) {
-    const std::string& asked = sources[i].label;
+    const std::string label = sources[i].label.empty() ? DefaultLabel(name, sources, i) : sources[i].label;
     v1::Source& source = *load.request.add_source();
-    source.set_label(UniqueLabel(asked.empty() ? DefaultLabel(name, sources, i) : asked, labels));
+    source.set_label(UniqueLabel(label, labels));
     source.set_text(sources[i].text);
     if (separate) source.set_language(LanguageOf(sources[i].path));
-    if (!sources[i].path.empty()) load.names.AddSource(source.label(), AbsolutePath(sources[i].path));
+    if (!sources[i].path.empty()) {
+      load.names.AddSource(source.label(), AbsolutePath(sources[i].path));
+    } else if (source.label() == LabelToSend(label)) {
+      load.names.AddSource(source.label(), label);
+    }
   }
 }
 

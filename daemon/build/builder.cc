@@ -20,6 +20,7 @@
 #include "daemon/build/header_cache.h"
 #include "daemon/build/plan.h"
 #include "daemon/build/plan_runner.h"
+#include "daemon/build/shared_output.h"
 
 namespace kernix::build {
 namespace {
@@ -114,6 +115,23 @@ void AddGeneratedUnits(const BuildRequest& request, v1::LoadResult& result) {
   }
 }
 
+// Tells a flight. What compilers say goes on only where it may be shown as it comes.
+class BuildObserver : public PlanObserver {
+ public:
+  BuildObserver(Flight& flight, bool shows_output) : flight_(flight), shows_output_(shows_output) {}
+
+  void OnQueued(const std::string& step, int actions_ahead) override { flight_.OnQueued(step, actions_ahead); }
+  void OnStarted(const exec::Action& action) override { flight_.OnStarted(action); }
+  void OnOutput(std::string_view text) override {
+    if (shows_output_) flight_.OnOutput(text);
+  }
+  void OnStepDone(int steps_done) override { flight_.OnStepDone(steps_done); }
+
+ private:
+  Flight& flight_;
+  const bool shows_output_;
+};
+
 }  // namespace
 
 struct Builder::Impl {
@@ -145,7 +163,11 @@ struct Builder::Impl {
   absl::StatusOr<Plan> PlanBuild(const Job& job);
   PlanLimits LimitsFor(const Job& job) const;
   void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
-  absl::StatusOr<v1::LoadResult> Store(const Job& job, const PlanFiles& files, const PlanOutputs& made);
+  bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
+  void Conclude(const JobPtr& job, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
+  absl::StatusOr<v1::LoadResult> Keep(const Job& job, const FlightPtr& flight, const PlanFiles& files,
+                                      const PlanEnd& end);
+  absl::StatusOr<v1::LoadResult> Store(const Job& job, const ToolReads& reads, const std::string& artifact);
   void CountFailure(const Job& job, const absl::Status& status);
 
   Env& env;
@@ -305,6 +327,7 @@ absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job) {
   KERNIX_RETURN_IF_ERROR(CheckSources(env, job.request, options.flag_policy));
   KERNIX_ASSIGN_OR_RETURN(Plan plan, MakePlan(job.request, contents, header_trees, LimitsFor(job)));
   plan.max_output_bytes = options.max_made_bytes;
+  if (shared()) HideSourceLines(*job.request.toolchain, plan);
   return plan;
 }
 
@@ -332,18 +355,33 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
   const PlanFiles files = plan->files;
   const auto trees = plan->trees;
-  RunPlan(*std::move(plan), job->label.owner, executor, job->max_parallel, flight->build_cancellation(), *flight,
-          [this, started, flight, files, trees](absl::StatusOr<PlanOutputs> made) {
+  const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
+  RunPlan(*std::move(plan), job->label.owner, executor, job->max_parallel, flight->build_cancellation(), *observer,
+          [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
-            if (!made.ok()) return Finish(*started, flight, made.status());
-            Finish(*started, flight, Store(*started, files, *made));
+            Conclude(started, flight, files, std::move(end));
           });
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const PlanFiles& files, const PlanOutputs& made) {
-  const std::string& artifact = *made.at(files.artifact);
-  const ToolReads reads{TextsOf(made, files.dependencies), TextsOf(made, files.assembler_dependencies)};
+void Builder::Impl::Conclude(const JobPtr& job, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
+  if (end.status.ok()) return Finish(*job, flight, Keep(*job, flight, files, end));
+  if (!shared()) return Finish(*job, flight, end.status);
+  const auto kept_files = std::make_shared<const PlanFiles>(files);
+  TellFailure({env, executor, job->label.owner, job->request, job->headers, *kept_files, std::move(end),
+               flight->build_cancellation()},
+              [this, job, flight, kept_files](absl::Status status) { Finish(*job, flight, std::move(status)); });
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const Job& job, const FlightPtr& flight, const PlanFiles& files,
+                                                   const PlanEnd& end) {
+  const ToolReads reads{TextsOf(end.outputs, files.dependencies), TextsOf(end.outputs, files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, job.request, job.headers, reads, options.flag_policy));
+  if (shared() && !end.printed.empty()) flight->OnOutput(ShownOutput(job.request, job.headers, end.printed));
+  return Store(job, reads, *end.outputs.at(files.artifact));
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const ToolReads& reads,
+                                                    const std::string& artifact) {
   cache::Entry entry;
   KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, job.request.functions));
   entry.key = job.key;

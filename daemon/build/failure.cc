@@ -29,8 +29,9 @@ std::string ShellQuote(std::string_view word) {
 constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefined symbol", "multiple definition of",
                                               "duplicate symbol",       "cannot find",      "unable to find"};
 
-// GCC and Clang: "k.cc:3:5: error: ..."; nvcc: "k.cu(3): error: ...", "nvcc fatal   : ...", "ptxas error   : ...".
-constexpr absl::string_view kErrorWords[] = {"error:", "error :", "fatal   :", "fatal :", "error   :"};
+// GCC and Clang: "k.cc:3:5: error: ..."; GNU as: "k.cc:3: Error: ..."; nvcc: "k.cu(3): error: ...", "nvcc fatal   :
+// ...", "ptxas error   : ...".
+constexpr absl::string_view kErrorWords[] = {"error:", ": Error: ", "error :", "fatal   :", "fatal :", "error   :"};
 
 std::string LinkError(absl::string_view line) {
   for (const absl::string_view phrase : kLinkPhrases) {

@@ -26,6 +26,8 @@ TEST(FailureTest, FindsTheFirstError) {
        "k.cpp:4:7: error: 'x' was not declared"},
       {"k.cpp:1:10: fatal error: nope.h: No such file or directory\ncompilation terminated.\n",
        "k.cpp:1:10: fatal error: nope.h: No such file or directory"},
+      {"k.cpp: Assembler messages:\nk.cpp:4: Error: no such instruction: `foo'\n    4 |   asm(\"foo\");\n",
+       "k.cpp:4: Error: no such instruction: `foo'"},
       // nvcc
       {"k.cu(5): error: identifier \"foo\" is undefined\n    foo();\n    ^\n\n1 error detected in the compilation of "
        "\"unit.cu\".\n",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/build/files_read.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +19,7 @@
 #include "daemon/base/strings.h"
 #include "daemon/build/dependency_file.h"
 #include "daemon/build/toolchain_paths.h"
+#include "daemon/codegen/file_questions.h"
 #include "daemon/codegen/file_reads.h"
 
 namespace kernix::build {
@@ -68,40 +71,106 @@ absl::Status ReadError(std::string_view tool, const std::string& path) {
                           "extra_include_paths, and write data into a header (`xxd -i` does)"));
 }
 
+// The same words whether the file is there or not. Of a path that climbs, compilers say something else then.
+absl::Status SharedReadError(std::string_view tool, const std::string& path) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("the ", tool, " was to read ", path.starts_with('/') ? path : "a file outside the request",
+                          ", because a macro or an assembler directive of the sources names it: ", kSharedAdvice));
+}
+
 // What texts are asked for besides what the tools never tell.
 struct Asked {
   bool absolute_includes;
+  bool climbing_includes;
   bool assembler_text;
+  bool all_texts;  // whether no text is missing that may define a macro
 };
 
-absl::Status CheckTexts(Env& env, const BuildRequest& request, const std::vector<codegen::TextView>& texts,
-                        const Asked& asked) {
-  const auto rule = [&](const std::string& path, bool question) -> std::string {
-    if (InToolchain(env, *request.toolchain, path)) return "";
-    if (question) return kQuestionAdvice;
-    return asked.absolute_includes ? kSharedAdvice : "";
-  };
-  return codegen::CheckFileReads(texts, {.absolute_path = rule, .assembler_text = asked.assembler_text});
-}
+using HeadersByContent = std::map<Digest, std::vector<std::string>>;
 
-std::vector<codegen::TextView> SourceTexts(const BuildRequest& request) {
-  std::vector<codegen::TextView> texts;
-  for (const Unit& unit : request.units) {
-    for (const codegen::SourceText& source : unit.sources) texts.push_back({source.label, source.text});
+// The texts of a translation unit, and where they lie.
+class UnitTexts {
+ public:
+  explicit UnitTexts(const BuildRequest& request) : request_(request) {
+    for (const Unit& unit : request.units) {
+      for (const codegen::SourceText& source : unit.sources) views_.push_back({source.label, source.text});
+    }
+    for (const std::string& line : codegen::MacroFlags(request.compile_flags)) flags_ += line;
+    views_.push_back({kFlagsLabel, flags_});
   }
-  return texts;
+  UnitTexts(const UnitTexts&) = delete;
+  UnitTexts& operator=(const UnitTexts&) = delete;
+
+  // One content may have any number of names, the first of which is shown.
+  void Add(const std::vector<std::string>& names, std::string_view text) {
+    views_.push_back({names.front(), text});
+    names_[names.front()] = &names;
+  }
+
+  const std::vector<codegen::TextView>& views() const { return views_; }
+
+  // Whether a header of the request is what `path`, which climbs, leads to from the text, whichever of its names that
+  // was read under.
+  bool Has(std::string_view label, const codegen::Include& name) const {
+    const auto header = names_.find(label);
+    if (header == names_.end()) return IsInRoots(std::string(name.path));
+    return std::all_of(header->second->begin(), header->second->end(), [&](const std::string& of) {
+      return (name.quoted && IsHeader(JoinPath(Dirname(of), name.path))) || IsInRoots(std::string(name.path));
+    });
+  }
+
+ private:
+  static constexpr char kFlagsLabel[] = "the flags";
+
+  bool IsHeader(const std::string& path) const {
+    if (places_.empty()) {
+      for (const HeaderRef& header : request_.headers) places_.insert(NormalizePath(HeaderName(request_, header)));
+    }
+    return !LeavesRoot(path) && places_.contains(NormalizePath(path));
+  }
+
+  bool IsInRoots(const std::string& path) const {
+    for (uint32_t root = 0; root < request_.include_root_count; ++root) {
+      if (IsHeader(HeaderName(request_, {root, path, Digest()}))) return true;
+    }
+    return false;
+  }
+
+  const BuildRequest& request_;
+  std::string flags_;
+  std::vector<codegen::TextView> views_;
+  mutable absl::flat_hash_set<std::string> places_;  // of the headers, made when somebody asks
+  std::map<std::string, const std::vector<std::string>*, std::less<>> names_;
+};
+
+absl::Status CheckTexts(Env& env, const BuildRequest& request, const UnitTexts& texts, const Asked& asked) {
+  const auto is_known = [&](std::string_view label, const codegen::Include& name) {
+    return name.path.starts_with('/') ? InToolchain(env, *request.toolchain, std::string(name.path)) : texts.Has(label, name);
+  };
+  const auto include = [&](std::string_view label, const codegen::Include& name) -> std::string {
+    const bool counts = name.path.starts_with('/') ? asked.absolute_includes : asked.climbing_includes;
+    return counts && !is_known(label, name) ? kSharedAdvice : "";
+  };
+  const auto question = [&](std::string_view label, const codegen::Include& name) -> std::string {
+    return is_known(label, name) ? "" : kQuestionAdvice;
+  };
+  KERNIX_RETURN_IF_ERROR(
+      codegen::CheckFileReads(texts.views(), {.outside = include, .assembler_text = asked.assembler_text}));
+  return codegen::CheckFileQuestions(texts.views(), {.outside = question, .all_texts = asked.all_texts});
 }
 
 absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, const std::vector<std::string>& compiler,
                             const std::vector<std::string>& assembler, toolchain::FlagPolicy policy) {
+  const bool shared = policy == toolchain::FlagPolicy::kShared;
+  const auto error = shared ? SharedReadError : ReadError;
   for (const std::string& path : compiler) {
     const bool absolute = path.front() == '/';
-    const bool tracked = absolute && policy == toolchain::FlagPolicy::kPerUser;  // by its digest, with the artifact
-    const bool known = absolute ? tracked || InToolchain(env, toolchain, path) : !LeavesRoot(path);
-    if (!known) return ReadError("compiler", path);
+    // A per-user daemon records an absolute one, by its digest, with the artifact.
+    const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : !LeavesRoot(path);
+    if (!known) return error("compiler", path);
   }
   for (const std::string& path : assembler) {
-    if (path.front() == '/' || LeavesRoot(path)) return ReadError("assembler", path);
+    if (path.front() == '/' || LeavesRoot(path)) return error("assembler", path);
   }
   return absl::OkStatus();
 }
@@ -115,38 +184,65 @@ std::vector<std::string> PathsIn(const std::vector<std::string_view>& dependency
   return paths;
 }
 
-// The headers of the request that were read, by the first of their names: one content may have any number of them.
-std::map<Digest, std::string> HeadersRead(const BuildRequest& request, const std::vector<std::string>& read) {
+// The headers of the request that were read, by content.
+HeadersByContent HeadersRead(const BuildRequest& request, const std::vector<std::string>& read) {
   absl::flat_hash_set<std::string> paths;
   for (const std::string& path : read) paths.insert(NormalizePath(path));
-  std::map<Digest, std::string> headers;
+  HeadersByContent headers;
   for (const HeaderRef& header : request.headers) {
     std::string name = HeaderName(request, header);
-    if (paths.contains(NormalizePath(name))) headers.try_emplace(header.digest, std::move(name));
+    if (paths.contains(NormalizePath(name))) headers[header.digest].push_back(std::move(name));
   }
   return headers;
+}
+
+// `by_tools`: what is to be said of what the tools have read.
+absl::Status CheckUnit(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                       const std::vector<std::string>& read, const absl::Status& by_tools, const Asked& asked) {
+  const HeadersByContent headers = HeadersRead(request, read);
+  UnitTexts texts(request);
+  for (const auto& [digest, names] : headers) texts.Add(names, *contents.at(digest));
+  KERNIX_RETURN_IF_ERROR(CheckTexts(env, request, texts, asked));
+  return by_tools;
 }
 
 }  // namespace
 
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy) {
   const bool shared = policy == toolchain::FlagPolicy::kShared;
-  return CheckTexts(env, request, SourceTexts(request), {.absolute_includes = shared, .assembler_text = true});
+  return CheckTexts(env, request, UnitTexts(request),
+                    {.absolute_includes = shared,
+                     .climbing_includes = false,  // whether a header of that name is missed, the compiler knows
+                     .assembler_text = true,
+                     .all_texts = request.headers.empty()});
 }
 
 absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
                             const ToolReads& reads, toolchain::FlagPolicy policy) {
   const std::vector<std::string> read = PathsIn(reads.compiler);
   const absl::Status by_tools = CheckToolReads(env, *request.toolchain, read, PathsIn(reads.assembler), policy);
-  const std::map<Digest, std::string> headers = HeadersRead(request, read);
-  std::vector<codegen::TextView> texts = SourceTexts(request);
-  for (const auto& [digest, name] : headers) texts.push_back({name, *contents.at(digest)});
   // Where a tool tells, its word counts, and the texts are asked only for the line of what it has read.
   const bool shared = policy == toolchain::FlagPolicy::kShared;
-  const Asked asked{.absolute_includes = shared && !by_tools.ok(),
-                    .assembler_text = !by_tools.ok() || reads.assembler.empty()};
-  KERNIX_RETURN_IF_ERROR(CheckTexts(env, request, texts, asked));
-  return by_tools;
+  return CheckUnit(env, request, contents, read, by_tools,
+                   {.absolute_includes = shared && !by_tools.ok(),
+                    .climbing_includes = shared && !by_tools.ok(),
+                    .assembler_text = !by_tools.ok() || reads.assembler.empty(),
+                    .all_texts = true});
+}
+
+absl::Status CheckIncludes(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                           const IncludesTried& includes) {
+  absl::Status by_compiler = CheckToolReads(env, *request.toolchain, includes.read, {}, toolchain::FlagPolicy::kShared);
+  for (const std::string& path : includes.not_read) {
+    const bool known =
+        path.front() == '/' ? InToolchain(env, *request.toolchain, path) : !NormalizePath(path).starts_with("..");
+    if (by_compiler.ok() && !known) by_compiler = SharedReadError("compiler", path);
+  }
+  return CheckUnit(env, request, contents, includes.read, by_compiler,
+                   {.absolute_includes = !by_compiler.ok(),
+                    .climbing_includes = !by_compiler.ok(),
+                    .assembler_text = false,
+                    .all_texts = true});
 }
 
 }  // namespace kernix::build

@@ -32,4 +32,15 @@ struct ToolReads {
 absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
                             const ToolReads& reads, toolchain::FlagPolicy policy);
 
+// What one command has tried to include.
+struct IncludesTried {
+  std::vector<std::string> read;      // as it says itself
+  std::vector<std::string> not_read;  // names that it complains of
+};
+
+// The same of a command that failed, for a shared daemon: INVALID_REQUEST where something lies outside the request and
+// the toolchain, or may tell of that; in the same words whether it is there or not.
+absl::Status CheckIncludes(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                           const IncludesTried& includes);
+
 }  // namespace kernix::build

@@ -130,7 +130,7 @@ TEST_F(FilesReadTest, ASharedDaemonSeesThroughMacros) {
   TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
   const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
-  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
+  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler was to read ", header_)));
   EXPECT_EQ(t.Stats().entries(), 0u);
 }
 
@@ -211,7 +211,7 @@ TEST_F(FilesReadTest, ClangTellsOfHeadersToo) {
   compiler_ = clang;
   EXPECT_THAT(t.Load(RequestWith("#include <vector>\n")), IsOk());
   const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
-  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
+  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler was to read ", header_)));
 
   // Its assembler does not: every header that was read is asked.
   v1::LoadRequest request = RequestWith("#include \"data.h\"\n");
@@ -230,14 +230,65 @@ TEST_F(FilesReadTest, NvccTellsOfEveryPass) {
   };
   const auto device =
       t.Load(with(StrCat("#define HERE <", header_, ">\n#ifdef __CUDA_ARCH__\n#include HERE\n#endif\n")));
-  EXPECT_THAT(ToStd(device.status().message()), StartsWith(StrCat("the compiler has read ", header_)));
+  EXPECT_THAT(ToStd(device.status().message()), StartsWith(StrCat("the compiler was to read ", header_)));
   const auto host = t.Load(with(StrCat("#ifndef __CUDA_ARCH__\n", kHiddenIncbin, "#endif\n")));
-  EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler has read /etc/passwd"));
+  EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler was to read /etc/passwd"));
   v1::LoadRequest in_header = with("#ifndef __CUDA_ARCH__\n#define WITH_DATA\n#endif\n#include \"data.h\"\n");
   AddHeader(in_header, 0, "data.h", kIncbinHeader);
   RecordingObserver observer({kIncbinHeader});
   EXPECT_THAT(ToStd(t.Load(in_header, observer).status().message()), StartsWith("inc/0/data.h:3: .incbin"));
   EXPECT_THAT(t.Load(CudaRequest(compiler_, nvcc)), IsOk());
+}
+
+// Which files are there is nobody's to ask, and no key covers the answer.
+TEST_F(FilesReadTest, QuestionsWithAnAnswerThatNoKeyCoversAreRefused) {
+  const std::string name = StrCat("\"", header_, "\"");
+  for (const FlagPolicy policy : {FlagPolicy::kPerUser, FlagPolicy::kShared}) {
+    TestBuilder t(kInline, {.flag_policy = policy});
+    for (const std::string& question :
+         {StrCat("#define NAME ", name, "\n#if __has_include(NAME)\n#endif\n"),
+          StrCat("#define HAS(x) __has_include(x)\n#if HAS(", name, ")\n#endif\n"),
+          StrCat("#if __has_\\\ninclude(", name, ")\n#endif\n"),
+          std::string("#if __has_include(\"../../../x\")\n#endif\n"),
+          std::string("#if __has_include(<../x>)\n#endif\n"), std::string("#if __has_include(__FILE__)\n#endif\n")}) {
+      const absl::Status status = t.Load(RequestWith(question)).status();
+      EXPECT_EQ(KindOf(status), v1::ErrorDetail::INVALID_REQUEST) << question;
+      EXPECT_THAT(ToStd(status.message()), AllOf(StartsWith("kernel.cc:"), HasSubstr(": __has_include"))) << question;
+    }
+    EXPECT_EQ(t.Stats().entries(), 0u);
+  }
+}
+
+TEST_F(FilesReadTest, QuestionsOfHeadersCountLikeTheSources) {
+  const std::string has = "#define HAS(x) __has_include(x)\n";
+  const std::string asks = StrCat("#include \"has.h\"\n#if HAS(\"", header_, "\")\n#endif\n");
+  for (const FlagPolicy policy : {FlagPolicy::kPerUser, FlagPolicy::kShared}) {
+    TestBuilder t(kInline, {.flag_policy = policy});
+    v1::LoadRequest request = RequestWith("#include \"asks.h\"\n");
+    AddHeader(request, 0, "asks.h", asks);
+    AddHeader(request, 0, "has.h", has);
+    RecordingObserver observer({asks, has});
+    EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/asks.h:2: __has_include /"));
+    EXPECT_EQ(t.Stats().entries(), 0u);
+  }
+}
+
+// As libraries write them.
+TEST_F(FilesReadTest, QuestionsForPlainNamesLoad) {
+  TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
+  const std::string has =
+      "#pragma once\n#ifdef __has_include\n#  define FMT_HAS_INCLUDE(x) __has_include(x)\n#else\n#  define "
+      "FMT_HAS_INCLUDE(x) 0\n#endif\n#define _CCCL_HAS_INCLUDE(_X) __has_include(_X)\n";
+  const std::string asks =
+      "#include \"../has.h\"\n#if FMT_HAS_INCLUDE(<string_view>) && _CCCL_HAS_INCLUDE(\"../has.h\")\n#if "
+      "!__has_include(<nowhere.h>)\n#define ANSWERED\n#endif\n#endif\n";
+  v1::LoadRequest request = RequestWith(
+      "#if defined(__has_include) && __has_include(\"sub/asks.h\")\n#include \"sub/asks.h\"\n#endif\n#ifndef "
+      "ANSWERED\n#error no answer\n#endif\n");
+  AddHeader(request, 0, "sub/asks.h", asks);
+  AddHeader(request, 0, "has.h", has);
+  RecordingObserver observer({asks, has});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
 }  // namespace

@@ -37,11 +37,14 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
         executor_(executor),
         max_output_bytes_(plan.max_output_bytes),
         max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
-        cancellation_(std::move(cancellation)),
+        asked_to_stop_(std::move(cancellation)),
         observer_(observer),
         done_(std::move(done)) {
+    on_asked_to_stop_ = asked_to_stop_->OnCancel([stop = stop_] { stop->Cancel(); });
     for (Step& step : plan.steps) waiting_.push_back(std::make_unique<Job>(std::move(step), observer_));
   }
+
+  ~PlanRun() { asked_to_stop_->Remove(on_asked_to_stop_); }
 
   // Submits what can run; ends the run when nothing can and nothing does.
   void Advance() {
@@ -54,7 +57,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     }
     // Without the lock: an inline executor runs the step, and comes back here, before Submit() returns.
     for (std::unique_ptr<Job>& job : ready) Submit(std::move(job));
-    if (ended) done_(Result());
+    if (ended) done_(End());
   }
 
  private:
@@ -71,20 +74,20 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   bool IsReady(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const std::string& path : job.step.inputs_from_steps) {
-      if (outputs_.count(path) == 0) return false;
+      if (end_.outputs.count(path) == 0) return false;
     }
     return true;
   }
 
   std::vector<std::unique_ptr<Job>> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::vector<std::unique_ptr<Job>> ready;
-    for (auto job = waiting_.begin(); job != waiting_.end() && status_.ok() && running_ < max_parallel_;) {
+    for (auto job = waiting_.begin(); job != waiting_.end() && end_.status.ok() && running_ < max_parallel_;) {
       if (!IsReady(**job)) {
         ++job;
         continue;
       }
       for (const std::string& path : (*job)->step.inputs_from_steps) {
-        (*job)->step.action.inputs.push_back({path, outputs_[path]});
+        (*job)->step.action.inputs.push_back({path, end_.outputs[path]});
       }
       ready.push_back(std::move(*job));
       job = waiting_.erase(job);
@@ -97,7 +100,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     exec::ActionObserver* observer = job.get();
     exec::Action action = job->step.action;
     std::shared_ptr<Job> shared = std::move(job);
-    executor_.Submit(std::move(action), user_, observer, cancellation_,
+    executor_.Submit(std::move(action), user_, observer, stop_,
                      [self = shared_from_this(), shared](absl::StatusOr<exec::ActionResult> result) {
                        self->OnDone(*shared, std::move(result));
                      });
@@ -106,22 +109,25 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   void OnDone(const Job& job, absl::StatusOr<exec::ActionResult> result) {
     const int done = Settle(job, std::move(result));
     if (done > 0) observer_.OnStepDone(done);
-    if (done == 0) cancellation_->Cancel();
+    if (done == 0) stop_->Cancel();
     Advance();
   }
 
   // Takes in what a step came to. The number of steps done so far, 0 when the run has failed.
   int Settle(const Job& job, absl::StatusOr<exec::ActionResult> result) {
     absl::Status status = result.status();
-    if (status.ok() && result->exit_code != 0) status = StepFailure(job.step.action, *result);
+    const bool said_no = status.ok() && result->exit_code != 0;
+    if (said_no) status = StepFailure(job.step.action, *result);
     const MutexLock lock(mutex_);
     --running_;
-    if (status_.ok()) status_ = std::move(status);
-    if (status_.ok()) status_ = CheckSize(*result);
-    if (!status_.ok()) return 0;
-    for (auto& [path, content] : result->outputs) outputs_[path] = std::move(content);
+    if (said_no && end_.status.ok()) end_.failed = std::make_shared<const exec::Action>(job.step.action);
+    if (end_.status.ok()) end_.status = std::move(status);
+    if (end_.status.ok()) end_.status = CheckSize(*result);
+    if (!end_.status.ok()) return 0;
+    for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
     const Printed& printed = job.step.printed;
-    if (!printed.path.empty()) outputs_[printed.path] = LinesWithout(printed.without, result->output);
+    if (!printed.path.empty()) end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
+    end_.printed += result->output;
     return ++steps_done_;
   }
 
@@ -134,30 +140,32 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
                             "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or make a load of fewer sources"));
   }
 
-  absl::StatusOr<PlanOutputs> Result() {
+  PlanEnd End() {
     const MutexLock lock(mutex_);
-    if (!status_.ok()) return status_;
-    if (waiting_.empty()) return std::move(outputs_);
-    return MakeError(v1::ErrorDetail::INTERNAL,
-                     StrCat("step \"", waiting_.front()->step.action.step, "\" needs what no other step makes"));
+    if (end_.status.ok() && !waiting_.empty()) {
+      end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
+                                                                "\" needs what no other step makes"));
+    }
+    return std::move(end_);
   }
 
   const exec::UserId user_;
   exec::Executor& executor_;
   const uint64_t max_output_bytes_;
   const size_t max_parallel_;
-  const CancellationPtr cancellation_;
+  const CancellationPtr asked_to_stop_;
+  int on_asked_to_stop_ = 0;
+  const CancellationPtr stop_ = std::make_shared<Cancellation>();  // of the steps
   PlanObserver& observer_;
   const PlanDone done_;
 
   Mutex mutex_;
   std::vector<std::unique_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
-  PlanOutputs outputs_ ABSL_GUARDED_BY(mutex_);
+  PlanEnd end_ ABSL_GUARDED_BY(mutex_);
   uint64_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   int steps_done_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

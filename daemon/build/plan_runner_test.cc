@@ -106,18 +106,17 @@ Plan Diamond() {
 class PlanRunnerTest : public ::testing::Test {
  protected:
   void Start(Plan plan, size_t max_parallel = 0) {
-    RunPlan(std::move(plan), /*user=*/7, executor_, max_parallel, cancellation_, observer_,
-            [this](absl::StatusOr<PlanOutputs> outputs) {
-              ++ends_;
-              result_ = std::move(outputs);
-            });
+    RunPlan(std::move(plan), /*user=*/7, executor_, max_parallel, cancellation_, observer_, [this](PlanEnd end) {
+      ++ends_;
+      result_ = std::move(end);
+    });
   }
 
   ManualExecutor executor_;
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   NullObserver observer_;
   int ends_ = 0;
-  std::optional<absl::StatusOr<PlanOutputs>> result_;
+  std::optional<PlanEnd> result_;
 };
 
 TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
@@ -130,13 +129,12 @@ TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
   EXPECT_EQ(observer_.done, 2);
   executor_.Finish("more");
   ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status()), v1::ErrorDetail::RESOURCE);
-  EXPECT_TRUE(cancellation_->cancelled());
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
 
   plan.max_output_bytes = 10;
   Start(plan);
   for (const char* step : {"one", "two", "more"}) executor_.Finish(step);
-  EXPECT_TRUE(result_->ok());
+  EXPECT_TRUE(result_->status.ok());
 }
 
 TEST_F(PlanRunnerTest, RunsEachStepAsSoonAsItsInputsAreThere) {
@@ -150,9 +148,9 @@ TEST_F(PlanRunnerTest, RunsEachStepAsSoonAsItsInputsAreThere) {
   executor_.Finish("b");
   executor_.Finish("d");
   ASSERT_EQ(ends_, 1);
-  ASSERT_TRUE(result_->ok());
-  EXPECT_EQ(*(*result_)->at("d.out"), "d b a c a");
-  EXPECT_EQ((*result_)->size(), 4u);
+  ASSERT_TRUE(result_->status.ok());
+  EXPECT_EQ(*result_->outputs.at("d.out"), "d b a c a");
+  EXPECT_EQ(result_->outputs.size(), 4u);
   EXPECT_EQ(observer_.done, 4);
 }
 
@@ -164,8 +162,8 @@ TEST_F(PlanRunnerTest, WhatACommandPrintsIsAnOutput) {
   executor_.Finish("a", "one\ntime: 3 ms\ntwo");
   EXPECT_THAT(executor_.Waiting(), ElementsAre("b"));
   executor_.Finish("b");
-  ASSERT_TRUE(result_->ok());
-  EXPECT_EQ(*(*result_)->at("a.printed"), "one\ntwo");
+  ASSERT_TRUE(result_->status.ok());
+  EXPECT_EQ(*result_->outputs.at("a.printed"), "one\ntwo");
 }
 
 TEST_F(PlanRunnerTest, KeepsToItsShareOfTheExecutor) {
@@ -181,11 +179,15 @@ TEST_F(PlanRunnerTest, AFailureCancelsTheRestAndIsToldOnceAllHasEnded) {
   executor_.Finish("a");
   executor_.Fail("b", 1);
   EXPECT_EQ(ends_, 0);
-  EXPECT_TRUE(cancellation_->cancelled());
-  executor_.Take("c").done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  ManualExecutor::Submitted c = executor_.Take("c");
+  EXPECT_TRUE(c.cancellation->cancelled());
+  EXPECT_FALSE(cancellation_->cancelled());
+  c.done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
   ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status()), v1::ErrorDetail::COMPILATION);
-  EXPECT_EQ(GetErrorDetail(result_->status()).message(), "b failed: b.cc:1: error: no");
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::COMPILATION);
+  EXPECT_EQ(GetErrorDetail(result_->status).message(), "b failed: b.cc:1: error: no");
+  EXPECT_EQ(result_->failed->step, "b");
+  EXPECT_EQ(result_->failed->inputs.size(), 1u) << "as it ran";
   EXPECT_THAT(executor_.Waiting(), IsEmpty());
 }
 
@@ -193,7 +195,29 @@ TEST_F(PlanRunnerTest, AnErrorOfTheExecutorIsPassedOn) {
   Start(Diamond());
   executor_.Take("a").done(MakeError(v1::ErrorDetail::RESOURCE, "no time left"));
   ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(result_->failed, nullptr) << "no command said no";
+}
+
+TEST_F(PlanRunnerTest, StopsWhenItIsAskedTo) {
+  Start(Diamond());
+  ManualExecutor::Submitted a = executor_.Take("a");
+  EXPECT_FALSE(a.cancellation->cancelled());
+  cancellation_->Cancel();
+  EXPECT_TRUE(a.cancellation->cancelled());
+  a.done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::CANCELLED);
+}
+
+TEST_F(PlanRunnerTest, KeepsWhatStepsPrint) {
+  Plan plan;
+  plan.steps = {MakeStep("a", {}), MakeStep("b", {"a.out"}), MakeStep("c", {"b.out"})};
+  Start(std::move(plan));
+  executor_.Finish("a", "one\n");
+  executor_.Finish("b", "two\n");
+  executor_.Fail("c", 1);
+  EXPECT_EQ(result_->printed, "one\ntwo\n");
+  EXPECT_EQ(result_->outputs.size(), 2u);
 }
 
 TEST_F(PlanRunnerTest, AStepThatCanNeverRunIsAnErrorNotAHang) {
@@ -202,7 +226,7 @@ TEST_F(PlanRunnerTest, AStepThatCanNeverRunIsAnErrorNotAHang) {
   Start(std::move(plan));
   executor_.Finish("a");
   ASSERT_EQ(ends_, 1);
-  EXPECT_EQ(KindOf(result_->status()), v1::ErrorDetail::INTERNAL);
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::INTERNAL);
 }
 
 // Ends every step before Submit() returns, as the inline executor does.
@@ -220,12 +244,12 @@ class InstantExecutor : public exec::Executor {
 
 TEST_F(PlanRunnerTest, WorksOnAnExecutorThatRunsInTheCallersThread) {
   InstantExecutor instant;
-  RunPlan(Diamond(), /*user=*/7, instant, 0, cancellation_, observer_, [this](absl::StatusOr<PlanOutputs> outputs) {
+  RunPlan(Diamond(), /*user=*/7, instant, 0, cancellation_, observer_, [this](PlanEnd end) {
     ++ends_;
-    result_ = std::move(outputs);
+    result_ = std::move(end);
   });
   ASSERT_EQ(ends_, 1);
-  EXPECT_TRUE(result_->ok());
+  EXPECT_TRUE(result_->status.ok());
   EXPECT_THAT(observer_.started, ElementsAre("a", "b", "c", "d"));
 }
 

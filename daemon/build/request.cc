@@ -64,11 +64,20 @@ absl::Status CheckPathLength(std::string_view path) {
   return absl::OkStatus();
 }
 
-absl::Status CheckLabel(std::string_view label) {
+// A shared daemon wants a name for a source, and no path that a tool could follow.
+bool IsPath(std::string_view label) {
+  return label.find('/') != std::string_view::npos || label == "." || label == "..";
+}
+
+absl::Status CheckLabel(std::string_view label, toolchain::FlagPolicy policy) {
   if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
   if (HasControlCharacter(label)) return Invalid("a source's label holds control characters");
   if (label.front() == '/') {
     return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
+  }
+  if (policy == toolchain::FlagPolicy::kShared && IsPath(label)) {
+    return Invalid(
+        StrCat("source label \"", label, "\" is a path: this kernixd is shared and takes names without \"/\""));
   }
   // It need not be a file: one that cannot be is not staged.
   if (label.size() <= kMaxPathBytes) return absl::OkStatus();
@@ -76,11 +85,11 @@ absl::Status CheckLabel(std::string_view label) {
                         kMaxPathBytes, " are possible"));
 }
 
-absl::Status CheckSources(const v1::LoadRequest& request, const RequestLimits& limits) {
+absl::Status CheckSources(const v1::LoadRequest& request, toolchain::FlagPolicy policy, const RequestLimits& limits) {
   uint64_t bytes = 0;
   bool blank = true;
   for (const v1::Source& source : request.source()) {
-    KERNIX_RETURN_IF_ERROR(CheckLabel(source.label()));
+    KERNIX_RETURN_IF_ERROR(CheckLabel(source.label(), policy));
     bytes += source.text().size();
     blank = blank && IsBlank(source.text());
   }
@@ -382,7 +391,7 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
   result.toolchain = std::move(toolchain);
   KERNIX_RETURN_IF_ERROR(CheckName(request.name()));
   KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
-  KERNIX_RETURN_IF_ERROR(CheckSources(request, limits));
+  KERNIX_RETURN_IF_ERROR(CheckSources(request, policy, limits));
   KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));
   KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
   result.root_climbs = RootClimbs(result.headers, result.include_root_count);

@@ -27,7 +27,7 @@ class RequestTest : public ::testing::Test {
   }
 
   absl::StatusOr<BuildRequest> Validate(const v1::LoadRequest& request) {
-    return ValidateRequest(Env::Posix(), request, toolchain_, toolchain::FlagPolicy::kPerUser, limits_);
+    return ValidateRequest(Env::Posix(), request, toolchain_, policy_, limits_);
   }
 
   void ExpectRefused(const v1::LoadRequest& request, const std::string& words) {
@@ -40,6 +40,7 @@ class RequestTest : public ::testing::Test {
   v1::LoadRequest request_;
   toolchain::ToolchainPtr toolchain_;
   RequestLimits limits_;
+  toolchain::FlagPolicy policy_ = toolchain::FlagPolicy::kPerUser;
 };
 
 TEST_F(RequestTest, TakesAGoodOne) {
@@ -250,6 +251,23 @@ TEST_F(RequestTest, NamesAndPlacesDoNotChangeTheKey) {
   BuildRequest elsewhere = moved;
   elsewhere.flag_files[0].path = "/b";
   EXPECT_EQ(ActionKey(elsewhere), ActionKey(moved));
+}
+
+TEST_F(RequestTest, ASharedDaemonTakesNamesForLabels) {
+  for (const char* label : {"../../../etc/passwd", "src/k.cc", "..", "."}) {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->set_label(label);
+    policy_ = toolchain::FlagPolicy::kShared;
+    ExpectRefused(request, "source label");
+    policy_ = toolchain::FlagPolicy::kPerUser;
+    EXPECT_THAT(Validate(request), IsOk()) << label;
+  }
+  policy_ = toolchain::FlagPolicy::kShared;
+  for (const char* label : {"kernel.cc", "module[2]", "k..cc~2", "a b"}) {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->set_label(label);
+    EXPECT_THAT(Validate(request), IsOk()) << label;
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "daemon/codegen/file_reads.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <string_view>
 
@@ -10,7 +11,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/codegen/lexer.h"
-#include "daemon/codegen/preprocessor.h"
+#include "daemon/codegen/spliced_text.h"
 
 namespace kernix::codegen {
 namespace {
@@ -20,6 +21,9 @@ constexpr std::string_view kDataAdvice =
     "-i` does), or pass it to the kernel as an argument";
 constexpr std::string_view kAssemblerAdvice =
     "kernix cannot take the file's content into account. Write the assembler's text into the source";
+
+constexpr std::string_view kDependencyAdvice =
+    "it asks for the age of a file, of which kernix sends only the content. Leave it out";
 
 using Tokens = absl::Span<const Token>;
 
@@ -63,8 +67,15 @@ class FileReads {
     const Token& token = tokens[i];
     assembly_ = assembly_ || IsAssembly(token);
     if (status_.ok() && token.starts_directive) status_ = CheckDirective(tokens, i);
-    if (status_.ok() && token.IsIdentifier()) status_ = CheckQuestion(tokens, i);
+    if (status_.ok() && token.IsIdentifier()) status_ = CheckWord(tokens, i);
+    if (status_.ok() && token.kind == TokenKind::kString) status_ = CheckPragma(token);
     if (strings_.ok() && rules_.assembler_text && token.kind == TokenKind::kString) strings_ = CheckString(token);
+  }
+
+  // `_Pragma("GCC dependency ...")`.
+  absl::Status CheckPragma(const Token& token) const {
+    const size_t found = token.text.find("GCC dependency");
+    return found == 1 ? Refuse(text_, token, "#pragma GCC dependency", kDependencyAdvice) : absl::OkStatus();
   }
 
   absl::Status CheckString(const Token& token) const {
@@ -80,28 +91,26 @@ class FileReads {
     const Token& name = tokens[i + 1];
     if (name.Is("embed")) return Refuse(text_, name, "#embed", kDataAdvice);
     const bool include = name.Is("include") || name.Is("include_next") || name.Is("import");
-    return include ? CheckName(tokens, i + 2, "#include", /*question=*/false) : absl::OkStatus();
+    return include ? CheckName(tokens, i + 2) : absl::OkStatus();
   }
 
-  absl::Status CheckQuestion(Tokens tokens, size_t i) const {
-    const Token& name = tokens[i];
-    if (name.Is("__has_embed") && !IsFeatureTest(tokens, i)) return Refuse(text_, name, "__has_embed", kDataAdvice);
-    const bool question = name.Is("__has_include") || name.Is("__has_include_next");
-    const bool asks = question && i + 2 < tokens.size() && tokens[i + 1].Is("(");
-    return asks ? CheckName(tokens, i + 2, "__has_include", /*question=*/true) : absl::OkStatus();
+  // Words that ask for a file wherever they stand.
+  absl::Status CheckWord(Tokens tokens, size_t i) const {
+    const bool asks = tokens[i].Is("__has_embed") && i + 1 < tokens.size() && tokens[i + 1].Is("(");
+    if (asks) return Refuse(text_, tokens[i], "__has_embed", kDataAdvice);
+    const bool compares = tokens[i].Is("GCC") && i + 1 < tokens.size() && tokens[i + 1].Is("dependency");
+    return compares ? Refuse(text_, tokens[i], "#pragma GCC dependency", kDependencyAdvice) : absl::OkStatus();
   }
 
-  // `#ifdef __has_embed`, `defined(__has_embed)`: whether the compiler has it, no file.
-  static bool IsFeatureTest(Tokens tokens, size_t i) { return i + 1 >= tokens.size() || !tokens[i + 1].Is("("); }
-
-  absl::Status CheckName(Tokens tokens, size_t first, std::string_view directive, bool question) const {
+  absl::Status CheckName(Tokens tokens, size_t first) const {
     size_t end = first;
     while (end < tokens.size() && tokens[end].in_directive && !tokens[end].starts_directive) ++end;
     const std::optional<Include> include = ReadInclude(tokens.subspan(first, end - first));
-    if (!include || !include->path.starts_with('/')) return absl::OkStatus();
-    const std::string path = NormalizePath(include->path);
-    const std::string why = rules_.absolute_path(path, question);
-    return why.empty() ? absl::OkStatus() : Refuse(text_, tokens[first], StrCat(directive, " ", path), why);
+    if (!include) return absl::OkStatus();
+    const std::string path = NormalizePath(WithoutSplices(include->path));
+    if (!path.starts_with('/') && !path.starts_with("..")) return absl::OkStatus();
+    const std::string why = rules_.outside(text_.label, {path, include->quoted});
+    return why.empty() ? absl::OkStatus() : Refuse(text_, tokens[first], StrCat("#include ", path), why);
   }
 
   const TextView& text_;
@@ -118,10 +127,14 @@ absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRu
   bool assembly = false;
   absl::Status strings;
   for (const TextView& text : texts) {
-    const FileReads reads(text, rules);
-    KERNIX_RETURN_IF_ERROR(reads.status());
-    assembly = assembly || reads.HasAssembly();
-    if (strings.ok()) strings = reads.strings();
+    std::deque<std::string> storage;
+    for (const std::string_view spelled : SplicedTexts(text.text, storage)) {
+      const TextView view{text.label, spelled};
+      const FileReads reads(view, rules);
+      KERNIX_RETURN_IF_ERROR(reads.status());
+      assembly = assembly || reads.HasAssembly();
+      if (strings.ok()) strings = reads.strings();
+    }
   }
   return assembly ? strings : absl::OkStatus();
 }

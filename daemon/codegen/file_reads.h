@@ -5,24 +5,27 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "daemon/codegen/codegen.h"
+#include "daemon/codegen/preprocessor.h"
 
 namespace kernix::codegen {
 
 struct FileReadRules {
-  // Why the header at an absolute path, which `#include` or `__has_include` names, may not be used; empty when it may.
-  std::function<std::string(const std::string& path, bool question)> absolute_path;
+  // Why the header at a path that is absolute, or leads above the folder where it begins, may not be included by the
+  // text `label`; empty when it may.
+  std::function<std::string(std::string_view label, const Include& name)> outside;
   // Whether what the assembler would read counts: not where it has told what it did read.
   bool assembler_text = true;
 };
 
 // INVALID_REQUEST, with label and line, for one of these in `texts`, which are one translation unit: an `.incbin` or
-// `.include` of the assembler in a string, `#embed`, `__has_embed`, and what the rule for absolute paths refuses.
-// Conditions are not evaluated, so that a branch that is not compiled counts too. What macros put together is not seen:
-// whoever needs certainty asks the tools, after the build, what they have read.
+// `.include` of the assembler in a string, `#embed`, `__has_embed`, `#pragma GCC dependency`, and what the rule for
+// names refuses. Conditions are not evaluated, so that a branch that is not compiled counts too. What macros put
+// together is not seen: whoever needs certainty asks the tools, after the build, what they have read.
 absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRules& rules);
 
 }  // namespace kernix::codegen

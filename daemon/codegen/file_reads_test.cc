@@ -15,9 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 absl::Status Check(const std::string& text) {
-  return CheckFileReads({{"k.cc", text}}, {.absolute_path = [](const std::string& path, bool question) -> std::string {
-                          if (path == "/opt/tool/x.h") return "";
-                          return question ? "no question" : "no header";
+  return CheckFileReads({{"k.cc", text}}, {.outside = [](std::string_view, const Include& name) -> std::string {
+                          return name.path == "/opt/tool/x.h" ? "" : "no header";
                         }});
 }
 
@@ -39,7 +38,7 @@ TEST(FileReadsTest, RefusesWhatTheAssemblerWouldRead) {
 
 TEST(FileReadsTest, StringsOfOneTextMayBeAssemblyInAnother) {
   const TextView source{"k.cc", "asm(TEXT);"}, header{"inc/0/t.h", "\n#define TEXT \".incbin 'a'\""};
-  FileReadRules rules{.absolute_path = [](const std::string&, bool) { return ""; }};
+  FileReadRules rules{.outside = [](std::string_view, const Include&) { return ""; }};
   for (const std::vector<TextView>& texts : {std::vector<TextView>{source, header}, {header, source}}) {
     EXPECT_THAT(std::string(CheckFileReads(texts, rules).message()), StartsWith("inc/0/t.h:2: .incbin"));
   }
@@ -59,11 +58,24 @@ TEST(FileReadsTest, RefusesEmbeddedFiles) {
   EXPECT_THAT(Check("#ifdef __has_embed\n#endif\n#if defined(__has_embed)\n#endif"), IsOk());
 }
 
-TEST(FileReadsTest, AsksAboutAbsolutePaths) {
+TEST(FileReadsTest, RefusesToAskForTheAgeOfAFile) {
+  EXPECT_THAT(MessageOf("\n#pragma GCC dependency \"/etc/passwd\" newer"),
+              StartsWith("k.cc:2: #pragma GCC dependency: "));
+  EXPECT_THAT(MessageOf("#define P(x) _Pragma(#x)\nP(GCC dependency \"x\")"), StartsWith("k.cc:2: "));
+  EXPECT_THAT(MessageOf("_Pragma(\"GCC dependency 'x'\")"), StartsWith("k.cc:1: "));
+  EXPECT_THAT(Check("#pragma GCC diagnostic push\n#pragma GCC unroll 4\nint dependency;\nconst char* GCC = \"no GCC "
+                    "dependency\";"),
+              IsOk());
+}
+
+TEST(FileReadsTest, AsksAboutPathsThatLeadOutside) {
   EXPECT_EQ(MessageOf("#include \"/home/a/../b/x.h\""), "k.cc:1: #include /home/b/x.h: no header");
   EXPECT_EQ(MessageOf("\n# include </etc/x.h>\n"), "k.cc:2: #include /etc/x.h: no header");
-  EXPECT_EQ(MessageOf("#if __has_include(\"/etc/x.h\")\n#endif"), "k.cc:1: __has_include /etc/x.h: no question");
-  EXPECT_THAT(Check("#include \"/opt/tool/x.h\"\n#if __has_include(</opt/tool/x.h>)\n#endif"), IsOk());
+  EXPECT_EQ(MessageOf("#import \"a/../../x.h\""), "k.cc:1: #include ../x.h: no header");
+  EXPECT_EQ(MessageOf("#inc\\\nlude \"/et\\\nc/x.h\""), "k.cc:2: #include /etc/x.h: no header");
+  EXPECT_EQ(MessageOf("?\?=include \"/etc/x.h\""), "k.cc:2: #include /etc/x.h: no header");
+  EXPECT_EQ(MessageOf("%:include_next </etc/x.h>"), "k.cc:1: #include /etc/x.h: no header");
+  EXPECT_THAT(Check("#include \"/opt/tool/x.h\"\n#include \"a/../x.h\"\n"), IsOk());
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ using Tokens = absl::Span<const Token>;
 
 constexpr size_t kMaxNesting = 100;
 constexpr size_t kMaxParameters = 256;
-constexpr size_t kMaxChoices = 8;
 
 void Spend(size_t& budget, size_t amount) { budget -= std::min(budget, amount); }
 
@@ -152,6 +151,7 @@ MacroTable::Choices MacroTable::Expandable(const Token& token) const {
 
 void MacroTable::Expand(Tokens tokens, std::vector<Token>& out) {
   ++nesting_;
+  too_deep_ = too_deep_ || nesting_ > kMaxNesting;
   for (size_t i = 0; i < tokens.size();) {
     const Choices choices = Expandable(tokens[i]);
     if (choices.macros.empty()) {

@@ -31,6 +31,9 @@ Token Mark(std::string_view text, const Token& at);
 // marks.
 class MacroTable {
  public:
+  // Of one name; the oldest is forgotten.
+  static constexpr size_t kMaxChoices = 8;
+
   // `storage` gets the text of pasted tokens. All of them must outlive the table.
   MacroTable(const Branches& branches, std::deque<std::string>& storage, MacroBudget& budget)
       : branches_(branches), storage_(storage), budget_(budget) {}
@@ -51,6 +54,9 @@ class MacroTable {
 
   // Appends the expansion of `tokens` to `out`.
   void Expand(absl::Span<const Token> tokens, std::vector<Token>& out);
+
+  // Whether some use was left alone because it is nested too deeply, or the budget was spent.
+  bool IsCut() const { return too_deep_ || budget_.tokens == 0 || budget_.work == 0; }
 
  private:
   struct Macro {
@@ -97,6 +103,7 @@ class MacroTable {
   absl::flat_hash_map<std::string_view, std::vector<Macro>> macros_;
   std::vector<std::string_view> active_;
   size_t nesting_ = 0;
+  bool too_deep_ = false;
   int headers_ = 0;   // that were included
   int meanings_ = 0;  // of macros
 };

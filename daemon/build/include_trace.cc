@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/build/include_trace.h"
+
+#include "daemon/base/strings.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr size_t kMaxBytes = 16 << 20;
+
+// ".. path": a dot for each level.
+std::string_view TracedFile(std::string_view line) {
+  const size_t dots = line.find_first_not_of('.');
+  const bool is_file = dots != 0 && dots != std::string_view::npos && line[dots] == ' ' && line.size() > dots + 1;
+  return is_file ? line.substr(dots + 1) : std::string_view();
+}
+
+}  // namespace
+
+void IncludeTrace::OnOutput(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    unfinished_ += text.substr(0, end);
+    if (unfinished_.size() > kMaxBytes) complete_ = false;
+    if (end == std::string_view::npos || !complete_) return;
+    TakeLine(unfinished_);
+    unfinished_.clear();
+    text.remove_prefix(end + 1);
+  }
+}
+
+void IncludeTrace::TakeLine(std::string_view line) {
+  if (const std::string_view file = TracedFile(line); !file.empty()) return NoteFile(file);
+  constexpr std::string_view kUnguarded = "Multiple include guards may be useful for:";
+  if (line == kUnguarded) {
+    lists_files_ = true;
+  } else if (!lists_files_ || !seen_.contains(ToAbsl(line))) {
+    messages_.Append(line);
+    messages_.Append("\n");
+  }
+}
+
+void IncludeTrace::NoteFile(std::string_view path) {
+  if (!seen_.insert(std::string(path)).second) return;
+  bytes_ += path.size();
+  complete_ = complete_ && bytes_ <= kMaxBytes;
+  files_.emplace_back(path);
+}
+
+std::string IncludeTrace::Messages() {
+  if (!unfinished_.empty()) TakeLine(unfinished_);
+  unfinished_.clear();
+  return messages_.Text();
+}
+
+}  // namespace kernix::build
