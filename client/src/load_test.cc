@@ -223,6 +223,19 @@ TEST_F(LoadTest, ACompileErrorNamesTheUsersFile) {
   EXPECT_THAT(detail.message(), HasSubstr(folder_ / "src/"));
 }
 
+// A shared kernixd takes names, no paths.
+TEST_F(LoadTest, ALabelIsSentAsANameAndShownAsItWas) {
+  const std::vector<Source> sources = {
+      {.text = AddConstantHandler("f", 2) + "int x = ;\n", .label = "my/k.cc", .path = ""},
+      {.text = "int y;\n", .label = "my_k.cc", .path = ""},
+      {.text = "int z;\n", .label = "..", .path = ""}};
+  const auto module = Load(client_, Language::kCpp, "m", sources, options_);
+  EXPECT_EQ(client_.requests[0].source(0).label(), "my_k.cc");
+  EXPECT_EQ(client_.requests[0].source(1).label(), "my_k.cc~2");
+  EXPECT_EQ(client_.requests[0].source(2).label(), "_..");
+  EXPECT_THAT(GetErrorDetail(module.status()).compiler_output(), HasSubstr("my/k.cc:"));
+}
+
 TEST_F(LoadTest, SourcesOfOneNameAreToldApart) {
   const std::vector<Source> sources = {{.text = AddConstantHandler("f", 2), .label = "", .path = folder_ / "a/k.cc"},
                                        {.text = "int x = ;\n", .label = "", .path = folder_ / "b/k.cc"},

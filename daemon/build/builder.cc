@@ -376,7 +376,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const Job& job, const FlightP
                                                    const PlanEnd& end) {
   const ToolReads reads{TextsOf(end.outputs, files.dependencies), TextsOf(end.outputs, files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, job.request, job.headers, reads, options.flag_policy));
-  if (shared() && !end.printed.empty()) flight->OnOutput(ShownOutput(job.request, job.headers, end.printed));
+  if (shared()) flight->OnOutput(ShownOfSuccess(job.request, job.headers, end.printed));
   return Store(job, reads, *end.outputs.at(files.artifact));
 }
 

@@ -198,6 +198,7 @@ void Flight::OnStarted(const exec::Action& action) {
 }
 
 void Flight::OnOutput(std::string_view text) {
+  if (text.empty()) return;
   v1::Output output;
   output.set_text(ToValidUtf8(text));
   const MutexLock lock(mutex_);

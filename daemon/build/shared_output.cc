@@ -201,7 +201,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
   absl::Status Shown(std::string_view messages, int exit_code) const {
     exec::ActionResult result;
     result.exit_code = exit_code;
-    result.output = ShownOutput(build_.request, build_.contents, messages);
+    result.output = WithSourceLines(messages, TextsOf(build_.request, build_.contents));
     return StepFailure(*build_.end.failed, result);
   }
 
@@ -222,9 +222,10 @@ void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan) {
   }
 }
 
-std::string ShownOutput(const BuildRequest& request, const HeaderContents& contents, std::string_view printed) {
+std::string ShownOfSuccess(const BuildRequest& request, const HeaderContents& contents, std::string_view printed) {
   if (printed.empty()) return "";
-  return WithSourceLines(printed, TextsOf(request, contents));
+  if (AssemblerTells(*request.toolchain)) return WithSourceLines(printed, TextsOf(request, contents));
+  return "[a shared kernixd does not show what Clang says of a build that succeeds]\n";
 }
 
 bool AssemblerMayRead(std::string_view text) {

@@ -211,6 +211,12 @@ TEST_F(SharedOutputTest, Clang) {
   Failure(With(Naming("asm(\".macro m a b\\n .\\\\a\\\\b \\\"%s\\\"\\n.endm\\nm inc lude\\n\");\n", secret_)));
   EXPECT_THAT(Failure(With("void g() { asm volatile(\"frobnicate %eax\"); }\n")).compiler_output(),
               HasSubstr("frobnicate"));
+  ASSERT_THAT(Env::Posix().WriteFile(secret_, StrCat(".print \"", kMarker, "\"\n.warning \"", kMarker, "\"\n"), 0644),
+              IsOk());
+  RecordingObserver observer;
+  const char* text = "asm(\".macro m a b\\n .\\\\a\\\\b \\\"%s\\\"\\n.endm\\nm inc lude\\n\");\n";
+  EXPECT_THAT(t_.Load(With(Naming(text, secret_)), observer).status(), IsOk());
+  EXPECT_THAT(observer.output, AllOf(HasSubstr("does not show what Clang says"), Not(HasSubstr(kMarker))));
 }
 
 TEST_F(SharedOutputTest, Nvcc) {
