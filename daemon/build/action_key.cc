@@ -55,6 +55,7 @@ void AddFlagFiles(CanonicalHasher& hasher, const std::vector<toolchain::FlagFile
 
 void AddOptions(CanonicalHasher& hasher, const BuildRequest& request) {
   AddStrings(hasher, "compile_flags", request.compile_flags);
+  AddStrings(hasher, "definitions", request.definitions);
   AddStrings(hasher, "link_flags", request.link_flags);
   AddFlagFiles(hasher, request.flag_files);
   AddStrings(hasher, "architectures", request.architectures);

@@ -18,6 +18,7 @@
 #include "daemon/build/files_read.h"
 #include "daemon/build/flight.h"
 #include "daemon/build/header_cache.h"
+#include "daemon/build/nvcc_places.h"
 #include "daemon/build/plan.h"
 #include "daemon/build/plan_runner.h"
 #include "daemon/build/shared_output.h"
@@ -98,6 +99,13 @@ absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& fil
     contents[file.digest] = std::make_shared<const std::string>(*std::move(content));
   }
   return absl::OkStatus();
+}
+
+// What the compiler has read, by paths that mean the same outside of the input root.
+std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles& files) {
+  std::vector<std::string> texts;
+  for (const std::string& path : files.dependencies) texts.push_back(FollowLinks(*made.at(path), files.links));
+  return texts;
 }
 
 std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector<std::string>& paths) {
@@ -374,7 +382,8 @@ void Builder::Impl::Conclude(const JobPtr& job, const FlightPtr& flight, const P
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const Job& job, const FlightPtr& flight, const PlanFiles& files,
                                                    const PlanEnd& end) {
-  const ToolReads reads{TextsOf(end.outputs, files.dependencies), TextsOf(end.outputs, files.assembler_dependencies)};
+  const std::vector<std::string> dependencies = DependenciesOf(end.outputs, files);
+  const ToolReads reads{{dependencies.begin(), dependencies.end()}, TextsOf(end.outputs, files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, job.request, job.headers, reads, options.flag_policy));
   if (shared()) flight->OnOutput(ShownOfSuccess(job.request, job.headers, end.printed));
   return Store(job, reads, *end.outputs.at(files.artifact));

@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
+#include "daemon/base/shell_words.h"
 #include "daemon/base/strings.h"
 #include "daemon/build/plan_parts.h"
+#include "daemon/build/toolchain_paths.h"
 
 namespace kernix::build {
 namespace {
@@ -32,11 +33,19 @@ std::vector<std::string> ArchitectureFlags(const std::vector<std::string>& archi
 
 std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) {
   std::vector<std::string> result;
-  for (const std::string& flag : flags) {
-    // nvcc would cut it in two. Such a folder then shows in debug information, no more.
-    if (!absl::StrContains(flag, ',')) Append(result, {"-Xcompiler", flag});
-  }
+  for (const std::string& flag : flags) Append(result, {"-Xcompiler", flag});
   return result;
+}
+
+// Those that nvcc would cut in two, or its shell would read, are left out: such a folder then shows in debug
+// information, no more.
+std::vector<std::string> NvccPrefixMaps(const PlanInputs& inputs) {
+  std::vector<std::string> flags;
+  for (const NamedFolder& folder : ToolchainFolders(*inputs.request.toolchain)) {
+    const std::string flag = PrefixMap(inputs.places.Reach(folder.path), folder.name);
+    if (IsHarmlessWord(flag) && !absl::StrContains(flag, ',')) flags.push_back(flag);
+  }
+  return flags;
 }
 
 // nvcc can compile for several architectures at once; the bytes are the same. Each is then worth a job of the pool, and
@@ -55,9 +64,9 @@ int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
 // hold the process number), kept apart from ours.
 std::vector<std::string> KeepFlags(std::string_view folder) { return {"--keep", "--keep-dir", std::string(folder)}; }
 
-std::vector<std::string> SystemIncludeFlags(const toolchain::CudaToolkit& cuda) {
+std::vector<std::string> SystemIncludeFlags(const NvccPlaces& places) {
   std::vector<std::string> flags;
-  for (const std::string& directory : cuda.include_directories) Append(flags, {"-isystem", directory});
+  for (const std::string& directory : places.include_directories) Append(flags, {"-isystem", directory});
   return flags;
 }
 
@@ -77,7 +86,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Step step;
   step.action.step = StepName("compile", unit);
   step.action.argv = CompileCommand(inputs, unit, keep_folder);
-  step.action.environment = inputs.request.toolchain->environment;
+  PrepareForNvcc(inputs, step.action);
   step.action.trees = unit.trees;
   step.action.inputs = unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
@@ -93,11 +102,11 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
 bool MayHoldDeviceCode(const std::string& path) { return path.ends_with(".o") || path.ends_with(".a"); }
 
 Step DeviceLinkStep(const PlanInputs& inputs) {
-  const toolchain::Toolchain& toolchain = *inputs.request.toolchain;
   Step step;
   step.action.step = "device link";
-  step.action.argv = {toolchain.cuda->nvcc,          "-dlink",     "-ccbin", toolchain.host.path,
-                      "-Wno-deprecated-gpu-targets", "-Xcompiler", "-fPIC"};
+  step.action.argv = {
+      inputs.places.nvcc, "-dlink", "-ccbin", inputs.places.host_compiler, "-Wno-deprecated-gpu-targets",
+      "-Xcompiler",       "-fPIC"};
   Append(step.action.argv, KeepFlags(kDeviceLinkKeepFolder));
   Append(step.action.argv, ArchitectureFlags(inputs.request.architectures));
   Append(step.action.argv, {"-o", kDeviceObject});
@@ -106,7 +115,7 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
     step.action.argv.push_back(unit.object);
     step.inputs_from_steps.push_back(unit.object);
   }
-  step.action.environment = toolchain.environment;
+  PrepareForNvcc(inputs, step.action);
   step.action.inputs = {FolderMarker(kDeviceLinkKeepFolder)};
   for (const exec::InputFile& file : inputs.link_files) {
     if (!MayHoldDeviceCode(file.path)) continue;
@@ -119,20 +128,11 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
   return step;
 }
 
-// The values of -Xcompiler in all its spellings.
+// What CheckFlags() has put behind -Xcompiler, one by one.
 std::vector<std::string> HostFlagsOf(const std::vector<std::string>& nvcc_flags) {
   std::vector<std::string> flags;
-  const auto add = [&](std::string_view values) {
-    const std::vector<std::string> split = absl::StrSplit(ToAbsl(values), ',');
-    Append(flags, split);
-  };
-  for (size_t i = 0; i < nvcc_flags.size(); ++i) {
-    const std::string& flag = nvcc_flags[i];
-    const bool takes_next = flag == "-Xcompiler" || flag == "--compiler-options";
-    if (takes_next && i + 1 < nvcc_flags.size()) add(nvcc_flags[++i]);
-    if (absl::StartsWith(flag, "-Xcompiler=") || absl::StartsWith(flag, "--compiler-options=")) {
-      add(std::string_view(flag).substr(flag.find('=') + 1));
-    }
+  for (size_t i = 0; i + 1 < nvcc_flags.size(); ++i) {
+    if (nvcc_flags[i] == "-Xcompiler") flags.push_back(nvcc_flags[++i]);
   }
   return flags;
 }
@@ -153,13 +153,23 @@ exec::InputFile FolderMarker(std::string_view folder) {
   return {StrCat(folder, "/.keep"), std::make_shared<const std::string>()};
 }
 
+void PrepareForNvcc(const PlanInputs& inputs, exec::Action& action) {
+  action.environment = inputs.request.toolchain->environment;
+  action.environment["TMPDIR"] = ".";  // it redirects output into it, without quotes
+  action.links = inputs.places.links;
+  action.tool_uses_shell = true;
+}
+
 std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
                                      std::string_view keep_folder) {
   const BuildRequest& request = inputs.request;
   const toolchain::Toolchain& toolchain = *request.toolchain;
-  std::vector<std::string> argv = {
-      toolchain.cuda->nvcc,         what, "-ccbin", toolchain.host.path, StrCat("-O", request.optimization_level),
-      "-Wno-deprecated-gpu-targets"};
+  std::vector<std::string> argv = {inputs.places.nvcc,
+                                   what,
+                                   "-ccbin",
+                                   inputs.places.host_compiler,
+                                   StrCat("-O", request.optimization_level),
+                                   "-Wno-deprecated-gpu-targets"};
   Append(argv, KeepFlags(keep_folder));
   // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
   // path.
@@ -168,10 +178,10 @@ std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit
   // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
   if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
   if (request.use_fast_math) argv.push_back("--use_fast_math");
-  Append(argv, ForHostCompiler(PrefixMaps(toolchain)));
+  Append(argv, ForHostCompiler(NvccPrefixMaps(inputs)));
   Append(argv, ForHostCompiler(QuoteIncludeFlags(request, unit)));
   Append(argv, IncludeFlags(request, unit));
-  Append(argv, SystemIncludeFlags(*toolchain.cuda));
+  Append(argv, SystemIncludeFlags(inputs.places));
   Append(argv, request.compile_flags);
   Append(argv, ForHostCompiler(PrivateSymbolFlags(toolchain)));
   Append(argv, {"-Xcompiler", "-fPIC"});

@@ -18,6 +18,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/build/dependency_file.h"
+#include "daemon/build/nvcc_places.h"
 #include "daemon/build/toolchain_paths.h"
 #include "daemon/codegen/file_questions.h"
 #include "daemon/codegen/file_reads.h"
@@ -46,8 +47,8 @@ bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::str
   return InToolchain(folders, *real);
 }
 
-// Whether a path walks out of the input root, or out of an include root, even to come back: that one is a link, and
-// what lies above it is not what its name says.
+// Whether a path walks out of the input root, or out of an include root or a folder of the toolchain, even to come
+// back: these are links, and what lies above them is not what their names say.
 bool LeavesRoot(const std::string& relative) {
   std::vector<absl::string_view> folders;
   for (const absl::string_view part : absl::StrSplit(ToAbsl(relative), '/')) {
@@ -56,8 +57,9 @@ bool LeavesRoot(const std::string& relative) {
       folders.push_back(part);
       continue;
     }
-    const bool at_include_root = folders.size() == 2 && folders.front() == kIncludeRootsFolder;
-    if (folders.empty() || at_include_root) return true;
+    const bool at_link =
+        folders.size() == 2 && (folders.front() == kIncludeRootsFolder || folders.front() == kLinkFolder);
+    if (folders.empty() || at_link) return true;
     folders.pop_back();
   }
   return false;
@@ -95,7 +97,7 @@ class UnitTexts {
     for (const Unit& unit : request.units) {
       for (const codegen::SourceText& source : unit.sources) views_.push_back({source.label, source.text});
     }
-    for (const std::string& line : codegen::MacroFlags(request.compile_flags)) flags_ += line;
+    for (const std::string& line : request.definitions) StrAppend(&flags_, line, "\n");
     views_.push_back({kFlagsLabel, flags_});
   }
   UnitTexts(const UnitTexts&) = delete;
@@ -120,7 +122,7 @@ class UnitTexts {
   }
 
  private:
-  static constexpr char kFlagsLabel[] = "the flags";
+  static constexpr char kFlagsLabel[] = "<command-line>";
 
   bool IsHeader(const std::string& path) const {
     if (places_.empty()) {
@@ -145,7 +147,8 @@ class UnitTexts {
 
 absl::Status CheckTexts(Env& env, const BuildRequest& request, const UnitTexts& texts, const Asked& asked) {
   const auto is_known = [&](std::string_view label, const codegen::Include& name) {
-    return name.path.starts_with('/') ? InToolchain(env, *request.toolchain, std::string(name.path)) : texts.Has(label, name);
+    return name.path.starts_with('/') ? InToolchain(env, *request.toolchain, std::string(name.path))
+                                      : texts.Has(label, name);
   };
   const auto include = [&](std::string_view label, const codegen::Include& name) -> std::string {
     const bool counts = name.path.starts_with('/') ? asked.absolute_includes : asked.climbing_includes;

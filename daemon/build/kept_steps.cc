@@ -47,6 +47,7 @@ Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
   Append(argv, {"-MD", "-MF", part.File("d")});
   Append(argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
   Step step = NewStep(inputs, part.StepNamed("ptx"), std::move(argv), kPtxMemory);
+  PrepareForNvcc(inputs, step.action);
   step.action.trees = part.unit.trees;
   step.action.inputs = part.unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
@@ -59,6 +60,7 @@ Step CubinStep(const PlanInputs& inputs, const KeptPart& part) {
   std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-cubin", keep_folder);
   Append(argv, {StrCat("-arch=", part.architecture), "-Xptxas", "-v", "-o", part.File("cubin"), part.File("ptx")});
   Step step = NewStep(inputs, part.StepNamed("machine code"), std::move(argv), kToolMemory);
+  PrepareForNvcc(inputs, step.action);
   step.action.inputs = {FolderMarker(keep_folder)};
   step.inputs_from_steps = {part.File("ptx")};
   step.action.outputs = {part.File("cubin")};

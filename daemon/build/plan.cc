@@ -108,8 +108,9 @@ exec::InputFile StagePrologue(const Unit& unit, codegen::PrologueScan scan) {
 
 // Whether a source can lie under its label in the input root.
 bool CanBeStaged(const std::string& label) {
-  static const auto& ours =
-      *new absl::flat_hash_set<std::string>{".", "..", kKernelHeaders, kIncludeRootsFolder, kUnitFolder};
+  // nvcc looks for the last one in the input root before everywhere else.
+  static const auto& ours = *new absl::flat_hash_set<std::string>{
+      ".", "..", kKernelHeaders, kIncludeRootsFolder, kUnitFolder, kMacroFolder, kLinkFolder, codegen::kRuntimeHeader};
   return label.size() <= kMaxFileName && label.find('/') == std::string::npos && !ours.contains(label);
 }
 
@@ -169,6 +170,15 @@ PlannedUnit PlaceUnit(const BuildRequest& request, size_t index) {
   return planned;
 }
 
+bool HasMacroHeader(const BuildRequest& request, v1::Language language) {
+  return language == v1::LANGUAGE_CUDA && !request.definitions.empty();
+}
+
+exec::InputFile StageMacros(const BuildRequest& request) {
+  return {StrCat(kMacroFolder, "/", codegen::kRuntimeHeader),
+          MakeContent(codegen::RuntimeHeaderWith(request.definitions))};
+}
+
 std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, const HeaderContents& contents,
                                     const MountedTrees& trees) {
   static const auto& kernel_headers = *new std::vector<exec::InputFile>(StagedKernelHeaders());
@@ -181,6 +191,7 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, const HeaderCon
     planned.files = kernel_headers;
     planned.files.push_back({planned.path, MakeContent(TranslationUnit(request, unit))});
     if (!request.headers.empty()) planned.files.push_back(StagePrologue(unit, headers));
+    if (HasMacroHeader(request, unit.language)) planned.files.push_back(StageMacros(request));
     Append(planned.files, StageSources(request, unit));
     units.push_back(std::move(planned));
   }
@@ -188,7 +199,7 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, const HeaderCon
 }
 
 PlanFiles FilesOf(const PlanInputs& inputs) {
-  PlanFiles files{kArtifact, {}, {}};
+  PlanFiles files{kArtifact, {}, {}, inputs.places.links};
   for (const PlannedUnit& unit : inputs.units) {
     files.dependencies.push_back(unit.dependencies);
     if (AssemblerTells(*inputs.request.toolchain)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
@@ -209,8 +220,10 @@ std::string HeaderName(const BuildRequest& request, const HeaderRef& header) {
 }
 
 std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
+  std::vector<std::string> flags;
+  if (HasMacroHeader(request, unit.language)) flags.push_back(StrCat("-iquote", kMacroFolder));
   // Ours are first for both forms.
-  std::vector<std::string> flags = {StrCat("-iquote", kKernelHeaders)};
+  flags.push_back(StrCat("-iquote", kKernelHeaders));
   for (const SearchedRoot& searched : unit.roots) {
     if (searched.only_quoted) flags.push_back(StrCat("-iquote", IncludeRoot(request, searched.root)));
   }
@@ -226,10 +239,14 @@ std::vector<std::string> IncludeFlags(const BuildRequest& request, const Planned
   return flags;
 }
 
+std::string PrefixMap(std::string_view folder, std::string_view name) {
+  return StrCat("-ffile-prefix-map=", folder, "=", name);
+}
+
 std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain) {
   std::vector<std::string> flags;
   for (const NamedFolder& folder : ToolchainFolders(toolchain)) {
-    flags.push_back(StrCat("-ffile-prefix-map=", folder.path, "=", folder.name));
+    flags.push_back(PrefixMap(folder.path, folder.name));
   }
   return flags;
 }
@@ -294,6 +311,9 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
 absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, HeaderTrees& trees,
                               const PlanLimits& limits) {
   PlanInputs inputs{request, limits};
+  if (request.language == v1::LANGUAGE_CUDA) {
+    KERNIX_ASSIGN_OR_RETURN(inputs.places, FindNvccPlaces(*request.toolchain));
+  }
   KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
   KERNIX_ASSIGN_OR_RETURN(const MountedTrees mounted, StageHeaders(request, contents, trees));
   inputs.units = PlaceUnits(request, contents, mounted);

@@ -9,6 +9,8 @@
 //   <label>              the sources once more, where the compiler looks for the lines that it shows
 //   kernix/              our kernel headers, searched first: nobody's folder "brainevent" can stand in for ours
 //   kernix/compat/       those of them that may be anybody's name, searched last
+//   kernix-macros/       of a CUDA unit with -D or -U: a cuda_runtime.h that says the same, and is found first
+//   kernix-toolchain/    links to folders of the toolchain whose paths a shell of nvcc's would read (nvcc_places.h)
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps share, and later builds too
 // Diagnostics name a header of the user as "inc/<root>/<path>".
@@ -29,7 +31,7 @@
 namespace kernix::build {
 
 // Part of every key: raise it when the same request would be built by other commands.
-inline constexpr unsigned kPlanVersion = 4;
+inline constexpr unsigned kPlanVersion = 5;
 
 // What a command prints, as an output.
 struct Printed {
@@ -50,6 +52,7 @@ struct PlanFiles {
   // none when it does not tell.
   std::vector<std::string> dependencies;
   std::vector<std::string> assembler_dependencies;
+  std::vector<exec::InputLink> links;  // that `dependencies` may name files by
 };
 
 struct Plan {

@@ -10,12 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/build/nvcc_places.h"
 #include "daemon/build/plan.h"
 
 namespace kernix::build {
 
 // A folder of their own, where `#include "x"` in the unit finds nothing of the user's by accident.
 inline constexpr char kUnitFolder[] = "kernix-unit";
+inline constexpr char kMacroFolder[] = "kernix-macros";
 inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
 inline constexpr char kKeptObject[] = "kernix-unit/kept.o";
 
@@ -40,6 +42,7 @@ struct PlannedUnit {
 struct PlanInputs {
   const BuildRequest& request;
   PlanLimits limits;
+  NvccPlaces places = {};  // of CUDA
   std::vector<PlannedUnit> units = {};
   std::vector<exec::InputFile> link_files = {};  // what the link flags name
 };
@@ -57,6 +60,9 @@ std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
 std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
                                      std::string_view keep_folder);
 
+// What every step that calls nvcc has besides its command, because nvcc has a shell run its steps.
+void PrepareForNvcc(const PlanInputs& inputs, exec::Action& action);
+
 // Makes a folder be there when a command starts.
 exec::InputFile FolderMarker(std::string_view folder);
 
@@ -73,6 +79,7 @@ std::vector<std::string> IncludeFlags(const BuildRequest& request, const Planned
 // toolchains lie in different places get the same bytes. (The action's root does not show: commands name their files by
 // relative paths, and the toolchain's environment holds a constant PWD.)
 std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain);
+std::string PrefixMap(std::string_view folder, std::string_view name);
 
 // Keeps inline variables and statics of two artifacts apart in one process. As g++ marks them by default, the dynamic
 // linker takes the first one's for both, whatever RTLD_LOCAL says: replaced code would go on with the old one's tables.

@@ -8,14 +8,18 @@
 #include <memory>
 
 #include "daemon/base/mem_env.h"
+#include "daemon/base/shell_words.h"
 #include "daemon/base/strings.h"
 #include "daemon/base/test_util.h"
 
 namespace kernix::build {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 // A plan reads no file, so these tools need not be there.
 BuildRequest Request(v1::Language language, int architectures = 0) {
@@ -24,7 +28,10 @@ BuildRequest Request(v1::Language language, int architectures = 0) {
   BuildRequest request;
   request.language = language;
   request.units = {{language, {{"kernel", "void f(BE::Tensor y) {}\n"}}, {}}};
-  if (language == v1::LANGUAGE_CUDA) toolchain->cuda.emplace().nvcc = "/cuda/bin/nvcc";
+  if (language == v1::LANGUAGE_CUDA) {
+    toolchain->cuda.emplace().nvcc = "/cuda/bin/nvcc";
+    toolchain->cuda->root = "/cuda";
+  }
   for (int i = 0; i < architectures; ++i) request.architectures.push_back(StrCat("sm_", 80 + i));
   request.toolchain = std::move(toolchain);
   return request;
@@ -121,6 +128,90 @@ TEST(PlanTest, UnitsShareTheirHeaders) {
     EXPECT_TRUE(step.action.trees == trees || step.action.step == "link");
   }
   EXPECT_LT(files, kUnits * 100);  // our own headers
+}
+
+BuildRequest WithOddToolchain(BuildRequest request) {
+  auto toolchain = std::make_shared<toolchain::Toolchain>(*request.toolchain);
+  toolchain->host.path = "/a b/$(touch x)/g++";
+  toolchain->host.system_include_directories = {"/usr/include", "/a b/`x`/include", "/with,comma"};
+  toolchain->cuda->root = "/my 'cuda';";
+  toolchain->cuda->nvcc = "/my 'cuda';/bin/nvcc";
+  toolchain->cuda->include_directories = {"/my 'cuda';/include", "/wheels (x)/cccl"};
+  request.toolchain = std::move(toolchain);
+  return request;
+}
+
+BuildRequest WithEverything() {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
+  request.relocatable_device_code = true;
+  request.keep = true;
+  request.definitions = {"#define X $(touch x)"};
+  request.compile_flags = {"-lineinfo", "-Xcompiler", "-fopenmp"};
+  request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}};
+  request.units = {{v1::LANGUAGE_CUDA, {{"a $(touch x);`y`'\".cu", ""}}, {}, {}},
+                   {v1::LANGUAGE_CPP, {{"@b ~.cpp", ""}}, {}, {}}};
+  return request;
+}
+
+// nvcc hands its words to a shell.
+TEST(PlanTest, NoWordForNvccIsOneThatAShellWouldRead) {
+  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")}};
+  const BuildRequest plain = WithEverything();
+  for (const BuildRequest& request :
+       {plain, WithOddToolchain(plain), WithOddToolchain(Request(v1::LANGUAGE_CUDA, 1))}) {
+    int steps = 0;
+    for (const Step& step : MustPlan(request, {.max_jobs = 8}, contents).steps) {
+      const bool is_nvcc = step.action.argv[0].ends_with("/nvcc");
+      EXPECT_EQ(step.action.tool_uses_shell, is_nvcc) << step.action.step;
+      if (!is_nvcc) continue;
+      ++steps;
+      for (const std::string& word : step.action.argv) EXPECT_TRUE(IsHarmlessWord(word)) << word;
+      EXPECT_EQ(step.action.environment.at("TMPDIR"), ".");
+    }
+    EXPECT_EQ(steps, request.keep ? 7 : 1);
+  }
+}
+
+TEST(PlanTest, FoldersThatAShellWouldReadAreReachedThroughLinks) {
+  const Plan plan = MustPlan(WithOddToolchain(Request(v1::LANGUAGE_CUDA, 1)));
+  const exec::Action& compile = plan.steps[0].action;
+  EXPECT_EQ(compile.argv[0], "kernix-toolchain/0/bin/nvcc");
+  ASSERT_EQ(compile.links.size(), 3u);
+  EXPECT_EQ(compile.links[0].target, "/my 'cuda';");
+  EXPECT_EQ(plan.files.links.size(), 3u);
+  EXPECT_THAT(compile.argv, IsSupersetOf({"kernix-toolchain/0/include", "kernix-toolchain/1/g++", "kernix-toolchain/2",
+                                          "-ffile-prefix-map=kernix-toolchain/0=kernix-cuda",
+                                          "-ffile-prefix-map=/usr/include=kernix-host-0"}));
+  EXPECT_TRUE(MustPlan(Request(v1::LANGUAGE_CUDA, 1)).steps[0].action.links.empty());
+}
+
+std::string TextOf(const exec::Action& action, const std::string& path) {
+  for (const exec::InputFile& input : action.inputs) {
+    if (input.path == path) return *input.content;
+  }
+  return "";
+}
+
+TEST(PlanTest, MacrosOfFlagsAreTextOfTheUnits) {
+  const Plan plan = MustPlan(WithEverything(), {}, {{DigestOf("a"), std::make_shared<const std::string>("a")}});
+  const exec::Action& cuda = plan.steps[0].action;
+  EXPECT_THAT(TextOf(cuda, "kernix-macros/cuda_runtime.h"), HasSubstr("\n#define X $(touch x)\n#endif\n"));
+  EXPECT_THAT(TextOf(cuda, cuda.argv.back()), Not(HasSubstr("#define X")));
+  EXPECT_THAT(cuda.argv, Contains("-iquotekernix-macros"));
+  const exec::Action& cpp = plan.steps[1].action;
+  EXPECT_EQ(TextOf(cpp, "kernix-macros/cuda_runtime.h"), "");
+  EXPECT_THAT(TextOf(cpp, cpp.argv.back()), HasSubstr("#line 1 \"<command-line>\"\n#define X $(touch x)\n#line"));
+  const Plan without = MustPlan(Request(v1::LANGUAGE_CUDA, 1));
+  EXPECT_EQ(TextOf(without.steps[0].action, "kernix-macros/cuda_runtime.h"), "");
+}
+
+// It would be found before the toolkit's and ours.
+TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
+  request.units[0].sources = {{"cuda_runtime.h", "int a;"}};
+  EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "cuda_runtime.h"), "");
+  request.units[0].sources = {{"other.h", "int a;"}};
+  EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "other.h"), "int a;");
 }
 
 TEST(PlanTest, WithoutDeviceCodeThereIsNoDeviceLink) {

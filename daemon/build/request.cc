@@ -110,8 +110,7 @@ std::vector<codegen::SourceText> Sources(const v1::LoadRequest& request) {
 // Of each unit what it exports.
 absl::StatusOr<std::vector<std::vector<codegen::FunctionSpec>>> ResolveByUnit(
     const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources,
-    const std::vector<std::string>& compile_flags) {
-  const std::vector<std::string> definitions = codegen::MacroFlags(compile_flags);
+    const std::vector<std::string>& definitions) {
   if (request.options().separate_units()) {
     return codegen::ResolveUnitFunctions(sources, request.functions(), definitions);
   }
@@ -127,14 +126,14 @@ absl::Status CheckFunctionCount(size_t count, const RequestLimits& limits) {
 
 absl::StatusOr<std::vector<std::vector<codegen::FunctionSpec>>> ReadFunctions(
     const v1::LoadRequest& request, const std::vector<codegen::SourceText>& sources,
-    const std::vector<std::string>& compile_flags, const RequestLimits& limits) {
+    const std::vector<std::string>& definitions, const RequestLimits& limits) {
   const v1::Functions& functions = request.functions();
   if (functions.from_annotations() && functions.function_size() > 0) {
     return Invalid("functions are either listed or taken from `// @BE` annotations, not both");
   }
   KERNIX_RETURN_IF_ERROR(CheckFunctionCount(static_cast<size_t>(functions.function_size()), limits));
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> specs,
-                          ResolveByUnit(request, sources, compile_flags));
+                          ResolveByUnit(request, sources, definitions));
   size_t count = 0;
   for (const std::vector<codegen::FunctionSpec>& unit : specs) count += unit.size();
   if (count == 0) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
@@ -220,7 +219,7 @@ absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request, std:
 absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
   std::vector<codegen::SourceText> sources = Sources(request);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<codegen::FunctionSpec>> functions,
-                          ReadFunctions(request, sources, result.compile_flags, limits));
+                          ReadFunctions(request, sources, result.definitions, limits));
   if (functions.size() > limits.max_units) {
     return Invalid(
         StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are possible"));
@@ -352,6 +351,7 @@ absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPo
                                                 {options.compile_flags().begin(), options.compile_flags().end()},
                                                 {options.link_flags().begin(), options.link_flags().end()}));
   request.compile_flags = std::move(flags.compile);
+  request.definitions = std::move(flags.definitions);
   request.link_flags = std::move(flags.link);
   request.flag_files = std::move(flags.files);
   request.nvcc_threads = flags.nvcc_threads;
@@ -380,8 +380,10 @@ absl::Status ReadLanguage(const v1::LoadRequest& request, BuildRequest& result) 
 }  // namespace
 
 std::string TranslationUnit(const BuildRequest& request, const Unit& unit) {
+  const bool in_text = unit.language != v1::LANGUAGE_CUDA;  // else see codegen::RuntimeHeaderWith()
   return codegen::GenerateTranslationUnit(request.language, unit.sources, unit.functions, request.allow_cuda_graph,
-                                          /*has_headers=*/!request.headers.empty());
+                                          /*has_headers=*/!request.headers.empty(),
+                                          in_text ? request.definitions : std::vector<std::string>());
 }
 
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,

@@ -41,6 +41,7 @@ struct BuildRequest {
   std::vector<Unit> units;                       // at least one
   std::vector<codegen::FunctionSpec> functions;  // of all units
   std::vector<std::string> compile_flags;
+  std::vector<std::string> definitions;  // what -D and -U say, as preprocessor lines before all else in every unit
   std::vector<std::string> link_flags;
   std::vector<std::string> architectures;
   int optimization_level = 3;

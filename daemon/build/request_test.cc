@@ -198,6 +198,7 @@ TEST_F(RequestTest, EveryFieldChangesTheKey) {
   vary("keep", [](BuildRequest& r) { r.keep = true; });
   vary("function name", [](BuildRequest& r) { r.functions[0].name += "x"; });
   vary("token", [](BuildRequest& r) { r.functions[0].parameters.push_back({codegen::ParameterKind::kStream}); });
+  vary("definition", [](BuildRequest& r) { r.definitions = {"#define X 1"}; });
   vary("compile flag", [](BuildRequest& r) { r.compile_flags = {"-g"}; });
   vary("link flag", [](BuildRequest& r) { r.link_flags = {"-g"}; });
   vary("two compile flags", [](BuildRequest& r) { r.compile_flags = {"-g", "-g"}; });

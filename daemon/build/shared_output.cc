@@ -14,6 +14,7 @@
 #include "daemon/build/failure.h"
 #include "daemon/build/files_read.h"
 #include "daemon/build/include_trace.h"
+#include "daemon/build/nvcc_places.h"
 #include "daemon/build/plan_parts.h"
 #include "daemon/build/source_lines.h"
 
@@ -25,9 +26,8 @@ using toolchain::HostCompilerKind;
 constexpr char kAssemblySource[] = "kernix-unit/explained.s";
 constexpr char kAssemblyObject[] = "kernix-unit/explained.o";
 
-bool IsNvcc(const toolchain::Toolchain& toolchain, const exec::Action& action) {
-  return toolchain.cuda.has_value() && action.argv.front() == toolchain.cuda->nvcc;
-}
+// By whatever path it is reached: no other tool of a plan uses a shell.
+bool IsNvcc(const exec::Action& action) { return action.tool_uses_shell; }
 
 bool Has(const std::vector<std::string>& argv, std::string_view word) {
   return std::find(argv.begin(), argv.end(), word) != argv.end();
@@ -43,9 +43,9 @@ bool IsLto(const exec::Action& action) {
 }
 
 // Words for the host compiler, whoever is called.
-void AddHostWords(const toolchain::Toolchain& toolchain, const std::vector<std::string>& words, exec::Action& action) {
+void AddHostWords(const std::vector<std::string>& words, exec::Action& action) {
   for (const std::string& word : words) {
-    if (IsNvcc(toolchain, action)) action.argv.push_back("-Xcompiler");
+    if (IsNvcc(action)) action.argv.push_back("-Xcompiler");
     action.argv.push_back(word);
   }
 }
@@ -116,7 +116,7 @@ exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action 
     action.outputs.resize(1);  // the assembler's text, in place of the object
   }
   if (toolchain.host.kind == HostCompilerKind::kClang) Append(words, {"-fno-integrated-as", "-fno-lto"});
-  AddHostWords(toolchain, words, action);
+  AddHostWords(words, action);
   return action;
 }
 
@@ -150,17 +150,27 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
 
  private:
   absl::Status CheckStepsBefore() const {
-    const auto made = [&](const std::vector<std::string>& paths) {
-      std::vector<std::string_view> texts;
-      for (const std::string& path : paths) {
-        const auto found = build_.end.outputs.find(path);
-        if (found != build_.end.outputs.end()) texts.push_back(*found->second);
-      }
-      return texts;
-    };
+    const std::vector<std::string> compiler = Made(build_.files.dependencies);
+    const std::vector<std::string> assembler = Made(build_.files.assembler_dependencies);
     return CheckFilesRead(build_.env, build_.request, build_.contents,
-                          {made(build_.files.dependencies), made(build_.files.assembler_dependencies)},
+                          {{compiler.begin(), compiler.end()}, {assembler.begin(), assembler.end()}},
                           toolchain::FlagPolicy::kShared);
+  }
+
+  // Those dependency files that are there.
+  std::vector<std::string> Made(const std::vector<std::string>& paths) const {
+    std::vector<std::string> texts;
+    for (const std::string& path : paths) {
+      const auto found = build_.end.outputs.find(path);
+      if (found != build_.end.outputs.end()) texts.push_back(FollowLinks(*found->second, build_.files.links));
+    }
+    return texts;
+  }
+
+  std::vector<std::string> FilesOpened() const {
+    std::vector<std::string> files;
+    for (const std::string& file : trace_.files()) files.push_back(BehindLinks(file, build_.files.links));
+    return files;
   }
 
   void Compile(const exec::Action& failed) {
@@ -176,7 +186,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     const std::string messages = trace_.Messages();
     if (!trace_.complete()) return told_(Hidden(failed, kUnknownReads));
     const absl::Status includes = CheckIncludes(build_.env, build_.request, build_.contents,
-                                                {.read = trace_.files(), .not_read = NamesNotRead(messages)});
+                                                {.read = FilesOpened(), .not_read = NamesNotRead(messages)});
     if (!includes.ok()) return told_(includes);
     if (result->exit_code != 0) return told_(Shown(messages, result->exit_code));
     Assemble(failed, *result);
@@ -216,9 +226,9 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
 void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan) {
   const bool clang = toolchain.host.kind == HostCompilerKind::kClang;
   for (Step& step : plan.steps) {
-    const bool compiler = step.action.argv.front() == toolchain.host.path || IsNvcc(toolchain, step.action);
+    const bool compiler = step.action.argv.front() == toolchain.host.path || IsNvcc(step.action);
     if (!compiler) continue;
-    AddHostWords(toolchain, {clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret"}, step.action);
+    AddHostWords({clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret"}, step.action);
   }
 }
 

@@ -39,15 +39,12 @@ struct GeneratedFile {
 //  - listed without: inferred from the signature.
 // A name may be qualified and may be an instance of a template (function_name.h); one that is not qualified is looked
 // for in namespaces, too.
-// `definitions` are preprocessor lines that stand before the sources (see MacroFlags()).
+// `definitions` are preprocessor lines that stand before the sources: what the flags -D and -U say.
 // Errors are INVALID_REQUEST with label and line of the source where one is known; also for a request that would cost
 // more than people's do (see ReadingBudget).
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
                                                            const v1::Functions& functions,
                                                            const std::vector<std::string>& definitions = {});
-
-// What a compiler makes of the -D and -U among `flags`.
-std::vector<std::string> MacroFlags(const std::vector<std::string>& flags);
 
 // The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line`
 // with its label, then one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It
@@ -57,9 +54,16 @@ std::vector<std::string> MacroFlags(const std::vector<std::string>& flags);
 // `has_headers`: headers come with the sources. Their texts are not always at hand when the unit is, so the prologue is
 // then a header of its own, kPrologueHeader, which has to lie beside KernelHeaders() and hold
 // Prologue(sources and headers).
+//
+// `definitions`: preprocessor lines before everything else, which diagnostics name "<command-line>".
 std::string GenerateTranslationUnit(v1::Language language, const std::vector<SourceText>& sources,
-                                    const std::vector<FunctionSpec>& functions, bool allow_cuda_graph,
-                                    bool has_headers);
+                                    const std::vector<FunctionSpec>& functions, bool allow_cuda_graph, bool has_headers,
+                                    const std::vector<std::string>& definitions = {});
+
+// nvcc includes <cuda_runtime.h> before a CUDA unit's first line. So there `definitions` are in a header of that name
+// and this text, which has to be found first, and goes on to the toolkit's.
+inline constexpr char kRuntimeHeader[] = "cuda_runtime.h";
+std::string RuntimeHeaderWith(const std::vector<std::string>& definitions);
 
 inline constexpr char kPrologueHeader[] = "brainevent/internal/prologue.h";
 

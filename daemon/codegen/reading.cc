@@ -31,20 +31,4 @@ absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
   return Preprocess(lexed, budget.macros);
 }
 
-std::vector<std::string> MacroFlags(const std::vector<std::string>& flags) {
-  std::vector<std::string> definitions;
-  for (size_t i = 0; i < flags.size(); ++i) {
-    std::string_view text = flags[i];
-    const bool defines = ConsumePrefix(text, "-D");
-    if (!defines && !ConsumePrefix(text, "-U")) continue;
-    if (text.empty() && i + 1 < flags.size()) text = flags[++i];
-    text = text.substr(0, text.find('\n'));
-    const size_t equals = text.find('=');
-    const std::string_view value = equals == std::string_view::npos ? "1" : text.substr(equals + 1);
-    definitions.push_back(defines ? StrCat("#define ", text.substr(0, equals), " ", value, "\n")
-                                  : StrCat("#undef ", text, "\n"));
-  }
-  return definitions;
-}
-
 }  // namespace kernix::codegen

@@ -644,18 +644,17 @@ TEST(InferenceTest, FollowsConditionalsThatAreCertain) {
 }
 
 TEST(InferenceTest, KnowsTheMacrosOfFlags) {
-  const auto with = [](const std::vector<std::string>& flags, const std::string& text) {
+  const auto with = [](const std::vector<std::string>& lines, const std::string& text) {
     v1::Functions functions;
     functions.add_function()->set_name("f");
-    return Described(ResolveFunctions({{"k.cu", text}}, functions, MacroFlags(flags)));
+    return Described(ResolveFunctions({{"k.cu", text}}, functions, lines));
   };
   const std::string real = "#ifndef REAL\n#define REAL float\n#endif\nvoid f(BE::Tensor o, REAL x) {}";
   EXPECT_EQ(with({}, real), "f: ret attr.x:float32");
-  EXPECT_EQ(with({"-O2", "-DREAL=double"}, real), "f: ret attr.x:float64");
-  EXPECT_EQ(with({"-D", "REAL=double", "-UREAL"}, real), "f: ret attr.x:float32");
-  EXPECT_EQ(with({"-D"}, real), "f: ret attr.x:float32");
+  EXPECT_EQ(with({"#define REAL double"}, real), "f: ret attr.x:float64");
+  EXPECT_EQ(with({"#define REAL double", "#undef REAL"}, real), "f: ret attr.x:float32");
   const std::string either = "#ifdef A\nvoid f(BE::Tensor o, int x) {}\n#else\nvoid f(BE::Tensor o) {}\n#endif";
-  EXPECT_EQ(with({"-DA"}, either), "f: ret attr.x:int32");
+  EXPECT_EQ(with({"#define A 1"}, either), "f: ret attr.x:int32");
   EXPECT_THAT(with({}, either), HasSubstr("overloaded"));
 }
 

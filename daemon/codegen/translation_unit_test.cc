@@ -7,6 +7,7 @@
 namespace kernix::codegen {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -36,6 +37,17 @@ TEST(TranslationUnitTest, LabelsEverySource) {
   EXPECT_THAT(unit, HasSubstr("#line 1 \"a.cu\"\nint a;\n"));
   EXPECT_THAT(unit, HasSubstr("#line 1 \"b.cu\"\nint b;\n"));
   EXPECT_THAT(unit, HasSubstr("#line 1 \"<handler of f>\"\n"));
+}
+
+TEST(TranslationUnitTest, DefinitionsOfFlagsComeBeforeAllElse) {
+  const std::vector<std::string> definitions = {"#define X 1", "#undef Y"};
+  const std::string unit = GenerateTranslationUnit(v1::LANGUAGE_CPP, {{"a.cpp", "std::vector<int> a;"}}, {Function()},
+                                                   true, false, definitions);
+  const size_t at = unit.find("#line 1 \"<command-line>\"\n#define X 1\n#undef Y\n#line 1 \"<kernix>\"\n");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_LT(at, unit.find("#include"));
+  EXPECT_THAT(RuntimeHeaderWith(definitions), HasSubstr("#undef Y\n#endif\n"));
+  EXPECT_THAT(RuntimeHeaderWith(definitions), EndsWith("#include_next <cuda_runtime.h>\n"));
 }
 
 TEST(TranslationUnitTest, QuotesLabels) {

@@ -23,11 +23,15 @@ inline constexpr std::string_view kRootPlaceholder = "{kernix-action-root}";
 
 struct Action {
   std::string step;               // for people: "compile", "link"
-  std::vector<std::string> argv;  // argv[0]: absolute path of a tool
+  std::vector<std::string> argv;  // argv[0]: path of a tool, absolute or through one of `links`
   // The whole of it, but for TMPDIR: that is the action's root unless it is set here.
   std::map<std::string, std::string> environment;
   std::vector<InputFile> inputs;                          // their modification time is the same for all and for ever
   std::shared_ptr<const std::vector<MountedTree>> trees;  // none of `inputs` lies in one. Null: there are none
+  std::vector<InputLink> links;
+  // The tool hands its words, and the root's path between double quotes, to a shell. Then the action is refused when
+  // that would read anything in them (see shell_words.h).
+  bool tool_uses_shell = false;
   // Relative paths to bring back. The folders that they lie in exist when the command starts. One that is not made is
   // an error only if the command succeeded.
   std::vector<std::string> outputs;

@@ -16,4 +16,10 @@ struct InputFile {
   Content content;
 };
 
+// A link in an action's root to a file or folder of the machine.
+struct InputLink {
+  std::string path;    // relative to the root
+  std::string target;  // absolute
+};
+
 }  // namespace kernix::exec

@@ -13,6 +13,7 @@
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/base/paths.h"
+#include "daemon/base/shell_words.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/exec/executor.h"
@@ -105,6 +106,9 @@ absl::Status CheckPaths(const Action& action) {
   for (const std::string& output : action.outputs) {
     if (!IsInside(output)) return bad(output);
   }
+  for (const InputLink& link : action.links) {
+    if (!IsInside(link.path)) return bad(link.path);
+  }
   for (const MountedTree& mounted : TreesOf(action)) {
     if (!IsInside(mounted.path)) return bad(mounted.path);
     if (IsTooDeep(mounted.path)) {
@@ -123,11 +127,18 @@ absl::Status MountTree(Env& env, const std::string& scratch_directory, const std
   return env.CreateSymlink(folder, path);
 }
 
+absl::Status MakeLink(Env& env, const std::string& root, const InputLink& link) {
+  const std::string path = JoinPath(root, link.path);
+  KERNIX_RETURN_IF_ERROR(env.CreateDirectories(Dirname(path)));
+  return env.CreateSymlink(link.target, path);
+}
+
 absl::Status StageInputs(Env& env, const std::string& scratch_directory, const std::string& root,
                          const Action& action) {
   for (const MountedTree& mounted : TreesOf(action)) {
     KERNIX_RETURN_IF_ERROR(MountTree(env, scratch_directory, root, mounted));
   }
+  for (const InputLink& link : action.links) KERNIX_RETURN_IF_ERROR(MakeLink(env, root, link));
   std::set<std::string> folders;
   for (const std::string& output : action.outputs) folders.insert(Dirname(JoinPath(root, output)));
   for (const std::string& folder : folders) KERNIX_RETURN_IF_ERROR(env.CreateDirectories(folder));
@@ -151,6 +162,22 @@ ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const
   spec.max_cpu_time = CpuLimit(action);
   spec.max_processes = place.max_processes;
   return spec;
+}
+
+// The last look at what a shell will see.
+absl::Status CheckForShell(const Action& action, const std::string& root) {
+  if (!action.tool_uses_shell) return absl::OkStatus();
+  for (const std::string& word : action.argv) {
+    if (IsHarmlessWord(ExpandRoot(word, root))) continue;
+    return MakeError(v1::ErrorDetail::INTERNAL,
+                     StrCat("step \"", action.step, "\": a shell would read the word \"", word, "\""));
+  }
+  if (IsHarmlessQuoted(root)) return absl::OkStatus();
+  return MakeError(
+      v1::ErrorDetail::RESOURCE,
+      StrCat("step \"", action.step, "\": ", Basename(action.argv.front()), " cannot work in ", Dirname(root),
+             ", since it hands that name to a shell, which would read its $, `, \" or \\: keep the "
+             "store in another folder (store_directory, KERNIX_CACHE_DIR)"));
 }
 
 absl::Status StartError(const absl::Status& status, const Action& action) {
@@ -314,6 +341,7 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
   const absl::StatusOr<std::string> root = MakeScratchFolder(env, place.scratch_directory, "action-");
   if (!root.ok()) return StagingError(root.status(), "cannot make a folder to build in");
   const ScratchFolder folder(env, *root);
+  KERNIX_RETURN_IF_ERROR(CheckForShell(action, *root));
   const absl::Status staged = StageInputs(env, place.scratch_directory, *root, action);
   if (!staged.ok()) return StagingError(staged, "cannot write the files to build from");
 

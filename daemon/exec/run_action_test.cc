@@ -322,6 +322,43 @@ TEST(RunActionRealTest, ShellInALinkedScratchFolder) {
   EXPECT_THAT(Env::Posix().ListDirectory(temp.File("real")).value(), IsEmpty());
 }
 
+TEST(RunActionRealTest, LinksLeadOutOfTheRootAndProgramsAreFoundThroughThem) {
+  const testing::TempFolder temp;
+  ASSERT_TRUE(Env::Posix().CreateDirectories(temp.File("a $(b) c"), 0700).ok());
+  ASSERT_TRUE(Env::Posix().CreateSymlink("/bin/sh", temp.File("a $(b) c/shell")).ok());
+  ASSERT_TRUE(Env::Posix().CreateDirectories(temp.File("scratch"), 0700).ok());
+  Action action;
+  action.step = "shell";
+  action.argv = {"tools/0/shell", "-c", "pwd"};
+  action.links = {{"tools/0", temp.File("a $(b) c")}};
+  const auto result = RunAction(Env::Posix(), {temp.File("scratch")}, action, nullptr, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->exit_code, 0) << result->output;
+  action.links = {{"../x", "/"}};
+  EXPECT_EQ(KindOf(RunAction(Env::Posix(), {temp.File("scratch")}, action, nullptr, nullptr).status()),
+            v1::ErrorDetail::INTERNAL);
+}
+
+TEST(RunActionRealTest, NothingThatAShellWouldReadGoesToAToolThatUsesOne) {
+  const testing::TempFolder temp;
+  const auto run = [](const std::string& folder, const std::string& word) {
+    EXPECT_TRUE(Env::Posix().CreateDirectories(folder, 0700).ok());
+    Action action;
+    action.step = "compile";
+    action.argv = {"/bin/echo", word};
+    action.tool_uses_shell = true;
+    return RunAction(Env::Posix(), {folder}, action, nullptr, nullptr).status();
+  };
+  EXPECT_TRUE(run(temp.File("plain"), "-O2").ok());
+  EXPECT_TRUE(run(temp.File("with (blanks) 'n' such"), "-O2").ok());
+  EXPECT_EQ(KindOf(run(temp.File("plain"), "-DX=$(id)")), v1::ErrorDetail::INTERNAL);
+  for (const char* folder : {"$(id)", "`id`", "a\"b", "a\\b"}) {
+    const absl::Status status = run(temp.File(folder), "-O2");
+    EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << folder;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("KERNIX_CACHE_DIR"));
+  }
+}
+
 TEST(RunActionRealTest, AFileOverTheLimitIsAnErrorThatNamesIt) {
   const testing::TempFolder temp;
   Action action;

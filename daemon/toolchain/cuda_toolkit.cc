@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "daemon/base/error.h"
 #include "daemon/base/paths.h"
+#include "daemon/base/shell_words.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/toolchain/parts.h"
@@ -173,14 +174,21 @@ absl::Status ReadArchitectures(const std::string& answer, CudaToolkit& cuda) {
   return ToolchainError(StrCat(cuda.nvcc, " does not say which architectures it knows; kernix needs CUDA 12 or newer"));
 }
 
+HostLimits ReadHostLimits(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
+  const std::optional<std::string> path = FindHeader(env, cuda, host, "crt/host_config.h");
+  if (!path) return {};
+  const absl::StatusOr<std::string> text = env.ReadFile(*path);
+  return text.ok() ? ParseHostLimits(*text) : HostLimits();
+}
+
+int NewestHost(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
+  const HostLimits limits = ReadHostLimits(env, cuda, host);
+  return host.kind == HostCompilerKind::kGcc ? limits.newest_gcc : limits.newest_clang;
+}
+
 std::string Refusal(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
   const bool gcc = host.kind == HostCompilerKind::kGcc;
-  HostLimits limits;
-  if (const std::optional<std::string> path = FindHeader(env, cuda, host, "crt/host_config.h")) {
-    const absl::StatusOr<std::string> text = env.ReadFile(*path);
-    if (text.ok()) limits = ParseHostLimits(*text);
-  }
-  const int newest = gcc ? limits.newest_gcc : limits.newest_clang;
+  const int newest = NewestHost(env, cuda, host);
   const std::string program = gcc ? "g++" : "clang++";
   std::string text = StrCat("nvcc ", cuda.version, " (", cuda.nvcc, ") does not take ", gcc ? "GCC " : "Clang ",
                             host.version, " (", host.path, ") as its host compiler");
@@ -193,11 +201,19 @@ std::string Refusal(Env& env, const CudaToolkit& cuda, const HostCompiler& host)
   return text + ", or pass the flag -allow-unsupported-compiler at your own risk.";
 }
 
+absl::Status CheckHostByNumber(Env& env, const HostCompiler& host, CudaToolkit& cuda) {
+  const int newest = NewestHost(env, cuda, host);
+  if (newest > 0 && host.major_version > newest) cuda.host_refusal = Refusal(env, cuda, host);
+  return absl::OkStatus();
+}
+
 // Asks nvcc itself: it has the last word on which host compilers work.
 absl::Status CheckHost(Env& env, const HostCompiler& host, CudaToolkit& cuda) {
   std::vector<std::string> argv = {cuda.nvcc, "-ccbin", host.path, "-x", "cu", "-E", "-o", "/dev/null"};
   for (const std::string& folder : cuda.include_directories) argv.push_back("-I" + folder);
   argv.push_back("/dev/null");
+  // A shell would read these, and here is no action to give them other names.
+  if (!std::all_of(argv.begin(), argv.end(), IsHarmlessWord)) return CheckHostByNumber(env, host, cuda);
   absl::Status answer = AskTool(env, argv).status();
   if (answer.ok()) return answer;
   const std::string output = GetErrorDetail(answer).compiler_output();

@@ -26,11 +26,17 @@ struct FlagContext {
   bool shared() const { return policy == FlagPolicy::kShared; }
 };
 
+inline constexpr std::string_view kNotListed =
+    "this kernixd is shared and lets pass only flags that it knows, with a value that they take";
+
 // INVALID_REQUEST: the flag, and why not or what instead.
 absl::Status RefuseFlag(std::string_view flag, std::string_view why);
 
 // For a flag that the tables do not have: refused when it names a file, or when the daemon is shared.
 absl::Status CheckUnknownFlag(const FlagContext& context, const std::string& flag);
+
+// Refuses a word of `flag` that a shell would read, or that a tool would take for a file of further flags.
+absl::Status CheckWord(std::string_view flag, std::string_view word);
 
 // Adds the file that `flag` names, for the key alone. Refused when shared, or when it is not the absolute path of a
 // file.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "daemon/base/error.h"
+#include "daemon/base/shell_words.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/toolchain/flag_context.h"
@@ -16,6 +17,17 @@ bool NamesAbsolutePath(const std::string& flag) {
   const size_t slash = flag.find('/');
   if (slash == std::string::npos) return false;
   return slash == 0 || flag[slash - 1] == '=' || flag[slash - 1] == ',' || flag.find('=') == std::string::npos;
+}
+
+// "@file", wherever a tool may pass it on as a word of its own: behind '=' or ',', or joined to a flag's name,
+// "-u@file".
+bool HoldsFileOfFlags(std::string_view word) {
+  for (size_t at = word.find('@'); at != word.npos; at = word.find('@', at + 1)) {
+    const std::string_view before = word.substr(0, at);
+    if (before.empty() || before.back() == '=' || before.back() == ',') return true;
+    if (word.front() == '-' && before.find_first_of("=,:/") == before.npos) return true;
+  }
+  return false;
 }
 
 // nvcc's spellings of the flag that lifts its limits.
@@ -43,6 +55,13 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
 
 absl::Status RefuseFlag(std::string_view flag, std::string_view why) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("flag \"", flag, "\" is not possible: ", why));
+}
+
+absl::Status CheckWord(std::string_view flag, std::string_view word) {
+  if (HoldsFileOfFlags(word))
+    return RefuseFlag(flag, "a tool may take it for a file of flags: write the flags of the file out");
+  if (IsHarmlessWord(word)) return absl::OkStatus();
+  return RefuseFlag(flag, StrCat("a shell would read it: a flag's value may hold ", kHarmlessCharacters));
 }
 
 absl::Status CheckUnknownFlag(const FlagContext& context, const std::string& flag) {

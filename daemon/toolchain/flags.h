@@ -2,11 +2,13 @@
 //
 // Which flags may pass to the compilers.
 //
-// Refused under both policies: what the build's own mechanics rely on (-o, -c, -E, -M*, --keep, ...); what makes the
-// artifact depend on something that the key cannot see (-I, -include, @file, -B, -wrapper, --sysroot, ...); what puts
-// somebody's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); what another field of the request says (-arch,
-// -ccbin). The shared policy then lets pass only what it knows to be harmless; the per-user policy all else that names
-// no file.
+// -D and -U become lines of the source. Refused under both policies: what the build's own mechanics rely on (-o, -c,
+// -E, -M*, --keep, ...); what makes the artifact depend on something that the key cannot see (-I, -include, -B,
+// -wrapper,
+// --sysroot, ..., and @file wherever a tool may read it); what a shell would read, since nvcc uses one
+// (shell_words.h); what puts somebody's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); what another field
+// of the request says (-arch, -ccbin). The shared policy then lets pass only flags of its lists, with a value of the
+// kind that each takes (flag_values.h); the per-user policy all else that names no file.
 #pragma once
 
 #include <string>
@@ -39,6 +41,9 @@ struct FlagFile {
 struct CheckedFlags {
   // For the compiler of the language (nvcc for CUDA), with -march=native and the like replaced by what they stand for.
   std::vector<std::string> compile;
+  // What -D and -U among the compile flags say, in order, as lines for the top of the source: "#define X 1". They are
+  // no words of a command.
+  std::vector<std::string> definitions;
   // For the host compiler, which links: nvcc's spelling is translated (-Xlinker a,b; -Xcompiler -fopenmp). Objects and
   // libraries of the user go by their `staged` names: "flag-files/0/libx.a"; "-Lflag-files/0 -lx".
   std::vector<std::string> link;

@@ -5,16 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "daemon/base/error.h"
+#include "daemon/base/shell_words.h"
+#include "daemon/base/strings.h"
 #include "daemon/toolchain/flags_fixture.h"
 
 namespace kernix::toolchain {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -24,10 +31,6 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
                               "-g",
                               "-std=c++20",
                               "--std=c++20",
-                              "-DX",
-                              "-DX=\"/a b\"",
-                              "-D|X=1",
-                              "-U|X",
                               "-fopenmp",
                               "-ffast-math",
                               "-fno-exceptions",
@@ -95,7 +98,7 @@ TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
 }
 
 TEST_F(FlagsTest, OneBadFlagAmongGoodOnesIsFound) {
-  const auto checked = Check(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-O2|-D|-c|-wrapper|-O3", "");
+  const auto checked = Check(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-O2|-D|c|-wrapper|-O3", "");
   ASSERT_FALSE(checked.ok());
   EXPECT_THAT(std::string(checked.status().message()), HasSubstr("-wrapper"));
 }
@@ -153,10 +156,6 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCudaPassAsTheyAre) {
                               "-expt-relaxed-constexpr",
                               "--expt-extended-lambda",
                               "--extended-lambda",
-                              "-DX=1",
-                              "-D|X",
-                              "--define-macro=X",
-                              "-UX",
                               "-Xptxas|-v",
                               "-Xptxas=-v,-O3",
                               "--ptxas-options=-v",
@@ -267,6 +266,254 @@ TEST_F(FlagsTest, AHostCompilerThatNvccRefusesIsAToolchainErrorUnlessTheUserInsi
   EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "", "").status()), v1::ErrorDetail::TOOLCHAIN);
   MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "-allow-unsupported-compiler", "");
   MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "");
+}
+
+// As g++ reads them, in g++'s and nvcc's spelling.
+TEST_F(FlagsTest, MacrosBecomeLinesOfTheSource) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"-DX", "#define X 1"},
+      {"-DX=", "#define X "},
+      {"-D|X=2", "#define X 2"},
+      {"-D_GLIBCXX_USE_CXX11_ABI=0", "#define _GLIBCXX_USE_CXX11_ABI 0"},
+      {"-DNAME=\"a b\"", "#define NAME \"a b\""},
+      {"-DX=(1<<3)", "#define X (1<<3)"},
+      {"-DF(x)=x", "#define F(x) x"},
+      {"-DF(x, y...)=x", "#define F(x, y...) x"},
+      {"-DX=a=b", "#define X a=b"},
+      {"-DX=$(id)`id`;@y", "#define X $(id)`id`;@y"},
+      {"-DX=/* a */ 1 /* b */", "#define X /* a */ 1 /* b */"},
+      {"-DX=\"BAR\" y", "#define X \"BAR\" y"},
+      {"-DX=R\"d(a)d\"", "#define X R\"d(a)d\""},
+      {"-UX", "#undef X"},
+      {"-U|X", "#undef X"},
+  };
+  for (const FlagPolicy policy : kBoth) {
+    for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
+      for (const auto& [flags, line] : cases) {
+        const CheckedFlags checked = MustPass(language, policy, flags, "");
+        EXPECT_THAT(checked.definitions, ElementsAre(line)) << flags;
+        EXPECT_THAT(checked.compile, IsEmpty()) << flags;
+      }
+    }
+  }
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-DX|-O2|-UX|-DX=2", "").definitions,
+              ElementsAre("#define X 1", "#undef X", "#define X 2"));
+}
+
+// nvcc reads lists, and hands -Xcompiler's macros on before its own.
+TEST_F(FlagsTest, MacrosInNvccsSpelling) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"--define-macro=X", {"#define X 1"}},
+      {"--define-macro|X=1,Y", {"#define X 1", "#define Y 1"}},
+      {"-D=X", {"#define X 1"}},
+      {"-DX=a\\,b", {"#define X a,b"}},
+      {"-DX=\\\"a b\\\"", {"#define X \"a b\""}},
+      {"-DX=f(a,b),Y=','", {"#define X f(a,b)", "#define Y ','"}},
+      {"--undefine-macro=X,Y", {"#undef X", "#undef Y"}},
+      {"-Xcompiler|-DX=1,-UY", {"#define X 1", "#undef Y"}},
+      {"-Xcompiler|-DX=\"a, b\" -DY", {"#define X \"a, b\"", "#define Y 1"}},
+      {"-Xcompiler|-D|-Xcompiler|X=1", {"#define X 1"}},
+      {"-DX=2|--compiler-options=-DX=1", {"#define X 1", "#define X 2"}},
+  };
+  for (const auto& [flags, lines] : cases) {
+    const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
+    EXPECT_THAT(checked.definitions, ElementsAreArray(lines)) << flags;
+    EXPECT_THAT(checked.compile, IsEmpty()) << flags;
+  }
+}
+
+TEST_F(FlagsTest, AMacroIsANameAndOneLine) {
+  const Refusal refusals[] = {
+      {"-D1X", "no name"},
+      {"-D|@inc/0/args.h", "no name"},
+      {"-U|@inc/0/args.h", "no name"},
+      {"-DX Y=1", "no name"},
+      {"-D$(id)", "no name"},
+      {"-DF(x=1", "no name"},
+      {"-DF(\"x\")=1", "no name"},
+      {"-UX=1", "no name"},
+      {"-UF(x)", "no name"},
+      {"-DX=a\\", "next line"},
+      {"-DX=a\\ ", "next line"},
+      {"-DX=a?\?/", "next line"},
+      {"-DX=/*", "next line"},
+      {"-DX=\"*/\" /*", "next line"},
+      {"-DX=/*/", "next line"},
+      {"-DX=R\"(a", "next line"},
+      {"-DX=uR\"d(a)\"", "next line"},
+      {"-DX=a\rb", "control"},
+  };
+  for (const FlagPolicy policy : kBoth) {
+    for (const Refusal& refusal : refusals) {
+      ExpectRefused(v1::LANGUAGE_CPP, policy, refusal.flags, "", refusal.words);
+    }
+  }
+}
+
+TEST_F(FlagsTest, NoWordNamesAFileOfFlags) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flags : {"--param|@x", "--param=@x", "-u@x", "-std=@x", "-fx@x", "-Wa,-mx,@x", "-mllvm|@x",
+                              "-Xclang|@x", "-no-such|@x", "-march=@x"}) {
+      EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CPP, policy, flags, "").status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
+    }
+    for (const char* flags : {"-Xptxas|@x", "-Xptxas=-v,@x", "-Xptxas|-v @x", "-Xcudafe|@x", "-Xcompiler|@x",
+                              "-Xcompiler=-O2,@x", "-std|@x", "-diag-suppress=1,@x", "@x", "-maxrregcount=@x"}) {
+      EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CUDA, policy, flags, "").status()), v1::ErrorDetail::INVALID_REQUEST)
+          << flags;
+    }
+    for (const char* flags : {"-z|@x", "-u|@x", "-u@x", "-Wl,-u,@x", "-Wl,--defsym=@x", "-Wl,--wrap,@x", "-T@x", "-l@x",
+                              "-Xlinker|@x", "-Xlinker|-z|-Xlinker|@x", "@x"}) {
+      EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CPP, policy, "", flags).status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
+    }
+  }
+  // A version of a symbol is none.
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-Wl,--defsym=f=memcpy@GLIBC_2.2.5|-Wl,-u,f@@V1");
+}
+
+// Whatever a value holds, it is refused, or every word that is left is harmless.
+TEST_F(FlagsTest, NothingReachesAShellThatItWouldRead) {
+  const std::string_view flags[] = {"-D%",
+                                    "-U%",
+                                    "-D|X=%",
+                                    "-Xcompiler|-DX=%",
+                                    "-Xcompiler|%",
+                                    "-Xcompiler|-f%",
+                                    "-std=%",
+                                    "-Xptxas|%",
+                                    "-Xptxas=-v%",
+                                    "-Xcudafe|--diag_suppress=%",
+                                    "-maxrregcount=%",
+                                    "-frandom-seed=%",
+                                    "-diag-suppress|%",
+                                    "-O%",
+                                    "-Werror=%",
+                                    "-Xcompiler|-W%",
+                                    "-Xcompiler|--param|%",
+                                    "-opt-info=%",
+                                    "-no-such-%",
+                                    "--default-stream=%",
+                                    "-Xcompiler|-Wa,-m%",
+                                    "-Xcompiler|-march=%",
+                                    "-Xcompiler|-mllvm,%"};
+  const char* values[] = {"$(id)", "`id`", ";id", "|id", "&id",   ">f", "<f", "a b",  "'", "\"", "\\", "*",
+                          "?",     "[a]",  "#",   "!x",  "{a,b}", "\t", "~",  "a\nb", "^", "(",  ")"};
+  for (const FlagPolicy policy : kBoth) {
+    for (const std::string_view flag : flags) {
+      for (const char* value : values) {
+        std::vector<std::string> words = absl::StrSplit(ToAbsl(flag), '|');
+        for (std::string& word : words) word = absl::StrReplaceAll(word, {{"%", value}});
+        const auto checked = CheckFlags(env_, toolchain_, v1::LANGUAGE_CUDA, policy, words, {});
+        if (!checked.ok()) continue;
+        for (const std::string& word : checked->compile) EXPECT_TRUE(IsHarmlessWord(word)) << flag << " " << word;
+      }
+    }
+  }
+}
+
+TEST_F(FlagsTest, ASharedDaemonKnowsTheFlagsThatPeopleUse) {
+  for (const char* flag : {"-O2",
+                           "-Ofast",
+                           "-g",
+                           "-ggdb3",
+                           "-gdwarf-5",
+                           "-gz=zlib",
+                           "-std=gnu++20",
+                           "-stdlib=libc++",
+                           "-fopenmp",
+                           "-fno-exceptions",
+                           "-ffast-math",
+                           "-fno-math-errno",
+                           "-ffp-contract=off",
+                           "-funroll-loops",
+                           "-fvisibility=hidden",
+                           "-fsanitize=address,undefined",
+                           "-fno-sanitize-recover=all",
+                           "-flto=auto",
+                           "-flto",
+                           "-fcf-protection=full",
+                           "-falign-functions=32:16",
+                           "-ftemplate-depth=2048",
+                           "-fno-builtin-malloc",
+                           "-ftree-vectorize",
+                           "-fno-tree-vectorize",
+                           "-finline-functions",
+                           "-finline-limit=100",
+                           "-fdiagnostics-color=never",
+                           "-fstack-protector-strong",
+                           "-ftls-model=initial-exec",
+                           "-march=x86-64-v3",
+                           "-mavx512f",
+                           "-mno-avx2",
+                           "-msse4.2",
+                           "-mtune=generic",
+                           "-mprefer-vector-width=512",
+                           "-mfpmath=sse,387",
+                           "-m64",
+                           "-Wall",
+                           "-Wextra",
+                           "-Wno-error=unused",
+                           "-Werror=format=2",
+                           "-Wframe-larger-than=4096",
+                           "-Wno-c++20-compat",
+                           "-w",
+                           "-pedantic",
+                           "-pthread",
+                           "--param=max-inline-insns-single=100",
+                           "-Wa,-mbig-obj"}) {
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "");
+  }
+  for (const char* flag :
+       {"--use_fast_math", "-lineinfo", "-G", "-Xptxas|-v,-dlcm=cg", "-Xptxas|--warn-on-spills -O3",
+        "-Xptxas=--maxrregcount=64", "-Xptxas|-maxrregcount 64", "--expt-relaxed-constexpr", "-diag-suppress=177,2361",
+        "-Werror|cross-execution-space-call,reorder", "-Xcudafe|--diag_suppress=20012,--display_error_number",
+        "-Xcompiler=-fopenmp,-Wall", "-Ofc=max", "-compress-mode=size", "--restrict"}) {
+    MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flag, "");
+  }
+  for (const char* flag : {"-Wl,-z,relro,-z,now", "-Wl,-z,max-page-size=4096", "-Wl,--defsym=a=b", "-Wl,--wrap=malloc",
+                           "-Wl,--build-id=none", "-Wl,--exclude-libs=ALL", "-u|main", "-Wl,--hash-style=gnu",
+                           "-Wl,--sort-section=name"}) {
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag);
+  }
+}
+
+// These pass for one's own daemon alone.
+TEST_F(FlagsTest, ASharedDaemonRefusesFlagsAndValuesThatItDoesNotKnow) {
+  for (const char* flag : {"-fdiagnostics-generate-patch",
+                           "-fdiagnostics-format=sarif-file",
+                           "-fsanitize-ignorelist=x",
+                           "-finput-charset=x",
+                           "-fexec-charset=x",
+                           "-fembed-bitcode",
+                           "-fxray-instrument",
+                           "-gembed-source",
+                           "-fno-such-thing",
+                           "-fopenmp=a:b",
+                           "-mfentry-section=x",
+                           "-fmessage-length=x",
+                           "-ftemplate-depth=",
+                           "-W",
+                           "-Wx,y",
+                           "-march=a:b",
+                           "--param=x",
+                           "--param|x=a:b",
+                           "-ga",
+                           "-O5",
+                           "-std=a,b",
+                           "-Wa,-mx=a:b"}) {
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "",
+                  std::string_view(flag).starts_with("-Wa,") ? "assembler" : "shared");
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flag, "");
+  }
+  for (const char* flag : {"-src-in-ptx", "--source-in-ptx", "-std=a:b", "-Xptxas|--no-such", "-Xptxas=-dlcm=a:b",
+                           "-Xptxas|--input-as-string=x", "-maxrregcount=a:b", "--no-such"}) {
+    ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flag, "", "shared");
+    MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, flag, "");
+  }
+  for (const char* flag :
+       {"-z|a:b", "-u|a:b", "-Wl,--no-such", "-Wl,-z,a:b", "-Wl,--defsym=a", "-Wl,--sort-section=a:b"}) {
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag, "shared");
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", flag);
+  }
 }
 
 TEST_F(FlagsTest, OddTextIsRefused) {

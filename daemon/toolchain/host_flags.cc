@@ -11,13 +11,18 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/toolchain/flag_context.h"
+#include "daemon/toolchain/host_flag_list.h"
+#include "daemon/toolchain/macro_flags.h"
 
 namespace kernix::toolchain {
 namespace {
 
 enum class Verdict {
-  kPass,        // under both policies; shared: as long as it names no path
-  kMacro,       // -D, -U: any value
+  kPass,        // under both policies
+  kListed,      // shared: if host_flag_list.h has it
+  kDefine,      // -D, which becomes a line of the source
+  kUndefine,    // -U, likewise
+  kParameter,   // --param
   kNative,      // may be "native": replaced by what that stands for
   kAssembler,   // -Wa,...
   kPerUser,     // as CheckUnknownFlag() has it
@@ -126,25 +131,28 @@ constexpr Rule kRules[] = {
     {"-march=*", Verdict::kNative},
     {"-mcpu=*", Verdict::kNative},
     {"-mtune=*", Verdict::kNative},
-    {"-D*", Verdict::kMacro, {}, true},
-    {"-U*", Verdict::kMacro, {}, true},
-    {"--param*", Verdict::kPass, {}, true},
+    {"-D*", Verdict::kDefine, {}, true},
+    {"-U*", Verdict::kUndefine, {}, true},
+    {"--param*", Verdict::kParameter, {}, true},
     {"-Xclang", Verdict::kPerUser, {}, true},
     {"-mllvm", Verdict::kPerUser, {}, true},
-    {"-O*", Verdict::kPass},
-    {"-g*", Verdict::kPass},
-    {"-f*", Verdict::kPass},
-    {"-m*", Verdict::kPass},
-    {"-W*", Verdict::kPass},
+    {"-mmlir", Verdict::kPerUser, {}, true},
+    {"-mthread-model", Verdict::kPerUser, {}, true},
+    {"-O*", Verdict::kListed},
+    {"-g*", Verdict::kListed},
+    {"-f*", Verdict::kListed},
+    {"-m*", Verdict::kListed},
+    {"-W*", Verdict::kListed},
     {"-w", Verdict::kPass},
-    {"-std=*", Verdict::kPass},
-    {"--std=*", Verdict::kPass},
+    {"-std=*", Verdict::kListed},
+    {"--std=*", Verdict::kListed},
     {"-ansi", Verdict::kPass},
-    {"-pedantic*", Verdict::kPass},
+    {"-pedantic", Verdict::kPass},
+    {"-pedantic-errors", Verdict::kPass},
     {"-pthread", Verdict::kPass},
     {"-pipe", Verdict::kPass},
     {"-shared", Verdict::kPass},
-    {"-stdlib=*", Verdict::kPass},
+    {"-stdlib=*", Verdict::kListed},
     {"-trigraphs", Verdict::kPass},
 };
 
@@ -168,14 +176,22 @@ bool LacksValue(const Rule& rule, std::string_view flag) {
 }
 
 // A name of a file hides behind flags that look harmless: what has a slash is not let pass unseen.
-absl::Status CheckPlain(const FlagContext& context, const std::string& flag) {
+absl::Status CheckListed(const FlagContext& context, const std::string& flag, bool listed) {
+  if (context.shared() && !listed) return RefuseFlag(flag, kNotListed);
   return flag.find('/') == std::string::npos ? absl::OkStatus() : CheckUnknownFlag(context, flag);
 }
 
-absl::Status CheckAssembler(const std::string& flag) {
+absl::Status CheckParameter(const FlagContext& context, const std::string& flag, std::string_view value) {
+  if (value.empty() && flag.starts_with("--param=")) value = std::string_view(flag).substr(8);
+  return CheckListed(context, flag, IsParameter(value));
+}
+
+absl::Status CheckAssembler(const FlagContext& context, const std::string& flag) {
   const std::vector<std::string> pieces = absl::StrSplit(flag.substr(4), ',');
   for (const std::string& piece : pieces) {
-    if (piece.starts_with("-m") || piece == "--noexecstack" || piece.starts_with("--compress-debug-sections")) continue;
+    const bool known =
+        piece.starts_with("-m") || piece == "--noexecstack" || piece.starts_with("--compress-debug-sections");
+    if (known && (!context.shared() || IsListedAssemblerWord(piece))) continue;
     return RefuseFlag(flag, "the assembler is given -m..., --noexecstack and --compress-debug-sections only");
   }
   return absl::OkStatus();
@@ -184,7 +200,7 @@ absl::Status CheckAssembler(const std::string& flag) {
 absl::Status CheckNative(FlagContext& context, const std::string& flag, std::vector<std::string>& passed) {
   if (!flag.ends_with("=native")) {
     passed.push_back(flag);
-    return CheckPlain(context, flag);
+    return CheckListed(context, flag, IsListedHostFlag(flag));
   }
   KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> flags,
                           context.facts.ExpandNative(context.toolchain.host, flag));
@@ -192,21 +208,40 @@ absl::Status CheckNative(FlagContext& context, const std::string& flag, std::vec
   return absl::OkStatus();
 }
 
+// "-DX", or "-D" and "X": what follows -D.
+std::string_view MacroText(const std::string& flag, const std::string& value) {
+  return value.empty() ? std::string_view(flag).substr(2) : std::string_view(value);
+}
+
+// A file that a flag of g++ names may lie anywhere; nvcc's shell would read its path.
+bool MayHoldAnything(const FlagContext& context, const Rule& rule) {
+  return rule.verdict == Verdict::kFileForKey && context.language != v1::LANGUAGE_CUDA;
+}
+
 absl::Status CheckOne(FlagContext& context, const Rule& rule, const std::string& flag, const std::string& value,
                       std::vector<std::string>& passed) {
+  std::vector<std::string>& definitions = context.result.definitions;
   if (rule.verdict == Verdict::kRefuse) return RefuseFlag(flag, rule.why);
+  if (rule.verdict == Verdict::kDefine) return AddDefinition(flag, MacroText(flag, value), definitions);
+  if (rule.verdict == Verdict::kUndefine) return AddUndefinition(flag, MacroText(flag, value), definitions);
+  if (!MayHoldAnything(context, rule)) KERNIX_RETURN_IF_ERROR(CheckWord(flag, flag));
   if (rule.verdict == Verdict::kNative) return CheckNative(context, flag, passed);
   passed.push_back(flag);
-  if (!value.empty()) passed.push_back(value);
+  if (!value.empty()) {
+    KERNIX_RETURN_IF_ERROR(CheckWord(flag, value));
+    passed.push_back(value);
+  }
   switch (rule.verdict) {
     case Verdict::kAssembler:
-      return CheckAssembler(flag);
+      return CheckAssembler(context, flag);
     case Verdict::kFileForKey:
       return AddKeyFile(context, flag, flag.substr(flag.find('=') + 1));
     case Verdict::kPerUser:
       return CheckUnknownFlag(context, StrCat(flag, value.empty() ? "" : "=", value));
-    case Verdict::kPass:
-      return CheckPlain(context, flag);
+    case Verdict::kParameter:
+      return CheckParameter(context, flag, value);
+    case Verdict::kListed:
+      return CheckListed(context, flag, IsListedHostFlag(flag));
     default:
       return absl::OkStatus();
   }

@@ -14,9 +14,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/paths.h"
+#include "daemon/base/shell_words.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/toolchain/flag_context.h"
+#include "daemon/toolchain/flag_values.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {
@@ -30,14 +32,14 @@ constexpr std::string_view kLinkerFile = "the linker would read or write a file 
 constexpr std::string_view kByItself = "give it by itself, not through -Wl or -Xlinker";
 constexpr std::string_view kName = "artifacts have no name of their own";
 
-// A name that ends with '*' is a prefix; of several that fit, the first decides. No reason: may pass.
-struct LinkerRule {
+// A name that ends with '*' is a prefix.
+struct LinkerRefusal {
   std::string_view match;
-  std::string_view why = {};
+  std::string_view why;
 };
 
 // Words for the linker itself, with one dash; the second one of long names is taken off before.
-constexpr LinkerRule kLinkerRules[] = {
+constexpr LinkerRefusal kLinkerRefusals[] = {
     {"-rpath*", kRunPath},
     {"-R*", kRunPath},
     {"-L*", kByItself},
@@ -67,14 +69,19 @@ constexpr LinkerRule kLinkerRules[] = {
     {"-filter*", kName},
     {"-soname*", kName},
     {"-h*", kName},
+};
+
+// What a shared kernixd lets pass, with one dash.
+constexpr ListedFlag kLinkerFlags[] = {
     {"-as-needed"},
     {"-no-as-needed"},
     {"-no-undefined"},
     {"-allow-shlib-undefined"},
     {"-no-allow-shlib-undefined"},
-    {"-unresolved-symbols=*"},
+    {"-unresolved-symbols", kWord},
     {"-gc-sections"},
     {"-no-gc-sections"},
+    {"-print-gc-sections"},
     {"-whole-archive"},
     {"-no-whole-archive"},
     {"-start-group"},
@@ -85,7 +92,7 @@ constexpr LinkerRule kLinkerRules[] = {
     {"-Bdynamic"},
     {"-Bsymbolic"},
     {"-Bsymbolic-functions"},
-    {"-exclude-libs*"},
+    {"-exclude-libs", kWords},
     {"-export-dynamic"},
     {"-strip-all"},
     {"-strip-debug"},
@@ -96,30 +103,35 @@ constexpr LinkerRule kLinkerRules[] = {
     {"-O1"},
     {"-O2"},
     {"-O3"},
-    {"-defsym=*"},
-    {"-wrap=*"},
-    {"-undefined=*"},
-    {"-build-id*"},
-    {"-hash-style=*"},
+    {"-defsym", kPair},
+    {"-wrap", kWord},
+    {"-undefined", kWord},
+    {"-build-id", kBare | kWord},
+    {"-hash-style", kWord},
     {"-warn-*"},
     {"-no-warn-*"},
     {"-fatal-warnings"},
     {"-no-fatal-warnings"},
     {"-enable-new-dtags"},
     {"-disable-new-dtags"},
-    {"-sort-*"},
-    {"-compress-debug-sections=*"},
+    {"-sort-common", kBare | kWord},
+    {"-sort-section", kWord},
+    {"-compress-debug-sections", kWord},
     {"-allow-multiple-definition"},
     {"-relax"},
     {"-no-relax"},
 };
 
-// Words that the next one belongs to.
-constexpr std::string_view kValueNext[] = {"-z",      "-exclude-libs", "-undefined",  "-u",
-                                           "-defsym", "-wrap",         "-hash-style", "-unresolved-symbols"};
+// Words that the next one belongs to, and of which kind that is.
+constexpr ListedFlag kValueNext[] = {
+    {"-z", kWord | kPair}, {"-exclude-libs", kWord}, {"-undefined", kWord},  {"-u", kWord},
+    {"-defsym", kPair},    {"-wrap", kWord},         {"-hash-style", kWord}, {"-unresolved-symbols", kWord},
+};
 
-bool TakesNext(std::string_view word) {
-  return std::find(std::begin(kValueNext), std::end(kValueNext), word) != std::end(kValueNext);
+const ListedFlag* FindValueNext(std::string_view word) {
+  const auto* found =
+      std::find_if(std::begin(kValueNext), std::end(kValueNext), [&](const ListedFlag& f) { return f.name == word; });
+  return found == std::end(kValueNext) ? nullptr : found;
 }
 
 bool Fits(std::string_view match, std::string_view word) {
@@ -129,6 +141,15 @@ bool Fits(std::string_view match, std::string_view word) {
 
 bool IsSharedLibrary(const std::string& name) {
   return name.ends_with(".so") || name.find(".so.") != std::string::npos;
+}
+
+// A shared library keeps its name, which is what is asked for when it is loaded. All else may be told to nvcc, too.
+std::string StagedName(std::string name) {
+  if (IsSharedLibrary(name)) return name;
+  for (char& c : name) {
+    if (!IsHarmlessWord(StrCat("x", std::string_view(&c, 1)))) c = '_';
+  }
+  return name.starts_with('@') || name.starts_with('~') ? StrCat("_", name) : name;
 }
 
 // The word after `name` that belongs to it: joined ("-lfoo"), or the next one.
@@ -170,7 +191,7 @@ class LinkFlags {
   absl::Status CheckOne(size_t& i) {
     const std::string& flag = flags_[i];
     // Whatever else stands between two words for the linker, nobody should have to know what it then makes of them.
-    if (!flag.starts_with("-Wl,") && flag != "-Xlinker") value_next_ = false;
+    if (!flag.starts_with("-Wl,") && flag != "-Xlinker") value_next_ = nullptr;
     if (flag.starts_with("-l")) {
       KERNIX_ASSIGN_OR_RETURN(const std::string name, Value(flags_, i, "-l"));
       return AddLibrary(name);
@@ -183,6 +204,7 @@ class LinkFlags {
     if (flag == "-z" || flag == "-u") {
       const std::string name = flag;
       KERNIX_ASSIGN_OR_RETURN(const std::string value, Value(flags_, i, name));
+      KERNIX_RETURN_IF_ERROR(CheckValue(StrCat(name, " ", value), *FindValueNext(name), value));
       Pass({name, value});
       return absl::OkStatus();
     }
@@ -204,28 +226,37 @@ class LinkFlags {
 
   absl::Status CheckLinkerWords(const std::string& flag, const std::vector<std::string>& words) {
     for (const std::string& word : words) {
-      if (word.starts_with("@")) return RefuseFlag(flag, "write the flags of the file out");
-      if (!std::exchange(value_next_, false)) KERNIX_RETURN_IF_ERROR(CheckLinkerWord(flag, word));
+      const ListedFlag* takes = std::exchange(value_next_, nullptr);
+      KERNIX_RETURN_IF_ERROR(takes != nullptr ? CheckValue(flag, *takes, word) : CheckLinkerWord(flag, word));
     }
     Pass({StrCat("-Wl,", absl::StrJoin(words, ","))});
     return absl::OkStatus();
   }
 
+  absl::Status CheckValue(const std::string& flag, const ListedFlag& of, const std::string& value) const {
+    KERNIX_RETURN_IF_ERROR(CheckWord(flag, value));
+    if (context_.shared() && !IsOfKind(of.kinds, value)) return RefuseFlag(flag, kNotListed);
+    return absl::OkStatus();
+  }
+
   absl::Status CheckLinkerWord(const std::string& flag, const std::string& word) {
+    KERNIX_RETURN_IF_ERROR(CheckWord(flag, word));
     const std::string name = word.starts_with("--") ? word.substr(1) : word;
     if (name == "-Bstatic" || name == "-Bdynamic") static_only_ = name == "-Bstatic";
-    value_next_ = TakesNext(name);
-    if (value_next_) return absl::OkStatus();
-    for (const LinkerRule& rule : kLinkerRules) {
-      if (!Fits(rule.match, name)) continue;
-      return rule.why.empty() ? absl::OkStatus() : RefuseFlag(flag, rule.why);
+    value_next_ = FindValueNext(name);
+    if (value_next_ != nullptr) return absl::OkStatus();
+    if (IsListed(kLinkerFlags, name)) return absl::OkStatus();
+    for (const LinkerRefusal& refusal : kLinkerRefusals) {
+      if (Fits(refusal.match, name)) return RefuseFlag(flag, refusal.why);
     }
+    if (context_.shared()) return RefuseFlag(flag, kNotListed);
     return CheckUnknownFlag(context_, word);
   }
 
   // -lNAME: the user's folders first, then the compiler's own, then the toolkit's.
   absl::Status AddLibrary(const std::string& name) {
     if (name.find('/') != std::string::npos) return RefuseFlag("-l" + name, "a library's name holds no '/'");
+    KERNIX_RETURN_IF_ERROR(CheckWord("-l" + name, name));
     if (name == "cudart" && context_.language == v1::LANGUAGE_CUDA)
       return absl::OkStatus();  // linked statically anyway
     for (size_t i = 0; i < folders_.size(); ++i) {
@@ -291,7 +322,7 @@ class LinkFlags {
   absl::Status AddStaged(const std::string& place, const std::string& path) {
     KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(path, path));
     const std::string folder = StrCat("flag-files/", place);
-    const std::string name = Basename(path);
+    const std::string name = StagedName(Basename(path));
     context_.result.files.push_back({JoinPath(folder, name), path, digest});
     // By name and not by path: a shared library without a name of its own is then asked for by its file's name.
     Pass(IsSharedLibrary(name) ? std::vector<std::string>{"-L" + folder, "-l:" + name}
@@ -312,8 +343,8 @@ class LinkFlags {
   FlagContext& context_;
   std::vector<std::string> flags_;
   std::vector<std::string> folders_;
-  bool static_only_ = false;  // -Bstatic is in force
-  bool value_next_ = false;   // the linker's next word is the value of the last one
+  bool static_only_ = false;                // -Bstatic is in force
+  const ListedFlag* value_next_ = nullptr;  // the linker's next word is the value of this one
 };
 
 struct NvccSpelling {
@@ -351,9 +382,14 @@ absl::StatusOr<std::vector<std::string>> FromNvcc(const std::vector<std::string>
 }  // namespace
 
 absl::Status CheckLinkFlags(FlagContext& context, const std::vector<std::string>& flags) {
-  if (context.language != v1::LANGUAGE_CUDA) return LinkFlags(context, flags).Check();
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> translated, FromNvcc(flags));
-  return LinkFlags(context, std::move(translated)).Check();
+  std::vector<std::string> translated = flags;
+  if (context.language == v1::LANGUAGE_CUDA) {
+    KERNIX_ASSIGN_OR_RETURN(translated, FromNvcc(flags));
+  }
+  const size_t definitions = context.result.definitions.size();
+  KERNIX_RETURN_IF_ERROR(LinkFlags(context, std::move(translated)).Check());
+  context.result.definitions.resize(definitions);  // a macro means nothing to a link
+  return absl::OkStatus();
 }
 
 }  // namespace kernix::toolchain

@@ -5,25 +5,32 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strings.h"
 #include "daemon/toolchain/flag_context.h"
+#include "daemon/toolchain/flag_values.h"
+#include "daemon/toolchain/macro_flags.h"
+#include "daemon/toolchain/nvcc_list.h"
 
 namespace kernix::toolchain {
 namespace {
 
 enum class Verdict {
   kPass,
+  kDefine,         // -D
+  kUndefine,       // -U
   kHost,           // -Xcompiler: flags of the host compiler
   kPtxas,          // -Xptxas
   kCudafe,         // -Xcudafe
   kRelocatable,    // -rdc
   kDeviceCompile,  // -dc: -rdc=true and -c, which is kernix's business
   kToolkitPaths,   // line tables
+  kQuotesFiles,    // PTX with the lines of the files that #line names
   kThreads,
   kCudart,
   kDrop,  // says what is the case anyway
@@ -33,7 +40,7 @@ enum class Verdict {
 struct Rule {
   std::string_view name;
   std::string_view short_name;
-  bool has_value;
+  unsigned kinds;  // of its value; kBare: it has none
   Verdict verdict;
   std::string_view why = {};
 };
@@ -47,145 +54,147 @@ constexpr std::string_view kForward = "name the host compiler's flags one by one
 constexpr std::string_view kThreads =
     "its threads would not count as jobs of kernixd, which compiles several architectures side by side by itself (as "
     "many as ninja_workers allows)";
+constexpr std::string_view kQuotesFiles =
+    "this kernixd is shared, and PTX would quote any file of the machine that a #line names";
 constexpr std::string_view kDeviceLto = "device link-time optimisation is not supported";
 
 constexpr Rule kRules[] = {
-    {"std", "", true, Verdict::kPass},
-    {"optimize", "O", true, Verdict::kPass},
-    {"Ofast-compile", "Ofc", true, Verdict::kPass},
-    {"dopt", "", true, Verdict::kPass},
-    {"define-macro", "D", true, Verdict::kPass},
-    {"undefine-macro", "U", true, Verdict::kPass},
-    {"debug", "g", false, Verdict::kPass},
-    {"device-debug", "G", false, Verdict::kToolkitPaths},
-    {"generate-line-info", "lineinfo", false, Verdict::kToolkitPaths},
-    {"source-in-ptx", "src-in-ptx", false, Verdict::kToolkitPaths},
-    {"use_fast_math", "", false, Verdict::kPass},
-    {"ftz", "", true, Verdict::kPass},
-    {"prec-div", "", true, Verdict::kPass},
-    {"prec-sqrt", "", true, Verdict::kPass},
-    {"fmad", "", true, Verdict::kPass},
-    {"extra-device-vectorization", "", false, Verdict::kPass},
-    {"expt-relaxed-constexpr", "", false, Verdict::kPass},
-    {"extended-lambda", "", false, Verdict::kPass},
-    {"expt-extended-lambda", "", false, Verdict::kPass},
-    {"no-host-device-initializer-list", "nohdinitlist", false, Verdict::kPass},
-    {"no-host-device-move-forward", "nohdmoveforward", false, Verdict::kPass},
-    {"no-exceptions", "noeh", false, Verdict::kPass},
-    {"ftemplate-depth", "", true, Verdict::kPass},
-    {"ftemplate-backtrace-limit", "", true, Verdict::kPass},
-    {"fmax-errors", "", true, Verdict::kPass},
-    {"maxrregcount", "", true, Verdict::kPass},
-    {"restrict", "", false, Verdict::kPass},
-    {"default-stream", "", true, Verdict::kPass},
-    {"keep-device-functions", "", false, Verdict::kPass},
-    {"disable-warnings", "w", false, Verdict::kPass},
-    {"Werror", "", true, Verdict::kPass},
-    {"Wreorder", "", false, Verdict::kPass},
-    {"Wdefault-stream-launch", "", false, Verdict::kPass},
-    {"Wmissing-launch-bounds", "", false, Verdict::kPass},
-    {"Wext-lambda-captures-this", "", false, Verdict::kPass},
-    {"Wno-deprecated-declarations", "", false, Verdict::kPass},
-    {"Wno-deprecated-gpu-targets", "", false, Verdict::kPass},
-    {"Wconversion", "", false, Verdict::kPass},
-    {"diag-error", "", true, Verdict::kPass},
-    {"diag-suppress", "", true, Verdict::kPass},
-    {"diag-warn", "", true, Verdict::kPass},
-    {"display-error-number", "err-no", false, Verdict::kPass},
-    {"no-display-error-number", "no-err-no", false, Verdict::kPass},
-    {"brief-diagnostics", "brief-diag", true, Verdict::kPass},
-    {"resource-usage", "res-usage", false, Verdict::kPass},
-    {"opt-info", "", true, Verdict::kPass},
-    {"threads", "t", true, Verdict::kThreads},
-    {"split-compile", "", true, Verdict::kRefuse, kThreads},
-    {"split-compile-extended", "", true, Verdict::kRefuse, kThreads},
-    {"jump-table-density", "jtd", true, Verdict::kPass},
-    {"no-compress", "", false, Verdict::kPass},
-    {"compress-mode", "", true, Verdict::kPass},
-    {"device-stack-protector", "", true, Verdict::kPass},
-    {"static-global-template-stub", "", true, Verdict::kPass},
-    {"device-entity-has-hidden-visibility", "", true, Verdict::kPass},
-    {"frandom-seed", "", true, Verdict::kPass},
-    {"profile", "pg", false, Verdict::kPass},
-    {"stdlib", "", true, Verdict::kPass},
-    {"allow-unsupported-compiler", "", false, Verdict::kPass},
-    {"m64", "", false, Verdict::kDrop},
-    {"shared", "", false, Verdict::kDrop},
-    {"compiler-options", "Xcompiler", true, Verdict::kHost},
-    {"ptxas-options", "Xptxas", true, Verdict::kPtxas},
-    {"Xcudafe", "", true, Verdict::kCudafe},
-    {"relocatable-device-code", "rdc", true, Verdict::kRelocatable},
-    {"cudart", "", true, Verdict::kCudart},
+    {"std", "", kWord, Verdict::kPass},
+    {"optimize", "O", kNumber, Verdict::kPass},
+    {"Ofast-compile", "Ofc", kWord, Verdict::kPass},
+    {"dopt", "", kWord, Verdict::kPass},
+    {"define-macro", "D", kWord, Verdict::kDefine},
+    {"undefine-macro", "U", kWord, Verdict::kUndefine},
+    {"debug", "g", kBare, Verdict::kPass},
+    {"device-debug", "G", kBare, Verdict::kToolkitPaths},
+    {"generate-line-info", "lineinfo", kBare, Verdict::kToolkitPaths},
+    {"source-in-ptx", "src-in-ptx", kBare, Verdict::kQuotesFiles},
+    {"use_fast_math", "", kBare, Verdict::kPass},
+    {"ftz", "", kWord, Verdict::kPass},
+    {"prec-div", "", kWord, Verdict::kPass},
+    {"prec-sqrt", "", kWord, Verdict::kPass},
+    {"fmad", "", kWord, Verdict::kPass},
+    {"extra-device-vectorization", "", kBare, Verdict::kPass},
+    {"expt-relaxed-constexpr", "", kBare, Verdict::kPass},
+    {"extended-lambda", "", kBare, Verdict::kPass},
+    {"expt-extended-lambda", "", kBare, Verdict::kPass},
+    {"no-host-device-initializer-list", "nohdinitlist", kBare, Verdict::kPass},
+    {"no-host-device-move-forward", "nohdmoveforward", kBare, Verdict::kPass},
+    {"no-exceptions", "noeh", kBare, Verdict::kPass},
+    {"ftemplate-depth", "", kNumber, Verdict::kPass},
+    {"ftemplate-backtrace-limit", "", kNumber, Verdict::kPass},
+    {"fmax-errors", "", kNumber, Verdict::kPass},
+    {"maxrregcount", "", kWord, Verdict::kPass},
+    {"restrict", "", kBare, Verdict::kPass},
+    {"default-stream", "", kWord, Verdict::kPass},
+    {"keep-device-functions", "", kBare, Verdict::kPass},
+    {"disable-warnings", "w", kBare, Verdict::kPass},
+    {"Werror", "", kWords, Verdict::kPass},
+    {"Wreorder", "", kBare, Verdict::kPass},
+    {"Wdefault-stream-launch", "", kBare, Verdict::kPass},
+    {"Wmissing-launch-bounds", "", kBare, Verdict::kPass},
+    {"Wext-lambda-captures-this", "", kBare, Verdict::kPass},
+    {"Wno-deprecated-declarations", "", kBare, Verdict::kPass},
+    {"Wno-deprecated-gpu-targets", "", kBare, Verdict::kPass},
+    {"Wconversion", "", kBare, Verdict::kPass},
+    {"diag-error", "", kWords, Verdict::kPass},
+    {"diag-suppress", "", kWords, Verdict::kPass},
+    {"diag-warn", "", kWords, Verdict::kPass},
+    {"display-error-number", "err-no", kBare, Verdict::kPass},
+    {"no-display-error-number", "no-err-no", kBare, Verdict::kPass},
+    {"brief-diagnostics", "brief-diag", kWord, Verdict::kPass},
+    {"resource-usage", "res-usage", kBare, Verdict::kPass},
+    {"opt-info", "", kWords, Verdict::kPass},
+    {"threads", "t", kNumber, Verdict::kThreads},
+    {"split-compile", "", kWord, Verdict::kRefuse, kThreads},
+    {"split-compile-extended", "", kWord, Verdict::kRefuse, kThreads},
+    {"jump-table-density", "jtd", kNumber, Verdict::kPass},
+    {"no-compress", "", kBare, Verdict::kPass},
+    {"compress-mode", "", kWord, Verdict::kPass},
+    {"device-stack-protector", "", kWord, Verdict::kPass},
+    {"static-global-template-stub", "", kWord, Verdict::kPass},
+    {"device-entity-has-hidden-visibility", "", kWord, Verdict::kPass},
+    {"frandom-seed", "", kWord, Verdict::kPass},
+    {"profile", "pg", kBare, Verdict::kPass},
+    {"stdlib", "", kWord, Verdict::kPass},
+    {"allow-unsupported-compiler", "", kBare, Verdict::kPass},
+    {"m64", "", kBare, Verdict::kDrop},
+    {"shared", "", kBare, Verdict::kDrop},
+    {"compiler-options", "Xcompiler", kWord, Verdict::kHost},
+    {"ptxas-options", "Xptxas", kWord, Verdict::kPtxas},
+    {"Xcudafe", "", kWord, Verdict::kCudafe},
+    {"relocatable-device-code", "rdc", kWord, Verdict::kRelocatable},
+    {"cudart", "", kWord, Verdict::kCudart},
 
-    {"gpu-architecture", "arch", true, Verdict::kRefuse, kArchitecture},
-    {"gpu-code", "code", true, Verdict::kRefuse, kArchitecture},
-    {"generate-code", "gencode", true, Verdict::kRefuse, kArchitecture},
-    {"include-path", "I", true, Verdict::kRefuse, kInclude},
-    {"system-include", "isystem", true, Verdict::kRefuse, kInclude},
-    {"pre-include", "include", true, Verdict::kRefuse, "write an #include at the top of the source instead"},
-    {"library", "l", true, Verdict::kRefuse, kLinkFlag},
-    {"library-path", "L", true, Verdict::kRefuse, kLinkFlag},
-    {"linker-options", "Xlinker", true, Verdict::kRefuse, kLinkFlag},
-    {"nvlink-options", "Xnvlink", true, Verdict::kRefuse, kTools},
-    {"compiler-bindir", "ccbin", true, Verdict::kRefuse, "choose the host compiler with CXX"},
-    {"options-file", "optf", true, Verdict::kRefuse, "write the flags of the file out"},
-    {"forward-unknown-to-host-compiler", "", false, Verdict::kRefuse, kForward},
-    {"forward-unknown-to-host-linker", "", false, Verdict::kRefuse, kForward},
-    {"forward-unknown-opts", "", false, Verdict::kRefuse, kForward},
-    {"device-c", "dc", false, Verdict::kDeviceCompile},
-    {"device-w", "dw", false, Verdict::kRefuse, kMechanics},
-    {"device-link", "dlink", false, Verdict::kRefuse, kMechanics},
-    {"dlink-time-opt", "dlto", false, Verdict::kRefuse, kDeviceLto},
-    {"lto", "", false, Verdict::kRefuse, kDeviceLto},
-    {"gen-opt-lto", "", false, Verdict::kRefuse, kDeviceLto},
-    {"output-file", "o", true, Verdict::kRefuse, kMechanics},
-    {"output-directory", "odir", true, Verdict::kRefuse, kMechanics},
-    {"x", "", true, Verdict::kRefuse, kMechanics},
-    {"machine", "m", true, Verdict::kRefuse, "kernix compiles for 64 bits"},
-    {"compile", "c", false, Verdict::kRefuse, kMechanics},
-    {"link", "", false, Verdict::kRefuse, kMechanics},
-    {"lib", "", false, Verdict::kRefuse, kMechanics},
-    {"run", "", false, Verdict::kRefuse, kMechanics},
-    {"run-args", "", true, Verdict::kRefuse, kMechanics},
-    {"cuda", "", false, Verdict::kRefuse, kMechanics},
-    {"cubin", "", false, Verdict::kRefuse, kMechanics},
-    {"fatbin", "", false, Verdict::kRefuse, kMechanics},
-    {"ptx", "", false, Verdict::kRefuse, kMechanics},
-    {"optix-ir", "", false, Verdict::kRefuse, kMechanics},
-    {"ltoir", "", false, Verdict::kRefuse, kMechanics},
-    {"preprocess", "E", false, Verdict::kRefuse, kMechanics},
-    {"generate-dependencies", "M", false, Verdict::kRefuse, kMechanics},
-    {"generate-nonsystem-dependencies", "MM", false, Verdict::kRefuse, kMechanics},
-    {"generate-dependencies-with-compile", "MD", false, Verdict::kRefuse, kMechanics},
-    {"generate-nonsystem-dependencies-with-compile", "MMD", false, Verdict::kRefuse, kMechanics},
-    {"dependency-output", "MF", true, Verdict::kRefuse, kMechanics},
-    {"dependency-target-name", "MT", true, Verdict::kRefuse, kMechanics},
-    {"generate-dependency-targets", "MP", false, Verdict::kRefuse, kMechanics},
-    {"keep", "", false, Verdict::kRefuse, kMechanics},
-    {"keep-dir", "", true, Verdict::kRefuse, kMechanics},
-    {"save-temps", "", false, Verdict::kRefuse, kMechanics},
-    {"clean-targets", "clean", false, Verdict::kRefuse, kMechanics},
-    {"objdir-as-tempdir", "objtemp", false, Verdict::kRefuse, kMechanics},
-    {"dryrun", "", false, Verdict::kRefuse, kMechanics},
-    {"verbose", "v", false, Verdict::kRefuse, "ask for verbose instead"},
-    {"time", "", true, Verdict::kRefuse, kMechanics},
-    {"fdevice-time-trace", "", true, Verdict::kRefuse, kMechanics},
-    {"fdevice-syntax-only", "", false, Verdict::kRefuse, kMechanics},
-    {"help", "h", false, Verdict::kRefuse, kMechanics},
-    {"version", "V", false, Verdict::kRefuse, kMechanics},
-    {"list-gpu-code", "code-ls", false, Verdict::kRefuse, kMechanics},
-    {"list-gpu-arch", "arch-ls", false, Verdict::kRefuse, kMechanics},
-    {"cudadevrt", "", true, Verdict::kRefuse, kMechanics},
-    {"libdevice-directory", "ldir", true, Verdict::kRefuse, kTools},
-    {"target-directory", "target-dir", true, Verdict::kRefuse, kTools},
-    {"archiver-binary", "arbin", true, Verdict::kRefuse, kTools},
-    {"dont-use-profile", "noprof", false, Verdict::kRefuse, kTools},
-    {"apply-controls", "", true, Verdict::kRefuse, kTools},
-    {"qpp-config", "", true, Verdict::kRefuse, kTools},
-    {"host-linker-script", "hls", true, Verdict::kRefuse, kMechanics},
-    {"augment-host-linker-script", "aug-hls", false, Verdict::kRefuse, kMechanics},
-    {"relocatable-link", "r", false, Verdict::kRefuse, kMechanics},
-    {"jobserver", "", false, Verdict::kRefuse, kMechanics},
+    {"gpu-architecture", "arch", kWord, Verdict::kRefuse, kArchitecture},
+    {"gpu-code", "code", kWord, Verdict::kRefuse, kArchitecture},
+    {"generate-code", "gencode", kWord, Verdict::kRefuse, kArchitecture},
+    {"include-path", "I", kWord, Verdict::kRefuse, kInclude},
+    {"system-include", "isystem", kWord, Verdict::kRefuse, kInclude},
+    {"pre-include", "include", kWord, Verdict::kRefuse, "write an #include at the top of the source instead"},
+    {"library", "l", kWord, Verdict::kRefuse, kLinkFlag},
+    {"library-path", "L", kWord, Verdict::kRefuse, kLinkFlag},
+    {"linker-options", "Xlinker", kWord, Verdict::kRefuse, kLinkFlag},
+    {"nvlink-options", "Xnvlink", kWord, Verdict::kRefuse, kTools},
+    {"compiler-bindir", "ccbin", kWord, Verdict::kRefuse, "choose the host compiler with CXX"},
+    {"options-file", "optf", kWord, Verdict::kRefuse, "write the flags of the file out"},
+    {"forward-unknown-to-host-compiler", "", kBare, Verdict::kRefuse, kForward},
+    {"forward-unknown-to-host-linker", "", kBare, Verdict::kRefuse, kForward},
+    {"forward-unknown-opts", "", kBare, Verdict::kRefuse, kForward},
+    {"device-c", "dc", kBare, Verdict::kDeviceCompile},
+    {"device-w", "dw", kBare, Verdict::kRefuse, kMechanics},
+    {"device-link", "dlink", kBare, Verdict::kRefuse, kMechanics},
+    {"dlink-time-opt", "dlto", kBare, Verdict::kRefuse, kDeviceLto},
+    {"lto", "", kBare, Verdict::kRefuse, kDeviceLto},
+    {"gen-opt-lto", "", kBare, Verdict::kRefuse, kDeviceLto},
+    {"output-file", "o", kWord, Verdict::kRefuse, kMechanics},
+    {"output-directory", "odir", kWord, Verdict::kRefuse, kMechanics},
+    {"x", "", kWord, Verdict::kRefuse, kMechanics},
+    {"machine", "m", kWord, Verdict::kRefuse, "kernix compiles for 64 bits"},
+    {"compile", "c", kBare, Verdict::kRefuse, kMechanics},
+    {"link", "", kBare, Verdict::kRefuse, kMechanics},
+    {"lib", "", kBare, Verdict::kRefuse, kMechanics},
+    {"run", "", kBare, Verdict::kRefuse, kMechanics},
+    {"run-args", "", kWord, Verdict::kRefuse, kMechanics},
+    {"cuda", "", kBare, Verdict::kRefuse, kMechanics},
+    {"cubin", "", kBare, Verdict::kRefuse, kMechanics},
+    {"fatbin", "", kBare, Verdict::kRefuse, kMechanics},
+    {"ptx", "", kBare, Verdict::kRefuse, kMechanics},
+    {"optix-ir", "", kBare, Verdict::kRefuse, kMechanics},
+    {"ltoir", "", kBare, Verdict::kRefuse, kMechanics},
+    {"preprocess", "E", kBare, Verdict::kRefuse, kMechanics},
+    {"generate-dependencies", "M", kBare, Verdict::kRefuse, kMechanics},
+    {"generate-nonsystem-dependencies", "MM", kBare, Verdict::kRefuse, kMechanics},
+    {"generate-dependencies-with-compile", "MD", kBare, Verdict::kRefuse, kMechanics},
+    {"generate-nonsystem-dependencies-with-compile", "MMD", kBare, Verdict::kRefuse, kMechanics},
+    {"dependency-output", "MF", kWord, Verdict::kRefuse, kMechanics},
+    {"dependency-target-name", "MT", kWord, Verdict::kRefuse, kMechanics},
+    {"generate-dependency-targets", "MP", kBare, Verdict::kRefuse, kMechanics},
+    {"keep", "", kBare, Verdict::kRefuse, kMechanics},
+    {"keep-dir", "", kWord, Verdict::kRefuse, kMechanics},
+    {"save-temps", "", kBare, Verdict::kRefuse, kMechanics},
+    {"clean-targets", "clean", kBare, Verdict::kRefuse, kMechanics},
+    {"objdir-as-tempdir", "objtemp", kBare, Verdict::kRefuse, kMechanics},
+    {"dryrun", "", kBare, Verdict::kRefuse, kMechanics},
+    {"verbose", "v", kBare, Verdict::kRefuse, "ask for verbose instead"},
+    {"time", "", kWord, Verdict::kRefuse, kMechanics},
+    {"fdevice-time-trace", "", kWord, Verdict::kRefuse, kMechanics},
+    {"fdevice-syntax-only", "", kBare, Verdict::kRefuse, kMechanics},
+    {"help", "h", kBare, Verdict::kRefuse, kMechanics},
+    {"version", "V", kBare, Verdict::kRefuse, kMechanics},
+    {"list-gpu-code", "code-ls", kBare, Verdict::kRefuse, kMechanics},
+    {"list-gpu-arch", "arch-ls", kBare, Verdict::kRefuse, kMechanics},
+    {"cudadevrt", "", kWord, Verdict::kRefuse, kMechanics},
+    {"libdevice-directory", "ldir", kWord, Verdict::kRefuse, kTools},
+    {"target-directory", "target-dir", kWord, Verdict::kRefuse, kTools},
+    {"archiver-binary", "arbin", kWord, Verdict::kRefuse, kTools},
+    {"dont-use-profile", "noprof", kBare, Verdict::kRefuse, kTools},
+    {"apply-controls", "", kWord, Verdict::kRefuse, kTools},
+    {"qpp-config", "", kWord, Verdict::kRefuse, kTools},
+    {"host-linker-script", "hls", kWord, Verdict::kRefuse, kMechanics},
+    {"augment-host-linker-script", "aug-hls", kBare, Verdict::kRefuse, kMechanics},
+    {"relocatable-link", "r", kBare, Verdict::kRefuse, kMechanics},
+    {"jobserver", "", kBare, Verdict::kRefuse, kMechanics},
 };
 
 // One flag as it was given, taken apart.
@@ -232,30 +241,114 @@ Given ReadWord(const std::string& word) {
 
 absl::StatusOr<Given> ReadFlag(const std::vector<std::string>& flags, size_t& next) {
   Given given = ReadWord(flags[next++]);
-  if (given.rule == nullptr || !given.rule->has_value || !given.value.empty()) return given;
+  if (given.rule == nullptr || given.rule->kinds == kBare || !given.value.empty()) return given;
   if (next == flags.size()) return RefuseFlag(given.text, "its value is missing");
   given.value = flags[next++];
   given.words.push_back(given.value);
   return given;
 }
 
-std::vector<std::string> Pieces(const std::string& value) {
-  return absl::StrSplit(value, absl::ByAnyChar(", "), absl::SkipEmpty());
+// nvcc cuts a value at its commas and, as the shell does, at its blanks.
+std::vector<std::string> Pieces(const std::string& value) { return SplitNvccList(value, ", "); }
+
+// In ptxas's own spelling, with one dash or two. What is not here is refused when shared.
+constexpr ListedFlag kPtxasFlags[] = {
+    {"v"},
+    {"verbose"},
+    {"w"},
+    {"disable-warnings"},
+    {"g"},
+    {"device-debug"},
+    {"O0"},
+    {"O1"},
+    {"O2"},
+    {"O3"},
+    {"O4"},
+    {"O", kNumber},
+    {"opt-level", kNumber},
+    {"Ofc", kWord},
+    {"Ofast-compile", kWord},
+    {"Werror"},
+    {"warning-as-error"},
+    {"warn-spills"},
+    {"warn-on-spills"},
+    {"warn-lmem-usage"},
+    {"warn-on-local-memory-usage"},
+    {"warn-double-usage"},
+    {"warn-on-double-precision-use"},
+    {"suppress-*"},
+    {"allow-expensive-optimizations", kWord},
+    {"annotate"},
+    {"compiler-annotations"},
+    {"dlcm", kWord},
+    {"def-load-cache", kWord},
+    {"dscm", kWord},
+    {"def-store-cache", kWord},
+    {"flcm", kWord},
+    {"force-load-cache", kWord},
+    {"fscm", kWord},
+    {"force-store-cache", kWord},
+    {"fmad", kWord},
+    {"func-maxrregcount", kWord},
+    {"device-function-maxrregcount", kWord},
+    {"maxrregcount", kWord},
+    {"minnctapersm", kNumber},
+    {"regUsageLevel", kNumber},
+    {"register-usage-level", kNumber},
+    {"disable-optimizer-consts"},
+    {"disable-optimizer-constants"},
+    {"dont-merge-basicblocks"},
+    {"no-bb-merge"},
+    {"enable-func-clone-sc", kWord},
+    {"ewp"},
+    {"extensible-whole-program"},
+    {"lineinfo"},
+    {"generate-line-info"},
+    {"make-errors-visible-at-exit"},
+    {"opt-fp-atomics"},
+    {"optimize-float-atomics"},
+    {"override-directive-values"},
+    {"pic", kWord},
+    {"position-independent-code", kWord},
+    {"preserve-relocs"},
+    {"ret-end"},
+    {"return-at-end"},
+    {"sp-bounds-check"},
+    {"device-stack-protector", kWord},
+};
+
+// cudafe++'s, with two dashes.
+constexpr ListedFlag kCudafeFlags[] = {
+    {"diag_suppress", kWord}, {"diag_warning", kWord}, {"diag_error", kWord},    {"diag_remark", kWord},
+    {"diag_once", kWord},     {"diag_default", kWord}, {"display_error_number"}, {"no_display_error_number"},
+};
+
+// The value of -Xptxas, which may hold values of its own as pieces: "-O 3".
+bool ArePtxasFlags(const std::vector<std::string>& pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const std::string_view name = WithoutDashes(pieces[i]);
+    if (name.size() == pieces[i].size()) return false;
+    if (IsListed(kPtxasFlags, name)) continue;
+    if (i + 1 == pieces.size() || !IsListed(kPtxasFlags, StrCat(name, "=", pieces[++i]))) return false;
+  }
+  return true;
 }
 
-absl::Status CheckPtxas(const Given& given) {
-  for (const std::string& piece : Pieces(given.value)) {
+absl::Status CheckPtxas(const FlagContext& context, const Given& given, const std::vector<std::string>& pieces) {
+  for (const std::string& piece : pieces) {
     const std::string_view name = WithoutDashes(piece);
     const bool file = name.starts_with("o=") || name == "o" || name.starts_with("output-file") ||
                       name.starts_with("opt") || piece.find('/') != std::string::npos;
-    if (file && !name.starts_with("opt-level")) return RefuseFlag(given.text + " " + piece, kMechanics);
+    const bool known = IsListed(kPtxasFlags, name) || name == "opt-level";
+    if (file && !known) return RefuseFlag(given.text + " " + piece, kMechanics);
   }
-  return absl::OkStatus();
+  if (!context.shared() || ArePtxasFlags(pieces)) return absl::OkStatus();
+  return RefuseFlag(StrCat(given.text, " ", absl::StrJoin(pieces, " ")), kNotListed);
 }
 
-absl::Status CheckCudafe(const Given& given) {
-  for (const std::string& piece : Pieces(given.value)) {
-    if (piece.starts_with("--diag_") || piece.starts_with("--display_error_number")) continue;
+absl::Status CheckCudafe(const Given& given, const std::vector<std::string>& pieces) {
+  for (const std::string& piece : pieces) {
+    if (piece.starts_with("--") && IsListed(kCudafeFlags, std::string_view(piece).substr(2))) continue;
     return RefuseFlag(given.text + " " + piece, "cudafe++ is given --diag_... and --display_error_number only");
   }
   return absl::OkStatus();
@@ -275,6 +368,46 @@ absl::Status CheckUnknown(const FlagContext& context, const std::string& flag) {
   return CheckUnknownFlag(context, flag);
 }
 
+// What goes on to nvcc: nothing in it that a shell would read, and when shared only values of the flag's kind.
+absl::Status PassOn(FlagContext& context, const Given& given) {
+  for (const std::string& word : given.words) KERNIX_RETURN_IF_ERROR(CheckWord(given.text, word));
+  const bool checked = given.rule == nullptr || given.rule->verdict == Verdict::kPtxas ||
+                       given.rule->verdict == Verdict::kCudafe || given.rule->kinds == kBare;
+  if (context.shared() && !checked && !IsOfKind(given.rule->kinds, given.value)) {
+    return RefuseFlag(given.text, kNotListed);
+  }
+  context.result.compile.insert(context.result.compile.end(), given.words.begin(), given.words.end());
+  return absl::OkStatus();
+}
+
+// Without blanks: "-Xptxas" "-v -O3" becomes "-Xptxas" "-v,-O3".
+Given WithPieces(Given given, const std::vector<std::string>& pieces) {
+  const std::string joined = absl::StrJoin(pieces, ",");
+  std::string& last = given.words.back();
+  last = last.substr(0, last.size() - given.value.size()) + joined;
+  given.value = joined;
+  return given;
+}
+
+absl::Status CheckToolFlags(FlagContext& context, const Given& given) {
+  const std::vector<std::string> pieces = Pieces(given.value);
+  for (const std::string& piece : pieces) KERNIX_RETURN_IF_ERROR(CheckWord(given.text, piece));
+  const bool ptxas = given.rule->verdict == Verdict::kPtxas;
+  KERNIX_RETURN_IF_ERROR(ptxas ? CheckPtxas(context, given, pieces) : CheckCudafe(given, pieces));
+  return PassOn(context, WithPieces(given, pieces));
+}
+
+// nvcc takes a list of macros.
+absl::Status AddMacros(FlagContext& context, const Given& given) {
+  const bool define = given.rule->verdict == Verdict::kDefine;
+  std::vector<std::string>& lines = context.result.definitions;
+  for (const std::string& macro : SplitNvccList(given.value, ",")) {
+    KERNIX_RETURN_IF_ERROR(define ? AddDefinition(given.text, macro, lines)
+                                  : AddUndefinition(given.text, macro, lines));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOne(FlagContext& context, const Given& given, std::vector<std::string>& host_flags) {
   CheckedFlags& result = context.result;
   if (given.rule == nullptr) KERNIX_RETURN_IF_ERROR(CheckUnknown(context, given.text));
@@ -282,6 +415,9 @@ absl::Status CheckOne(FlagContext& context, const Given& given, std::vector<std:
   switch (verdict) {
     case Verdict::kRefuse:
       return RefuseFlag(given.text, given.rule->why);
+    case Verdict::kDefine:
+    case Verdict::kUndefine:
+      return AddMacros(context, given);
     case Verdict::kHost:
       for (std::string& piece : Pieces(given.value)) host_flags.push_back(std::move(piece));
       return absl::OkStatus();
@@ -292,11 +428,8 @@ absl::Status CheckOne(FlagContext& context, const Given& given, std::vector<std:
     case Verdict::kCudart:
       return given.value == "static" ? absl::OkStatus() : RefuseFlag(given.text, "cudart is always linked statically");
     case Verdict::kPtxas:
-      KERNIX_RETURN_IF_ERROR(CheckPtxas(given));
-      break;
     case Verdict::kCudafe:
-      KERNIX_RETURN_IF_ERROR(CheckCudafe(given));
-      break;
+      return CheckToolFlags(context, given);
     case Verdict::kRelocatable:
       result.relocatable_device_code = given.value == "true";
       break;
@@ -304,14 +437,16 @@ absl::Status CheckOne(FlagContext& context, const Given& given, std::vector<std:
       result.relocatable_device_code = true;
       result.compile.push_back("-rdc=true");
       return absl::OkStatus();
+    case Verdict::kQuotesFiles:
+      if (context.shared()) return RefuseFlag(given.text, kQuotesFiles);
+      [[fallthrough]];
     case Verdict::kToolkitPaths:
       result.toolkit_path_in_artifact = true;
       break;
     case Verdict::kPass:
       break;
   }
-  result.compile.insert(result.compile.end(), given.words.begin(), given.words.end());
-  return absl::OkStatus();
+  return PassOn(context, given);
 }
 
 }  // namespace
@@ -322,8 +457,11 @@ absl::Status CheckNvccFlags(FlagContext& context, const std::vector<std::string>
     KERNIX_ASSIGN_OR_RETURN(const Given given, ReadFlag(flags, next));
     KERNIX_RETURN_IF_ERROR(CheckOne(context, given, host_flags));
   }
+  // nvcc gives the host compiler these before its own macros.
+  std::vector<std::string> own_definitions = std::exchange(context.result.definitions, {});
   std::vector<std::string> passed;
   KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, host_flags, passed));
+  context.result.definitions.insert(context.result.definitions.end(), own_definitions.begin(), own_definitions.end());
   for (std::string& flag : passed) {
     context.result.compile.insert(context.result.compile.end(), {"-Xcompiler", std::move(flag)});
   }
