@@ -106,6 +106,16 @@ TEST_F(FilesReadTest, AnAssemblerFileThatMacrosHideIsRefusedAllTheSame) {
   EXPECT_EQ(t.Stats().entries(), 0u);
 }
 
+// Clang's assembler does not tell what it reads: the flag's text does.
+TEST_F(FilesReadTest, AMacroOfAFlagNamesNoFileEither) {
+  TestBuilder t(kInline);
+  v1::LoadRequest request = RequestWith("DATA\n");
+  request.mutable_options()->add_compile_flags("-DDATA=__asm__(\".incbin \\\"/etc/passwd\\\"\");");
+  const v1::ErrorDetail detail = GetErrorDetail(t.Load(request).status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(detail.message(), HasSubstr("<command-line>"));
+}
+
 TEST_F(FilesReadTest, APerUserDaemonLooksAtAnAbsoluteHeaderForEveryHit) {
   TestBuilder t(kInline);
   const v1::LoadRequest request = RequestWith(StrCat("#include \"", header_, "\"\n"));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/base/error.h"
+#include "daemon/base/strings.h"
 #include "daemon/base/test_util.h"
 #include "daemon/build/dependency_file.h"
 
@@ -18,8 +19,8 @@ toolchain::Toolchain At(const std::string& cuda, const std::string& host) {
   toolchain::Toolchain toolchain;
   toolchain.host.path = host;
   toolchain.cuda.emplace().root = cuda;
-  toolchain.cuda->nvcc = cuda + "/bin/nvcc";
-  toolchain.cuda->include_directories = {cuda + "/include", "/wheels/cccl"};
+  toolchain.cuda->nvcc = StrCat(cuda, "/bin/nvcc");
+  toolchain.cuda->include_directories = {StrCat(cuda, "/include"), "/wheels/cccl"};
   return toolchain;
 }
 
