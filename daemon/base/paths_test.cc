@@ -172,7 +172,7 @@ TEST_F(PlacesTest, WhereSomebodyElseHasThePlaceItIsInTheStore) {
 }
 
 TEST_F(PlacesTest, AStoreWithALongPathIsNoPlaceForASocket) {
-  const std::string store = "/" + std::string(80, 's');
+  const std::string store = "/" + std::string(100, 's');
   env_.SetOwner(PlaceForStore(env_, with_runtime_, kUser, store)->directory, kNobodyKnown);
   EXPECT_THAT(PlaceForStore(env_, with_runtime_, kUser, store),
               HasError(absl::StatusCode::kPermissionDenied, HasSubstr("987654")));

@@ -132,6 +132,7 @@ absl::Status SettleLayout(Env& env, const StorePaths& paths) {
 }
 
 absl::Status MakePrivateDirectory(Env& env, const StorePaths& paths) {
+  KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.private_directory, 0700)));
   const absl::Status status = EnsurePrivateDirectory(env, paths.private_directory, ::geteuid());
   return status.ok() ? status : Refuse(StrCat(status.message(), " Or ", kChooseAnother));
 }

@@ -133,7 +133,6 @@ constexpr ListedFlag kFeatures[] = {
     {"common"},
     {"gnu-unique"},
     {"ident"},
-    {"verbose-asm"},
     {"function-sections"},
     {"data-sections"},
     {"unique-section-names"},
