@@ -2,10 +2,8 @@
 #include "daemon/base/guarded_path.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/paths.h"
@@ -27,25 +25,6 @@ std::vector<std::string> Reversed(std::string_view path) {
   return parts;
 }
 
-// Whether this user namespace has the host's root: a line of the map is "first inside, first outside, how many".
-bool HasRootOfHost(std::string_view uid_map) {
-  for (const absl::string_view line : absl::StrSplit(ToAbsl(uid_map), '\n', absl::SkipEmpty())) {
-    const std::vector<absl::string_view> numbers = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    if (numbers.size() != 3 || numbers[1] == "0") return true;  // in doubt nobody is excepted
-  }
-  return false;
-}
-
-// Who root of the host looks like, where it is not in this user namespace.
-std::optional<uid_t> StandInForRoot(Env& env) {
-  const absl::StatusOr<std::string> map = env.ReadFile("/proc/self/uid_map");
-  if (!map.ok() || map->empty() || HasRootOfHost(*map)) return std::nullopt;
-  uint32_t stand_in = 65534;
-  const absl::StatusOr<std::string> overflow = env.ReadFile("/proc/sys/kernel/overflowuid");
-  if (overflow.ok() && !absl::SimpleAtoi(*overflow, &stand_in)) return std::nullopt;
-  return stand_in;
-}
-
 // One walk from the root to the end, link by link, as the kernel does it.
 class Walk {
  public:
@@ -53,7 +32,9 @@ class Walk {
       : env_(env), path_(path), owners_(owners), ahead_(Reversed(path)) {}
 
   absl::StatusOr<std::string> ToTheEnd() {
-    KERNIX_RETURN_IF_ERROR(Enter("/"));
+    KERNIX_ASSIGN_OR_RETURN(const FileInfo top, env_.Stat("/", /*follow=*/false));
+    owner_of_all_ = top.uid;
+    KERNIX_RETURN_IF_ERROR(Enter("/", top));
     while (!ahead_.empty()) {
       const std::string name = std::move(ahead_.back());
       ahead_.pop_back();
@@ -93,7 +74,7 @@ class Walk {
   }
 
   absl::Status Enter(const std::string& folder, const FileInfo& info) {
-    if (!IsOurs(info.uid) && StandInForRoot(env_) != info.uid) return Refuse(folder, BelongsTo(info.uid));
+    if (!IsOurs(info.uid) && info.uid != owner_of_all_) return Refuse(folder, BelongsTo(info.uid));
     here_ = folder;
     here_is_sticky_ = (info.mode & kSticky) != 0;
     return here_is_sticky_ ? absl::OkStatus() : CheckWriters(folder, info);
@@ -131,6 +112,7 @@ class Walk {
   const std::vector<uid_t>& owners_;
   std::vector<std::string> ahead_;  // the next one is the last
   std::string here_;
+  uid_t owner_of_all_ = 0;
   bool here_is_sticky_ = false;
   int links_ = 0;
 };

@@ -18,9 +18,9 @@ namespace kernix {
 // are
 //   - sticky folders (/tmp), where what the way goes on with has to belong to root or `owners`;
 //   - folders that a group may write to which is its owner's alone, as where umask is 002;
-//   - where the user namespace does not have the host's root (Apptainer, rootless containers), folders of the user that
-//     stands for whom it does not have. The host's root looks like that there, and so does every other user of the
-//     host.
+//   - folders of whoever owns "/", who can exchange every library and program as well. Outside of containers that is
+//     root. In a user namespace without the host's root (Apptainer, rootless containers) it may be the user who stands
+//     for all whom the namespace does not have.
 //
 // kPermissionDenied names the folder, whose it is and what to do; kNotFound when there is nothing at `path`. What lies
 // at its end may have any mode, unless it is a folder.

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -69,16 +70,17 @@ Table ReadTable() {
 
 Table FamilyIn(const Table& table, pid_t leader) {
   std::multimap<pid_t, const Process*> children;
+  std::set<pid_t> found;  // /proc is not read at once: a number may come up twice, also as its own ancestor
   Table family;
   for (const Process& process : table) {
     children.emplace(process.parent, &process);
-    if (process.pid == leader || process.group == leader) family.push_back(process);
+    const bool in_group = process.pid == leader || process.group == leader;
+    if (in_group && found.insert(process.pid).second) family.push_back(process);
   }
   for (size_t i = 0; i < family.size(); ++i) {
     const auto [begin, end] = children.equal_range(family[i].pid);
     for (auto child = begin; child != end; ++child) {
-      // Those of the group are there already.
-      if (child->second->pid != leader && child->second->group != leader) family.push_back(*child->second);
+      if (found.insert(child->second->pid).second) family.push_back(*child->second);
     }
   }
   return family;

@@ -31,10 +31,12 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   step.action.step = StepName("compile", unit);
   step.action.argv = CompileCommand(inputs, unit);
   step.action.environment = inputs.request.toolchain->environment;
+  // Clang has no pipe to an assembler: the file between them shall have a path of the input root.
+  if (inputs.request.assembler_must_tell) step.action.environment.insert_or_assign("TMPDIR", std::string("."));
   step.action.trees = unit.trees;
   step.action.inputs = unit.files;
   step.action.outputs = {unit.object, unit.dependencies};
-  if (AssemblerTells(*inputs.request.toolchain)) step.action.outputs.push_back(unit.assembler_dependencies);
+  if (AssemblerTells(inputs.request)) step.action.outputs.push_back(unit.assembler_dependencies);
   step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = kCompileMemory;
   return step;

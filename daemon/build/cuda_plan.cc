@@ -91,7 +91,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   step.action.inputs = unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
   step.action.outputs = {unit.object, unit.dependencies};
-  if (AssemblerTells(*inputs.request.toolchain)) step.action.outputs.push_back(unit.assembler_dependencies);
+  if (AssemblerTells(inputs.request)) step.action.outputs.push_back(unit.assembler_dependencies);
   step.action.timeout = inputs.limits.step_timeout;
   step.action.jobs = Threads(inputs, unit);
   step.action.memory_estimate_bytes = kCompileMemory * step.action.jobs;
@@ -155,7 +155,7 @@ exec::InputFile FolderMarker(std::string_view folder) {
 
 void PrepareForNvcc(const PlanInputs& inputs, exec::Action& action) {
   action.environment = inputs.request.toolchain->environment;
-  action.environment["TMPDIR"] = ".";  // it redirects output into it, without quotes
+  action.environment["TMPDIR"] = std::string(".");  // it redirects output into it, without quotes
   action.links = inputs.places.links;
   action.tool_uses_shell = true;
 }

@@ -202,7 +202,7 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
   PlanFiles files{kArtifact, {}, {}, inputs.places.links};
   for (const PlannedUnit& unit : inputs.units) {
     files.dependencies.push_back(unit.dependencies);
-    if (AssemblerTells(*inputs.request.toolchain)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
+    if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
   }
   if (inputs.request.keep) Append(files.dependencies, KeptDependencies(inputs));
   return files;
@@ -256,14 +256,19 @@ std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags) 
   return {"-std=c++17"};
 }
 
-bool AssemblerTells(const toolchain::Toolchain& toolchain) {
-  return toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
+bool AssemblerTells(const BuildRequest& request) {
+  return request.toolchain->host.kind == toolchain::HostCompilerKind::kGcc || request.assembler_must_tell;
 }
 
 std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit) {
-  if (!AssemblerTells(*request.toolchain)) return {};
+  if (!AssemblerTells(request)) return {};
+  std::vector<std::string> flags = {"-Xassembler", "--MD", "-Xassembler", unit.assembler_dependencies};
+  if (request.toolchain->host.kind == toolchain::HostCompilerKind::kClang) {
+    flags.emplace_back("-fno-integrated-as");
+    return flags;
+  }
   // Through a pipe, so that the file between compiler and assembler is none that was read.
-  std::vector<std::string> flags = {"-pipe", "-Xassembler", "--MD", "-Xassembler", unit.assembler_dependencies};
+  flags.emplace_back("-pipe");
   const auto is_lto = [](const std::string& flag) { return absl::StartsWith(flag, "-flto"); };
   if (std::any_of(request.compile_flags.begin(), request.compile_flags.end(), is_lto)) {
     flags.push_back("-ffat-lto-objects");

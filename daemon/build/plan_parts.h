@@ -85,8 +85,9 @@ std::string PrefixMap(std::string_view folder, std::string_view name);
 // linker takes the first one's for both, whatever RTLD_LOCAL says: replaced code would go on with the old one's tables.
 std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain);
 
-// Whether the assembler tells what it reads. Clang has one of its own, which does not.
-bool AssemblerTells(const toolchain::Toolchain& toolchain);
+// Whether the assembler tells what it reads. Clang has one of its own, which does not, and is told to use the system's
+// where that matters.
+bool AssemblerTells(const BuildRequest& request);
 
 // Flags for the host compiler: have the assembler tell, into the unit's file for that. It must see the machine code
 // also with -flto, which otherwise goes to the link.

@@ -47,6 +47,8 @@ struct BuildRequest {
   int optimization_level = 3;
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
+  // The assembler has to tell what it reads, whichever it is: a shared daemon's. No part of the key.
+  bool assembler_must_tell = false;
   bool keep = false;                     // CUDA: what the compiler made on the way becomes part of the artifact
   std::string disassembler;              // for `keep`: nvdisasm, among `flag_files`, too. Empty: there is none
   bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own

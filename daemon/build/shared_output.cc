@@ -115,7 +115,7 @@ exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action 
     words.push_back("-S");
     action.outputs.resize(1);  // the assembler's text, in place of the object
   }
-  if (toolchain.host.kind == HostCompilerKind::kClang) Append(words, {"-fno-integrated-as", "-fno-lto"});
+  if (toolchain.host.kind == HostCompilerKind::kClang) Append(words, {"-fno-lto", "-Wno-unused-command-line-argument"});
   AddHostWords(words, action);
   return action;
 }
@@ -124,6 +124,7 @@ exec::Action AssembleCommand(const toolchain::Toolchain& toolchain, const exec::
   exec::Action action;
   action.step = StrCat("explain ", failed.step);
   action.argv = {toolchain.host.path, "-c", "-o", kAssemblyObject, kAssemblySource};
+  if (toolchain.host.kind == HostCompilerKind::kClang) action.argv.emplace_back("-fno-integrated-as");
   action.environment = failed.environment;
   action.inputs = {{kAssemblySource, std::move(text)}};
   action.outputs = {kAssemblyObject};
@@ -234,8 +235,7 @@ void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan) {
 
 std::string ShownOfSuccess(const BuildRequest& request, const HeaderContents& contents, std::string_view printed) {
   if (printed.empty()) return "";
-  if (AssemblerTells(*request.toolchain)) return WithSourceLines(printed, TextsOf(request, contents));
-  return "[a shared kernixd does not show what Clang says of a build that succeeds]\n";
+  return WithSourceLines(printed, TextsOf(request, contents));
 }
 
 bool AssemblerMayRead(std::string_view text) {

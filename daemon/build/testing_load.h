@@ -170,7 +170,7 @@ struct TestBuilder {
   }
   v1::GetCacheStatsResponse Stats() { return cache->Stats().value(); }
   std::string Artifact(const v1::LoadResult& result) {
-    return cache->ReadBlob(Digest::FromRaw(result.artifact_digest()).value()).value();
+    return Env::Posix().ReadFile(cache->BlobPath(Digest::FromRaw(result.artifact_digest()).value())).value();
   }
 
   const ScratchDirectory folder;

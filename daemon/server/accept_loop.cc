@@ -125,7 +125,7 @@ void AcceptLoop::WaitAndHandle() {
     if (fd == stop_.get()) {
       stopping_ = true;
     } else if (fd == listener_) {
-      AcceptAll();
+      AcceptSome();
     } else if (silent_.contains(fd) && CanBeRead(fd)) {
       HandOver(fd);
     } else {
@@ -136,8 +136,10 @@ void AcceptLoop::WaitAndHandle() {
   CutOffTheTurnedAway();
 }
 
-void AcceptLoop::AcceptAll() {
-  while (true) {
+// Not all: who connects again and again could keep this thread here, away from those who have connected.
+void AcceptLoop::AcceptSome() {
+  constexpr int kAtOnce = 64;
+  for (int i = 0; i < kAtOnce; ++i) {
     UniqueFd connection(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (connection.ok()) {
       TakeIn(std::move(connection));
@@ -231,6 +233,8 @@ void AcceptLoop::CutOffTheTurnedAway() {
 void AcceptLoop::Closed(int watch) {
   // By hand: the registration belongs to the connection, which is still open where gRPC has not closed its end.
   Unwatch(epoll_.get(), watch);
+  // Who has only stopped sending holds a descriptor of ours no longer either.
+  shutdown(watch, SHUT_RDWR);
   quota_.Leave(watches_.extract(watch).mapped().user);
   silent_.erase(watch);
   if (--open_ == 0 && handler_.all_closed) handler_.all_closed();

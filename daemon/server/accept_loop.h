@@ -58,7 +58,7 @@ class AcceptLoop {
   void Run(UniqueFd connected);
   void WaitAndHandle();
   int Timeout() const;
-  void AcceptAll();
+  void AcceptSome();
   void PauseAccepting(int error_number);
   void ResumeAccepting();
   void TakeIn(UniqueFd connection);

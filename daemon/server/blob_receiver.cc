@@ -15,8 +15,8 @@ absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetai
 
 }  // namespace
 
-BlobReceiver::BlobReceiver(const std::vector<Digest>& digests, uint64_t limit_bytes)
-    : expected_(digests.begin(), digests.end()), limit_bytes_(limit_bytes) {}
+BlobReceiver::BlobReceiver(const std::vector<Digest>& digests, uint64_t bytes)
+    : expected_(digests.begin(), digests.end()), announced_bytes_(bytes) {}
 
 absl::Status BlobReceiver::Add(const v1::Blob& blob) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(blob.digest()));
@@ -30,9 +30,9 @@ absl::Status BlobReceiver::Add(const v1::Blob& blob) {
 
 absl::Status BlobReceiver::Append(const Digest& digest, const v1::Blob& blob) {
   received_bytes_ += blob.chunk().size();
-  if (received_bytes_ > limit_bytes_) {
-    return Invalid(StrCat("the headers of this load are more than ", limit_bytes_,
-                          " bytes, the daemon's max_request_bytes: raise it (--max-request-bytes), or include less"));
+  if (received_bytes_ > announced_bytes_) {
+    return Invalid(StrCat("the headers that were uploaded have more than the ", announced_bytes_,
+                          " bytes that their request says: did a file change meanwhile?"));
   }
   current_ = digest;
   in_blob_ = true;

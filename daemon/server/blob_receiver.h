@@ -18,11 +18,11 @@ namespace kernix::server {
 // Not thread-safe.
 class BlobReceiver {
  public:
-  // Expects the content of each of `digests`, `limit_bytes` in all.
-  BlobReceiver(const std::vector<Digest>& digests, uint64_t limit_bytes);
+  // Expects the content of each of `digests`, at most `bytes` in all.
+  BlobReceiver(const std::vector<Digest>& digests, uint64_t bytes);
 
   // INVALID_REQUEST for a blob that was not asked for, one that begins before another is complete, content that does
-  // not match its digest, or more than the limit.
+  // not match its digest, or more than was announced.
   absl::Status Add(const v1::Blob& blob);
 
   // All are there.
@@ -35,7 +35,7 @@ class BlobReceiver {
   absl::Status FinishCurrent();
 
   absl::flat_hash_set<Digest> expected_;
-  const uint64_t limit_bytes_;
+  const uint64_t announced_bytes_;
   uint64_t received_bytes_ = 0;
   Digest current_;
   bool in_blob_ = false;

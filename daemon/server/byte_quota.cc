@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/byte_quota.h"
 
+#include <algorithm>
 #include <atomic>
 
 namespace kernix::server {
+
+namespace {
+
+// Who holds anything has an entry.
+uint64_t AtLeastOne(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
+
+}  // namespace
 
 bool ByteQuota::HasRoom(uid_t user, uint64_t bytes) const {
   const auto found = held_.find(user);
@@ -14,7 +22,7 @@ bool ByteQuota::HasRoom(uid_t user, uint64_t bytes) const {
 std::unique_ptr<ByteQuota::Share> ByteQuota::Take(uid_t user, uint64_t bytes) {
   const MutexLock lock(mutex_);
   if (!HasRoom(user, bytes)) return nullptr;
-  held_[user] += bytes;
+  held_[user] += AtLeastOne(bytes);
   return std::make_unique<Share>(*this, user, bytes);
 }
 
@@ -31,7 +39,7 @@ std::unique_ptr<ByteQuota::Share> ByteQuota::Await(uid_t user, uint64_t bytes, M
     bool in_time = true;
     while (!HasRoom(user, bytes) && in_time && !cancelled) in_time = changed_.WaitUntil(mutex_, deadline);
     if (HasRoom(user, bytes) && !cancelled) {
-      held_[user] += bytes;
+      held_[user] += AtLeastOne(bytes);
       share = std::make_unique<Share>(*this, user, bytes);
     }
   }
@@ -42,7 +50,7 @@ std::unique_ptr<ByteQuota::Share> ByteQuota::Await(uid_t user, uint64_t bytes, M
 void ByteQuota::GiveBack(uid_t user, uint64_t bytes) {
   const MutexLock lock(mutex_);
   const auto found = held_.find(user);
-  if ((found->second -= bytes) == 0) held_.erase(found);
+  if ((found->second -= AtLeastOne(bytes)) == 0) held_.erase(found);
   changed_.NotifyAll();
 }
 

@@ -9,11 +9,16 @@
 namespace kernix::server {
 namespace {
 
+// Far above what compilers need (1.2 GiB and 10 processes are the most that we have seen).
+constexpr uint64_t kSharedMemory = 8ull << 30;
+constexpr int kSharedProcesses = 256;
+
 exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const cache::Cache& cache) {
   return {.place = {.scratch_directory = cache.scratch_directory(),
                     .max_output_bytes = options.max_output_bytes,
-                    .max_process_memory_bytes = options.max_process_memory_bytes,
-                    .max_processes = options.max_processes_per_job},
+                    .max_process_memory_bytes =
+                        options.max_process_memory_bytes.value_or(options.shared ? kSharedMemory : 0),
+                    .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0)},
           .max_jobs = options.jobs,
           .memory_budget_bytes = options.memory_budget_bytes};
 }

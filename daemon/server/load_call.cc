@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/load_call.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -104,7 +105,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     const uint64_t bytes = UploadBytes(header_sizes_, digests);
     if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
     KERNIX_RETURN_IF_ERROR(ReserveUpload(bytes));
-    AskFor(digests, limit);
+    AskFor(digests, bytes);
     const int id = cancellation_->OnCancel([this] { CancelUpload(); });
     absl::StatusOr<build::HeaderContents> contents = WaitForUpload(UploadTime(bytes));
     cancellation_->Remove(id);
@@ -127,7 +128,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
 
  private:
   struct Upload {
-    Upload(const std::vector<Digest>& digests, uint64_t limit) : receiver(digests, limit) {}
+    Upload(const std::vector<Digest>& digests, uint64_t bytes) : receiver(digests, bytes) {}
     BlobReceiver receiver;
     bool done = false;
     absl::Status status;
@@ -135,22 +136,38 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
 
   // The request is there.
   void Begin() {
-    if (!incoming_.has_request()) return End(Invalid("a Load begins with a request"));
+    // Nothing of what is refused is kept: clients can be slow to hear of it.
+    v1::LoadClientMessage first = std::exchange(incoming_, {});
+    if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
     auto pass = backend_.gate.Enter(caller_, cancellation_);
-    if (!pass.ok()) return End(pass.status());
+    if (!pass.ok()) return Refuse(std::move(first), pass.status());
     pass_ = *std::move(pass);
-    const uint64_t bytes = incoming_.request().ByteSizeLong();
+    const uint64_t bytes = first.request().ByteSizeLong();
+    if (IsCrumbs(first.request(), bytes)) return Refuse(std::move(first), TooManyParts(bytes));
     request_share_ = backend_.requests.Take(caller_, bytes);
-    if (request_share_ == nullptr) {
-      incoming_ = {};
-      return End(TooMuchAtOnce(bytes));
-    }
-    request_ = std::move(*incoming_.mutable_request());
+    if (request_share_ == nullptr) return Refuse(std::move(first), TooMuchAtOnce(bytes));
+    request_ = std::move(*first.mutable_request());
     try {
       std::thread([self = shared_from_this()] { self->Run(); }).detach();
     } catch (const std::system_error& error) {
       End(MakeError(v1::ErrorDetail::RESOURCE, StrCat("no thread for this load: ", error.what())));
     }
+  }
+
+  void Refuse(v1::LoadClientMessage message, const absl::Status& status) {
+    message = {};
+    End(status);
+  }
+
+  // Whether it takes far more memory than it has bytes: parts without content do.
+  static bool IsCrumbs(const v1::LoadRequest& request, uint64_t bytes) {
+    constexpr uint64_t kAnyRequest = 64 << 20;
+    return request.SpaceUsedLong() > std::max(kAnyRequest, 4 * bytes);
+  }
+
+  static absl::Status TooManyParts(uint64_t bytes) {
+    return Invalid(
+        StrCat("the request has ", bytes, " bytes, in more parts (sources, functions, headers) than make sense"));
   }
 
   absl::Status TooMuchAtOnce(uint64_t bytes) const {
@@ -162,12 +179,11 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
                             "KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
   }
 
-  // Waits until other uploads of this user make room, as long as a job may run: what was uploaded is held until its
-  // load ends.
+  // Waits until other uploads of this user make room, and no longer than an upload may take: others may wait for the
+  // same build, and are asked then.
   absl::Status ReserveUpload(uint64_t bytes) {
-    const Duration timeout = backend_.options.job_timeout;
-    const MonotonicTime deadline = timeout.count() > 0 ? backend_.env.Now() + timeout : MonotonicTime::max();
-    upload_share_ = backend_.uploads.Await(caller_, bytes, deadline, *cancellation_);
+    const Duration timeout = backend_.options.upload_timeout;
+    upload_share_ = backend_.uploads.Await(caller_, bytes, backend_.env.Now() + timeout, *cancellation_);
     if (upload_share_ != nullptr) return absl::OkStatus();
     if (cancellation_->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
     return MakeError(v1::ErrorDetail::RESOURCE,
@@ -239,11 +255,11 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     }
   }
 
-  void AskFor(const std::vector<Digest>& digests, uint64_t limit) {
+  void AskFor(const std::vector<Digest>& digests, uint64_t bytes) {
     v1::LoadEvent event;
     for (const Digest& digest : digests) event.mutable_need_blobs()->add_digest(digest.Raw());
     const MutexLock lock(mutex_);
-    upload_ = std::make_unique<Upload>(digests, limit);
+    upload_ = std::make_unique<Upload>(digests, bytes);
     Send(std::move(event));
     StartRead(&incoming_);
   }

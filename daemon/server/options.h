@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,12 @@ struct ServerOptions {
   uint64_t max_request_bytes = 64ull << 20;         // (F)
   uint64_t max_output_bytes = 1ull << 30;           // (F) of a file that a compile job makes, and of all it brings back
   int max_fetches_per_user = 500;                   // (F) of artifacts, at once; 0: no limit
-  uint64_t max_process_memory_bytes = 8ull << 30;   // (F) of each process of a job; 0: no limit
-  int max_processes_per_job = 256;                  // (F) at once; 0: no limit
-  std::chrono::milliseconds upload_timeout{30'000};    // (F) for a client to send headers; and a second for each MiB
-  int max_loads_per_user = 500;                        // (F) at once; 0: no limit
-  int max_connections_per_user = 1000;                 // (F) open at once; 0: as many as descriptors last for
+  // (F) Of each process of a job; 0: no limit. Not set: 8 GiB with `shared`, else none.
+  std::optional<uint64_t> max_process_memory_bytes;
+  std::optional<int> max_processes_per_job;          // (F) at once; 0: no limit. Not set: 256 with `shared`, else none
+  std::chrono::milliseconds upload_timeout{30'000};  // (F) for a client to send headers; and a second for each MiB
+  int max_loads_per_user = 500;                      // (F) at once; 0: no limit
+  int max_connections_per_user = 1000;               // (F) open at once; 0: as many as descriptors last for
   uint64_t max_request_bytes_per_user = 256ull << 20;  // (F) of requests held at once, and of uploads; 0: no limit
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect

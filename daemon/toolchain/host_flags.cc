@@ -48,6 +48,9 @@ constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the a
 constexpr std::string_view kLinkFlag = "it is for the link: give it in extra_ldflags";
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
 
+constexpr std::string_view kClangLto =
+    "this kernixd is shared, and with Clang the link would assemble, which does not tell what it reads";
+
 constexpr Rule kRules[] = {
     {"@*", Verdict::kRefuse, "write the flags of the file out"},
     {"-o*", Verdict::kRefuse, kMechanics},
@@ -218,6 +221,10 @@ bool MayHoldAnything(const FlagContext& context, const Rule& rule) {
   return rule.verdict == Verdict::kFileForKey && context.language != v1::LANGUAGE_CUDA;
 }
 
+bool IsClangLto(const FlagContext& context, std::string_view flag) {
+  return context.toolchain.host.kind == HostCompilerKind::kClang && flag.starts_with("-flto");
+}
+
 absl::Status CheckOne(FlagContext& context, const Rule& rule, const std::string& flag, const std::string& value,
                       std::vector<std::string>& passed) {
   std::vector<std::string>& definitions = context.result.definitions;
@@ -241,6 +248,7 @@ absl::Status CheckOne(FlagContext& context, const Rule& rule, const std::string&
     case Verdict::kParameter:
       return CheckParameter(context, flag, value);
     case Verdict::kListed:
+      if (context.shared() && IsClangLto(context, flag)) return RefuseFlag(flag, kClangLto);
       return CheckListed(context, flag, IsListedHostFlag(flag));
     default:
       return absl::OkStatus();
