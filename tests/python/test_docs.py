@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md and docs/ tell the truth: the examples run, the links lead somewhere, the folder table is complete."""
+"""The pages tell the truth: the examples run, the links lead somewhere, the folder table is complete."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,7 @@ import kernix
 from kernix import _environment
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @dataclasses.dataclass
