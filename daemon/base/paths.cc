@@ -210,7 +210,7 @@ absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t
                                           const std::string& store_directory) {
   const std::string store = CanonicalPath(env, store_directory);
   absl::StatusOr<DaemonPlace> usual = UsualPlace(env, RuntimeDirectoryPath(env, get_env, uid), uid, store);
-  if (usual.ok()) return usual;
+  if (!absl::IsPermissionDenied(usual.status())) return usual;
   absl::StatusOr<DaemonPlace> in_store = PlaceInStore(env, uid, store);
   if (!in_store.ok()) return usual;
   in_store->warning = StrCat(usual.status().message(), " Until then kernixd's socket lies in ", in_store->directory);

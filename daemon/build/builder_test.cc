@@ -203,7 +203,7 @@ TEST_P(BuilderTest, AKilledCompilerIsAResourceError) {
 
 TEST_P(BuilderTest, NoSpaceInTheStoreIsAResourceErrorAndTheNextLoadWorks) {
   TestBuilder t(GetParam());
-  t.env.Inject(NoSpace(Operation::kWriteFileDurably, "blobs"));
+  t.env.Inject(NoSpace(Operation::kWriteFileDurably, "artifacts"));
   const absl::Status status = t.Load(CppRequest(compiler_)).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());

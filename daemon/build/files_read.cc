@@ -40,7 +40,8 @@ bool InToolchain(const std::vector<NamedFolder>& folders, const std::string& pat
 // Compilers shorten the paths of system headers by resolving links.
 bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::string& path) {
   std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
-  if (InToolchain(folders, path)) return true;
+  const bool climbs = path.find("/../") != std::string::npos;  // perhaps from a link: its text says nothing
+  if (!climbs && InToolchain(folders, path)) return true;
   const absl::StatusOr<std::string> real = env.RealPath(path);
   if (!real.ok()) return false;
   for (NamedFolder& folder : folders) folder.path = env.RealPath(folder.path).value_or(folder.path);
@@ -74,10 +75,10 @@ absl::Status ReadError(std::string_view tool, const std::string& path) {
 }
 
 // The same words whether the file is there or not. Of a path that climbs, compilers say something else then.
-absl::Status SharedReadError(std::string_view tool, const std::string& path) {
+absl::Status SharedReadError(const std::string& path) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("the ", tool, " was to read ", path.starts_with('/') ? path : "a file outside the request",
-                          ", because a macro or an assembler directive of the sources names it: ", kSharedAdvice));
+                   StrCat("the compiler was to read ", path.starts_with('/') ? path : "a file outside the request",
+                          ", because a macro of the sources names it: ", kSharedAdvice));
 }
 
 // What texts are asked for besides what the tools never tell.
@@ -85,6 +86,7 @@ struct Asked {
   bool absolute_includes;
   bool climbing_includes;
   bool assembler_text;
+  bool shared;
   bool all_texts;  // whether no text is missing that may define a macro
 };
 
@@ -157,23 +159,26 @@ absl::Status CheckTexts(Env& env, const BuildRequest& request, const UnitTexts& 
   const auto question = [&](std::string_view label, const codegen::Include& name) -> std::string {
     return is_known(label, name) ? "" : kQuestionAdvice;
   };
-  KERNIX_RETURN_IF_ERROR(
-      codegen::CheckFileReads(texts.views(), {.outside = include, .assembler_text = asked.assembler_text}));
+  KERNIX_RETURN_IF_ERROR(codegen::CheckFileReads(
+      texts.views(), {.outside = include,
+                      .assembler_text = asked.assembler_text,
+                      .dependency_pragmas = asked.shared,
+                      .made_directives = asked.shared && request.language == v1::LANGUAGE_CUDA}));
   return codegen::CheckFileQuestions(texts.views(), {.outside = question, .all_texts = asked.all_texts});
 }
 
 absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, const std::vector<std::string>& compiler,
                             const std::vector<std::string>& assembler, toolchain::FlagPolicy policy) {
   const bool shared = policy == toolchain::FlagPolicy::kShared;
-  const auto error = shared ? SharedReadError : ReadError;
   for (const std::string& path : compiler) {
     const bool absolute = path.front() == '/';
     // A per-user daemon records an absolute one, by its digest, with the artifact.
     const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : !LeavesRoot(path);
-    if (!known) return error("compiler", path);
+    if (!known) return shared ? SharedReadError(path) : ReadError("compiler", path);
   }
   for (const std::string& path : assembler) {
-    if (path.front() == '/' || LeavesRoot(path)) return error("assembler", path);
+    if (path.front() != '/' && !LeavesRoot(path)) continue;
+    return shared ? AssemblerTextError() : ReadError("assembler", path);
   }
   return absl::OkStatus();
 }
@@ -211,12 +216,21 @@ absl::Status CheckUnit(Env& env, const BuildRequest& request, const HeaderConten
 
 }  // namespace
 
+absl::Status AssemblerTextError() {
+  return MakeError(
+      v1::ErrorDetail::INVALID_REQUEST,
+      "the assembler text of the sources holds directives that may read files (.include, .incbin, .macro, "
+      ".irp, .rept, ...), and names one outside the request or is refused by the assembler: this kernixd is "
+      "shared and does not say which. Write the text without them, or load it with a kernixd of your own");
+}
+
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy) {
   const bool shared = policy == toolchain::FlagPolicy::kShared;
   return CheckTexts(env, request, UnitTexts(request),
                     {.absolute_includes = shared,
                      .climbing_includes = false,  // whether a header of that name is missed, the compiler knows
                      .assembler_text = true,
+                     .shared = shared,
                      .all_texts = request.headers.empty()});
 }
 
@@ -230,6 +244,7 @@ absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderC
                    {.absolute_includes = shared && !by_tools.ok(),
                     .climbing_includes = shared && !by_tools.ok(),
                     .assembler_text = !by_tools.ok() || reads.assembler.empty(),
+                    .shared = shared,
                     .all_texts = true});
 }
 
@@ -237,14 +252,14 @@ absl::Status CheckIncludes(Env& env, const BuildRequest& request, const HeaderCo
                            const IncludesTried& includes) {
   absl::Status by_compiler = CheckToolReads(env, *request.toolchain, includes.read, {}, toolchain::FlagPolicy::kShared);
   for (const std::string& path : includes.not_read) {
-    const bool known =
-        path.front() == '/' ? InToolchain(env, *request.toolchain, path) : !NormalizePath(path).starts_with("..");
-    if (by_compiler.ok() && !known) by_compiler = SharedReadError("compiler", path);
+    const bool known = path.starts_with('/') ? InToolchain(env, *request.toolchain, path) : !LeavesRoot(path);
+    if (by_compiler.ok() && !known) by_compiler = SharedReadError(path);
   }
   return CheckUnit(env, request, contents, includes.read, by_compiler,
                    {.absolute_includes = !by_compiler.ok(),
                     .climbing_includes = !by_compiler.ok(),
                     .assembler_text = false,
+                    .shared = true,
                     .all_texts = true});
 }
 

@@ -43,4 +43,8 @@ struct IncludesTried {
 absl::Status CheckIncludes(Env& env, const BuildRequest& request, const HeaderContents& contents,
                            const IncludesTried& includes);
 
+// For a shared daemon, the same whether the assembler has read a file that is none of the request's, or has not found
+// it.
+absl::Status AssemblerTextError();
+
 }  // namespace kernix::build

@@ -8,11 +8,14 @@ namespace {
 
 constexpr size_t kMaxBytes = 16 << 20;
 
-// ".. path": a dot for each level.
+// ".. path": a dot for each level. A source can have GCC count none ("# 1 "x" 2"). Precompiled headers are marked
+// otherwise.
 std::string_view TracedFile(std::string_view line) {
-  const size_t dots = line.find_first_not_of('.');
-  const bool is_file = dots != 0 && dots != std::string_view::npos && line[dots] == ' ' && line.size() > dots + 1;
-  return is_file ? line.substr(dots + 1) : std::string_view();
+  size_t marks = line.find_first_not_of('.');
+  if (marks == 0 && (line.front() == '!' || line.front() == 'x')) marks = 1;
+  const bool is_file =
+      marks != std::string_view::npos && marks + 1 < line.size() && line[marks] == ' ' && line[marks + 1] != ' ';
+  return is_file ? line.substr(marks + 1) : std::string_view();
 }
 
 }  // namespace
@@ -30,6 +33,7 @@ void IncludeTrace::OnOutput(std::string_view text) {
 }
 
 void IncludeTrace::TakeLine(std::string_view line) {
+  if (ended_) return;
   if (const std::string_view file = TracedFile(line); !file.empty()) return NoteFile(file);
   constexpr std::string_view kUnguarded = "Multiple include guards may be useful for:";
   if (line == kUnguarded) {
@@ -37,6 +41,7 @@ void IncludeTrace::TakeLine(std::string_view line) {
   } else if (!lists_files_ || !seen_.contains(ToAbsl(line))) {
     messages_.Append(line);
     messages_.Append("\n");
+    ended_ = line.find(kFatalError) != std::string_view::npos;
   }
 }
 

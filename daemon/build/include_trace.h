@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a compiler says with -H, as it says it: each file that it begins to read, among its messages. Unlike a
-// dependency file, which is written at the end, that holds for a run that stops half-way.
+// dependency file, which is written at the end, that holds for a run that stops half-way. What comes after a fatal
+// error is left out: GCC ends there, and Clang still opens files, but no longer says which are missing.
 #pragma once
 
 #include <string>
@@ -13,6 +14,8 @@
 #include "daemon/exec/action.h"
 
 namespace kernix::build {
+
+inline constexpr std::string_view kFatalError = "fatal error: ";
 
 // For one command. Messages can make it believe that a file was read, never hide one: a file's line is written at once
 // by the one compiler that runs, and a message ends its line.
@@ -38,6 +41,7 @@ class IncludeTrace : public exec::ActionObserver {
   absl::flat_hash_set<std::string> seen_;
   size_t bytes_ = 0;
   bool complete_ = true;
+  bool ended_ = false;        // by a fatal error
   bool lists_files_ = false;  // GCC's list of headers without a guard
   OutputBuffer messages_{4 << 20};
 };

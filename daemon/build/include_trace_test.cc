@@ -22,6 +22,21 @@ TEST(IncludeTraceTest, TellsFilesFromMessagesHoweverTheyComeInPieces) {
   }
 }
 
+TEST(IncludeTraceTest, NoMarkInASourceHidesAFile) {
+  IncludeTrace trace;
+  trace.OnOutput(" /secret\n! inc/0/a.h.gch\n");
+  EXPECT_EQ(trace.Messages(), "");
+  EXPECT_THAT(trace.files(), ElementsAre("/secret", "inc/0/a.h.gch"));
+}
+
+// Clang goes on to open files then, and no longer says which are not there.
+TEST(IncludeTraceTest, WhatComesAfterAFatalErrorDoesNotCount) {
+  IncludeTrace trace;
+  trace.OnOutput(". a.h\nk.cc:1:10: fatal error: 'b.h' file not found\n. /secret\nk.cc:3:1: error: x\n");
+  EXPECT_EQ(trace.Messages(), "k.cc:1:10: fatal error: 'b.h' file not found\n");
+  EXPECT_THAT(trace.files(), ElementsAre("a.h"));
+}
+
 TEST(IncludeTraceTest, WhatCannotBeKeptIsTold) {
   IncludeTrace trace;
   const std::string piece(1 << 20, 'x');

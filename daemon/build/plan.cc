@@ -110,7 +110,8 @@ exec::InputFile StagePrologue(const Unit& unit, codegen::PrologueScan scan) {
 bool CanBeStaged(const std::string& label) {
   // nvcc looks for the last one in the input root before everywhere else.
   static const auto& ours = *new absl::flat_hash_set<std::string>{
-      ".", "..", kKernelHeaders, kIncludeRootsFolder, kUnitFolder, kMacroFolder, kLinkFolder, codegen::kRuntimeHeader};
+      ".",         "..",         "specs",     kKernelHeaders,         kIncludeRootsFolder,
+      kUnitFolder, kMacroFolder, kLinkFolder, codegen::kRuntimeHeader};
   return label.size() <= kMaxFileName && label.find('/') == std::string::npos && !ours.contains(label);
 }
 
@@ -251,6 +252,10 @@ std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain) {
   return flags;
 }
 
+bool UsesLto(const std::vector<std::string>& flags) {
+  return std::any_of(flags.begin(), flags.end(), [](const auto& flag) { return absl::StartsWith(flag, "-flto"); });
+}
+
 std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags) {
   if (std::any_of(flags.begin(), flags.end(), ChoosesStandard)) return {};
   return {"-std=c++17"};
@@ -269,10 +274,7 @@ std::vector<std::string> AssemblerFlags(const BuildRequest& request, const Plann
   }
   // Through a pipe, so that the file between compiler and assembler is none that was read.
   flags.emplace_back("-pipe");
-  const auto is_lto = [](const std::string& flag) { return absl::StartsWith(flag, "-flto"); };
-  if (std::any_of(request.compile_flags.begin(), request.compile_flags.end(), is_lto)) {
-    flags.push_back("-ffat-lto-objects");
-  }
+  if (UsesLto(request.compile_flags)) flags.push_back("-ffat-lto-objects");
   return flags;
 }
 
@@ -298,6 +300,9 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   for (const std::string& flag : compile_flags) {
     if (!SetsProcessRounding(flag)) step.action.argv.push_back(flag);
   }
+  // An object that says it is one of link-time optimisation, as a source can have it by assembler text, is compiled in
+  // the link, where nobody sees what is read.
+  if (!UsesLto(compile_flags) && !UsesLto(request.link_flags)) step.action.argv.emplace_back("-fno-lto");
   Append(step.action.argv, {"-o", kArtifact});
   for (const PlannedUnit& unit : inputs.units) {
     step.action.argv.push_back(unit.object);

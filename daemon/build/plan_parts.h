@@ -93,6 +93,9 @@ bool AssemblerTells(const BuildRequest& request);
 // also with -flto, which otherwise goes to the link.
 std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit);
 
+// Whether `flags` ask for link-time optimisation.
+bool UsesLto(const std::vector<std::string>& flags);
+
 // "-std=c++17", or nothing when `flags` choose a standard.
 std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);
 

@@ -214,6 +214,14 @@ TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
   EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "other.h"), "int a;");
 }
 
+// A source can write sections of link-time optimisation by assembler text, which the link would compile.
+TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  EXPECT_THAT(MustPlan(request).steps.back().action.argv, Contains("-fno-lto"));
+  request.compile_flags = {"-flto=2"};
+  EXPECT_THAT(MustPlan(request).steps.back().action.argv, Not(Contains("-fno-lto")));
+}
+
 TEST(PlanTest, WithoutDeviceCodeThereIsNoDeviceLink) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
   request.relocatable_device_code = true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/error.h"
 #include "daemon/base/input_root.h"
@@ -56,6 +57,11 @@ absl::Status CheckPathLength(std::string_view path) {
                           kMaxComponents, " are possible"));
   }
   for (const absl::string_view component : components) {
+    if (absl::EndsWith(component, ".gch") || absl::EndsWith(component, ".pch")) {
+      return Invalid(StrCat("the header path \"", path.substr(0, 64),
+                            "\" names a precompiled header, which a compiler "
+                            "would load as it is: send the header itself"));
+    }
     if (component.size() > kMaxComponentBytes) {
       return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has a part of ", component.size(),
                             " bytes; at most ", kMaxComponentBytes, " are possible"));

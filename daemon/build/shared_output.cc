@@ -37,11 +37,6 @@ bool Has(const std::vector<std::string>& argv, std::string_view word) {
 bool ReadsSources(const exec::Action& action) { return Has(action.argv, "-MD"); }
 bool Assembles(const exec::Action& action) { return Has(action.argv, "-c"); }
 
-bool IsLto(const exec::Action& action) {
-  return std::any_of(action.argv.begin(), action.argv.end(),
-                     [](const std::string& word) { return absl::StartsWith(word, "-flto"); });
-}
-
 // Words for the host compiler, whoever is called.
 void AddHostWords(const std::vector<std::string>& words, exec::Action& action) {
   for (const std::string& word : words) {
@@ -62,20 +57,18 @@ QuotableTexts TextsOf(const BuildRequest& request, const HeaderContents& content
   return texts;
 }
 
-// The names in "fatal error: x.h: No such file or directory", as GCC says it, and "fatal error: 'x.h' file not found",
-// as Clang does.
-std::vector<std::string> NamesNotRead(std::string_view messages) {
-  constexpr std::string_view kFatal = "fatal error: ";
-  std::vector<std::string> names;
-  for (size_t at = messages.find(kFatal); at != std::string_view::npos; at = messages.find(kFatal, at)) {
-    at += kFatal.size();
-    std::string_view said = messages.substr(at, messages.find('\n', at) - at);
-    const size_t open = said.find('\'');
-    const size_t close = said.rfind('\'');
-    const bool quoted = open != close;
-    names.emplace_back(quoted ? said.substr(open + 1, close - open - 1) : said.substr(0, said.rfind(": ")));
-  }
-  return names;
+// The name in "fatal error: x.h: No such file or directory", as GCC says it, or "fatal error: 'x.h' file not found", as
+// Clang does. Such an error is the last thing in a trace.
+std::vector<std::string> NamesNotRead(std::string_view messages, HostCompilerKind kind) {
+  const size_t at = messages.find(kFatalError);
+  if (at == std::string_view::npos) return {};
+  std::string_view said = messages.substr(at + kFatalError.size());
+  said = said.substr(0, said.find('\n'));
+  if (kind == HostCompilerKind::kGcc) return {std::string(said.substr(0, said.rfind(": ")))};
+  const size_t open = said.find('\'');
+  const size_t close = said.rfind('\'');
+  if (open == close) return {};
+  return {std::string(said.substr(open + 1, close - open - 1))};
 }
 
 absl::Status WithoutOutput(const absl::Status& status) {
@@ -97,14 +90,6 @@ absl::Status Hidden(const exec::Action& action, std::string_view why) {
 constexpr char kUnknownReads[] =
     "What was said is not shown: this kernixd is shared, and it is not known which files the compiler has read. Load "
     "it with a kernixd of your own to see it";
-constexpr char kAssemblerAdvice[] =
-    "The assembler refuses the assembler text of the sources, which holds directives that may read files (.include, "
-    ".incbin, .macro, .irp, .rept, ...): this kernixd is shared and does not show what was said. Load it with a "
-    "kernixd of your own to see it, or write the text without them";
-constexpr char kLtoAdvice[] =
-    "With -flto a shared kernixd does not show what was said, since the link calls compiler and assembler again. Load "
-    "it without -flto to see it";
-
 // The command with a compiler that tells what it opens, one at a time, and no assembler.
 exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action action) {
   action.step = StrCat("explain ", action.step);
@@ -115,7 +100,7 @@ exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action 
     words.push_back("-S");
     action.outputs.resize(1);  // the assembler's text, in place of the object
   }
-  if (toolchain.host.kind == HostCompilerKind::kClang) Append(words, {"-fno-lto", "-Wno-unused-command-line-argument"});
+  if (toolchain.host.kind == HostCompilerKind::kClang) words.emplace_back("-Wno-unused-command-line-argument");
   AddHostWords(words, action);
   return action;
 }
@@ -146,7 +131,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     const absl::Status before = CheckStepsBefore();
     if (!before.ok()) return told_(before);
     if (ReadsSources(*failed)) return Compile(*failed);
-    told_(IsLto(*failed) ? Hidden(*failed, kLtoAdvice) : build_.end.status);
+    told_(build_.end.status);
   }
 
  private:
@@ -186,8 +171,9 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     if (!result.ok()) return told_(WithoutOutput(result.status()));
     const std::string messages = trace_.Messages();
     if (!trace_.complete()) return told_(Hidden(failed, kUnknownReads));
-    const absl::Status includes = CheckIncludes(build_.env, build_.request, build_.contents,
-                                                {.read = FilesOpened(), .not_read = NamesNotRead(messages)});
+    const absl::Status includes =
+        CheckIncludes(build_.env, build_.request, build_.contents,
+                      {.read = FilesOpened(), .not_read = NamesNotRead(messages, toolchain_.host.kind)});
     if (!includes.ok()) return told_(includes);
     if (result->exit_code != 0) return told_(Shown(messages, result->exit_code));
     Assemble(failed, *result);
@@ -196,7 +182,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
   void Assemble(const exec::Action& failed, const exec::ActionResult& compiled) {
     const auto text = compiled.outputs.find(failed.outputs.front());
     if (!Assembles(failed) || text == compiled.outputs.end()) return told_(Hidden(failed, kUnknownReads));
-    if (AssemblerMayRead(*text->second)) return told_(Hidden(failed, kAssemblerAdvice));
+    if (AssemblerMayRead(*text->second)) return told_(AssemblerTextError());
     build_.executor.Submit(AssembleCommand(toolchain_, failed, text->second), build_.user, nullptr, build_.cancellation,
                            [self = shared_from_this()](absl::StatusOr<exec::ActionResult> result) {
                              self->OnAssembled(std::move(result));
@@ -229,7 +215,8 @@ void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan) {
   for (Step& step : plan.steps) {
     const bool compiler = step.action.argv.front() == toolchain.host.path || IsNvcc(step.action);
     if (!compiler) continue;
-    AddHostWords({clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret"}, step.action);
+    AddHostWords({clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret", "-fdiagnostics-color=never"},
+                 step.action);
   }
 }
 

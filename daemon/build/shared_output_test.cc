@@ -96,20 +96,6 @@ TEST_F(SharedOutputTest, LinesOfOtherFilesAreNotShown) {
   EXPECT_THAT(observer.output, AllOf(HasSubstr("warning: "), Not(HasSubstr(kMarker))));
 }
 
-TEST_F(SharedOutputTest, LinesOfOtherFilesAreNotShownByTheLink) {
-  const std::string line = StrCat("#line 1 \"", secret_, "\"\n");
-  v1::LoadRequest request = With(line + "extern int array[2]; int* use() { return array; }\n", {"-flto"});
-  v1::Source second = request.source(0);
-  request.mutable_options()->set_separate_units(true);
-  second.set_label("second.cc");
-  second.set_text(line +
-                  "\nfloat array[3];\n#include \"brainevent/common.h\"\n// @BE g ret\nvoid g(BE::Tensor y) {}\n");
-  *request.add_source() = second;
-  RecordingObserver observer;
-  EXPECT_THAT(t_.Load(request, observer), IsOk());
-  EXPECT_THAT(observer.output, AllOf(HasSubstr("-Wlto-type-mismatch"), Not(HasSubstr(kMarker))));
-}
-
 // How an include can be spelled that no reading of the line sees; %s is the file.
 constexpr const char* kIncludes[] = {
     "#define WHERE \"%s\"\n#include WHERE\n",
@@ -218,12 +204,57 @@ TEST_F(SharedOutputTest, Clang) {
     const std::string text = StrCat("asm(\".macro m a b\\n .\\\\a\\\\b \\\"%s\\\"\\n.endm\\nm ", words, "\\n\");\n");
     EXPECT_EQ(Failure(With(Naming(text, secret_))).kind(), v1::ErrorDetail::INVALID_REQUEST) << words;
   }
-  EXPECT_THAT(Failure(With("", {"-flto"})).message(), HasSubstr("does not tell what it reads"));
+  EXPECT_THAT(Failure(With("", {"-flto"})).message(), HasSubstr("link-time optimisation"));
   RecordingObserver observer;
   EXPECT_THAT(t_.Load(With("static int unused() { return 1; }\nasm(\".warning \\\"mine\\\"\");\n", {"-Wall"}), observer)
                   .status(),
               IsOk());
   EXPECT_THAT(observer.output, AllOf(HasSubstr("unused"), HasSubstr("mine")));
+}
+
+// Whether the file is there or not, and whatever the message looks like.
+TEST_F(SharedOutputTest, NoFormOfAMessageHidesWhatWasNotRead) {
+  for (const std::string& path : {secret_, missing_}) {
+    for (const char* flag : {"-fdiagnostics-color=always", "-fdiagnostics-color"}) {
+      EXPECT_EQ(Failure(With(Naming("#define S \"%s\"\n#include S\nint x = y;\n", path), {flag})).kind(),
+                v1::ErrorDetail::INVALID_REQUEST)
+          << path;
+    }
+    v1::LoadRequest quoted = With(Naming(
+        "#define S \"inc/0/'a'/../../../../../../../../../../../..%s\"\n#include \"'a'/h.h\"\n#include S\nint x = y;\n",
+        path));
+    AddHeader(quoted, 0, "'a'/h.h", "");
+    EXPECT_EQ(Failure(quoted, {""}).kind(), v1::ErrorDetail::INVALID_REQUEST) << path;
+    v1::LoadRequest left = With(Naming("#include \"leave.h\"\n#define S \"%s\"\n#include S\n", path));
+    AddHeader(left, 0, "leave.h", "# 1 \"k.cc\" 2\n");
+    EXPECT_EQ(Failure(left, {"# 1 \"k.cc\" 2\n"}).kind(), v1::ErrorDetail::INVALID_REQUEST) << path;
+    for (const char* pragma :
+         {"_Pragma(\"GCC  dependency \\\"%s\\\"\")\n", "_Pragma(\" GCC dependency \\\"%s\\\"\")\n"}) {
+      EXPECT_EQ(Failure(With(Naming(pragma, path))).kind(), v1::ErrorDetail::INVALID_REQUEST) << path;
+    }
+  }
+}
+
+// Its tools read what the preprocessor has written once more.
+TEST_F(SharedOutputTest, NvccReadsNoDirectiveThatMacrosMake) {
+  KERNIX_NEED_NVCC(nvcc);
+  for (const char* text : {"#define HASH #\nHASH include \"%s\"\n", "#define ID(x) x\nID(%%:) include \"%s\"\n",
+                           "#define ID(x) x\nID(#) include \"%s\"\n", "#define P(a) a##:\nP(%%) include \"%s\"\n",
+                           "#define P(a, b) a##b\nP(%%, :) include \"%s\"\n"}) {
+    EXPECT_EQ(Failure(Add(CudaRequest(compiler_, nvcc), Naming(text, secret_), {})).kind(),
+              v1::ErrorDetail::INVALID_REQUEST)
+        << text;
+  }
+  EXPECT_EQ(Failure(Add(CudaRequest(compiler_, nvcc), Naming("HASH include \"%s\"\n", secret_), {"-DHASH=#"})).kind(),
+            v1::ErrorDetail::INVALID_REQUEST);
+  RecordingObserver observer;
+  EXPECT_THAT(
+      t_.Load(Add(CudaRequest(compiler_, nvcc), "#define S(x) #x\nconst char* s = S(a # b);\n", {}), observer).status(),
+      Not(IsOk()));
+  EXPECT_THAT(t_.Load(Add(CudaRequest(compiler_, nvcc),
+                          "#define S(x) #x\n#define C(a, b) a##b\nconst char* C(s, t) = S(a b);\n", {}),
+                      observer),
+              IsOk());
 }
 
 TEST_F(SharedOutputTest, Nvcc) {

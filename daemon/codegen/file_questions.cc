@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_replace.h"
 #include "daemon/base/error.h"
 #include "daemon/base/paths.h"
 #include "daemon/base/status_macros.h"
@@ -36,25 +37,23 @@ bool IsQuestion(std::string_view name) {
   return std::find(std::begin(kQuestions), std::end(kQuestions), name) != std::end(kQuestions);
 }
 
-bool HoldsWord(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    const bool begins = at == 0 || !IsIdentifierPart(text[at - 1]);
-    if (begins && (end == text.size() || !IsIdentifierPart(text[end]))) return true;
-  }
-  return false;
+// A glance. Headers of the toolchain have wrappers, too (TOML_HAS_INCLUDE), which are known by their names alone.
+bool MayHoldQuestion(std::string_view text) {
+  return text.find("has_include") != std::string_view::npos || text.find("HAS_INCLUDE") != std::string_view::npos;
+}
+bool LooksLikeQuestion(std::string_view word) { return MayHoldQuestion(word); }
+
+// Whether `#define` stands before the word at `at`. A glance: true also where a comment does.
+bool FollowsDefine(std::string_view text, size_t at) {
+  const size_t before = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t\v\f\r", at - 1);
+  if (before == std::string_view::npos) return false;
+  const std::string_view left = text.substr(0, before + 1);
+  return left.ends_with("define") || left.ends_with("*/") || left.ends_with("\\\n");
 }
 
-// Whether `#define word` may be in `text`. A glance: true also where a comment stands before the word.
-bool MayDefine(std::string_view text, std::string_view word) {
-  constexpr std::string_view kDefine = "define";
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const size_t before = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t\v\f\r", at - 1);
-    if (before == std::string_view::npos) continue;
-    const std::string_view left = text.substr(0, before + 1);
-    if (left.ends_with(kDefine) || left.ends_with("*/") || left.ends_with("\\\n")) return true;
-  }
-  return false;
+// Compilers and their headers have macros of such names, whatever a text says they are.
+bool IsReserved(std::string_view name) {
+  return name.starts_with("__") || (name.size() > 1 && name[0] == '_' && name[1] >= 'A' && name[1] <= 'Z');
 }
 
 // "[prefix] define NAME": the name's token.
@@ -139,7 +138,7 @@ class Questions {
  public:
   Questions(const std::vector<TextView>& texts, const QuestionRules& rules) : rules_(rules) {
     for (const TextView& text : texts) {
-      for (const std::string_view spelled : SplicedTexts(text.text, storage_)) texts_.push_back({text.label, spelled});
+      for (const std::string_view spelled : SplicedTexts(text.text, storage_)) Add(text.label, spelled);
     }
   }
 
@@ -154,6 +153,13 @@ class Questions {
   }
 
  private:
+  // Before C++11, and in what an #if leaves out, R"( begins no raw string: what would be in it is code.
+  void Add(std::string_view label, std::string_view text) {
+    texts_.push_back({label, text});
+    if (text.find("R\"") == std::string_view::npos || !MayHoldQuestion(text)) return;
+    texts_.push_back({label, storage_.emplace_back(absl::StrReplaceAll(ToAbsl(text), {{"R\"", "R \""}}))});
+  }
+
   struct Found {
     std::string_view label;
     Line tokens;
@@ -179,17 +185,27 @@ class Questions {
     return false;
   }
 
+  // One look at each word, however many names there are.
   bool Matters(std::string_view text) const {
-    return std::any_of(asking_.begin(), asking_.end(), [&](std::string_view name) { return HoldsWord(text, name); }) ||
-           std::any_of(leaned_on_.begin(), leaned_on_.end(),
-                       [&](std::string_view name) { return MayDefine(text, name); });
+    if (leaned_on_.empty() && asking_.size() == std::size(kQuestions) && !MayHoldQuestion(text)) return false;
+    for (size_t at = 0; at < text.size();) {
+      size_t end = at;
+      while (end < text.size() && IsIdentifierPart(text[end])) ++end;
+      const std::string_view word = text.substr(at, end - at);
+      if (!word.empty() && (IsAsking(word) || (leaned_on_.contains(word) && FollowsDefine(text, at)))) return true;
+      at = std::max(end, at + 1);
+    }
+    return false;
   }
+
+  bool IsAsking(std::string_view word) const { return asking_.contains(word) || LooksLikeQuestion(word); }
 
   void GatherFrom(const TextView& text) {
     ForEachLine(text.text, [&](const Line& line) {
       const Token* defined = DefinedName(line);
       if (defined != nullptr && IsQuestion(defined->text)) return;  // for compilers that have none
       const bool asks = Asks(line);
+      NoteTested(line);
       const bool is_leaned_on = defined != nullptr && leaned_on_.contains(defined->text);
       if (!asks && !is_leaned_on) return;
       if (defined != nullptr && asks) asking_.insert(defined->text);
@@ -201,7 +217,15 @@ class Questions {
 
   bool Asks(const Line& line) const {
     return std::any_of(line.begin(), line.end(),
-                       [&](const Token& token) { return token.IsIdentifier() && asking_.contains(token.text); });
+                       [&](const Token& token) { return token.IsIdentifier() && IsAsking(token.text); });
+  }
+
+  // `#ifdef NAME`, `defined(NAME)`: where it is none, nobody asks for it.
+  void NoteTested(Tokens line) {
+    for (size_t i = 2; i < line.size(); ++i) {
+      const bool tested = (i == 2 && line[1].Is("ifdef")) || IsTested(line.first(i));
+      if (tested && leaned_on_.contains(line[i].text)) tested_.insert(line[i].text);
+    }
   }
 
   void NoteNames(Tokens tokens) {
@@ -213,7 +237,7 @@ class Questions {
   // The names in what is asked for, but for those that a compiler takes as they are: __has_include(<a.h>).
   void NoteArguments(Tokens line) {
     for (size_t i = 0; i + 2 < line.size(); ++i) {
-      if (!line[i].IsIdentifier() || !asking_.contains(line[i].text) || !line[i + 1].Is("(")) continue;
+      if (!line[i].IsIdentifier() || !IsAsking(line[i].text) || !line[i + 1].Is("(")) continue;
       if (IsQuestion(line[i].text) && line[i + 2].Is("<")) continue;
       size_t end = i + 2;
       for (int depth = 1; end < line.size() && depth > 0; ++end)
@@ -226,7 +250,7 @@ class Questions {
   bool DefineMacros() {
     for (const Found& found : lines_) {
       const Token* name = DefinedName(found.tokens);
-      if (name == nullptr) continue;
+      if (name == nullptr || (IsReserved(name->text) && !asking_.contains(name->text))) continue;
       std::vector<const Line*>& known = definitions_[name->text];
       const auto same = [&](const Line* line) { return SameText(*line, found.tokens); };
       if (std::any_of(known.begin(), known.end(), same)) continue;
@@ -253,8 +277,10 @@ class Questions {
     for (size_t i = 0; i < expanded.size(); ++i) {
       if (!IsFunction(expanded[i]) || IsTested(Tokens(expanded).first(i))) continue;
       const bool asks = i + 1 < expanded.size() && expanded[i + 1].Is("(");
+      if (!asks && !asking_.contains(expanded[i].text)) continue;   // #if HAS_INCLUDE_X
       if (!asks) return Refuse(found, "__has_include", kComputed);  // another macro gives it what it asks for
-      if (IsQuestion(expanded[i].text)) KERNIX_RETURN_IF_ERROR(CheckQuestion(found, Tokens(expanded).subspan(i + 2)));
+      const bool known = IsQuestion(expanded[i].text) || !definitions_.contains(expanded[i].text);
+      if (known) KERNIX_RETURN_IF_ERROR(CheckQuestion(found, Tokens(expanded).subspan(i + 2)));
     }
     return absl::OkStatus();
   }
@@ -263,6 +289,7 @@ class Questions {
   bool IsFunction(const Token& token) const {
     if (!token.IsIdentifier()) return false;
     if (IsQuestion(token.text)) return true;
+    if (LooksLikeQuestion(token.text) && !definitions_.contains(token.text)) return true;
     const auto macro = definitions_.find(token.text);
     if (macro == definitions_.end() || !asking_.contains(token.text)) return false;
     return std::any_of(macro->second.begin(), macro->second.end(),
@@ -287,15 +314,17 @@ class Questions {
     const std::optional<Include> name = ReadName(tokens);
     if (!name) return MayPass(tokens) ? absl::OkStatus() : Refuse(found, "__has_include", kComputed);
     const std::string path = PathOf(tokens, *name);
-    if (!path.starts_with('/') && !NormalizePath(path).starts_with("..")) return absl::OkStatus();
+    const std::string normal = NormalizePath(path);
+    if (!path.starts_with('/') && normal != ".." && !normal.starts_with("../")) return absl::OkStatus();
     const std::string why = rules_.outside(found.label, {path, name->quoted});
     return why.empty() ? absl::OkStatus() : Refuse(found, StrCat("__has_include ", path), why);
   }
 
   // A macro that is none, as far as is known: what it is elsewhere was asked for beside it.
   bool MayPass(Tokens tokens) const {
-    return tokens.size() == 1 && tokens[0].IsIdentifier() &&
-           (!rules_.all_texts || definitions_.contains(tokens[0].text));
+    if (tokens.size() != 1 || !tokens[0].IsIdentifier()) return false;
+    const std::string_view name = tokens[0].text;
+    return !rules_.all_texts || definitions_.contains(name) || (tested_.contains(name) && !IsReserved(name));
   }
 
   const QuestionRules& rules_;
@@ -303,6 +332,7 @@ class Questions {
   std::vector<TextView> texts_;
   std::set<std::string_view> asking_;     // words that ask: the compiler's, and macros that hold one of these
   std::set<std::string_view> leaned_on_;  // macros, perhaps, that names are made of
+  std::set<std::string_view> tested_;     // those of them that an #if asks for first
   std::vector<Found> lines_;
   absl::flat_hash_map<std::string_view, std::vector<const Line*>> definitions_;
   Branches branches_;

@@ -48,6 +48,33 @@ TEST(FileQuestionsTest, WhatIsOutsideIsForTheRules) {
   EXPECT_THAT(Check("#if __has_include(\"../known.h\")\n#endif"), IsOk());
 }
 
+TEST(FileQuestionsTest, AHeaderThatAUserMayNameIsNotAskedForWhereHeDoesNot) {
+  EXPECT_THAT(Check("#ifdef CONFIG\n#if __has_include(CONFIG)\n#endif\n#endif"), IsOk());
+  EXPECT_THAT(Check("#if defined(CONFIG) && __has_include(CONFIG)\n#endif"), IsOk());
+  EXPECT_THAT(Refused("#ifdef __FILE__\n#if __has_include(__FILE__)\n#endif\n#endif"), HasSubstr("cannot tell"));
+}
+
+// What a text makes of them in a branch that is left out, the compiler does not.
+TEST(FileQuestionsTest, MacrosOfTheCompilerAreWhatTheyAre) {
+  for (const char* text :
+       {"#if 0\n#define __FILE__ \"a.h\"\n#endif\n#if __has_include(__FILE__)\n#endif",
+        "#if 0\n#define __STRING(x) \"a.h\"\n#endif\n#if __has_include(__STRING(/x))\n#endif",
+        "#if 0\n#define __FILE__ \"a.h\"\n#endif\n#define P __FILE__\n#if __has_include(P)\n#endif"}) {
+    EXPECT_THAT(Refused(text), HasSubstr("cannot tell")) << text;
+  }
+  EXPECT_THAT(Check("#define _HAS(x) __has_include(x)\n#if _HAS(<a.h>)\n#endif"), IsOk());
+}
+
+TEST(FileQuestionsTest, WrappersOfTheToolchainAreKnownByTheirNames) {
+  EXPECT_EQ(Refused("#if TOML_HAS_INCLUDE(\"/x\")\n#endif"), "k.cc:1: __has_include /x: not from k.cc");
+  EXPECT_THAT(Check("#if TOML_HAS_INCLUDE(<a.h>) && HAS_INCLUDE_B\n#endif"), IsOk());
+}
+
+TEST(FileQuestionsTest, WhatLooksLikeARawStringMayBeCode) {
+  EXPECT_EQ(Refused("#define R\nconst char* a = R\"(\";\n#if __has_include(\"/x\")\n#endif\nconst char* b = \")\";\n"),
+            "k.cc:3: __has_include /x: not from k.cc");
+}
+
 TEST(FileQuestionsTest, NamesThatCannotBeReadAreRefused) {
   EXPECT_THAT(Refused("\n\n#if __has_include(NAME)\n#endif"),
               StartsWith("k.cc:3: __has_include: kernix cannot tell which file"));

@@ -25,6 +25,11 @@ constexpr std::string_view kAssemblerAdvice =
 constexpr std::string_view kDependencyAdvice =
     "it asks for the age of a file, of which kernix sends only the content. Leave it out";
 
+constexpr std::string_view kSignAdvice =
+    "nvcc's tools would read a line that begins with it as a directive, and this kernixd is shared and cannot tell "
+    "what "
+    "that reads. Write directives as such";
+
 using Tokens = absl::Span<const Token>;
 
 absl::Status Refuse(const TextView& text, const Token& at, std::string_view what, std::string_view why) {
@@ -44,6 +49,8 @@ bool HoldsDirective(std::string_view literal, std::string_view name) {
   }
   return false;
 }
+
+bool HoldsWord(std::string_view text) { return std::any_of(text.begin(), text.end(), IsIdentifierPart); }
 
 // What a text makes the tools read.
 class FileReads {
@@ -69,13 +76,34 @@ class FileReads {
     if (status_.ok() && token.starts_directive) status_ = CheckDirective(tokens, i);
     if (status_.ok() && token.IsIdentifier()) status_ = CheckWord(tokens, i);
     if (status_.ok() && token.kind == TokenKind::kString) status_ = CheckPragma(token);
+    if (status_.ok() && rules_.made_directives) status_ = CheckSign(tokens, i);
     if (strings_.ok() && rules_.assembler_text && token.kind == TokenKind::kString) strings_ = CheckString(token);
   }
 
-  // `_Pragma("GCC dependency ...")`.
+  // `_Pragma("GCC dependency ...")`, with anything but words around the two.
   absl::Status CheckPragma(const Token& token) const {
-    const size_t found = token.text.find("GCC dependency");
-    return found == 1 ? Refuse(text_, token, "#pragma GCC dependency", kDependencyAdvice) : absl::OkStatus();
+    if (!rules_.dependency_pragmas) return absl::OkStatus();
+    const size_t gcc = token.text.find("GCC");
+    const size_t dependency = gcc == std::string_view::npos ? gcc : token.text.find("dependency", gcc);
+    if (dependency == std::string_view::npos) return absl::OkStatus();
+    const size_t open = token.text.find_first_of("\"(");
+    const bool words =
+        HoldsWord(token.text.substr(open, gcc - open)) || HoldsWord(token.text.substr(gcc + 3, dependency - gcc - 3));
+    return words ? absl::OkStatus() : Refuse(text_, token, "#pragma GCC dependency", kDependencyAdvice);
+  }
+
+  // A '#' is a directive's, or makes a string of a parameter. `%:` is another spelling of it, which a paste could make.
+  absl::Status CheckSign(Tokens tokens, size_t i) const {
+    const Token& token = tokens[i];
+    const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
+    const bool sign = (token.Is("#") || token.Is("%:")) && !token.starts_directive;
+    const bool stringizes =
+        token.in_directive && i + 1 < tokens.size() && tokens[i + 1].in_directive && tokens[i + 1].IsIdentifier();
+    const bool pastes_colon = (token.Is("##") && is(i + 1, ":")) || (token.Is(":") && is(i + 1, "##"));
+    const bool passes_colon =
+        token.Is(":") && i > 0 && (is(i - 1, ",") || is(i - 1, "(")) && (is(i + 1, ",") || is(i + 1, ")"));
+    if ((sign && !stringizes) || pastes_colon || passes_colon) return Refuse(text_, token, token.text, kSignAdvice);
+    return absl::OkStatus();
   }
 
   absl::Status CheckString(const Token& token) const {
@@ -99,7 +127,8 @@ class FileReads {
     const bool asks = tokens[i].Is("__has_embed") && i + 1 < tokens.size() && tokens[i + 1].Is("(");
     if (asks) return Refuse(text_, tokens[i], "__has_embed", kDataAdvice);
     const bool compares = tokens[i].Is("GCC") && i + 1 < tokens.size() && tokens[i + 1].Is("dependency");
-    return compares ? Refuse(text_, tokens[i], "#pragma GCC dependency", kDependencyAdvice) : absl::OkStatus();
+    return compares && rules_.dependency_pragmas ? Refuse(text_, tokens[i], "#pragma GCC dependency", kDependencyAdvice)
+                                                 : absl::OkStatus();
   }
 
   absl::Status CheckName(Tokens tokens, size_t first) const {
@@ -108,7 +137,7 @@ class FileReads {
     const std::optional<Include> include = ReadInclude(tokens.subspan(first, end - first));
     if (!include) return absl::OkStatus();
     const std::string path = NormalizePath(WithoutSplices(include->path));
-    if (!path.starts_with('/') && !path.starts_with("..")) return absl::OkStatus();
+    if (!path.starts_with('/') && path != ".." && !path.starts_with("../")) return absl::OkStatus();
     const std::string why = rules_.outside(text_.label, {path, include->quoted});
     return why.empty() ? absl::OkStatus() : Refuse(text_, tokens[first], StrCat("#include ", path), why);
   }

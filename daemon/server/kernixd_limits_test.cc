@@ -258,7 +258,7 @@ TEST_F(KernixdLimitsTest, AnErrorShowsBothEndsOfWhatItQuotes) {
 TEST_F(KernixdLimitsTest, AFlagThatNoCommandLineHoldsIsABadRequest) {
   const auto daemon = Serve();
   v1::LoadRequest request = AddKernel(1);
-  request.mutable_options()->add_compile_flags("-D" + std::string(200'000, 'x'));
+  request.mutable_options()->add_compile_flags("-f" + std::string(200'000, 'x'));
   const LoadOutcome outcome = Connect()->Load(request);
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::INVALID_REQUEST);

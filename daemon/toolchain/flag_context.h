@@ -37,6 +37,8 @@ absl::Status CheckUnknownFlag(const FlagContext& context, const std::string& fla
 
 // Refuses a word of `flag` that a shell would read, or that a tool would take for a file of further flags.
 absl::Status CheckWord(std::string_view flag, std::string_view word);
+// The same for a word that only the host compiler gets: no shell is there to read what a user gives his own g++.
+absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word);
 
 // Adds the file that `flag` names, for the key alone. Refused when shared, or when it is not the absolute path of a
 // file.

@@ -53,7 +53,8 @@ bool IsNameOf(const ListedFlag& flag, std::string_view name) {
   const std::string_view prefix = flag.name.substr(0, flag.name.size() - 1);
   if (!name.starts_with(prefix)) return false;
   name.remove_prefix(prefix.size());
-  return std::all_of(name.begin(), name.end(), [](char c) { return IsSmallLetter(c) || IsDigit(c) || c == '-'; });
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return IsSmallLetter(c) || IsDigit(c) || c == '-' || c == '_'; });
 }
 
 NamedValue SplitValue(std::string_view text) {

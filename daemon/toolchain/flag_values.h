@@ -21,7 +21,7 @@ inline constexpr unsigned kPair = 32;     // "name=word"
 bool IsOfKind(unsigned kinds, std::optional<std::string_view> value);
 
 // A flag, or the end of its name after what its list says. A name that ends with '*' stands for all that go on with
-// small letters, digits and '-'.
+// small letters, digits, '-' and '_'.
 struct ListedFlag {
   std::string_view name;
   unsigned kinds = kBare;

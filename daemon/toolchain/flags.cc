@@ -51,15 +51,24 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
   return absl::OkStatus();
 }
 
+absl::Status CheckNoFileOfFlags(std::string_view flag, std::string_view word) {
+  if (!HoldsFileOfFlags(word)) return absl::OkStatus();
+  return RefuseFlag(flag, "a tool may take it for a file of flags: write the flags of the file out");
+}
+
 }  // namespace
 
 absl::Status RefuseFlag(std::string_view flag, std::string_view why) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("flag \"", flag, "\" is not possible: ", why));
 }
 
+absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word) {
+  if (context.shared() || context.language == v1::LANGUAGE_CUDA) return CheckWord(flag, word);
+  return CheckNoFileOfFlags(flag, word);
+}
+
 absl::Status CheckWord(std::string_view flag, std::string_view word) {
-  if (HoldsFileOfFlags(word))
-    return RefuseFlag(flag, "a tool may take it for a file of flags: write the flags of the file out");
+  KERNIX_RETURN_IF_ERROR(CheckNoFileOfFlags(flag, word));
   if (IsHarmlessWord(word)) return absl::OkStatus();
   return RefuseFlag(flag, StrCat("a shell would read it: a flag's value may hold ", kHarmlessCharacters));
 }

@@ -46,11 +46,35 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
                               "-fPIC",
                               "-shared",
                               "-Wa,-mbig-obj,--noexecstack",
-                              "-fvisibility=hidden",
-                              "-flto"}) {
+                              "-fvisibility=hidden"}) {
       EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CPP, policy, flags, "").compile, "|"), flags);
     }
   }
+}
+
+// In the link compilers, assemblers and a shell are called again.
+TEST_F(FlagsTest, LinkTimeOptimisationIsForAUsersOwnDaemon) {
+  for (const char* flag : {"-flto", "-flto=auto", "-flto-partition=one"}) {
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flag, flag);
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "", "link-time optimisation");
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag, "link-time optimisation");
+  }
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-fno-lto", "-fno-lto");
+}
+
+// nvcc cuts the words for the host compiler once more.
+TEST_F(FlagsTest, NoCommaGoesToTheHostCompilerThroughNvcc) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flag : {"-Xcompiler=-fsanitize=address\\,-B.", "-Xcompiler|-fsanitize=address\\,-include"}) {
+      EXPECT_FALSE(Check(v1::LANGUAGE_CUDA, policy, flag, "").ok()) << flag;
+    }
+    MustPass(v1::LANGUAGE_CUDA, policy, "-Xcompiler=-fsanitize=address,-fsanitize=undefined", "");
+  }
+}
+
+TEST_F(FlagsTest, AUsersOwnHostCompilerIsGivenAnyValue) {
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-mllvm|-x=(a b)", "-Wl,--defsym=a=(b+4)");
+  EXPECT_FALSE(Check(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "-Xcompiler=-fx=(a)", "").ok());
 }
 
 TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
@@ -428,8 +452,6 @@ TEST_F(FlagsTest, ASharedDaemonKnowsTheFlagsThatPeopleUse) {
                            "-fvisibility=hidden",
                            "-fsanitize=address,undefined",
                            "-fno-sanitize-recover=all",
-                           "-flto=auto",
-                           "-flto",
                            "-fcf-protection=full",
                            "-falign-functions=32:16",
                            "-ftemplate-depth=2048",

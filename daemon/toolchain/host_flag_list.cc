@@ -65,6 +65,9 @@ constexpr ListedFlag kFeatures[] = {
     {"ms-compatibility"},
     {"declspec"},
     {"operator-names"},
+    {"strong-eval-order", kBare | kWord},
+    {"assume-sane-operator-new"},
+    {"delayed-template-parsing"},
     {"access-control"},
     {"elide-constructors"},
     {"check-new"},
@@ -97,6 +100,7 @@ constexpr ListedFlag kFeatures[] = {
     {"abi-compat-version", kNumber},
     {"pack-struct", kBare | kNumber},
     {"template-depth", kNumber},
+    {"template-depth-*"},
     {"template-backtrace-limit", kNumber},
     {"constexpr-depth", kNumber},
     {"constexpr-steps", kNumber},
@@ -128,6 +132,8 @@ constexpr ListedFlag kFeatures[] = {
 
     // What is generated.
     {"PIC"},
+    {"PIE"},
+    {"pie"},
     {"pic"},
     {"plt"},
     {"common"},
@@ -165,11 +171,7 @@ constexpr ListedFlag kFeatures[] = {
     {"cf-protection", kBare | kWord},
     {"hardened"},
     {"instrument-functions"},
-    {"lto", kBare | kWord},
-    {"lto-partition", kWord},
-    {"lto-compression-level", kNumber},
-    {"fat-lto-objects"},
-    {"use-linker-plugin"},
+    {"lto"},  // "-fno-lto": the other is refused before
     {"whole-program"},
     {"whole-program-vtables"},
     {"random-seed", kWord},
@@ -229,6 +231,7 @@ constexpr ListedFlag kFeatures[] = {
     {"ivopts"},
     {"move-loop-*"},
     {"vectorize"},
+    {"veclib", kWord},
     {"slp-vectorize"},
     {"vect-cost-model", kBare | kWord},
     {"simd-cost-model", kWord},
@@ -266,6 +269,7 @@ constexpr ListedFlag kFeatures[] = {
     {"live-range-shrinkage"},
     {"merge-all-constants"},
     {"merge-constants"},
+    {"merge-debug-strings"},
     {"peephole"},
     {"peephole2"},
     {"plt"},
@@ -373,6 +377,7 @@ constexpr ListedFlag kOthers[] = {
 
 constexpr ListedFlag kAssembler[] = {
     {"--noexecstack"},
+    {"-mbranches-within-32B-boundaries"},
     {"--compress-debug-sections", kBare | kWord},
     {"-march", kWord},
     {"-mtune", kWord},

@@ -48,8 +48,10 @@ constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the a
 constexpr std::string_view kLinkFlag = "it is for the link: give it in extra_ldflags";
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
 
-constexpr std::string_view kClangLto =
-    "this kernixd is shared, and with Clang the link would assemble, which does not tell what it reads";
+constexpr std::string_view kLto =
+    "this kernixd is shared, and with link-time optimisation the link calls compilers, assemblers and a shell, which "
+    "do "
+    "not tell what they read";
 
 constexpr Rule kRules[] = {
     {"@*", Verdict::kRefuse, "write the flags of the file out"},
@@ -221,21 +223,17 @@ bool MayHoldAnything(const FlagContext& context, const Rule& rule) {
   return rule.verdict == Verdict::kFileForKey && context.language != v1::LANGUAGE_CUDA;
 }
 
-bool IsClangLto(const FlagContext& context, std::string_view flag) {
-  return context.toolchain.host.kind == HostCompilerKind::kClang && flag.starts_with("-flto");
-}
-
 absl::Status CheckOne(FlagContext& context, const Rule& rule, const std::string& flag, const std::string& value,
                       std::vector<std::string>& passed) {
   std::vector<std::string>& definitions = context.result.definitions;
   if (rule.verdict == Verdict::kRefuse) return RefuseFlag(flag, rule.why);
   if (rule.verdict == Verdict::kDefine) return AddDefinition(flag, MacroText(flag, value), definitions);
   if (rule.verdict == Verdict::kUndefine) return AddUndefinition(flag, MacroText(flag, value), definitions);
-  if (!MayHoldAnything(context, rule)) KERNIX_RETURN_IF_ERROR(CheckWord(flag, flag));
+  if (!MayHoldAnything(context, rule)) KERNIX_RETURN_IF_ERROR(CheckHostWord(context, flag, flag));
   if (rule.verdict == Verdict::kNative) return CheckNative(context, flag, passed);
   passed.push_back(flag);
   if (!value.empty()) {
-    KERNIX_RETURN_IF_ERROR(CheckWord(flag, value));
+    KERNIX_RETURN_IF_ERROR(CheckHostWord(context, flag, value));
     passed.push_back(value);
   }
   switch (rule.verdict) {
@@ -248,7 +246,7 @@ absl::Status CheckOne(FlagContext& context, const Rule& rule, const std::string&
     case Verdict::kParameter:
       return CheckParameter(context, flag, value);
     case Verdict::kListed:
-      if (context.shared() && IsClangLto(context, flag)) return RefuseFlag(flag, kClangLto);
+      if (context.shared() && flag.starts_with("-flto")) return RefuseFlag(flag, kLto);
       return CheckListed(context, flag, IsListedHostFlag(flag));
     default:
       return absl::OkStatus();

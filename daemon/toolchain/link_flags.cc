@@ -82,6 +82,8 @@ constexpr ListedFlag kLinkerFlags[] = {
     {"-gc-sections"},
     {"-no-gc-sections"},
     {"-print-gc-sections"},
+    {"-E"},
+    {"-eh-frame-hdr"},
     {"-whole-archive"},
     {"-no-whole-archive"},
     {"-start-group"},
@@ -234,13 +236,13 @@ class LinkFlags {
   }
 
   absl::Status CheckValue(const std::string& flag, const ListedFlag& of, const std::string& value) const {
-    KERNIX_RETURN_IF_ERROR(CheckWord(flag, value));
+    KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, flag, value));
     if (context_.shared() && !IsOfKind(of.kinds, value)) return RefuseFlag(flag, kNotListed);
     return absl::OkStatus();
   }
 
   absl::Status CheckLinkerWord(const std::string& flag, const std::string& word) {
-    KERNIX_RETURN_IF_ERROR(CheckWord(flag, word));
+    KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, flag, word));
     const std::string name = word.starts_with("--") ? word.substr(1) : word;
     if (name == "-Bstatic" || name == "-Bdynamic") static_only_ = name == "-Bstatic";
     value_next_ = FindValueNext(name);
@@ -256,7 +258,7 @@ class LinkFlags {
   // -lNAME: the user's folders first, then the compiler's own, then the toolkit's.
   absl::Status AddLibrary(const std::string& name) {
     if (name.find('/') != std::string::npos) return RefuseFlag("-l" + name, "a library's name holds no '/'");
-    KERNIX_RETURN_IF_ERROR(CheckWord("-l" + name, name));
+    KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, "-l" + name, name));
     if (name == "cudart" && context_.language == v1::LANGUAGE_CUDA)
       return absl::OkStatus();  // linked statically anyway
     for (size_t i = 0; i < folders_.size(); ++i) {

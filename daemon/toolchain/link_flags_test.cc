@@ -18,7 +18,7 @@ TEST_F(FlagsTest, CommonLinkFlagsPassAsTheyAre) {
     for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
       for (const char* flags :
            {"-pthread", "-fopenmp", "-s", "-static-libgcc", "-static-libstdc++", "-Wl,--as-needed", "-Wl,-z,now",
-            "-Wl,--gc-sections,--exclude-libs,ALL", "-Wl,--no-undefined", "-Wl,-O1", "-z|undefs", "-flto"}) {
+            "-Wl,--gc-sections,--exclude-libs,ALL", "-Wl,--no-undefined", "-Wl,-O1", "-z|undefs"}) {
         EXPECT_EQ(absl::StrJoin(MustPass(language, policy, "", flags).link, "|"), flags);
       }
     }

@@ -70,7 +70,8 @@ absl::Status NoIdentifier(std::string_view flag, std::string_view name) {
 
 absl::Status AddDefinition(std::string_view flag, std::string_view text, std::vector<std::string>& lines) {
   const size_t equals = text.find('=');
-  const std::string_view name = text.substr(0, equals);
+  std::string_view name = text.substr(0, equals);
+  while (name.ends_with(' ')) name.remove_suffix(1);
   const std::string_view value = equals == text.npos ? "1" : text.substr(equals + 1);
   if (!IsMacroName(name)) return NoIdentifier(flag, name);
   KERNIX_RETURN_IF_ERROR(CheckValue(flag, value));

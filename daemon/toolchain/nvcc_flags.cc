@@ -56,6 +56,7 @@ constexpr std::string_view kThreads =
     "many as ninja_workers allows)";
 constexpr std::string_view kQuotesFiles =
     "this kernixd is shared, and PTX would quote any file of the machine that a #line names";
+constexpr std::string_view kNvccCuts = "nvcc would cut it in two at the comma: give one value at a time";
 constexpr std::string_view kDeviceLto = "device link-time optimisation is not supported";
 
 constexpr Rule kRules[] = {
@@ -463,6 +464,7 @@ absl::Status CheckNvccFlags(FlagContext& context, const std::vector<std::string>
   KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, host_flags, passed));
   context.result.definitions.insert(context.result.definitions.end(), own_definitions.begin(), own_definitions.end());
   for (std::string& flag : passed) {
+    if (flag.find(',') != std::string::npos) return RefuseFlag(flag, kNvccCuts);
     context.result.compile.insert(context.result.compile.end(), {"-Xcompiler", std::move(flag)});
   }
   return absl::OkStatus();
