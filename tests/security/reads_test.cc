@@ -156,6 +156,9 @@ TEST_F(ReadsTest, NoSpellingOfAnIncludeReads) {
              {"_Pragma GCC dependency", "_Pragma(\"GCC dependency \\\"{path}\\\"\")"},
              {"#embed", "const int x[] = {\n#embed \"{path}\"\n};"},
              {"#embed by a macro", "#define NAME \"{path}\"\nconst int x[] = {\n#embed NAME\n};"},
+             {"_Pragma with blanks", "_Pragma(\" GCC  dependency \\\"{path}\\\"\")"},
+             {"a macro, in colour", "#define NAME \"{path}\"\n#include NAME", {"-fdiagnostics-color=always"}},
+             {"a linemarker that leaves", "# 1 \"x\" 2\n#define NAME \"{path}\"\n#include NAME\nint broken = ;"},
              {"the doubled slash", "#define NAME \"/{path}\"\n#include NAME"},
              {"/proc/self/root", "#define NAME \"/proc/self/root{path}\"\n#include NAME"},
          });
@@ -209,6 +212,13 @@ TEST_F(ReadsTest, NvccShowsAndKeepsNothingElse) {
   };
   Attack(kQuotes, "nvcc: #line and an error", cuda("#line 1 \"{path}\"\nint broken = ;", {}), Must::kBeHarmless);
   Attack(kQuotes, "nvcc: an include by a macro", cuda("#define NAME \"{path}\"\n#include NAME", {}), Must::kBeHarmless);
+  // cudafe++ and cicc read what the preprocessor has written once more.
+  for (const char* text : {"#define HASH #\nHASH include \"{path}\"", "#define ID(x) x\nID(%:) include \"{path}\"",
+                           "#define P(a, b) a##b\nP(%, :) include \"{path}\""}) {
+    Attack(kQuotes, StrCat("nvcc: ", text), cuda(text, {}), Must::kBeHarmless);
+  }
+  Attack(kQuotes, "nvcc: -DHASH=#", cuda("HASH include \"{path}\"", {"-DHASH=#"}), Must::kBeHarmless);
+  Twin(kQuotes, "nvcc: strings of parameters", cuda("#define S(x) #x\n__device__ const char* s = S(a b);", {}));
   // The kernel's lines, as PTX shows them, would be the secret's.
   Kernel kept = cuda("#line 1 \"{path}\"", {"-lineinfo", "-source-in-ptx"});
   kept.request.mutable_options()->set_keep(true);
