@@ -109,8 +109,7 @@ constexpr const char* kIncludes[] = {
     "#define WHERE \"../../../../../../../../../../../../..%s\"\n#include WHERE\n",
     "#include \"../../../../../../../../../../../../..%s\"\n",
     "#define Q(x) #x\n#define S(x) Q(x)\n#include S(%s)\n",
-    "#if 1\n#define WHERE \"%s\"\n#pragma push_macro(\"WHERE\")\n#undef WHERE\n#pragma pop_macro(\"WHERE\")\n#include "
-    "WHERE\n#endif\n",
+    "#define WHERE \"%s\"\n#pragma push_macro(\"WHERE\")\n#undef WHERE\n#pragma pop_macro(\"WHERE\")\n#include WHERE\n",
     "#define WHERE \"%s\"\n#include WHERE\n#include \"nothere.h\"\n",
     "#pragma GCC dependency \"%s\"\n",
     "#define P(x) _Pragma(#x)\nP(GCC dependency \"%s\")\n",

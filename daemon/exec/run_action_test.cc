@@ -236,7 +236,7 @@ TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfThePlace) {
   const ActionPlace place{
       .scratch_directory = kScratch, .max_output_bytes = 1000, .max_process_memory_bytes = 2000, .max_processes = 30};
   ASSERT_TRUE(RunAction(env_, place, action, nullptr, nullptr).ok());
-  const ProcessSpec& spec = mem_.Processes().at(0);
+  const ProcessSpec spec = mem_.Processes().at(0);
   EXPECT_EQ(spec.max_file_bytes, 1000u);
   EXPECT_EQ(spec.max_address_space_bytes, 2000u);
   EXPECT_EQ(spec.max_processes, 30);
