@@ -7,6 +7,7 @@
 #include <string>
 
 #include "daemon/codegen/codegen.h"
+#include "daemon/codegen/file_questions.h"
 #include "daemon/codegen/file_reads.h"
 #include "daemon/codegen/lexer.h"
 #include "daemon/codegen/prologue.h"
@@ -60,7 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckUnit(sources, *specs);
     CheckAgain(sources, listed, *specs);
   }
-  CheckFileReads({{sources[0].label, sources[0].text}}, {[](const std::string&, bool) { return std::string(); }, true})
-      .IgnoreError();
+  const auto outside = [](std::string_view, const Include&) { return std::string(); };
+  const std::vector<TextView> texts = {{sources[0].label, sources[0].text}};
+  CheckFileReads(texts, {.outside = outside, .made_directives = true}).IgnoreError();
+  CheckFileQuestions(texts, {.outside = outside, .all_texts = true}).IgnoreError();
   return 0;
 }
