@@ -30,8 +30,7 @@ namespace kernix::build {
 // is made.
 void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan);
 
-// What steps of a build that succeeded, and for which CheckFilesRead() is content, have printed, as users see it: not
-// where the assembler does not tell what it has read.
+// What steps of a build that succeeded, and for which CheckFilesRead() is content, have printed, as users see it.
 std::string ShownOfSuccess(const BuildRequest& request, const HeaderContents& contents, std::string_view printed);
 
 // Whether the assembler, given `text`, may read another file. True for what can make the words that do so.

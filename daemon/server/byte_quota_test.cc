@@ -62,5 +62,17 @@ TEST(ByteQuotaTest, WaitsNoLongerThanItShould) {
   EXPECT_NE(quota.Await(1, 40, MonotonicTime{}, cancellation), nullptr);
 }
 
+// An empty header, or a request that says nothing.
+TEST(ByteQuotaTest, SharesOfNothingAreKeptApart) {
+  ByteQuota quota(10);
+  auto one = quota.Take(1, 0);
+  auto two = quota.Take(1, 0);
+  ASSERT_NE(one, nullptr);
+  ASSERT_NE(two, nullptr);
+  one.reset();
+  two.reset();
+  EXPECT_NE(quota.Take(1, 10), nullptr);
+}
+
 }  // namespace
 }  // namespace kernix::server
