@@ -46,9 +46,9 @@ fuzz: packages ## A short run of each fuzzer of tests/fuzz, always the same one
 
 # What runs under sanitizers: parts in one process. JAX, nvcc's output and forked clients are nothing that they can judge.
 SANITIZERS ?= asan tsan
-SANITIZED := client/client_connection_test client/client_local_test daemon/base/base_test daemon/build/build_test \
-             daemon/build/builder_test daemon/cache/cache_test daemon/codegen/codegen_test daemon/exec/exec_test \
-             daemon/server/server_test daemon/toolchain/toolchain_test
+SANITIZED := common/common_test client/client_connection_test client/client_local_test daemon/builder/build_test \
+             daemon/builder/builder_test daemon/cache/cache_test daemon/language/language_test daemon/exec/exec_test \
+             daemon/app/server_test daemon/toolchain/toolchain_test
 
 # A forked child has none of its parent's threads, which ThreadSanitizer takes for threads that it never joined.
 sanitize: export TSAN_OPTIONS ?= report_thread_leaks=0

@@ -5,7 +5,7 @@
 # sources anew at each build, so it needs no list of them; the file changes only when one of them did.
 cmake_minimum_required(VERSION 3.25)
 
-set(folders daemon client proto kernel python)
+set(folders common daemon client proto kernel python)
 set(patterns *.cc *.h *.cuh *.py *.proto)
 set(globs)
 foreach(folder IN LISTS folders)
@@ -27,7 +27,7 @@ string(SHA256 build_id "${listing}")
 string(SUBSTRING "${build_id}" 0 32 build_id)
 
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
-#include "daemon/base/build_id.h"
+#include "common/base/build_id.h"
 
 namespace kernix {
 

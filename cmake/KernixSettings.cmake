@@ -10,7 +10,6 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 add_library(kernix_settings INTERFACE)
 target_compile_features(kernix_settings INTERFACE cxx_std_20)
-target_include_directories(kernix_settings INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_options(kernix_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>

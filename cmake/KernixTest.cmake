@@ -11,6 +11,11 @@ function(kernix_add_test name)
     set(ARG_LABELS unit)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE kernix_settings ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE kernix_settings kernix_tests ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 DISCOVERY_TIMEOUT 60)
 endfunction()
+
+# Lets a test include "tests/..." and, where it looks at them, the kernel headers.
+add_library(kernix_tests INTERFACE)
+kernix_open_room(kernix_tests tests)
+kernix_open_room(kernix_tests kernel)

@@ -4,8 +4,8 @@
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
-#include "daemon/base/env.h"
-#include "daemon/base/paths.h"
+#include "common/os/env.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::ctl {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <iostream>
 
-#include "daemon/base/error.h"
-#include "daemon/base/strings.h"
-#include "daemon/base/utf8.h"
-#include "daemon/base/version.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "common/base/version.h"
 
 namespace kernix::ctl {
 namespace {

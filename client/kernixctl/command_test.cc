@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "daemon/base/error.h"
+#include "common/base/error.h"
 
 namespace kernix::ctl {
 namespace {

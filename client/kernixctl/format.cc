@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "daemon/base/strings.h"
-#include "daemon/base/utf8.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 
 namespace kernix::ctl {
 namespace {

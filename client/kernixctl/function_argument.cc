@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "daemon/base/strings.h"
+#include "common/base/strings.h"
 
 namespace kernix::ctl {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/format.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
-#include "daemon/base/utf8.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "kernix/inspection.h"
 
 namespace kernix::ctl {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "daemon/base/strings.h"
+#include "common/base/strings.h"
 
 namespace kernix::ctl {
 namespace {

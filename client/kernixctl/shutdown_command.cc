@@ -3,7 +3,7 @@
 
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
-#include "daemon/base/strings.h"
+#include "common/base/strings.h"
 
 namespace kernix::ctl {
 namespace {

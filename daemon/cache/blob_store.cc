@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/strip.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {

@@ -28,9 +28,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/digest.h"
-#include "daemon/base/env.h"
-#include "daemon/base/known_file.h"
+#include "common/base/digest.h"
+#include "common/os/env.h"
+#include "common/os/known_file.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::cache {

@@ -7,9 +7,9 @@
 
 #include <cerrno>
 
-#include "daemon/base/error.h"
-#include "daemon/base/posix_error.h"
-#include "daemon/cache/cache_fixture.h"
+#include "common/base/error.h"
+#include "common/os/posix_error.h"
+#include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
 namespace {

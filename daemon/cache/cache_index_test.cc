@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "daemon/cache/cache_fixture.h"
 #include "daemon/cache/sqlite.h"
+#include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/cache/cache_fixture.h"
+#include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
 namespace {

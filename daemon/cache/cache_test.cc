@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "daemon/cache/cache_fixture.h"
+#include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
 namespace {

@@ -12,11 +12,11 @@
 #include <functional>
 #include <random>
 
-#include "daemon/base/fault_env.h"
-#include "daemon/base/test_util.h"
-#include "daemon/base/unique_fd.h"
+#include "common/os/fault_env.h"
+#include "common/os/unique_fd.h"
 #include "daemon/cache/cache.h"
-#include "daemon/cache/testing_entries.h"
+#include "tests/support/test_util.h"
+#include "tests/support/testing_entries.h"
 
 namespace kernix::cache {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "daemon/base/status_macros.h"
+#include "common/base/status_macros.h"
 #include "daemon/cache/index_statements.h"
 
 namespace kernix::cache {

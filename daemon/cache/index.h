@@ -19,8 +19,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/digest.h"
-#include "daemon/base/mutex.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
 #include "daemon/cache/cache.h"
 
 namespace kernix::cache {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "daemon/cache/index_row.h"
 #include "daemon/cache/index_schema.h"
 

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "daemon/base/digest.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/digest.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace kernix::cache {
 namespace {

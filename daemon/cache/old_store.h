@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "daemon/base/env.h"
+#include "common/os/env.h"
 #include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {

@@ -10,8 +10,8 @@
 
 #include <csignal>
 
-#include "daemon/base/error.h"
-#include "daemon/cache/cache_fixture.h"
+#include "common/base/error.h"
+#include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "daemon/base/digest.h"
-#include "daemon/base/mutex.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
 #include "daemon/cache/index.h"
 
 namespace kernix::cache {

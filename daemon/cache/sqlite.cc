@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace kernix::cache {
 namespace {

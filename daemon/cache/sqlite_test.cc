@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/base/env.h"
-#include "daemon/base/test_util.h"
+#include "common/os/env.h"
 #include "daemon/cache/index.h"
 #include "daemon/cache/index_schema.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::cache {
 namespace {

@@ -10,12 +10,14 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
-#include "daemon/base/error.h"
-#include "daemon/base/guarded_path.h"
-#include "daemon/base/log.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/guarded_path.h"
+#include "common/os/places.h"
+#include "common/os/private_directory.h"
 #include "daemon/cache/old_store.h"
 
 namespace kernix::cache {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/env.h"
+#include "common/os/env.h"
 
 namespace kernix::cache {
 

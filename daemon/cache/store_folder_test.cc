@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/test_util.h"
+#include "common/base/error.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::cache {
 namespace {

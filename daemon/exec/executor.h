@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "daemon/base/cancellation.h"
-#include "daemon/base/env.h"
+#include "common/base/cancellation.h"
+#include "common/os/env.h"
 #include "daemon/exec/action.h"
 #include "daemon/exec/user_id.h"
 

@@ -7,10 +7,10 @@
 #include <deque>
 #include <optional>
 
-#include "daemon/base/error.h"
-#include "daemon/base/mem_env.h"
-#include "daemon/base/mutex.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/mutex.h"
+#include "common/base/strings.h"
+#include "common/os/mem_env.h"
 
 namespace kernix::exec {
 namespace {

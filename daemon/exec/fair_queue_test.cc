@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "daemon/base/strings.h"
+#include "common/base/strings.h"
 
 namespace kernix::exec {
 namespace {

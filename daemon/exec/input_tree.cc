@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "daemon/base/log.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/status_macros.h"
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
 
 namespace kernix::exec {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/env.h"
-#include "daemon/base/mutex.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
 #include "daemon/exec/input_file.h"
 
 namespace kernix::exec {

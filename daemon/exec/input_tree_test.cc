@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/fault_env.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/test_util.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/os/fault_env.h"
 #include "daemon/exec/executor.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::exec {
 namespace {

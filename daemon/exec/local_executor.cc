@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/base/error.h"
-#include "daemon/base/mutex.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/mutex.h"
+#include "common/base/strings.h"
 #include "daemon/exec/admission.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/fair_queue.h"

@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/strings.h"
+#include "common/base/paths.h"
+#include "common/base/strings.h"
 
 namespace kernix::exec {
 namespace {

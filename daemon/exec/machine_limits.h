@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "daemon/base/env.h"
+#include "common/os/env.h"
 
 namespace kernix::exec {
 

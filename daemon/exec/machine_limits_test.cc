@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/base/mem_env.h"
-#include "daemon/base/paths.h"
+#include "common/base/paths.h"
+#include "common/os/mem_env.h"
 
 namespace kernix::exec {
 namespace {

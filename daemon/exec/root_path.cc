@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
-#include "daemon/base/strings.h"
+#include "common/base/strings.h"
 #include "daemon/exec/action.h"
 
 namespace kernix::exec {

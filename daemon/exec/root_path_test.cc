@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/base/strings.h"
+#include "common/base/strings.h"
 #include "daemon/exec/action.h"
 
 namespace kernix::exec {

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/shell_words.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/shell_words.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "daemon/exec/executor.h"
 #include "daemon/exec/machine_limits.h"
 #include "daemon/exec/root_path.h"

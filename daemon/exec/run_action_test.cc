@@ -6,11 +6,10 @@
 #include <csignal>
 #include <set>
 
-#include "daemon/base/error.h"
-#include "daemon/base/fault_env.h"
-#include "daemon/base/mem_env.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/os/fault_env.h"
+#include "common/os/mem_env.h"
 #include "daemon/exec/executor.h"
 #include "tests/support/temp_folder.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/base/status_macros.h"
+#include "common/base/status_macros.h"
 
 namespace kernix::toolchain {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/digest.h"
-#include "daemon/base/env.h"
-#include "daemon/base/known_file.h"
-#include "daemon/base/mutex.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "common/os/known_file.h"
 
 namespace kernix::toolchain {
 

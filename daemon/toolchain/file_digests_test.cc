@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/base/fault_env.h"
-#include "daemon/base/mem_env.h"
+#include "common/os/fault_env.h"
+#include "common/os/mem_env.h"
 
 namespace kernix::toolchain {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/base/env.h"
+#include "common/os/env.h"
 #include "daemon/toolchain/file_digests.h"
 #include "daemon/toolchain/toolchain.h"
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "daemon/base/error.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {

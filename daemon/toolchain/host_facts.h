@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/base/env.h"
-#include "daemon/base/mutex.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
 #include "daemon/toolchain/file_digests.h"
 #include "daemon/toolchain/toolchain.h"
 

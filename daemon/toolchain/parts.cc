@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/toolchain/parts.h"
 
-#include "daemon/base/error.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
 
 namespace kernix::toolchain {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/base/digest.h"
+#include "common/base/digest.h"
 #include "daemon/toolchain/file_digests.h"
 
 namespace kernix::toolchain {

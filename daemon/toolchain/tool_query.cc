@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "daemon/base/error.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/strings.h"
 
 namespace kernix::toolchain {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/base/env.h"
+#include "common/os/env.h"
 
 namespace kernix::toolchain {
 

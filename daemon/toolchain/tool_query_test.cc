@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/mem_env.h"
+#include "common/base/error.h"
+#include "common/os/mem_env.h"
 
 namespace kernix::toolchain {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/base/error.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "daemon/toolchain/cuda_toolkit.h"
 #include "daemon/toolchain/host_compiler.h"
 #include "daemon/toolchain/host_facts.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/base/digest.h"
-#include "daemon/base/env.h"
-#include "daemon/base/mutex.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
 #include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
 

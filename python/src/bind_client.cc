@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/base/env.h"
-#include "daemon/base/paths.h"
+#include "common/base/paths.h"
+#include "common/os/env.h"
+#include "common/os/places.h"
 #include "kernix/client.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/src/environment.h"
+#include "client/tools/environment.h"
 #include "kernix/client.h"
 #include "kernix/inspection.h"
 #include "kernix/load.h"

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "client/src/gpu_architecture.h"
-#include "client/src/toolchain_finder.h"
-#include "daemon/base/env.h"
-#include "daemon/base/paths.h"
+#include "client/tools/gpu_architecture.h"
+#include "client/tools/toolchain_finder.h"
+#include "common/base/paths.h"
+#include "common/os/env.h"
 #include "kernix/load.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "daemon/base/version.h"
+#include "common/base/version.h"
 #include "python/src/bind.h"
 #include "python/src/environment.h"
 #include "python/src/gil.h"

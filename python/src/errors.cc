@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "daemon/base/error.h"
+#include "common/base/error.h"
 #include "python/src/text.h"
 
 namespace kernix::python {

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "client/src/fork_gate.h"
-#include "client/src/fork_safety.h"
+#include "client/connection/fork_gate.h"
+#include "common/os/fork_safety.h"
 
 namespace kernix::python {
 

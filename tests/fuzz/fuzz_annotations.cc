@@ -5,14 +5,14 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "daemon/codegen/annotations.h"
-#include "daemon/codegen/function_name.h"
-#include "daemon/codegen/lexer.h"
-#include "daemon/codegen/preprocessor.h"
+#include "common/cxx/lexer.h"
+#include "common/cxx/preprocessor.h"
+#include "daemon/language/read/annotations.h"
+#include "daemon/language/read/function_name.h"
 
 namespace {
 
-using namespace kernix::codegen;
+using namespace kernix::language;
 
 // Whether `part` is a piece of `text`, and not of something that is gone.
 bool Within(std::string_view part, std::string_view text) {

@@ -6,13 +6,14 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/codegen/arg_spec.h"
-#include "daemon/codegen/function_name.h"
-#include "daemon/codegen/lexer.h"
+#include "common/cxx/lexer.h"
+#include "daemon/language/read/function_name.h"
+#include "daemon/language/spec/arg_spec.h"
+#include "daemon/language/spec/function_spec.h"
 
 namespace {
 
-using namespace kernix::codegen;
+using namespace kernix::language;
 
 std::string_view TakeLine(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));

@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <memory>
 
-#include "daemon/base/mem_env.h"
-#include "daemon/build/request.h"
+#include "common/os/mem_env.h"
+#include "daemon/plan/action_key.h"
+#include "daemon/request/request.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace {
 

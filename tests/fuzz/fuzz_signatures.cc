@@ -6,16 +6,20 @@
 #include <cstdlib>
 #include <string>
 
-#include "daemon/codegen/codegen.h"
-#include "daemon/codegen/file_questions.h"
-#include "daemon/codegen/file_reads.h"
-#include "daemon/codegen/lexer.h"
-#include "daemon/codegen/prologue.h"
+#include "common/cxx/lexer.h"
+#include "daemon/language/read/file_questions.h"
+#include "daemon/language/read/file_reads.h"
+#include "daemon/language/read/resolve.h"
+#include "daemon/language/spec/function_spec.h"
+#include "daemon/language/spec/source_text.h"
+#include "daemon/language/write/prologue.h"
+#include "daemon/language/write/translation_unit.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace {
 
 using namespace kernix;
-using namespace kernix::codegen;
+using namespace kernix::language;
 
 void Expect(bool condition) {
   if (!condition) std::abort();

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/src/remote.h"
-#include "daemon/base/strings.h"
+#include "client/connection/remote.h"
+#include "common/base/strings.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

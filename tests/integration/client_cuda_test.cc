@@ -3,8 +3,8 @@
 // CUDA kernels from C++: compiled by a real nvcc, opened, and asked what XLA would ask. No GPU is needed.
 #include <gmock/gmock.h>
 
-#include "client/src/handler_probe.h"
-#include "daemon/base/strings.h"
+#include "client/runtime/handler_probe.h"
+#include "common/base/strings.h"
 #include "kernix/call_frame.h"
 #include "kernix/error.h"
 #include "kernix/inspection.h"

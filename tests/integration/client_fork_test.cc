@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "daemon/base/error.h"
+#include "common/base/error.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

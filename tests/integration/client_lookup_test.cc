@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "client/src/remote_client.h"
-#include "daemon/base/mutex.h"
-#include "daemon/base/quick_lookup.h"
-#include "daemon/base/unique_fd.h"
+#include "client/connection/remote_client.h"
+#include "common/base/mutex.h"
+#include "common/os/unique_fd.h"
+#include "common/wire/quick_lookup.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

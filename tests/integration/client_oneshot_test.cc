@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "daemon/base/error.h"
+#include "common/base/error.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/version.h"
+#include "common/base/error.h"
+#include "common/base/version.h"
+#include "common/os/places.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

@@ -13,10 +13,11 @@
 #include <cstring>
 #include <thread>
 
-#include "client/src/program_search.h"
-#include "client/src/remote_client.h"
-#include "daemon/base/error.h"
-#include "daemon/base/unique_fd.h"
+#include "client/connection/remote_client.h"
+#include "client/tools/program_search.h"
+#include "common/base/error.h"
+#include "common/os/places.h"
+#include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

@@ -10,15 +10,15 @@
 #include <set>
 #include <thread>
 
-#include "client/src/daemon_process.h"
-#include "client/src/daemon_starter.h"
-#include "client/src/endpoint.h"
-#include "client/src/fork_gate.h"
-#include "client/src/grpc_session.h"
-#include "daemon/base/error.h"
-#include "daemon/base/unique_fd.h"
-#include "daemon/base/version.h"
-#include "daemon/server/server.h"
+#include "client/connection/daemon_process.h"
+#include "client/connection/daemon_starter.h"
+#include "client/connection/endpoint.h"
+#include "client/connection/fork_gate.h"
+#include "client/connection/grpc_session.h"
+#include "common/base/error.h"
+#include "common/base/version.h"
+#include "common/os/unique_fd.h"
+#include "daemon/app/server.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

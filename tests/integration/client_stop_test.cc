@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "daemon/base/unique_fd.h"
+#include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/kernixd_process.h"
 

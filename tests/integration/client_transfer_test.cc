@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/src/remote_client.h"
-#include "daemon/base/error.h"
+#include "client/connection/remote_client.h"
+#include "common/base/error.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {

@@ -10,7 +10,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "daemon/base/unique_fd.h"
+#include "common/os/places.h"
+#include "common/os/unique_fd.h"
 
 namespace kernix {
 namespace {

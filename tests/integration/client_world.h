@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "client/src/remote.h"
-#include "daemon/base/paths.h"
+#include "client/connection/remote.h"
+#include "common/base/paths.h"
+#include "common/os/places.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 

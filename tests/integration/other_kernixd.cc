@@ -11,7 +11,7 @@
 #include <future>
 #include <string>
 
-#include "daemon/base/env.h"
+#include "common/os/env.h"
 #include "kernix/v1/kernix.grpc.pb.h"
 
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/base/strings.h"
-#include "daemon/base/test_util.h"
+#include "common/base/strings.h"
 #include "tests/security/security_fixture.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::security {
 namespace {

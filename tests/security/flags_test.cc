@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/base/env.h"
-#include "daemon/base/strings.h"
-#include "daemon/base/test_util.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
 #include "tests/security/security_fixture.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::security {
 namespace {

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "daemon/base/env.h"
-#include "daemon/base/strings.h"
-#include "daemon/base/test_util.h"
-#include "daemon/server/socket_address.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "daemon/transport/socket_address.h"
 #include "tests/security/security_fixture.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::security {
 namespace {

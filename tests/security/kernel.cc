@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "daemon/base/digest.h"
-#include "daemon/base/strings.h"
+#include "common/base/digest.h"
+#include "common/base/strings.h"
 
 namespace kernix::security {
 namespace {

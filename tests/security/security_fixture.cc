@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
-#include "daemon/base/env.h"
-#include "daemon/base/paths.h"
-#include "daemon/base/strings.h"
-#include "daemon/base/test_util.h"
-#include "daemon/server/socket_address.h"
+#include "common/base/paths.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "daemon/transport/socket_address.h"
 #include "tests/security/tally.h"
 #include "tests/support/find_tools.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::security {
 namespace {

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/server/test_client.h"
 #include "tests/security/kernel.h"
 #include "tests/security/users.h"
 #include "tests/support/kernixd_process.h"
+#include "tests/support/test_client.h"
 
 namespace kernix::security {
 

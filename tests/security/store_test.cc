@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <string>
 
-#include "daemon/base/strings.h"
-#include "daemon/base/test_util.h"
+#include "common/base/strings.h"
 #include "tests/security/security_fixture.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::security {
 namespace {

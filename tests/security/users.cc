@@ -13,8 +13,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "daemon/base/strings.h"
-#include "daemon/server/socket_address.h"
+#include "common/base/strings.h"
+#include "daemon/transport/socket_address.h"
 
 namespace kernix::security {
 namespace {

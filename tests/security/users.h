@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/base/unique_fd.h"
+#include "common/os/unique_fd.h"
 
 namespace kernix::security {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "daemon/base/paths.h"
+#include "common/base/paths.h"
 
 namespace kernix::testing {
 namespace {

@@ -19,10 +19,10 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/base/env.h"
-#include "daemon/base/posix_error.h"
-#include "daemon/base/status_macros.h"
-#include "daemon/base/strings.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "common/os/posix_error.h"
 
 namespace kernix {
 namespace {

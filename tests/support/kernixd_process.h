@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/unique_fd.h"
+#include "common/os/unique_fd.h"
 
 namespace kernix {
 

@@ -5,8 +5,8 @@
 
 #include <iostream>
 
-#include "daemon/base/env.h"
-#include "daemon/base/paths.h"
+#include "common/base/paths.h"
+#include "common/os/env.h"
 
 namespace kernix::testing {
 

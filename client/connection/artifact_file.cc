@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/artifact_file.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "client/connection/unix_socket.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/fork_safety.h"
+#include "common/os/guarded_path.h"
+#include "common/os/private_directory.h"
+
+namespace kernix {
+namespace {
+
+constexpr mode_t kWritableByOthers = 0022;
+
+// A folder as it was named, and the owner of what lies there.
+using FolderKey = std::tuple<const Env*, std::string, uid_t>;
+
+// Folders that are guarded, with their paths without links. Only who is trusted could change that.
+struct GuardedFolders {
+  ForkSafeMutex mutex;
+  std::map<FolderKey, std::string> real_paths ABSL_GUARDED_BY(mutex);
+};
+
+GuardedFolders& AllGuarded() {
+  static auto* all = new GuardedFolders;
+  return *all;
+}
+
+[[maybe_unused]] const GuardedFolders& kMadeAtLoad = AllGuarded();
+
+std::optional<std::string> FindGuarded(const FolderKey& key) {
+  GuardedFolders& all = AllGuarded();
+  const MutexLock lock(all.mutex);
+  const auto found = all.real_paths.find(key);
+  return found == all.real_paths.end() ? std::nullopt : std::optional(found->second);
+}
+
+absl::StatusOr<std::string> LookAtFolder(const ClientEnvironment& environment, const std::string& folder, uid_t owner) {
+  if (!IsTrustedUser(owner, environment.uid)) {
+    return absl::PermissionDeniedError(StrCat("will not run what lies in ", folder, ": it belongs to ",
+                                              DescribeUser(owner), ", and would run as ",
+                                              DescribeUser(environment.uid)));
+  }
+  return GuardedRealPath(*environment.env, folder, {owner, environment.uid});
+}
+
+absl::StatusOr<std::string> GuardedFolder(const ClientEnvironment& environment, const std::string& folder,
+                                          uid_t owner) {
+  const FolderKey key(environment.env, folder, owner);
+  if (std::optional<std::string> known = FindGuarded(key)) return *std::move(known);
+  KERNIX_ASSIGN_OR_RETURN(std::string real, LookAtFolder(environment, folder, owner));
+  GuardedFolders& all = AllGuarded();
+  const MutexLock lock(all.mutex);
+  return all.real_paths.emplace(key, std::move(real)).first->second;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, const std::string& path,
+                                          uint64_t size) {
+  if (!path.starts_with('/')) return absl::NotFoundError(StrCat("\"", path, "\" is no place of this machine"));
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, environment.env->OpenFile(path));
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, file->Stat());
+  if (info.size != size) return absl::NotFoundError(StrCat(path, " is not the artifact: it has another size"));
+  if ((info.mode & kWritableByOthers) != 0) {
+    return absl::PermissionDeniedError(StrCat("will not run ", path, ": others than its owner may write to it"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(const std::string folder, GuardedFolder(environment, Dirname(path), info.uid));
+  return JoinPath(folder, Basename(path));
+}
+
+}  // namespace kernix

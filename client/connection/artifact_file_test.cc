@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/artifact_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "common/base/strings.h"
+#include "common/os/fault_env.h"
+#include "common/os/mem_env.h"
+#include "tests/support/client_support.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::ScratchFolder;
+
+constexpr uid_t kAlice = 70001;
+constexpr uid_t kMallory = 70002;
+
+class ArtifactFileTest : public ::testing::Test {
+ protected:
+  ArtifactFileTest() {
+    env_.SetUid(0);
+    EXPECT_TRUE(env_.CreateDirectories("/home", 0755).ok());
+    env_.SetUid(kAlice);
+    EXPECT_TRUE(env_.CreateDirectories("/home/alice/store", 0755).ok());
+    EXPECT_TRUE(env_.WriteFile(kPath, "artifact", 0444).ok());
+  }
+
+  absl::StatusOr<std::string> Check(const std::string& path = kPath, uint64_t size = 8) {
+    // Each with an Env of its own, so that no folder is known from before.
+    passing_.push_back(std::make_unique<FaultEnv>(env_));
+    return CheckArtifact({.env = passing_.back().get(), .uid = kAlice}, path, size);
+  }
+
+  std::string Refusal(const std::string& path = kPath) {
+    const absl::Status status = Check(path).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    return std::string(status.message());
+  }
+
+  static constexpr char kPath[] = "/home/alice/store/a.so";
+  MemEnv env_;
+  std::vector<std::unique_ptr<FaultEnv>> passing_;
+};
+
+TEST_F(ArtifactFileTest, OnesOwnAndRootsAreFine) {
+  EXPECT_EQ(*Check(), kPath);
+  env_.SetOwner(kPath, 0);
+  EXPECT_EQ(*Check(), kPath);
+}
+
+TEST_F(ArtifactFileTest, ThePathHasNoLinks) {
+  ASSERT_TRUE(env_.CreateSymlink("/home/alice/store", "/home/alice/link").ok());
+  EXPECT_EQ(*Check("/home/alice/link/a.so"), kPath);
+}
+
+TEST_F(ArtifactFileTest, AFileOfSomebodyElseIsRefusedByName) {
+  env_.SetOwner(kPath, kMallory);
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("/home/alice/store"), HasSubstr("uid 70002"), HasSubstr("uid 70001")));
+}
+
+TEST_F(ArtifactFileTest, AFileThatOthersMayWriteToIsRefused) {
+  for (const mode_t mode : {0664, 0646}) {
+    env_.SetMode(kPath, mode);
+    EXPECT_THAT(Refusal(), HasSubstr("may write to it"));
+  }
+}
+
+TEST_F(ArtifactFileTest, AFolderOnTheWayThatSomebodyElseCanExchangeIsRefused) {
+  env_.SetOwner("/home/alice", kMallory);
+  EXPECT_THAT(Refusal(), HasSubstr("/home/alice is on the way"));
+  env_.SetOwner("/home/alice", kAlice);
+  env_.SetMode("/home/alice", 0777);
+  EXPECT_THAT(Refusal(), HasSubstr("chmod go-w /home/alice"));
+}
+
+TEST_F(ArtifactFileTest, WhatIsNoSuchArtifactIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(Check(kPath, 9).status()));
+  EXPECT_TRUE(absl::IsNotFound(Check("/home/alice/store/none.so").status()));
+  EXPECT_TRUE(absl::IsNotFound(Check("").status()));
+  ASSERT_TRUE(env_.CreateSymlink("a.so", "/home/alice/store/link.so").ok());
+  EXPECT_FALSE(Check("/home/alice/store/link.so").ok()) << "its name is a link";
+}
+
+TEST_F(ArtifactFileTest, AFolderIsLookedAtOnceAndNoContentIsRead) {
+  ScratchFolder folder;
+  const std::string first = folder.Write("store/a.so", "artifact");
+  const std::string second = folder.Write("store/b.so", "artifact");
+  ASSERT_EQ(chmod((folder / "store").c_str(), 0755), 0);
+  FaultEnv env(Env::Posix());
+  const ClientEnvironment environment{.env = &env};
+  ASSERT_TRUE(CheckArtifact(environment, first, 8).ok());
+  const int looks = env.Calls(Operation::kStat);
+  EXPECT_GT(looks, 0);
+  ASSERT_TRUE(CheckArtifact(environment, second, 8).ok());
+  ASSERT_TRUE(CheckArtifact(environment, first, 8).ok());
+  EXPECT_EQ(env.Calls(Operation::kStat), looks);
+  EXPECT_EQ(env.Calls(Operation::kOpenFile), 3);
+  EXPECT_EQ(env.Calls(Operation::kReadFile, "store"), 0);
+}
+
+}  // namespace
+}  // namespace kernix

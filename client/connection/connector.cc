@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/connector.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+#include "common/wire/grpc_status.h"
+
+namespace kernix {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kInfoTimeout{10'000};
+
+absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
+
+Session SessionWith(PeerSocket peer, const Endpoint& endpoint) {
+  return Session{.grpc = std::make_unique<GrpcSession>(std::move(peer.fd)),
+                 .peer = StrCat("kernixd at ", endpoint.socket)};
+}
+
+absl::Status NobodyThere(const Endpoint& endpoint, const absl::Status& why) {
+  return Unreachable(StrCat("no kernixd answers (", endpoint.origin, "): ", why.message()));
+}
+
+}  // namespace
+
+// Waits where the daemon's queue is full: it is there, and busy accepting.
+absl::StatusOr<PeerSocket> Connector::Connect(const Endpoint& endpoint, ForkGate::Section& section) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
+  while (true) {
+    absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint.socket, environment_.uid);
+    if (!absl::IsUnavailable(peer.status())) return peer;
+    if (section.interrupted() || std::chrono::steady_clock::now() >= deadline) return peer;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, PeerSocket peer,
+                                                   ForkGate::Section& section) {
+  Meeting meeting{.pid = peer.pid};
+  meeting.session = SessionWith(std::move(peer), endpoint);
+  if (meeting.pid != 0 && fit_pid_ == meeting.pid) return meeting;
+
+  v1::GetInfoResponse info;
+  const grpc::Status status =
+      meeting.session.grpc->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &info, kInfoTimeout, &section);
+  if (!status.ok()) return FromGrpcStatus(status, meeting.session.peer);
+  meeting.peer_build = info.build_id();
+  meeting.is_daemon = meeting.pid == info.pid();
+  if (info.draining()) {
+    meeting.verdict = Verdict::kLeaving;
+  } else if (info.protocol_version() != kProtocolVersion) {
+    meeting.verdict = Verdict::kOtherProtocol;
+  } else if (info.build_id() != BuildId()) {
+    meeting.verdict = Verdict::kOtherBuild;
+  } else {
+    Trust(meeting);
+  }
+  return meeting;
+}
+
+// One that goes away between our connecting and its first answer has not been asked for anything: the next one is.
+absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted,
+                                                    ForkGate::Section& section) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectOrStart(endpoint, unwanted, section));
+    absl::StatusOr<Meeting> meeting = Meet(endpoint, std::move(peer), section);
+    if (!DaemonWasLost(meeting.status()) || section.interrupted()) return meeting;
+    if (std::chrono::steady_clock::now() >= deadline) return meeting;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+}
+
+absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, ForkGate::Section& section) {
+  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
+  if (meeting.verdict == Verdict::kOtherProtocol) {
+    return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
+                              ", which speaks another protocol than this client, of build ", BuildId(),
+                              ": upgrade the older of the two"));
+  }
+  if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
+  Trust(meeting);
+  return std::move(meeting.session);
+}
+
+absl::StatusOr<PeerSocket> Connector::ConnectOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
+                                                     ForkGate::Section& section) {
+  if (!unwanted) {
+    absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
+    if (!absl::IsNotFound(peer.status())) return peer;
+    if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) return NobodyThere(endpoint, peer.status());
+  }
+  // Whoever cleans up temporary folders may have removed ours since; this makes it again.
+  KERNIX_ASSIGN_OR_RETURN(const Endpoint fresh, OwnEndpoint(environment_, options_));
+  if (!fresh.unusable.ok()) return WithOneshotHelp(fresh.unusable);
+  return DaemonStarter(environment_, options_, fresh, section).Start(unwanted);
+}
+
+// What is left when replacing was done, or may not be done.
+absl::StatusOr<Session> Connector::Settle(Meeting meeting, const Endpoint& endpoint, const WarningSink& warn) {
+  if (meeting.verdict == Verdict::kOtherProtocol) {
+    return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
+                              " and cannot talk to this client, of build ", BuildId(),
+                              ": install the kernixd that belongs to this client, or name it in $KERNIXD"));
+  }
+  if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
+  if (meeting.verdict == Verdict::kOtherBuild) {
+    warn(StrCat(meeting.session.peer, " is of build ", meeting.peer_build, ", this client of build ", BuildId(),
+                "; it is used, since both speak the same protocol"));
+    Trust(meeting);
+  }
+  return std::move(meeting.session);
+}
+
+absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, ForkGate::Section& section,
+                                           const WarningSink& warn) {
+  if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
+  KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
+  if (meeting.verdict == Verdict::kFit) return std::move(meeting.session);
+  // One that is leaving is replaced as often as it takes; one of another build once.
+  const bool replace = options_.allow_start && (meeting.verdict == Verdict::kLeaving || !replaced_.exchange(true));
+  if (!replace) return Settle(std::move(meeting), endpoint, warn);
+  meeting.session.grpc.reset();
+  KERNIX_ASSIGN_OR_RETURN(meeting, Reach(endpoint, meeting.pid, section));
+  return Settle(std::move(meeting), endpoint, warn);
+}
+
+absl::StatusOr<Session> Connector::OpenOneshot(const Endpoint& endpoint, const absl::Status& why,
+                                               ForkGate::Section& section, const WarningSink& warn) {
+  absl::StatusOr<Oneshot> oneshot = StartOneshot(environment_, options_, endpoint.store_directory, section);
+  if (!oneshot.ok()) return Annotate(oneshot.status(), ToStd(why.message()));
+  warn(StrCat(why.message(), "\nA private kernixd serves this load alone",
+              oneshot->store_directory == endpoint.store_directory
+                  ? ""
+                  : StrCat(", with a cache that is gone when this process ends (", oneshot->store_directory, ")"),
+              "."));
+  return Session{std::move(oneshot->daemon), std::move(oneshot->session), "a private kernixd"};
+}
+
+absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn) {
+  KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment_, options_));
+  warn(StrCat(reason, "; using this user's own kernixd instead"));
+  if (!own.warning.empty()) warn(std::exchange(own.warning, ""));
+  endpoint = std::move(own);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, ForkGate::Section& section,
+                                        const WarningSink& warn) {
+  if (ForkGate::Ending()) return Unreachable("this process is ending, and takes up no more work with kernixd");
+  if (!endpoint.warning.empty()) warn(std::exchange(endpoint.warning, ""));
+  if (need == Need::kAnyDaemon) {
+    if (!endpoint.unusable.ok()) return NobodyThere(endpoint, endpoint.unusable);
+    absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
+    if (absl::IsNotFound(peer.status())) return NobodyThere(endpoint, peer.status());
+    if (!peer.ok()) return peer.status();
+    return SessionWith(*std::move(peer), endpoint);
+  }
+  if (endpoint.kind != EndpointKind::kOwn) {
+    absl::StatusOr<Session> session = OpenForeign(endpoint, section);
+    if (session.ok() || section.interrupted() || endpoint.kind == EndpointKind::kNamed) return session;
+    KERNIX_RETURN_IF_ERROR(FallBackToOwn(endpoint, ToStd(session.status().message()), warn));
+  }
+  absl::StatusOr<Session> session = OpenOwn(endpoint, section, warn);
+  const bool try_oneshot = need == Need::kFitOrOneshot && options_.allow_oneshot && options_.allow_start &&
+                           !session.ok() && OneshotMayHelp(session.status()) && !section.interrupted();
+  return try_oneshot ? OpenOneshot(endpoint, session.status(), section, warn) : std::move(session);
+}
+
+}  // namespace kernix

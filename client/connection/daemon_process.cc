@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/daemon_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/os/fork_safety.h"
+
+namespace kernix {
+namespace {
+
+// posix_spawn's two descriptions of the child.
+class SpawnPlan {
+ public:
+  explicit SpawnPlan(const DaemonCommand& command) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, command.log.c_str(), O_WRONLY | O_APPEND | O_CREAT,
+                                     0600);
+    posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
+    // Also where both are the same: it clears the close-on-exec flag.
+    if (command.socket >= 0) posix_spawn_file_actions_adddup2(&actions_, command.socket, kInheritedSocket);
+    posix_spawn_file_actions_addclosefrom_np(&actions_, command.socket >= 0 ? kInheritedSocket + 1 : kInheritedSocket);
+    posix_spawn_file_actions_addchdir_np(&actions_, "/");
+
+    sigset_t signals;
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+  }
+  ~SpawnPlan() {
+    posix_spawnattr_destroy(&attributes_);
+    posix_spawn_file_actions_destroy(&actions_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  // Zero, or an errno.
+  int Spawn(const std::string& program, char* const* argv, char* const* envp, pid_t& pid) const {
+    return posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv, envp);
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Nullopt while it runs. A child that somebody else has collected counts as ended.
+std::optional<int> Collect(pid_t pid) {
+  int status = 0;
+  const pid_t result = waitpid(pid, &status, WNOHANG);
+  if (result == 0) return std::nullopt;
+  if (result < 0) return -1;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+struct StartedDaemons {
+  ForkSafeMutex mutex;
+  std::vector<pid_t> pids ABSL_GUARDED_BY(mutex);
+};
+
+StartedDaemons& AllStarted() {
+  static auto* all = new StartedDaemons;
+  return *all;
+}
+
+[[maybe_unused]] const StartedDaemons& kMadeAtLoad = AllStarted();
+
+void Remember(pid_t pid) {
+  StartedDaemons& all = AllStarted();
+  MutexLock lock(all.mutex);
+  all.pids.push_back(pid);
+}
+
+void Forget(pid_t pid) {
+  StartedDaemons& all = AllStarted();
+  MutexLock lock(all.mutex);
+  all.pids.erase(std::remove(all.pids.begin(), all.pids.end(), pid), all.pids.end());
+}
+
+}  // namespace
+
+absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command) {
+  std::vector<std::string> arguments = {command.program};
+  arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : command.environment) environment.push_back(StrCat(name, "=", value));
+  pid_t pid = 0;
+  const int error =
+      SpawnPlan(command).Spawn(command.program, Pointers(arguments).data(), Pointers(environment).data(), pid);
+  if (error != 0) {
+    return MakeError(v1::ErrorDetail::UNREACHABLE,
+                     StrCat("start ", command.program, " (log in ", command.log, "): ", strerror(error)));
+  }
+  Remember(pid);
+  return DaemonProcess(pid);
+}
+
+std::optional<int> DaemonProcess::ExitCode() {
+  if (exit_code_) return exit_code_;
+  exit_code_ = Collect(pid_);
+  if (exit_code_) Forget(pid_);
+  return exit_code_;
+}
+
+void ReapEndedDaemons() {
+  StartedDaemons& all = AllStarted();
+  MutexLock lock(all.mutex);
+  all.pids.erase(std::remove_if(all.pids.begin(), all.pids.end(), [](pid_t pid) { return Collect(pid).has_value(); }),
+                 all.pids.end());
+}
+
+std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
+  std::map<std::string, std::string> environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};
+  for (const char* name :
+       {"HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "KERNIX_CACHE_LIMIT_BYTES",
+        "KERNIX_JOBS", "KERNIX_MEMORY_BUDGET_BYTES", "KERNIX_JOB_TIMEOUT", "KERNIX_IDLE_TIMEOUT",
+        "KERNIX_DRAIN_TIMEOUT", "KERNIX_MAX_REQUEST_BYTES", "KERNIX_LOG_LEVEL"}) {
+    if (const std::optional<std::string> value = get_env(name)) environment[name] = *value;
+  }
+  return environment;
+}
+
+}  // namespace kernix

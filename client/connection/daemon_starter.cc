@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/daemon_starter.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "client/connection/grpc_session.h"
+#include "client/connection/kernixd_program.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+
+namespace kernix {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kOneshotHelps[] = "kernix/oneshot-may-help";
+constexpr milliseconds kShortestPause{1};
+constexpr milliseconds kLongestPause{20};
+// What a daemon that is asked to stop may take beyond the start time-out: its usual drain time-out.
+constexpr milliseconds kDrainTime{30'000};
+constexpr milliseconds kProbeTimeout{10'000};
+// What a daemon takes between its start and its lock is milliseconds, unless the machine is very busy.
+constexpr milliseconds kHoldPatience{5'000};
+// Nobody reads an old log of a daemon that starts anew every now and then.
+constexpr uint64_t kLogLimit = 1 << 20;
+
+absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
+
+absl::Status Interrupted() { return absl::AbortedError("interrupted by a fork"); }
+
+// Where the log ends now, so that we can tell what the daemon adds. A long one is begun anew.
+size_t LogStart(Env& env, const std::string& log) {
+  const absl::StatusOr<FileInfo> info = env.Stat(log, /*follow=*/false);
+  if (!info.ok()) return 0;
+  if (info->size <= kLogLimit) return info->size;
+  return env.WriteFile(log, "", 0600).ok() ? 0 : info->size;
+}
+
+bool Answers(PeerSocket peer, ForkGate::Section& section) {
+  GrpcSession session(std::move(peer.fd));
+  v1::GetInfoResponse response;
+  return session.Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &response, kProbeTimeout, &section).ok();
+}
+
+// The end of a message about a daemon.
+std::string WhatItsLogSays(Env& env, const std::string& log, size_t start) {
+  const std::string words = LastWords(env, log, start);
+  return words.empty() ? StrCat("It has written nothing to its log, ", log)
+                       : StrCat("Its log, ", log, ", ends with:", words);
+}
+
+}  // namespace
+
+bool OneshotMayHelp(const absl::Status& status) { return status.GetPayload(kOneshotHelps).has_value(); }
+
+absl::Status WithOneshotHelp(absl::Status status) {
+  status.SetPayload(kOneshotHelps, absl::Cord("1"));
+  return status;
+}
+
+std::string LastWords(Env& env, const std::string& log, size_t start) {
+  constexpr size_t kLines = 5;
+  const absl::StatusOr<std::string> text = env.ReadFile(log);
+  if (!text.ok() || text->size() <= start) return "";
+  std::vector<std::string> lines =
+      absl::StrSplit(ToAbsl(std::string_view(*text).substr(start)), '\n', absl::SkipEmpty());
+  std::string words;
+  for (size_t i = lines.size() - std::min(lines.size(), kLines); i < lines.size(); ++i) {
+    StrAppend(&words, "\n  ", lines[i]);
+  }
+  return words;
+}
+
+std::string DescribeExit(int exit_code) {
+  if (exit_code > 128) return StrCat("signal ", exit_code - 128);
+  const char* meaning = "";
+  switch (exit_code) {
+    case kKernixdFailure:
+      meaning = " (an unexpected failure)";
+      break;
+    case kKernixdUsage:
+      meaning = " (a setting that it does not accept)";
+      break;
+    case kKernixdStoreUnusable:
+      meaning = " (it cannot use the store)";
+      break;
+    case kKernixdAlreadyRunning:
+      meaning = " (another kernixd uses the store)";
+      break;
+    case 127:
+      meaning = " (the program cannot be run)";
+      break;
+    default:
+      break;
+  }
+  return StrCat("exit code ", exit_code, meaning);
+}
+
+DaemonStarter::DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options,
+                             const Endpoint& endpoint, ForkGate::Section& section)
+    : environment_(environment),
+      options_(options),
+      endpoint_(endpoint),
+      section_(section),
+      deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
+
+// False when there is no time left, or none to wait.
+bool DaemonStarter::Pause(milliseconds& pause, MonotonicTime deadline) {
+  if (section_.interrupted() || std::chrono::steady_clock::now() >= deadline) return false;
+  std::this_thread::sleep_for(pause);
+  pause = std::min(2 * pause, kLongestPause);
+  return true;
+}
+
+absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> unwanted) {
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectUnix(endpoint_.socket, environment_.uid));
+  if (unwanted == peer.pid) return absl::NotFoundError("only the daemon that shall go is there");
+  return peer;
+}
+
+bool DaemonStarter::PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
+
+absl::StatusOr<PeerSocket> DaemonStarter::Start(std::optional<pid_t> unwanted) {
+  ReapEndedDaemons();
+  KERNIX_ASSIGN_OR_RETURN(program_, FindKernixd(environment_, options_.kernixd));
+  milliseconds pause = kShortestPause;
+  do {
+    absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+    if (peer.ok() || absl::IsPermissionDenied(peer.status())) return peer;
+    const auto lock = environment_.env->TryLockFile(endpoint_.place.start_lock);
+    if (lock.ok()) return StartLocked(unwanted);
+    if (!absl::IsUnavailable(lock.status())) {
+      return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
+    }
+  } while (Pause(pause, deadline_));
+  if (section_.interrupted()) return Interrupted();
+  return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
+                            " ms without success. It holds ", endpoint_.place.start_lock, ": see who with `fuser ",
+                            endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
+                            endpoint_.place.log));
+}
+
+absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwanted) {
+  // Somebody may have started it before we got the lock.
+  absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+  if (peer.ok()) return peer;
+  if (unwanted) AskToStop(*unwanted);
+  peer = AwaitPlace(unwanted);
+  if (!absl::IsNotFound(peer.status())) return peer;
+
+  DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
+  command.log = endpoint_.place.log;
+  command.arguments = {"--socket", endpoint_.socket, "--store-directory", endpoint_.store_directory};
+  if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
+    command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});
+  }
+  if (section_.interrupted()) return Interrupted();
+  const size_t log_start = LogStart(*environment_.env, command.log);
+  KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::Start(command));
+  return AwaitAnswer(std::move(process), log_start);
+}
+
+void DaemonStarter::AskToStop(pid_t unwanted) {
+  absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
+  if (!peer.ok() || peer->pid != unwanted) return;
+  GrpcSession session(std::move(peer->fd));
+  v1::ShutdownRequest request;
+  request.set_reason(StrCat("a client of build ", BuildId(), " replaces it"));
+  v1::ShutdownResponse response;
+  session.Call(&v1::Kernix::Stub::Shutdown, request, &response, kProbeTimeout, &section_);
+  deadline_ += kDrainTime;
+}
+
+// A daemon that has left its socket may still work on what it had accepted; one that another client started a moment
+// ago may not listen yet. kNotFound: the place is free.
+absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwanted) {
+  milliseconds pause = kShortestPause;
+  do {
+    absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
+    if (peer.ok()) return peer;
+    ReapEndedDaemons();
+    if (PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
+  } while (Pause(pause, deadline_));
+  if (section_.interrupted()) return Interrupted();
+  return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
+                            " and has not let go within ", options_.start_timeout.count(),
+                            " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
+                            "` and kill it. Its log is ", endpoint_.place.log));
+}
+
+// One connection to see that it answers, and another for the caller. Either fails for a moment when the others who have
+// waited fill the daemon's queue.
+absl::StatusOr<PeerSocket> DaemonStarter::ConnectToAnswering() {
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket probe, ConnectUnix(endpoint_.socket, environment_.uid));
+  if (!Answers(std::move(probe), section_)) return absl::UnavailableError("it does not answer yet");
+  return ConnectUnix(endpoint_.socket, environment_.uid);
+}
+
+absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start) {
+  milliseconds pause = kShortestPause;
+  do {
+    absl::StatusOr<PeerSocket> peer = ConnectToAnswering();
+    if (peer.ok() || absl::IsPermissionDenied(peer.status())) return peer;
+    if (const std::optional<int> exit_code = process.ExitCode()) {
+      KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
+    }
+  } while (Pause(pause, deadline_));
+  if (section_.interrupted()) {
+    AwaitHold(process);
+    return Interrupted();
+  }
+  return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
+                            endpoint_.socket, " within ", options_.start_timeout.count(),
+                            " ms: try again when the machine is less busy, or kill that process if it hangs. ",
+                            WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
+}
+
+// OK when another daemon has the place, so that there is something to wait for.
+absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
+  if (exit_code == kKernixdAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
+  const ErrorKind kind = exit_code == kKernixdStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
+  absl::Status status =
+      MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",
+                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
+  const bool place_is_at_fault = exit_code == kKernixdFailure || exit_code == kKernixdAlreadyRunning;
+  return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
+}
+
+// With the start lock let go before the daemon holds the place, the next who asks would start another.
+void DaemonStarter::AwaitHold(DaemonProcess& process) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
+  while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kShortestPause);
+  }
+}
+
+}  // namespace kernix

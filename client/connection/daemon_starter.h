@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starts this user's daemon, one of it however many ask.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/connection/client_environment.h"
+#include "client/connection/daemon_process.h"
+#include "client/connection/endpoint.h"
+#include "client/connection/fork_gate.h"
+#include "client/connection/unix_socket.h"
+#include "kernix/client.h"
+
+namespace kernix {
+
+// True for errors of DaemonStarter after which a daemon without a place, over a socket pair, can still serve.
+bool OneshotMayHelp(const absl::Status& status);
+
+// `status` as such an error.
+absl::Status WithOneshotHelp(absl::Status status);
+
+// For one endpoint of kind kOwn that has a place. Used inside `section`; when that is interrupted, returns with some
+// error: at once, or as soon as a daemon that it has started holds the place.
+class DaemonStarter {
+ public:
+  DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
+                ForkGate::Section& section);
+
+  // A connection to a daemon that serves. Of all clients that ask at once, the one that gets the start lock starts it;
+  // the others connect as soon as it is there. `unwanted`, a process that is draining or of another build, is made to
+  // stop first. UNREACHABLE errors carry the daemon's exit code and last words; RESOURCE: it cannot use its store.
+  absl::StatusOr<PeerSocket> Start(std::optional<pid_t> unwanted);
+
+ private:
+  absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted);
+  absl::StatusOr<PeerSocket> StartLocked(std::optional<pid_t> unwanted);
+  absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted);
+  absl::StatusOr<PeerSocket> AwaitAnswer(DaemonProcess process, size_t log_start);
+  absl::StatusOr<PeerSocket> ConnectToAnswering();
+  void AwaitHold(DaemonProcess& process);
+  absl::Status JudgeExit(int exit_code, size_t log_start);
+  void AskToStop(pid_t unwanted);
+  bool PlaceIsFree();
+  bool Pause(std::chrono::milliseconds& pause, MonotonicTime deadline);
+
+  const ClientEnvironment& environment_;
+  const ClientOptions& options_;
+  const Endpoint& endpoint_;
+  ForkGate::Section& section_;
+  MonotonicTime deadline_;
+  std::string program_;
+};
+
+// The last lines that a daemon wrote to `log` after its first `start` bytes, indented, for a message. Empty when none.
+std::string LastWords(Env& env, const std::string& log, size_t start);
+
+// "exit code 3 (the store cannot be used)".
+std::string DescribeExit(int exit_code);
+
+}  // namespace kernix

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/daemon_watch.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/connection/daemon_process.h"
+#include "client/connection/fork_gate.h"
+#include "client/connection/unix_socket.h"
+
+namespace kernix {
+
+DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid)
+    : environment_(environment), endpoint_(endpoint) {
+  const ForkGate::Section section;
+  const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
+  listener_ = peer.ok() ? peer->pid : 0;
+  // Else its number means another process here, or none.
+  if (listener_ == pid) process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool DaemonWatch::Gone() const {
+  const ForkGate::Section section;
+  ReapEndedDaemons();
+  if (!process_.ok()) return PlaceIsLeft();
+  pollfd ended{process_.get(), POLLIN, 0};
+  return poll(&ended, 1, 0) > 0;
+}
+
+// Of an own daemon the lock tells.
+bool DaemonWatch::PlaceIsLeft() const {
+  const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
+  if (peer.ok()) return peer->pid != listener_;
+  return absl::IsNotFound(peer.status()) &&
+         (endpoint_.kind != EndpointKind::kOwn || environment_.env->TryLockFile(endpoint_.place.lock).ok());
+}
+
+}  // namespace kernix

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/endpoint.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include "client/connection/config_file.h"
+#include "client/connection/unix_socket.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/places.h"
+#include "common/os/private_directory.h"
+
+namespace kernix {
+namespace {
+
+constexpr std::string_view kUnixScheme = "unix:";
+
+absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+absl::StatusOr<std::string> SocketOfAddress(std::string_view address, const std::string& origin) {
+  std::string_view path = address;
+  if (path.starts_with(kUnixScheme)) path.remove_prefix(kUnixScheme.size());
+  if (path.starts_with("//")) path.remove_prefix(2);
+  if (!path.starts_with('/')) {
+    return Invalid(StrCat(origin, ": \"", address,
+                          "\" is no address that this kernix can use: it takes a Unix socket, ",
+                          "\"unix:/path\" or \"/path\""));
+  }
+  return NormalizePath(path);
+}
+
+absl::StatusOr<Endpoint> NamedEndpoint(const std::string& address, const std::string& origin) {
+  Endpoint endpoint{.kind = EndpointKind::kNamed, .origin = origin};
+  KERNIX_ASSIGN_OR_RETURN(endpoint.socket, SocketOfAddress(address, origin));
+  return endpoint;
+}
+
+// Whoever may not write to the socket is not among its users, and goes on as if there were none.
+bool ServiceIsForUs(const ClientEnvironment& environment) {
+  return access(environment.service_socket.c_str(), R_OK | W_OK) == 0;
+}
+
+// Why the service's socket is not used, when it is neither root's nor the service user's nor ours. Empty: it may be.
+std::string StrangersService(const ClientEnvironment& environment) {
+  const absl::StatusOr<FileInfo> info = environment.env->Stat(environment.service_socket);
+  if (!info.ok() || IsTrustedUser(info->uid, environment.uid)) return "";
+  return StrCat(
+      "will not use ", environment.service_socket, ", the place of the machine's service: it belongs to ",
+      DescribeUser(info->uid), ", whose kernels would run as ", DescribeUser(environment.uid),
+      "; using this user's own kernixd instead. Have that socket removed, or set KERNIX_ADDRESS to the kernixd "
+      "that you want.");
+}
+
+absl::StatusOr<Endpoint> ServiceOrOwn(const ClientEnvironment& environment, const ClientOptions& options) {
+  if (!ServiceIsForUs(environment)) return OwnEndpoint(environment, options);
+  std::string warning = StrangersService(environment);
+  if (warning.empty()) {
+    return Endpoint{
+        .kind = EndpointKind::kService, .socket = environment.service_socket, .origin = "the machine's service"};
+  }
+  KERNIX_ASSIGN_OR_RETURN(Endpoint own, OwnEndpoint(environment, options));
+  own.warning = own.warning.empty() ? std::move(warning) : StrCat(warning, "\n", own.warning);
+  return own;
+}
+
+absl::StatusOr<std::string> StoreDirectory(const ClientEnvironment& environment, const ClientOptions& options) {
+  if (options.store_directory.empty()) {
+    return DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid);
+  }
+  if (options.store_directory.starts_with('/')) return NormalizePath(options.store_directory);
+  return Invalid(StrCat("the store \"", options.store_directory, "\" must be an absolute path"));
+}
+
+}  // namespace
+
+absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
+  Endpoint endpoint{.kind = EndpointKind::kOwn, .origin = "this user's own daemon"};
+  KERNIX_ASSIGN_OR_RETURN(endpoint.store_directory, StoreDirectory(environment, options));
+  absl::StatusOr<DaemonPlace> place =
+      PlaceForStore(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
+  if (!place.ok()) {
+    endpoint.unusable = place.status();
+    return endpoint;
+  }
+  endpoint.place = *std::move(place);
+  endpoint.socket = endpoint.place.socket;
+  endpoint.warning = endpoint.place.warning;
+  return endpoint;
+}
+
+absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
+  if (!options.address.empty() && !options.store_directory.empty()) {
+    return Invalid("an address and a store were both given: a daemon that is named has its own store");
+  }
+  if (!options.address.empty()) return NamedEndpoint(options.address, "address");
+  if (!options.store_directory.empty()) return OwnEndpoint(environment, options);
+  if (const std::optional<std::string> address = environment.get_env("KERNIX_ADDRESS")) {
+    return NamedEndpoint(*address, "$KERNIX_ADDRESS");
+  }
+  KERNIX_ASSIGN_OR_RETURN(const ConfigFile config, ReadConfigFile(environment));
+  if (!config.address.empty()) return NamedEndpoint(config.address, config.path);
+  if (environment.get_env("KERNIX_CACHE_DIR")) return OwnEndpoint(environment, options);
+  return ServiceOrOwn(environment, options);
+}
+
+}  // namespace kernix

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/endpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <map>
+
+#include "common/base/error.h"
+#include "common/os/unique_fd.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class EndpointTest : public testing::Test {
+ protected:
+  EndpointTest() {
+    directory_ = Env::Posix().CreateTempDirectory("/tmp/kernix-endpoint-test-").value();
+    environment_.get_env = [this](const std::string& name) -> std::optional<std::string> {
+      const auto found = variables_.find(name);
+      return found == variables_.end() ? std::nullopt : std::optional<std::string>(found->second);
+    };
+    environment_.service_socket = JoinPath(directory_, "service.sock");
+    variables_["HOME"] = directory_;
+    variables_["XDG_RUNTIME_DIR"] = directory_;
+  }
+  ~EndpointTest() override { EXPECT_TRUE(Env::Posix().RemoveTree(directory_).ok()); }
+
+  void MakeServiceSocket() {
+    service_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, environment_.service_socket.c_str(), sizeof(address.sun_path) - 1);
+    ASSERT_EQ(bind(service_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+
+  absl::StatusOr<Endpoint> Resolve() { return ResolveEndpoint(environment_, options_); }
+
+  std::string directory_;
+  std::map<std::string, std::string> variables_;
+  ClientEnvironment environment_;
+  ClientOptions options_;
+  UniqueFd service_;
+};
+
+TEST_F(EndpointTest, TheOwnDaemonIsWhatRemains) {
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_EQ(endpoint->kind, EndpointKind::kOwn);
+  EXPECT_EQ(endpoint->store_directory, JoinPath(directory_, ".cache/kernix"));
+  EXPECT_THAT(endpoint->socket, StartsWith(directory_));
+  EXPECT_TRUE(endpoint->unusable.ok());
+}
+
+TEST_F(EndpointTest, EachSourceGivesWayToTheOneBefore) {
+  MakeServiceSocket();
+  EXPECT_EQ(Resolve()->kind, EndpointKind::kService);
+
+  variables_["KERNIX_CACHE_DIR"] = JoinPath(directory_, "asked");
+  EXPECT_EQ(Resolve()->kind, EndpointKind::kOwn);
+  EXPECT_EQ(Resolve()->store_directory, JoinPath(directory_, "asked"));
+
+  const std::string config = JoinPath(directory_, "client.toml");
+  ASSERT_TRUE(Env::Posix().WriteFile(config, "address = \"/from-config.sock\"", 0600).ok());
+  variables_["KERNIX_CONFIG"] = config;
+  EXPECT_EQ(Resolve()->socket, "/from-config.sock");
+  EXPECT_EQ(Resolve()->origin, config);
+
+  variables_["KERNIX_ADDRESS"] = "unix:///from-variable.sock";
+  EXPECT_EQ(Resolve()->socket, "/from-variable.sock");
+  EXPECT_EQ(Resolve()->origin, "$KERNIX_ADDRESS");
+
+  options_.store_directory = JoinPath(directory_, "store");
+  EXPECT_EQ(Resolve()->kind, EndpointKind::kOwn);
+  EXPECT_EQ(Resolve()->store_directory, options_.store_directory);
+
+  options_.store_directory.clear();
+  options_.address = "/from-options.sock";
+  EXPECT_EQ(Resolve()->kind, EndpointKind::kNamed);
+  EXPECT_EQ(Resolve()->socket, "/from-options.sock");
+}
+
+TEST_F(EndpointTest, AddressesThatCannotBeUsedAreRefusedWithTheirOrigin) {
+  for (const char* address : {"localhost:7000", "https://build.example", "relative.sock", "unix:relative.sock"}) {
+    variables_["KERNIX_ADDRESS"] = address;
+    const absl::Status status = Resolve().status();
+    EXPECT_EQ(KindOf(status), v1::ErrorDetail::INVALID_REQUEST) << address;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("$KERNIX_ADDRESS")) << address;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(address)) << address;
+  }
+}
+
+TEST_F(EndpointTest, AnAddressAndAStoreContradictEachOther) {
+  options_.address = "/x.sock";
+  options_.store_directory = "/x";
+  EXPECT_EQ(KindOf(Resolve().status()), v1::ErrorDetail::INVALID_REQUEST);
+}
+
+TEST_F(EndpointTest, AStoreMustBeAnAbsolutePath) {
+  options_.store_directory = "store";
+  EXPECT_EQ(KindOf(Resolve().status()), v1::ErrorDetail::INVALID_REQUEST);
+}
+
+TEST_F(EndpointTest, WhereSomebodyElseHasTheRuntimeDirectoryTheStoreHasThePlaceAndHeIsNamed) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  const std::string taken = JoinPath(directory_, "kernix");
+  ASSERT_TRUE(Env::Posix().CreateDirectories(taken, 0700).ok());
+  ASSERT_EQ(chown(taken.c_str(), 1, 1), 0);
+  options_.store_directory = JoinPath(directory_, "store");
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_EQ(endpoint->socket, JoinPath(directory_, "store/private/run/kernixd.sock"));
+  EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(taken), HasSubstr("uid 1"), HasSubstr("Have it removed")));
+
+  options_.store_directory = JoinPath(directory_, std::string(100, 'x'));  // too long for a socket
+  const absl::StatusOr<Endpoint> without = Resolve();
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(without->socket, "");
+  EXPECT_THAT(std::string(without->unusable.message()), AllOf(HasSubstr(taken), HasSubstr("uid 1")));
+}
+
+TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsRefusedByName) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving a socket away takes root";
+  MakeServiceSocket();
+  EXPECT_EQ(Resolve()->warning, "");
+  ASSERT_EQ(chown(environment_.service_socket.c_str(), 1, 1), 0);
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_EQ(endpoint->kind, EndpointKind::kOwn);
+  EXPECT_THAT(endpoint->warning, AllOf(HasSubstr(environment_.service_socket), HasSubstr("uid 1)")));
+  EXPECT_THAT(endpoint->warning, HasSubstr("set KERNIX_ADDRESS"));
+}
+
+TEST_F(EndpointTest, ARelativeRuntimeDirectoryIsIgnored) {
+  variables_["XDG_RUNTIME_DIR"] = "relative";
+  const absl::StatusOr<Endpoint> endpoint = Resolve();
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_THAT(endpoint->socket, StartsWith("/tmp/kernix-"));
+}
+
+}  // namespace
+}  // namespace kernix

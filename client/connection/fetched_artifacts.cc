@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/fetched_artifacts.h"
+
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/places.h"
+#include "common/os/private_directory.h"
+#include "common/wire/grpc_status.h"
+
+namespace kernix {
+namespace {
+
+absl::StatusOr<std::string> ReadStream(grpc::ClientReader<v1::ArtifactChunk>& stream, uint64_t size) {
+  std::string content;
+  v1::ArtifactChunk chunk;
+  while (stream.Read(&chunk)) {
+    if (content.size() + chunk.data().size() > size) return absl::OutOfRangeError("more than was announced");
+    content += chunk.data();
+  }
+  return content;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string store,
+                          DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
+  return JoinPath(JoinPath(store, "fetched"), digest.Hex() + ".so");
+}
+
+absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std::string& folder) {
+  const absl::Status status = EnsureOwnDirectory(*environment.env, folder, environment.uid);
+  if (status.ok()) return status;
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("an artifact cannot be kept in ", folder, ": ", status.message(),
+                                                     ". To keep it elsewhere, set KERNIX_CACHE_DIR."));
+}
+
+absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
+                                             ForkGate::Section& section) {
+  InterruptibleContext context(&section);
+  v1::FetchArtifactRequest request;
+  request.set_artifact_digest(digest.Raw());
+  const auto stream = session.grpc->stub().FetchArtifact(&*context, request);
+  const absl::StatusOr<std::string> content = ReadStream(*stream, size);
+  if (!content.ok()) context->TryCancel();
+  const grpc::Status status = stream->Finish();
+  if (content.ok() && !status.ok()) return FromGrpcStatus(status, session.peer);
+  if (content.ok() && DigestOf(*content) == digest) return content;
+  return MakeError(v1::ErrorDetail::INTERNAL,
+                   StrCat(session.peer, " sent something else than the artifact ", digest.Hex()));
+}
+
+}  // namespace kernix

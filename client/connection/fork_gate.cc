@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/fork_gate.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "common/os/fork_safety.h"
+
+namespace kernix {
+namespace {
+
+// What a section gets to end by itself. A warm load needs two milliseconds, so a program that forks all the time
+// interrupts only those that wait for a compiler, and these find the result ready when they ask again.
+constexpr std::chrono::milliseconds kGrace{20};
+
+// How long the end of the process waits for sections.
+constexpr std::chrono::seconds kExitPatience{2};
+
+std::atomic<uint64_t> generation{0};
+
+}  // namespace
+
+struct ForkGate::State {
+  Mutex mutex;
+  CondVar changed;
+  int forks ABSL_GUARDED_BY(mutex) = 0;  // under way
+  bool ending ABSL_GUARDED_BY(mutex) = false;
+  std::vector<Section*> sections ABSL_GUARDED_BY(mutex);
+};
+
+namespace {
+
+// Never destroyed: threads may use it while the process exits.
+std::atomic<void*> current_state{nullptr};
+
+}  // namespace
+
+bool ForkGate::Install() {
+  if (current_state.load() != nullptr) return true;
+  current_state = new State;
+  std::atexit(&AwaitExit);
+  InstallForkSafety();  // its locks are taken once the gate is closed: those in a section may still need them
+  return pthread_atfork(&Prepare, &ReleaseParent, &ReleaseChild) == 0;
+}
+
+const bool ForkGate::installed_ = Install();
+
+ForkGate::State& ForkGate::GetState() {
+  if (current_state.load() == nullptr) Install();  // somebody else's static constructor
+  return *static_cast<State*>(current_state.load());
+}
+
+uint64_t ForkGate::Generation() { return generation.load(); }
+
+bool ForkGate::Ending() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  return state.ending;
+}
+
+void ForkGate::WaitUntilEmpty(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
+  const auto grace_end = std::chrono::steady_clock::now() + kGrace;
+  while (!state.sections.empty()) {
+    if (!state.changed.WaitUntil(state.mutex, grace_end)) break;
+  }
+  for (Section* section : state.sections) section->InterruptLocked();
+  while (!state.sections.empty()) state.changed.Wait(state.mutex);
+}
+
+void ForkGate::Prepare() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  ++state.forks;
+  WaitUntilEmpty(state);
+}
+
+void ForkGate::AwaitExit() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  state.ending = true;
+  const auto start = std::chrono::steady_clock::now();
+  while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kGrace)) {
+  }
+  for (Section* section : state.sections) section->InterruptLocked();
+  while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kExitPatience)) {
+  }
+}
+
+void ForkGate::ReleaseParent() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  --state.forks;
+  state.changed.NotifyAll();
+}
+
+void ForkGate::ReleaseChild() {
+  // The old one may have been locked, or waited on, by threads that do not exist here. It is left as it is.
+  current_state = new State;
+  ++generation;
+}
+
+ForkGate::Section::Section() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  while (state.forks > 0) state.changed.Wait(state.mutex);
+  interrupted_ = state.ending;
+  state.sections.push_back(this);
+}
+
+ForkGate::Section::~Section() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  state.sections.erase(std::remove(state.sections.begin(), state.sections.end(), this), state.sections.end());
+  state.changed.NotifyAll();
+}
+
+bool ForkGate::Section::interrupted() const {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  return interrupted_;
+}
+
+void ForkGate::Section::Interrupt() {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  InterruptLocked();
+}
+
+void ForkGate::Section::InterruptLocked() {
+  if (!std::exchange(interrupted_, true) && interrupt_) interrupt_();
+}
+
+void ForkGate::Section::OnInterrupt(std::function<void()> interrupt) {
+  State& state = GetState();
+  MutexLock lock(state.mutex);
+  interrupt_ = std::move(interrupt);
+  if (interrupted_ && interrupt_) interrupt_();
+}
+
+}  // namespace kernix

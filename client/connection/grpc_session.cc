@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/grpc_session.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/create_channel_posix.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace kernix {
+namespace {
+
+// Its default way of polling, epoll1, leaves an epoll set open when gRPC ends and takes it up again when it starts.
+// After a fork() that one set is the parent's and the child's, and each of them loses events to the other. The poll
+// strategy has nothing that stays. gRPC takes it from the environment, once, when it starts first, and in no other way.
+constexpr char kVariable[] = "GRPC_POLL_STRATEGY";
+constexpr char kName[] = "GRPC_POLL_STRATEGY=";
+char setting[] = "GRPC_POLL_STRATEGY=poll";
+
+// While it lives, the environment is another array, with the setting. setenv() would move or shift the one that other
+// threads may be reading.
+class PollSetting {
+ public:
+  PollSetting() : own_(environ), with_setting_(*new std::vector<char*>) {  // kept: a reader may still be in it
+    for (char** variable = own_; variable != nullptr && *variable != nullptr; ++variable) {
+      const bool is_ours = std::strncmp(*variable, kName, sizeof(kName) - 1) == 0;
+      with_setting_.push_back(is_ours ? setting : *variable);
+      if (is_ours) replaced_ = *variable;
+    }
+    if (replaced_ == nullptr) with_setting_.push_back(setting);
+    with_setting_.push_back(nullptr);
+    environ = with_setting_.data();
+  }
+
+  ~PollSetting() {
+    if (environ == with_setting_.data()) {
+      TakeOver();
+      environ = own_;
+    } else if (replaced_ != nullptr) {  // another thread's setenv() has made an array of its own from ours
+      putenv(replaced_);
+    } else {
+      unsetenv(kVariable);
+    }
+  }
+  PollSetting(const PollSetting&) = delete;
+  PollSetting& operator=(const PollSetting&) = delete;
+
+ private:
+  // What other threads have changed in the array: they can have replaced and removed variables, not added any.
+  void TakeOver() {
+    char** to = own_;
+    for (char** from = with_setting_.data(); *from != nullptr; ++from) {
+      char* const variable = *from == setting ? replaced_ : *from;
+      if (variable != nullptr) *to++ = variable;
+    }
+    if (to != nullptr) *to = nullptr;
+  }
+
+  char** const own_;
+  std::vector<char*>& with_setting_;
+  char* replaced_ = nullptr;
+};
+
+void ChoosePolling() {
+  {
+    const PollSetting poll;
+    grpc_init();
+  }
+  grpc_shutdown();
+}
+
+}  // namespace
+
+void PrepareGrpc() {
+  const ForkGate::Section section;
+  if (ForkGate::Ending()) return;
+  [[maybe_unused]] static const bool chosen = (ChoosePolling(), true);
+}
+
+GrpcSession::GrpcSession(UniqueFd socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);  // what a daemon sends is not limited by us
+  channel_ = grpc::CreateCustomInsecureChannelFromFd("localhost", socket.release(), arguments);
+  stub_ = v1::Kernix::NewStub(channel_);
+}
+
+}  // namespace kernix

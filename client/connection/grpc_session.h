@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gRPC over one connected socket, for one call or a few.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+
+#include "client/connection/fork_gate.h"
+#include "common/os/unique_fd.h"
+#include "kernix/v1/kernix.grpc.pb.h"
+
+namespace kernix {
+
+// To be called before a session. The first call of a process has gRPC choose how it polls, which takes another
+// environment for a moment: threads that read it meanwhile see one variable more, and what they change stays.
+void PrepareGrpc();
+
+// Lives within one ForkGate::Section. When the last session of the process goes, gRPC ends with all its threads; the
+// next one starts it again, which takes about a millisecond.
+class GrpcSession {
+ public:
+  explicit GrpcSession(UniqueFd socket);
+  GrpcSession(const GrpcSession&) = delete;
+  GrpcSession& operator=(const GrpcSession&) = delete;
+
+  v1::Kernix::Stub& stub() { return *stub_; }
+
+  // One unary call. Ends early, as CANCELLED, when `section` is interrupted; null: never.
+  template <typename Request, typename Response>
+  grpc::Status Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response* response, std::chrono::milliseconds timeout,
+                    ForkGate::Section* section);
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Kernix::Stub> stub_;
+};
+
+// Cancels a call when the section that it is made in is interrupted.
+class InterruptibleContext {
+ public:
+  explicit InterruptibleContext(ForkGate::Section* section) : section_(section) {
+    if (section_ != nullptr) section_->OnInterrupt([this] { context_.TryCancel(); });
+  }
+  ~InterruptibleContext() {
+    if (section_ != nullptr) section_->OnInterrupt(nullptr);
+  }
+  InterruptibleContext(const InterruptibleContext&) = delete;
+  InterruptibleContext& operator=(const InterruptibleContext&) = delete;
+
+  grpc::ClientContext& operator*() { return context_; }
+  grpc::ClientContext* operator->() { return &context_; }
+
+ private:
+  ForkGate::Section* section_;
+  grpc::ClientContext context_;
+};
+
+template <typename Request, typename Response>
+grpc::Status GrpcSession::Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                                        Response*),
+                               const Request& request, Response* response, std::chrono::milliseconds timeout,
+                               ForkGate::Section* section) {
+  InterruptibleContext context(section);
+  context->set_deadline(std::chrono::system_clock::now() + timeout);
+  return (stub_.get()->*method)(&*context, request, response);
+}
+
+}  // namespace kernix

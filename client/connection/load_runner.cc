@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/load_runner.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "client/connection/load_attendant.h"
+#include "client/connection/load_conversation.h"
+#include "client/connection/load_mailbox.h"
+#include "client/connection/signals_blocked.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/wire/grpc_status.h"
+
+namespace kernix {
+namespace {
+
+// Makes attempts until one counts. Those that a fork interrupted do not, and one whose daemon died does not. After
+// Finish() it uses nothing but what is its own and the mailbox.
+class Attempts {
+ public:
+  Attempts(Connector& connector, Endpoint endpoint, const v1::LoadClientMessage& request, LoadMailbox& mailbox)
+      : connector_(connector), endpoint_(std::move(endpoint)), request_(request), mailbox_(mailbox) {}
+
+  void Run() {
+    while (true) {
+      ForkGate::Section section;
+      // Outlives Finish(): to end gRPC takes milliseconds, which the caller can use to open what it got.
+      Session session;
+      const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
+      ConversationOutcome outcome = Attempt(section, session);
+      mailbox_.cancellation().Remove(cancel_id);
+      if (!mailbox_.cancellation().cancelled() && ShallRepeat(outcome, section)) continue;
+      // A private daemon has to be gone, and the store free, before the caller can load again.
+      if (session.daemon != nullptr) session.grpc.reset();
+      session.daemon.reset();
+      mailbox_.Finish(std::move(outcome.result));
+      return;
+    }
+  }
+
+ private:
+  ConversationOutcome Attempt(ForkGate::Section& section, Session& session) {
+    absl::StatusOr<Session> opened = connector_.Open(endpoint_, Connector::Need::kFitOrOneshot, section,
+                                                     [this](std::string_view text) { Warn(text); });
+    if (!opened.ok()) return {opened.status(), DaemonWasLost(opened.status())};
+    session = *std::move(opened);
+    return ConverseAboutLoad(session.grpc->stub(), session.peer, request_, mailbox_, section);
+  }
+
+  bool ShallRepeat(const ConversationOutcome& outcome, const ForkGate::Section& section) {
+    if (outcome.result.ok()) return false;
+    if (section.interrupted()) return !ForkGate::Ending();
+    if (outcome.daemon_lost) {
+      connector_.Distrust();
+      return !std::exchange(lost_before_, true);
+    }
+    return endpoint_.kind == EndpointKind::kService &&
+           KindOf(outcome.result.status()) == v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN &&
+           FallBack(ToStd(outcome.result.status().message()));
+  }
+
+  bool FallBack(std::string_view reason) {
+    return connector_.FallBackToOwn(endpoint_, reason, [this](std::string_view text) { Warn(text); }).ok();
+  }
+
+  void Warn(std::string_view text) { mailbox_.Push(WarningEvent{std::string(text)}); }
+
+  Connector& connector_;
+  Endpoint endpoint_;
+  const v1::LoadClientMessage& request_;
+  LoadMailbox& mailbox_;
+  bool lost_before_ = false;
+};
+
+// Without a signal that it could take: handlers of the application run in its own threads. Detached, since a forked
+// child could not join it; Finish() tells when it is done with what it shares.
+bool StartThread(std::function<void()> body) {
+  const SignalsBlocked blocked;
+  try {
+    std::thread(std::move(body)).detach();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
+                                       const BlobProvider& blobs, const LoadCallbacks& callbacks) {
+  v1::LoadClientMessage message;
+  *message.mutable_request() = request;
+  while (true) {
+    // Shared with the thread, which may return from Finish() when we are gone.
+    const auto mailbox = std::make_shared<LoadMailbox>();
+    if (!StartThread(
+            [&connector, endpoint, &message, mailbox] { Attempts(connector, endpoint, message, *mailbox).Run(); })) {
+      return MakeError(v1::ErrorDetail::RESOURCE, "no thread can be started for the load: a limit is reached");
+    }
+    if (auto result = AttendLoad(*mailbox, blobs, callbacks)) return *std::move(result);
+  }
+}
+
+}  // namespace kernix

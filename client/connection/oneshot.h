@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernixd for one load, where none can have a place: over a socket pair, with no lock and no name in the file system.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "client/connection/client_environment.h"
+#include "client/connection/daemon_process.h"
+#include "client/connection/fork_gate.h"
+#include "client/connection/grpc_session.h"
+#include "kernix/client.h"
+
+namespace kernix {
+
+// Waits, when it goes, until the daemon has ended, so that the next one finds the store free. Goes after its session.
+class PrivateDaemon {
+ public:
+  explicit PrivateDaemon(DaemonProcess process) : process_(std::move(process)) {}
+  ~PrivateDaemon() { AwaitExit(); }
+  PrivateDaemon(const PrivateDaemon&) = delete;
+  PrivateDaemon& operator=(const PrivateDaemon&) = delete;
+
+  // Its exit code. Nullopt when it has not ended within a second, as it should when its session has.
+  std::optional<int> AwaitExit();
+
+ private:
+  DaemonProcess process_;
+};
+
+struct Oneshot {
+  std::unique_ptr<PrivateDaemon> daemon;
+  std::unique_ptr<GrpcSession> session;  // the daemon ends when this goes
+  std::string store_directory;
+};
+
+// Starts one and waits until it answers. It serves `store_directory`; when that cannot be used or another kernixd holds
+// it, a folder of this process, which is removed when the process ends. UNREACHABLE with the daemon's last words.
+absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
+                                     const std::string& store_directory, ForkGate::Section& section);
+
+}  // namespace kernix

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/remote_client.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "client/connection/artifact_file.h"
+#include "client/connection/daemon_watch.h"
+#include "client/connection/fetched_artifacts.h"
+#include "client/connection/load_runner.h"
+#include "client/connection/quick_lookup.h"
+#include "client/tools/environment.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/places.h"
+#include "common/os/private_directory.h"
+#include "common/wire/grpc_status.h"
+
+namespace kernix {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A daemon with a large store on a slow disk may need a while to list or purge it.
+constexpr milliseconds kCallTimeout{60'000};
+// What a daemon gets to drain when it is asked to do so for its own time: more than it takes by default.
+constexpr milliseconds kDefaultDrain{30'000};
+constexpr milliseconds kDrainMargin{5'000};
+
+void IgnoreWarning(std::string_view) {}
+
+CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
+  CacheEntryInfo info;
+  if (const absl::StatusOr<Digest> key = Digest::FromRaw(entry.key()); key.ok()) info.key = key->Hex();
+  info.name = entry.name();
+  info.language = entry.language() == v1::LANGUAGE_CUDA ? "cuda" : "cpp";
+  info.architectures.assign(entry.architecture().begin(), entry.architecture().end());
+  info.functions.assign(entry.function().begin(), entry.function().end());
+  info.size = entry.size();
+  info.created_unix_ms = entry.created_unix_ms();
+  info.last_used_unix_ms = entry.last_used_unix_ms();
+  info.hits = entry.hits();
+  info.owner = entry.owner();
+  return info;
+}
+
+CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
+  return {.builds = response.builds(),
+          .hits = response.hits(),
+          .misses = response.misses(),
+          .joined = response.joined(),
+          .failures = response.failures(),
+          .evictions = response.evictions(),
+          .cancelled = response.cancelled(),
+          .entries = response.entries(),
+          .bytes = response.bytes(),
+          .limit_bytes = response.limit_bytes(),
+          .store_directory = response.store_directory()};
+}
+
+bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
+  for (milliseconds pause{1}; !watch.Gone(); pause = std::min(2 * pause, milliseconds(20))) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
+  ClientEnvironment environment;
+  environment.get_env = GetEnvOf(ProcessVariables());  // as they are now: later calls need not be alone with them
+  return RemoteClient::Create(std::move(environment), std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<Remote>> RemoteClient::Create(ClientEnvironment environment, ClientOptions options) {
+  KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
+  return std::unique_ptr<Remote>(new RemoteClient(std::move(environment), std::move(options), std::move(endpoint)));
+}
+
+template <typename Attempt>
+absl::Status RemoteClient::WithSession(bool start, Attempt attempt) {
+  PrepareGrpc();
+  Endpoint endpoint = endpoint_;
+  for (bool lost_before = false;;) {
+    ForkGate::Section section;
+    const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
+    absl::StatusOr<Session> session = connector_.Open(endpoint, need, section, IgnoreWarning);
+    const absl::Status status = session.ok() ? attempt(*session, section) : session.status();
+    if (status.ok()) return status;
+    if (section.interrupted() && !ForkGate::Ending()) continue;
+    if (!DaemonWasLost(status) || std::exchange(lost_before, true)) return status;
+    connector_.Distrust();
+  }
+}
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> RemoteClient::Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*,
+                                                                                     const Request&, Response*),
+                                            const Request& request, bool start) {
+  Response response;
+  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
+    return FromGrpcStatus(session.grpc->Call(method, request, &response, kCallTimeout, &section), session.peer);
+  }));
+  return response;
+}
+
+absl::StatusOr<DaemonInfo> RemoteClient::Info(bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const v1::GetInfoResponse response,
+                          Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), start));
+  return DaemonInfo{.address = StrCat("unix:", endpoint_.socket),
+                    .version = response.version(),
+                    .build_id = response.build_id(),
+                    .pid = response.pid(),
+                    .uptime_ms = response.uptime_ms(),
+                    .store_directory = response.store_directory(),
+                    .shared = response.shared(),
+                    .draining = response.draining(),
+                    .running_jobs = response.running_jobs(),
+                    .queued_jobs = response.queued_jobs()};
+}
+
+absl::StatusOr<CacheStats> RemoteClient::Stats(bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const v1::GetCacheStatsResponse response,
+                          Call(&v1::Kernix::Stub::GetCacheStats, v1::GetCacheStatsRequest(), start));
+  return StatsFrom(response);
+}
+
+absl::StatusOr<std::vector<CacheEntryInfo>> RemoteClient::List(const std::string& name, bool start) {
+  v1::ListCacheRequest request;
+  request.set_name(name);
+  KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response, Call(&v1::Kernix::Stub::ListCache, request, start));
+  std::vector<CacheEntryInfo> entries;
+  for (const v1::CacheEntry& entry : response.entry()) entries.push_back(EntryInfo(entry));
+  return entries;
+}
+
+absl::StatusOr<PurgeResult> RemoteClient::Purge(const PurgeFilter& filter, bool start) {
+  v1::PurgeCacheRequest request;
+  if (!filter.name.empty()) {
+    request.set_name(filter.name);
+  } else if (filter.not_used_for.count() == 0) {
+    request.set_all(true);
+  }
+  request.set_older_than_ms(filter.not_used_for.count());
+  KERNIX_ASSIGN_OR_RETURN(const v1::PurgeCacheResponse response, Call(&v1::Kernix::Stub::PurgeCache, request, start));
+  return PurgeResult{.entries = response.removed_entries(), .bytes = response.removed_bytes()};
+}
+
+absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
+  KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, Info(/*start=*/false));
+  const DaemonWatch watch(connector_.environment(), endpoint_, static_cast<pid_t>(info.pid));
+  v1::ShutdownRequest request;
+  request.set_drain_timeout_ms(drain_timeout.count());
+  request.set_reason("a client asked for it");
+  KERNIX_RETURN_IF_ERROR(Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status());
+  const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
+  if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
+  return absl::DeadlineExceededError(StrCat("kernixd (process ", info.pid, ") at ", endpoint_.socket,
+                                            " still runs after ", (drain + kDrainMargin).count(),
+                                            " ms: kill that process if it hangs"));
+}
+
+// Most loads are hits, and these need no more. Not where the user is to see commands or a warning, nor where a build is
+// wanted in any case.
+std::optional<v1::LoadResult> RemoteClient::LookUp(const v1::LoadRequest& request) {
+  const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
+  if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok() || ForkGate::Ending()) return std::nullopt;
+  return LookUpQuickly(connector_.environment(), endpoint_.socket, request);
+}
+
+absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                                        const LoadCallbacks& callbacks) {
+  if (auto hit = LookUp(request)) return *std::move(hit);
+  PrepareGrpc();
+  return RunLoad(connector_, endpoint_, request, blobs, callbacks);
+}
+
+// What we cannot open, or may not run from where it lies, we have sent to a place of our own.
+absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& result) {
+  const ClientEnvironment& environment = connector_.environment();
+  absl::StatusOr<std::string> in_store = CheckArtifact(environment, result.artifact_path(), result.artifact_size());
+  if (in_store.ok()) return in_store;
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
+  KERNIX_ASSIGN_OR_RETURN(const std::string path, FetchedArtifactPath(environment, digest));
+  KERNIX_RETURN_IF_ERROR(EnsureFetchedFolder(environment, Dirname(path)));
+  absl::StatusOr<std::string> present = CheckArtifact(environment, path, result.artifact_size());
+  if (present.ok()) return present;
+
+  std::string content;
+  KERNIX_RETURN_IF_ERROR(WithSession(/*start=*/true, [&](Session& session, ForkGate::Section& section) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(content, DownloadArtifact(session, digest, result.artifact_size(), section));
+    return absl::OkStatus();
+  }));
+  KERNIX_RETURN_IF_ERROR(environment.env->WriteFileDurably(path, content, 0600));
+  return CheckArtifact(environment, path, result.artifact_size());
+}
+
+absl::StatusOr<std::string> RemoteClient::HeaderFolder() {
+  const ClientEnvironment& environment = connector_.environment();
+  std::string store = endpoint_.store_directory;
+  if (store.empty()) {
+    KERNIX_ASSIGN_OR_RETURN(store, DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
+  }
+  std::string folder = JoinPath(store, "headers");
+  KERNIX_RETURN_IF_ERROR(EnsureOwnDirectory(*environment.env, folder, environment.uid));
+  return folder;
+}
+
+}  // namespace kernix

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The implementation of Client and Remote.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/connection/connector.h"
+#include "client/connection/remote.h"
+
+namespace kernix {
+
+class RemoteClient : public Remote {
+ public:
+  // As Client::Create(), in an environment of the caller's choice.
+  static absl::StatusOr<std::unique_ptr<Remote>> Create(ClientEnvironment environment, ClientOptions options);
+
+  absl::StatusOr<DaemonInfo> Info(bool start) override;
+  absl::StatusOr<CacheStats> Stats(bool start) override;
+  absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name, bool start) override;
+  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override;
+  absl::Status Shutdown(std::chrono::milliseconds drain_timeout) override;
+  const ClientOptions& options() const override { return connector_.options(); }
+
+  absl::StatusOr<v1::LoadResult> LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                            const LoadCallbacks& callbacks) override;
+  absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override;
+  absl::StatusOr<std::string> HeaderFolder() override;
+
+ private:
+  RemoteClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)
+      : connector_(std::move(environment), std::move(options)), endpoint_(std::move(endpoint)) {}
+
+  std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request);
+
+  // Calls `attempt(session, section)` in a section of its own: again when a fork interrupted it, and once more when the
+  // daemon was lost. `attempt` returns an absl::Status.
+  template <typename Attempt>
+  absl::Status WithSession(bool start, Attempt attempt);
+
+  // One unary call, so.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                                         Response*),
+                                const Request& request, bool start);
+
+  // Without a lock, so that a forked child can go on with it.
+  Connector connector_;
+  const Endpoint endpoint_;
+};
+
+}  // namespace kernix

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection/unix_socket.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/private_directory.h"
+
+namespace kernix {
+namespace {
+
+constexpr char kServiceUser[] = "kernix";
+
+absl::Status ConnectError(int error, const std::string& path) {
+  const std::string message = StrCat("connect to ", path, ": ", strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED:
+    case ENOTSOCK:
+      return absl::NotFoundError(message);
+    case EAGAIN:
+    case EINTR:
+      return absl::UnavailableError(message);
+    case EACCES:
+    case EPERM:
+      return RefusedError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(StrCat("the socket path ", path, " has ", path.size(),
+                                             " bytes; the system takes ", kMaxSocketPath, " at most"));
+  }
+  memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return ConnectError(errno, path);
+  return PeerSocket{.fd = std::move(fd), .pid = peer.pid, .uid = peer.uid};
+}
+
+}  // namespace
+
+absl::Status RefusedError(std::string_view message) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::UNREACHABLE);
+  detail.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
+  detail.set_message(std::string(message));
+  return MakeError(std::move(detail));
+}
+
+bool IsTrustedUser(uid_t owner, uid_t self) {
+  if (owner == self || owner == 0) return true;
+  std::vector<char> buffer(16 * 1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  return getpwnam_r(kServiceUser, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr &&
+         entry.pw_uid == owner;
+}
+
+UniqueFd AboveStandardStreams(UniqueFd fd) {
+  // Nor 3, which is a child's inherited socket.
+  constexpr int kLowest = 4;
+  if (!fd.ok() || fd.get() >= kLowest) return fd;
+  return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kLowest));
+}
+
+absl::StatusOr<PeerSocket> ConnectUnix(const std::string& path, uid_t self) {
+  KERNIX_ASSIGN_OR_RETURN(const sockaddr_un address, SocketAddress(path));
+  UniqueFd fd = AboveStandardStreams(UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+  if (!fd.ok()) return ConnectError(errno, path);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return ConnectError(errno, path);
+  }
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, Identify(std::move(fd), path));
+  if (IsTrustedUser(peer.uid, self)) return peer;
+  return RefusedError(StrCat("will not use ", path, ": it is served by ", DescribeUser(peer.uid),
+                             ", whose kernels would run as ", DescribeUser(self),
+                             ". Choose another address, or remove that socket."));
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakeSocketPair() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
+    return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
+  }
+  UniqueFd first = AboveStandardStreams(UniqueFd(fds[0]));
+  UniqueFd second = AboveStandardStreams(UniqueFd(fds[1]));
+  if (first.ok() && second.ok()) return std::make_pair(std::move(first), std::move(second));
+  return absl::InternalError(StrCat("make a socket pair: ", strerror(errno)));
+}
+
+}  // namespace kernix

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/headers/header_scan.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "client/headers/include_roots.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace kernix {
+namespace {
+
+constexpr std::string_view kOwnHeaders = "brainevent/";
+// The one of them that includes what is neither ours nor the toolchain's, and what that is.
+constexpr std::string_view kXlaWrapper = "brainevent/ffi_compat.h";
+constexpr char kXlaHeader[] = "xla/ffi/api/ffi.h";
+constexpr int kMaxMacroDepth = 8;
+
+// Who includes: a source, or a header that was found.
+struct Includer {
+  std::string label;             // for errors
+  std::optional<uint32_t> root;  // none: text that is no file
+  std::string folder;            // of the includer, below its root
+  bool is_source = false;
+  std::string absolute_folder = {};  // of a header that was included by its absolute path
+};
+
+// How a name was resolved; nothing: it is the toolchain's.
+struct Resolution {
+  Include include;
+  std::string label;
+  std::optional<RootedPath> file;
+};
+
+absl::Status BadInclude(std::string_view label, const Include& include, const std::string& message) {
+  const char* directive = include.question ? "__has_include" : "#include";
+  const std::string& name = include.target.name;
+  const std::string shown = include.target.form == IncludeForm::kAngled   ? StrCat("<", name, ">")
+                            : include.target.form == IncludeForm::kQuoted ? StrCat("\"", name, "\"")
+                                                                          : name;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat(label, ":", include.line, ": ", directive, " ", shown, ": ", message));
+}
+
+// One scan, from the sources outwards.
+class Scan {
+ public:
+  Scan(Env& env, HeaderFiles& files, HeaderTable& table, const HeaderScanRequest& request)
+      : env_(env), files_(files), table_(table), request_(request), roots_(Roots(env, request)) {}
+
+  absl::StatusOr<HeaderScan> Run() && {
+    for (const SourceToScan& source : request_.sources) KERNIX_RETURN_IF_ERROR(ScanSource(source));
+    KERNIX_RETURN_IF_ERROR(FollowForced());
+    KERNIX_RETURN_IF_ERROR(FollowAll());
+    KERNIX_RETURN_IF_ERROR(GuessRest());
+    KERNIX_RETURN_IF_ERROR(CheckShadows());
+    return Result();
+  }
+
+ private:
+  static std::vector<IncludeRoot> Roots(Env& env, const HeaderScanRequest& request) {
+    std::vector<std::string> folders;
+    for (const SourceToScan& source : request.sources) {
+      if (!source.folder.empty()) folders.push_back(source.folder);
+    }
+    return MakeIncludeRoots(env, folders, request.include_paths, request.toolchain_folders);
+  }
+
+  // A source's folder was added first, so it is the first root that is the same folder.
+  Includer IncluderOf(const SourceToScan& source) const {
+    Includer includer{.label = source.label, .root = std::nullopt, .folder = "", .is_source = true};
+    for (uint32_t i = 0; i < roots_.size() && !source.folder.empty(); ++i) {
+      if (roots_[i].folder == source.folder) includer.root = i;
+    }
+    return includer;
+  }
+
+  absl::Status ScanSource(const SourceToScan& source) {
+    return FollowText(IncluderOf(source), ScanIncludes(source.text));
+  }
+
+  absl::Status FollowForced() {
+    if (request_.sources.empty()) return absl::OkStatus();
+    const Includer includer = IncluderOf(request_.sources.front());
+    for (const std::string& name : request_.forced_includes) {
+      KERNIX_RETURN_IF_ERROR(Follow(includer, Include{.target = {IncludeForm::kQuoted, name}}));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FollowText(const Includer& includer, const ScannedText& text) {
+    for (const auto& [name, values] : text.definitions) {
+      std::vector<IncludeName>& known = definitions_[name];
+      known.insert(known.end(), values.begin(), values.end());
+    }
+    for (const Include& include : text.includes) {
+      if (include.target.form == IncludeForm::kComputed) {
+        computed_.push_back({includer, include});
+      } else {
+        KERNIX_RETURN_IF_ERROR(Follow(includer, include));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Follow(const Includer& includer, const Include& include) {
+    const std::string_view name = include.target.name;
+    if (name == kXlaWrapper) {
+      return Follow(includer, {.target = {IncludeForm::kQuoted, kXlaHeader}, .line = include.line});
+    }
+    if (name.empty() || name.starts_with(kOwnHeaders)) return absl::OkStatus();
+    if (name.starts_with('/')) return FollowAbsolute(include.target.name);
+    if (include.target.form == IncludeForm::kQuoted && !includer.absolute_folder.empty()) {
+      KERNIX_RETURN_IF_ERROR(FollowAbsolute(JoinPath(includer.absolute_folder, name)));
+    }
+    if (include.target.form == IncludeForm::kAngled && !include.next) return FollowAngled(includer, include);
+    std::optional<RootedPath> found;
+    if (include.target.form == IncludeForm::kQuoted && !include.next && includer.root) {
+      KERNIX_ASSIGN_OR_RETURN(found, Try(*includer.root, includer.folder, include.target.name));
+    }
+    const uint32_t first_root = include.next && includer.root && !includer.is_source ? *includer.root + 1 : 0;
+    if (!found) {
+      KERNIX_ASSIGN_OR_RETURN(found, SearchRoots(first_root, include));
+    }
+    if (includer.is_source && !include.next) source_lookups_.push_back({include, includer.label, found});
+    return absl::OkStatus();
+  }
+
+  // The compiler reads it where it lies, and what it includes in quotes beside it; what it includes otherwise may be
+  // anybody's.
+  absl::Status FollowAbsolute(const std::string& path) {
+    if (absolute_.contains(path)) return absl::OkStatus();
+    KERNIX_ASSIGN_OR_RETURN(const HeaderFilePtr file, files_.Get(path, table_));
+    if (file == nullptr) return absl::OkStatus();
+    absolute_.insert(path);
+    return FollowText(Includer{.label = path, .root = std::nullopt, .folder = "", .absolute_folder = Dirname(path)},
+                      file->text);
+  }
+
+  // What <name> means depends on the name alone.
+  absl::Status FollowAngled(const Includer& includer, const Include& include) {
+    if (angled_.contains(include.target.name)) return absl::OkStatus();
+    KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, SearchRoots(0, include));
+    angled_.emplace(include.target.name, Resolution{include, includer.label, std::move(found)});
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<RootedPath>> SearchRoots(uint32_t first, const Include& include) {
+    for (uint32_t root = first; root < roots_.size(); ++root) {
+      if (include.target.form == IncludeForm::kAngled && roots_[root].only_quoted) continue;
+      KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, Try(root, "", include.target.name));
+      if (found) return found;
+    }
+    return std::optional<RootedPath>();
+  }
+
+  // Takes the file in when it is there.
+  absl::StatusOr<std::optional<RootedPath>> Try(uint32_t root, const std::string& folder, const std::string& name) {
+    std::optional<RootedPath> place = PlaceOf(root, folder, name);
+    if (!place || !NoteFoldersPassed(root, folder, name)) return std::optional<RootedPath>();
+    KERNIX_ASSIGN_OR_RETURN(const bool is_there, Add(*place));
+    if (!is_there) place.reset();
+    return place;
+  }
+
+  // False when one of them is not there, or when ".." leads elsewhere from it than in the name, as from a link.
+  bool NoteFoldersPassed(uint32_t root, const std::string& folder, const std::string& name) {
+    for (std::string& passed : FoldersPassed(folder, name)) {
+      const std::string path = JoinPath(roots_[root].folder, passed);
+      if (!IsSameFolder(path + "/..", Dirname(path))) return false;
+      passed_.insert({root, std::move(passed)});
+    }
+    return true;
+  }
+
+  bool IsSameFolder(const std::string& a, const std::string& b) const {
+    const absl::StatusOr<FileInfo> one = env_.Stat(a);
+    const absl::StatusOr<FileInfo> other = env_.Stat(b);
+    return one.ok() && other.ok() && one->inode == other->inode && one->device == other->device;
+  }
+
+  // False when there is no such file.
+  absl::StatusOr<bool> Add(const RootedPath& place) {
+    if (taken_.contains(place)) return true;
+    KERNIX_ASSIGN_OR_RETURN(HeaderFilePtr file, files_.Get(PathOf(place), table_));
+    if (file == nullptr) return false;
+    taken_.emplace(place, file);
+    unread_.emplace_back(place, std::move(file));
+    return true;
+  }
+
+  std::string PathOf(const RootedPath& place) const { return JoinPath(roots_[place.root].folder, place.path); }
+
+  // Until nothing new turns up. Definitions may come after the lines that use them, so these are looked at again.
+  absl::Status FollowAll() {
+    while (true) {
+      KERNIX_RETURN_IF_ERROR(FollowUnread());
+      for (size_t i = 0; i < computed_.size(); ++i) KERNIX_RETURN_IF_ERROR(FollowComputed(computed_[i]));
+      if (unread_.empty()) return absl::OkStatus();
+    }
+  }
+
+  absl::Status FollowUnread() {
+    while (!unread_.empty()) {
+      const auto [place, file] = std::move(unread_.front());
+      unread_.pop_front();
+      const std::string folder = Dirname(place.path);
+      const Includer includer{.label = PathOf(place), .root = place.root, .folder = folder == "." ? "" : folder};
+      KERNIX_RETURN_IF_ERROR(FollowText(includer, file->text));
+    }
+    return absl::OkStatus();
+  }
+
+  struct Computed {
+    Includer includer;
+    Include include;
+  };
+
+  absl::Status FollowComputed(const Computed& computed) {
+    for (const IncludeName& name : Expand(computed.include.target.name, 0)) {
+      Include include = computed.include;
+      include.target = name;
+      KERNIX_RETURN_IF_ERROR(Follow(computed.includer, include));
+    }
+    return absl::OkStatus();
+  }
+
+  // All file names that a macro may stand for.
+  std::vector<IncludeName> Expand(const std::string& macro, int depth) const {
+    std::vector<IncludeName> names;
+    const auto found = definitions_.find(macro);
+    if (found == definitions_.end() || depth > kMaxMacroDepth) return names;
+    for (const IncludeName& value : found->second) {
+      if (value.form != IncludeForm::kComputed) {
+        names.push_back(value);
+      } else {
+        const std::vector<IncludeName> more = Expand(value.name, depth + 1);
+        names.insert(names.end(), more.begin(), more.end());
+      }
+    }
+    return names;
+  }
+
+  // An #include of a macro that is composed in some other way may name any header.
+  absl::Status GuessRest() {
+    const auto unknown = std::find_if(computed_.begin(), computed_.end(), [&](const Computed& c) {
+      return !c.include.question && Expand(c.include.target.name, 0).empty();
+    });
+    if (unknown == computed_.end()) return absl::OkStatus();
+    const std::vector<RootedPath> guesses = ListHeaders(env_, roots_, request_.max_guessed_headers);
+    if (guesses.size() > request_.max_guessed_headers) {
+      return BadInclude(unknown->includer.label, unknown->include,
+                        StrCat("only the compiler can tell which header this is, and there are more than ",
+                               request_.max_guessed_headers,
+                               " under the include paths. Pass smaller folders in extra_include_paths, or define the "
+                               "macro as \"file\" or <file> in the source."));
+    }
+    for (const RootedPath& guess : guesses) KERNIX_RETURN_IF_ERROR(Add(guess).status());
+    return FollowAll();
+  }
+
+  // The build searches all roots in order for every name. That must lead to what the lookup here led to.
+  absl::Status CheckShadows() const {
+    for (const auto& [name, lookup] : angled_) KERNIX_RETURN_IF_ERROR(CheckShadow(lookup));
+    for (const Resolution& lookup : source_lookups_) KERNIX_RETURN_IF_ERROR(CheckShadow(lookup));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckShadow(const Resolution& lookup) const {
+    for (uint32_t root = 0; root < roots_.size(); ++root) {
+      if (lookup.include.target.form == IncludeForm::kAngled && roots_[root].only_quoted) continue;
+      const std::optional<RootedPath> place = PlaceOf(root, "", lookup.include.target.name);
+      const auto first = place ? taken_.find(*place) : taken_.end();
+      if (first == taken_.end()) continue;
+      if (lookup.file && taken_.at(*lookup.file)->digest == first->second->digest) return absl::OkStatus();
+      return BadInclude(
+          lookup.label, lookup.include,
+          StrCat("this is ", lookup.file ? PathOf(*lookup.file) : std::string("the toolchain's header"), ", but ",
+                 PathOf(*place), " is included by the same name elsewhere and would be found first. Rename one."));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<HeaderScan> Result() const {
+    HeaderScan scan;
+    scan.absolute_headers.assign(absolute_.begin(), absolute_.end());
+    scan.include_root_count = static_cast<uint32_t>(roots_.size());
+    for (uint32_t root = 0; root < roots_.size(); ++root) {
+      scan.roots.push_back(roots_[root].folder);
+      if (roots_[root].only_quoted) scan.quoted_roots.push_back(root);
+    }
+    for (const auto& [place, file] : taken_) {
+      if (!IsValidUtf8(place.path)) {
+        return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                         StrCat("the header's name is not UTF-8: ", ToValidUtf8(PathOf(place))));
+      }
+      v1::Header header;
+      header.set_include_root(place.root);
+      header.set_path(place.path);
+      header.set_digest(file->digest.Raw());
+      header.set_size(file->size);
+      scan.headers.push_back(std::move(header));
+      scan.files.emplace(file->digest, PathOf(place));
+    }
+    AddFolders(scan);
+    return scan;
+  }
+
+  // An empty file in each folder that would not be there without it.
+  void AddFolders(HeaderScan& scan) const {
+    for (const RootedPath& folder : passed_) {
+      const std::string inside = folder.path + "/";
+      const auto first = taken_.lower_bound({folder.root, inside});
+      if (first != taken_.end() && first->first.root == folder.root && first->first.path.starts_with(inside)) continue;
+      v1::Header marker;
+      marker.set_include_root(folder.root);
+      marker.set_path(inside + ".keep");
+      marker.set_digest(DigestOf("").Raw());
+      scan.folders.push_back(std::move(marker));
+    }
+  }
+
+  Env& env_;
+  HeaderFiles& files_;
+  HeaderTable& table_;
+  const HeaderScanRequest& request_;
+  const std::vector<IncludeRoot> roots_;
+  std::map<RootedPath, HeaderFilePtr> taken_;
+  std::deque<std::pair<RootedPath, HeaderFilePtr>> unread_;
+  std::set<RootedPath> passed_;  // folders that are there
+  std::set<std::string> absolute_;
+  std::map<std::string, std::vector<IncludeName>> definitions_;
+  std::deque<Computed> computed_;
+  absl::flat_hash_map<std::string, Resolution> angled_;
+  std::vector<Resolution> source_lookups_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) const {
+  if (digest == DigestOf("")) return "";
+  const auto found = files.find(digest);
+  if (found == files.end()) return absl::NotFoundError(StrCat("no header of this load has the digest ", digest.Hex()));
+  KERNIX_ASSIGN_OR_RETURN(std::string content, env.ReadFile(found->second));
+  if (DigestOf(content) == digest) return content;
+  return absl::AbortedError(StrCat("the header ", found->second, " changed while it was being loaded. Load again."));
+}
+
+namespace {
+
+// Adds `more`, whose roots are at `places`. What both have is there once.
+void MergeHeaders(std::vector<v1::Header>& headers, std::vector<v1::Header> more, const std::vector<uint32_t>& places) {
+  for (v1::Header& header : more) {
+    header.set_include_root(places[header.include_root()]);
+    headers.push_back(std::move(header));
+  }
+  const auto place = [](const v1::Header& header) {
+    return std::pair<uint32_t, std::string_view>(header.include_root(), header.path());
+  };
+  std::sort(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  headers.erase(
+      std::unique(headers.begin(), headers.end(), [&](const auto& a, const auto& b) { return place(a) == place(b); }),
+      headers.end());
+}
+
+}  // namespace
+
+std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
+  std::vector<uint32_t> places;
+  for (const std::string& root : other.roots) {
+    const auto known = std::find(roots.begin(), roots.end(), root);
+    places.push_back(static_cast<uint32_t>(known - roots.begin()));
+    if (known == roots.end()) roots.push_back(root);
+  }
+  include_root_count = static_cast<uint32_t>(roots.size());
+  MergeHeaders(headers, other.headers, places);
+  MergeHeaders(folders, other.folders, places);
+  absolute_headers.insert(absolute_headers.end(), other.absolute_headers.begin(), other.absolute_headers.end());
+  files.insert(other.files.begin(), other.files.end());
+  return places;
+}
+
+absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, HeaderTable& table,
+                                       const HeaderScanRequest& request) {
+  return Scan(env, files, table, request).Run();
+}
+
+}  // namespace kernix

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/compile_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/tools/shell_words.h"
+#include "common/base/error.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(SortFlagsTest, FoldersOfHeadersAreTakenOut) {
+  const auto flags = SortFlags(Language::kCpp, {"-O2", "-Ia", "-I", "b", "-isystem", "c", "-isystemd", "-idirafter",
+                                                "e", "-iquote", "f", "--include-directory=g", "-DX=1"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_THAT(flags->compile, ElementsAre("-O2", "-DX=1"));
+  EXPECT_THAT(flags->include_paths, ElementsAre("a", "b", "f", "g"));
+  EXPECT_THAT(flags->system_include_paths, ElementsAre("c", "d"));
+  EXPECT_THAT(flags->after_include_paths, ElementsAre("e"));
+}
+
+TEST(SortFlagsTest, LinkerFlagsAreTakenOut) {
+  const auto flags =
+      SortFlags(Language::kCpp, {"-lfoo", "-L/x", "-L", "/y", "-Wl,-z,now", "-Xlinker", "-v", "-Wall", "-l", "bar"});
+  ASSERT_TRUE(flags.ok());
+  EXPECT_THAT(flags->compile, ElementsAre("-Wall"));
+  EXPECT_THAT(flags->link, ElementsAre("-lfoo", "-L/x", "-L/y", "-Wl,-z,now", "-Xlinker", "-v", "-lbar"));
+}
+
+TEST(SortFlagsTest, UnderstandsNvccsSpellings) {
+  const auto flags = SortFlags(Language::kCuda, {"-I=a,b", "--include-path", "c", "-isystem=d", "--system-include=e",
+                                                 "-ccbin=g++-12", "-Xcompiler", "-I/not/ours", "--library=cublas"});
+  ASSERT_TRUE(flags.ok());
+  EXPECT_THAT(flags->include_paths, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(flags->system_include_paths, ElementsAre("d", "e"));
+  EXPECT_THAT(flags->compile, ElementsAre("-Xcompiler", "-I/not/ours"));
+  EXPECT_THAT(flags->link, ElementsAre("-lcublas"));
+  EXPECT_EQ(flags->host_compiler, "g++-12");
+}
+
+TEST(SortFlagsTest, FlagsOfNvccsAreNoLibraries) {
+  const std::vector<std::string> own = {"-lineinfo", "-lto", "-ldir=/x"};
+  EXPECT_EQ(SortFlags(Language::kCuda, own)->compile, own);
+  EXPECT_THAT(SortFlags(Language::kCuda, {"-lineinfos", "-ltoy"})->link, ElementsAre("-lineinfos", "-ltoy"));
+  EXPECT_THAT(SortFlags(Language::kCpp, {"-lineinfo"})->link, ElementsAre("-lineinfo"));
+}
+
+TEST(SortFlagsTest, TheLastHostCompilerCounts) {
+  EXPECT_EQ(SortFlags(Language::kCuda, {"-ccbin", "a", "--compiler-bindir=b"})->host_compiler, "b");
+  EXPECT_THAT(SortFlags(Language::kCpp, {"-ccbin", "a"})->compile, ElementsAre("-ccbin", "a"));
+}
+
+TEST(SortFlagsTest, ForcedIncludesStayAndAreNoted) {
+  const auto flags = SortFlags(Language::kCpp, {"-include", "config.h", "-fno-exceptions"});
+  EXPECT_THAT(flags->compile, ElementsAre("-include", "config.h", "-fno-exceptions"));
+  EXPECT_THAT(flags->forced_includes, ElementsAre("config.h"));
+}
+
+TEST(SortFlagsTest, AFlagWithoutItsValueIsNamed) {
+  const auto flags = SortFlags(Language::kCpp, {"-O2", "-I"});
+  EXPECT_EQ(KindOf(flags.status()), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(flags.status().ToString(), HasSubstr("-I"));
+}
+
+TEST(SplitShellWordsTest, SplitsAsAShellDoes) {
+  EXPECT_THAT(*SplitShellWords("  a 'b c'\t\"d \\\" $e\" f\\ g h'i'\"j\" '' "),
+              ElementsAre("a", "b c", "d \" $e", "f g", "hij", ""));
+  EXPECT_THAT(*SplitShellWords(" \n"), IsEmpty());
+  EXPECT_FALSE(SplitShellWords("a 'b").ok());
+  EXPECT_FALSE(SplitShellWords("\"").ok());
+  EXPECT_THAT(*SplitShellWords("a\\"), ElementsAre("a\\"));
+}
+
+}  // namespace
+}  // namespace kernix

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernix/inspection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "client/load/ptxas_report.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+using Kind = KeptText::Kind;
+
+absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+absl::Status NothingOf(const Module& module, Kind kind) {
+  const std::string name = StrCat("module \"", module.name(), "\"");
+  if (module.language() != Language::kCuda) {
+    return Invalid(StrCat(name, " is C++: only CUDA modules have PTX and machine code"));
+  }
+  if (kind != Kind::kSass || module.kept().empty()) {
+    return Invalid(StrCat(name,
+                          " was loaded without `keep`, which is what keeps PTX, machine code and the resource usage: "
+                          "load it again with it"));
+  }
+  return Invalid(StrCat(name,
+                        " has no machine code in words: there was no nvdisasm with nvcc when it was compiled. Install "
+                        "it (the wheel nvidia-cuda-nvdisasm, of nvcc's version, or the whole CUDA toolkit) and load "
+                        "again"));
+}
+
+// By unit, then by architecture.
+absl::StatusOr<std::vector<const KeptText*>> TextsOf(const Module& module, Kind kind) {
+  std::vector<const KeptText*> texts;
+  for (const KeptText& text : module.kept()) {
+    if (text.kind == kind) texts.push_back(&text);
+  }
+  if (texts.empty()) return NothingOf(module, kind);
+  return texts;
+}
+
+std::vector<std::string> Architectures(const std::vector<const KeptText*>& texts) {
+  std::vector<std::string> names;
+  for (const KeptText* text : texts) {
+    if (std::find(names.begin(), names.end(), text->architecture) == names.end()) names.push_back(text->architecture);
+  }
+  return names;
+}
+
+absl::StatusOr<std::string> TextOf(const Module& module, Kind kind, std::string_view architecture) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<const KeptText*> texts, TextsOf(module, kind));
+  const std::string_view wanted = architecture.empty() ? texts.back()->architecture : architecture;
+  std::string all;
+  bool found = false;
+  for (const KeptText* text : texts) {
+    if (text->architecture != wanted) continue;
+    found = true;
+    all += text->text;
+  }
+  if (found) return all;
+  return Invalid(StrCat("module \"", module.name(), "\" was compiled for ", absl::StrJoin(Architectures(texts), ", "),
+                        ", not for ", wanted));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_view label) {
+  std::string text;
+  std::vector<std::string> labels;
+  bool found = label.empty();
+  for (const GeneratedUnit& unit : module.generated_units()) {
+    labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
+    const bool wanted =
+        label.empty() || std::find(unit.sources.begin(), unit.sources.end(), label) != unit.sources.end();
+    if (!wanted) continue;
+    found = true;
+    text += unit.text;
+  }
+  if (found) return text;
+  return absl::NotFoundError(
+      StrCat("no source \"", label, "\" in module \"", module.name(), "\"; it has: ", absl::StrJoin(labels, ", ")));
+}
+
+absl::StatusOr<std::string> Ptx(const Module& module, std::string_view architecture) {
+  return TextOf(module, Kind::kPtx, architecture);
+}
+
+absl::StatusOr<std::string> Sass(const Module& module, std::string_view architecture) {
+  return TextOf(module, Kind::kSass, architecture);
+}
+
+absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<const KeptText*> texts, TextsOf(module, Kind::kResources));
+  std::vector<KernelResources> kernels;
+  for (const std::string& architecture : Architectures(texts)) {
+    for (const KeptText* text : texts) {
+      if (text->architecture != architecture) continue;
+      std::vector<KernelResources> read = ReadPtxasReport(text->text, architecture);
+      std::move(read.begin(), read.end(), std::back_inserter(kernels));
+    }
+  }
+  return kernels;
+}
+
+}  // namespace kernix

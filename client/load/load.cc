@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernix/load.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "client/connection/remote.h"
+#include "client/load/link_files.h"
+#include "client/load/load_request.h"
+#include "client/load/module.h"
+#include "client/runtime/cuda_libraries.h"
+#include "client/runtime/library.h"
+#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+void Warn(const LoadCallbacks& callbacks, const std::string& warning) {
+  if (callbacks.warning) {
+    callbacks.warning(warning);
+  } else {
+    Log(LogLevel::kWarning, "kernix.load", {{"warning", warning}});
+  }
+}
+
+// The caller's callbacks, with compiler output in the caller's own names. `names` must outlive them.
+LoadCallbacks WithPaths(const LoadCallbacks& callbacks, const PathNames& names) {
+  LoadCallbacks result = callbacks;
+  if (callbacks.output) {
+    result.output = [&](std::string_view text) { callbacks.output(names.Restore(text)); };
+  }
+  return result;
+}
+
+absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
+  if (status.ok()) return status;
+  v1::ErrorDetail detail = GetErrorDetail(status);
+  detail.set_message(names.Restore(detail.message()));
+  detail.set_compiler_output(names.Restore(detail.compiler_output()));
+  return MakeError(std::move(detail));
+}
+
+absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const GetEnv& get_env,
+                                                   const v1::LoadRequest& request, const v1::LoadResult& result) {
+  Artifact artifact;
+  KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
+  KERNIX_ASSIGN_OR_RETURN(artifact.path, remote.LocalArtifact(result));
+  artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
+                                       result.required_symbol_versions().end()};
+  const LibraryDirectories directories = [&] {
+    return CudaLibraryDirectories(Env::Posix(), get_env, remote.options().site_packages);
+  };
+  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenLibrary(artifact, directories));
+  LoadedAs loaded{.name = request.name(),
+                  .language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp,
+                  .path = artifact.path};
+  // Now, since the file may be evicted later.
+  if (request.options().keep()) {
+    KERNIX_ASSIGN_OR_RETURN(loaded.kept, ReadKept(artifact.path));
+  }
+  return MakeModule(std::move(loaded), result, std::move(library));
+}
+
+std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+void TellInputs(const LoadCallbacks& callbacks, const PreparedLoad& load) {
+  if (!callbacks.inputs) return;
+  const HeaderScan& scan = load.headers;
+  const v1::Options& options = load.request.options();
+  FlagFiles flags = FindFlagFiles(Env::Posix(), Texts(options.compile_flags()), Texts(options.link_flags()));
+  std::vector<std::string> folders = scan.roots;
+  folders.insert(folders.end(), flags.folders.begin(), flags.folders.end());
+  std::vector<std::string> headers = std::move(flags.files);
+  for (const v1::Header& header : scan.headers) {
+    headers.push_back(JoinPath(scan.roots[header.include_root()], header.path()));
+  }
+  headers.insert(headers.end(), scan.absolute_headers.begin(), scan.absolute_headers.end());
+  callbacks.inputs(folders, headers);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const GetEnv& get_env, const PreparedLoad& load,
+                                            const LoadCallbacks& callbacks) {
+  const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
+  KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
+                          remote.LoadRemote(load.request, blobs, WithPaths(callbacks, load.names)));
+  return OpenResult(remote, get_env, load.request, result);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language language, const std::string& name,
+                                                 const std::vector<Source>& sources, const LoadOptions& options) {
+  const std::vector<std::string> variables = options.environment ? *options.environment : ProcessVariables();
+  const GetEnv get_env = GetEnvOf(variables);
+  const LoadSurroundings surroundings{.env = Env::Posix(),
+                                      .get_env = get_env,
+                                      .site_packages = remote.options().site_packages,
+                                      .header_folder = [&remote] { return remote.HeaderFolder(); }};
+  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, language, name, sources, options));
+  for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
+  for (const std::string& warning : UnknownVariableWarnings(variables)) {
+    if (IsFirstWarning(warning)) Warn(options.callbacks, warning);
+  }
+  TellInputs(options.callbacks, load);
+  absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, get_env, load, options.callbacks);
+  if (!module.ok()) return WithPaths(module.status(), load.names);
+  return module;
+}
+
+// More than two: the upgrade of a compiler changes many files.
+constexpr int kAttempts = 4;
+
+// The artifact was evicted before it was opened, or a header or tool changed under the load.
+bool IsOutdated(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsAborted(status); }
+
+absl::Status Evicted(const absl::Status& status) {
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("the compiled kernel was removed from the cache before it could be opened, ", kAttempts,
+                          " times (", ToStd(status.message()),
+                          "). Either somebody empties the cache, or it is too small for what is in use: then raise "
+                          "kernixd's cache_limit_bytes."));
+}
+
+absl::StatusOr<Source> ReadSource(const std::string& path) {
+  absl::StatusOr<std::string> text = Env::Posix().ReadFile(path);
+  if (!text.ok()) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("cannot read the source file: ", ToStd(text.status().message())));
+  }
+  return Source{.text = *std::move(text), .label = "", .path = path};
+}
+
+// "kernels/add.cu" -> "add".
+std::string Stem(const std::string& path) {
+  const std::string name = Basename(path);
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+bool IsFile(const std::string& path) {
+  const absl::StatusOr<FileInfo> info = Env::Posix().Stat(path);
+  return info.ok() && info->type == FileType::kRegular;
+}
+
+// Those of the first pattern come first, each sorted by name.
+absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder,
+                                                       const std::vector<std::string>& patterns) {
+  const absl::StatusOr<std::vector<std::string>> names = Env::Posix().ListDirectory(folder);
+  if (!names.ok()) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("cannot read the folder of sources: ", ToStd(names.status().message())));
+  }
+  std::vector<std::string> paths;
+  for (const std::string& pattern : patterns) {
+    for (const std::string& name : *names) {
+      const std::string path = JoinPath(folder, name);
+      const bool known = std::find(paths.begin(), paths.end(), path) != paths.end();
+      if (!known && fnmatch(pattern.c_str(), name.c_str(), 0) == 0 && IsFile(path)) paths.push_back(path);
+    }
+  }
+  if (!paths.empty()) return paths;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("no file in ", folder, " matches ", absl::StrJoin(patterns, ", ")));
+}
+
+std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
+  std::vector<Source> sources;
+  sources.reserve(texts.size());
+  for (const std::string& text : texts) sources.push_back({.text = text, .label = "", .path = ""});
+  return sources;
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language language, const std::string& path,
+                                                 const LoadOptions& options) {
+  return LoadFiles(client, language, Stem(path), {path}, options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
+                                             const std::vector<Source>& sources, const LoadOptions& options) {
+  auto* remote = dynamic_cast<Remote*>(&client);
+  if (remote == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
+  absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*remote, language, name, sources, options);
+  for (int attempts = 1; attempts < kAttempts && IsOutdated(module.status()); ++attempts) {
+    module = LoadOnce(*remote, language, name, sources, options);
+  }
+  if (absl::IsNotFound(module.status())) return Evicted(module.status());
+  return module;
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language language, const std::string& name,
+                                                  const std::vector<std::string>& paths, const LoadOptions& options) {
+  std::vector<Source> sources;
+  for (const std::string& path : paths) {
+    KERNIX_ASSIGN_OR_RETURN(Source source, ReadSource(path));
+    sources.push_back(std::move(source));
+  }
+  return Load(client, language, name, sources, options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaDir(Client& client, const std::string& directory,
+                                                    const LoadOptions& options,
+                                                    const std::vector<std::string>& file_patterns) {
+  const std::string folder = AbsolutePath(directory);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchingFiles(folder, file_patterns));
+  return LoadFiles(client, Language::kCuda, Basename(folder), paths, options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,
+                                                      const std::vector<std::string>& sources,
+                                                      const LoadOptions& options) {
+  return Load(client, Language::kCpp, name, InlineSources(sources), options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCppFile(Client& client, const std::string& path,
+                                                    const LoadOptions& options) {
+  return LoadFile(client, Language::kCpp, path, options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaInline(Client& client, const std::string& name,
+                                                       const std::vector<std::string>& sources,
+                                                       const LoadOptions& options) {
+  return Load(client, Language::kCuda, name, InlineSources(sources), options);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::string& path,
+                                                     const LoadOptions& options) {
+  return LoadFile(client, Language::kCuda, path, options);
+}
+
+}  // namespace kernix

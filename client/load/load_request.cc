@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/load_request.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "client/load/compile_flags.h"
+#include "client/tools/absolute_path.h"
+#include "client/tools/environment.h"
+#include "client/tools/gpu_architecture.h"
+#include "client/tools/toolchain_finder.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace kernix {
+namespace {
+
+constexpr size_t kMaxNameLength = 200;
+constexpr int kMaxOptimizationLevel = 3;
+
+absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+void Append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// --- Arguments -------------------------------------------------------------------------------------------------------
+
+absl::Status CheckName(const std::string& name) {
+  const bool odd =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; });
+  if (!name.empty() && !odd && name != "." && name != ".." && name.size() <= kMaxNameLength && IsValidUtf8(name)) {
+    return absl::OkStatus();
+  }
+  return Invalid(StrCat("\"", ToValidUtf8(name.substr(0, kMaxNameLength)), "\" cannot name a module: use 1 to ",
+                        kMaxNameLength, " bytes of UTF-8 without '/' and control characters"));
+}
+
+absl::Status CheckUtf8(std::string_view what, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    if (!IsValidUtf8(text)) return Invalid(StrCat(what, " \"", ToValidUtf8(text), "\" is not UTF-8"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFunctions(const std::optional<std::vector<Function>>& functions) {
+  if (!functions) return absl::OkStatus();
+  if (functions->empty()) {
+    return Invalid(
+        "the list of functions is empty: name the functions to export, or leave it out to take them from the "
+        "`// @BE name [tokens]` lines of the source");
+  }
+  for (const Function& function : *functions) {
+    KERNIX_RETURN_IF_ERROR(CheckUtf8("the function name", {function.name}));
+    KERNIX_RETURN_IF_ERROR(CheckUtf8("the token", function.tokens));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckArguments(Language language, const std::string& name, const std::vector<Source>& sources,
+                            const LoadOptions& options) {
+  KERNIX_RETURN_IF_ERROR(CheckName(name));
+  if (sources.empty()) return Invalid(StrCat("module \"", name, "\" has no source"));
+  KERNIX_RETURN_IF_ERROR(CheckFunctions(options.functions));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the compiler flag", options.compile_flags));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("the linker flag", options.link_flags));
+  KERNIX_RETURN_IF_ERROR(CheckUtf8("compute_capability", {options.compute_capability}));
+  if (options.optimization_level < 0 || options.optimization_level > kMaxOptimizationLevel) {
+    return Invalid(StrCat("optimization_level ", options.optimization_level, " is not one of 0, 1, 2, 3"));
+  }
+  if (language == Language::kCpp && !options.compute_capability.empty()) {
+    return Invalid("compute_capability is for CUDA sources only");
+  }
+  if (language == Language::kCpp && options.keep) return Invalid("keep is for CUDA sources only");
+  return absl::OkStatus();
+}
+
+// --- Sources ---------------------------------------------------------------------------------------------------------
+
+std::string DefaultLabel(const std::string& name, const std::vector<Source>& sources, size_t i) {
+  if (!sources[i].path.empty()) return Basename(sources[i].path);
+  return sources.size() == 1 ? name : StrCat(name, "[", i, "]");
+}
+
+// What a shared kernixd takes, too: a name, no path.
+std::string LabelToSend(const std::string& label) {
+  std::string name = ToValidUtf8(label);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name == "." || name == ".." ? StrCat("_", name) : name;
+}
+
+// Two files of one name are told apart.
+std::string UniqueLabel(const std::string& label, std::set<std::string>& taken) {
+  const std::string name = LabelToSend(label);
+  std::string unique = name;
+  for (int n = 2; !taken.insert(unique).second; ++n) unique = StrCat(name, "~", n);
+  return unique;
+}
+
+// By the file's suffix; text that is no file is in the module's language.
+v1::Language LanguageOf(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  const std::string suffix = dot == std::string::npos ? "" : path.substr(dot);
+  if (suffix == ".cu") return v1::LANGUAGE_CUDA;
+  constexpr std::string_view kCpp[] = {".cpp", ".cc", ".cxx", ".c++", ".C"};
+  return std::find(std::begin(kCpp), std::end(kCpp), suffix) != std::end(kCpp) ? v1::LANGUAGE_CPP
+                                                                               : v1::LANGUAGE_UNSPECIFIED;
+}
+
+void AddSources(const std::string& name, const std::vector<Source>& sources, bool separate, PreparedLoad& load) {
+  std::set<std::string> labels;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string label = sources[i].label.empty() ? DefaultLabel(name, sources, i) : sources[i].label;
+    v1::Source& source = *load.request.add_source();
+    source.set_label(UniqueLabel(label, labels));
+    source.set_text(sources[i].text);
+    if (separate) source.set_language(LanguageOf(sources[i].path));
+    if (!sources[i].path.empty()) {
+      load.names.AddSource(source.label(), AbsolutePath(sources[i].path));
+    } else if (source.label() == LabelToSend(label)) {
+      load.names.AddSource(source.label(), label);
+    }
+  }
+}
+
+void AddFunctions(const LoadOptions& options, v1::Functions& functions) {
+  functions.set_from_annotations(!options.functions.has_value());
+  if (!options.functions) return;
+  for (const Function& function : *options.functions) {
+    v1::Function& entry = *functions.add_function();
+    entry.set_name(function.name);
+    for (const std::string& token : function.tokens) entry.add_tokens(token);
+  }
+}
+
+// --- Flags, toolchain, GPU
+// ---------------------------------------------------------------------------------------------
+
+// What a debugger and a profiler need: places of the code, and frames that can be walked.
+std::vector<std::string> DebugFlags(Language language) {
+  if (language == Language::kCuda) return {"-g", "-G", "-Xcompiler=-fno-omit-frame-pointer"};
+  return {"-g", "-fno-omit-frame-pointer"};
+}
+
+absl::StatusOr<SortedFlags> AllFlags(Language language, const CompilerEnvironment& environment,
+                                     const LoadOptions& options) {
+  std::vector<std::string> flags = environment.flags_before;
+  if (options.debug) Append(flags, DebugFlags(language));
+  Append(flags, options.compile_flags);
+  Append(flags, environment.flags_after);
+  return SortFlags(language, flags);
+}
+
+// The library path is sent only where it can matter: a shared daemon may refuse folders, and in containers it is always
+// set.
+std::vector<std::string> LinkFlags(const SortedFlags& flags, const CompilerEnvironment& environment,
+                                   const LoadOptions& options) {
+  std::vector<std::string> link = flags.link;
+  Append(link, options.link_flags);
+  const bool names_library = std::any_of(link.begin(), link.end(), [](const std::string& flag) {
+    return flag.starts_with("-l") || flag.starts_with("--library");
+  });
+  if (!names_library) return link;
+  for (const std::string& path : environment.library_paths) link.push_back(StrCat("-L", AbsolutePath(path)));
+  return link;
+}
+
+absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages,
+                          Language language, const SortedFlags& flags, const CompilerEnvironment& environment,
+                          v1::LoadRequest& request) {
+  ToolchainSearch search{.language = language, .site_packages = site_packages};
+  search.host_compiler = flags.host_compiler.empty() ? environment.host_compiler : flags.host_compiler;
+  search.host_compiler_from = flags.host_compiler.empty() ? "NVCC_CCBIN" : "the flag -ccbin";
+  KERNIX_ASSIGN_OR_RETURN(*request.mutable_toolchain(), FindToolchain(env, get_env, search));
+  return absl::OkStatus();
+}
+
+absl::Status AddArchitectures(const CompilerEnvironment& environment, const LoadOptions& options, v1::Options& result) {
+  std::string asked = options.compute_capability.empty() ? environment.compute_capability : options.compute_capability;
+  if (asked.empty()) {
+    KERNIX_ASSIGN_OR_RETURN(asked, DetectGpuArchitecture());
+  }
+  for (const absl::string_view one : absl::StrSplit(asked, absl::ByAnyChar(",; \t"), absl::SkipEmpty())) {
+    result.add_architectures(std::string(one));
+  }
+  if (!result.architectures().empty()) return absl::OkStatus();
+  return Invalid(StrCat("compute_capability \"", asked,
+                        "\" names no architecture: pass for example \"sm_90\", \"9.0\" or \"8.0,9.0\""));
+}
+
+void AddOptions(const SortedFlags& flags, const std::vector<std::string>& link_flags, const LoadOptions& options,
+                v1::LoadRequest& request) {
+  v1::Options& result = *request.mutable_options();
+  for (const std::string& flag : flags.compile) result.add_compile_flags(flag);
+  for (const std::string& flag : link_flags) result.add_link_flags(flag);
+  result.set_optimization_level(options.debug ? 0 : options.optimization_level);
+  result.set_separate_units(options.separate);
+  result.set_keep(options.keep);
+  result.set_use_fast_math(options.use_fast_math);
+  result.set_allow_cuda_graph(options.allow_cuda_graph);
+  request.set_force_rebuild(options.force_rebuild);
+  request.set_verbose(options.verbose);
+  request.set_max_parallel_jobs(options.max_parallel_jobs);
+}
+
+// --- Headers ---------------------------------------------------------------------------------------------------------
+
+// In the order in which a compiler would search them.
+std::vector<std::string> IncludePaths(const SortedFlags& flags, const CompilerEnvironment& environment,
+                                      const LoadOptions& options) {
+  std::vector<std::string> paths;
+  for (const auto* part :
+       {&options.include_paths, &flags.include_paths, &environment.include_paths, &flags.system_include_paths,
+        &environment.system_include_paths, &flags.after_include_paths, &options.last_include_paths}) {
+    for (const std::string& path : *part) paths.push_back(AbsolutePath(path));
+  }
+  return paths;
+}
+
+// What the compilers search by themselves.
+std::vector<std::string> ToolchainFolders(const v1::ToolchainPaths& toolchain) {
+  std::vector<std::string> folders(toolchain.cuda_include_directories().begin(),
+                                   toolchain.cuda_include_directories().end());
+  if (!toolchain.nvcc().empty()) {
+    const std::string toolkit = Dirname(Dirname(toolchain.nvcc()));
+    Append(folders, {JoinPath(toolkit, "include"), JoinPath(toolkit, "targets/x86_64-linux/include")});
+  }
+  for (size_t i = 0, cuda = folders.size(); i < cuda; ++i) folders.push_back(JoinPath(folders[i], "cccl"));
+  Append(folders, {"/usr/include", "/usr/local/include"});
+  return folders;
+}
+
+void WarnOfMissingPaths(Env& env, const LoadOptions& options, std::vector<std::string>& warnings) {
+  for (const std::string& path : options.include_paths) {
+    const absl::StatusOr<FileInfo> info = env.Stat(AbsolutePath(path));
+    if (info.ok() && info->type == FileType::kDirectory) continue;
+    warnings.push_back(StrCat("the include path ", path, " is no folder and is not searched"));
+  }
+}
+
+SourceToScan ToScan(const Source& source, const v1::Source& sent) {
+  const std::string path = source.path.empty() ? "" : AbsolutePath(source.path);
+  return {source.text, path.empty() ? sent.label() : path, path.empty() ? "" : Dirname(path)};
+}
+
+// Each unit has its own folder, which no other one searches.
+absl::Status ScanUnits(Env& env, HeaderTable& table, HeaderScanRequest scan, const std::vector<SourceToScan>& sources,
+                       PreparedLoad& load) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    scan.sources = {sources[i]};
+    KERNIX_ASSIGN_OR_RETURN(const HeaderScan found, ScanHeaders(env, HeaderFiles::OfProcess(), table, scan));
+    const std::vector<uint32_t> places = load.headers.Merge(found);
+    v1::Source& source = *load.request.mutable_source(static_cast<int>(i));
+    for (const uint32_t place : places) source.add_include_root(place);
+    for (const uint32_t root : found.quoted_roots) source.add_quoted_include_root(places[root]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScanTogether(Env& env, HeaderTable& table, HeaderScanRequest scan, std::vector<SourceToScan> sources,
+                          PreparedLoad& load) {
+  scan.sources = std::move(sources);
+  KERNIX_ASSIGN_OR_RETURN(load.headers, ScanHeaders(env, HeaderFiles::OfProcess(), table, scan));
+  for (const uint32_t root : load.headers.quoted_roots) load.request.mutable_options()->add_quoted_include_root(root);
+  return absl::OkStatus();
+}
+
+absl::Status AddHeaders(const LoadSurroundings& surroundings, const std::vector<Source>& sources,
+                        std::vector<std::string> forced, std::vector<std::string> include_paths, PreparedLoad& load) {
+  Env& env = surroundings.env;
+  HeaderTable table(env, surroundings.header_folder);
+  HeaderScanRequest scan;
+  scan.forced_includes = std::move(forced);
+  scan.include_paths = std::move(include_paths);
+  scan.toolchain_folders = ToolchainFolders(load.request.toolchain());
+  std::vector<SourceToScan> texts;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    texts.push_back(ToScan(sources[i], load.request.source(static_cast<int>(i))));
+  }
+  const bool separate = load.request.options().separate_units();
+  KERNIX_RETURN_IF_ERROR(separate ? ScanUnits(env, table, std::move(scan), texts, load)
+                                  : ScanTogether(env, table, std::move(scan), std::move(texts), load));
+  table.Save();
+  load.request.mutable_options()->set_include_root_count(load.headers.include_root_count);
+  *load.request.mutable_header() = {load.headers.headers.begin(), load.headers.headers.end()};
+  for (const v1::Header& marker : load.headers.folders) *load.request.add_header() = marker;
+  load.names.SetIncludeRoots(load.headers.roots);
+  return absl::OkStatus();
+}
+
+void AddWarnings(const std::vector<std::string>& from, std::vector<std::string>& to) {
+  std::copy_if(from.begin(), from.end(), std::back_inserter(to), IsFirstWarning);
+}
+
+}  // namespace
+
+absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
+                                         const std::string& name, const std::vector<Source>& sources,
+                                         const LoadOptions& options) {
+  Env& env = surroundings.env;
+  const GetEnv& get_env = surroundings.get_env;
+  KERNIX_RETURN_IF_ERROR(CheckArguments(language, name, sources, options));
+  KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment, ReadCompilerEnvironment(get_env, language));
+  KERNIX_ASSIGN_OR_RETURN(const SortedFlags flags, AllFlags(language, environment, options));
+  PreparedLoad load;
+  AddWarnings(environment.warnings, load.warnings);
+  WarnOfMissingPaths(env, options, load.warnings);
+  load.request.set_name(name);
+  load.request.set_language(language == Language::kCuda ? v1::LANGUAGE_CUDA : v1::LANGUAGE_CPP);
+  AddSources(name, sources, options.separate, load);
+  AddFunctions(options, *load.request.mutable_functions());
+  AddOptions(flags, LinkFlags(flags, environment, options), options, load.request);
+  KERNIX_RETURN_IF_ERROR(
+      AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment, load.request));
+  if (language == Language::kCuda) {
+    KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, *load.request.mutable_options()));
+  }
+  KERNIX_RETURN_IF_ERROR(
+      AddHeaders(surroundings, sources, flags.forced_includes, IncludePaths(flags, environment, options), load));
+  return load;
+}
+
+}  // namespace kernix

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads through a stand-in for the daemon that stages a request and compiles it as the daemon does, with the real
+// compiler.
+#include "kernix/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "client/connection/remote.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "kernix/call_frame.h"
+#include "kernix/error.h"
+#include "tests/support/client_support.h"
+
+namespace kernix {
+namespace {
+
+using testing::AddConstantHandler;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ScratchFolder;
+
+// "src" + the lines of each source behind its label, as the daemon's generator does.
+std::string Unit(const v1::LoadRequest& request) {
+  std::string unit;
+  for (const v1::Source& source : request.source())
+    StrAppend(&unit, "#line 1 \"", source.label(), "\"\n", source.text(), "\n");
+  return unit;
+}
+
+class StandIn : public Remote {
+ public:
+  absl::StatusOr<v1::LoadResult> LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                            const LoadCallbacks& callbacks) override {
+    requests.push_back(request);
+    if (before_build) std::exchange(before_build, nullptr)();
+    if (!refusals.empty()) {
+      const absl::Status refusal = refusals.back();
+      refusals.pop_back();
+      return refusal;
+    }
+    KERNIX_RETURN_IF_ERROR(Stage(request, blobs));
+    KERNIX_ASSIGN_OR_RETURN(const ProcessResult compiled, Compile(request));
+    if (callbacks.output) callbacks.output(compiled.output);
+    if (compiled.exit_code != 0) return CompileError(compiled);
+    return Result(request);
+  }
+
+  absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override { return result.artifact_path(); }
+  absl::StatusOr<std::string> HeaderFolder() override { return folder_.path(); }
+
+  absl::StatusOr<DaemonInfo> Info(bool) override { return DaemonInfo(); }
+  absl::StatusOr<CacheStats> Stats(bool) override { return CacheStats(); }
+  absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string&, bool) override {
+    return std::vector<CacheEntryInfo>();
+  }
+  absl::StatusOr<PurgeResult> Purge(const PurgeFilter&, bool) override { return PurgeResult(); }
+  absl::Status Shutdown(std::chrono::milliseconds) override { return absl::OkStatus(); }
+  const ClientOptions& options() const override { return options_; }
+
+  std::vector<v1::LoadRequest> requests;
+  std::function<void()> before_build;   // once
+  std::vector<absl::Status> refusals;   // answered, one a load, instead of building
+  std::vector<std::string> lost_paths;  // answered, one a load, instead of the artifact's
+
+ private:
+  std::string Root() const { return folder_ / StrCat("build", requests.size()); }
+
+  absl::Status Stage(const v1::LoadRequest& request, const BlobProvider& blobs) {
+    for (const v1::Header& header : request.header()) {
+      KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
+      KERNIX_ASSIGN_OR_RETURN(const std::string content, blobs(digest));
+      folder_.Write(StrCat("build", requests.size(), "/inc/", header.include_root(), "/", header.path()), content);
+    }
+    folder_.Write(StrCat("build", requests.size(), "/unit.cc"), Unit(request));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ProcessResult> Compile(const v1::LoadRequest& request) {
+    ProcessSpec spec;
+    spec.argv = {request.toolchain().host_compiler(),
+                 "-shared",
+                 "-fPIC",
+                 "-I",
+                 testing::SourceRoot(),
+                 "unit.cc",
+                 "-o",
+                 "kernel.so"};
+    for (uint32_t i = 0; i < request.options().include_root_count(); ++i) spec.argv.push_back(StrCat("-Iinc/", i));
+    spec.argv.insert(spec.argv.end(), request.options().compile_flags().begin(),
+                     request.options().compile_flags().end());
+    spec.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}};
+    spec.working_directory = Root();
+    return Env::Posix().RunProcess(spec, nullptr, nullptr);
+  }
+
+  static absl::Status CompileError(const ProcessResult& compiled) {
+    v1::ErrorDetail detail;
+    detail.set_kind(v1::ErrorDetail::COMPILATION);
+    detail.set_message(StrCat("compile failed: ", compiled.output.substr(0, compiled.output.find('\n'))));
+    detail.set_compiler_output(compiled.output);
+    return MakeError(std::move(detail));
+  }
+
+  absl::StatusOr<v1::LoadResult> Result(const v1::LoadRequest& request) {
+    v1::LoadResult result;
+    result.set_artifact_path(Root() + "/kernel.so");
+    KERNIX_ASSIGN_OR_RETURN(const std::string artifact, Env::Posix().ReadFile(result.artifact_path()));
+    result.set_artifact_digest(DigestOf(artifact).Raw());
+    result.set_key(DigestOf(Unit(request)).Raw());
+    result.add_generated_unit()->set_text(Unit(request));
+    for (const v1::Function& function : request.functions().function()) {
+      v1::ResolvedFunction& resolved = *result.add_function();
+      resolved.set_name(function.name());
+      *resolved.mutable_tokens() = function.tokens();
+      resolved.set_handler_symbol(function.name());
+    }
+    if (requests.size() <= lost_paths.size()) result.set_artifact_path(lost_paths[requests.size() - 1]);
+    return result;
+  }
+
+  ClientOptions options_;
+  ScratchFolder folder_;
+};
+
+class LoadTest : public ::testing::Test {
+ protected:
+  LoadTest() {
+    options_.functions = {{.name = "f", .tokens = {"arg", "ret"}}};
+    options_.callbacks.warning = [this](std::string_view text) { warnings_.emplace_back(text); };
+    options_.callbacks.output = [this](std::string_view text) { output_ += text; };
+  }
+
+  static float Run(const Module& module) {
+    const float x = 40;
+    float y = 0;
+    const auto handler = module.handler("f");
+    EXPECT_TRUE(handler.ok()) << handler.status();
+    EXPECT_TRUE(CallFrame()
+                    .AddArgument(&x, DataType::kFloat32, {1})
+                    .AddResult(&y, DataType::kFloat32, {1})
+                    .Call(*handler)
+                    .ok());
+    return y;
+  }
+
+  void ExpectInvalid(const absl::StatusOr<std::shared_ptr<Module>>& module, const std::string& words) {
+    EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::INVALID_REQUEST);
+    EXPECT_THAT(module.status().ToString(), HasSubstr(words));
+  }
+
+  StandIn client_;
+  ScratchFolder folder_;
+  LoadOptions options_;
+  std::vector<std::string> warnings_;
+  std::string output_;
+};
+
+TEST_F(LoadTest, AnInlineKernelRuns) {
+  const auto module = LoadCppInline(client_, "adder", {AddConstantHandler("f", 2, 1)}, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(Run(**module), 42);
+  EXPECT_EQ((*module)->name(), "adder");
+  EXPECT_THAT((*module)->functions()[0].tokens, ElementsAre("arg", "ret"));
+  EXPECT_EQ((*module)->functions()[0].traits, 1u);
+  EXPECT_EQ((*module)->artifact_digest(), DigestOf(*Env::Posix().ReadFile((*module)->path())).Hex());
+  EXPECT_THAT((*module)->generated_units()[0].text, HasSubstr("#line 1 \"adder\""));
+  EXPECT_THAT((*module)->handler("g").status().ToString(), AllOf(HasSubstr("no function 'g'"), HasSubstr("f")));
+}
+
+TEST_F(LoadTest, AFileBringsItsHeaders) {
+  folder_.Write("src/value.h", "#include <deep/two.h>\n");
+  folder_.Write("inc/deep/two.h", "#define VALUE 2\n");
+  std::string source = "#include \"value.h\"\n" + AddConstantHandler("f", 17);
+  source.replace(source.find("17"), 2, "VALUE");
+  options_.include_paths = {folder_ / "inc"};
+  std::vector<std::string> folders, headers;
+  options_.callbacks.inputs = [&](const auto& f, const auto& h) { folders = f, headers = h; };
+  const auto module = LoadCppFile(client_, folder_.Write("src/adder.v2.cc", source), options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(Run(**module), 42);
+  EXPECT_EQ((*module)->name(), "adder.v2");
+  EXPECT_EQ(client_.requests[0].source(0).label(), "adder.v2.cc");
+  EXPECT_THAT(folders, ElementsAre(folder_ / "src", folder_ / "inc"));
+  EXPECT_THAT(headers, ElementsAre(folder_ / "src/value.h", folder_ / "inc/deep/two.h"));
+}
+
+TEST_F(LoadTest, NoFolderOfTheUserIsSent) {
+  folder_.Write("src/value.h", "");
+  options_.include_paths = {folder_ / "src"};
+  options_.compile_flags = {"-I", folder_ / "inc"};
+  ASSERT_TRUE(
+      LoadCppFile(client_, folder_.Write("src/k.cc", "#include \"value.h\"\n" + AddConstantHandler("f", 1)), options_)
+          .ok());
+  v1::LoadRequest request = client_.requests[0];
+  request.clear_toolchain();
+  EXPECT_THAT(request.SerializeAsString(), Not(HasSubstr(folder_.path())));
+}
+
+TEST_F(LoadTest, ACompileErrorNamesTheUsersFile) {
+  folder_.Write("src/broken.h", "int h = ;\n");
+  const std::string path = folder_.Write("src/k.cc", "#include \"broken.h\"\nint x = ;\n");
+  const auto module = LoadCppFile(client_, path, options_);
+  const v1::ErrorDetail detail = GetErrorDetail(module.status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(detail.compiler_output(),
+              AllOf(HasSubstr(path + ":2:9: error"), HasSubstr(folder_ / "src/broken.h:1:9: error")));
+  EXPECT_THAT(output_, HasSubstr(path + ":2:9: error"));
+  const ErrorInfo info = DescribeError(module.status());
+  EXPECT_EQ(info.category, ErrorCategory::kCompilation);
+  EXPECT_EQ(info.compiler_output, detail.compiler_output());
+  EXPECT_THAT(detail.message(), HasSubstr(folder_ / "src/"));
+}
+
+// A shared kernixd takes names, no paths.
+TEST_F(LoadTest, ALabelIsSentAsANameAndShownAsItWas) {
+  const std::vector<Source> sources = {
+      {.text = AddConstantHandler("f", 2) + "int x = ;\n", .label = "my/k.cc", .path = ""},
+      {.text = "int y;\n", .label = "my_k.cc", .path = ""},
+      {.text = "int z;\n", .label = "..", .path = ""}};
+  const auto module = Load(client_, Language::kCpp, "m", sources, options_);
+  EXPECT_EQ(client_.requests[0].source(0).label(), "my_k.cc");
+  EXPECT_EQ(client_.requests[0].source(1).label(), "my_k.cc~2");
+  EXPECT_EQ(client_.requests[0].source(2).label(), "_..");
+  EXPECT_THAT(GetErrorDetail(module.status()).compiler_output(), HasSubstr("my/k.cc:"));
+}
+
+TEST_F(LoadTest, SourcesOfOneNameAreToldApart) {
+  const std::vector<Source> sources = {{.text = AddConstantHandler("f", 2), .label = "", .path = folder_ / "a/k.cc"},
+                                       {.text = "int x = ;\n", .label = "", .path = folder_ / "b/k.cc"},
+                                       {.text = "int y;\n", .label = "", .path = ""}};
+  const auto module = Load(client_, Language::kCpp, "m", sources, options_);
+  EXPECT_THAT(GetErrorDetail(module.status()).compiler_output(), HasSubstr(folder_ / "b/k.cc:1:9: error"));
+  EXPECT_EQ(client_.requests[0].source(1).label(), "k.cc~2");
+  EXPECT_EQ(client_.requests[0].source(2).label(), "m[2]");
+}
+
+TEST_F(LoadTest, AnEvictedArtifactIsMadeAgain) {
+  client_.lost_paths = {folder_ / "evicted.so"};
+  const auto module = LoadCppInline(client_, "m", {AddConstantHandler("f", 1234)}, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(client_.requests.size(), 2u);
+}
+
+TEST_F(LoadTest, AnArtifactThatIsEvictedAgainIsAnError) {
+  client_.lost_paths.assign(4, folder_ / "evicted.so");
+  const auto module = LoadCppInline(client_, "m", {AddConstantHandler("f", 1235)}, options_);
+  EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(module.status().ToString(), AllOf(HasSubstr("evicted.so"), HasSubstr("cache_limit_bytes")));
+  EXPECT_EQ(client_.requests.size(), 4u);
+}
+
+TEST_F(LoadTest, AToolThatIsReplacedMeanwhileIsLookedAtAgain) {
+  client_.refusals.assign(3, absl::AbortedError("the toolchain changed while it was being used: load again"));
+  const auto module = LoadCppInline(client_, "m", {AddConstantHandler("f", 1236)}, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  client_.refusals.assign(9, absl::AbortedError("the toolchain changed while it was being used: load again"));
+  EXPECT_THAT(LoadCppInline(client_, "m", {AddConstantHandler("f", 1237)}, options_).status().ToString(),
+              HasSubstr("the toolchain changed"));
+  EXPECT_EQ(client_.refusals.size(), 5u);
+}
+
+TEST_F(LoadTest, AModuleHasThePathOfItsOwnLoad) {
+  const std::vector<std::string> source = {AddConstantHandler("f", 321)};
+  const auto first = LoadCppInline(client_, "m", source, options_);
+  const auto second = LoadCppInline(client_, "m", source, options_);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*first)->artifact_digest(), (*second)->artifact_digest());
+  EXPECT_EQ(*(*first)->handler("f"), *(*second)->handler("f"));
+  EXPECT_NE((*first)->path(), (*second)->path());  // each was built in a folder of its own
+}
+
+TEST_F(LoadTest, AHeaderThatChangesMeanwhileIsReadAgain) {
+  const std::string header = folder_.Write("inc/v.h", "#define VALUE 1\n");
+  client_.before_build = [&] { folder_.Write("inc/v.h", "#define VALUE 2\n"); };
+  std::string source = "#include <v.h>\n" + AddConstantHandler("f", 17);
+  source.replace(source.find("17"), 2, "VALUE");
+  options_.include_paths = {folder_ / "inc"};
+  const auto module = LoadCppInline(client_, "m", {source}, options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(Run(**module), 42);
+}
+
+TEST_F(LoadTest, OptionsAreSent) {
+  options_.compile_flags = {"-DX=1", "-lm"};
+  options_.link_flags = {"-Wl,-z,now"};
+  options_.optimization_level = 1;
+  options_.force_rebuild = true;
+  options_.verbose = true;
+  options_.max_parallel_jobs = 3;
+  options_.include_paths = {folder_ / "nowhere"};
+  ASSERT_TRUE(LoadCppInline(client_, "m", {AddConstantHandler("f", 2)}, options_).ok());
+  const v1::LoadRequest& request = client_.requests[0];
+  EXPECT_THAT(request.options().compile_flags(), ElementsAre("-DX=1"));
+  EXPECT_THAT(request.options().link_flags(), ElementsAre("-lm", "-Wl,-z,now"));
+  EXPECT_EQ(request.options().optimization_level(), 1u);
+  EXPECT_TRUE(request.force_rebuild());
+  EXPECT_TRUE(request.verbose());
+  EXPECT_EQ(request.max_parallel_jobs(), 3u);
+  EXPECT_FALSE(request.functions().from_annotations());
+  EXPECT_THAT(warnings_, Contains(HasSubstr(folder_ / "nowhere")));
+}
+
+TEST_F(LoadTest, BadArgumentsAreNamed) {
+  const std::vector<std::string> source = {AddConstantHandler("f", 2)};
+  for (const char* name : {"", "a/b", "..", "a\nb", "\xff"})
+    ExpectInvalid(LoadCppInline(client_, name, source, options_), "cannot name a module");
+  ExpectInvalid(LoadCppInline(client_, "m", {}, options_), "no source");
+  ExpectInvalid(LoadCppFile(client_, folder_ / "none.cc", options_), folder_ / "none.cc");
+
+  LoadOptions bad = options_;
+  bad.functions = std::vector<Function>();
+  ExpectInvalid(LoadCppInline(client_, "m", source, bad), "functions is empty");
+  bad = options_;
+  bad.optimization_level = 4;
+  ExpectInvalid(LoadCppInline(client_, "m", source, bad), "optimization_level 4");
+  bad = options_;
+  bad.compute_capability = "sm_90";
+  ExpectInvalid(LoadCppInline(client_, "m", source, bad), "CUDA sources only");
+  bad = options_;
+  bad.compile_flags = {"-I"};
+  ExpectInvalid(LoadCppInline(client_, "m", source, bad), "-I");
+  EXPECT_TRUE(client_.requests.empty());
+}
+
+}  // namespace
+}  // namespace kernix

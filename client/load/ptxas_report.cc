@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/ptxas_report.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+// As C++ names it; a symbol that is no mangled name, as it is: __cxa_demangle() takes "f" for the type float.
+std::string Demangle(const std::string& symbol) {
+  if (!symbol.starts_with("_Z")) return symbol;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return name != nullptr ? name.get() : symbol;
+}
+
+// What stands between `before` and the next `end`, or the end of the line.
+std::optional<std::string_view> TextAfter(std::string_view line, std::string_view before, char end) {
+  const size_t found = line.find(before);
+  if (found == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = line.substr(found + before.size());
+  return rest.substr(0, rest.find(end));
+}
+
+// The number that ends `text`.
+uint64_t LastNumber(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+  uint64_t number = 0;
+  return absl::SimpleAtoi(ToAbsl(text.substr(begin)), &number) ? number : 0;
+}
+
+// "Used 255 registers, used 2 barriers, 1024+0 bytes smem, 380 bytes cmem[0]", or "48 bytes stack frame, ...": a number
+// before or between the words of each part.
+void ReadPart(std::string_view part, KernelResources& kernel) {
+  static constexpr std::pair<std::string_view, uint64_t KernelResources::*> kParts[] = {
+      {" bytes stack frame", &KernelResources::stack_frame}, {" bytes spill stores", &KernelResources::spill_stores},
+      {" bytes spill loads", &KernelResources::spill_loads}, {" registers", &KernelResources::registers},
+      {" bytes smem", &KernelResources::shared_memory},      {" barriers", &KernelResources::barriers},
+  };
+  for (const auto& [words, member] : kParts) {
+    const size_t found = part.find(words);
+    if (found == std::string_view::npos) continue;
+    const std::string_view before = part.substr(0, found);
+    // Older releases write static and dynamic shared memory, "1024+0".
+    const size_t plus = before.find('+');
+    kernel.*member = LastNumber(before.substr(0, plus));
+  }
+  if (const size_t bank = part.find(" bytes cmem["); bank != std::string_view::npos) {
+    kernel.constant_memory += LastNumber(part.substr(0, bank));
+  }
+}
+
+}  // namespace
+
+std::vector<KernelResources> ReadPtxasReport(std::string_view report, const std::string& architecture) {
+  std::vector<KernelResources> kernels;
+  KernelResources* current = nullptr;
+  for (const absl::string_view absl_line : absl::StrSplit(ToAbsl(report), '\n')) {
+    const std::string_view line = ToStd(absl_line);
+    if (const auto symbol = TextAfter(line, "Compiling entry function '", '\'')) {
+      const std::string name(*symbol);
+      current =
+          &kernels.emplace_back(KernelResources{.name = Demangle(name), .symbol = name, .architecture = architecture});
+    } else if (const auto function = TextAfter(line, "Function properties for ", ' ')) {
+      // Lines about a device function may stand between those about a kernel.
+      const auto known = std::find_if(kernels.begin(), kernels.end(),
+                                      [&](const KernelResources& kernel) { return kernel.symbol == *function; });
+      current = known == kernels.end() ? nullptr : &*known;
+    } else if (current != nullptr) {
+      for (const absl::string_view part : absl::StrSplit(absl_line, ',')) ReadPart(ToStd(part), *current);
+    }
+  }
+  return kernels;
+}
+
+}  // namespace kernix

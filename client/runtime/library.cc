@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/runtime/library.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "client/runtime/cuda_libraries.h"
+#include "client/runtime/elf_file.h"
+#include "client/runtime/symbol_versions.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/fork_safety.h"
+#include "common/os/posix_error.h"
+
+namespace kernix {
+namespace {
+
+using LibraryPtr = std::shared_ptr<const Library>;
+
+// What this process has open.
+struct OpenLibraries {
+  ForkSafeMutex mutex;
+  absl::flat_hash_map<Digest, LibraryPtr> by_digest ABSL_GUARDED_BY(mutex);
+};
+
+OpenLibraries& AllOpen() {
+  static auto* all = new OpenLibraries;
+  return *all;
+}
+
+[[maybe_unused]] const OpenLibraries& kMadeAtLoad = AllOpen();
+
+LibraryPtr FindOpen(const Digest& digest) {
+  OpenLibraries& all = AllOpen();
+  MutexLock lock(all.mutex);
+  const auto found = all.by_digest.find(digest);
+  return found == all.by_digest.end() ? nullptr : found->second;
+}
+
+// The first of two threads that opened the same artifact wins, so that both see the same addresses.
+LibraryPtr Remember(const Digest& digest, const LibraryPtr& library) {
+  OpenLibraries& all = AllOpen();
+  MutexLock lock(all.mutex);
+  return all.by_digest.emplace(digest, library).first->second;
+}
+
+// Every process has these, and they never come from a CUDA toolkit.
+bool IsSystemLibrary(const std::string& name) {
+  for (const char* stem :
+       {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "libdl", "librt", "ld-linux-x86-64"}) {
+    if (absl::StartsWith(name, StrCat(stem, ".so"))) return true;
+  }
+  return false;
+}
+
+bool NeedsMoreThanTheSystem(const std::vector<std::string>& needed) {
+  return !std::all_of(needed.begin(), needed.end(), IsSystemLibrary);
+}
+
+absl::Status LoaderError(std::string_view message) {
+  std::string advice;
+  if (message.find("cannot open shared object file") != std::string_view::npos) {
+    advice =
+        " Install the library that is missing (CUDA's come as wheels: nvidia-cublas, nvidia-cusparse, ...), or put its "
+        "folder on LD_LIBRARY_PATH before this process starts. A library of yours that is open already (ctypes.CDLL) "
+        "is "
+        "found if it was linked with a name of its own: -Wl,-soname,NAME.";
+  } else if (message.find("undefined symbol") != std::string_view::npos) {
+    advice = " Define that function in the sources, or name the library that has it in extra_ldflags.";
+  }
+  return MakeError(v1::ErrorDetail::LOAD, StrCat("the compiled kernel does not open: ", message, ".", advice));
+}
+
+absl::StatusOr<void*> Open(const Artifact& artifact, const LibraryDirectories& directories) {
+  absl::StatusOr<std::vector<std::string>> needed = NeededLibraries(artifact.path);
+  if (absl::IsNotFound(needed.status())) return needed.status();
+  if (!needed.ok()) return LoaderError(ToStd(needed.status().message()));
+  KERNIX_RETURN_IF_ERROR(CheckSymbolVersions(artifact.required_symbol_versions, LoadedRuntimeVersions()));
+  if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(OpenNeededFrom(directories(), artifact.path));
+  void* handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return handle;
+  const std::string message = dlerror();
+  if (access(artifact.path.c_str(), F_OK) != 0 && CodeForErrno(errno) == absl::StatusCode::kNotFound) {
+    return absl::NotFoundError(message);
+  }
+  return LoaderError(message);
+}
+
+}  // namespace
+
+absl::StatusOr<Handler> Library::FindHandler(const std::string& symbol) const {
+  void* address = dlsym(handle_, symbol.c_str());
+  if (address != nullptr) return reinterpret_cast<Handler>(address);
+  return MakeError(v1::ErrorDetail::LOAD,
+                   StrCat("the compiled kernel has no symbol ", symbol, ". Load it again with force_rebuild=True."));
+}
+
+absl::StatusOr<LibraryPtr> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories) {
+  if (LibraryPtr open = FindOpen(artifact.digest)) return open;
+  KERNIX_ASSIGN_OR_RETURN(void* handle, Open(artifact, directories));
+  return Remember(artifact.digest, std::make_shared<const Library>(handle));
+}
+
+}  // namespace kernix

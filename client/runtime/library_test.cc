@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/runtime/library.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "client/runtime/cuda_libraries.h"
+#include "client/runtime/elf_file.h"
+#include "client/runtime/handler_probe.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "kernix/call_frame.h"
+#include "tests/support/client_support.h"
+
+namespace kernix {
+namespace {
+
+using testing::AddConstantHandler;
+using ::testing::AllOf;
+using testing::CompileLibrary;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using testing::ScratchFolder;
+using testing::Variables;
+
+std::vector<std::string> NoFolders() { return {}; }
+
+// The digest of a file's content, as the daemon would tell it.
+Artifact ArtifactAt(const std::string& path) {
+  return {.path = path, .digest = DigestOf(Env::Posix().ReadFile(path).value_or(path)), .required_symbol_versions = {}};
+}
+
+float AddTo(float x, Handler handler) {
+  float out = 0;
+  CallFrame frame;
+  frame.AddArgument(&x, DataType::kFloat32, {1}).AddResult(&out, DataType::kFloat32, {1});
+  EXPECT_TRUE(frame.Call(handler).ok());
+  return out;
+}
+
+TEST(LibraryTest, OpensAndFindsHandlers) {
+  ScratchFolder folder;
+  CompileLibrary(AddConstantHandler("add_two", 2, 1), folder / "k.so");
+  const auto library = OpenLibrary(ArtifactAt(folder / "k.so"), NoFolders);
+  ASSERT_TRUE(library.ok()) << library.status();
+  const auto handler = (*library)->FindHandler("add_two");
+  ASSERT_TRUE(handler.ok()) << handler.status();
+  EXPECT_EQ(AddTo(40, *handler), 42);
+  EXPECT_EQ(*ProbeHandler(*handler), 1u);
+
+  const auto missing = (*library)->FindHandler("add_three");
+  EXPECT_EQ(KindOf(missing.status()), v1::ErrorDetail::LOAD);
+  EXPECT_THAT(missing.status().ToString(), HasSubstr("add_three"));
+}
+
+TEST(LibraryTest, TheSameArtifactIsOpenedOnce) {
+  ScratchFolder folder;
+  CompileLibrary(AddConstantHandler("once", 1), folder / "a.so");
+  folder.Write("b.so", *Env::Posix().ReadFile(folder / "a.so"));
+  std::vector<std::shared_ptr<const Library>> opened(8);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < opened.size(); ++i) {
+    threads.emplace_back(
+        [&, i] { opened[i] = *OpenLibrary(ArtifactAt(folder / (i % 2 == 0 ? "a.so" : "b.so")), NoFolders); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& library : opened) EXPECT_EQ(library, opened[0]);
+}
+
+TEST(LibraryTest, AnEvictedArtifactIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(OpenLibrary(ArtifactAt("/nonexistent/kernix.so"), NoFolders).status()));
+}
+
+TEST(LibraryTest, OneThatCannotBeOpenedIsNoEvictedOne) {
+  ScratchFolder folder;
+  const std::string loop = folder / "k.so";
+  ASSERT_EQ(symlink(loop.c_str(), loop.c_str()), 0);
+  const absl::Status status = OpenLibrary(ArtifactAt(loop), NoFolders).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::LOAD) << status;
+  EXPECT_THAT(status.ToString(), AllOf(HasSubstr(loop), HasSubstr("symbolic links")));
+}
+
+TEST(LibraryTest, WhatIsNoLibraryIsALoadError) {
+  ScratchFolder folder;
+  const auto library = OpenLibrary(ArtifactAt(folder.Write("k.so", "not a library")), NoFolders);
+  EXPECT_EQ(KindOf(library.status()), v1::ErrorDetail::LOAD);
+}
+
+TEST(LibraryTest, AnUndefinedSymbolIsNamed) {
+  ScratchFolder folder;
+  CompileLibrary("int nowhere(); int here() { return nowhere(); }", folder / "k.so");
+  const auto library = OpenLibrary(ArtifactAt(folder / "k.so"), NoFolders);
+  EXPECT_EQ(KindOf(library.status()), v1::ErrorDetail::LOAD);
+  EXPECT_THAT(library.status().ToString(),
+              AllOf(HasSubstr("undefined symbol"), HasSubstr("nowhere"), HasSubstr("extra_ldflags")));
+}
+
+TEST(LibraryTest, ATooOldRuntimeIsNamed) {
+  ScratchFolder folder;
+  CompileLibrary(AddConstantHandler("old_runtime", 1), folder / "k.so");
+  Artifact artifact = ArtifactAt(folder / "k.so");
+  artifact.required_symbol_versions = {"GLIBC_2.2.5", "GLIBC_2.999"};
+  const auto library = OpenLibrary(artifact, NoFolders);
+  EXPECT_EQ(KindOf(library.status()), v1::ErrorDetail::LOAD);
+  EXPECT_THAT(library.status().ToString(), AllOf(HasSubstr("GLIBC_2.999"), ::testing::Not(HasSubstr("GLIBC_2.2.5 "))));
+}
+
+// libfakeblas.so.1 needs libfakeblaslt.so.1; both lie where a wheel would put them.
+class CudaLibrariesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string lib = folder_ / "nvidia/fakeblas/lib";
+    folder_.Write("nvidia/fakeblas/lib/README", "");
+    CompileLibrary(StrCat("extern \"C\" int fake_lt_", tag_, "() { return 20; }"),
+                   lib + "/libfakeblaslt" + tag_ + ".so.1", {"-Wl,-soname,libfakeblaslt" + tag_ + ".so.1"});
+    CompileLibrary(StrCat("extern \"C\" int fake_lt_", tag_, "(); extern \"C\" int fake_blas_", tag_,
+                          "() { return 22 + fake_lt_", tag_, "(); }"),
+                   lib + "/libfakeblas" + tag_ + ".so.1",
+                   {"-Wl,-soname,libfakeblas" + tag_ + ".so.1", lib + "/libfakeblaslt" + tag_ + ".so.1"});
+    CompileLibrary(StrCat("extern \"C\" int fake_blas_", tag_, "(); extern \"C\" long answer() { return fake_blas_",
+                          tag_, "(); }"),
+                   folder_ / "k.so", {lib + "/libfakeblas" + tag_ + ".so.1"});
+  }
+
+  // Libraries stay loaded, so each test has its own.
+  const std::string tag_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  ScratchFolder folder_;
+};
+
+TEST_F(CudaLibrariesTest, AreNamedInTheArtifact) {
+  const auto needed = NeededLibraries(folder_ / "k.so");
+  ASSERT_TRUE(needed.ok()) << needed.status();
+  EXPECT_THAT(*needed, Contains("libfakeblas" + tag_ + ".so.1"));
+}
+
+TEST_F(CudaLibrariesTest, AreOpenedFromTheClientsWheels) {
+  const auto library = OpenLibrary(ArtifactAt(folder_ / "k.so"), [&] {
+    return CudaLibraryDirectories(Env::Posix(), Variables({}), {folder_.path()});
+  });
+  ASSERT_TRUE(library.ok()) << library.status();
+  const auto symbol = (*library)->FindHandler("answer");
+  ASSERT_TRUE(symbol.ok());
+  EXPECT_EQ(reinterpret_cast<intptr_t>((*symbol)(nullptr)), 42);
+}
+
+TEST_F(CudaLibrariesTest, AMissingOneIsNamed) {
+  const auto library = OpenLibrary(ArtifactAt(folder_ / "k.so"), NoFolders);
+  EXPECT_EQ(KindOf(library.status()), v1::ErrorDetail::LOAD);
+  EXPECT_THAT(library.status().ToString(), AllOf(HasSubstr("libfakeblas" + tag_), HasSubstr("LD_LIBRARY_PATH")));
+}
+
+TEST(CudaLibraryDirectoriesTest, AreThoseThatAreThere) {
+  ScratchFolder folder;
+  folder.Write("site/nvidia/cu13/lib/x", "");
+  folder.Write("site/nvidia/cudnn/include/x", "");
+  folder.Write("toolkit/lib64/x", "");
+  const auto found = CudaLibraryDirectories(
+      Env::Posix(), Variables({{"CUDA_HOME", folder / "toolkit"}, {"CUDA_PATH", folder / "none"}}),
+      {folder / "site", folder / "nowhere"});
+  ASSERT_GE(found.size(), 2u);
+  EXPECT_EQ(found[0], folder / "site/nvidia/cu13/lib");
+  EXPECT_EQ(found[1], folder / "toolkit/lib64");
+}
+
+TEST(ElfFileTest, SectionsByPrefix) {
+  const ScratchFolder folder;
+  CompileLibrary(
+      "asm(\".section .kx.one,\\\"\\\",@progbits\\n.ascii \\\"1\\\"\\n.section .kx.two,\\\"\\\",@progbits\\n\"\n"
+      "    \".ascii \\\"22\\\"\\n.text\");",
+      folder / "k.so");
+  const auto sections = SectionsOf(folder / "k.so", ".kx.");
+  ASSERT_TRUE(sections.ok()) << sections.status();
+  ASSERT_EQ(sections->size(), 2u);
+  EXPECT_EQ((*sections)[0].name, ".kx.one");
+  EXPECT_EQ((*sections)[0].content, "1");
+  EXPECT_EQ((*sections)[1].content, "22");
+  EXPECT_EQ(SectionsOf(folder / "none.so", "").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ElfFileTest, AnyBytesAreSafe) {
+  ScratchFolder folder;
+  CompileLibrary(AddConstantHandler("elf", 1), folder / "k.so");
+  const std::string image = *Env::Posix().ReadFile(folder / "k.so");
+  ASSERT_TRUE(ParseNeededLibraries(image).ok());
+  for (size_t size = 0; size < image.size(); size += 97) {
+    (void)ParseNeededLibraries(image.substr(0, size));
+    (void)ParseSections(image.substr(0, size), "");
+  }
+  for (size_t at = 0; at < 4096 && at < image.size(); ++at) {
+    std::string damaged = image;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    (void)ParseNeededLibraries(damaged);
+    (void)ParseSections(damaged, "");
+  }
+  EXPECT_FALSE(ParseNeededLibraries("").ok());
+  EXPECT_FALSE(ParseNeededLibraries(std::string(200, 'x')).ok());
+}
+
+// Handlers that should not get to XLA.
+XLA_FFI_Error* Silent(XLA_FFI_CallFrame*) { return nullptr; }
+XLA_FFI_Error* Complaining(XLA_FFI_CallFrame* frame) { return reinterpret_cast<XLA_FFI_Error*>(frame); }
+
+TEST(HandlerProbeTest, RefusesBadAnswers) {
+  for (const Handler handler : {Silent, Complaining}) {
+    const auto traits = ProbeHandler(handler);
+    EXPECT_EQ(KindOf(traits.status()), v1::ErrorDetail::LOAD);
+  }
+}
+
+TEST(HandlerProbeTest, RefusesAnotherApiVersion) {
+  ScratchFolder folder;
+  std::string source = AddConstantHandler("newer", 1);
+  const std::string version = "minor_version = abi::kApiMinor";
+  source.replace(source.find(version), version.size(), "minor_version = 7");
+  CompileLibrary(source, folder / "k.so");
+  const auto traits = ProbeHandler(*(*OpenLibrary(ArtifactAt(folder / "k.so"), NoFolders))->FindHandler("newer"));
+  EXPECT_EQ(KindOf(traits.status()), v1::ErrorDetail::LOAD);
+  EXPECT_THAT(traits.status().ToString(), HasSubstr("0.7"));
+}
+
+}  // namespace
+}  // namespace kernix

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/runtime/trampoline.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+#if !defined(__x86_64__) || !defined(__LP64__)
+#error \
+    "kernix's trampolines are written for x86-64 with 64-bit pointers: port client/runtime/trampoline.cc to this processor."
+#endif
+
+namespace kernix {
+namespace {
+
+using Slot = std::atomic<Handler>;
+static_assert(Slot::is_always_lock_free && sizeof(Slot) == sizeof(void*),
+              "machine code reads a slot as a plain pointer");
+
+//   f3 0f 1e fa          endbr64             a valid landing place under Intel CET
+//   ff 25 <offset>       jmp *[rip+offset]   the slot
+//   cc ...               int3                never reached
+constexpr size_t kStubSize = 16;
+constexpr size_t kJumpEnd = 10;
+constexpr unsigned char kStub[kStubSize] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0,    0,
+                                            0,    0,    0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+constexpr size_t kOffsetAt = 6;
+
+absl::Status MemoryError(std::string_view what) {
+  return MakeError(
+      v1::ErrorDetail::REGISTRATION,
+      StrCat("cannot make a handler that can be replaced: ", what, ": ", std::strerror(errno),
+             ". The system seems to forbid executable memory to this process (SELinux's execmem, a seccomp "
+             "filter or PaX); XLA's own compiler for the CPU needs it too."));
+}
+
+Slot* SlotOf(unsigned char* slots, size_t i) { return reinterpret_cast<Slot*>(slots) + i; }
+
+void WriteStub(unsigned char* stub, const Slot* slot) {
+  const auto offset = static_cast<int32_t>(reinterpret_cast<const unsigned char*>(slot) - (stub + kJumpEnd));
+  std::memcpy(stub, kStub, kStubSize);
+  std::memcpy(stub + kOffsetAt, &offset, sizeof(offset));
+}
+
+}  // namespace
+
+// All stubs of a block are written at once, before its code becomes executable: no page is ever both.
+absl::Status TrampolinePool::MapBlock() {
+  page_size_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* memory = mmap(nullptr, 2 * page_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return MemoryError("mmap");
+  auto* code = static_cast<unsigned char*>(memory);
+  for (size_t i = 0; i < page_size_ / kStubSize; ++i) {
+    WriteStub(code + i * kStubSize, new (SlotOf(code + page_size_, i)) Slot(nullptr));
+  }
+  if (mprotect(code, page_size_, PROT_READ | PROT_EXEC) != 0) {
+    absl::Status error = MemoryError("mprotect");
+    munmap(memory, 2 * page_size_);
+    return error;
+  }
+  code_ = code;
+  used_ = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Trampoline> TrampolinePool::Create(Handler target) {
+  if (code_ == nullptr || used_ == page_size_ / kStubSize) KERNIX_RETURN_IF_ERROR(MapBlock());
+  const size_t i = used_++;
+  Trampoline trampoline(reinterpret_cast<Handler>(code_ + i * kStubSize), SlotOf(code_ + page_size_, i));
+  trampoline.SetTarget(target);
+  return trampoline;
+}
+
+}  // namespace kernix

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/tools/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "client/tools/shell_words.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/fork_safety.h"
+
+namespace kernix {
+namespace {
+
+struct Ineffective {
+  const char* variable;
+  const char* advice;
+};
+
+constexpr Ineffective kIneffective[] = {
+    {"BRAINEVENT_CACHE_DIR", "the store is chosen with KERNIX_CACHE_DIR or kernix.set_cache_dir()"},
+    {"BRAINEVENT_COMPILE_TIMEOUT", "the time limit of a job is a setting of kernixd"},
+    {"BRAINEVENT_TOOLCHAIN_DEBUG", "pass verbose=True, or call kernix.print_diagnostics()"},
+    {"BRAINEVENT_CSR_HYBRID_CONFIG", "it tunes brainevent's own kernels"},
+    {"COMPILER_PATH", "kernix uses the compiler's own parts; choose a compiler with CXX"},
+    {"GCC_EXEC_PREFIX", "kernix uses the compiler's own parts; choose a compiler with CXX"},
+    {"C_INCLUDE_PATH", "it is for C; use CPATH, CPLUS_INCLUDE_PATH or extra_include_paths"},
+    {"LD_RUN_PATH", "a compiled kernel names no folder; use LD_LIBRARY_PATH, or -Wl,-rpath in extra_ldflags"},
+};
+
+// Read here or by toolchain_finder.
+constexpr std::string_view kEffective[] = {"BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "BRAINEVENT_COMPUTE_CAPABILITIES",
+                                           "BRAINEVENT_NVCC_PATH", "BRAINEVENT_NVCC_PREFER"};
+
+bool IsKnown(std::string_view name) {
+  return std::find(std::begin(kEffective), std::end(kEffective), name) != std::end(kEffective) ||
+         std::any_of(std::begin(kIneffective), std::end(kIneffective),
+                     [&](const Ineffective& ineffective) { return name == ineffective.variable; });
+}
+
+std::vector<std::string> IneffectiveVariables(const GetEnv& get_env) {
+  std::vector<std::string> warnings;
+  for (const auto& [variable, advice] : kIneffective) {
+    if (get_env(variable))
+      warnings.push_back(StrCat("the environment variable ", variable, " has no effect: ", advice));
+  }
+  const std::string prefer = get_env("BRAINEVENT_NVCC_PREFER").value_or("system");
+  if (prefer != "pip" && prefer != "system") {
+    warnings.push_back(StrCat("the environment variable BRAINEVENT_NVCC_PREFER has no effect: \"", prefer,
+                              "\" is neither \"pip\" nor \"system\""));
+  }
+  return warnings;
+}
+
+// As GCC reads them: an empty element is the working folder.
+std::vector<std::string> PathList(const GetEnv& get_env, const std::string& variable) {
+  std::vector<std::string> paths;
+  const std::optional<std::string> value = get_env(variable);
+  if (!value) return paths;
+  for (const absl::string_view path : absl::StrSplit(*value, ':')) paths.emplace_back(path.empty() ? "." : path);
+  return paths;
+}
+
+absl::StatusOr<std::vector<std::string>> Words(const GetEnv& get_env, const std::string& variable) {
+  absl::StatusOr<std::vector<std::string>> words = SplitShellWords(get_env(variable).value_or(""));
+  if (words.ok()) return words;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("cannot read the environment variable ", variable, ": ", ToStd(words.status().message())));
+}
+
+bool IsTrue(const std::optional<std::string>& value) {
+  const std::string text = absl::AsciiStrToLower(absl::StripAsciiWhitespace(value.value_or("")));
+  return text == "1" || text == "true" || text == "yes" || text == "on";
+}
+
+absl::Status ReadCudaVariables(const GetEnv& get_env, CompilerEnvironment& environment) {
+  KERNIX_ASSIGN_OR_RETURN(environment.flags_before, Words(get_env, "NVCC_PREPEND_FLAGS"));
+  KERNIX_ASSIGN_OR_RETURN(environment.flags_after, Words(get_env, "NVCC_APPEND_FLAGS"));
+  if (IsTrue(get_env("BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER"))) {
+    environment.flags_before.push_back("-allow-unsupported-compiler");
+  }
+  environment.host_compiler = get_env("NVCC_CCBIN").value_or("");
+  environment.compute_capability = get_env("BRAINEVENT_COMPUTE_CAPABILITIES").value_or("");
+  return absl::OkStatus();
+}
+
+struct Warnings {
+  ForkSafeMutex mutex;
+  absl::flat_hash_set<std::string> given ABSL_GUARDED_BY(mutex);
+};
+
+Warnings& AllWarnings() {
+  static auto* warnings = new Warnings;
+  return *warnings;
+}
+
+[[maybe_unused]] const Warnings& kMadeAtLoad = AllWarnings();
+
+}  // namespace
+
+absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language) {
+  CompilerEnvironment environment;
+  environment.include_paths = PathList(get_env, "CPATH");
+  environment.system_include_paths = PathList(get_env, "CPLUS_INCLUDE_PATH");
+  environment.library_paths = PathList(get_env, "LIBRARY_PATH");
+  environment.warnings = IneffectiveVariables(get_env);
+  if (language == Language::kCuda) KERNIX_RETURN_IF_ERROR(ReadCudaVariables(get_env, environment));
+  return environment;
+}
+
+std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables) {
+  std::vector<std::string> warnings;
+  for (const std::string& variable : variables) {
+    const std::string name = variable.substr(0, variable.find('='));
+    if (!absl::StartsWith(name, "BRAINEVENT_") || IsKnown(name)) continue;
+    warnings.push_back(StrCat("the environment variable ", name, " has no effect: kernix does not know it"));
+  }
+  return warnings;
+}
+
+std::vector<std::string> ProcessVariables() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return variables;
+}
+
+GetEnv GetEnvOf(std::vector<std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    for (const std::string& variable : variables) {
+      if (variable.size() <= name.size() || variable[name.size()] != '=' || !absl::StartsWith(variable, name)) continue;
+      std::string value = variable.substr(name.size() + 1);
+      return value.empty() ? std::nullopt : std::make_optional(std::move(value));
+    }
+    return std::nullopt;
+  };
+}
+
+bool IsFirstWarning(const std::string& warning) {
+  Warnings& warnings = AllWarnings();
+  MutexLock lock(warnings.mutex);
+  return warnings.given.insert(warning).second;
+}
+
+}  // namespace kernix

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/tools/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/support/client_support.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Variables;
+
+TEST(CompilerEnvironmentTest, NothingAsksForNothing) {
+  const auto environment =
+      ReadCompilerEnvironment(Variables({{"CXXFLAGS", "-O0"}, {"LDFLAGS", "-lx"}}), Language::kCuda);
+  ASSERT_TRUE(environment.ok());
+  EXPECT_THAT(environment->include_paths, IsEmpty());
+  EXPECT_THAT(environment->flags_before, IsEmpty());
+  EXPECT_THAT(environment->warnings, IsEmpty());
+}
+
+TEST(CompilerEnvironmentTest, ReadsPathsAsTheCompilersDo) {
+  const auto environment = ReadCompilerEnvironment(
+      Variables({{"CPATH", "/a:/b"}, {"CPLUS_INCLUDE_PATH", ":/c"}, {"LIBRARY_PATH", "/d:/e"}}), Language::kCpp);
+  EXPECT_THAT(environment->include_paths, ElementsAre("/a", "/b"));
+  EXPECT_THAT(environment->system_include_paths, ElementsAre(".", "/c"));
+  EXPECT_THAT(environment->library_paths, ElementsAre("/d", "/e"));
+}
+
+TEST(CompilerEnvironmentTest, NvccsVariablesAreForCuda) {
+  const GetEnv get_env = Variables({{"NVCC_PREPEND_FLAGS", "-ccbin '/opt/my gcc/g++'"},
+                                    {"NVCC_APPEND_FLAGS", "-DA -lineinfo"},
+                                    {"NVCC_CCBIN", "g++-12"},
+                                    {"BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "Yes"},
+                                    {"BRAINEVENT_COMPUTE_CAPABILITIES", "8.0,9.0"}});
+  const auto cuda = ReadCompilerEnvironment(get_env, Language::kCuda);
+  EXPECT_THAT(cuda->flags_before, ElementsAre("-ccbin", "/opt/my gcc/g++", "-allow-unsupported-compiler"));
+  EXPECT_THAT(cuda->flags_after, ElementsAre("-DA", "-lineinfo"));
+  EXPECT_EQ(cuda->host_compiler, "g++-12");
+  EXPECT_EQ(cuda->compute_capability, "8.0,9.0");
+  const auto cpp = ReadCompilerEnvironment(get_env, Language::kCpp);
+  EXPECT_THAT(cpp->flags_before, IsEmpty());
+  EXPECT_EQ(cpp->compute_capability, "");
+}
+
+TEST(CompilerEnvironmentTest, WhatHasNoEffectIsNamed) {
+  const auto environment = ReadCompilerEnvironment(Variables({{"BRAINEVENT_COMPILE_TIMEOUT", "10"},
+                                                              {"BRAINEVENT_CACHE_DIR", "/x"},
+                                                              {"COMPILER_PATH", "/y"},
+                                                              {"C_INCLUDE_PATH", "/z"}}),
+                                                   Language::kCpp);
+  EXPECT_THAT(environment->warnings, ::testing::UnorderedElementsAre(
+                                         HasSubstr("BRAINEVENT_COMPILE_TIMEOUT"), HasSubstr("BRAINEVENT_CACHE_DIR"),
+                                         HasSubstr("COMPILER_PATH"), HasSubstr("C_INCLUDE_PATH")));
+}
+
+TEST(CompilerEnvironmentTest, APreferenceThatIsNoneIsNamed) {
+  const auto environment = ReadCompilerEnvironment(Variables({{"BRAINEVENT_NVCC_PREFER", "conda"}}), Language::kCuda);
+  EXPECT_THAT(environment->warnings, ElementsAre(HasSubstr("\"conda\"")));
+}
+
+TEST(UnknownVariableWarningsTest, NameWhatNobodyKnows) {
+  EXPECT_THAT(UnknownVariableWarnings({"PATH=/bin", "BRAINEVENT_NVCC_PATH=x", "BRAINEVENT_CACHE_DIR=x",
+                                       "BRAINEVENT_CAHCE_DIR=x", "MY_BRAINEVENT_X=x"}),
+              ElementsAre(HasSubstr("BRAINEVENT_CAHCE_DIR has no effect")));
+}
+
+TEST(ProcessVariablesTest, AreThoseOfTheProcess) {
+  setenv("BRAINEVENT_OF_A_TEST", "a=b", 1);
+  EXPECT_THAT(ProcessVariables(), ::testing::Contains("BRAINEVENT_OF_A_TEST=a=b"));
+  unsetenv("BRAINEVENT_OF_A_TEST");
+}
+
+TEST(GetEnvOfTest, AnswersAsTheProcessItselfWould) {
+  const GetEnv get_env = GetEnvOf({"CXX=g++ -DA=B", "CXXFLAGS=-O0", "CPATH=", "CXX=the second does not count"});
+  EXPECT_EQ(get_env("CXX"), "g++ -DA=B");
+  EXPECT_EQ(get_env("CPATH"), std::nullopt);
+  EXPECT_EQ(get_env("CX"), std::nullopt);
+  EXPECT_EQ(get_env("CXXFLAGS="), std::nullopt);
+}
+
+TEST(CompilerEnvironmentTest, AnUnreadableVariableIsNamed) {
+  const auto environment = ReadCompilerEnvironment(Variables({{"NVCC_APPEND_FLAGS", "-DX='"}}), Language::kCuda);
+  EXPECT_EQ(KindOf(environment.status()), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(environment.status().ToString(), HasSubstr("NVCC_APPEND_FLAGS"));
+}
+
+TEST(IsFirstWarningTest, IsTrueOnce) {
+  EXPECT_TRUE(IsFirstWarning("environment_test: a"));
+  EXPECT_FALSE(IsFirstWarning("environment_test: a"));
+  EXPECT_TRUE(IsFirstWarning("environment_test: b"));
+}
+
+}  // namespace
+}  // namespace kernix

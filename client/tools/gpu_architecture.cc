@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/tools/gpu_architecture.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/fork_safety.h"
+
+namespace kernix {
+namespace {
+
+absl::Status NoGpu(std::string_view reason) {
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat("there is no GPU to compile for: ", reason,
+                          ". Pass the architecture of the GPU that will run the kernel, for example "
+                          "compute_capability=\"sm_90\" (or several: \"sm_80,sm_90\")."));
+}
+
+std::string ArchitectureName(int major, int minor) { return StrCat("sm_", major * 10 + minor); }
+
+// A library of the driver. Closed again when it goes.
+class DriverLibrary {
+ public:
+  explicit DriverLibrary(const std::string& name) : handle_(dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL), &Close) {}
+
+  bool is_open() const { return handle_ != nullptr; }
+
+  // Null when the library has no such function.
+  template <typename Function>
+  Function* Find(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(handle_.get(), name));
+  }
+
+ private:
+  static void Close(void* handle) {
+    if (handle != nullptr) dlclose(handle);
+  }
+  std::unique_ptr<void, decltype(&Close)> handle_;
+};
+
+struct Gpu {
+  std::string uuid;
+  std::string architecture;
+};
+
+// NVML's functions, as its reference manual describes them; 0 is success.
+class Nvml {
+ public:
+  explicit Nvml(const DriverLibrary& library)
+      : init_(library.Find<int()>("nvmlInit_v2")),
+        shutdown_(library.Find<int()>("nvmlShutdown")),
+        count_(library.Find<int(unsigned*)>("nvmlDeviceGetCount_v2")),
+        by_index_(library.Find<int(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2")),
+        uuid_(library.Find<int(void*, char*, unsigned)>("nvmlDeviceGetUUID")),
+        capability_(library.Find<int(void*, int*, int*)>("nvmlDeviceGetCudaComputeCapability")) {}
+
+  // All GPUs, in the order of the PCI bus. Nothing when NVML does not work here.
+  std::optional<std::vector<Gpu>> List() const {
+    if (!init_ || !shutdown_ || !count_ || !by_index_ || !uuid_ || !capability_ || init_() != 0) return std::nullopt;
+    std::optional<std::vector<Gpu>> gpus = ListInitialised();
+    shutdown_();
+    return gpus;
+  }
+
+ private:
+  std::optional<std::vector<Gpu>> ListInitialised() const {
+    unsigned count = 0;
+    if (count_(&count) != 0) return std::nullopt;
+    std::vector<Gpu> gpus;
+    for (unsigned i = 0; i < count; ++i) {
+      void* device = nullptr;
+      char uuid[96] = {};
+      int major = 0, minor = 0;
+      if (by_index_(i, &device) != 0 || uuid_(device, uuid, sizeof(uuid)) != 0) return std::nullopt;
+      if (capability_(device, &major, &minor) != 0) return std::nullopt;
+      gpus.push_back({uuid, ArchitectureName(major, minor)});
+    }
+    return gpus;
+  }
+
+  int (*init_)();
+  int (*shutdown_)();
+  int (*count_)(unsigned*);
+  int (*by_index_)(unsigned, void**);
+  int (*uuid_)(void*, char*, unsigned);
+  int (*capability_)(void*, int*, int*);
+};
+
+// The first entry of CUDA_VISIBLE_DEVICES. Nothing when the variable is absent.
+std::optional<std::string> FirstVisible(const GpuSystem& system) {
+  if (!system.visible_devices) return std::nullopt;
+  const std::string first = system.visible_devices->substr(0, system.visible_devices->find(','));
+  return std::string(absl::StripAsciiWhitespace(first));
+}
+
+bool AllAlike(const std::vector<Gpu>& gpus) {
+  return std::all_of(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.architecture == gpus[0].architecture; });
+}
+
+enum class Answer { kFound, kHidden, kUnknown };
+
+// Which of `gpus` (in PCI order) CUDA would show first.
+Answer PickByIndex(const std::vector<Gpu>& gpus, const GpuSystem& system, int index, std::string& architecture) {
+  if (index < 0 || static_cast<size_t>(index) >= gpus.size()) return Answer::kHidden;
+  // CUDA counts the fastest first unless told otherwise, and only CUDA knows which that is.
+  if (!AllAlike(gpus) && system.device_order != "PCI_BUS_ID") return Answer::kUnknown;
+  architecture = gpus[index].architecture;
+  return Answer::kFound;
+}
+
+Answer PickByUuid(const std::vector<Gpu>& gpus, const std::string& uuid, std::string& architecture) {
+  const auto found =
+      std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return absl::StartsWith(g.uuid, uuid); });
+  if (found == gpus.end()) return Answer::kHidden;
+  architecture = found->architecture;
+  return Answer::kFound;
+}
+
+Answer PickFirst(const std::vector<Gpu>& gpus, const GpuSystem& system, std::string& architecture) {
+  const std::optional<std::string> first = FirstVisible(system);
+  int index = 0;
+  if (!first || absl::SimpleAtoi(*first, &index)) return PickByIndex(gpus, system, index, architecture);
+  if (absl::StartsWith(*first, "GPU-")) return PickByUuid(gpus, *first, architecture);
+  if (!absl::StartsWith(*first, "MIG-")) return Answer::kHidden;
+  if (gpus.empty() || !AllAlike(gpus)) return Answer::kUnknown;
+  architecture = gpus[0].architecture;
+  return Answer::kFound;
+}
+
+absl::StatusOr<std::string> AskCuda(const GpuSystem& system) {
+  constexpr int kMajorAttribute = 75, kMinorAttribute = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+  const DriverLibrary library(system.cuda);
+  if (!library.is_open())
+    return NoGpu(StrCat("the NVIDIA driver's ", system.nvml, " and ", system.cuda, " do not open"));
+  auto* init = library.Find<int(unsigned)>("cuInit");
+  auto* get = library.Find<int(int*, int)>("cuDeviceGet");
+  auto* attribute = library.Find<int(int*, int, int)>("cuDeviceGetAttribute");
+  if (!init || !get || !attribute) return NoGpu(StrCat(system.cuda, " is not the NVIDIA driver's"));
+  if (const int error = init(0); error != 0)
+    return NoGpu(StrCat("the CUDA driver does not start (cuInit: error ", error, ")"));
+  int device = 0, major = 0, minor = 0;
+  if (get(&device, 0) != 0 || attribute(&major, kMajorAttribute, device) != 0 ||
+      attribute(&minor, kMinorAttribute, device) != 0) {
+    return NoGpu("the CUDA driver shows none to this process");
+  }
+  return ArchitectureName(major, minor);
+}
+
+bool HasDriver(Env& env, const GpuSystem& system) {
+  return std::any_of(system.device_files.begin(), system.device_files.end(),
+                     [&](const std::string& file) { return env.Stat(file).ok(); });
+}
+
+std::optional<std::string> Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// Answers, by the variables that they depend on.
+struct KnownAnswers {
+  using Key = std::pair<std::optional<std::string>, std::optional<std::string>>;
+  ForkSafeMutex mutex;
+  std::map<Key, std::string> architectures ABSL_GUARDED_BY(mutex);
+};
+
+KnownAnswers& AllKnown() {
+  static auto* known = new KnownAnswers;
+  return *known;
+}
+
+[[maybe_unused]] const KnownAnswers& kMadeAtLoad = AllKnown();
+
+}  // namespace
+
+absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& system) {
+  if (!HasDriver(env, system)) return NoGpu("this machine has no NVIDIA driver, or this container no access to it");
+  const DriverLibrary library(system.nvml);
+  const std::optional<std::vector<Gpu>> gpus = library.is_open() ? Nvml(library).List() : std::nullopt;
+  if (!gpus) return AskCuda(system);
+  std::string architecture;
+  switch (PickFirst(*gpus, system, architecture)) {
+    case Answer::kFound:
+      return architecture;
+    case Answer::kHidden:
+      return NoGpu(system.visible_devices ? StrCat("CUDA_VISIBLE_DEVICES=\"", *system.visible_devices, "\" hides all ",
+                                                   gpus->size(), " of them")
+                                          : std::string("the NVIDIA driver knows none"));
+    case Answer::kUnknown:
+      return AskCuda(system);
+  }
+  return absl::InternalError("unreachable");
+}
+
+absl::StatusOr<std::string> DetectGpuArchitecture() {
+  KnownAnswers& known = AllKnown();
+  GpuSystem system;
+  system.visible_devices = Variable("CUDA_VISIBLE_DEVICES");
+  system.device_order = Variable("CUDA_DEVICE_ORDER");
+  const KnownAnswers::Key key(system.visible_devices, system.device_order);
+  {
+    MutexLock lock(known.mutex);
+    if (const auto found = known.architectures.find(key); found != known.architectures.end()) return found->second;
+  }
+  KERNIX_ASSIGN_OR_RETURN(std::string architecture, DetectGpuArchitecture(Env::Posix(), system));
+  MutexLock lock(known.mutex);
+  return known.architectures.emplace(key, std::move(architecture)).first->second;
+}
+
+}  // namespace kernix

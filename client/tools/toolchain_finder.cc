@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/tools/toolchain_finder.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "client/tools/absolute_path.h"
+#include "client/tools/program_search.h"
+#include "client/tools/shell_words.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+constexpr char kSystemToolkit[] = "/usr/local/cuda";
+
+absl::Status ToolchainError(const std::string& message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
+
+std::optional<std::string> FirstCompilerOnPath(Env& env, const GetEnv& get_env, const std::string& name) {
+  for (std::string& program : ProgramsOnPath(env, get_env, name)) {
+    if (!IsCompilerLauncher(env, program)) return std::move(program);
+  }
+  return std::nullopt;
+}
+
+// --- Host compiler ---------------------------------------------------------------------------------------------------
+
+// A compiler that somebody asked for: a path, a name on PATH, or a folder with g++ in it.
+absl::StatusOr<std::string> ResolveCompiler(Env& env, const GetEnv& get_env, const std::string& asked,
+                                            const std::string& from) {
+  const bool is_path = absl::StrContains(asked, '/');
+  const std::string path = AbsolutePath(asked);
+  if (is_path && IsProgram(env, path) && !IsCompilerLauncher(env, path)) return path;
+  if (is_path && IsProgram(env, JoinPath(path, "g++"))) return JoinPath(path, "g++");
+  // A link such as /usr/lib/ccache/g++ stands for the compiler of that name that comes after it on PATH.
+  if (!is_path || IsProgram(env, path)) {
+    if (std::optional<std::string> found = FirstCompilerOnPath(env, get_env, Basename(asked))) return *std::move(found);
+  }
+  return ToolchainError(StrCat(from, " asks for the C++ compiler \"", asked,
+                               "\", and there is no such program. Correct it or unset it."));
+}
+
+absl::StatusOr<std::string> CompilerFromCxx(Env& env, const GetEnv& get_env, const std::string& value) {
+  absl::StatusOr<std::vector<std::string>> words = SplitShellWords(value);
+  if (!words.ok()) return ToolchainError(StrCat("cannot read CXX=", value, ": ", ToStd(words.status().message())));
+  if (words->size() > 1 && IsCompilerLauncher(env, words->front())) words->erase(words->begin());
+  if (words->size() == 1) return ResolveCompiler(env, get_env, words->front(), "CXX");
+  return ToolchainError(StrCat("CXX=\"", value,
+                               "\" is more than a compiler: set CXX to the compiler alone, and pass \"",
+                               absl::StrJoin(words->begin() + (words->empty() ? 0 : 1), words->end(), " "),
+                               "\" in extra_cflags (extra_cuda_cflags, behind -Xcompiler, for CUDA)."));
+}
+
+absl::StatusOr<std::string> FindHostCompiler(Env& env, const GetEnv& get_env, const ToolchainSearch& search) {
+  if (!search.host_compiler.empty()) {
+    return ResolveCompiler(env, get_env, search.host_compiler, search.host_compiler_from);
+  }
+  const std::optional<std::string> cxx = get_env("CXX");
+  if (cxx && !absl::StripAsciiWhitespace(*cxx).empty()) return CompilerFromCxx(env, get_env, *cxx);
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    if (std::optional<std::string> found = FirstCompilerOnPath(env, get_env, name)) return *std::move(found);
+  }
+  return ToolchainError(StrCat(
+      "no C++ compiler found. Looked for: $CXX (not set); c++, g++ and clang++ on PATH (",
+      get_env("PATH").value_or("not set"),
+      "). Install one (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; conda: conda install -c "
+      "conda-forge gxx), or set CXX to its path."));
+}
+
+// --- nvcc ------------------------------------------------------------------------------------------------------------
+
+// "cu13" -> 13.
+std::optional<int> ConsolidatedVersion(std::string_view package) {
+  int version = 0;
+  if (!absl::StartsWith(ToAbsl(package), "cu") || !absl::SimpleAtoi(ToAbsl(package.substr(2)), &version))
+    return std::nullopt;
+  return version;
+}
+
+// The wheels' layouts, newest first: nvidia/cu13/bin/nvcc (since CUDA 13), nvidia/cuda_nvcc/bin/nvcc (12).
+std::vector<std::string> WheelCandidates(Env& env, const std::string& site_packages) {
+  const std::string nvidia = JoinPath(site_packages, "nvidia");
+  std::vector<std::pair<int, std::string>> found;
+  for (const std::string& package : env.ListDirectory(nvidia).value_or(std::vector<std::string>())) {
+    const std::optional<int> version = package == "cuda_nvcc" ? 12 : ConsolidatedVersion(package);
+    if (version) found.emplace_back(*version, JoinPath(JoinPath(nvidia, package), "bin/nvcc"));
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> candidates;
+  candidates.reserve(found.size());
+  for (auto& [version, path] : found) candidates.push_back(std::move(path));
+  return candidates;
+}
+
+constexpr int kOldestToolkit = 12;
+
+// The version of the toolkit that `nvcc` lies in, as its cuda.h has it: 11080 for CUDA 11.8. Nothing where that header
+// is not found beside it; then the daemon will ask nvcc. Asking it here would cost each load a process.
+std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
+  constexpr std::string_view kDefinition = "#define CUDA_VERSION ";
+  const std::string root = Dirname(Dirname(env.RealPath(nvcc).value_or(nvcc)));
+  for (const char* header : {"include/cuda.h", "targets/x86_64-linux/include/cuda.h"}) {
+    const absl::StatusOr<std::string> text = env.ReadFile(JoinPath(root, header));
+    const size_t found = text.ok() ? text->find(kDefinition) : std::string::npos;
+    if (found == std::string::npos) continue;
+    const size_t begin = found + kDefinition.size();
+    int version = 0;
+    if (absl::SimpleAtoi(text->substr(begin, text->find_first_not_of("0123456789", begin) - begin), &version)) {
+      return version;
+    }
+  }
+  return std::nullopt;
+}
+
+// Tries one place after another and remembers them for the error.
+class NvccSearch {
+ public:
+  NvccSearch(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages)
+      : env_(env), get_env_(get_env), site_packages_(site_packages) {}
+
+  absl::StatusOr<std::string> Find() {
+    if (const std::optional<std::string> asked = get_env_("BRAINEVENT_NVCC_PATH")) {
+      if (IsProgram(env_, *asked)) return AbsolutePath(*asked);
+      return ToolchainError(StrCat("BRAINEVENT_NVCC_PATH=", *asked, " is no program. Correct it or unset it."));
+    }
+    const bool wheels_first = get_env_("BRAINEVENT_NVCC_PREFER").value_or("") == "pip";
+    if (FromRootVariable("CUDA_HOME") || FromRootVariable("CUDA_PATH") || (wheels_first && FromWheels()) ||
+        FromPath() || Try(StrCat(kSystemToolkit, "/bin/nvcc")) || FromWheels()) {
+      return found_;
+    }
+    return ToolchainError(StrCat(
+        "no nvcc found. Looked at: ", absl::StrJoin(looked_at_, "; "),
+        ". Install a CUDA toolkit (12 or newer) and set CUDA_HOME to its folder, or install the wheels: pip install "
+        "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl (CUDA 13; the wheels of "
+        "CUDA "
+        "12 have no nvcc)."));
+  }
+
+ private:
+  bool Try(const std::string& path) {
+    if (!IsProgram(env_, path)) {
+      looked_at_.push_back(path);
+      return false;
+    }
+    const int version = ToolkitVersion(env_, path).value_or(kOldestToolkit * 1000);
+    if (version < kOldestToolkit * 1000) {
+      looked_at_.push_back(StrCat(path, " (CUDA ", version / 1000, ".", version % 1000 / 10, ", too old)"));
+      return false;
+    }
+    found_ = path;
+    return true;
+  }
+
+  bool FromRootVariable(const char* variable) {
+    const std::optional<std::string> root = get_env_(variable);
+    if (root) return Try(AbsolutePath(JoinPath(*root, "bin/nvcc")));
+    looked_at_.push_back(StrCat("$", variable, " (not set)"));
+    return false;
+  }
+
+  bool FromPath() {
+    const std::vector<std::string> programs = ProgramsOnPath(env_, get_env_, "nvcc");
+    if (programs.empty()) looked_at_.push_back("nvcc on PATH");
+    return std::any_of(programs.begin(), programs.end(), [&](const std::string& program) { return Try(program); });
+  }
+
+  bool FromWheels() {
+    for (const std::string& site : site_packages_) {
+      for (const std::string& candidate : WheelCandidates(env_, site)) {
+        if (Try(candidate)) return true;
+      }
+      looked_at_.push_back(StrCat(site, "/nvidia/{cu13,cuda_nvcc}/bin/nvcc"));
+    }
+    return false;
+  }
+
+  Env& env_;
+  const GetEnv& get_env_;
+  const std::vector<std::string>& site_packages_;
+  std::string found_;
+  std::vector<std::string> looked_at_;
+};
+
+// Packages that bring headers and libraries for toolkits of CUDA `major` (cuBLAS, cuRAND, ...), wherever nvcc itself
+// lies: what JAX and others have installed is what the kernel should use.
+std::vector<std::string> LibraryPackages(Env& env, const std::vector<std::string>& site_packages, int major) {
+  std::vector<std::string> packages;
+  for (const std::string& site : site_packages) {
+    const std::string nvidia = JoinPath(site, "nvidia");
+    for (const std::string& name : env.ListDirectory(nvidia).value_or(std::vector<std::string>())) {
+      // The wheels of CUDA 12 have a folder each, and say nothing of their version there.
+      const int version = ConsolidatedVersion(name).value_or(kOldestToolkit);
+      if (version == major && name != "cuda_nvcc") packages.push_back(JoinPath(nvidia, name));
+    }
+  }
+  return packages;
+}
+
+// The wheels' folders with parts of the toolkit of `nvcc`; none for a toolkit that lies in one piece.
+std::vector<std::string> WheelPackages(Env& env, const std::string& nvcc) {
+  const std::string package = Dirname(Dirname(nvcc));
+  const std::string nvidia = Dirname(package);
+  if (Basename(nvidia) != "nvidia") return {};
+  if (ConsolidatedVersion(Basename(package))) return {package};
+  if (Basename(package) != "cuda_nvcc") return {};
+  std::vector<std::string> packages = {package};
+  for (const std::string& name : env.ListDirectory(nvidia).value_or(std::vector<std::string>())) {
+    if (name != "cuda_nvcc" && !ConsolidatedVersion(name)) packages.push_back(JoinPath(nvidia, name));
+  }
+  return packages;
+}
+
+int MajorVersion(Env& env, const std::string& nvcc) {
+  if (Basename(Dirname(Dirname(nvcc))) == "cuda_nvcc") return kOldestToolkit;
+  return ToolkitVersion(env, nvcc).value_or(0) / 1000;
+}
+
+void AddWheelFolders(Env& env, const std::vector<std::string>& site_packages, v1::ToolchainPaths& paths) {
+  const auto is_folder = [&](const std::string& path) {
+    const absl::StatusOr<FileInfo> info = env.Stat(path);
+    return info.ok() && info->type == FileType::kDirectory;
+  };
+  std::vector<std::string> packages = WheelPackages(env, paths.nvcc());
+  for (std::string& package : LibraryPackages(env, site_packages, MajorVersion(env, paths.nvcc()))) {
+    if (std::find(packages.begin(), packages.end(), package) == packages.end()) packages.push_back(std::move(package));
+  }
+  for (const std::string& package : packages) {
+    const std::string include = JoinPath(package, "include");
+    const std::string lib = JoinPath(package, "lib");
+    if (is_folder(include)) paths.add_cuda_include_directories(include);
+    if (is_folder(lib)) paths.add_cuda_library_directories(lib);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search) {
+  v1::ToolchainPaths paths;
+  if (search.language == Language::kCuda) {
+    KERNIX_ASSIGN_OR_RETURN(*paths.mutable_nvcc(), NvccSearch(env, get_env, search.site_packages).Find());
+    AddWheelFolders(env, search.site_packages, paths);
+  }
+  KERNIX_ASSIGN_OR_RETURN(*paths.mutable_host_compiler(), FindHostCompiler(env, get_env, search));
+  return paths;
+}
+
+}  // namespace kernix

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# kernix_open_room(TARGET FOLDER)
+# Lets TARGET, and what links it, include "FOLDER/...": through <build>/rooms/TARGET, which holds one link, to that folder. No
+# target has the repository's root, so a source includes only from rooms that its target links: docs/architecture.md
+# says which ones may.
+#
+# kernix_add_room(TARGET FOLDER [SOURCES file...] [LINKS library...] [PRIVATE_LINKS library...] [PROTO name])
+# The static library of a room. PROTO: FOLDER/name.proto, whose generated header is "FOLDER/name.pb.h"; other rooms
+# cannot include it.
+function(kernix_open_room target folder)
+  set(rooms "${PROJECT_BINARY_DIR}/rooms/${target}")
+  cmake_path(GET folder PARENT_PATH parent)
+  file(MAKE_DIRECTORY "${rooms}/${parent}")
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${folder}" "${rooms}/${folder}" SYMBOLIC)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${rooms}>)
+  else()
+    target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${rooms}>)
+  endif()
+endfunction()
+
+# Generated code is held to its generator's taste in warnings, so it is a library of its own.
+function(kernix_add_messages target folder name)
+  set(generated "${PROJECT_BINARY_DIR}/rooms/${target}")
+  set(proto ${folder}/${name})
+  file(MAKE_DIRECTORY "${generated}")
+  add_custom_command(
+    OUTPUT ${generated}/${proto}.pb.cc ${generated}/${proto}.pb.h
+    COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --proto_path=${PROJECT_SOURCE_DIR}/proto
+            --cpp_out=${generated} ${proto}.proto
+    DEPENDS ${PROJECT_SOURCE_DIR}/${proto}.proto ${PROJECT_SOURCE_DIR}/proto/kernix/v1/kernix.proto
+    VERBATIM)
+  add_library(${target} STATIC ${generated}/${proto}.pb.cc)
+  target_include_directories(${target} SYSTEM PUBLIC ${generated})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC kernix_proto)
+endfunction()
+
+function(kernix_add_room target folder)
+  cmake_parse_arguments(ARG "" "PROTO" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  kernix_open_room(${target} ${folder})
+  target_link_libraries(${target} PUBLIC kernix_settings ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
+  if(ARG_PROTO)
+    kernix_add_messages(${target}_messages ${folder} ${ARG_PROTO})
+    target_link_libraries(${target} PRIVATE ${target}_messages)
+  endif()
+endfunction()

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cancellation of blocking work across threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
+
+namespace kernix {
+
+// Shared by the one who cancels and the ones who are cancelled. Thread-safe. Cancelling is final.
+class Cancellation {
+ public:
+  // Runs every callback once, in the calling thread. Later calls do nothing.
+  void Cancel();
+
+  bool cancelled() const;
+
+  // Calls `callback` at Cancel(), or at once when that has happened. Returns an id for Remove(). A callback must not
+  // call back into this object and must not block.
+  int OnCancel(std::function<void()> callback);
+
+  // After Remove() returns, the callback is not running and will not run.
+  void Remove(int id);
+
+ private:
+  mutable Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::pair<int, std::function<void()>>> callbacks_ ABSL_GUARDED_BY(mutex_);
+};
+
+using CancellationPtr = std::shared_ptr<Cancellation>;
+
+}  // namespace kernix

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/error.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace kernix {
+namespace {
+
+constexpr char kPayloadUrl[] = "type.googleapis.com/kernix.v1.ErrorDetail";
+
+ErrorKind KindForCode(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return v1::ErrorDetail::INVALID_REQUEST;
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kDeadlineExceeded:
+      return v1::ErrorDetail::RESOURCE;
+    case absl::StatusCode::kUnavailable:
+      return v1::ErrorDetail::UNREACHABLE;
+    case absl::StatusCode::kCancelled:
+      return v1::ErrorDetail::CANCELLED;
+    default:
+      return v1::ErrorDetail::INTERNAL;
+  }
+}
+
+void MakeTextsValid(v1::ErrorDetail& detail) {
+  for (std::string* text : {detail.mutable_message(), detail.mutable_compiler_output(), detail.mutable_command()}) {
+    if (!IsValidUtf8(*text)) *text = ToValidUtf8(*text);
+  }
+}
+
+std::optional<v1::ErrorDetail> PayloadOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayloadUrl);
+  v1::ErrorDetail detail;
+  if (!payload || !detail.ParseFromString(std::string(*payload))) return std::nullopt;
+  return detail;
+}
+
+}  // namespace
+
+absl::StatusCode CodeForKind(ErrorKind kind) {
+  switch (kind) {
+    case v1::ErrorDetail::INVALID_REQUEST:
+    case v1::ErrorDetail::COMPILATION:
+      return absl::StatusCode::kInvalidArgument;
+    case v1::ErrorDetail::TOOLCHAIN:
+    case v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN:
+    case v1::ErrorDetail::LOAD:
+      return absl::StatusCode::kFailedPrecondition;
+    case v1::ErrorDetail::REGISTRATION:
+      return absl::StatusCode::kAlreadyExists;
+    case v1::ErrorDetail::UNREACHABLE:
+      return absl::StatusCode::kUnavailable;
+    case v1::ErrorDetail::RESOURCE:
+      return absl::StatusCode::kResourceExhausted;
+    case v1::ErrorDetail::CANCELLED:
+      return absl::StatusCode::kCancelled;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+absl::Status MakeError(ErrorKind kind, std::string_view message) {
+  v1::ErrorDetail detail;
+  detail.set_kind(kind);
+  detail.set_message(std::string(message));
+  return MakeError(std::move(detail));
+}
+
+absl::Status MakeError(v1::ErrorDetail detail) {
+  if (detail.code() == 0) detail.set_code(static_cast<int>(CodeForKind(detail.kind())));
+  MakeTextsValid(detail);
+  absl::Status status(static_cast<absl::StatusCode>(detail.code()), detail.message());
+  status.SetPayload(kPayloadUrl, absl::Cord(detail.SerializeAsString()));
+  return status;
+}
+
+v1::ErrorDetail GetErrorDetail(const absl::Status& status) {
+  v1::ErrorDetail detail;
+  if (std::optional<v1::ErrorDetail> payload = PayloadOf(status)) {
+    detail = *std::move(payload);
+  } else {
+    detail.set_kind(KindForCode(status.code()));
+  }
+  // The status is the truth about both: Annotate() may have changed the message since.
+  detail.set_message(PrintableLines(ToStd(status.message())));
+  detail.set_code(static_cast<int>(status.code()));
+  return detail;
+}
+
+ErrorKind KindOf(const absl::Status& status) { return GetErrorDetail(status).kind(); }
+
+absl::Status Annotate(const absl::Status& status, std::string_view prefix) {
+  if (status.ok()) return status;
+  absl::Status annotated(status.code(), StrCat(prefix, ": ", status.message()));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { annotated.SetPayload(url, payload); });
+  return annotated;
+}
+
+}  // namespace kernix

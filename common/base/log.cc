@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/log.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/utf8.h"
+
+namespace kernix {
+namespace {
+
+std::atomic<LogLevel> g_level{LogLevel::kInfo};
+
+constexpr std::string_view LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "error";
+}
+
+bool NeedsQuotes(std::string_view value) {
+  return value.empty() || value.find_first_of(" \"=\\") != std::string_view::npos || Printable(value) != value;
+}
+
+void AppendQuoted(std::string& line, std::string_view value) {
+  std::string escaped =
+      absl::StrReplaceAll(ToAbsl(value), {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}, {"\t", "\\t"}});
+  StrAppend(&line, "\"", Printable(escaped), "\"");
+}
+
+// A value may quote a request, whose length is not ours to choose.
+constexpr size_t kLongestValue = 4096;
+
+void AppendWhole(std::string& line, std::string_view value) {
+  if (!NeedsQuotes(value)) {
+    line += value;
+    return;
+  }
+  AppendQuoted(line, value);
+}
+
+void AppendValue(std::string& line, std::string_view value) {
+  AppendWhole(line, value.substr(0, kLongestValue));
+  if (value.size() > kLongestValue) StrAppend(&line, "...(", value.size(), " bytes)");
+}
+
+}  // namespace
+
+void SetLogLevel(LogLevel level) { g_level.store(level, std::memory_order_relaxed); }
+
+bool ParseLogLevel(std::string_view name, LogLevel& level) {
+  for (LogLevel candidate : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
+    if (name != LevelName(candidate)) continue;
+    level = candidate;
+    return true;
+  }
+  return false;
+}
+
+std::string FormatLogLine(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
+  std::string line(LevelName(level));
+  line += ' ';
+  AppendValue(line, event);
+  for (const LogField& field : fields) {
+    StrAppend(&line, " ", field.key, "=");
+    AppendValue(line, field.value);
+  }
+  line += '\n';
+  return line;
+}
+
+void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
+  if (level < g_level.load(std::memory_order_relaxed)) return;
+  std::string line = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ ", absl::Now(), absl::UTCTimeZone());
+  line += FormatLogLine(level, event, fields);
+  // Nothing can be done where stderr is gone.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace kernix

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Paths as text, and the environment that names them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kernix {
+
+// Reads an environment variable. Injected, so that tests need not change the process.
+using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
+
+// The real one. An empty variable counts as absent.
+std::optional<std::string> ProcessGetEnv(const std::string& name);
+
+std::string JoinPath(std::string_view a, std::string_view b);
+std::string Basename(std::string_view path);
+std::string Dirname(std::string_view path);
+
+// Lexical: collapses "//", "." and "..". Keeps a leading "/".
+std::string NormalizePath(std::string_view path);
+
+// The longest socket path that bind(2) takes, without its NUL: 107.
+inline constexpr size_t kMaxSocketPath = 107;
+
+}  // namespace kernix

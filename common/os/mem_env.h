@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: an Env in memory. Files in a map, a clock that stands still until it is moved, and programs that are
+// functions.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+
+namespace kernix {
+
+// Starts with an empty "/". Paths are absolute; ".." is taken lexically. Links work. Owners and modes are kept and
+// reported, but nothing is forbidden because of them: FaultEnv refuses things. Calls give the errors that the operating
+// system would.
+class MemEnv : public Env {
+ public:
+  // Stands for a program: gets the call, may use the MemEnv, returns how it ended. `output` of the result also goes to
+  // the caller's OutputCallback. A program that wants to hang waits for `cancellation` (which may be null).
+  using Program = std::function<absl::StatusOr<ProcessResult>(const ProcessSpec& spec, Cancellation* cancellation)>;
+
+  // --- For the test
+  // ---------------------------------------------------------------------------------------------------- Moves both
+  // clocks forward and lets waiting LockFile() calls look at their deadlines.
+  void AdvanceClock(Duration by);
+
+  // The program at `path`, instead of any earlier one. Running a path without one is kNotFound.
+  void SetProgram(const std::string& path, Program program);
+  // All RunProcess() calls so far, in order.
+  std::vector<ProcessSpec> Processes() const;
+
+  // These need an existing `path` and crash without it: a mistake in the test.
+  void SetOwner(const std::string& path, uid_t uid);
+  void SetMode(const std::string& path, mode_t mode);
+  void SetGroup(const std::string& path, gid_t gid);
+  // Gives it an access list.
+  void SetAccessList(const std::string& path);
+
+  // Makes `group` the private one of `user`. Nobody has one before.
+  void SetPrivateGroup(gid_t group, uid_t user);
+
+  // Who owns what is made from now on, with the group of that number. Default: 1000.
+  void SetUid(uid_t uid);
+  // What FreeBytes() says. Default: 1 TiB. Writing does not change it.
+  void SetFreeBytes(uint64_t bytes);
+  // Makes `path` and all below it a network file system.
+  void AddNetworkFileSystem(const std::string& path);
+
+  // --- Env
+  // -------------------------------------------------------------------------------------------------------------
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override;
+  absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override;
+  absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) override;
+  absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow = true) override;
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
+  absl::Status CreateDirectories(const std::string& path, mode_t mode) override;
+  absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) override;
+  absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) override;
+  absl::Status RemoveFile(const std::string& path) override;
+  absl::Status RemoveTree(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status SyncDirectory(const std::string& path) override;
+  absl::Status CreateSymlink(const std::string& target, const std::string& path) override;
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override;
+  absl::StatusOr<std::string> RealPath(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override;
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
+  absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override;
+  absl::StatusOr<bool> HasAccessList(const std::string& path) override;
+  bool IsPrivateGroup(gid_t group, uid_t user) override;
+  MonotonicTime Now() override;
+  int64_t UnixMillis() override;
+  absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
+                                           Cancellation* cancellation) override;
+
+ private:
+  class Lock;
+
+  struct Node {
+    FileInfo info;
+    std::string content;  // of a file, or where a link points
+    bool has_access_list = false;
+  };
+
+  // The map's key for `path`: links in its folders followed, and in its last part when `follow`. The last part need not
+  // exist; kNotFound when another does not.
+  absl::StatusOr<std::string> Resolve(const std::string& path, bool follow, int links_left = 40) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null when there is none.
+  Node* Find(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // For the test's own calls: must be there.
+  Node& MustFind(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Node& Put(const std::string& key, FileType type, std::string_view content, mode_t mode)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Write(const std::string& path, std::string_view data, mode_t mode, bool replace);
+  absl::Status CheckRename(const std::string& from, const std::string& to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasEntries(const std::string& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseTree(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A time that no earlier change has had.
+  int64_t ChangeTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static Node RootNode();
+
+  mutable Mutex mutex_;
+  CondVar clock_or_locks_changed_;
+  std::map<std::string, Node> nodes_ ABSL_GUARDED_BY(mutex_) = {{"/", RootNode()}};
+  std::set<std::string> locks_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Program> programs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ProcessSpec> processes_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<gid_t, uid_t>> private_groups_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> network_ ABSL_GUARDED_BY(mutex_);
+  Duration elapsed_ ABSL_GUARDED_BY(mutex_){0};
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t next_inode_ ABSL_GUARDED_BY(mutex_) = 2;
+  uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = uint64_t{1} << 40;
+  uid_t uid_ ABSL_GUARDED_BY(mutex_) = 1000;
+};
+
+}  // namespace kernix

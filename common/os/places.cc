@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/os/places.h"
+
+#include <optional>
+#include <utility>
+
+#include "common/base/digest.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/private_directory.h"
+#include "common/os/user_entry.h"
+
+namespace kernix {
+namespace {
+
+constexpr char kSocketName[] = "kernixd.sock";
+
+std::string TemporaryRuntimeDirectory(uid_t uid) { return StrCat("/tmp/kernix-", uid); }
+
+// A folder that only `uid` can change, as the login manager makes it.
+bool IsUsableRuntimeRoot(Env& env, const std::string& path, uid_t uid) {
+  if (!path.starts_with('/')) return false;
+  const absl::StatusOr<FileInfo> info = env.Stat(path);
+  return info.ok() && info->type == FileType::kDirectory && info->uid == uid && (info->mode & 0022) == 0;
+}
+
+std::string RuntimeDirectoryPath(Env& env, const GetEnv& get_env, uid_t uid) {
+  const std::optional<std::string> root = get_env("XDG_RUNTIME_DIR");
+  if (root && IsUsableRuntimeRoot(env, *root, uid)) return JoinPath(NormalizePath(*root), "kernix");
+  return TemporaryRuntimeDirectory(uid);
+}
+
+// The folder of one store: named by the store, so that daemons of different stores never meet.
+std::string NameForStore(const std::string& canonical_store) { return DigestOf(canonical_store).Hex().substr(0, 16); }
+
+DaemonPlace PlaceIn(const std::string& directory) {
+  return {.directory = directory,
+          .socket = JoinPath(directory, kSocketName),
+          .lock = JoinPath(directory, "kernixd.lock"),
+          .start_lock = JoinPath(directory, "start.lock"),
+          .log = JoinPath(directory, "kernixd.log"),
+          .warning = ""};
+}
+
+absl::StatusOr<DaemonPlace> UsualPlace(Env& env, std::string root, uid_t uid, const std::string& canonical_store) {
+  const std::string name = NameForStore(canonical_store);
+  if (PlaceIn(JoinPath(root, name)).socket.size() > kMaxSocketPath) root = TemporaryRuntimeDirectory(uid);
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, root, uid));
+  DaemonPlace place = PlaceIn(JoinPath(root, name));
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, place.directory, uid));
+  return place;
+}
+
+absl::StatusOr<DaemonPlace> PlaceInStore(Env& env, uid_t uid, const std::string& canonical_store) {
+  const std::string folder = JoinPath(canonical_store, kPrivateFolder);
+  DaemonPlace place = PlaceIn(JoinPath(folder, kPlaceFolder));
+  if (place.socket.size() > kMaxSocketPath) return absl::InvalidArgumentError("the store's path is too long");
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, folder, uid));
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, place.directory, uid));
+  return place;
+}
+
+// The user's cache folder, and where it is not given, the reason to look elsewhere is that there is no home.
+std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid) {
+  const std::optional<std::string> cache = get_env("XDG_CACHE_HOME");
+  if (cache && cache->starts_with('/')) return *cache;  // the specification says to ignore a relative one
+  std::string home = get_env("HOME").value_or("");
+  if (!home.starts_with('/')) home = LookUpUser(uid).home;
+  if (!home.starts_with('/')) return std::nullopt;
+  return JoinPath(home, ".cache");
+}
+
+// The node's own disk. Anybody can make that folder first, so it has to be ours.
+absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
+  const std::string path = StrCat("/var/tmp/kernix-", uid);
+  const absl::Status status = EnsurePrivateDirectory(env, path, uid);
+  if (status.ok()) return path;
+  return absl::Status(status.code(), StrCat(status.message(), " Or set KERNIX_CACHE_DIR to a folder of your own."));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> UserRuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
+  const std::string path = RuntimeDirectoryPath(env, get_env, uid);
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, path, uid));
+  return path;
+}
+
+absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                          const std::string& store_directory) {
+  const std::string store = CanonicalPath(env, store_directory);
+  absl::StatusOr<DaemonPlace> usual = UsualPlace(env, RuntimeDirectoryPath(env, get_env, uid), uid, store);
+  if (!absl::IsPermissionDenied(usual.status())) return usual;
+  absl::StatusOr<DaemonPlace> in_store = PlaceInStore(env, uid, store);
+  if (!in_store.ok()) return usual;
+  in_store->warning = StrCat(usual.status().message(), " Until then kernixd's socket lies in ", in_store->directory);
+  return in_store;
+}
+
+absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
+  if (const std::optional<std::string> asked = get_env("KERNIX_CACHE_DIR")) {
+    if (asked->starts_with('/')) return NormalizePath(*asked);
+    return absl::InvalidArgumentError(
+        StrCat("KERNIX_CACHE_DIR must be an absolute path, such as /scratch/kernix; it is \"", *asked, "\""));
+  }
+  const std::optional<std::string> cache = CacheHome(get_env, uid);
+  if (!cache) return NodeLocalStore(env, uid);
+  const std::string store = NormalizePath(JoinPath(*cache, "kernix"));
+  KERNIX_ASSIGN_OR_RETURN(const bool network, env.OnNetworkFileSystem(store));
+  if (network) return NodeLocalStore(env, uid);
+  return store;
+}
+
+}  // namespace kernix

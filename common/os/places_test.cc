@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/os/places.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "common/os/mem_env.h"
+#include "common/os/private_directory.h"
+#include "tests/support/test_util.h"
+
+namespace kernix {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr uid_t kUser = 1000;
+constexpr uid_t kNobodyKnown = 987654;
+
+GetEnv Variables(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    const auto it = variables.find(name);
+    if (it == variables.end()) return std::nullopt;
+    return it->second;
+  };
+}
+
+class PlacesTest : public testing::Test {
+ protected:
+  PlacesTest() {
+    EXPECT_THAT(env_.CreateDirectories("/tmp", 01777), IsOk());
+    EXPECT_THAT(env_.CreateDirectories("/run/user/1000", 0700), IsOk());
+  }
+
+  MemEnv env_;
+  GetEnv with_runtime_ = Variables({{"XDG_RUNTIME_DIR", "/run/user/1000"}});
+  GetEnv without_ = Variables({});
+};
+
+TEST_F(PlacesTest, CanonicalPathIsTheSameBeforeAndAfterAFolderIsMade) {
+  ASSERT_THAT(env_.CreateDirectories("/data/u", 0755), IsOk());
+  ASSERT_TRUE(env_.CreateSymlink("/data", "/home").ok());
+  const std::string before = CanonicalPath(env_, "/home/u/./.cache/kernix");
+  ASSERT_THAT(env_.CreateDirectories("/home/u/.cache/kernix", 0755), IsOk());
+  EXPECT_EQ(before, "/data/u/.cache/kernix");
+  EXPECT_EQ(CanonicalPath(env_, "/home/u/.cache/kernix"), before);
+}
+
+TEST_F(PlacesTest, RuntimeDirectoryIsPrivateAndWhereTheLoginManagerSays) {
+  ASSERT_EQ(UserRuntimeDirectory(env_, with_runtime_, kUser).value(), "/run/user/1000/kernix");
+  EXPECT_EQ(env_.Stat("/run/user/1000/kernix")->mode, 0700u);
+  // And again, now that it is there.
+  EXPECT_EQ(UserRuntimeDirectory(env_, with_runtime_, kUser).value(), "/run/user/1000/kernix");
+}
+
+TEST_F(PlacesTest, RuntimeDirectoryIsUnderTmpWhereTheVariableIsNoUse) {
+  const std::string under_tmp = "/tmp/kernix-1000";
+  EXPECT_EQ(UserRuntimeDirectory(env_, without_, kUser).value(), under_tmp);
+  EXPECT_EQ(UserRuntimeDirectory(env_, Variables({{"XDG_RUNTIME_DIR", "/run/user/7"}}), kUser).value(), under_tmp);
+  EXPECT_EQ(UserRuntimeDirectory(env_, Variables({{"XDG_RUNTIME_DIR", "relative"}}), kUser).value(), under_tmp);
+  env_.SetMode("/run/user/1000", 0777);
+  EXPECT_EQ(UserRuntimeDirectory(env_, with_runtime_, kUser).value(), under_tmp);
+  env_.SetMode("/run/user/1000", 0700);
+  env_.SetOwner("/run/user/1000", kNobodyKnown);
+  EXPECT_EQ(UserRuntimeDirectory(env_, with_runtime_, kUser).value(), under_tmp);
+}
+
+TEST_F(PlacesTest, SomebodyElsesDirectoryIsRefusedByName) {
+  ASSERT_THAT(env_.CreateDirectories("/tmp/kernix-1000", 0700), IsOk());
+  env_.SetOwner("/tmp/kernix-1000", kNobodyKnown);
+  EXPECT_THAT(UserRuntimeDirectory(env_, without_, kUser),
+              HasError(absl::StatusCode::kPermissionDenied, AllOf(HasSubstr("/tmp/kernix-1000"), HasSubstr("987654"))));
+  env_.SetOwner("/tmp/kernix-1000", 0);
+  EXPECT_THAT(UserRuntimeDirectory(env_, without_, kUser),
+              HasError(absl::StatusCode::kPermissionDenied, HasSubstr("root (uid 0)")));
+}
+
+TEST_F(PlacesTest, ALinkIsRefused) {
+  ASSERT_THAT(env_.CreateDirectories("/tmp/elsewhere", 0700), IsOk());
+  ASSERT_TRUE(env_.CreateSymlink("/tmp/elsewhere", "/tmp/kernix-1000").ok());
+  EXPECT_THAT(UserRuntimeDirectory(env_, without_, kUser),
+              HasError(absl::StatusCode::kPermissionDenied, HasSubstr("a link")));
+}
+
+TEST_F(PlacesTest, AnOpenDirectoryIsRefusedWithTheRemedy) {
+  ASSERT_THAT(env_.CreateDirectories("/tmp/kernix-1000", 0750), IsOk());
+  EXPECT_THAT(UserRuntimeDirectory(env_, without_, kUser),
+              HasError(absl::StatusCode::kPermissionDenied, AllOf(HasSubstr("0750"), HasSubstr("chmod 700"))));
+}
+
+TEST_F(PlacesTest, EachStoreHasAPlaceOfItsOwn) {
+  const DaemonPlace a = PlaceForStore(env_, with_runtime_, kUser, "/home/u/.cache/kernix").value();
+  const DaemonPlace b = PlaceForStore(env_, with_runtime_, kUser, "/scratch/kernix").value();
+  const DaemonPlace a_again = PlaceForStore(env_, with_runtime_, kUser, "/home/u//.cache/x/../kernix/").value();
+  EXPECT_EQ(Dirname(a.directory), "/run/user/1000/kernix");
+  EXPECT_NE(a.directory, b.directory);
+  EXPECT_EQ(a.directory, a_again.directory);
+  EXPECT_EQ(env_.Stat(a.directory)->mode, 0700u);
+  EXPECT_EQ(a.socket, a.directory + "/kernixd.sock");
+  EXPECT_EQ(a.lock, a.directory + "/kernixd.lock");
+  EXPECT_EQ(a.start_lock, a.directory + "/start.lock");
+  EXPECT_EQ(a.log, a.directory + "/kernixd.log");
+}
+
+TEST_F(PlacesTest, ASocketPathThatIsTooLongMovesUnderTmp) {
+  const std::string place = PlaceForStore(env_, with_runtime_, kUser, "/store")->directory;
+  const size_t rest = place.size() - std::string("/run/user/1000").size() + std::string("/kernixd.sock").size();
+  for (const bool fits : {true, false}) {
+    const std::string root = "/run/" + std::string(kMaxSocketPath - rest - 5 + (fits ? 0 : 1), 'x');
+    ASSERT_THAT(env_.CreateDirectories(root, 0700), IsOk());
+    const DaemonPlace got = PlaceForStore(env_, Variables({{"XDG_RUNTIME_DIR", root}}), kUser, "/store").value();
+    EXPECT_EQ(got.socket.size() == kMaxSocketPath, fits) << got.socket;
+    EXPECT_EQ(got.socket.starts_with("/tmp/kernix-1000/"), !fits) << got.socket;
+  }
+}
+
+TEST_F(PlacesTest, WhereSomebodyElseHasThePlaceItIsInTheStore) {
+  const DaemonPlace place = PlaceForStore(env_, with_runtime_, kUser, "/store").value();
+  EXPECT_EQ(place.warning, "");
+  env_.SetOwner(place.directory, kNobodyKnown);
+  const DaemonPlace other = PlaceForStore(env_, with_runtime_, kUser, "/store").value();
+  EXPECT_EQ(other.socket, "/store/private/run/kernixd.sock");
+  EXPECT_THAT(other.warning, AllOf(HasSubstr(place.directory), HasSubstr("987654"), HasSubstr("Have it removed")));
+  EXPECT_EQ(env_.Stat("/store/private")->mode, 0700u);
+  EXPECT_EQ(PlaceForStore(env_, with_runtime_, kUser, "/./store")->socket, other.socket) << "alike for everybody";
+
+  env_.SetOwner("/store/private", kNobodyKnown);
+  EXPECT_THAT(PlaceForStore(env_, with_runtime_, kUser, "/store"),
+              HasError(absl::StatusCode::kPermissionDenied, HasSubstr(place.directory)));
+}
+
+TEST_F(PlacesTest, AStoreWithALongPathIsNoPlaceForASocket) {
+  const std::string store = "/" + std::string(100, 's');
+  env_.SetOwner(PlaceForStore(env_, with_runtime_, kUser, store)->directory, kNobodyKnown);
+  EXPECT_THAT(PlaceForStore(env_, with_runtime_, kUser, store),
+              HasError(absl::StatusCode::kPermissionDenied, HasSubstr("987654")));
+}
+
+TEST_F(PlacesTest, DefaultStoreIsTheFirstOfVariableCacheHomeAndHome) {
+  std::map<std::string, std::string> variables = {
+      {"HOME", "/home/u"}, {"XDG_CACHE_HOME", "/c"}, {"KERNIX_CACHE_DIR", "/k/./d/"}};
+  EXPECT_EQ(DefaultStoreDirectory(env_, Variables(variables), kUser).value(), "/k/d");
+  variables.erase("KERNIX_CACHE_DIR");
+  EXPECT_EQ(DefaultStoreDirectory(env_, Variables(variables), kUser).value(), "/c/kernix");
+  variables["XDG_CACHE_HOME"] = "relative";
+  EXPECT_EQ(DefaultStoreDirectory(env_, Variables(variables), kUser).value(), "/home/u/.cache/kernix");
+  EXPECT_THAT(env_.Stat("/home"), HasError(absl::StatusCode::kNotFound, HasSubstr("/home")));
+}
+
+TEST_F(PlacesTest, DefaultStoreMustBeAbsolute) {
+  EXPECT_THAT(DefaultStoreDirectory(env_, Variables({{"KERNIX_CACHE_DIR", "cache"}}), kUser),
+              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("\"cache\"")));
+}
+
+TEST_F(PlacesTest, DefaultStoreAvoidsANetworkHomeUnlessAskedFor) {
+  env_.AddNetworkFileSystem("/home");
+  EXPECT_EQ(DefaultStoreDirectory(env_, Variables({{"HOME", "/home/u"}}), kUser).value(), "/var/tmp/kernix-1000");
+  EXPECT_EQ(env_.Stat("/var/tmp/kernix-1000")->mode, 0700u);
+  EXPECT_EQ(DefaultStoreDirectory(env_, Variables({{"KERNIX_CACHE_DIR", "/home/u/k"}}), kUser).value(), "/home/u/k");
+}
+
+TEST_F(PlacesTest, DefaultStoreWithoutAHomeIsNodeLocalAndOurs) {
+  env_.SetUid(kNobodyKnown);
+  EXPECT_EQ(DefaultStoreDirectory(env_, without_, kNobodyKnown).value(), "/var/tmp/kernix-987654");
+  env_.SetOwner("/var/tmp/kernix-987654", 1);
+  EXPECT_THAT(DefaultStoreDirectory(env_, without_, kNobodyKnown),
+              HasError(absl::StatusCode::kPermissionDenied, HasSubstr("uid 1")));
+}
+
+}  // namespace
+}  // namespace kernix

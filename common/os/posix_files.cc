@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/os/posix_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
+#include "common/os/unique_fd.h"
+
+namespace kernix::posix {
+namespace {
+
+absl::Status ReadAll(int fd, std::string& data, const std::string& path) {
+  size_t used = 0;
+  while (true) {
+    if (used == data.size()) data.resize(std::max<size_t>(2 * data.size(), 4096));
+    const ssize_t got = read(fd, data.data() + used, data.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, "read", path);
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  data.resize(used);
+  return absl::OkStatus();
+}
+
+absl::Status WriteAll(int fd, std::string_view data, const std::string& path) {
+  while (!data.empty()) {
+    const ssize_t put = write(fd, data.data(), data.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return ErrnoStatus(errno, "write", path);
+    data.remove_prefix(static_cast<size_t>(put));
+  }
+  return absl::OkStatus();
+}
+
+// close(2) is where some file systems tell that a write failed.
+absl::Status Close(UniqueFd fd, const std::string& path) {
+  if (close(fd.release()) != 0 && errno != EINTR) return ErrnoStatus(errno, "write", path);
+  return absl::OkStatus();
+}
+
+absl::Status SyncFile(int fd, const std::string& path) {
+  if (fsync(fd) != 0) return ErrnoStatus(errno, "sync", path);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RandomSuffix() {
+  uint64_t bits = 0;
+  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) return ErrnoStatus(errno, "get", "random bytes");
+  return StrCat(absl::Hex(bits, absl::kZeroPad16));
+}
+
+// Fills a file that was just made, to the disk. The exact `mode`, whatever the umask is.
+absl::Status FillAndSync(UniqueFd fd, std::string_view data, mode_t mode, const std::string& path) {
+  KERNIX_RETURN_IF_ERROR(WriteAll(fd.get(), data, path));
+  if (fchmod(fd.get(), mode) != 0) return ErrnoStatus(errno, "set the mode of", path);
+  KERNIX_RETURN_IF_ERROR(SyncFile(fd.get(), path));
+  return Close(std::move(fd), path);
+}
+
+FileType TypeOf(mode_t mode) {
+  if (S_ISREG(mode)) return FileType::kRegular;
+  if (S_ISDIR(mode)) return FileType::kDirectory;
+  if (S_ISLNK(mode)) return FileType::kSymlink;
+  return FileType::kOther;
+}
+
+int64_t Nanoseconds(const struct timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+FileInfo InfoOf(const struct stat& info) {
+  return {.type = TypeOf(info.st_mode),
+          .size = static_cast<uint64_t>(info.st_size),
+          .mtime_ns = Nanoseconds(info.st_mtim),
+          .ctime_ns = Nanoseconds(info.st_ctim),
+          .inode = info.st_ino,
+          .device = info.st_dev,
+          .uid = info.st_uid,
+          .gid = info.st_gid,
+          .mode = info.st_mode & 07777u};
+}
+
+// O_NONBLOCK: a named pipe is then refused and not waited for.
+absl::StatusOr<UniqueFd> OpenRegular(const std::string& path, int flags, struct stat& info) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
+  if (!fd.ok()) return ErrnoStatus(errno, "open", path);
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "stat", path);
+  if (!S_ISREG(info.st_mode)) return absl::InternalError(StrCat("cannot read ", path, ": not a regular file"));
+  return fd;
+}
+
+class PosixFile : public ReadableFile {
+ public:
+  PosixFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  absl::StatusOr<FileInfo> Stat() override {
+    struct stat info;
+    if (fstat(fd_.get(), &info) != 0) return ErrnoStatus(errno, "stat", path_);
+    return InfoOf(info);
+  }
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) override {
+    size_t used = 0;
+    while (used < buffer.size()) {
+      const ssize_t got = pread(fd_.get(), &buffer[used], buffer.size() - used, static_cast<off_t>(offset + used));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return ErrnoStatus(errno, "read", path_);
+      if (got == 0) break;
+      used += static_cast<size_t>(got);
+    }
+    return used;
+  }
+
+ private:
+  const UniqueFd fd_;
+  const std::string path_;
+};
+
+absl::Status CreateDirectory(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) == 0) return absl::OkStatus();
+  const int error = errno;
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return absl::OkStatus();
+  return ErrnoStatus(error, "create the folder", path);
+}
+
+bool IsNetworkFileSystem(uint32_t type) {
+  static constexpr uint32_t kTypes[] = {
+      0x6969,      // NFS
+      0x517B,      // SMB
+      0xFE534D42,  // SMB2
+      0xFF534D42,  // CIFS
+      0x01021997,  // 9P
+      0x65735546,  // FUSE
+      0x0BD00BD0,  // Lustre
+      0x47504653,  // GPFS
+      0x00C36400,  // Ceph
+      0x5346414F,  // AFS
+      0x6B414653,  // kAFS
+      0x73757245,  // Coda
+      0x19830326,  // BeeGFS
+      0xAAD7AAEA,  // PanFS
+      0x20030528,  // OrangeFS
+      0x7461636F,  // OCFS2
+      0x01161970,  // GFS2
+      0x786F4256,  // VirtualBox shared folder
+  };
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  struct stat info;
+  KERNIX_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path, /*flags=*/0, info));
+  // One byte more than there is, so that the last read finds the end. Files in /proc say 0.
+  std::string data(static_cast<size_t>(info.st_size) + 1, '\0');
+  KERNIX_RETURN_IF_ERROR(ReadAll(fd.get(), data, path));
+  return data;
+}
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) {
+  struct stat info;
+  KERNIX_ASSIGN_OR_RETURN(UniqueFd fd, OpenRegular(path, O_NOFOLLOW, info));
+  return std::make_unique<PosixFile>(std::move(fd), path);
+}
+
+absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  if (!fd.ok()) return ErrnoStatus(errno, "create", path);
+  KERNIX_RETURN_IF_ERROR(WriteAll(fd.get(), data, path));
+  if (fchmod(fd.get(), mode) != 0) return ErrnoStatus(errno, "set the mode of", path);
+  return Close(std::move(fd), path);
+}
+
+absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string suffix, RandomSuffix());
+  const std::string temporary = StrCat(path, ".", suffix, ".tmp");
+  UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  if (!fd.ok()) return ErrnoStatus(errno, "create", temporary);
+  absl::Status status = FillAndSync(std::move(fd), data, mode, temporary);
+  if (status.ok()) status = Rename(temporary, path);
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  return SyncDirectory(Dirname(path));
+}
+
+absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) {
+  struct stat info;
+  if (fstatat(AT_FDCWD, path.c_str(), &info, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) {
+    return ErrnoStatus(errno, "stat", path);
+  }
+  return InfoOf(info);
+}
+
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), &closedir);
+  if (!folder) return ErrnoStatus(errno, "list", path);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return ErrnoStatus(errno, "list", path);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::Status CreateDirectories(const std::string& path, mode_t mode) {
+  absl::Status status = CreateDirectory(path, mode);
+  const std::string parent = Dirname(path);
+  if (!absl::IsNotFound(status) || parent == path) return status;
+  KERNIX_RETURN_IF_ERROR(CreateDirectories(parent, mode));
+  return CreateDirectory(path, mode);
+}
+
+absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) {
+  std::string path = prefix + "XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "create a folder", path);
+  return path;
+}
+
+absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) {
+  const timespec times[] = {{0, UTIME_OMIT}, {static_cast<time_t>(unix_seconds), 0}};
+  if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return ErrnoStatus(errno, "set the time of", path);
+  return absl::OkStatus();
+}
+
+absl::Status RemoveFile(const std::string& path) {
+  if (unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove", path);
+  return absl::OkStatus();
+}
+
+absl::Status RemoveTree(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) return ErrnoStatus(error.value(), "remove", path);
+  return absl::OkStatus();
+}
+
+absl::Status Rename(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(errno, "rename", StrCat(from, " to ", to));
+  return absl::OkStatus();
+}
+
+absl::Status SyncDirectory(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return ErrnoStatus(errno, "open", path);
+  return SyncFile(fd.get(), path);
+}
+
+absl::Status CreateSymlink(const std::string& target, const std::string& path) {
+  if (symlink(target.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "create the link", path);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadLink(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (error) return ErrnoStatus(error.value(), "read the link", path);
+  return target.string();
+}
+
+absl::StatusOr<std::string> RealPath(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
+  if (!real) return ErrnoStatus(errno, "resolve", path);
+  return std::string(real.get());
+}
+
+// A list that says no more than the mode does is not kept as one.
+absl::StatusOr<bool> HasAccessList(const std::string& path) {
+  if (lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0) return true;
+  if (errno == ENODATA || errno == ENOTSUP) return false;
+  return ErrnoStatus(errno, "read the access list of", path);
+}
+
+absl::StatusOr<uint64_t> FreeBytes(const std::string& path) {
+  struct statvfs info;
+  if (statvfs(path.c_str(), &info) != 0) return ErrnoStatus(errno, "find the free space of", path);
+  return uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) {
+  struct statfs info;
+  if (statfs(path.c_str(), &info) == 0) return IsNetworkFileSystem(static_cast<uint32_t>(info.f_type));
+  const std::string parent = Dirname(path);
+  if (errno != ENOENT || parent == path) return ErrnoStatus(errno, "find the file system of", path);
+  return OnNetworkFileSystem(parent);
+}
+
+}  // namespace kernix::posix

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/os/posix_locks.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
+#include "common/os/unique_fd.h"
+
+namespace kernix::posix {
+namespace {
+
+class PosixFileLock : public FileLock {
+ public:
+  explicit PosixFileLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  // Closing alone would not do where another thread has forked: the child shares the lock until it calls exec().
+  ~PosixFileLock() override { flock(fd_.get(), LOCK_UN); }
+
+ private:
+  UniqueFd fd_;
+};
+
+// False when somebody removed or replaced `path` since `fd` was opened: then the lock guards nothing.
+bool StillNamed(int fd, const std::string& path) {
+  struct stat opened;
+  struct stat named;
+  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
+}
+
+int LockWithoutWaiting(int fd) {
+  int result = 0;
+  do {
+    result = flock(fd, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) {
+  while (true) {
+    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    if (!fd.ok()) return ErrnoStatus(errno, "open the lock", path);
+    if (LockWithoutWaiting(fd.get()) != 0) {
+      if (errno == EWOULDBLOCK) return absl::UnavailableError(StrCat("somebody else holds the lock ", path));
+      return ErrnoStatus(errno, "lock", path);
+    }
+    if (StillNamed(fd.get(), path)) return std::make_unique<PosixFileLock>(std::move(fd));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) {
+  // flock() cannot wait with a bound, so ask again: often at first, since most locks here are held for milliseconds.
+  constexpr std::chrono::milliseconds kLongestPause{20};
+  std::chrono::milliseconds pause{1};
+  while (true) {
+    absl::StatusOr<std::unique_ptr<FileLock>> lock = TryLockFile(path);
+    if (!absl::IsUnavailable(lock.status())) return lock;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::DeadlineExceededError(StrCat("somebody else still holds the lock ", path));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+}  // namespace kernix::posix

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/os/posix_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/output_buffer.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
+#include "common/os/posix_spawn.h"
+#include "common/os/process_table.h"
+#include "common/os/unique_fd.h"
+
+namespace kernix::posix {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A descriptor that becomes readable when a Cancellation fires.
+class CancelEvent {
+ public:
+  static absl::StatusOr<std::unique_ptr<CancelEvent>> Create(Cancellation* cancellation) {
+    UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!fd.ok()) return ErrnoStatus(errno, "create", "an eventfd");
+    return std::unique_ptr<CancelEvent>(new CancelEvent(std::move(fd), cancellation));
+  }
+  ~CancelEvent() {
+    if (cancellation_ != nullptr) cancellation_->Remove(id_);
+  }
+  CancelEvent(const CancelEvent&) = delete;
+  CancelEvent& operator=(const CancelEvent&) = delete;
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  CancelEvent(UniqueFd fd, Cancellation* cancellation) : fd_(std::move(fd)), cancellation_(cancellation) {
+    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel([fd = fd_.get()] { eventfd_write(fd, 1); });
+  }
+
+  UniqueFd fd_;
+  Cancellation* cancellation_;
+  int id_ = 0;
+};
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+absl::StatusOr<Pipe> MakePipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "create", "a pipe");
+  Pipe pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+  // Our end only: a compiler that finds its stdout non-blocking loses output.
+  if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus(errno, "set up", "a pipe");
+  return pipe;
+}
+
+// A child that runs, until Reap() has been called. Its number stays ours until then, so signals cannot hit another.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid), exit_fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+  ~Child() {
+    if (!reaped_) {
+      KillGroup();
+      Reap();
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Readable when the child has ended; negative on kernels before 5.3, where one has to ask.
+  int exit_fd() const { return exit_fd_.get(); }
+
+  bool HasExited() const {
+    siginfo_t info = {};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+  }
+
+  pid_t pid() const { return pid_; }
+
+  void KillGroup() const { kill(-pid_, SIGKILL); }
+
+  // While it runs: also what it has started in groups of their own, which nobody could find later.
+  void KillFamily() const {
+    const std::vector<pid_t> family = Family(pid_);
+    for (const pid_t member : family) kill(member, SIGSTOP);  // lest they start more
+    for (const pid_t member : Family(pid_)) kill(member, SIGKILL);
+    KillGroup();
+  }
+
+  // Waits for the end and fills in what wait4(2) tells.
+  ProcessResult Reap() {
+    int status = 0;
+    struct rusage usage = {};
+    while (wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
+    }
+    reaped_ = true;
+    ProcessResult result;
+    result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    result.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+    return result;
+  }
+
+ private:
+  pid_t pid_;
+  UniqueFd exit_fd_;
+  bool reaped_ = false;
+};
+
+// Watches one child until it has ended, was cancelled, ran out of time, or has become too many.
+class Watch {
+ public:
+  enum class End { kExited, kCancelled, kTimedOut, kTooMany };
+
+  Watch(Child& child, UniqueFd output, int cancel_fd, std::optional<MonotonicTime> deadline, int max_processes,
+        OutputBuffer& buffer, const OutputCallback& on_output)
+      : child_(child),
+        output_(std::move(output)),
+        cancel_fd_(cancel_fd),
+        deadline_(deadline),
+        max_processes_(max_processes),
+        buffer_(buffer),
+        on_output_(on_output) {}
+
+  // A child has ended when it says so, not when the pipe closes: a program that it left behind may hold the pipe open.
+  // Such leftovers are killed with the group.
+  End Run() {
+    const End end = WaitForEnd();
+    if (end == End::kExited) {
+      child_.KillGroup();
+    } else {
+      child_.KillFamily();
+    }
+    DrainOutput();
+    return end;
+  }
+
+ private:
+  End WaitForEnd() {
+    while (true) {
+      pollfd fds[] = {{output_.get(), POLLIN, 0}, {cancel_fd_, POLLIN, 0}, {child_.exit_fd(), POLLIN, 0}};
+      const int ready = poll(fds, std::size(fds), PollTimeout());
+      if (ready > 0 && fds[0].revents != 0) ReadSome();
+      if (ready > 0 && fds[1].revents != 0) return End::kCancelled;
+      if (child_.HasExited()) return End::kExited;
+      if (deadline_ && Clock::now() >= *deadline_) return End::kTimedOut;
+      if (AreTooMany()) return End::kTooMany;
+    }
+  }
+
+  // Counts them when it is time to.
+  bool AreTooMany() {
+    if (max_processes_ == 0 || Clock::now() < next_count_) return false;
+    next_count_ = Clock::now() + kCountAgain;
+    return CountFamily(child_.pid()) > max_processes_;
+  }
+
+  // Milliseconds until something may have to be done without a descriptor saying so.
+  int PollTimeout() const {
+    constexpr std::chrono::milliseconds kAskAgain(20);
+    const MonotonicTime now = Clock::now();
+    MonotonicTime next = deadline_.value_or(MonotonicTime::max());
+    if (max_processes_ > 0) next = std::min(next, next_count_);
+    if (child_.exit_fd() < 0) next = std::min(next, now + kAskAgain);
+    if (next == MonotonicTime::max()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
+    return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
+  }
+
+  // One read. False when there is nothing now, or nothing any more.
+  bool ReadSome() {
+    if (!output_.ok()) return false;
+    char data[16 * 1024];
+    const ssize_t got = read(output_.get(), data, sizeof(data));
+    if (got > 0) {
+      const std::string_view text(data, static_cast<size_t>(got));
+      buffer_.Append(text);
+      if (on_output_) on_output_(text);
+      return true;
+    }
+    if (got == 0 || (errno != EAGAIN && errno != EINTR)) output_.reset();
+    return got < 0 && errno == EINTR;
+  }
+
+  // What is in the pipe now, and no more than a pipe can hold: a leftover that is just dying may still write.
+  void DrainOutput() {
+    for (int reads = 0; reads < 128 && ReadSome(); ++reads) {
+    }
+  }
+
+  Child& child_;
+  UniqueFd output_;
+  const int cancel_fd_;
+  const std::optional<MonotonicTime> deadline_;
+  static constexpr std::chrono::milliseconds kCountAgain{200};
+  const int max_processes_;
+  MonotonicTime next_count_ = Clock::now() + kCountAgain;
+  OutputBuffer& buffer_;
+  const OutputCallback& on_output_;
+};
+
+absl::Status Cancelled(const ProcessSpec& spec) { return absl::CancelledError(StrCat(spec.argv[0], " was cancelled")); }
+
+std::optional<MonotonicTime> Deadline(const ProcessSpec& spec, MonotonicTime start) {
+  if (spec.timeout.count() <= 0) return std::nullopt;
+  return start + spec.timeout;
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
+                                         Cancellation* cancellation) {
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<CancelEvent> cancel, CancelEvent::Create(cancellation));
+  KERNIX_ASSIGN_OR_RETURN(Pipe pipe, MakePipe());
+  const MonotonicTime start = Clock::now();
+  KERNIX_ASSIGN_OR_RETURN(const pid_t pid, Spawn(spec, pipe.write_end.get()));
+  Child child(pid);
+  pipe.write_end.reset();
+
+  OutputBuffer buffer(spec.max_output_bytes);
+  Watch watch(child, std::move(pipe.read_end), cancel->fd(), Deadline(spec, start), spec.max_processes, buffer,
+              on_output);
+  const Watch::End end = watch.Run();
+  ProcessResult result = child.Reap();
+  if (end == Watch::End::kCancelled) return Cancelled(spec);
+  result.timed_out = end == Watch::End::kTimedOut;
+  result.too_many_processes = end == Watch::End::kTooMany;
+  result.output = buffer.Text();
+  result.wall = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+  return result;
+}
+
+}  // namespace kernix::posix

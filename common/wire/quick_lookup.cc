@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/quick_lookup.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
+
+namespace kernix {
+namespace {
+
+constexpr size_t kLengthBytes = 4;
+constexpr size_t kChunkBytes = 16 << 10;
+
+absl::Status Gone() { return absl::UnavailableError("the other end of the connection is gone"); }
+
+// Until `events` can be done, or `deadline`.
+absl::Status Await(int socket, short events, MonotonicTime deadline) {
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return absl::DeadlineExceededError("the other end of the connection is silent");
+    pollfd waiting{socket, events, 0};
+    const int ready = poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
+    if (ready > 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR) return ErrnoStatus(errno, "wait for", "a connection");
+  }
+}
+
+// After a failed call: OK when it may be tried again.
+absl::Status AwaitAfter(int error, int socket, short events, MonotonicTime deadline) {
+  if (error == EINTR) return absl::OkStatus();
+  if (error == EAGAIN || error == EWOULDBLOCK) return Await(socket, events, deadline);
+  if (error == EPIPE || error == ECONNRESET) return Gone();
+  return ErrnoStatus(error, "use", "a connection");
+}
+
+std::array<char, kLengthBytes> EncodeLength(size_t length) {
+  std::array<char, kLengthBytes> bytes{};
+  for (size_t i = 0; i < kLengthBytes; ++i) bytes[i] = static_cast<char>(length >> (8 * i) & 0xff);
+  return bytes;
+}
+
+uint64_t DecodeLength(std::string_view bytes) {
+  uint64_t length = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return length;
+}
+
+}  // namespace
+
+absl::Status SendFrame(int socket, std::string_view prefix, std::string_view payload, MonotonicTime deadline) {
+  const auto length = EncodeLength(payload.size());
+  const std::string message = StrCat(prefix, std::string_view(length.data(), length.size()), payload);
+  for (size_t sent = 0; sent < message.size();) {
+    const ssize_t count = send(socket, message.data() + sent, message.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      sent += static_cast<size_t>(count);
+    } else {
+      KERNIX_RETURN_IF_ERROR(AwaitAfter(errno, socket, POLLOUT, deadline));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReceiveBytes(int socket, size_t size, MonotonicTime deadline) {
+  std::string bytes;  // grows as they come: an announcement alone costs nothing
+  std::array<char, kChunkBytes> chunk;
+  while (bytes.size() < size) {
+    const ssize_t count = recv(socket, chunk.data(), std::min(chunk.size(), size - bytes.size()), MSG_DONTWAIT);
+    if (count == 0) return Gone();
+    if (count > 0) {
+      bytes.append(chunk.data(), static_cast<size_t>(count));
+    } else {
+      KERNIX_RETURN_IF_ERROR(AwaitAfter(errno, socket, POLLIN, deadline));
+    }
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTime deadline) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string length, ReceiveBytes(socket, kLengthBytes, deadline));
+  const uint64_t size = DecodeLength(length);
+  if (size > limit) {
+    return absl::ResourceExhaustedError(StrCat("a message of ", size, " bytes; at most ", limit, " are taken"));
+  }
+  return ReceiveBytes(socket, size, deadline);
+}
+
+}  // namespace kernix

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Flags over environment over config file.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+#include "daemon/app/config_file.h"
+#include "daemon/app/server.h"
+#include "daemon/app/settings.h"
+
+namespace kernix::server {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Every setting but toolchains can also come from the environment (--idle-timeout as KERNIX_IDLE_TIMEOUT) and from the
+config file (idle_timeout = "15m"). Flags win over the environment, and that over the file.
+
+Examples:
+  kernixd                                        serve this user's default store, in the foreground
+  kernixd --store-directory /scratch/me/kernix   a store of one's own
+  kernixd --config /etc/kernix/kernixd.toml      a machine's service
+
+Exit codes: 0 asked to stop, or idle; 1 an error; 2 flags or configuration; 3 the store cannot be used;
+4 another kernixd serves this socket or store; 5 stopped with loads still running.)";
+
+// A flag that was given, and its text.
+struct GivenFlag {
+  const Setting* setting;
+  std::string text;
+};
+
+// The command line as CLI11 knows it. What CLI11 throws does not leave this class.
+class CommandLine {
+ public:
+  CommandLine() : app_("Compiles JAX FFI kernels for its clients and caches them.", "kernixd") {
+    app_.footer(kFooter);
+    app_.set_version_flag("--version", StrCat("kernixd ", Version(), " (build ", BuildId(), ")"));
+    app_.add_option("--config", config_, "read settings from this TOML file")->type_name("FILE");
+    app_.add_option("--oneshot-fd", oneshot_fd_, "serve this connected socket until it closes, then exit")
+        ->type_name("FD")
+        ->check([](const std::string& text) { return text.starts_with('-') ? "must not be negative" : ""; });
+    for (const Setting& setting : Settings()) AddSetting(setting);
+  }
+
+  // False when there is nothing to run: then `result` says what to print and how to exit.
+  bool Parse(std::vector<std::string> arguments, ParsedCommandLine& result) {
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    try {
+      app_.parse(std::move(arguments));
+      return true;
+    } catch (const CLI::Success& success) {  // --help, --version
+      result.text = success.get_name() == "CallForVersion" ? StrCat(success.what(), "\n") : app_.help();
+    } catch (const CLI::ParseError& error) {
+      result.text = StrCat("kernixd: ", error.what(), "\nTry: kernixd --help\n");
+      result.exit_code = kExitUsage;
+    }
+    result.exit_now = true;
+    return false;
+  }
+
+  const std::string& config() const { return config_; }
+  int oneshot_fd() const { return oneshot_fd_; }
+
+  std::vector<GivenFlag> given() const {
+    std::vector<GivenFlag> given;
+    for (const auto& [setting, option] : options_) {
+      if (option->count() > 0) given.push_back({setting, option->results().back()});
+    }
+    return given;
+  }
+
+ private:
+  void AddSetting(const Setting& setting) {
+    std::string& text = texts_.emplace_back();
+    CLI::Option* option = setting.value.empty() ? app_.add_flag(setting.Flag(), text, std::string(setting.help))
+                                                : app_.add_option(setting.Flag(), text, std::string(setting.help));
+    if (!setting.value.empty()) option->type_name(std::string(setting.value));
+    options_.emplace_back(&setting, option);
+  }
+
+  CLI::App app_;
+  std::string config_;
+  int oneshot_fd_ = -1;
+  std::deque<std::string> texts_;  // CLI11 keeps references
+  std::vector<std::pair<const Setting*, CLI::Option*>> options_;
+};
+
+absl::Status ApplyEnvironment(const GetEnv& get_env, ServerOptions& options) {
+  for (const Setting& setting : Settings()) {
+    const std::optional<std::string> text = get_env(setting.Variable());
+    if (text) KERNIX_RETURN_IF_ERROR(Annotate(setting.set(options, *text), setting.Variable()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyFlags(const CommandLine& line, ServerOptions& options) {
+  options.oneshot_fd = line.oneshot_fd();
+  for (const GivenFlag& flag : line.given()) {
+    KERNIX_RETURN_IF_ERROR(Annotate(flag.setting->set(options, flag.text), flag.setting->Flag()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServerOptions> Collect(Env& env, const GetEnv& get_env, const CommandLine& line) {
+  ServerOptions options;
+  if (!line.config().empty()) KERNIX_RETURN_IF_ERROR(ReadConfigFile(env, line.config(), options));
+  KERNIX_RETURN_IF_ERROR(ApplyEnvironment(get_env, options));
+  KERNIX_RETURN_IF_ERROR(ApplyFlags(line, options));
+  KERNIX_RETURN_IF_ERROR(CheckOptions(options));
+  return options;
+}
+
+}  // namespace
+
+ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::vector<std::string>& arguments) {
+  ParsedCommandLine result;
+  CommandLine line;
+  if (!line.Parse(arguments, result)) return result;
+  absl::StatusOr<ServerOptions> options = Collect(env, get_env, line);
+  if (options.ok()) {
+    result.options = *std::move(options);
+    return result;
+  }
+  result.exit_now = true;
+  result.exit_code = kExitUsage;
+  result.text = StrCat("kernixd: ", options.status().message(), "\n");
+  return result;
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/config_file.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/app/settings.h"
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+namespace kernix::server {
+namespace {
+
+// The one table whose keys are no settings.
+constexpr std::string_view kToolchain = "toolchain";
+
+class ConfigReader {
+ public:
+  ConfigReader(const std::string& path, ServerOptions& options) : path_(path), options_(options) {}
+
+  absl::Status Read(const toml::table& table) {
+    for (const auto& [key, value] : table) KERNIX_RETURN_IF_ERROR(ReadKey(key.str(), value));
+    return absl::OkStatus();
+  }
+
+  absl::Status Fail(const toml::source_region& where, const std::string& message) const {
+    return absl::InvalidArgumentError(StrCat(path_, ":", where.begin.line, ": ", message));
+  }
+
+ private:
+  absl::Status ReadKey(std::string_view key, const toml::node& value) {
+    if (key == kToolchain) return ReadToolchains(value);
+    const Setting* setting = FindSetting(key);
+    if (setting == nullptr) return Fail(value.source(), UnknownKey(key));
+    const std::optional<std::string> text = ScalarText(value);
+    if (!text) return Fail(value.source(), StrCat(key, " must be a text, a whole number, true or false"));
+    const absl::Status status = setting->set(options_, *text);
+    if (!status.ok()) return Fail(value.source(), StrCat(key, ": ", status.message()));
+    return absl::OkStatus();
+  }
+
+  static std::string UnknownKey(std::string_view key) {
+    std::vector<std::string> names;
+    for (const Setting& setting : Settings()) names.emplace_back(setting.name);
+    return StrCat("unknown key \"", key, "\"; known are ", absl::StrJoin(names, ", "), " and [[toolchain]]");
+  }
+
+  static std::optional<std::string> ScalarText(const toml::node& node) {
+    if (const auto text = node.value_exact<std::string>()) return *text;
+    if (const auto number = node.value_exact<int64_t>()) return StrCat(*number);
+    if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
+    return std::nullopt;
+  }
+
+  absl::Status ReadToolchains(const toml::node& node) {
+    const toml::array* array = node.as_array();
+    if (array == nullptr || !array->is_array_of_tables()) {
+      return Fail(node.source(), "write toolchains as [[toolchain]] tables");
+    }
+    for (const toml::node& element : *array) KERNIX_RETURN_IF_ERROR(ReadToolchain(*element.as_table()));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadToolchain(const toml::table& table) {
+    RegisteredToolchain toolchain;
+    for (const auto& [key, value] : table) KERNIX_RETURN_IF_ERROR(ReadToolchainKey(key.str(), value, toolchain));
+    if (toolchain.name.empty() || toolchain.paths.host_compiler().empty()) {
+      return Fail(table.source(), "a [[toolchain]] needs name and host_compiler");
+    }
+    for (const RegisteredToolchain& other : options_.toolchains) {
+      if (other.name == toolchain.name) return Fail(table.source(), StrCat("second toolchain \"", other.name, "\""));
+    }
+    options_.toolchains.push_back(std::move(toolchain));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadToolchainKey(std::string_view key, const toml::node& value, RegisteredToolchain& toolchain) {
+    v1::ToolchainPaths& paths = toolchain.paths;
+    if (key == "name") return ReadName(value, toolchain.name);
+    if (key == "host_compiler") return ReadPath(key, value, *paths.mutable_host_compiler());
+    if (key == "nvcc") return ReadPath(key, value, *paths.mutable_nvcc());
+    if (key == "cuda_include_directories") return ReadPaths(key, value, *paths.mutable_cuda_include_directories());
+    if (key == "cuda_library_directories") return ReadPaths(key, value, *paths.mutable_cuda_library_directories());
+    return Fail(value.source(), StrCat("unknown key \"", key,
+                                       "\" of a toolchain; known are name, host_compiler, nvcc, "
+                                       "cuda_include_directories, cuda_library_directories"));
+  }
+
+  absl::Status ReadName(const toml::node& node, std::string& name) {
+    const auto text = node.value_exact<std::string>();
+    if (!text || text->empty()) return Fail(node.source(), "name must be a text");
+    name = *text;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPath(std::string_view key, const toml::node& node, std::string& path) {
+    const auto text = node.value_exact<std::string>();
+    if (!text || !text->starts_with('/')) return Fail(node.source(), StrCat(key, " must be an absolute path"));
+    path = *text;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPaths(std::string_view key, const toml::node& node,
+                         google::protobuf::RepeatedPtrField<std::string>& paths) {
+    const toml::array* array = node.as_array();
+    if (array == nullptr) return Fail(node.source(), StrCat(key, " must be a list of absolute paths"));
+    for (const toml::node& element : *array) KERNIX_RETURN_IF_ERROR(ReadPath(key, element, *paths.Add()));
+    return absl::OkStatus();
+  }
+
+  const std::string& path_;
+  ServerOptions& options_;
+};
+
+}  // namespace
+
+absl::Status ParseConfig(const std::string& path, std::string_view text, ServerOptions& options) {
+  ConfigReader reader(path, options);
+  const toml::parse_result parsed = toml::parse(text, path);
+  if (!parsed) return reader.Fail(parsed.error().source(), std::string(parsed.error().description()));
+  return reader.Read(parsed.table());
+}
+
+absl::Status ReadConfigFile(Env& env, const std::string& path, ServerOptions& options) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path));
+  return ParseConfig(path, text, options);
+}
+
+}  // namespace kernix::server

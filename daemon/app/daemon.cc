@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/daemon.h"
+
+#include <poll.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+#include "common/os/places.h"
+#include "daemon/transport/idle_monitor.h"
+#include "daemon/transport/user_groups.h"
+
+namespace kernix::server {
+namespace {
+
+// How long a daemon that is on its way out is waited for.
+constexpr Duration kPatience{10'000};
+// How long cancelled loads may take to say so, and other calls to answer. Connections that nobody uses make gRPC wait
+// for all of it.
+constexpr Duration kLastWords{200};
+constexpr Duration kDrainRound{50};
+// From the answer to a client until it has opened the artifact, on a machine that is busy.
+constexpr Duration kLendTime{30'000};
+
+ExitCode CodeForStore(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return kExitUsage;
+  return absl::IsUnavailable(status) ? kExitAlreadyRunning : kExitStoreUnusable;
+}
+
+ExitCode CodeForSocket(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return kExitUsage;
+  return absl::IsAlreadyExists(status) ? kExitAlreadyRunning : kExitFailure;
+}
+
+ExitCode CodeForUsage(const absl::Status&) { return kExitUsage; }
+
+}  // namespace
+
+Daemon::Daemon(Env& env, const ServerOptions& options, StopSignals signals)
+    : env_(env), options_(options), signals_(std::move(signals)) {}
+
+ExitCode Daemon::Run() {
+  const absl::Status status = oneshot() ? StartOneshot() : Start();
+  if (status.ok()) return Stop(WaitForStop());
+  Log(LogLevel::kError, "start_failed", {{"error", status.message()}, {"exit_code", static_cast<int>(start_failure_)}});
+  return start_failure_;
+}
+
+// --- Start -----------------------------------------------------------------------------------------------------------
+
+absl::Status Daemon::Start() {
+  KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, CheckGroups()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, FindSocket()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
+  engine_->CheckRegisteredToolchains(options_.toolchains);
+  KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, Listen()));
+  return Serve(listener_->fd(), UniqueFd());
+}
+
+absl::Status Daemon::CheckGroups() const {
+  return options_.admin_group.empty() ? absl::OkStatus() : GroupId("admin_group", options_.admin_group).status();
+}
+
+absl::Status Daemon::StartOneshot() {
+  UniqueFd connection(options_.oneshot_fd);
+  KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, PeerOf(connection.get()).status()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
+  return Serve(/*listener=*/-1, std::move(connection));
+}
+
+absl::Status Daemon::Note(ExitCodeOf exit_code_of, absl::Status status) {
+  if (!status.ok()) start_failure_ = exit_code_of(status);
+  return status;
+}
+
+absl::Status Daemon::FindStore() {
+  store_ = options_.store_directory;
+  if (!store_.empty()) return absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(store_, DefaultStoreDirectory(env_, ProcessGetEnv, geteuid()));
+  return absl::OkStatus();
+}
+
+// Takes what systemd hands over, or the lock of the place where we shall listen.
+absl::Status Daemon::FindSocket() {
+  KERNIX_ASSIGN_OR_RETURN(listener_, Listener::FromSystemd(env_));
+  if (listener_ != nullptr) return absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(socket_, SocketPath());
+  KERNIX_ASSIGN_OR_RETURN(socket_lock_, ClaimSocket(env_, socket_, kPatience));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Daemon::SocketPath() {
+  if (!options_.socket.empty()) return options_.socket;
+  if (options_.shared) return std::string(kServiceSocket);
+  KERNIX_ASSIGN_OR_RETURN(const DaemonPlace place, PlaceForStore(env_, ProcessGetEnv, geteuid(), store_));
+  if (!place.warning.empty()) Log(LogLevel::kWarning, "place_taken", {{"reason", place.warning}});
+  return place.socket;
+}
+
+absl::Status Daemon::OpenStore() {
+  KERNIX_ASSIGN_OR_RETURN(
+      auto cache, cache::Cache::Open(
+                      env_, {.directory = store_, .limit_bytes = options_.cache_limit_bytes, .lend_time = kLendTime}));
+  Log(LogLevel::kInfo, "start",
+      {{"version", Version()},
+       {"build", BuildId()},
+       {"pid", getpid()},
+       {"uid", geteuid()},
+       {"store", store_},
+       {"shared", options_.shared ? "true" : "false"}});
+  engine_ = std::make_unique<Engine>(env_, options_, std::move(cache), stop_);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Listen() {
+  if (listener_ == nullptr) {
+    const ListenerOptions options = {.path = socket_, .for_group = options_.shared, .group = options_.socket_group};
+    KERNIX_ASSIGN_OR_RETURN(listener_, Listener::Bind(env_, options));
+  }
+  Log(LogLevel::kInfo, "listen", {{"socket", listener_->path()}});
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Serve(int listener, UniqueFd connection) {
+  servers_ = std::make_unique<PeerServers>(engine_->backend());
+  lookups_ = std::make_unique<LookupServer>(engine_->backend());
+  AcceptHandler handler;
+  handler.admit = [this](const Peer& peer) { return Admit(peer); };
+  handler.serve = [this](UniqueFd fd, const Peer& peer) {
+    if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), peer.uid);
+    servers_->Serve(std::move(fd), peer);
+  };
+  handler.turn_away = [this](UniqueFd fd, const absl::Status& reason) { refusals_.Serve(std::move(fd), reason); };
+  ConnectionQuota quota(options_.max_connections_per_user, ConnectionCapacity());
+  if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
+  KERNIX_ASSIGN_OR_RETURN(accept_loop_,
+                          AcceptLoop::Start(listener, std::move(connection), std::move(quota), std::move(handler)));
+  Log(LogLevel::kInfo, "ready");
+  sd_notify(/*unset_environment=*/0, "READY=1");
+  return absl::OkStatus();
+}
+
+// Who may connect to the socket of a shared daemon is the socket's mode to say.
+absl::Status Daemon::Admit(const Peer& peer) const {
+  if (options_.shared || engine_->backend().may_administer(peer.uid)) return absl::OkStatus();
+  return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
+}
+
+// --- Serve -----------------------------------------------------------------------------------------------------------
+
+StopReason Daemon::WaitForStop() {
+  IdleMonitor idle(oneshot() ? Duration{0} : options_.idle_timeout, env_.Now());
+  while (true) {
+    WaitForEvent(idle.Pause(env_.Now()));
+    if (const std::optional<std::string> signal = signals_.Next()) return {.text = *signal};
+    if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
+    if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
+    engine_->Flush();
+  }
+}
+
+void Daemon::WaitForEvent(Duration timeout) {
+  std::array<pollfd, 2> fds = {pollfd{signals_.fd(), POLLIN, 0}, pollfd{stop_.fd(), POLLIN, 0}};
+  poll(fds.data(), fds.size(), static_cast<int>(timeout.count()));
+}
+
+Activity Daemon::CurrentActivity() {
+  Activity activity = accept_loop_->activity();
+  const exec::ExecutorLoad load = engine_->backend().executor.load();
+  activity.running += gate().inside() + load.running + load.queued;
+  return activity;
+}
+
+// --- Stop ------------------------------------------------------------------------------------------------------------
+
+ExitCode Daemon::Stop(const StopReason& reason) {
+  const Duration timeout = reason.drain_timeout.count() > 0 ? reason.drain_timeout : options_.drain_timeout;
+  Log(LogLevel::kInfo, "drain",
+      {{"reason", reason.text}, {"running_loads", gate().inside()}, {"timeout_ms", timeout.count()}});
+  sd_notify(/*unset_environment=*/0, "STOPPING=1");
+  gate().Close();
+  lookups_->Stop();
+  servers_->SetServing(false);
+  const bool drained = Drain(env_.Now() + timeout);
+  CloseDoors();
+  engine_->Flush();
+  engine_.reset();
+  Log(LogLevel::kInfo, "stop", {{"drained", drained ? "true" : "false"}});
+  return drained ? kExitOk : kExitDrainTimeout;
+}
+
+// Waits for the loads that run. Another signal means: at once. False when some had to be cancelled.
+bool Daemon::Drain(MonotonicTime deadline) {
+  while (!gate().WaitUntilEmpty(std::min(deadline, env_.Now() + kDrainRound))) {
+    const std::optional<std::string> signal = signals_.Next();
+    if (!signal && env_.Now() < deadline) continue;
+    Log(LogLevel::kWarning, "drain_cut_short",
+        {{"running_loads", gate().inside()}, {"reason", signal ? *signal : "time is up"}});
+    gate().CancelAll();
+    gate().WaitUntilEmpty(env_.Now() + kLastWords);
+    return false;
+  }
+  return true;
+}
+
+// The name goes first, so that new clients look elsewhere; then the connections.
+void Daemon::CloseDoors() {
+  accept_loop_->Stop();
+  listener_.reset();
+  servers_->Shutdown(std::chrono::system_clock::now() + kLastWords);
+  gate().WaitUntilEmpty(MonotonicTime::max());  // for workers that gRPC no longer knows of
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One daemon, from its start to its end.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/os/env.h"
+#include "common/os/unique_fd.h"
+#include "daemon/app/engine.h"
+#include "daemon/app/options.h"
+#include "daemon/app/server.h"
+#include "daemon/app/stop_request.h"
+#include "daemon/app/stop_signals.h"
+#include "daemon/rpc/lookup_server.h"
+#include "daemon/transport/accept_loop.h"
+#include "daemon/transport/listener.h"
+#include "daemon/transport/peer_servers.h"
+#include "daemon/transport/refusal_server.h"
+
+namespace kernix::server {
+
+// starting -> serving -> draining -> stopped, each once; a failed start is the end.
+class Daemon {
+ public:
+  // `env` and `options` must outlive it.
+  Daemon(Env& env, const ServerOptions& options, StopSignals signals);
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  // All of its life. Blocks; returns the process's exit code. Call once.
+  ExitCode Run();
+
+ private:
+  using ExitCodeOf = ExitCode (*)(const absl::Status& status);
+
+  // --- Start: each step leaves the exit code of its failure.
+  absl::Status Start();
+  absl::Status CheckGroups() const;
+  absl::Status StartOneshot();
+  absl::Status Note(ExitCodeOf exit_code_of, absl::Status status);
+  absl::Status FindStore();
+  absl::Status FindSocket();
+  absl::StatusOr<std::string> SocketPath();
+  absl::Status OpenStore();
+  absl::Status Listen();
+  absl::Status Serve(int listener, UniqueFd connection);
+  absl::Status Admit(const Peer& peer) const;
+
+  // --- Serve
+  StopReason WaitForStop();
+  void WaitForEvent(Duration timeout);
+  Activity CurrentActivity();
+
+  // --- Stop
+  ExitCode Stop(const StopReason& reason);
+  bool Drain(MonotonicTime deadline);
+  void CloseDoors();
+
+  bool oneshot() const { return options_.oneshot_fd >= 0; }
+  LoadGate& gate() { return engine_->backend().gate; }
+
+  Env& env_;
+  const ServerOptions& options_;
+  StopSignals signals_;
+  StopRequest stop_;
+  ExitCode start_failure_ = kExitFailure;
+  std::string store_;
+  std::string socket_;
+  // Each needs those above it.
+  std::unique_ptr<FileLock> socket_lock_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<PeerServers> servers_;
+  std::unique_ptr<LookupServer> lookups_;
+  RefusalServer refusals_;  // of the accept loop
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<AcceptLoop> accept_loop_;
+};
+
+}  // namespace kernix::server

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/engine.h"
+
+#include <utility>
+
+#include "common/base/log.h"
+#include "daemon/toolchain/file_digests.h"
+#include "daemon/transport/administrators.h"
+
+namespace kernix::server {
+namespace {
+
+// Far above what compilers need (1.2 GiB and 10 processes are the most that we have seen).
+constexpr uint64_t kSharedMemory = 8ull << 30;
+constexpr int kSharedProcesses = 256;
+
+exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const cache::Cache& cache) {
+  return {.place = {.scratch_directory = cache.scratch_directory(),
+                    .max_output_bytes = options.max_output_bytes,
+                    .max_process_memory_bytes =
+                        options.max_process_memory_bytes.value_or(options.shared ? kSharedMemory : 0),
+                    .max_processes = options.max_processes_per_job.value_or(options.shared ? kSharedProcesses : 0)},
+          .max_jobs = options.jobs,
+          .memory_budget_bytes = options.memory_budget_bytes};
+}
+
+// Objects of separate units, PTX and the like may be that many times as large as the largest file.
+constexpr uint64_t kFilesOfALoad = 4;
+
+build::BuilderOptions BuilderOptions(const ServerOptions& options) {
+  build::BuilderOptions result;
+  result.flag_policy = options.shared ? toolchain::FlagPolicy::kShared : toolchain::FlagPolicy::kPerUser;
+  result.limits.max_source_bytes = options.max_request_bytes;
+  result.step_timeout = options.job_timeout;
+  result.max_made_bytes = kFilesOfALoad * options.max_output_bytes;
+  return result;
+}
+
+}  // namespace
+
+Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop)
+    : cache_(std::move(cache)),
+      registry_(env),
+      executor_(exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, *executor_, *cache_),
+      policy_(env, options.shared, options.toolchains),
+      gate_(options.max_loads_per_user),
+      fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),
+      requests_(options.max_request_bytes_per_user),
+      uploads_(options.max_request_bytes_per_user),
+      backend_{.env = env,
+               .options = {.shared = options.shared,
+                           .max_request_bytes = options.max_request_bytes,
+                           .max_fetches_per_user = options.max_fetches_per_user,
+                           .upload_timeout = options.upload_timeout},
+               .cache = *cache_,
+               .executor = *executor_,
+               .builder = builder_,
+               .toolchains = policy_,
+               .gate = gate_,
+               .fetches = fetches_,
+               .requests = requests_,
+               .uploads = uploads_,
+               .started_at = env.Now(),
+               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
+               .may_administer = [group = options.admin_group](uid_t user) { return IsAdministrator(user, group); }} {
+  const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
+  if (files.ok()) {
+    registry_.digests().Remember(*files);
+  } else {
+    Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
+  }
+}
+
+void Engine::Flush() {
+  const std::vector<KnownFile> news = registry_.digests().TakeNews();
+  absl::Status status = cache_->SaveKnownFiles(news);
+  if (!status.ok()) registry_.digests().PutBackNews(news);
+  status.Update(cache_->Flush());
+  if (!status.ok()) Log(LogLevel::kWarning, "flush_failed", {{"error", status.message()}});
+}
+
+void Engine::CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered) {
+  for (const RegisteredToolchain& toolchain : registered) {
+    const v1::Language language = toolchain.paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
+    const absl::StatusOr<toolchain::ToolchainPtr> found = registry_.Resolve(toolchain.paths, language);
+    if (!found.ok()) {
+      Log(LogLevel::kError, "toolchain_unusable", {{"toolchain", toolchain.name}, {"error", found.status().message()}});
+      continue;
+    }
+    const toolchain::Toolchain& tools = **found;
+    Log(LogLevel::kInfo, "toolchain",
+        {{"toolchain", toolchain.name},
+         {"host_compiler", tools.host.path},
+         {"version", tools.host.version},
+         {"cuda", tools.cuda ? tools.cuda->version : "none"},
+         {"identity", tools.identity.Hex().substr(0, 16)}});
+  }
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What builds: the parts below the services, put together in the order of their dependencies.
+#pragma once
+
+#include <memory>
+
+#include "common/os/env.h"
+#include "daemon/app/options.h"
+#include "daemon/app/stop_request.h"
+#include "daemon/builder/builder.h"
+#include "daemon/cache/cache.h"
+#include "daemon/exec/executor.h"
+#include "daemon/request/toolchain_policy.h"
+#include "daemon/rpc/backend.h"
+#include "daemon/rpc/load_gate.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::server {
+
+class Engine {
+ public:
+  // `options` and `stop` must outlive it.
+  Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Backend& backend() { return backend_; }
+
+  // Writes what can wait: uses and counts, and what was found out of compilers. Now and then, and at the end.
+  void Flush();
+
+  // Says in the log what the registered toolchains are. One that does not work is no reason not to start: its files may
+  // be mended under a running daemon.
+  void CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered);
+
+ private:
+  const std::unique_ptr<cache::Cache> cache_;
+  toolchain::ToolchainRegistry registry_;
+  const std::unique_ptr<exec::Executor> executor_;
+  build::Builder builder_;
+  ToolchainPolicy policy_;
+  LoadGate gate_;
+  UserLimit fetches_;
+  ByteQuota requests_;
+  ByteQuota uploads_;
+  Backend backend_;
+};
+
+}  // namespace kernix::server

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the methods do for callers who are not the daemon's own user.
+#include "daemon/rpc/kernix_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "absl/strings/str_replace.h"
+#include "daemon/app/engine.h"
+#include "tests/support/other_groups.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr uid_t kAlice = 70001;
+constexpr uid_t kBob = 70002;
+
+class KernixServiceTest : public testing::Test {
+ protected:
+  void Store(const std::string& name, uid_t owner) {
+    cache::Entry entry;
+    entry.key = DigestOf(StrCat(name, owner));
+    entry.label.name = name;
+    entry.label.owner = owner;
+    ASSERT_THAT(engine_.backend().cache.Insert(entry, StrCat("artifact of ", name, owner)), IsOk());
+  }
+
+  std::vector<std::string> List(uid_t caller, const std::string& name = "") {
+    v1::ListCacheRequest request;
+    request.set_name(name);
+    v1::ListCacheResponse response;
+    EXPECT_TRUE(KernixService(engine_.backend(), caller).ListCache(nullptr, &request, &response).ok());
+    std::vector<std::string> found;
+    for (const v1::CacheEntry& entry : response.entry()) found.push_back(StrCat(entry.name(), " of ", entry.owner()));
+    return found;
+  }
+
+  uint64_t Purge(uid_t caller, const v1::PurgeCacheRequest& request) {
+    v1::PurgeCacheResponse response;
+    EXPECT_TRUE(KernixService(engine_.backend(), caller).PurgeCache(nullptr, &request, &response).ok());
+    return response.removed_entries();
+  }
+
+  uint64_t PurgeName(uid_t caller, const std::string& name) {
+    v1::PurgeCacheRequest request;
+    request.set_name(name);
+    return Purge(caller, request);
+  }
+
+  uint64_t PurgeAll(uid_t caller) {
+    v1::PurgeCacheRequest request;
+    request.set_all(true);
+    return Purge(caller, request);
+  }
+
+  grpc::Status Shutdown(uid_t caller) {
+    const v1::ShutdownRequest request;
+    v1::ShutdownResponse response;
+    return KernixService(engine_.backend(), caller).Shutdown(nullptr, &request, &response);
+  }
+
+  ScratchDirectory scratch_;
+  ServerOptions options_;
+  StopRequest stop_;
+  Engine engine_{Env::Posix(), options_, cache::Cache::Open(Env::Posix(), {.directory = scratch_ / "store"}).value(),
+                 stop_};
+};
+
+TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
+  Store("k", kAlice);
+  Store("other", kAlice);
+  Store("k", kBob);
+  EXPECT_EQ(PurgeName(kAlice, "k"), 1u);
+  EXPECT_EQ(PurgeName(kAlice, "k"), 0u);
+  EXPECT_EQ(PurgeAll(kBob), 1u);
+  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
+  Store("k", kAlice);
+  Store("k", kBob);
+  Store("secret", kBob);
+  EXPECT_THAT(List(kAlice), ElementsAre(StrCat("k of ", kAlice)));
+  EXPECT_THAT(List(kAlice, "secret"), IsEmpty());
+  EXPECT_THAT(List(kBob, "secret"), ElementsAre(StrCat("secret of ", kBob)));
+  EXPECT_THAT(List(0), SizeIs(3));
+  EXPECT_THAT(List(geteuid()), SizeIs(3));
+}
+
+TEST_F(KernixServiceTest, AnEntryThatIsNotOnTheDiskYetIsSeen) {
+  Store("k", kAlice);
+  engine_.backend().cache.AddLabel(DigestOf(StrCat("k", kAlice)), {"joined", kBob});
+  EXPECT_THAT(List(kBob), ElementsAre(StrCat("joined of ", kBob)));
+}
+
+TEST_F(KernixServiceTest, AnArtifactOfSomebodyElseIsAsOneThatIsNotThere) {
+  Store("k", kAlice);
+  const auto fetch = [&](uid_t caller, const Digest& digest) {
+    v1::FetchArtifactRequest request;
+    request.set_artifact_digest(digest.Raw());
+    const grpc::Status status =
+        KernixService(engine_.backend(), caller).FetchArtifact(nullptr, &request, /*writer=*/nullptr);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+    return absl::StrReplaceAll(status.error_message(), {{digest.Hex(), "DIGEST"}});
+  };
+  const std::string of_alice = fetch(kBob, DigestOf(StrCat("artifact of k", kAlice)));
+  EXPECT_EQ(of_alice, fetch(kBob, DigestOf("nobody has this")));
+  EXPECT_EQ(of_alice, fetch(0, DigestOf("nobody has this")));
+}
+
+TEST_F(KernixServiceTest, MembersOfTheAdminGroupDoWhatRootMay) {
+  const KnownUser admin = AUserThatIsNotUs();
+  Store("k", kAlice);
+  EXPECT_THAT(List(admin.uid), IsEmpty());
+  EXPECT_EQ(PurgeAll(admin.uid), 0u);
+  EXPECT_EQ(Shutdown(admin.uid).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  options_.admin_group = admin.group;
+  EXPECT_THAT(List(kAlice), SizeIs(1));
+  EXPECT_THAT(List(kBob), IsEmpty()) << "one whom the user database does not know";
+  EXPECT_THAT(List(admin.uid), SizeIs(1));
+  EXPECT_EQ(PurgeAll(admin.uid), 1u);
+  EXPECT_TRUE(Shutdown(admin.uid).ok());
+}
+
+TEST_F(KernixServiceTest, RootAndTheDaemonsUserDropAll) {
+  for (const uid_t caller : {uid_t{0}, geteuid()}) {
+    Store("k", kAlice);
+    Store("k", kBob);
+    EXPECT_EQ(PurgeName(caller, "k"), 2u);
+  }
+}
+
+TEST_F(KernixServiceTest, AnAgeAloneIsEnough) {
+  Store("k", kAlice);
+  v1::PurgeCacheRequest request;
+  request.set_older_than_ms(1000ull * 3600 * 24);
+  EXPECT_EQ(Purge(kAlice, request), 0u);  // it is newer than that
+  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
+  Store("k", kAlice);
+  const v1::PurgeCacheRequest request;
+  v1::PurgeCacheResponse response;
+  EXPECT_EQ(KernixService(engine_.backend(), kAlice).PurgeCache(nullptr, &request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+}
+
+TEST_F(KernixServiceTest, OnlyItsUserAndRootStopIt) {
+  EXPECT_EQ(Shutdown(kAlice).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_FALSE(stop_.Get().has_value());
+  EXPECT_TRUE(Shutdown(geteuid()).ok());
+  EXPECT_EQ(stop_.Get()->text, "shutdown request");
+}
+
+}  // namespace
+}  // namespace kernix::server

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real kernixd: how it comes to an end, and what becomes of loads that run.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/os/env.h"
+#include "common/wire/grpc_status.h"
+#include "daemon/app/server.h"
+#include "tests/support/kernixd_fixture.h"
+
+namespace kernix::server {
+namespace {
+
+using testing::HasSubstr;
+
+class KernixdStopTest : public KernixdTest {};
+
+TEST_F(KernixdStopTest, StopsOnASignalAndTakesItsSocketAlong) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    const auto daemon = Serve();
+    daemon->Signal(number);
+    EXPECT_EQ(daemon->AwaitExit(), kExitOk);
+    EXPECT_FALSE(Env::Posix().Stat(place_.socket()).ok());
+    EXPECT_THAT(daemon->Log(), HasSubstr(StrCat("drain reason=SIG", sigabbrev_np(number))));
+  }
+}
+
+TEST_F(KernixdStopTest, StopsWhenAsked) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  grpc::ClientContext context;
+  v1::ShutdownRequest request;
+  request.set_reason("a test");
+  v1::ShutdownResponse response;
+  EXPECT_TRUE(client->stub().Shutdown(&context, request, &response).ok());
+  EXPECT_EQ(daemon->AwaitExit(), kExitOk);
+  EXPECT_THAT(daemon->Log(), HasSubstr("drain reason=\"a test\""));
+}
+
+// Returns once the daemon says that it drains.
+void AwaitDraining(TestClient& client) {
+  while (client.Info()->draining() == false) std::this_thread::yield();
+}
+
+TEST_F(KernixdStopTest, ADrainLetsRunningLoadsFinishAndTakesNoNewOnes) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  LoadStream running(client->stub());
+  running.Send(WithHeader("\n"));
+  ASSERT_TRUE(running.Next()->has_need_blobs());
+  daemon->Signal(SIGTERM);
+  AwaitDraining(*client);
+
+  const LoadOutcome refused = client->Load(AddKernel(2));
+  EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(refused.failure->kind(), v1::ErrorDetail::UNREACHABLE);
+  EXPECT_THAT(refused.failure->message(), HasSubstr("draining"));
+  EXPECT_EQ(client->CallRaw("/grpc.health.v1.Health/Check", "").value(), "\x08\x02");  // NOT_SERVING
+
+  running.SendBlob("\n");
+  EXPECT_TRUE(running.Finish().result);
+  EXPECT_EQ(daemon->AwaitExit(), kExitOk);
+  EXPECT_THAT(daemon->Log(), HasSubstr("stop drained=true"));
+}
+
+TEST_F(KernixdStopTest, ADrainHasABound) {
+  const auto daemon = Serve({"--drain-timeout", "100ms"});
+  const auto client = Connect();
+  LoadStream running(client->stub());
+  running.Send(WithHeader("\n"));
+  ASSERT_TRUE(running.Next()->has_need_blobs());
+  daemon->Signal(SIGTERM);
+  const LoadOutcome outcome = running.Finish();
+  EXPECT_FALSE(outcome.result);
+  EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::CANCELLED);
+  EXPECT_EQ(daemon->AwaitExit(), kExitDrainTimeout);
+}
+
+TEST_F(KernixdStopTest, ASecondSignalCutsTheDrainShort) {
+  const auto daemon = Serve({"--drain-timeout", "1h"});
+  const auto client = Connect();
+  LoadStream running(client->stub());
+  running.Send(WithHeader("\n"));
+  ASSERT_TRUE(running.Next()->has_need_blobs());
+  daemon->Signal(SIGINT);
+  AwaitDraining(*client);
+  daemon->Signal(SIGINT);
+  EXPECT_EQ(daemon->AwaitExit(), kExitDrainTimeout);
+  EXPECT_THAT(daemon->Log(), HasSubstr("drain_cut_short running_loads=1 reason=SIGINT"));
+}
+
+TEST_F(KernixdStopTest, ShutdownsOwnDrainTimeoutCounts) {
+  const auto daemon = Serve({"--drain-timeout", "1h"});
+  const auto client = Connect();
+  LoadStream running(client->stub());
+  running.Send(WithHeader("\n"));
+  ASSERT_TRUE(running.Next()->has_need_blobs());
+  grpc::ClientContext context;
+  v1::ShutdownRequest request;
+  request.set_drain_timeout_ms(1);
+  v1::ShutdownResponse response;
+  ASSERT_TRUE(client->stub().Shutdown(&context, request, &response).ok());
+  EXPECT_EQ(response.running_jobs(), 1u);
+  EXPECT_EQ(daemon->AwaitExit(), kExitDrainTimeout);
+}
+
+TEST_F(KernixdStopTest, EndsWhenIdle) {
+  const auto daemon = Serve({"--idle-timeout", "50ms"});
+  EXPECT_EQ(daemon->AwaitExit(), kExitOk);
+  EXPECT_THAT(daemon->Log(), HasSubstr("drain reason=idle"));
+}
+
+}  // namespace
+}  // namespace kernix::server

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real kernixd on stores that cannot be written or are full.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "common/base/paths.h"
+#include "daemon/app/server.h"
+#include "tests/support/kernixd_fixture.h"
+
+namespace kernix::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// What root may write is no test of permissions.
+class ForbiddenStoreTest : public KernixdTest {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) return;
+    // As nobody, in a folder of nobody's, with a copy of the program: the folder of the build may be closed to others.
+    program_ = place_.root() + "/kernixd";
+    ASSERT_THAT(Env::Posix().WriteFile(program_, Env::Posix().ReadFile(KERNIXD_PROGRAM).value(), 0755), IsOk());
+    ASSERT_EQ(chown(place_.root().c_str(), kNobody, kNobody), 0);
+    user_ = kNobody;
+  }
+
+  std::unique_ptr<KernixdProcess> LaunchAsUser() { return Launch(KernixdCommand{.program = program_, .user = user_}); }
+
+  std::string program_ = KERNIXD_PROGRAM;
+  std::optional<uid_t> user_;
+};
+
+TEST_F(ForbiddenStoreTest, AFolderThatCannotBeMadeIsSaidAtStart) {
+  const std::string closed = place_.root() + "/closed";
+  ASSERT_EQ(mkdir(closed.c_str(), 0555), 0);
+  const std::string store = closed + "/store";
+  const auto daemon = Launch(KernixdCommand{.program = program_,
+                                            .arguments = {"--store-directory", store, "--socket", place_.socket()},
+                                            .user = user_,
+                                            .place_arguments = false});
+  EXPECT_EQ(daemon->AwaitExit(), kExitStoreUnusable);
+  EXPECT_THAT(daemon->Log(), AllOf(HasSubstr(store), HasSubstr("Permission denied"), HasSubstr("KERNIX_CACHE_DIR")));
+}
+
+TEST_F(ForbiddenStoreTest, AFolderThatCannotBeWrittenIsSaidAtStart) {
+  ASSERT_EQ(mkdir(place_.store().c_str(), 0555), 0);  // as root: it is not even theirs
+  const auto daemon = LaunchAsUser();
+  EXPECT_EQ(daemon->AwaitExit(), kExitStoreUnusable);
+  EXPECT_THAT(daemon->Log(),
+              AllOf(HasSubstr(place_.store()), HasSubstr("Permission denied"), HasSubstr("make it writable")));
+}
+
+TEST_F(ForbiddenStoreTest, AStoreThatBecomesUnwritableFailsTheLoadsThatNeedIt) {
+  const auto daemon = LaunchAsUser();
+  ASSERT_THAT(daemon->AwaitReady(), IsOk());
+  const auto client = Connect();
+  ASSERT_TRUE(client->Load(AddKernel(1)).result);
+  const std::string blobs = JoinPath(place_.store(), "artifacts");
+  ASSERT_EQ(chmod(blobs.c_str(), 0555), 0);
+  const LoadOutcome refused = client->Load(AddKernel(2));
+  ASSERT_TRUE(refused.failure) << "built, though it could not be kept";
+  EXPECT_EQ(refused.failure->kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(refused.failure->message(), AllOf(HasSubstr(place_.store()), HasSubstr("Permission denied")));
+  EXPECT_TRUE(client->Load(AddKernel(1)).result->cache_hit()) << "what is there is still served";
+  ASSERT_EQ(chmod(blobs.c_str(), 0711), 0);
+  EXPECT_TRUE(client->Load(AddKernel(2)).result);
+}
+
+using KernixdStoreTest = KernixdTest;
+
+// He would put another folder in its place between a client's look at an artifact and its dlopen().
+TEST_F(KernixdStoreTest, AStoreBelowAFolderOfSomebodyElseEndsTheStart) {
+  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  const std::string his = place_.root() + "/his";
+  ASSERT_THAT(Env::Posix().CreateDirectories(his + "/store", 0755), IsOk());
+  ASSERT_EQ(chown(his.c_str(), kNobody, kNobody), 0);
+  const KernixdCommand command{.arguments = {"--store-directory", his + "/store", "--socket", place_.socket()},
+                               .place_arguments = false};
+  const auto daemon = Launch(command);
+  EXPECT_EQ(daemon->AwaitExit(), kExitStoreUnusable);
+  EXPECT_THAT(daemon->Log(), AllOf(HasSubstr(his + " is on the way"), HasSubstr("(uid 65534)")));
+  ASSERT_EQ(chown(his.c_str(), 0, 0), 0);
+  const auto harmless = Launch(command);
+  EXPECT_THAT(harmless->AwaitReady(), IsOk());
+}
+
+// A file system of a few megabytes as the store.
+class FullDiskTest : public KernixdTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(mkdir(place_.store().c_str(), 0700), 0);
+    if (mount("tmpfs", place_.store().c_str(), "tmpfs", 0, "size=4m,mode=0700") != 0) {
+      GTEST_SKIP() << "no file system can be mounted here: " << std::generic_category().message(errno);
+    }
+    mounted_ = true;
+  }
+  void TearDown() override {
+    if (mounted_) EXPECT_EQ(umount2(place_.store().c_str(), MNT_DETACH), 0);
+  }
+
+  std::string Ballast() const { return place_.store() + "/ballast"; }
+
+  // Takes all but `left` bytes of what is free.
+  void Fill(uint64_t left) {
+    const uint64_t free = Env::Posix().FreeBytes(place_.store()).value();
+    ASSERT_GT(free, left);
+    ASSERT_THAT(Env::Posix().WriteFile(Ballast(), std::string(free - left, 'x'), 0600), IsOk());
+  }
+
+  bool mounted_ = false;
+};
+
+TEST_F(FullDiskTest, IsSaidAndNothingIsLost) {
+  const auto daemon = Serve();
+  const auto client = Connect();
+  const LoadOutcome kept = client->Load(AddKernel(1));
+  ASSERT_TRUE(kept.result) << kept.status.error_message();
+  // From nothing at all to nearly enough: the compiler, the artifact and the index find the end of the disk.
+  for (const uint64_t left : {0, 8'192, 24'576}) {
+    Fill(left);
+    const LoadOutcome refused = client->Load(AddKernel(2));
+    ASSERT_TRUE(refused.failure) << "with " << left << " bytes left";
+    EXPECT_EQ(refused.failure->kind(), v1::ErrorDetail::RESOURCE) << refused.failure->DebugString();
+    EXPECT_THAT(refused.failure->message(), testing::ContainsRegex("[Nn]o (space|room)|space left"));
+    const LoadOutcome hit = client->Load(AddKernel(1));
+    ASSERT_TRUE(hit.result) << hit.status.error_message();
+    EXPECT_TRUE(hit.result->cache_hit());
+    EXPECT_THAT(client->Stats(), IsOk());
+    ASSERT_THAT(Env::Posix().RemoveFile(Ballast()), IsOk());
+  }
+  EXPECT_TRUE(client->Load(AddKernel(2)).result) << "there is room again";
+  EXPECT_EQ(client->Fetch(kept.result->artifact_digest()).value().size(), kept.result->artifact_size());
+}
+
+TEST_F(FullDiskTest, ADaemonCannotStartOnItAndSaysSo) {
+  {
+    const auto daemon = Serve();
+    ASSERT_TRUE(Connect()->Load(AddKernel(1)).result);
+    daemon->Signal(SIGTERM);
+    ASSERT_EQ(daemon->AwaitExit(), kExitOk);
+  }
+  Fill(0);  // not even room for what SQLite needs beside an index that is opened
+  const auto refused = LaunchWith({});
+  EXPECT_EQ(refused->AwaitExit(), kExitStoreUnusable);
+  EXPECT_THAT(refused->Log(), AllOf(HasSubstr(place_.store()), HasSubstr("no room")));
+  ASSERT_THAT(Env::Posix().RemoveFile(Ballast()), IsOk());
+  const auto daemon = Serve();
+  EXPECT_TRUE(Connect()->Load(AddKernel(1)).result->cache_hit());
+}
+
+}  // namespace
+}  // namespace kernix::server

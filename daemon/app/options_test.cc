@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/version.h"
+#include "common/os/mem_env.h"
+#include "daemon/app/config_file.h"
+#include "daemon/app/server.h"
+#include "daemon/app/settings.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::server {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+TEST(ParseSize, TakesUnits) {
+  EXPECT_EQ(ParseSize("1000000").value(), 1'000'000u);
+  EXPECT_EQ(ParseSize("0").value(), 0u);
+  EXPECT_EQ(ParseSize("10GiB").value(), 10ull << 30);
+  EXPECT_EQ(ParseSize(" 512 MiB ").value(), 512ull << 20);
+  EXPECT_EQ(ParseSize("2g").value(), 2ull << 30);
+  EXPECT_EQ(ParseSize("3KB").value(), 3000u);
+}
+
+TEST(ParseSize, RefusesTheRestWithAnExample) {
+  for (const char* text : {"", "GiB", "1.5GiB", "-1", "10 parsecs", "99999999999999999999", "20000000TiB"}) {
+    EXPECT_THAT(ParseSize(text), HasError(absl::StatusCode::kInvalidArgument, HasSubstr("such as 10GiB"))) << text;
+  }
+}
+
+TEST(ParseDuration, TakesUnits) {
+  EXPECT_EQ(ParseDuration("250ms").value(), milliseconds(250));
+  EXPECT_EQ(ParseDuration("90s").value(), milliseconds(90'000));
+  EXPECT_EQ(ParseDuration("10 m").value(), milliseconds(600'000));
+  EXPECT_EQ(ParseDuration("2h").value(), milliseconds(7'200'000));
+  EXPECT_EQ(ParseDuration("7d").value(), milliseconds(604'800'000));
+  EXPECT_EQ(ParseDuration("0").value(), milliseconds(0));
+}
+
+TEST(ParseDuration, WantsAUnit) {
+  for (const char* text : {"", "10", "s", "1.5s", "-1s", "3 fortnights", "9223372036854775807d"}) {
+    EXPECT_THAT(ParseDuration(text), HasError(absl::StatusCode::kInvalidArgument, HasSubstr("such as 250ms"))) << text;
+  }
+}
+
+class OptionsTest : public testing::Test {
+ protected:
+  ParsedCommandLine Parse(std::vector<std::string> arguments) {
+    return ParseCommandLine(
+        env_,
+        [this](const std::string& name) -> std::optional<std::string> {
+          const auto found = environment_.find(name);
+          return found == environment_.end() ? std::nullopt : std::optional(found->second);
+        },
+        arguments);
+  }
+
+  void WriteConfig(std::string_view text) { ASSERT_THAT(env_.WriteFile("/kernixd.toml", text, 0644), IsOk()); }
+
+  MemEnv env_;
+  std::map<std::string, std::string> environment_;
+};
+
+TEST_F(OptionsTest, DefaultsNeedNothing) {
+  const ParsedCommandLine parsed = Parse({});
+  EXPECT_FALSE(parsed.exit_now) << parsed.text;
+  EXPECT_EQ(parsed.options.cache_limit_bytes, 10ull << 30);
+  EXPECT_EQ(parsed.options.drain_timeout, milliseconds(30'000));
+  EXPECT_FALSE(parsed.options.shared);
+}
+
+TEST_F(OptionsTest, FlagsWinOverEnvironmentAndThatOverTheFile) {
+  WriteConfig("jobs = 1\nidle_timeout = \"1m\"\ncache_limit_bytes = \"1GiB\"\n");
+  environment_ = {{"KERNIX_JOBS", "2"}, {"KERNIX_IDLE_TIMEOUT", "2m"}};
+  const ParsedCommandLine parsed = Parse({"--config", "/kernixd.toml", "--jobs", "3"});
+  ASSERT_FALSE(parsed.exit_now) << parsed.text;
+  EXPECT_EQ(parsed.options.jobs, 3);
+  EXPECT_EQ(parsed.options.idle_timeout, milliseconds(120'000));
+  EXPECT_EQ(parsed.options.cache_limit_bytes, 1ull << 30);
+}
+
+TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
+  const std::map<std::string_view, std::string> values = {{"socket", "/run/x.sock"},
+                                                          {"store_directory", "/store"},
+                                                          {"cache_limit_bytes", "5MiB"},
+                                                          {"jobs", "7"},
+                                                          {"memory_budget_bytes", "6MiB"},
+                                                          {"job_timeout", "8s"},
+                                                          {"idle_timeout", "9s"},
+                                                          {"drain_timeout", "10s"},
+                                                          {"max_request_bytes", "11MiB"},
+                                                          {"shared", "true"},
+                                                          {"max_output_bytes", "12MiB"},
+                                                          {"upload_timeout", "13s"},
+                                                          {"max_loads_per_user", "14"},
+                                                          {"socket_group", "kernix"},
+                                                          {"max_process_memory_bytes", "15MiB"},
+                                                          {"max_processes_per_job", "16"},
+                                                          {"max_connections_per_user", "17"},
+                                                          {"max_request_bytes_per_user", "18MiB"},
+                                                          {"max_fetches_per_user", "15"},
+                                                          {"admin_group", "wheel"},
+                                                          {"log_level", "debug"}};
+  constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
+  std::string config;
+  std::vector<std::string> flags;
+  for (const Setting& setting : Settings()) {
+    ASSERT_TRUE(values.contains(setting.name)) << setting.name;
+    const std::string& value = values.at(setting.name);
+    config += StrCat(setting.name, " = \"", value, "\"\n");
+    flags.push_back(setting.value.empty() ? setting.Flag() : StrCat(setting.Flag(), "=", value));
+    environment_[setting.Variable()] = value;
+  }
+  const auto expect_all = [](const ParsedCommandLine& parsed) {
+    ASSERT_FALSE(parsed.exit_now) << parsed.text;
+    EXPECT_EQ(parsed.options.socket, "/run/x.sock");
+    EXPECT_EQ(parsed.options.store_directory, "/store");
+    EXPECT_EQ(parsed.options.cache_limit_bytes, 5ull << 20);
+    EXPECT_EQ(parsed.options.jobs, 7);
+    EXPECT_EQ(parsed.options.memory_budget_bytes, 6ull << 20);
+    EXPECT_EQ(parsed.options.job_timeout, milliseconds(8'000));
+    EXPECT_EQ(parsed.options.idle_timeout, milliseconds(9'000));
+    EXPECT_EQ(parsed.options.drain_timeout, milliseconds(10'000));
+    EXPECT_EQ(parsed.options.max_request_bytes, 11ull << 20);
+    EXPECT_EQ(parsed.options.max_output_bytes, 12ull << 20);
+    EXPECT_EQ(parsed.options.upload_timeout, milliseconds(13'000));
+    EXPECT_EQ(parsed.options.max_loads_per_user, 14);
+    EXPECT_EQ(parsed.options.max_process_memory_bytes, 15ull << 20);
+    EXPECT_EQ(parsed.options.max_processes_per_job, 16);
+    EXPECT_EQ(parsed.options.max_connections_per_user, 17);
+    EXPECT_EQ(parsed.options.max_request_bytes_per_user, 18ull << 20);
+    EXPECT_TRUE(parsed.options.shared);
+    EXPECT_EQ(parsed.options.socket_group, "kernix");
+    EXPECT_EQ(parsed.options.admin_group, "wheel");
+    EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
+    EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
+  };
+  WriteConfig(kToolchain);
+  expect_all(Parse({"--config", "/kernixd.toml"}));
+  environment_.clear();
+  flags.insert(flags.end(), {"--config", "/kernixd.toml"});
+  expect_all(Parse(flags));
+  WriteConfig(config + kToolchain);
+  expect_all(Parse({"--config", "/kernixd.toml"}));
+}
+
+TEST_F(OptionsTest, ReadsToolchains) {
+  WriteConfig(R"(
+shared = true
+[[toolchain]]
+name = "cuda13"
+host_compiler = "/usr/bin/g++"
+nvcc = "/usr/local/cuda/bin/nvcc"
+cuda_include_directories = ["/opt/cccl", "/opt/crt"]
+cuda_library_directories = ["/opt/lib"]
+[[toolchain]]
+name = "plain"
+host_compiler = "/usr/bin/clang++"
+)");
+  const ParsedCommandLine parsed = Parse({"--config=/kernixd.toml"});
+  ASSERT_FALSE(parsed.exit_now) << parsed.text;
+  ASSERT_EQ(parsed.options.toolchains.size(), 2u);
+  EXPECT_EQ(parsed.options.toolchains[0].name, "cuda13");
+  EXPECT_EQ(parsed.options.toolchains[0].paths.nvcc(), "/usr/local/cuda/bin/nvcc");
+  EXPECT_EQ(parsed.options.toolchains[0].paths.cuda_include_directories(1), "/opt/crt");
+  EXPECT_EQ(parsed.options.toolchains[0].paths.cuda_library_directories(0), "/opt/lib");
+  EXPECT_EQ(parsed.options.toolchains[1].paths.host_compiler(), "/usr/bin/clang++");
+}
+
+TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"jobs = 1\ncolour = \"red\"\n", "/kernixd.toml:2: unknown key \"colour\"; known are socket, store_directory"},
+      {"jobs = \"many\"\n", "/kernixd.toml:1: jobs: \"many\" is not a whole number"},
+      {"jobs = [1]\n", "/kernixd.toml:1: jobs must be a text"},
+      {"jobs = \n", "/kernixd.toml:1: "},
+      {"socket = \"run/x\"\n", "/kernixd.toml:1: socket: \"run/x\" is not an absolute path"},
+      {"shared = \"perhaps\"\n", "neither true nor false"},
+      {"log_level = \"loud\"\n", "none of debug, info, warning, error"},
+      {"max_request_bytes = \"1GiB\"\n", "is not between"},
+      {"toolchain = 1\n", "[[toolchain]] tables"},
+      {"\n[[toolchain]]\nname = \"a\"\n", "/kernixd.toml:2: a [[toolchain]] needs name and host_compiler"},
+      {"[[toolchain]]\nname = \"a\"\nhost_compiler = \"g++\"\n",
+       "/kernixd.toml:3: host_compiler must be an absolute path"},
+      {"[[toolchain]]\nname = \"a\"\ncompiler = \"/g++\"\n",
+       "/kernixd.toml:3: unknown key \"compiler\" of a toolchain"},
+  };
+  for (const auto& [config, message] : cases) {
+    WriteConfig(config);
+    const ParsedCommandLine parsed = Parse({"--config", "/kernixd.toml"});
+    EXPECT_TRUE(parsed.exit_now) << config;
+    EXPECT_EQ(parsed.exit_code, kExitUsage) << config;
+    EXPECT_THAT(parsed.text, HasSubstr(message)) << config;
+  }
+}
+
+TEST_F(OptionsTest, TwoToolchainsOfOneNameAreAMistake) {
+  ServerOptions options;
+  constexpr char kOne[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/g++\"\n";
+  EXPECT_THAT(ParseConfig("f", StrCat(kOne, kOne), options),
+              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("f:4: second toolchain \"a\"")));
+}
+
+TEST_F(OptionsTest, BadFlagsAreUsageErrors) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--frobnicate"}, "--frobnicate"},
+      {{"serve"}, "serve"},
+      {{"--jobs", "-3"}, "--jobs: \"-3\" is not a whole number"},
+      {{"--idle-timeout", "15"}, "--idle-timeout: \"15\" is not a time"},
+      {{"--config", "/none.toml"}, "/none.toml"},
+      {{"--socket-group", "x"}, "socket_group makes sense only with shared"},
+      {{"--admin-group", "x"}, "admin_group makes sense only with shared"},
+      {{"--shared"}, "[[toolchain]]"},
+      {{"--oneshot-fd", "3", "--socket", "/x"}, "--oneshot-fd serves one connection"},
+  };
+  for (const auto& [flags, message] : cases) {
+    const ParsedCommandLine parsed = Parse(flags);
+    EXPECT_TRUE(parsed.exit_now) << flags[0];
+    EXPECT_EQ(parsed.exit_code, kExitUsage) << flags[0];
+    EXPECT_THAT(parsed.text, HasSubstr(message));
+  }
+}
+
+TEST_F(OptionsTest, ABadVariableIsNamed) {
+  environment_["KERNIX_CACHE_LIMIT_BYTES"] = "huge";
+  EXPECT_THAT(Parse({}).text, HasSubstr("KERNIX_CACHE_LIMIT_BYTES: \"huge\" is not a size"));
+}
+
+TEST_F(OptionsTest, HelpAndVersionEndWell) {
+  const ParsedCommandLine help = Parse({"--help"});
+  EXPECT_TRUE(help.exit_now);
+  EXPECT_EQ(help.exit_code, kExitOk);
+  for (const Setting& setting : Settings()) EXPECT_THAT(help.text, HasSubstr(setting.Flag()));
+  EXPECT_THAT(help.text, HasSubstr("Examples:"));
+
+  const ParsedCommandLine version = Parse({"--version"});
+  EXPECT_EQ(version.exit_code, kExitOk);
+  EXPECT_EQ(version.text, StrCat("kernixd ", Version(), " (build ", BuildId(), ")\n"));
+}
+
+TEST_F(OptionsTest, OneshotTakesADescriptor) {
+  EXPECT_EQ(Parse({"--oneshot-fd", "3"}).options.oneshot_fd, 3);
+  EXPECT_EQ(Parse({"--oneshot-fd", "-3"}).exit_code, kExitUsage);
+}
+
+// The pages that people read, against the table that counts.
+std::string SourceFile(const std::string& path) {
+  return Env::Posix().ReadFile(StrCat(KERNIX_SOURCE_DIR, "/", path)).value();
+}
+
+TEST(Documentation, HasEverySetting) {
+  const std::string page = SourceFile("docs/operations.md");
+  for (const Setting& setting : Settings()) EXPECT_THAT(page, HasSubstr(StrCat("\n| `", setting.name, "` |")));
+}
+
+TEST(Documentation, TheExampleConfigIsGoodAndNamesEverySetting) {
+  const std::string example = SourceFile("deploy/kernixd.toml");
+  ServerOptions options;
+  EXPECT_THAT(ParseConfig("kernixd.toml", example, options), IsOk());
+  EXPECT_THAT(CheckOptions(options), IsOk());
+  EXPECT_TRUE(options.shared);
+  for (const Setting& setting : Settings()) {
+    if (setting.name == "socket" || setting.name == "socket_group") continue;  // the socket unit's business
+    EXPECT_THAT(example, HasSubstr(StrCat(setting.name, " = ")));
+  }
+}
+
+}  // namespace
+}  // namespace kernix::server

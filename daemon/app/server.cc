@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/server.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "daemon/app/daemon.h"
+#include "daemon/app/grpc_log.h"
+#include "daemon/app/stop_signals.h"
+
+namespace kernix::server {
+namespace {
+
+// Each client needs two descriptors and each job a few.
+constexpr rlim_t kWantedDescriptors = 65'536;
+
+void RaiseDescriptorLimit() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kWantedDescriptors) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kWantedDescriptors);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+int RunServer(Env& env, const ServerOptions& options) {
+  SetLogLevel(options.log_level);
+  RouteGrpcLog();
+  RaiseDescriptorLimit();
+  absl::StatusOr<StopSignals> signals = StopSignals::Take();
+  if (signals.ok()) return Daemon(env, options, *std::move(signals)).Run();
+  Log(LogLevel::kError, "start_failed", {{"error", signals.status().message()}});
+  return kExitFailure;
+}
+
+int Main(int argc, char** argv) {
+  Env& env = Env::Posix();
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const ParsedCommandLine parsed = ParseCommandLine(env, ProcessGetEnv, arguments);
+  if (!parsed.exit_now) return RunServer(env, parsed.options);
+  std::fputs(parsed.text.c_str(), parsed.exit_code == kExitOk ? stdout : stderr);
+  return parsed.exit_code;
+}
+
+}  // namespace kernix::server

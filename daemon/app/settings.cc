@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/settings.h"
+
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix::server {
+namespace {
+
+// A request travels in one gRPC message, whose length is an int; we let gRPC take twice as much so that we can say no.
+constexpr uint64_t kLargestRequestLimit = 1ull << 29;
+
+template <auto Field>
+absl::Status SetText(ServerOptions& options, const std::string& text) {
+  options.*Field = text;
+  return absl::OkStatus();
+}
+
+// A daemon's folder is nobody's business: what a relative path means would depend on who started it.
+template <auto Field>
+absl::Status SetPath(ServerOptions& options, const std::string& text) {
+  if (!text.starts_with('/')) {
+    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not an absolute path"));
+  }
+  options.*Field = NormalizePath(text);
+  return absl::OkStatus();
+}
+
+template <auto Field>
+absl::Status SetSize(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(options.*Field, ParseSize(text));
+  return absl::OkStatus();
+}
+
+template <auto Field>
+absl::Status SetDuration(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(options.*Field, ParseDuration(text));
+  return absl::OkStatus();
+}
+
+template <auto Field>
+absl::Status SetCount(ServerOptions& options, const std::string& text) {
+  int number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number < 0) {
+    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not a whole number of at least 0"));
+  }
+  options.*Field = number;
+  return absl::OkStatus();
+}
+
+template <auto Field>
+absl::Status SetSwitch(ServerOptions& options, const std::string& text) {
+  if (!absl::SimpleAtob(text, &(options.*Field))) {
+    return absl::InvalidArgumentError(StrCat("\"", text, "\" is neither true nor false"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxRequest(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
+  if (bytes == 0 || bytes > kLargestRequestLimit) {
+    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not between 1 byte and 512MiB"));
+  }
+  options.max_request_bytes = bytes;
+  return absl::OkStatus();
+}
+
+absl::Status SetUploadTimeout(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, ParseDuration(text));
+  if (timeout.count() == 0)
+    return absl::InvalidArgumentError("without a limit a client that stalls could block others");
+  options.upload_timeout = timeout;
+  return absl::OkStatus();
+}
+
+absl::Status SetLevel(ServerOptions& options, const std::string& text) {
+  if (ParseLogLevel(text, options.log_level)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is none of debug, info, warning, error"));
+}
+
+std::vector<Setting> MakeSettings() {
+  using O = ServerOptions;
+  return {
+      {"socket", "PATH", "Unix socket to listen on (default: the place that belongs to the store)",
+       SetPath<&O::socket>},
+      {"store_directory", "DIR", "where artifacts are kept (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
+       SetPath<&O::store_directory>},
+      {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
+       SetSize<&O::cache_limit_bytes>},
+      {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>},
+      {"memory_budget_bytes", "SIZE", "memory for them together (default: 0, three quarters of the machine's)",
+       SetSize<&O::memory_budget_bytes>},
+      {"job_timeout", "TIME", "longest run of one compile job; 0: no limit (default: 10m)",
+       SetDuration<&O::job_timeout>},
+      {"idle_timeout", "TIME", "exit after this long without client and job; 0: never (default: 0)",
+       SetDuration<&O::idle_timeout>},
+      {"drain_timeout", "TIME", "what running loads get to finish when asked to stop (default: 30s)",
+       SetDuration<&O::drain_timeout>},
+      {"max_request_bytes", "SIZE", "largest request, and largest upload of headers for one (default: 64MiB)",
+       SetMaxRequest},
+      {"max_output_bytes", "SIZE", "largest file that a compile job may make; 0: no limit (default: 1GiB)",
+       SetSize<&O::max_output_bytes>},
+      {"max_process_memory_bytes", "SIZE",
+       "memory for one process of a compile job; 0: no limit (default: 8GiB if shared, else 0)",
+       SetSize<&O::max_process_memory_bytes>},
+      {"max_processes_per_job", "N",
+       "processes of one compile job at once; 0: no limit (default: 256 if shared, else 0)",
+       SetCount<&O::max_processes_per_job>},
+      {"upload_timeout", "TIME", "what a client gets to send headers, and 1s for each MiB of them (default: 30s)",
+       SetUploadTimeout},
+      {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500)",
+       SetCount<&O::max_loads_per_user>},
+      {"max_fetches_per_user", "N", "artifacts that one user is sent at once; 0: no limit (default: 500)",
+       SetCount<&O::max_fetches_per_user>},
+      {"max_connections_per_user", "N", "open connections of one user; 0: as descriptors last (default: 1000)",
+       SetCount<&O::max_connections_per_user>},
+      {"max_request_bytes_per_user", "SIZE", "requests of one user at once, and uploads; 0: no limit (default: 256MiB)",
+       SetSize<&O::max_request_bytes_per_user>},
+      {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
+       SetSwitch<&O::shared>},
+      {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>},
+      {"admin_group", "GROUP", "with shared: the group whose members see and drop everybody's entries, and may stop it",
+       SetText<&O::admin_group>},
+      {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel},
+  };
+}
+
+absl::Status CheckShared(const ServerOptions& options) {
+  if (!options.socket_group.empty() && !options.shared) {
+    return absl::InvalidArgumentError(
+        "socket_group makes sense only with shared = true: a daemon that is not shared "
+        "serves its own user alone");
+  }
+  if (!options.admin_group.empty() && !options.shared) {
+    return absl::InvalidArgumentError(
+        "admin_group makes sense only with shared = true: a daemon that is not shared obeys its own user and root");
+  }
+  if (options.shared && options.toolchains.empty()) {
+    return absl::InvalidArgumentError(
+        "a shared daemon compiles only with toolchains that its config file registers: "
+        "add at least one [[toolchain]] table with name and host_compiler");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Setting::Flag() const { return StrCat("--", absl::StrReplaceAll(ToAbsl(name), {{"_", "-"}})); }
+
+std::string Setting::Variable() const { return StrCat("KERNIX_", absl::AsciiStrToUpper(ToAbsl(name))); }
+
+const std::vector<Setting>& Settings() {
+  static const auto* settings = new std::vector<Setting>(MakeSettings());
+  return *settings;
+}
+
+const Setting* FindSetting(std::string_view name) {
+  for (const Setting& setting : Settings()) {
+    if (setting.name == name) return &setting;
+  }
+  return nullptr;
+}
+
+absl::Status CheckOptions(const ServerOptions& options) {
+  if (options.oneshot_fd >= 0 && (options.shared || !options.socket.empty())) {
+    return absl::InvalidArgumentError(
+        "--oneshot-fd serves one connection of its own user: it takes neither --socket "
+        "nor --shared");
+  }
+  return CheckShared(options);
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of everything that can be set: one row serves the config file, the environment and the command line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "daemon/app/options.h"
+
+namespace kernix::server {
+
+struct Setting {
+  std::string_view name;   // in the config file: "store_directory"
+  std::string_view value;  // what stands for its value in --help; empty: a switch
+  std::string_view help;
+  // INVALID_ARGUMENT that says what is wrong with `text`; it does not name the setting.
+  absl::Status (*set)(ServerOptions& options, const std::string& text);
+
+  std::string Flag() const;      // "--store-directory"
+  std::string Variable() const;  // "KERNIX_STORE_DIRECTORY"
+};
+
+const std::vector<Setting>& Settings();
+
+// Null when there is none of that name.
+const Setting* FindSetting(std::string_view name);
+
+// Whether the options make sense together. INVALID_ARGUMENT.
+absl::Status CheckOptions(const ServerOptions& options);
+
+}  // namespace kernix::server

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/artifact.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/builder/dependency_file.h"
+#include "daemon/builder/elf_image.h"
+#include "daemon/plan/toolchain_paths.h"
+
+namespace kernix::build {
+namespace {
+
+absl::Status Unusable(std::string_view why) {
+  return MakeError(v1::ErrorDetail::COMPILATION,
+                   StrCat("the link succeeded, but what it made is of no use: ", why,
+                          " (does a flag change what is built, or which symbols it exports?)"));
+}
+
+absl::Status CheckHandlers(const ElfImage& image, const std::vector<language::FunctionSpec>& functions) {
+  const auto exported = image.ExportedSymbols();
+  if (!exported.ok()) return Unusable(ToStd(exported.status().message()));
+  for (const language::FunctionSpec& function : functions) {
+    if (!exported->contains(function.HandlerSymbol())) {
+      return Unusable(StrCat("it does not export ", function.HandlerSymbol()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
+
+// Why the build may have read something else than what the file holds now; empty when it cannot.
+std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& content, const BuildStart& start) {
+  if (!content.ok()) return std::string(content.status().message());
+  if (content->since <= start.monotonic) return "";
+  if (content->info.ctime_ns / kNanosecondsPerMillisecond <= start.unix_ms) return "";
+  return "it was changed during the build, or its time stamp is ahead of this machine's clock";
+}
+
+// The digest of what the build has certainly read, else one of nothing.
+Digest DigestSince(toolchain::FileDigests& digests, const std::string& path, const BuildStart& start) {
+  const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);
+  const std::string why = WhyUnsure(content, start);
+  if (why.empty()) return content->digest;
+  Log(LogLevel::kWarning, "header-not-recorded",
+      {{"path", path}, {"reason", why}, {"effect", "it is built once more"}});
+  return Digest();
+}
+
+// `path` without "..", which a link on the way may turn into another place than the text says.
+std::string ResolveDots(Env& env, const std::string& path) {
+  const std::string normal = NormalizePath(path);
+  if (normal == path) return path;
+  const absl::StatusOr<FileInfo> meant = env.Stat(path);
+  const absl::StatusOr<FileInfo> found = env.Stat(normal);
+  const bool same = meant.ok() && found.ok() && meant->inode == found->inode && meant->device == found->device;
+  return same ? normal : env.RealPath(path).value_or(path);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifact,
+                                                         const std::vector<language::FunctionSpec>& functions) {
+  const absl::StatusOr<ElfImage> image = ElfImage::Parse(artifact);
+  if (!image.ok()) return Unusable(ToStd(image.status().message()));
+  KERNIX_RETURN_IF_ERROR(CheckHandlers(*image, functions));
+  const absl::StatusOr<std::vector<std::string>> versions = image->NeededVersions();
+  if (!versions.ok()) return Unusable(ToStd(versions.status().message()));
+  return NewestRuntimeVersions(*versions);
+}
+
+std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
+                                                           const toolchain::Toolchain& toolchain,
+                                                           const std::vector<std::string_view>& dependency_files,
+                                                           const BuildStart& start) {
+  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  std::set<std::string> paths;
+  for (const std::string_view file : dependency_files) {
+    for (const std::string& path : HeadersOutsideRoot(file)) paths.insert(ResolveDots(env, path));
+  }
+  std::vector<cache::ToolchainHeader> headers;
+  for (const std::string& path : paths) {
+    headers.push_back({PortablePath(folders, path), DigestSince(digests, path, start)});
+  }
+  return headers;
+}
+
+bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
+                               const cache::Entry& entry) {
+  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  for (const cache::ToolchainHeader& header : entry.toolchain_headers) {
+    const std::string path = LocalPath(folders, header.path);
+    if (path.empty()) return false;
+    const absl::StatusOr<Digest> digest = digests.Get(path);
+    if (!digest.ok() || *digest != header.digest) return false;
+  }
+  return true;
+}
+
+std::vector<v1::ResolvedFunction> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {
+  std::vector<v1::ResolvedFunction> resolved;
+  for (const language::FunctionSpec& function : functions) {
+    v1::ResolvedFunction& added = resolved.emplace_back();
+    added.set_name(function.name);
+    for (const std::string& token : function.Tokens()) added.add_tokens(token);
+    added.set_handler_symbol(function.HandlerSymbol());
+  }
+  return resolved;
+}
+
+}  // namespace kernix::build

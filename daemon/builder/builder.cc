@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/builder.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/builder/artifact.h"
+#include "daemon/builder/files_read.h"
+#include "daemon/builder/flight.h"
+#include "daemon/builder/header_cache.h"
+#include "daemon/builder/plan_runner.h"
+#include "daemon/builder/shared_output.h"
+#include "daemon/language/spec/source_text.h"
+#include "daemon/plan/action_key.h"
+#include "daemon/plan/nvcc_places.h"
+#include "daemon/plan/plan.h"
+
+namespace kernix::build {
+namespace {
+
+// What a build needs to know, for as long as it runs.
+struct Job {
+  Digest key;
+  BuildRequest request;
+  cache::Label label;
+  bool force = false;
+  size_t max_parallel = 0;
+
+  // Set when the build starts.
+  BuildStart started;
+  HeaderContents headers;
+};
+
+using JobPtr = std::shared_ptr<const Job>;
+using FlightPtr = std::shared_ptr<Flight>;
+
+// Enough for what a project of some size includes again and again.
+constexpr uint64_t kHeaderCacheBytes = 32 << 20;
+
+// On the disk: some large trees.
+constexpr uint64_t kHeaderTreeBytes = 256 << 20;
+
+std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
+  std::vector<Digest> digests;
+  for (const HeaderRef& header : headers) digests.push_back(header.digest);
+  std::sort(digests.begin(), digests.end());
+  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
+  return digests;
+}
+
+// One content may be staged under any number of names.
+absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const HeaderContents& contents, uint64_t limit) {
+  uint64_t bytes = 0;
+  for (const HeaderRef& header : headers) bytes += contents.at(header.digest)->size();
+  if (bytes <= limit) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("the headers of this load are ", bytes, " bytes as files; at most ", limit,
+                          " are possible: narrow the include paths"));
+}
+
+// For what is no longer what the key says.
+absl::Status Outdated(const std::string& what) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
+  detail.set_code(static_cast<int>(absl::StatusCode::kAborted));
+  detail.set_message(StrCat(what, " changed while it was being used: load again"));
+  return MakeError(std::move(detail));
+}
+
+// After a build: whether the tools and the files of flags are what they were when its key was made.
+absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request,
+                                 const BuildStart& start) {
+  if (!toolchain::Unchanged(env, request.toolchain->files)) {
+    return Outdated(StrCat("the toolchain of ", request.toolchain->host.path));
+  }
+  for (const toolchain::FlagFile& file : request.flag_files) {
+    const auto content = digests.GetContent(file.path);
+    if (!content.ok() || content->digest != file.digest) return Outdated(file.path);
+    // Back to what it was, perhaps. What was staged is what the key says, whatever has become of the file.
+    if (file.staged.empty() && content->since > start.monotonic) return Outdated(file.path);
+  }
+  return absl::OkStatus();
+}
+
+// Adds the content of the files that are to be staged.
+absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& files, HeaderContents& contents) {
+  for (const toolchain::FlagFile& file : files) {
+    if (file.staged.empty()) continue;
+    absl::StatusOr<std::string> content = env.ReadFile(file.path);
+    if (!content.ok() || DigestOf(*content) != file.digest) return Outdated(file.path);
+    contents[file.digest] = std::make_shared<const std::string>(*std::move(content));
+  }
+  return absl::OkStatus();
+}
+
+// What the compiler has read, by paths that mean the same outside of the input root.
+std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles& files) {
+  std::vector<std::string> texts;
+  for (const std::string& path : files.dependencies) texts.push_back(FollowLinks(*made.at(path), files.links));
+  return texts;
+}
+
+std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector<std::string>& paths) {
+  std::vector<std::string_view> texts;
+  for (const std::string& path : paths) texts.push_back(*made.at(path));
+  return texts;
+}
+
+void AddGeneratedUnits(const BuildRequest& request, v1::LoadResult& result) {
+  for (const Unit& unit : request.units) {
+    v1::GeneratedUnit& generated = *result.add_generated_unit();
+    for (const language::SourceText& source : unit.sources) generated.add_source(source.label);
+    generated.set_language(unit.language);
+    generated.set_text(TranslationUnit(request, unit));
+  }
+}
+
+// Tells a flight. What compilers say goes on only where it may be shown as it comes.
+class BuildObserver : public PlanObserver {
+ public:
+  BuildObserver(Flight& flight, bool shows_output) : flight_(flight), shows_output_(shows_output) {}
+
+  void OnQueued(const std::string& step, int actions_ahead) override { flight_.OnQueued(step, actions_ahead); }
+  void OnStarted(const exec::Action& action) override { flight_.OnStarted(action); }
+  void OnOutput(std::string_view text) override {
+    if (shows_output_) flight_.OnOutput(text);
+  }
+  void OnStepDone(int steps_done) override { flight_.OnStepDone(steps_done); }
+
+ private:
+  Flight& flight_;
+  const bool shows_output_;
+};
+
+}  // namespace
+
+struct Builder::Impl {
+  Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c)
+      : env(e), options(std::move(o)), toolchains(t), executor(x), cache(c) {}
+
+  // Keeps the builder alive while work of its own is on the way.
+  void BeginWork();
+  void EndWork();
+  class Work;  // from its beginning to its end
+  void StopAndWait();
+
+  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
+                                      const CancellationPtr& cancellation);
+  absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, uid_t owner);
+
+  std::optional<v1::LoadResult> Find(const Job& job);
+  std::optional<v1::LoadResult> LookUp(const Job& job);  // and counts it
+  v1::LoadResult ResultOf(const Job& job, const cache::Entry& entry) const;
+
+  // The flight of `job`'s key, joined. `mine`: it was made for this.
+  absl::StatusOr<FlightPtr> JoinOrMake(const Job& job, bool& mine);
+  FlightPtr MakeFlight(const BuildRequest& request);
+  void Forget(const Digest& key, const FlightPtr& flight);
+  absl::StatusOr<v1::LoadResult> Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer, bool verbose,
+                                     const CancellationPtr& cancellation);
+
+  void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents);
+  absl::StatusOr<Plan> PlanBuild(const Job& job);
+  PlanLimits LimitsFor(const Job& job) const;
+  void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
+  bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
+  void Conclude(const JobPtr& job, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
+  absl::StatusOr<v1::LoadResult> Keep(const Job& job, const FlightPtr& flight, const PlanFiles& files,
+                                      const PlanEnd& end);
+  absl::StatusOr<v1::LoadResult> Store(const Job& job, const ToolReads& reads, const std::string& artifact);
+  void CountFailure(const Job& job, const absl::Status& status);
+
+  Env& env;
+  const BuilderOptions options;
+  toolchain::ToolchainRegistry& toolchains;
+  exec::Executor& executor;
+  cache::Cache& cache;
+  HeaderCache header_cache{kHeaderCacheBytes};
+  HeaderTrees header_trees{kHeaderTreeBytes};
+
+  Mutex mutex;
+  CondVar idle;
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  int work ABSL_GUARDED_BY(mutex) = 0;  // loads and builds
+  absl::flat_hash_map<Digest, FlightPtr> flights ABSL_GUARDED_BY(mutex);
+};
+
+void Builder::Impl::BeginWork() {
+  const MutexLock lock(mutex);
+  ++work;
+}
+
+void Builder::Impl::EndWork() {
+  const MutexLock lock(mutex);
+  // Under the lock: once it is released, the builder may be gone.
+  if (--work == 0) idle.NotifyAll();
+}
+
+class Builder::Impl::Work {
+ public:
+  explicit Work(Impl& impl) : impl_(impl) { impl_.BeginWork(); }
+  ~Work() { impl_.EndWork(); }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+ private:
+  Impl& impl_;
+};
+
+void Builder::Impl::StopAndWait() {
+  std::vector<FlightPtr> running;
+  {
+    const MutexLock lock(mutex);
+    stopping = true;
+    for (const auto& [key, flight] : flights) running.push_back(flight);
+  }
+  for (const FlightPtr& flight : running) flight->build_cancellation()->Cancel();
+  const MutexLock lock(mutex);
+  while (work > 0) idle.Wait(mutex);
+}
+
+absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, uid_t owner) {
+  auto job = std::make_shared<Job>();
+  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
+                          toolchains.Resolve(request.toolchain(), request.language()));
+  KERNIX_ASSIGN_OR_RETURN(job->request,
+                          ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
+  job->key = ActionKey(job->request);
+  job->label = {request.name(), owner};
+  job->force = request.force_rebuild();
+  job->max_parallel = request.max_parallel_jobs();
+  return job;
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
+                                                   const CancellationPtr& cancellation) {
+  KERNIX_ASSIGN_OR_RETURN(const JobPtr job, Prepare(request, owner));
+  const bool verbose = request.verbose();
+  v1::LoadRequest().Swap(&request);  // its texts may be large, and the job has them
+  if (std::optional<v1::LoadResult> hit = LookUp(*job)) return *std::move(hit);
+  bool mine = false;
+  KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*job, mine));
+  if (!mine) {
+    cache.Count(cache::Counter::kMisses);
+    cache.Count(cache::Counter::kJoined);
+  }
+  absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, verbose, cancellation);
+  // The entry has the name of whoever started the build, and that may be any of those who asked.
+  if (!result.ok()) return result;
+  cache.AddLabel(job->key, job->label);
+  KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
+  cache.Lend(artifact, job->label.owner);
+  return result;
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer,
+                                                  bool verbose, const CancellationPtr& cancellation) {
+  const auto start = [&](HeaderContents contents) { StartBuild(job, flight, std::move(contents)); };
+  absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
+  if (flight->closed()) Forget(job->key, flight);
+  return result;
+}
+
+std::optional<v1::LoadResult> Builder::Impl::Find(const Job& job) {
+  if (job.force) return std::nullopt;
+  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(job.key);
+  if (!entry.ok()) {
+    // A build can still serve this load; whether the store takes its result will be seen.
+    Log(LogLevel::kWarning, "cache-lookup-failed", {{"error", entry.status().ToString()}});
+    return std::nullopt;
+  }
+  if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *job.request.toolchain, **entry))
+    return std::nullopt;
+  cache.Lend((*entry)->artifact, job.label.owner);
+  v1::LoadResult result = ResultOf(job, **entry);
+  result.set_cache_hit(true);
+  return result;
+}
+
+std::optional<v1::LoadResult> Builder::Impl::LookUp(const Job& job) {
+  std::optional<v1::LoadResult> hit = Find(job);
+  if (hit) cache.Touch(job.key, job.label);
+  return hit;
+}
+
+v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry) const {
+  v1::LoadResult result;
+  result.set_key(job.key.Raw());
+  result.set_artifact_digest(entry.artifact.Raw());
+  result.set_artifact_size(entry.size);
+  result.set_artifact_path(cache.BlobPath(entry.artifact));
+  for (const v1::ResolvedFunction& function : entry.functions) *result.add_function() = function;
+  for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
+  AddGeneratedUnits(job.request, result);
+  return result;
+}
+
+absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const Job& job, bool& mine) {
+  const MutexLock lock(mutex);
+  if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
+  FlightPtr& flight = flights[job.key];
+  mine = flight == nullptr || !flight->Join();
+  if (mine) {
+    flight = MakeFlight(job.request);
+    flight->Join();
+  }
+  return flight;
+}
+
+FlightPtr Builder::Impl::MakeFlight(const BuildRequest& request) {
+  std::vector<Digest> missing = DistinctDigests(request.headers);
+  HeaderContents known = header_cache.Find(missing);
+  std::erase_if(missing, [&](const Digest& digest) { return known.contains(digest); });
+  return std::make_shared<Flight>(std::move(missing), options.linger, std::move(known));
+}
+
+void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
+  const MutexLock lock(mutex);
+  const auto found = flights.find(key);
+  if (found != flights.end() && found->second == flight) flights.erase(found);
+}
+
+absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job) {
+  HeaderContents contents = job.headers;
+  KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
+  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
+  KERNIX_RETURN_IF_ERROR(CheckSources(env, job.request, options.flag_policy));
+  KERNIX_ASSIGN_OR_RETURN(Plan plan, MakePlan(job.request, contents, header_trees, LimitsFor(job)));
+  plan.max_output_bytes = options.max_made_bytes;
+  if (shared()) HideSourceLines(*job.request.toolchain, plan);
+  return plan;
+}
+
+PlanLimits Builder::Impl::LimitsFor(const Job& job) const {
+  const exec::ExecutorLoad pool = executor.load();
+  // An action that is worth nearly the whole pool waits until that is free, and everybody behind it waits with it. Who
+  // has bounded a load has said how much of the pool it should take.
+  const size_t wanted = job.max_parallel > 0 ? job.max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
+  return {.step_timeout = options.step_timeout,
+          .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
+          .max_memory_bytes = pool.memory_budget_bytes};
+}
+
+void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents) {
+  BeginWork();
+  // Somebody else's build may have ended between our look-up and the start of this flight.
+  if (std::optional<v1::LoadResult> hit = LookUp(*job)) return Finish(*job, flight, *std::move(hit));
+  cache.Count(cache::Counter::kMisses);
+  auto started = std::make_shared<Job>(*job);
+  started->started = {env.Now(), env.UnixMillis()};
+  started->headers = std::move(contents);
+  header_cache.Add(started->headers);
+  absl::StatusOr<Plan> plan = PlanBuild(*started);
+  if (!plan.ok()) return Finish(*job, flight, plan.status());
+  flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
+  const PlanFiles files = plan->files;
+  const auto trees = plan->trees;
+  const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
+  RunPlan(*std::move(plan), job->label.owner, executor, job->max_parallel, flight->build_cancellation(), *observer,
+          [this, started, flight, files, trees, observer](PlanEnd end) {
+            header_trees.DropUnstaged(*trees);
+            Conclude(started, flight, files, std::move(end));
+          });
+}
+
+void Builder::Impl::Conclude(const JobPtr& job, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
+  if (end.status.ok()) return Finish(*job, flight, Keep(*job, flight, files, end));
+  if (!shared()) return Finish(*job, flight, end.status);
+  const auto kept_files = std::make_shared<const PlanFiles>(files);
+  TellFailure({env, executor, job->label.owner, job->request, job->headers, *kept_files, std::move(end),
+               flight->build_cancellation()},
+              [this, job, flight, kept_files](absl::Status status) { Finish(*job, flight, std::move(status)); });
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const Job& job, const FlightPtr& flight, const PlanFiles& files,
+                                                   const PlanEnd& end) {
+  const std::vector<std::string> dependencies = DependenciesOf(end.outputs, files);
+  const ToolReads reads{{dependencies.begin(), dependencies.end()}, TextsOf(end.outputs, files.assembler_dependencies)};
+  KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, job.request, job.headers, reads, options.flag_policy));
+  if (shared()) flight->OnOutput(ShownOfSuccess(job.request, job.headers, end.printed));
+  return Store(job, reads, *end.outputs.at(files.artifact));
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const ToolReads& reads,
+                                                    const std::string& artifact) {
+  cache::Entry entry;
+  KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, job.request.functions));
+  entry.key = job.key;
+  entry.artifact = DigestOf(artifact);
+  entry.size = artifact.size();
+  entry.label = job.label;
+  entry.language = job.request.language;
+  entry.architectures = job.request.architectures;
+  entry.functions = ResolvedFunctions(job.request.functions);
+  entry.toolchain_headers =
+      DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, reads.compiler, job.started);
+  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), job.request, job.started));
+  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, artifact));
+  v1::LoadResult result = ResultOf(job, entry);
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started.monotonic);
+  result.set_build_ms(static_cast<uint64_t>(wall.count()));
+  return result;
+}
+
+void Builder::Impl::Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
+  if (!result.ok()) CountFailure(job, result.status());
+  // In this order: who finds no flight finds the entry.
+  Forget(job.key, flight);
+  flight->Complete(std::move(result));
+  EndWork();
+}
+
+void Builder::Impl::CountFailure(const Job& job, const absl::Status& status) {
+  const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
+  cache.Count(cancelled ? cache::Counter::kCancelled : cache::Counter::kFailures);
+  Log(LogLevel::kInfo, cancelled ? "build-cancelled" : "build-failed",
+      {{"name", job.label.name}, {"key", job.key.Hex()}, {"error", ToStd(status.message())}});
+}
+
+Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
+                 cache::Cache& cache)
+    : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache)) {}
+
+Builder::~Builder() { impl_->StopAndWait(); }
+
+absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
+                                             CancellationPtr cancellation) {
+  const Impl::Work work(*impl_);
+  return impl_->Load(std::move(request), owner, observer, cancellation);
+}
+
+bool Builder::LookUp(const v1::LoadRequest& request, uid_t owner,
+                     const std::function<bool(const v1::LoadResult& hit)>& deliver) {
+  const Impl::Work work(*impl_);
+  const absl::StatusOr<JobPtr> job = impl_->Prepare(request, owner);
+  if (!job.ok()) return false;
+  const std::optional<v1::LoadResult> hit = impl_->Find(**job);
+  if (!hit || !deliver(*hit)) return false;
+  impl_->cache.Touch((*job)->key, (*job)->label);
+  return true;
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,877 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/builder.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "common/base/error.h"
+#include "daemon/toolchain/tool_query.h"
+#include "tests/support/testing_load.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// What the artifact tells the dynamic linker, as readelf prints it.
+std::string DynamicSection(const std::string& readelf, const v1::LoadResult& result) {
+  const auto answer = toolchain::AskTool(Env::Posix(), {readelf, "--dynamic", "--wide", result.artifact_path()});
+  EXPECT_THAT(answer, IsOk());
+  return answer.value_or("");
+}
+
+// On both executors: what stands above must not care.
+class BuilderTest : public ::testing::TestWithParam<TestBuilder::On> {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    compiler_ = compiler;
+  }
+
+  std::string compiler_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Executors, BuilderTest,
+                         ::testing::Values(TestBuilder::On::kInlineExecutor, TestBuilder::On::kLocalExecutor),
+                         [](const auto& param) {
+                           return param.param == TestBuilder::On::kInlineExecutor ? "Inline" : "Local";
+                         });
+
+// Each has what the other one has too, and what would clash in one unit.
+v1::LoadRequest SeparateRequest(const std::string& compiler) {
+  v1::LoadRequest request = CppRequest(compiler);
+  v1::Source second = request.source(0);
+  request.mutable_source(0)->mutable_text()->insert(0, "static int same;\nint g_value();\nint (*use)() = &g_value;\n");
+  second.set_label("second.cc");
+  second.set_text(
+      "#include \"brainevent/common.h\"\nstatic int same;\nint g_value() { return 1; }\n"
+      "// @BE g ret\nvoid g(BE::Tensor y) {}\n");
+  *request.add_source() = second;
+  request.mutable_options()->set_separate_units(true);
+  return request;
+}
+
+TEST_P(BuilderTest, SeparateUnitsAreLinkedOnce) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = SeparateRequest(compiler_);
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  ASSERT_EQ(built->function_size(), 2);
+  EXPECT_EQ(built->function(0).name(), "f");
+  EXPECT_EQ(built->function(1).name(), "g");
+  ASSERT_EQ(built->generated_unit_size(), 2);
+  EXPECT_THAT(built->generated_unit(1).source(), ::testing::ElementsAre("second.cc"));
+
+  request.set_force_rebuild(true);
+  const auto again = t.Load(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->artifact_digest(), built->artifact_digest());
+  request.mutable_options()->set_separate_units(false);
+  EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::COMPILATION);
+}
+
+// What the second unit alone reads counts like what the first one does.
+TEST_P(BuilderTest, FilesThatAnyUnitReadsAreChecked) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = SeparateRequest(compiler_);
+  const std::string path = t.folder / "data";
+  ASSERT_THAT(t.env.WriteFile(path, "x", 0600), IsOk());
+  request.mutable_source(1)->mutable_text()->append(
+      StrCat("#define QUOTED(x) #x\n#define S(x) QUOTED(x)\nasm(\".inc\" \"bin \" S(\"", path, "\"));\n"));
+  EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::INVALID_REQUEST);
+}
+
+TEST_P(BuilderTest, BuildsThenHits) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_FALSE(built->cache_hit());
+  EXPECT_GT(built->build_ms(), 0u);
+  ASSERT_EQ(built->function_size(), 1);
+  EXPECT_EQ(built->function(0).name(), "f");
+  EXPECT_THAT(built->function(0).tokens(), ::testing::ElementsAre("arg", "ret"));
+  EXPECT_THAT(built->generated_unit(0).text(), HasSubstr("void f(const BE::Tensor x"));
+  EXPECT_THAT(built->required_symbol_versions(), Contains(StartsWith("GLIBC_2.")));
+
+  void* library = dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  EXPECT_NE(dlsym(library, built->function(0).handler_symbol().c_str()), nullptr);
+  dlclose(library);
+
+  request.set_name("another name");
+  const auto hit = t.Load(request);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_TRUE(hit->cache_hit());
+  EXPECT_EQ(hit->build_ms(), 0u);
+  EXPECT_THAT(hit->required_symbol_versions(), Contains(StartsWith("GLIBC_2.")));
+  v1::LoadResult same = *hit;
+  same.set_cache_hit(false);
+  same.set_build_ms(built->build_ms());
+  EXPECT_EQ(same.SerializeAsString(), built->SerializeAsString());
+  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().hits(), 1u);
+  EXPECT_EQ(t.Stats().misses(), 1u);
+}
+
+TEST_P(BuilderTest, OtherSourceIsAnotherArtifact) {
+  TestBuilder t(GetParam());
+  const auto one = t.Load(CppRequest(compiler_, 1));
+  const auto two = t.Load(CppRequest(compiler_, 2));
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(two, IsOk());
+  EXPECT_NE(one->key(), two->key());
+  EXPECT_NE(one->artifact_digest(), two->artifact_digest());
+}
+
+TEST_P(BuilderTest, ForcedRebuildBuildsAgainAndGivesTheSameBytes) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const auto first = t.Load(request);
+  request.set_force_rebuild(true);
+  const auto second = t.Load(request);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_FALSE(second->cache_hit());
+  EXPECT_EQ(first->artifact_digest(), second->artifact_digest());
+  EXPECT_EQ(t.Stats().builds(), 2u);
+  EXPECT_EQ(t.Stats().entries(), 1u);
+}
+
+TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("int broken() {\n  return nonsense;\n}\n");
+  const auto result = t.Load(request);
+  const v1::ErrorDetail detail = GetErrorDetail(result.status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(detail.message(), AllOf(StartsWith("compile failed: kernel.cc:9:10: error: "), HasSubstr("nonsense")));
+  EXPECT_THAT(detail.compiler_output(), AllOf(HasSubstr("return nonsense;"), HasSubstr("^~~~")));
+  EXPECT_THAT(detail.command(), AllOf(HasSubstr("g++"), HasSubstr(" -c "), HasSubstr("unit.cc")));
+  EXPECT_NE(detail.exit_code(), 0);
+  EXPECT_EQ(t.Stats().failures(), 1u);
+  EXPECT_EQ(t.Stats().entries(), 0u);
+}
+
+TEST_P(BuilderTest, OddLabelsAreHarmless) {
+  TestBuilder t(GetParam());
+  const std::string long_label(300, 'x');  // no file has such a name
+  for (const char* label :
+       {"inc", "kernix", "kernix-unit", "..", "a b/c\"d", "unit.cc", "vector", "it's", long_label.c_str()}) {
+    v1::LoadRequest request = CppRequest(compiler_);
+    request.mutable_source(0)->set_label(label);
+    request.mutable_source(0)->mutable_text()->insert(0, "#include <vector>\n");
+    EXPECT_THAT(t.Load(request), IsOk()) << label;
+  }
+}
+
+TEST_P(BuilderTest, ALinkErrorNamesTheSymbol) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("void missing_one(int);\nvoid caller() { missing_one(1); }\n");
+  const auto result = t.Load(request);
+  const v1::ErrorDetail detail = GetErrorDetail(result.status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(detail.message(), AllOf(StartsWith("link failed: "), HasSubstr("missing_one(int)")));
+  EXPECT_THAT(detail.compiler_output(), HasSubstr("undefined reference"));
+}
+
+TEST_P(BuilderTest, FailuresAreNotRemembered) {
+  TestBuilder t(GetParam());
+  t.env.Inject(FailingChild("unit.cc", 1, "kernel.cc:1:1: error: a bad day\n"));
+  EXPECT_EQ(KindOf(t.Load(CppRequest(compiler_)).status()), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
+  EXPECT_EQ(t.Stats().failures(), 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
+}
+
+TEST_P(BuilderTest, AKilledCompilerIsAResourceError) {
+  TestBuilder t(GetParam());
+  t.env.Inject(KilledChild("unit.cc"));
+  const v1::ErrorDetail detail = GetErrorDetail(t.Load(CppRequest(compiler_)).status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(detail.message(), HasSubstr("memory"));
+}
+
+TEST_P(BuilderTest, NoSpaceInTheStoreIsAResourceErrorAndTheNextLoadWorks) {
+  TestBuilder t(GetParam());
+  t.env.Inject(NoSpace(Operation::kWriteFileDurably, "artifacts"));
+  const absl::Status status = t.Load(CppRequest(compiler_)).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
+}
+
+TEST_P(BuilderTest, HeadersAreFetchedOnceAndTheirContentIsPartOfTheKey) {
+  TestBuilder t(GetParam());
+  const auto with_header = [&](const std::string& text) {
+    v1::LoadRequest request = CppRequest(compiler_);
+    request.mutable_source(0)->mutable_text()->insert(0, "#include \"sub/summand.h\"\nstatic_assert(kSummand > 0);\n");
+    AddHeader(request, 1, "sub/summand.h", text);
+    return request;
+  };
+  const std::string one = "constexpr int kSummand = 1;\n", two = "constexpr int kSummand = 2;\n";
+  RecordingObserver first({one}), second({one}), third({two});
+  const auto a = t.Load(with_header(one), first);
+  const auto b = t.Load(with_header(one), second);
+  const auto c = t.Load(with_header(two), third);
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  ASSERT_THAT(c, IsOk());
+  EXPECT_EQ(first.fetches, 1);
+  EXPECT_EQ(second.fetches, 0);
+  EXPECT_TRUE(b->cache_hit());
+  EXPECT_NE(a->key(), c->key());
+}
+
+TEST_P(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
+  TestBuilder t(GetParam());
+  const auto request = [&](int summand, const std::vector<std::string>& headers) {
+    v1::LoadRequest made = CppRequest(compiler_, summand);
+    for (size_t i = 0; i < headers.size(); ++i) AddHeader(made, 0, StrCat("h", i, ".h"), headers[i]);
+    return made;
+  };
+  const std::string one = "// one\n", two = "// two\n";
+  RecordingObserver first({one}), second, third({two});
+  ASSERT_THAT(t.Load(request(1, {one}), first), IsOk());
+  ASSERT_THAT(t.Load(request(2, {one}), second), IsOk());
+  ASSERT_THAT(t.Load(request(3, {one, two}), third), IsOk());
+  EXPECT_EQ(first.fetches, 1);
+  EXPECT_EQ(second.fetches, 0);
+  EXPECT_EQ(third.fetches, 1);
+  EXPECT_EQ(t.Stats().builds(), 3u);
+}
+
+TEST_P(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
+  BuilderOptions options;
+  options.limits.max_staged_header_bytes = 2'500;
+  TestBuilder t(GetParam(), options);
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string header(1'000, '\n');
+  AddHeader(request, 0, "a.h", header);
+  AddHeader(request, 0, "b.h", header);
+  RecordingObserver observer({header});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+  AddHeader(request, 0, "c.h", header);
+  const v1::ErrorDetail error = GetErrorDetail(t.Load(request, observer).status());
+  EXPECT_EQ(error.kind(), v1::ErrorDetail::INVALID_REQUEST);
+  EXPECT_THAT(error.message(), HasSubstr("3000 bytes"));
+}
+
+TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.set_name("first");
+  ASSERT_THAT(t.Load(request), IsOk());
+  request.set_name("second");
+  ASSERT_TRUE(t.Load(request)->cache_hit());
+  EXPECT_EQ(t.Stats().entries(), 2u);
+  EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
+  EXPECT_TRUE(t.Load(request)->cache_hit()) << "it is still there as \"first\"";
+}
+
+// What a file server whose clock is ahead, or an upgrade during the build, looks like.
+TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
+  TestBuilder t(GetParam());
+  t.env.PretendFromTheFuture("/usr/include/locale.h");
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_FALSE(t.Load(request)->cache_hit()) << "nobody knows what the first build has read";
+  EXPECT_TRUE(t.Load(request)->cache_hit()) << "the second one found the content that was known before it began";
+  EXPECT_EQ(t.Stats().builds(), 2u);
+}
+
+// A header that leans on what XLA's ffi.h once dragged in, included in both forms.
+TEST_P(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
+  const std::string text = "#pragma once\ninline std::vector<float> Table() { return {1, 2}; }\n";
+  for (const char* directive : {"#include \"my.h\"\n", "#include <my.h>\n", "#define MY <my.h>\n#include MY\n"}) {
+    TestBuilder t(GetParam());
+    v1::LoadRequest request = CppRequest(compiler_);
+    request.mutable_source(0)->mutable_text()->insert(0, directive);
+    AddHeader(request, 0, "my.h", text);
+    RecordingObserver observer({text});
+    const auto built = t.Load(request, observer);
+    ASSERT_THAT(built, IsOk()) << directive;
+    const auto hit = t.Load(request);  // without the header's content
+    ASSERT_THAT(hit, IsOk());
+    EXPECT_TRUE(hit->cache_hit());
+    EXPECT_EQ(hit->generated_unit(0).text(), built->generated_unit(0).text());
+  }
+}
+
+TEST_P(BuilderTest, HeadersMayLieAboveTheirRoot) {
+  TestBuilder t(GetParam());
+  const std::string x = "#pragma once\n#include \"y.h\"\n#include \"../top.h\"\n";
+  const std::string y = "#pragma once\ninline int Y() { return 1; }\n";
+  const std::string top = "#pragma once\ninline int Top() { return Y(); }\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->set_label("x.h");  // must not stand in for the header
+  request.mutable_source(0)->mutable_text()->insert(0, "#include \"../x.h\"\ninline int z = Top();\n");
+  request.mutable_options()->add_quoted_include_root(0);
+  AddHeader(request, 0, "../x.h", x);
+  AddHeader(request, 0, "../y.h", y);
+  AddHeader(request, 0, "../../top.h", top);
+  RecordingObserver observer({x, y, top});
+  // "../top.h" of a header that lies one folder up is two folders up.
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, OnlyQuotedNamesAreLookedUpInAQuotedRoot) {
+  TestBuilder t(GetParam());
+  const std::string mine = "#define MINE 1\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0,
+                                                    "#include <math.h>\n#ifdef MINE\n#error mine\n#endif\n#include "
+                                                    "\"math.h\"\n#ifndef MINE\n#error not mine\n#endif\n");
+  request.mutable_options()->add_quoted_include_root(0);
+  AddHeader(request, 0, "math.h", mine);
+  RecordingObserver observer({mine});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+// As a project has it that brings a copy of a header along; GCC compares the times of such files.
+TEST_P(BuilderTest, PragmaOnceTakesCopiesForOneHeader) {
+  TestBuilder t(GetParam());
+  const std::string text = "#pragma once\nstruct Once {};\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include \"a/once.h\"\n#include \"b/once.h\"\n");
+  AddHeader(request, 0, "a/once.h", text);
+  AddHeader(request, 0, "b/once.h", text);
+  RecordingObserver observer({text});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, IncludeRootsOfTheSameContentAreSearchedOneAfterTheOther) {
+  const std::string text = "#ifndef ONCE\n#define ONCE\n#include_next <twice.h>\n#else\nstruct Twice {};\n#endif\n";
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <twice.h>\nTwice twice;\n");
+  AddHeader(request, 0, "twice.h", text);
+  AddHeader(request, 1, "twice.h", text);
+  RecordingObserver observer({text});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, OurKernelHeadersCannotBeShadowed) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string bad = "#error this is not kernix's\n";
+  AddHeader(request, 0, "brainevent/common.h", bad);
+  RecordingObserver observer({bad});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, AnErrorInAHeaderNamesItsRootAndPath) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include \"a/bad.h\"\n");
+  const std::string bad = "\nnonsense;\n";
+  AddHeader(request, 2, "a/bad.h", bad);
+  RecordingObserver observer({bad});
+  EXPECT_THAT(GetErrorDetail(t.Load(request, observer).status()).message(), HasSubstr("inc/2/a/bad.h:2:1: error"));
+}
+
+TEST_P(BuilderTest, AChangedToolchainHeaderIsAMiss) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  const auto first = t.Load(request);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_TRUE(t.Load(request)->cache_hit());
+  t.env.PretendChanged("/usr/include/locale.h");
+  const auto changed = t.Load(request);
+  ASSERT_THAT(changed, IsOk());
+  EXPECT_FALSE(changed->cache_hit());
+  EXPECT_EQ(first->key(), changed->key());
+  EXPECT_TRUE(t.Load(request)->cache_hit());
+  EXPECT_EQ(t.Stats().builds(), 2u);
+}
+
+TEST_P(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
+  TestBuilder one(GetParam()), two(GetParam());
+  for (const char* program : {"g++", "clang++"}) {
+    KERNIX_NEED_PROGRAM(compiler, program);
+    for (const std::vector<const char*>& flags :
+         std::vector<std::vector<const char*>>{{"-g"}, {"-flto"}, {"-g", "-flto"}}) {
+      v1::LoadRequest request = CppRequest(compiler);
+      for (const char* flag : flags) request.mutable_options()->add_compile_flags(flag);
+      const auto a = one.Load(request);
+      const auto b = two.Load(request);
+      ASSERT_THAT(a, IsOk());
+      ASSERT_THAT(b, IsOk());
+      EXPECT_EQ(a->artifact_digest(), b->artifact_digest()) << program << flags.back();
+      EXPECT_THAT(one.Artifact(*a), Not(HasSubstr(one.folder.path()))) << program << flags.back();
+    }
+  }
+}
+
+TEST_P(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
+  TestBuilder t(GetParam());
+  const v1::LoadRequest request = CppRequest(compiler_);
+  int delivered = 0;
+  const auto look_up = [&](const v1::LoadRequest& wanted, bool arrives) {
+    return t.builder->LookUp(wanted, 0, [&](const v1::LoadResult& hit) {
+      ++delivered;
+      EXPECT_TRUE(hit.cache_hit());
+      return arrives;
+    });
+  };
+  EXPECT_FALSE(look_up(request, true));
+  EXPECT_FALSE(look_up(v1::LoadRequest(), true));
+  EXPECT_EQ(delivered, 0);
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_FALSE(look_up(request, false));
+  EXPECT_EQ(t.Stats().hits(), 0u);
+  EXPECT_TRUE(look_up(request, true));
+  EXPECT_EQ(t.Stats().hits(), 1u);
+  EXPECT_EQ(delivered, 2);
+}
+
+TEST_P(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
+  TestBuilder t(GetParam());
+  const v1::LoadRequest request = CppRequest(compiler_);
+  Fault replace{.operation = Operation::kRunProcess, .match = "unit.cc"};
+  replace.before = [&] { t.env.PretendChanged(compiler_); };
+  t.env.Inject(replace);
+  const absl::Status outdated = t.Load(request).status();
+  EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;  // the client's sign to load again
+  EXPECT_THAT(ToStd(outdated.message()), HasSubstr("changed while it was being used"));
+  EXPECT_EQ(t.Stats().entries(), 0u);
+  const auto again = t.Load(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_FALSE(again->cache_hit());
+  EXPECT_TRUE(t.Load(request)->cache_hit());
+}
+
+TEST_P(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {
+  TestBuilder t(GetParam());
+  const std::string specs = t.folder / "my.specs";
+  ASSERT_THAT(t.env.WriteFile(specs, "*kernix:\n0\n\n", 0644), IsOk());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags(StrCat("-specs=", specs));
+  Fault replace{.operation = Operation::kRunProcess, .match = "unit.cc"};
+  replace.before = [&] { EXPECT_THAT(Env::Posix().WriteFile(specs, "*kernix:\n1\n\n", 0644), IsOk()); };
+  t.env.Inject(replace);
+  const absl::Status outdated = t.Load(request).status();
+  EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
+  EXPECT_EQ(KindOf(outdated), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_THAT(ToStd(outdated.message()), HasSubstr("my.specs changed while it was being used"));
+  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_THAT(t.Load(request), IsOk());
+}
+
+TEST_P(BuilderTest, ARemovedArtifactIsBuiltAgain) {
+  TestBuilder t(GetParam());
+  const auto first = t.Load(CppRequest(compiler_));
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(t.env.RemoveFile(first->artifact_path()), IsOk());
+  const auto second = t.Load(CppRequest(compiler_));
+  ASSERT_THAT(second, IsOk());
+  EXPECT_FALSE(second->cache_hit());
+  EXPECT_TRUE(t.env.Stat(first->artifact_path(), true).ok());
+}
+
+TEST_P(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags("-Wunused-variable");
+  request.mutable_source(0)->mutable_text()->append("void g() { int unused_one; }\n");
+  request.set_verbose(true);
+  RecordingObserver observer;
+  ASSERT_THAT(t.Load(request, observer), IsOk());
+  EXPECT_THAT(observer.output, AllOf(HasSubstr(" -c "), HasSubstr("unused_one"), HasSubstr("-shared")));
+  ASSERT_FALSE(observer.progress.empty());
+  EXPECT_EQ(observer.progress.back().steps_done(), 2u);
+  EXPECT_EQ(observer.progress.back().steps_total(), 2u);
+}
+
+TEST_P(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags("-g");
+  request.mutable_source(0)->mutable_text()->insert(
+      0, "#include <vector>\n#include \"h.h\"\nextern \"C\" const char* where() { return __FILE__; }\n");
+  const std::string header = "inline const char* here() { return __FILE__; }\n";
+  AddHeader(request, 0, "h.h", header);
+  TestBuilder one(GetParam()), two(GetParam());
+  RecordingObserver observer({header});
+  const auto a = one.Load(request, observer);
+  const auto b = two.Load(request, observer);
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  EXPECT_EQ(a->artifact_digest(), b->artifact_digest());
+  const std::string artifact = one.Artifact(*a);
+  EXPECT_THAT(artifact, Not(HasSubstr(one.folder.path())));
+  EXPECT_THAT(artifact, Not(HasSubstr("action-")));
+  EXPECT_THAT(artifact, Not(HasSubstr("/usr/include/c++")));
+}
+
+// Known, then another content during the build, then the first again.
+TEST_P(BuilderTest, AFileThatWasAnotherOneForAWhileIsNoticed) {
+  TestBuilder t(GetParam());
+  const std::string header = t.folder / "mine.h";
+  const auto write = [&](int step) {
+    EXPECT_THAT(Env::Posix().WriteFile(header, StrCat("inline int Step() { return ", step, "; }\n"), 0644), IsOk());
+  };
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append(
+      StrCat("#include \"", header, "\"\nextern \"C\" int step() { return Step(); }\n"));
+  write(1);
+  const auto first = t.Load(request);
+  ASSERT_THAT(first, IsOk());
+
+  Fault compile{.operation = Operation::kRunProcess, .match = "unit.cc"};
+  compile.before = [&] { write(2); };
+  Fault link{.operation = Operation::kRunProcess, .match = "kernel.so"};
+  link.before = [&] { write(1); };
+  t.env.Inject(compile);
+  t.env.Inject(link);
+  request.set_force_rebuild(true);
+  const auto second = t.Load(request);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_NE(second->artifact_digest(), first->artifact_digest());
+  request.set_force_rebuild(false);
+  const auto third = t.Load(request);
+  ASSERT_THAT(third, IsOk());
+  EXPECT_FALSE(third->cache_hit());
+  EXPECT_EQ(third->artifact_digest(), first->artifact_digest());
+}
+
+TEST_P(BuilderTest, AFileOfAFlagThatWasAnotherOneForAWhileIsNoticed) {
+  TestBuilder t(GetParam());
+  const std::string specs = t.folder / "my.specs";
+  const auto write = [&](const char* value) {
+    EXPECT_THAT(Env::Posix().WriteFile(specs, StrCat("*kernix:\n", value, "\n\n"), 0644), IsOk());
+  };
+  write("0");
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags(StrCat("-specs=", specs));
+  Fault compile{.operation = Operation::kRunProcess, .match = "unit.cc"};
+  compile.before = [&] {
+    write("1");
+    write("0");
+  };
+  t.env.Inject(compile);
+  const absl::Status outdated = t.Load(request).status();
+  EXPECT_TRUE(absl::IsAborted(outdated)) << "nobody knows what the compiler has read: " << outdated;
+  EXPECT_THAT(t.Load(request), IsOk());
+}
+
+TEST_P(BuilderTest, FlagsOfTheUserWin) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string text = request.source(0).text();
+  request.mutable_source(0)->set_text(
+      StrCat(text, "static_assert(__cplusplus == 201703L);\n", "#ifndef __OPTIMIZE__\n#error not optimised\n#endif\n"));
+  EXPECT_THAT(t.Load(request), IsOk()) << "unless flags say otherwise";
+  request.mutable_source(0)->set_text(
+      StrCat(text, "static_assert(__cplusplus == 202002L);\n", "#ifdef __OPTIMIZE__\n#error optimised\n#endif\n"));
+  request.mutable_options()->add_compile_flags("-std=c++20");
+  request.mutable_options()->add_compile_flags("-O0");
+  EXPECT_THAT(t.Load(request), IsOk());
+}
+
+// As a header of the user has it before JAX's folder, which clients name last.
+TEST_P(BuilderTest, TheFirstIncludeRootThatHasAHeaderWins) {
+  TestBuilder t(GetParam());
+  const std::string mine = "#define MINE 1\n", theirs = "#error theirs\n", only_theirs = "#define THEIRS 1\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append(
+      "#include \"xla/ffi/api/c_api.h\"\n#include <xla/ffi/api/api.h>\n#if !MINE || !THEIRS\n#error none\n#endif\n");
+  AddHeader(request, 0, "xla/ffi/api/c_api.h", mine);
+  AddHeader(request, 1, "xla/ffi/api/c_api.h", theirs);
+  AddHeader(request, 1, "xla/ffi/api/api.h", only_theirs);
+  RecordingObserver observer({mine, theirs, only_theirs});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+TEST_P(BuilderTest, AnArtifactNamesNoFolderToSearchForLibraries) {
+  KERNIX_NEED_PROGRAM(readelf, "readelf");
+  TestBuilder t(GetParam());
+  const auto built = t.Load(CppRequest(compiler_));
+  ASSERT_THAT(built, IsOk());
+  EXPECT_THAT(DynamicSection(readelf, *built), AllOf(HasSubstr("(NEEDED)"), Not(ContainsRegex("R(UN)?PATH"))));
+}
+
+// One content under many names is read and checked once, by whichever name.
+TEST_P(BuilderTest, AHeaderUnderManyNamesIsOneText) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const std::string text = "#pragma once\ninline std::vector<int> Numbers() { return {1}; }\n";
+  for (int i = 0; i < 100; ++i) AddHeader(request, 0, StrCat("h", i, ".h"), text);
+  request.mutable_source(0)->mutable_text()->append("#include \"h7.h\"\n#include \"h99.h\"\n");
+  RecordingObserver observer({text});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+// Threads that load while a build is held back by the test.
+class HeldBuild : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    compiler_ = compiler;
+  }
+
+  // The compiler waits until Release().
+  void Hold(TestBuilder& t) {
+    t.env.Inject(Slow(Operation::kRunProcess, "unit.cc", [this] {
+      reached_.set_value();
+      released_.wait();
+    }));
+  }
+  void Release() { release_.set_value(); }
+  void WaitUntilCompiling() { reached_.get_future().wait(); }
+
+  static void WaitUntilJoined(TestBuilder& t, uint64_t joined) {
+    while (t.Stats().joined() < joined) std::this_thread::yield();
+  }
+
+  std::string compiler_;
+  std::promise<void> reached_, release_;
+  std::shared_future<void> released_ = release_.get_future().share();
+};
+
+TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  constexpr int kAskers = 12;
+  std::vector<std::future<absl::StatusOr<v1::LoadResult>>> loads;
+  for (int i = 0; i < kAskers; ++i) {
+    loads.push_back(std::async(std::launch::async, [&, i] {
+      v1::LoadRequest request = CppRequest(compiler_);
+      request.set_name(StrCat("name ", i));
+      request.set_force_rebuild(i % 3 == 0);  // these join, too
+      return t.Load(request);
+    }));
+  }
+  WaitUntilJoined(t, kAskers - 1);
+  Release();
+  std::set<std::string> digests;
+  for (auto& load : loads) {
+    const auto result = load.get();
+    ASSERT_THAT(result, IsOk());
+    digests.insert(result->artifact_digest());
+  }
+  EXPECT_EQ(digests.size(), 1u);
+  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().misses(), uint64_t{kAskers});
+  EXPECT_EQ(t.Stats().joined(), uint64_t{kAskers} - 1);
+}
+
+TEST_F(HeldBuild, AFailureReachesAllWhoWait) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("nonsense;\n");
+  std::vector<std::future<absl::StatusOr<v1::LoadResult>>> loads;
+  for (int i = 0; i < 4; ++i) loads.push_back(std::async(std::launch::async, [&] { return t.Load(request); }));
+  WaitUntilJoined(t, 3);
+  Release();
+  for (auto& load : loads) EXPECT_EQ(KindOf(load.get().status()), v1::ErrorDetail::COMPILATION);
+  EXPECT_EQ(t.Stats().failures(), 1u);
+}
+
+TEST_F(HeldBuild, TheLastAskerWhoLeavesEndsTheBuild) {
+  BuilderOptions options;
+  options.linger = std::chrono::milliseconds(0);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, options);
+  Hold(t);
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto load = std::async(std::launch::async, [&] {
+    RecordingObserver observer;
+    return t.builder->Load(CppRequest(compiler_), 0, observer, cancellation);
+  });
+  WaitUntilCompiling();
+  cancellation->Cancel();
+  EXPECT_EQ(KindOf(load.get().status()), v1::ErrorDetail::CANCELLED);
+  Release();
+  while (t.Stats().cancelled() < 1) std::this_thread::yield();
+  EXPECT_EQ(t.Stats().failures(), 0u);
+  EXPECT_EQ(t.Stats().builds(), 0u);
+  EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
+  EXPECT_EQ(t.Stats().builds(), 1u);
+}
+
+TEST_F(HeldBuild, OneWhoLeavesDoesNotDisturbTheOther) {
+  BuilderOptions options;
+  options.linger = std::chrono::milliseconds(0);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, options);
+  Hold(t);
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto leaver = std::async(std::launch::async, [&] {
+    RecordingObserver observer;
+    return t.builder->Load(CppRequest(compiler_), 0, observer, cancellation);
+  });
+  WaitUntilCompiling();
+  auto stayer = std::async(std::launch::async, [&] { return t.Load(CppRequest(compiler_)); });
+  WaitUntilJoined(t, 1);
+  cancellation->Cancel();
+  EXPECT_EQ(KindOf(leaver.get().status()), v1::ErrorDetail::CANCELLED);
+  Release();
+  EXPECT_THAT(stayer.get(), IsOk());
+  EXPECT_EQ(t.Stats().cancelled(), 0u);
+}
+
+TEST_F(HeldBuild, DestructionEndsWhatRuns) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  auto load = std::async(std::launch::async, [&] { return t.Load(CppRequest(compiler_)); });
+  WaitUntilCompiling();
+  auto destroyed = std::async(std::launch::async, [&] { t.builder.reset(); });
+  Release();
+  destroyed.wait();
+  const auto result = load.get();
+  EXPECT_TRUE(result.ok() || KindOf(result.status()) == v1::ErrorDetail::CANCELLED) << result.status();
+}
+
+class CudaBuilderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    KERNIX_NEED_NVCC(nvcc);
+    request_ = CudaRequest(compiler, nvcc);
+  }
+
+  v1::LoadRequest request_;
+};
+
+TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
+  request_.mutable_options()->add_architectures("sm_80");
+  request_.mutable_source(0)->mutable_text()->append("extern \"C\" const char* where() { return __FILE__; }\n");
+  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  const auto a = one.Load(request_);
+  const auto b = two.Load(request_);
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  EXPECT_EQ(a->artifact_digest(), b->artifact_digest());
+  const std::string artifact = one.Artifact(*a);
+  EXPECT_THAT(artifact, Not(HasSubstr(one.folder.path())));
+  EXPECT_THAT(artifact, Not(HasSubstr("site-packages")));
+  EXPECT_THAT(artifact, Not(HasSubstr("action-")));
+  const auto hit = one.Load(request_);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_TRUE(hit->cache_hit());
+}
+
+// cudart is in it; of other libraries it says no more than their names.
+TEST_F(CudaBuilderTest, AnArtifactNeedsNoCudaRuntimeAndNamesNoFolder) {
+  KERNIX_NEED_PROGRAM(readelf, "readelf");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  const auto built = t.Load(request_);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_THAT(DynamicSection(readelf, *built),
+              AllOf(HasSubstr("(NEEDED)"), Not(HasSubstr("libcudart")), Not(ContainsRegex("R(UN)?PATH"))));
+}
+
+TEST_F(CudaBuilderTest, AStandardOfTheUserWins) {
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  request_.mutable_source(0)->mutable_text()->append("static_assert(__cplusplus == 202002L);\n");
+  request_.mutable_options()->add_compile_flags("-std=c++20");
+  EXPECT_THAT(t.Load(request_), IsOk());
+}
+
+TEST_F(CudaBuilderTest, HeadersOfTheUserMayUseHalfTypes) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  const std::string text = "#pragma once\n__device__ inline float Load(const half* p) { return __half2float(*p); }\n";
+  for (const char* directive : {"#include \"my.h\"\n", "#include <my.h>\n"}) {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->mutable_text()->insert(0, StrCat("#include \"brainevent/common.h\"\n", directive));
+    AddHeader(request, 0, "my.h", text);
+    if (std::string_view(directive).ends_with("\"\n")) request.mutable_options()->add_quoted_include_root(0);
+    RecordingObserver observer({text});
+    EXPECT_THAT(t.Load(request, observer), IsOk()) << directive;
+  }
+}
+
+// Two architectures are two jobs, unless the load, or nvcc's own flag, asks for fewer; the bytes are the same.
+TEST_F(CudaBuilderTest, ArchitecturesAreCompiledSideBySideWithinTheBounds) {
+  request_.mutable_options()->add_architectures("sm_80");
+  request_.set_verbose(true);
+  request_.set_force_rebuild(true);
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  RecordingObserver both, one, by_flag;
+  const auto threaded = t.Load(request_, both);
+  ASSERT_THAT(threaded, IsOk());
+  EXPECT_THAT(both.output, HasSubstr("--threads=2"));
+  request_.set_max_parallel_jobs(1);
+  const auto plain = t.Load(request_, one);
+  ASSERT_THAT(plain, IsOk());
+  EXPECT_THAT(one.output, Not(HasSubstr("--threads")));
+  EXPECT_EQ(plain->key(), threaded->key());
+  EXPECT_EQ(plain->artifact_digest(), threaded->artifact_digest());
+  request_.set_max_parallel_jobs(0);
+  request_.mutable_options()->add_compile_flags("-t=1");
+  ASSERT_THAT(t.Load(request_, by_flag), IsOk());
+  EXPECT_THAT(by_flag.output, Not(HasSubstr("--threads")));
+}
+
+TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  v1::LoadRequest request = request_;
+  request.mutable_source(0)->mutable_text()->insert(
+      0,
+      "#include \"cuda_common.h\"\n"
+      "__global__ void sum_kernel(const __half* x, __nv_bfloat16* y, float* z) {\n"
+      "  const float sum = warp_reduce_sum_f32(IS_ACTIVE_F16(x[0]) ? READ_F16(x[0]) : ZERO_F16);\n"
+      "  atomic_add_f32(z, sum);\n  atomic_add_bf16(y, sum);\n}\n"
+      "static_assert(BE_WARP_PER_ROW_WPB == 8);\n");
+  EXPECT_THAT(t.Load(request), IsOk());
+
+  const std::string own = "#define OWN 1\n";
+  request = request_;
+  request.mutable_source(0)->mutable_text()->insert(0,
+                                                    "#include \"cuda_common.h\"\n#ifndef OWN\n#error ours\n#endif\n");
+  AddHeader(request, 0, "cuda_common.h", own);
+  RecordingObserver observer({own});
+  EXPECT_THAT(t.Load(request, observer), IsOk());
+}
+
+// But for the toolkit's own place, which is then part of the key.
+TEST_F(CudaBuilderTest, LineTablesGiveTheSameBytesInTwoFolders) {
+  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  for (const char* flag : {"-lineinfo", "-G", "-Xcompiler=-g"}) {
+    v1::LoadRequest request = request_;
+    request.mutable_options()->add_compile_flags(flag);
+    const auto a = one.Load(request);
+    const auto b = two.Load(request);
+    ASSERT_THAT(a, IsOk());
+    ASSERT_THAT(b, IsOk());
+    EXPECT_EQ(a->artifact_digest(), b->artifact_digest()) << flag;
+    EXPECT_THAT(one.Artifact(*a), Not(HasSubstr(one.folder.path()))) << flag;
+  }
+}
+
+TEST_F(CudaBuilderTest, RelocatableDeviceCodeGetsADeviceLink) {
+  request_.mutable_options()->add_compile_flags("-rdc=true");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  RecordingObserver observer;
+  const auto result = t.Load(request_, observer);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(observer.progress.back().steps_total(), 3u);
+}
+
+TEST_F(CudaBuilderTest, ACompileErrorNamesTheUsersLine) {
+  request_.mutable_source(0)->mutable_text()->append("void g() {\n  nonsense();\n}\n");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  const v1::ErrorDetail detail = GetErrorDetail(t.Load(request_).status());
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(detail.message(), StartsWith("compile failed: kernel.cu(18): error: "));
+  EXPECT_THAT(detail.compiler_output(), HasSubstr("nonsense();"));
+}
+
+TEST_F(CudaBuilderTest, UnknownArchitectureIsATypedErrorBeforeAnythingRuns) {
+  request_.mutable_options()->add_architectures("sm_10");
+  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  EXPECT_EQ(KindOf(t.Load(request_).status()), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_EQ(t.Stats().misses(), 0u);
+}
+
+}  // namespace
+}  // namespace kernix::build

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/dependency_file.h"
+
+#include <set>
+#include <utility>
+
+namespace kernix::build {
+namespace {
+
+// Reads words as make would: "\ " and "\#" and "$$" are escapes, "\" before a line's end continues the line.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  // Past the "target:" of the first rule. False when there is none.
+  bool SkipTargets() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == ':' && (at_ + 1 == text_.size() || IsSpace(text_[at_ + 1]) || text_[at_ + 1] == '\\')) {
+        ++at_;
+        return true;
+      }
+      ++at_;
+    }
+    return false;
+  }
+
+  // The next word of this rule; empty at its end.
+  std::string Word() {
+    SkipBlanks();
+    std::string word;
+    while (at_ < text_.size() && !IsSpace(text_[at_]) && !AtContinuation()) word += Character();
+    return word;
+  }
+
+ private:
+  static bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+  bool AtContinuation() const {
+    if (text_[at_] != '\\' || at_ + 1 == text_.size()) return false;
+    return text_[at_ + 1] == '\n' || text_.substr(at_ + 1, 2) == "\r\n";
+  }
+
+  void SkipBlanks() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == ' ' || text_[at_] == '\t') {
+        ++at_;
+      } else if (AtContinuation()) {
+        at_ = text_.find('\n', at_) + 1;
+      } else {
+        return;
+      }
+    }
+  }
+
+  // One character of a word; at a backslash, what it and its like before a blank stand for.
+  char Character() {
+    const char c = text_[at_++];
+    if (at_ == text_.size()) return c;
+    const char next = text_[at_];
+    const bool escape = (c == '\\' && (next == ' ' || next == '#' || next == '\\' || next == ':')) ||  //
+                        (c == '$' && next == '$');
+    return escape ? text_[at_++] : c;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> ParseDependencyFile(std::string_view text) {
+  Scanner scanner(text);
+  std::vector<std::string> paths;
+  std::set<std::string> seen;
+  if (!scanner.SkipTargets()) return paths;
+  for (std::string word = scanner.Word(); !word.empty(); word = scanner.Word()) {
+    if (seen.insert(word).second) paths.push_back(std::move(word));
+  }
+  return paths;
+}
+
+std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file) {
+  std::set<std::string> headers;
+  for (const std::string& path : ParseDependencyFile(dependency_file)) {
+    if (path.front() == '/') headers.insert(path);
+  }
+  return {headers.begin(), headers.end()};
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/dependency_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kernix::build {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(DependencyFileTest, ReadsWhatGccWrites) {
+  EXPECT_THAT(
+      ParseDependencyFile("unit.o: unit.cc kernix/brainevent/common.h \\\n /usr/include/math.h \\\n  inc/0/a.h\n"),
+      ElementsAre("unit.cc", "kernix/brainevent/common.h", "/usr/include/math.h", "inc/0/a.h"));
+}
+
+TEST(DependencyFileTest, ReadsWhatNvccWrites) {
+  EXPECT_THAT(ParseDependencyFile("unit.o : unit.cu \\\n    /opt/cuda/bin/../include/cuda.h\n"),
+              ElementsAre("unit.cu", "/opt/cuda/bin/../include/cuda.h"));
+}
+
+TEST(DependencyFileTest, Unescapes) {
+  EXPECT_THAT(ParseDependencyFile("a: with\\ space.h hash\\#.h dollar$$.h back\\\\slash.h plain\\x.h\n"),
+              ElementsAre("with space.h", "hash#.h", "dollar$.h", "back\\slash.h", "plain\\x.h"));
+}
+
+TEST(DependencyFileTest, TakesTheFirstRuleOnly) {
+  EXPECT_THAT(ParseDependencyFile("a b: one.h\n\none.h:\ntwo.h:\n"), ElementsAre("one.h"));
+}
+
+TEST(DependencyFileTest, DropsDoubles) { EXPECT_THAT(ParseDependencyFile("a: x y x\n"), ElementsAre("x", "y")); }
+
+TEST(DependencyFileTest, ContinuesOverCarriageReturns) {
+  EXPECT_THAT(ParseDependencyFile("a: x \\\r\n y\r\n"), ElementsAre("x", "y"));
+}
+
+TEST(DependencyFileTest, AnythingElseGivesNothingOrLittleButEnds) {
+  for (const char* text : {"", "no rule", ":", "a:", "a: \\", "a:\\\n", "\\", "a: \\\n\\\n\\\n", "a: b\\"}) {
+    EXPECT_LE(ParseDependencyFile(text).size(), 1u) << text;
+  }
+  EXPECT_THAT(ParseDependencyFile("a:\n"), IsEmpty());
+}
+
+TEST(DependencyFileTest, HeadersOutsideRootAreTheAbsoluteOnes) {
+  EXPECT_THAT(HeadersOutsideRoot("u.o: u.cc inc/0/a.h /usr/include/b.h /opt/c/bin/../include/c.h /opt/c/include/c.h\n"),
+              ElementsAre("/opt/c/bin/../include/c.h", "/opt/c/include/c.h", "/usr/include/b.h"));
+}
+
+}  // namespace
+}  // namespace kernix::build

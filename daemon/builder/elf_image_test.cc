@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/elf_image.h"
+
+#include <elf.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/support/test_util.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A shared object from the real compiler.
+const std::string& RealObject() {
+  static const std::string& bytes = *new std::string([] {
+    const ScratchDirectory folder;
+    Env& env = Env::Posix();
+    const std::string source =
+        "#include <string>\n"
+        "#include <stdexcept>\n"
+        "#include <cstdio>\n"
+        "extern \"C\" void exported(int n) { std::puts(\"\"); if (n > 3) throw std::runtime_error(std::to_string(n)); "
+        "}\n"
+        "extern \"C\" __attribute__((visibility(\"hidden\"))) void hidden_one() {}\n"
+        "static void local_one() {}\n"
+        "extern \"C\" __attribute__((weak)) void weak_one() { local_one(); }\n";
+    EXPECT_THAT(env.WriteFile(folder / "a.cc", source, 0600), IsOk());
+    ProcessSpec spec;
+    spec.argv = {"/usr/bin/c++", "-shared", "-fPIC", "-o", "a.so", "a.cc"};
+    spec.environment = {{"PATH", "/usr/bin:/bin"}};
+    spec.working_directory = folder.path();
+    const auto result = env.RunProcess(spec, nullptr, nullptr);
+    EXPECT_THAT(result, IsOk());
+    return env.ReadFile(folder / "a.so").value_or("");
+  }());
+  return bytes;
+}
+
+TEST(ElfImageTest, NamesWhatIsExported) {
+  const auto image = ElfImage::Parse(RealObject());
+  ASSERT_THAT(image, IsOk());
+  const auto symbols = image->ExportedSymbols();
+  ASSERT_THAT(symbols, IsOk());
+  EXPECT_THAT(*symbols, Contains("exported"));
+  EXPECT_THAT(*symbols, Contains("weak_one"));
+  EXPECT_THAT(*symbols, Not(Contains("hidden_one")));
+  EXPECT_THAT(*symbols, Not(Contains("local_one")));
+  EXPECT_THAT(*symbols, Not(Contains("__cxa_throw")));  // only needed
+}
+
+TEST(ElfImageTest, NamesTheVersionsThatAreNeeded) {
+  const auto versions = ElfImage::Parse(RealObject())->NeededVersions();
+  ASSERT_THAT(versions, IsOk());
+  EXPECT_THAT(*versions, Contains(HasSubstr("GLIBCXX_3.4")));
+  EXPECT_THAT(*versions, Contains(HasSubstr("CXXABI_1.3")));
+  EXPECT_THAT(*versions, Contains(HasSubstr("GLIBC_2")));
+}
+
+TEST(ElfImageTest, RefusesWhatIsNoSharedObject) {
+  EXPECT_FALSE(ElfImage::Parse("").ok());
+  EXPECT_FALSE(ElfImage::Parse("\x7f"
+                               "ELF")
+                   .ok());
+  EXPECT_FALSE(ElfImage::Parse(std::string(5000, 'x')).ok());
+  std::string executable = RealObject();
+  executable[offsetof(Elf64_Ehdr, e_type)] = ET_EXEC;
+  EXPECT_FALSE(ElfImage::Parse(executable).ok());
+  std::string other_machine = RealObject();
+  other_machine[offsetof(Elf64_Ehdr, e_machine)] = EM_ARM;
+  EXPECT_FALSE(ElfImage::Parse(other_machine).ok());
+}
+
+TEST(ElfImageTest, EveryCutIsRefused) {
+  const std::string& bytes = RealObject();
+  for (size_t size = 0; size < bytes.size(); size += 97) {
+    EXPECT_FALSE(ElfImage::Parse(std::string_view(bytes).substr(0, size)).ok()) << size;
+  }
+}
+
+// Nothing is asserted of the answers: run with the sanitizers, this shows that every read is inside.
+TEST(ElfImageTest, DamageIsSurvived) {
+  std::mt19937 random(1);
+  int answers = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string bytes = RealObject();
+    for (int flips = 0; flips < 8; ++flips) {
+      // Most of the structure is at the ends.
+      const size_t at = random() % 2 == 0 ? random() % 4096 : bytes.size() - 1 - random() % 4096;
+      bytes[at] = static_cast<char>(random());
+    }
+    const auto image = ElfImage::Parse(bytes);
+    if (!image.ok()) continue;
+    answers += image->ExportedSymbols().ok();
+    answers += image->NeededVersions().ok();
+  }
+  EXPECT_GT(answers, 0);
+}
+
+TEST(ElfImageTest, AChainThatRunsInCirclesEnds) {
+  std::string bytes = RealObject();
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  for (int i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section;
+    char* at = bytes.data() + header.e_shoff + i * sizeof(section);
+    std::memcpy(&section, at, sizeof(section));
+    if (section.sh_type != SHT_GNU_verneed) continue;
+    Elf64_Verneed need;
+    std::memcpy(&need, bytes.data() + section.sh_offset, sizeof(need));
+    need.vn_cnt = 0xffff;
+    std::memcpy(bytes.data() + section.sh_offset, &need, sizeof(need));
+    Elf64_Vernaux first;
+    std::memcpy(&first, bytes.data() + section.sh_offset + need.vn_aux, sizeof(first));
+    first.vna_next = 0;
+    std::memcpy(bytes.data() + section.sh_offset + need.vn_aux, &first, sizeof(first));
+  }
+  EXPECT_TRUE(absl::IsDataLoss(ElfImage::Parse(bytes)->NeededVersions().status()));
+}
+
+TEST(NewestRuntimeVersionsTest, ComparesByNumberAndKeepsTheFamiliesOfTheRuntime) {
+  EXPECT_THAT(NewestRuntimeVersions({"GLIBC_2.9", "GLIBC_2.34", "GLIBC_2.4", "GLIBCXX_3.4", "GLIBCXX_3.4.30",
+                                     "GLIBCXX_3.4.9", "CXXABI_1.3", "GCC_3.0", "OMP_1.0", "odd", "GLIBC_PRIVATE"}),
+              ElementsAre("CXXABI_1.3", "GLIBC_2.34", "GLIBCXX_3.4.30"));
+  EXPECT_THAT(NewestRuntimeVersions({}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kernix::build

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/failure.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+
+namespace kernix::build {
+namespace {
+
+bool IsShellSafe(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+         std::string_view("-_=+./,:@%").find(c) != std::string_view::npos;
+}
+
+std::string ShellQuote(std::string_view word) {
+  if (!word.empty() && std::all_of(word.begin(), word.end(), IsShellSafe)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// What linkers say about symbols and libraries, after a place like "unit.o: in function `f': unit.cc:(.text+0x1f): ".
+constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefined symbol", "multiple definition of",
+                                              "duplicate symbol",       "cannot find",      "unable to find"};
+
+// GCC and Clang: "k.cc:3:5: error: ..."; GNU as: "k.cc:3: Error: ..."; nvcc: "k.cu(3): error: ...", "nvcc fatal   :
+// ...", "ptxas error   : ...".
+constexpr absl::string_view kErrorWords[] = {"error:", ": Error: ", "error :", "fatal   :", "fatal :", "error   :"};
+
+std::string LinkError(absl::string_view line) {
+  for (const absl::string_view phrase : kLinkPhrases) {
+    const size_t at = line.find(phrase);
+    if (at != absl::string_view::npos) return std::string(line.substr(at));
+  }
+  return "";
+}
+
+bool LooksLikeError(absl::string_view line) {
+  return std::any_of(std::begin(kErrorWords), std::end(kErrorWords),
+                     [line](absl::string_view word) { return absl::StrContains(line, word); });
+}
+
+}  // namespace
+
+std::string ShellCommand(const std::vector<std::string>& argv) {
+  std::string command;
+  for (const std::string& word : argv) {
+    if (!command.empty()) command += ' ';
+    command += ShellQuote(word);
+  }
+  return command;
+}
+
+std::string FirstError(std::string_view output) {
+  const std::vector<absl::string_view> lines = absl::StrSplit(ToAbsl(output), '\n');
+  for (const absl::string_view line : lines) {
+    if (std::string found = LinkError(line); !found.empty() && !LooksLikeError(line)) return found;
+    if (LooksLikeError(line)) return std::string(absl::StripAsciiWhitespace(line));
+  }
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (const auto text = absl::StripAsciiWhitespace(*line); !text.empty()) return std::string(text);
+  }
+  return "";
+}
+
+absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
+  const std::string error = FirstError(result.output);
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::COMPILATION);
+  detail.set_message(StrCat(
+      action.step, " failed: ", error.empty() ? StrCat("exit code ", result.exit_code, " without a message") : error));
+  detail.set_compiler_output(result.output);
+  detail.set_command(ShellCommand(action.argv));
+  detail.set_exit_code(result.exit_code);
+  return MakeError(std::move(detail));
+}
+
+}  // namespace kernix::build

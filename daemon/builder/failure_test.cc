@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/failure.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+
+namespace kernix::build {
+namespace {
+
+TEST(FailureTest, QuotesForTheShell) {
+  EXPECT_EQ(ShellCommand({"/usr/bin/g++", "-DA=1", "-DNAME=\"a b\"", "it's", "$HOME", ""}),
+            "/usr/bin/g++ -DA=1 '-DNAME=\"a b\"' 'it'\\''s' '$HOME' ''");
+}
+
+struct Case {
+  const char* output;
+  const char* error;
+};
+
+TEST(FailureTest, FindsTheFirstError) {
+  const Case cases[] = {
+      // GCC
+      {"k.cpp: In function 'void f()':\nk.cpp:3:5: warning: unused\nk.cpp:4:7: error: 'x' was not declared\n    4 |   "
+       "x;\n",
+       "k.cpp:4:7: error: 'x' was not declared"},
+      {"k.cpp:1:10: fatal error: nope.h: No such file or directory\ncompilation terminated.\n",
+       "k.cpp:1:10: fatal error: nope.h: No such file or directory"},
+      {"k.cpp: Assembler messages:\nk.cpp:4: Error: no such instruction: `foo'\n    4 |   asm(\"foo\");\n",
+       "k.cpp:4: Error: no such instruction: `foo'"},
+      // nvcc
+      {"k.cu(5): error: identifier \"foo\" is undefined\n    foo();\n    ^\n\n1 error detected in the compilation of "
+       "\"unit.cu\".\n",
+       "k.cu(5): error: identifier \"foo\" is undefined"},
+      {"nvcc fatal   : Unsupported gpu architecture 'compute_10'\n",
+       "nvcc fatal   : Unsupported gpu architecture 'compute_10'"},
+      {"ptxas error   : Entry function uses too much shared data\n",
+       "ptxas error   : Entry function uses too much shared data"},
+      // ld, gold, lld
+      {"/usr/bin/ld: unit.o: in function `f':\nunit.cc:(.text+0x5): undefined reference to `missing(int)'\ncollect2: "
+       "error: ld returned 1 exit status\n",
+       "undefined reference to `missing(int)'"},
+      {"/usr/bin/ld: cannot find -lnope: No such file or directory\ncollect2: error: ld returned 1 exit status\n",
+       "cannot find -lnope: No such file or directory"},
+      {"ld.lld: error: undefined symbol: missing(int)\n>>> referenced by unit.cc\n",
+       "ld.lld: error: undefined symbol: missing(int)"},
+      // Nothing known
+      {"the compiler is not amused\n\n", "the compiler is not amused"},
+      {"", ""},
+  };
+  for (const Case& c : cases) EXPECT_EQ(FirstError(c.output), c.error);
+}
+
+TEST(FailureTest, StepFailureCarriesAllThereIs) {
+  exec::Action action;
+  action.step = "link";
+  action.argv = {"g++", "a b"};
+  exec::ActionResult result;
+  result.exit_code = 3;
+  result.output = "x: error: y\n";
+  const v1::ErrorDetail detail = GetErrorDetail(StepFailure(action, result));
+  EXPECT_EQ(detail.kind(), v1::ErrorDetail::COMPILATION);
+  EXPECT_EQ(detail.message(), "link failed: x: error: y");
+  EXPECT_EQ(detail.compiler_output(), result.output);
+  EXPECT_EQ(detail.command(), "g++ 'a b'");
+  EXPECT_EQ(detail.exit_code(), 3);
+}
+
+TEST(FailureTest, ASilentFailureStillSaysSomething) {
+  exec::ActionResult result;
+  result.exit_code = 4;
+  exec::Action action;
+  action.step = "compile";
+  EXPECT_EQ(GetErrorDetail(StepFailure(action, result)).message(), "compile failed: exit code 4 without a message");
+}
+
+}  // namespace
+}  // namespace kernix::build

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/files_read.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/wire/input_root.h"
+#include "daemon/builder/dependency_file.h"
+#include "daemon/language/read/file_questions.h"
+#include "daemon/language/read/file_reads.h"
+#include "daemon/language/spec/source_text.h"
+#include "daemon/plan/nvcc_places.h"
+#include "daemon/plan/toolchain_paths.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr char kSharedAdvice[] =
+    "this kernixd is shared and reads no file of the machine but the toolchain's. Give the header's folder in "
+    "extra_include_paths and include it by its name";
+constexpr char kQuestionAdvice[] =
+    "kernix cannot notice when the answer changes. Give the header's folder in extra_include_paths and ask for its "
+    "name, or pass -D with the answer";
+
+bool InToolchain(const std::vector<NamedFolder>& folders, const std::string& path) {
+  return PortablePath(folders, path) != NormalizePath(path);
+}
+
+// Compilers shorten the paths of system headers by resolving links.
+bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::string& path) {
+  std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  const bool climbs = path.find("/../") != std::string::npos;  // perhaps from a link: its text says nothing
+  if (!climbs && InToolchain(folders, path)) return true;
+  const absl::StatusOr<std::string> real = env.RealPath(path);
+  if (!real.ok()) return false;
+  for (NamedFolder& folder : folders) folder.path = env.RealPath(folder.path).value_or(folder.path);
+  return InToolchain(folders, *real);
+}
+
+// Whether a path walks out of the input root, or out of an include root or a folder of the toolchain, even to come
+// back: these are links, and what lies above them is not what their names say.
+bool LeavesRoot(const std::string& relative) {
+  std::vector<absl::string_view> folders;
+  for (const absl::string_view part : absl::StrSplit(ToAbsl(relative), '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      folders.push_back(part);
+      continue;
+    }
+    const bool at_link =
+        folders.size() == 2 && (folders.front() == kIncludeRootsFolder || folders.front() == kLinkFolder);
+    if (folders.empty() || at_link) return true;
+    folders.pop_back();
+  }
+  return false;
+}
+
+absl::Status ReadError(std::string_view tool, const std::string& path) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("the ", tool, " has read ", path,
+                          ", because a macro or an assembler directive of the sources names it, and kernix cannot take "
+                          "its content into account: nothing was kept of this build. Give headers by their folders in "
+                          "extra_include_paths, and write data into a header (`xxd -i` does)"));
+}
+
+// The same words whether the file is there or not. Of a path that climbs, compilers say something else then.
+absl::Status SharedReadError(const std::string& path) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("the compiler was to read ", path.starts_with('/') ? path : "a file outside the request",
+                          ", because a macro of the sources names it: ", kSharedAdvice));
+}
+
+// What texts are asked for besides what the tools never tell.
+struct Asked {
+  bool absolute_includes;
+  bool climbing_includes;
+  bool assembler_text;
+  bool shared;
+  bool all_texts;  // whether no text is missing that may define a macro
+};
+
+using HeadersByContent = std::map<Digest, std::vector<std::string>>;
+
+// The texts of a translation unit, and where they lie.
+class UnitTexts {
+ public:
+  explicit UnitTexts(const BuildRequest& request) : request_(request) {
+    for (const Unit& unit : request.units) {
+      for (const language::SourceText& source : unit.sources) views_.push_back({source.label, source.text});
+    }
+    for (const std::string& line : request.definitions) StrAppend(&flags_, line, "\n");
+    views_.push_back({kFlagsLabel, flags_});
+  }
+  UnitTexts(const UnitTexts&) = delete;
+  UnitTexts& operator=(const UnitTexts&) = delete;
+
+  // One content may have any number of names, the first of which is shown.
+  void Add(const std::vector<std::string>& names, std::string_view text) {
+    views_.push_back({names.front(), text});
+    names_[names.front()] = &names;
+  }
+
+  const std::vector<language::TextView>& views() const { return views_; }
+
+  // Whether a header of the request is what `path`, which climbs, leads to from the text, whichever of its names that
+  // was read under.
+  bool Has(std::string_view label, const language::Include& name) const {
+    const auto header = names_.find(label);
+    if (header == names_.end()) return IsInRoots(std::string(name.path));
+    return std::all_of(header->second->begin(), header->second->end(), [&](const std::string& of) {
+      return (name.quoted && IsHeader(JoinPath(Dirname(of), name.path))) || IsInRoots(std::string(name.path));
+    });
+  }
+
+ private:
+  static constexpr char kFlagsLabel[] = "<command-line>";
+
+  bool IsHeader(const std::string& path) const {
+    if (places_.empty()) {
+      for (const HeaderRef& header : request_.headers) places_.insert(NormalizePath(HeaderName(request_, header)));
+    }
+    return !LeavesRoot(path) && places_.contains(NormalizePath(path));
+  }
+
+  bool IsInRoots(const std::string& path) const {
+    for (uint32_t root = 0; root < request_.include_root_count; ++root) {
+      if (IsHeader(HeaderName(request_, {root, path, Digest()}))) return true;
+    }
+    return false;
+  }
+
+  const BuildRequest& request_;
+  std::string flags_;
+  std::vector<language::TextView> views_;
+  mutable absl::flat_hash_set<std::string> places_;  // of the headers, made when somebody asks
+  std::map<std::string, const std::vector<std::string>*, std::less<>> names_;
+};
+
+absl::Status CheckTexts(Env& env, const BuildRequest& request, const UnitTexts& texts, const Asked& asked) {
+  const auto is_known = [&](std::string_view label, const language::Include& name) {
+    return name.path.starts_with('/') ? InToolchain(env, *request.toolchain, std::string(name.path))
+                                      : texts.Has(label, name);
+  };
+  const auto include = [&](std::string_view label, const language::Include& name) -> std::string {
+    const bool counts = name.path.starts_with('/') ? asked.absolute_includes : asked.climbing_includes;
+    return counts && !is_known(label, name) ? kSharedAdvice : "";
+  };
+  const auto question = [&](std::string_view label, const language::Include& name) -> std::string {
+    return is_known(label, name) ? "" : kQuestionAdvice;
+  };
+  KERNIX_RETURN_IF_ERROR(language::CheckFileReads(
+      texts.views(), {.outside = include,
+                      .assembler_text = asked.assembler_text,
+                      .dependency_pragmas = asked.shared,
+                      .made_directives = asked.shared && request.language == v1::LANGUAGE_CUDA}));
+  return language::CheckFileQuestions(texts.views(), {.outside = question, .all_texts = asked.all_texts});
+}
+
+absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, const std::vector<std::string>& compiler,
+                            const std::vector<std::string>& assembler, toolchain::FlagPolicy policy) {
+  const bool shared = policy == toolchain::FlagPolicy::kShared;
+  for (const std::string& path : compiler) {
+    const bool absolute = path.front() == '/';
+    // A per-user daemon records an absolute one, by its digest, with the artifact.
+    const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : !LeavesRoot(path);
+    if (!known) return shared ? SharedReadError(path) : ReadError("compiler", path);
+  }
+  for (const std::string& path : assembler) {
+    if (path.front() != '/' && !LeavesRoot(path)) continue;
+    return shared ? AssemblerTextError() : ReadError("assembler", path);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> PathsIn(const std::vector<std::string_view>& dependency_files) {
+  std::vector<std::string> paths;
+  for (const std::string_view file : dependency_files) {
+    const std::vector<std::string> more = ParseDependencyFile(file);
+    paths.insert(paths.end(), more.begin(), more.end());
+  }
+  return paths;
+}
+
+// The headers of the request that were read, by content.
+HeadersByContent HeadersRead(const BuildRequest& request, const std::vector<std::string>& read) {
+  absl::flat_hash_set<std::string> paths;
+  for (const std::string& path : read) paths.insert(NormalizePath(path));
+  HeadersByContent headers;
+  for (const HeaderRef& header : request.headers) {
+    std::string name = HeaderName(request, header);
+    if (paths.contains(NormalizePath(name))) headers[header.digest].push_back(std::move(name));
+  }
+  return headers;
+}
+
+// `by_tools`: what is to be said of what the tools have read.
+absl::Status CheckUnit(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                       const std::vector<std::string>& read, const absl::Status& by_tools, const Asked& asked) {
+  const HeadersByContent headers = HeadersRead(request, read);
+  UnitTexts texts(request);
+  for (const auto& [digest, names] : headers) texts.Add(names, *contents.at(digest));
+  KERNIX_RETURN_IF_ERROR(CheckTexts(env, request, texts, asked));
+  return by_tools;
+}
+
+}  // namespace
+
+absl::Status AssemblerTextError() {
+  return MakeError(
+      v1::ErrorDetail::INVALID_REQUEST,
+      "the assembler text of the sources holds directives that may read files (.include, .incbin, .macro, "
+      ".irp, .rept, ...), and names one outside the request or is refused by the assembler: this kernixd is "
+      "shared and does not say which. Write the text without them, or load it with a kernixd of your own");
+}
+
+absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy) {
+  const bool shared = policy == toolchain::FlagPolicy::kShared;
+  return CheckTexts(env, request, UnitTexts(request),
+                    {.absolute_includes = shared,
+                     .climbing_includes = false,  // whether a header of that name is missed, the compiler knows
+                     .assembler_text = true,
+                     .shared = shared,
+                     .all_texts = request.headers.empty()});
+}
+
+absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                            const ToolReads& reads, toolchain::FlagPolicy policy) {
+  const std::vector<std::string> read = PathsIn(reads.compiler);
+  const absl::Status by_tools = CheckToolReads(env, *request.toolchain, read, PathsIn(reads.assembler), policy);
+  // Where a tool tells, its word counts, and the texts are asked only for the line of what it has read.
+  const bool shared = policy == toolchain::FlagPolicy::kShared;
+  return CheckUnit(env, request, contents, read, by_tools,
+                   {.absolute_includes = shared && !by_tools.ok(),
+                    .climbing_includes = shared && !by_tools.ok(),
+                    .assembler_text = !by_tools.ok() || reads.assembler.empty(),
+                    .shared = shared,
+                    .all_texts = true});
+}
+
+absl::Status CheckIncludes(Env& env, const BuildRequest& request, const HeaderContents& contents,
+                           const IncludesTried& includes) {
+  absl::Status by_compiler = CheckToolReads(env, *request.toolchain, includes.read, {}, toolchain::FlagPolicy::kShared);
+  for (const std::string& path : includes.not_read) {
+    const bool known = path.starts_with('/') ? InToolchain(env, *request.toolchain, path) : !LeavesRoot(path);
+    if (by_compiler.ok() && !known) by_compiler = SharedReadError(path);
+  }
+  return CheckUnit(env, request, contents, includes.read, by_compiler,
+                   {.absolute_includes = !by_compiler.ok(),
+                    .climbing_includes = !by_compiler.ok(),
+                    .assembler_text = false,
+                    .shared = true,
+                    .all_texts = true});
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/flight.h"
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "daemon/builder/failure.h"
+
+namespace kernix::build {
+namespace {
+
+// What is kept for askers who come late. A compiler that says more has lost its reader anyway.
+constexpr size_t kMaxOutputBytes = 8 << 20;
+
+absl::Status CheckContents(const std::vector<Digest>& digests, const HeaderContents& contents) {
+  for (const Digest& digest : digests) {
+    const auto found = contents.find(digest);
+    if (found == contents.end() || found->second == nullptr) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("header content ", digest.Hex(), " was not sent"));
+    }
+    if (DigestOf(*found->second) != digest) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("header content ", digest.Hex(),
+                                                                " is not what its digest says: did the file change "
+                                                                "during the load?"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A callback for the cancellation of one load, for the time of a scope.
+class ScopedOnCancel {
+ public:
+  ScopedOnCancel(Cancellation* cancellation, std::function<void()> callback) : cancellation_(cancellation) {
+    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel(std::move(callback));
+  }
+  ~ScopedOnCancel() {
+    if (cancellation_ != nullptr) cancellation_->Remove(id_);
+  }
+  ScopedOnCancel(const ScopedOnCancel&) = delete;
+  ScopedOnCancel& operator=(const ScopedOnCancel&) = delete;
+
+ private:
+  Cancellation* const cancellation_;
+  int id_ = 0;
+};
+
+}  // namespace
+
+Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known)
+    : headers_(std::move(headers)), linger_(linger), known_(std::move(known)) {}
+
+bool Flight::Join() {
+  const MutexLock lock(mutex_);
+  if (abandoned_ || state_ == State::kDone) return false;
+  ++askers_;
+  ++joins_;
+  changed_.NotifyAll();
+  return true;
+}
+
+Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const CancellationPtr& cancellation,
+                             const StartBuild& start) {
+  Asker asker{observer, verbose};
+  Result result = absl::UnknownError("not done");
+  {
+    const ScopedOnCancel on_cancel(cancellation.get(), [&] { OnCancelled(asker); });
+    result = WaitForResult(asker, start);
+  }
+  Leave();
+  return result;
+}
+
+Flight::Result Flight::WaitForResult(Asker& asker, const StartBuild& start) {
+  while (true) {
+    TellNews(asker);
+    bool fetch = false;
+    {
+      const MutexLock lock(mutex_);
+      if (HasNews(asker)) continue;
+      if (state_ == State::kDone) return TheResult();
+      if (asker.cancelled) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
+      fetch = state_ == State::kWaiting;
+      if (fetch) state_ = State::kFetching;
+      if (!fetch) changed_.Wait(mutex_);
+    }
+    if (fetch) KERNIX_RETURN_IF_ERROR(FetchAndStart(asker, start));
+  }
+}
+
+Flight::Result Flight::TheResult() const {
+  if (error_.has_value()) return MakeError(*error_);
+  return result_;
+}
+
+absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
+  absl::StatusOr<HeaderContents> contents = Fetch(asker);
+  {
+    const MutexLock lock(mutex_);
+    state_ = contents.ok() ? State::kBuilding : State::kWaiting;
+    changed_.NotifyAll();
+  }
+  if (!contents.ok()) return contents.status();
+  start(*std::move(contents));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HeaderContents> Flight::Fetch(Asker& asker) {
+  if (headers_.empty()) return known_;
+  KERNIX_ASSIGN_OR_RETURN(HeaderContents contents, asker.observer.FetchHeaders(headers_));
+  KERNIX_RETURN_IF_ERROR(CheckContents(headers_, contents));
+  contents.insert(known_.begin(), known_.end());
+  return contents;
+}
+
+bool Flight::HasNews(const Asker& asker) const {
+  return asker.progress_seen != progress_version_ || (asker.verbose && asker.outputs_seen != outputs_.size());
+}
+
+void Flight::TellNews(Asker& asker) {
+  std::vector<v1::Output> outputs;
+  v1::Progress progress;
+  bool has_progress = false;
+  {
+    const MutexLock lock(mutex_);
+    has_progress = std::exchange(asker.progress_seen, progress_version_) != progress_version_;
+    if (has_progress) progress = progress_;
+    if (asker.verbose) {
+      outputs.assign(outputs_.begin() + static_cast<ptrdiff_t>(asker.outputs_seen), outputs_.end());
+      asker.outputs_seen = outputs_.size();
+    }
+  }
+  if (has_progress) asker.observer.OnProgress(progress);
+  for (const v1::Output& output : outputs) asker.observer.OnOutput(output);
+}
+
+void Flight::Leave() {
+  {
+    const MutexLock lock(mutex_);
+    --askers_;
+    if (askers_ > 0 || state_ == State::kDone || !StaysEmpty()) return;
+    abandoned_ = true;
+  }
+  build_cancellation_->Cancel();
+}
+
+// A flight that has not started to build holds nothing that somebody could come back for.
+bool Flight::StaysEmpty() {
+  const uint64_t joins = joins_;
+  const auto deadline = std::chrono::steady_clock::now() + linger_;
+  while (state_ == State::kBuilding && joins_ == joins) {
+    if (!changed_.WaitUntil(mutex_, deadline)) break;
+  }
+  return state_ != State::kDone && askers_ == 0 && joins_ == joins;
+}
+
+void Flight::SetStepsTotal(int steps) {
+  const MutexLock lock(mutex_);
+  progress_.set_steps_total(static_cast<uint32_t>(steps));
+}
+
+void Flight::Complete(Result result) {
+  const MutexLock lock(mutex_);
+  state_ = State::kDone;
+  if (result.ok()) {
+    result_ = *std::move(result);
+  } else {
+    error_ = GetErrorDetail(result.status());
+  }
+  changed_.NotifyAll();
+}
+
+bool Flight::closed() const {
+  const MutexLock lock(mutex_);
+  return abandoned_ || state_ == State::kDone;
+}
+
+void Flight::OnQueued(const std::string& step, int actions_ahead) {
+  const MutexLock lock(mutex_);
+  progress_.set_state(v1::Progress::QUEUED);
+  progress_.set_queue_position(static_cast<uint32_t>(actions_ahead));
+  progress_.set_step(step);
+  ++progress_version_;
+  changed_.NotifyAll();
+}
+
+void Flight::OnStarted(const exec::Action& action) {
+  v1::Output output;
+  output.set_command(ShellCommand(action.argv));
+  const MutexLock lock(mutex_);
+  progress_.set_state(v1::Progress::RUNNING);
+  progress_.set_queue_position(0);
+  progress_.set_step(action.step);
+  ++progress_version_;
+  AddOutput(std::move(output));
+}
+
+void Flight::OnOutput(std::string_view text) {
+  if (text.empty()) return;
+  v1::Output output;
+  output.set_text(ToValidUtf8(text));
+  const MutexLock lock(mutex_);
+  AddOutput(std::move(output));
+}
+
+void Flight::OnStepDone(int steps_done) {
+  const MutexLock lock(mutex_);
+  progress_.set_steps_done(static_cast<uint32_t>(steps_done));
+  ++progress_version_;
+  changed_.NotifyAll();
+}
+
+void Flight::AddOutput(v1::Output output) {
+  if (output_bytes_ > kMaxOutputBytes) return;
+  output_bytes_ += output.ByteSizeLong();
+  if (output_bytes_ > kMaxOutputBytes) {
+    output.clear_command();
+    output.set_text("[the rest of the output is left out]\n");
+  }
+  outputs_.push_back(std::move(output));
+  changed_.NotifyAll();
+}
+
+void Flight::OnCancelled(Asker& asker) {
+  const MutexLock lock(mutex_);
+  asker.cancelled = true;
+  changed_.NotifyAll();
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/flight.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "common/base/error.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::chrono::hours kForever{1};
+
+// Records what it is told; fetches as the test says.
+class TestObserver : public LoadObserver {
+ public:
+  using Fetch = std::function<absl::StatusOr<HeaderContents>(const std::vector<Digest>&)>;
+
+  explicit TestObserver(Fetch fetch = nullptr) : fetch_(std::move(fetch)) {}
+
+  absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override {
+    ++fetches;
+    return fetch_(digests);
+  }
+  void OnProgress(const v1::Progress& progress) override { last_progress = progress; }
+  void OnOutput(const v1::Output& output) override { text += output.command() + output.text(); }
+
+  int fetches = 0;
+  std::string text;
+  v1::Progress last_progress;
+
+ private:
+  Fetch fetch_;
+};
+
+HeaderContents Contents(const std::string& text) {
+  return {{DigestOf(text), std::make_shared<const std::string>(text)}};
+}
+
+v1::LoadResult ResultWithMs(uint64_t ms) {
+  v1::LoadResult result;
+  result.set_build_ms(ms);
+  return result;
+}
+
+exec::Action NamedAction(const std::string& step) {
+  exec::Action action;
+  action.step = step;
+  action.argv = {"tool", step};
+  return action;
+}
+
+TEST(FlightTest, StartsAtOnceWithoutHeadersAndGivesTheResult) {
+  Flight flight({}, kForever);
+  ASSERT_TRUE(flight.Join());
+  TestObserver observer;
+  const auto result = flight.Await(observer, false, nullptr, [&](const HeaderContents& contents) {
+    EXPECT_THAT(contents, IsEmpty());
+    flight.Complete(ResultWithMs(7));
+  });
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->build_ms(), 7u);
+  EXPECT_EQ(observer.fetches, 0);
+  EXPECT_TRUE(flight.closed());
+  EXPECT_FALSE(flight.Join());
+}
+
+TEST(FlightTest, VerboseAskersGetOutputAndAllGetProgress) {
+  Flight flight({}, kForever);
+  flight.SetStepsTotal(2);
+  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join());
+  TestObserver verbose, quiet;
+  const auto build = [&](const HeaderContents&) {
+    flight.OnQueued("compile", 3);
+    flight.OnStarted(NamedAction("compile"));
+    flight.OnOutput("warning!");
+    flight.OnStepDone(1);
+    flight.Complete(ResultWithMs(1));
+  };
+  EXPECT_THAT(flight.Await(verbose, true, nullptr, build), IsOk());
+  EXPECT_THAT(flight.Await(quiet, false, nullptr, build), IsOk());  // late: everything has happened
+  EXPECT_EQ(verbose.text, "tool compilewarning!");
+  EXPECT_EQ(quiet.text, "");
+  for (const TestObserver* observer : {&verbose, &quiet}) {
+    EXPECT_EQ(observer->last_progress.state(), v1::Progress::RUNNING);
+    EXPECT_EQ(observer->last_progress.step(), "compile");
+    EXPECT_EQ(observer->last_progress.steps_done(), 1u);
+    EXPECT_EQ(observer->last_progress.steps_total(), 2u);
+  }
+}
+
+TEST(FlightTest, OutputWithoutEndIsCutOff) {
+  Flight flight({}, kForever);
+  ASSERT_TRUE(flight.Join());
+  TestObserver observer;
+  const std::string megabyte(1 << 20, 'x');
+  EXPECT_THAT(flight.Await(observer, true, nullptr,
+                           [&](const HeaderContents&) {
+                             for (int i = 0; i < 50; ++i) flight.OnOutput(megabyte);
+                             flight.Complete(ResultWithMs(1));
+                           }),
+              IsOk());
+  EXPECT_LT(observer.text.size(), 10u << 20);
+  EXPECT_THAT(observer.text, ::testing::EndsWith("[the rest of the output is left out]\n"));
+}
+
+TEST(FlightTest, FetchedHeadersReachTheBuild) {
+  Flight flight({DigestOf("h")}, kForever);
+  ASSERT_TRUE(flight.Join());
+  TestObserver observer([](const std::vector<Digest>& digests) {
+    EXPECT_THAT(digests, ElementsAre(DigestOf("h")));
+    return Contents("h");
+  });
+  EXPECT_THAT(flight.Await(observer, false, nullptr,
+                           [&](const HeaderContents& contents) {
+                             EXPECT_EQ(*contents.at(DigestOf("h")), "h");
+                             flight.Complete(ResultWithMs(1));
+                           }),
+              IsOk());
+}
+
+TEST(FlightTest, KnownHeadersReachTheBuildBesideTheFetchedOnes) {
+  for (const bool fetch : {false, true}) {
+    Flight flight(fetch ? std::vector<Digest>{DigestOf("h")} : std::vector<Digest>{}, kForever, Contents("known"));
+    ASSERT_TRUE(flight.Join());
+    TestObserver observer([](const std::vector<Digest>&) { return Contents("h"); });
+    EXPECT_THAT(flight.Await(observer, false, nullptr,
+                             [&](const HeaderContents& contents) {
+                               EXPECT_EQ(contents.size(), fetch ? 2u : 1u);
+                               EXPECT_EQ(*contents.at(DigestOf("known")), "known");
+                               flight.Complete(ResultWithMs(1));
+                             }),
+                IsOk());
+    EXPECT_EQ(observer.fetches, fetch ? 1 : 0);
+  }
+}
+
+TEST(FlightTest, ContentThatIsMissingOrNotWhatItsDigestSaysIsRefused) {
+  for (const std::string content : {"other", ""}) {
+    Flight flight({DigestOf("h")}, kForever);
+    ASSERT_TRUE(flight.Join());
+    TestObserver observer([&](const std::vector<Digest>&) {
+      HeaderContents contents;
+      if (!content.empty()) contents[DigestOf("h")] = std::make_shared<const std::string>(content);
+      return contents;
+    });
+    const auto result = flight.Await(observer, false, nullptr, [](const HeaderContents&) { FAIL(); });
+    EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
+    EXPECT_TRUE(flight.closed());
+  }
+}
+
+TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
+  Flight flight({DigestOf("h")}, kForever);
+  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join());
+  std::promise<void> fetching, let_fail;
+  TestObserver first([&](const std::vector<Digest>&) -> absl::StatusOr<HeaderContents> {
+    fetching.set_value();
+    let_fail.get_future().wait();
+    return MakeError(v1::ErrorDetail::CANCELLED, "the client left");
+  });
+  TestObserver second([](const std::vector<Digest>&) { return Contents("h"); });
+  const auto build = [&](const HeaderContents&) { flight.Complete(ResultWithMs(5)); };
+  auto first_result = std::async(std::launch::async, [&] { return flight.Await(first, false, nullptr, build); });
+  fetching.get_future().wait();
+  auto second_result = std::async(std::launch::async, [&] { return flight.Await(second, false, nullptr, build); });
+  let_fail.set_value();
+  EXPECT_EQ(KindOf(first_result.get().status()), v1::ErrorDetail::CANCELLED);
+  const auto result = second_result.get();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->build_ms(), 5u);
+  EXPECT_EQ(first.fetches, 1);
+  EXPECT_EQ(second.fetches, 1);
+}
+
+TEST(FlightTest, TheLastAskerWhoLeavesCancelsTheBuild) {
+  Flight flight({}, std::chrono::milliseconds(0));
+  ASSERT_TRUE(flight.Join());
+  TestObserver observer;
+  const auto cancellation = std::make_shared<Cancellation>();
+  const auto result =
+      flight.Await(observer, false, cancellation, [&](const HeaderContents&) { cancellation->Cancel(); });
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
+  EXPECT_TRUE(flight.build_cancellation()->cancelled());
+  EXPECT_TRUE(flight.closed());
+  EXPECT_FALSE(flight.Join());
+  flight.Complete(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+}
+
+TEST(FlightTest, OneWhoLeavesDoesNotDisturbTheOthers) {
+  Flight flight({}, std::chrono::milliseconds(0));
+  ASSERT_TRUE(flight.Join());
+  ASSERT_TRUE(flight.Join());
+  TestObserver leaver, stayer;
+  const auto cancellation = std::make_shared<Cancellation>();
+  EXPECT_FALSE(flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { cancellation->Cancel(); }).ok());
+  EXPECT_FALSE(flight.build_cancellation()->cancelled());
+  flight.Complete(ResultWithMs(3));
+  EXPECT_THAT(flight.Await(stayer, false, nullptr, nullptr), IsOk());
+}
+
+TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
+  Flight flight({}, kForever);
+  ASSERT_TRUE(flight.Join());
+  TestObserver leaver, returner;
+  std::promise<void> started;
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto left = std::async(std::launch::async, [&] {
+    return flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
+  });
+  started.get_future().wait();
+  cancellation->Cancel();
+  ASSERT_TRUE(flight.Join());
+  EXPECT_FALSE(left.get().ok());  // somebody is there again: it need not linger
+  EXPECT_FALSE(flight.build_cancellation()->cancelled());
+  flight.Complete(ResultWithMs(3));
+  EXPECT_THAT(flight.Await(returner, false, nullptr, nullptr), IsOk());
+}
+
+TEST(FlightTest, ABuildThatEndsWhileItLingersIsNotCancelled) {
+  Flight flight({}, kForever);
+  ASSERT_TRUE(flight.Join());
+  TestObserver leaver;
+  std::promise<void> started;
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto left = std::async(std::launch::async, [&] {
+    return flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
+  });
+  started.get_future().wait();
+  cancellation->Cancel();
+  flight.Complete(ResultWithMs(3));
+  left.wait();
+  EXPECT_FALSE(flight.build_cancellation()->cancelled());
+}
+
+TEST(FlightTest, ManyAskersFromManyThreads) {
+  Flight flight({DigestOf("h")}, kForever);
+  constexpr int kAskers = 16;
+  std::atomic<int> starts{0}, fetches{0}, results{0};
+  for (int i = 0; i < kAskers; ++i) ASSERT_TRUE(flight.Join());
+  std::vector<std::thread> threads;
+  std::thread builder;
+  for (int i = 0; i < kAskers; ++i) {
+    threads.emplace_back([&] {
+      TestObserver observer([&](const std::vector<Digest>&) {
+        ++fetches;
+        return Contents("h");
+      });
+      const auto result = flight.Await(observer, true, nullptr, [&](const HeaderContents&) {
+        ++starts;
+        builder = std::thread([&] {
+          for (int n = 0; n < 100; ++n) flight.OnOutput("line\n");
+          flight.Complete(ResultWithMs(9));
+        });
+      });
+      if (result.ok() && observer.text.size() == 500) ++results;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  builder.join();
+  EXPECT_EQ(starts, 1);
+  EXPECT_EQ(fetches, 1);
+  EXPECT_EQ(results, kAskers);
+}
+
+}  // namespace
+}  // namespace kernix::build

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/header_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace kernix::build {
+namespace {
+
+constexpr size_t kSize = 1000;
+constexpr uint64_t kRoomForTwo = 3000;
+
+std::string Text(char c) { return std::string(kSize, c); }
+
+void Add(HeaderCache& cache, const std::string& text) {
+  cache.Add({{DigestOf(text), std::make_shared<const std::string>(text)}});
+}
+
+bool Has(HeaderCache& cache, const std::string& text) {
+  const HeaderContents found = cache.Find({DigestOf(text)});
+  if (found.empty()) return false;
+  EXPECT_EQ(*found.at(DigestOf(text)), text);
+  return true;
+}
+
+TEST(HeaderCacheTest, FindsWhatItHasOfWhatIsAskedFor) {
+  HeaderCache cache(kRoomForTwo);
+  Add(cache, Text('a'));
+  const HeaderContents found = cache.Find({DigestOf(Text('a')), DigestOf(Text('b'))});
+  EXPECT_EQ(found.size(), 1u);
+  EXPECT_EQ(*found.at(DigestOf(Text('a'))), Text('a'));
+}
+
+TEST(HeaderCacheTest, KeepsWhatWasUsedLast) {
+  HeaderCache cache(kRoomForTwo);
+  Add(cache, Text('a'));
+  Add(cache, Text('b'));
+  EXPECT_TRUE(Has(cache, Text('a')));
+  Add(cache, Text('c'));
+  EXPECT_TRUE(Has(cache, Text('a')));
+  EXPECT_FALSE(Has(cache, Text('b')));
+  EXPECT_TRUE(Has(cache, Text('c')));
+}
+
+TEST(HeaderCacheTest, WhatIsTooLargeDoesNotDriveOutTheRest) {
+  HeaderCache cache(kRoomForTwo);
+  Add(cache, Text('a'));
+  Add(cache, std::string(2 * kRoomForTwo, 'x'));
+  EXPECT_TRUE(Has(cache, Text('a')));
+  EXPECT_FALSE(Has(cache, std::string(2 * kRoomForTwo, 'x')));
+}
+
+TEST(HeaderCacheTest, AddingTheSameAgainTakesNoRoom) {
+  HeaderCache cache(kRoomForTwo);
+  Add(cache, Text('a'));
+  for (int i = 0; i < 10; ++i) Add(cache, Text('b'));
+  EXPECT_TRUE(Has(cache, Text('a')));
+}
+
+}  // namespace
+}  // namespace kernix::build

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/plan_runner.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/error.h"
+#include "common/base/mutex.h"
+#include "common/base/strings.h"
+#include "daemon/builder/failure.h"
+
+namespace kernix::build {
+namespace {
+
+exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
+  if (unwanted.empty()) return std::make_shared<const std::string>(text);
+  std::string kept;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    if (line.find(unwanted) == std::string_view::npos) kept += line;
+    text.remove_prefix(line.size());
+  }
+  return std::make_shared<const std::string>(std::move(kept));
+}
+
+// Lives as long as one of its steps is with the executor: each `done` callback holds a reference.
+class PlanRun : public std::enable_shared_from_this<PlanRun> {
+ public:
+  PlanRun(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+          PlanObserver& observer, PlanDone done)
+      : user_(user),
+        executor_(executor),
+        max_output_bytes_(plan.max_output_bytes),
+        max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
+        asked_to_stop_(std::move(cancellation)),
+        observer_(observer),
+        done_(std::move(done)) {
+    on_asked_to_stop_ = asked_to_stop_->OnCancel([stop = stop_] { stop->Cancel(); });
+    for (Step& step : plan.steps) waiting_.push_back(std::make_unique<Job>(std::move(step), observer_));
+  }
+
+  ~PlanRun() { asked_to_stop_->Remove(on_asked_to_stop_); }
+
+  // Submits what can run; ends the run when nothing can and nothing does.
+  void Advance() {
+    std::vector<std::unique_ptr<Job>> ready;
+    bool ended = false;
+    {
+      const MutexLock lock(mutex_);
+      ready = TakeReady();
+      ended = running_ == 0 && !std::exchange(ended_, true);
+    }
+    // Without the lock: an inline executor runs the step, and comes back here, before Submit() returns.
+    for (std::unique_ptr<Job>& job : ready) Submit(std::move(job));
+    if (ended) done_(End());
+  }
+
+ private:
+  // One step, and the observer of its action.
+  struct Job : exec::ActionObserver {
+    Job(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
+    void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
+    void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
+    void OnOutput(std::string_view text) override { observer.OnOutput(text); }
+
+    Step step;
+    PlanObserver& observer;
+  };
+
+  bool IsReady(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const std::string& path : job.step.inputs_from_steps) {
+      if (end_.outputs.count(path) == 0) return false;
+    }
+    return true;
+  }
+
+  std::vector<std::unique_ptr<Job>> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::unique_ptr<Job>> ready;
+    for (auto job = waiting_.begin(); job != waiting_.end() && end_.status.ok() && running_ < max_parallel_;) {
+      if (!IsReady(**job)) {
+        ++job;
+        continue;
+      }
+      for (const std::string& path : (*job)->step.inputs_from_steps) {
+        (*job)->step.action.inputs.push_back({path, end_.outputs[path]});
+      }
+      ready.push_back(std::move(*job));
+      job = waiting_.erase(job);
+      ++running_;
+    }
+    return ready;
+  }
+
+  void Submit(std::unique_ptr<Job> job) {
+    exec::ActionObserver* observer = job.get();
+    exec::Action action = job->step.action;
+    std::shared_ptr<Job> shared = std::move(job);
+    executor_.Submit(std::move(action), user_, observer, stop_,
+                     [self = shared_from_this(), shared](absl::StatusOr<exec::ActionResult> result) {
+                       self->OnDone(*shared, std::move(result));
+                     });
+  }
+
+  void OnDone(const Job& job, absl::StatusOr<exec::ActionResult> result) {
+    const int done = Settle(job, std::move(result));
+    if (done > 0) observer_.OnStepDone(done);
+    if (done == 0) stop_->Cancel();
+    Advance();
+  }
+
+  // Takes in what a step came to. The number of steps done so far, 0 when the run has failed.
+  int Settle(const Job& job, absl::StatusOr<exec::ActionResult> result) {
+    absl::Status status = result.status();
+    const bool said_no = status.ok() && result->exit_code != 0;
+    if (said_no) status = StepFailure(job.step.action, *result);
+    const MutexLock lock(mutex_);
+    --running_;
+    if (said_no && end_.status.ok()) end_.failed = std::make_shared<const exec::Action>(job.step.action);
+    if (end_.status.ok()) end_.status = std::move(status);
+    if (end_.status.ok()) end_.status = CheckSize(*result);
+    if (!end_.status.ok()) return 0;
+    for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
+    const Printed& printed = job.step.printed;
+    if (!printed.path.empty()) end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
+    end_.printed += result->output;
+    return ++steps_done_;
+  }
+
+  absl::Status CheckSize(const exec::ActionResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const auto& [path, content] : result.outputs) output_bytes_ += content->size();
+    if (max_output_bytes_ == 0 || output_bytes_ <= max_output_bytes_) return absl::OkStatus();
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("the steps of this load make more than ", max_output_bytes_,
+                            " bytes together, which is as much as this kernixd's max_output_bytes lets them: raise it "
+                            "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or make a load of fewer sources"));
+  }
+
+  PlanEnd End() {
+    const MutexLock lock(mutex_);
+    if (end_.status.ok() && !waiting_.empty()) {
+      end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
+                                                                "\" needs what no other step makes"));
+    }
+    return std::move(end_);
+  }
+
+  const exec::UserId user_;
+  exec::Executor& executor_;
+  const uint64_t max_output_bytes_;
+  const size_t max_parallel_;
+  const CancellationPtr asked_to_stop_;
+  int on_asked_to_stop_ = 0;
+  const CancellationPtr stop_ = std::make_shared<Cancellation>();  // of the steps
+  PlanObserver& observer_;
+  const PlanDone done_;
+
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
+  PlanEnd end_ ABSL_GUARDED_BY(mutex_);
+  uint64_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int steps_done_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+void RunPlan(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+             PlanObserver& observer, PlanDone done) {
+  std::make_shared<PlanRun>(std::move(plan), user, executor, max_parallel, std::move(cancellation), observer,
+                            std::move(done))
+      ->Advance();
+}
+
+}  // namespace kernix::build

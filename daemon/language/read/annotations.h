@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `// @BE name [tokens]`: a function that asks to be exported.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/cxx/preprocessor.h"
+
+namespace kernix::language {
+
+struct Annotation {
+  std::string name;                 // empty: the comment names none
+  std::vector<std::string> tokens;  // none: the signature decides
+  int source = 0;
+  int line = 0;
+};
+
+// The annotations among `comments`: those that begin with "@BE" and white space (after any number of slashes). Block
+// comments, string literals and what `#if 0` excludes hold none.
+std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments);
+
+}  // namespace kernix::language

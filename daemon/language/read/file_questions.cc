@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/read/file_questions.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/cxx/branches.h"
+#include "common/cxx/lexer.h"
+#include "common/cxx/macro_table.h"
+#include "common/cxx/spliced_text.h"
+#include "daemon/language/spec/source_text.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::language {
+namespace {
+
+using Tokens = absl::Span<const Token>;
+using Line = std::vector<Token>;
+
+constexpr std::string_view kQuestions[] = {"__has_include", "__has_include_next"};
+// Macros that stand for macros that stand for macros ... that ask: nobody writes so many.
+constexpr int kMaxRounds = 16;
+constexpr size_t kLongLine = 100'000;
+constexpr char kComputed[] =
+    "kernix cannot tell which file this asks for, and so not notice when the answer changes. Ask for a name in quotes "
+    "or in <>, or pass -D with the answer";
+
+bool IsQuestion(std::string_view name) {
+  return std::find(std::begin(kQuestions), std::end(kQuestions), name) != std::end(kQuestions);
+}
+
+// A glance. Headers of the toolchain have wrappers, too (TOML_HAS_INCLUDE), which are known by their names alone.
+bool MayHoldQuestion(std::string_view text) {
+  return text.find("has_include") != std::string_view::npos || text.find("HAS_INCLUDE") != std::string_view::npos;
+}
+bool LooksLikeQuestion(std::string_view word) { return MayHoldQuestion(word); }
+
+// Whether `#define` stands before the word at `at`. A glance: true also where a comment does.
+bool FollowsDefine(std::string_view text, size_t at) {
+  const size_t before = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t\v\f\r", at - 1);
+  if (before == std::string_view::npos) return false;
+  const std::string_view left = text.substr(0, before + 1);
+  return left.ends_with("define") || left.ends_with("*/") || left.ends_with("\\\n");
+}
+
+// Compilers and their headers have macros of such names, whatever a text says they are.
+bool IsReserved(std::string_view name) {
+  return name.starts_with("__") || (name.size() > 1 && name[0] == '_' && name[1] >= 'A' && name[1] <= 'Z');
+}
+
+// "[prefix] define NAME": the name's token.
+const Token* DefinedName(const Line& line) {
+  return line.size() > 2 && line[1].Is("define") && line[2].IsIdentifier() ? &line[2] : nullptr;
+}
+
+// Of "[prefix] define NAME(x)".
+bool TakesArguments(const Line& line) { return line.size() > 3 && line[3].Is("(") && !line[3].space_before; }
+
+// Lines that expand no macro.
+bool IsVerbatim(const Line& line) {
+  static constexpr std::string_view kNames[] = {"define",   "undef", "ifdef",   "ifndef", "elifdef",
+                                                "elifndef", "error", "warning", "pragma", "ident"};
+  return line.size() > 1 && std::find(std::begin(kNames), std::end(kNames), line[1].text) != std::end(kNames);
+}
+
+// Calls `use` with each preprocessor line; of one that nobody has written, with its beginning.
+void ForEachLine(std::string_view text, const std::function<void(const Line&)>& use) {
+  Line line;
+  const auto finish = [&] {
+    if (!line.empty()) use(line);
+    line.clear();
+  };
+  LexInPieces(text, [&](const std::vector<Token>& tokens, size_t first) {
+    const size_t fresh = first == 0 ? 0 : first + 2;  // two are those that ended the piece before
+    for (size_t i = fresh; i < tokens.size(); ++i) {
+      if (tokens[i].starts_directive || !tokens[i].in_directive) finish();
+      if (tokens[i].in_directive && line.size() < kLongLine) line.push_back(tokens[i]);
+    }
+  });
+  finish();
+}
+
+bool SameText(const Line& a, const Line& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Token& x, const Token& y) {
+    return x.text == y.text && x.space_before == y.space_before;
+  });
+}
+
+bool IsMark(const Token& token) { return token.Is("#if") || token.Is("#else") || token.Is("#endif"); }
+
+// A name as it stands in parentheses: "a.h", <a.h>.
+std::optional<Include> ReadName(Tokens tokens) {
+  if (tokens.size() == 1 && tokens[0].kind == TokenKind::kString) return ReadInclude(tokens);
+  if (tokens.size() < 3 || !tokens.front().Is("<") || !tokens.back().Is(">")) return std::nullopt;
+  return Include{tokens[1].text, false};
+}
+
+// The text between < and >, or in quotes.
+std::string PathOf(Tokens tokens, const Include& name) {
+  if (name.quoted) return WithoutSplices(name.path);
+  std::string path;
+  for (const Token& token : tokens.subspan(1, tokens.size() - 2)) path += token.text;
+  return WithoutSplices(path);
+}
+
+// `rest` up to the parenthesis that closes it; nothing when there is none.
+std::optional<Tokens> UpToClose(Tokens rest) {
+  int depth = 1;
+  for (size_t i = 0; i < rest.size(); ++i) {
+    depth += rest[i].Is("(") ? 1 : rest[i].Is(")") ? -1 : 0;
+    if (depth == 0) return rest.first(i);
+  }
+  return std::nullopt;
+}
+
+// What a name may be: the pieces between the marks of a macro with several meanings.
+std::vector<Tokens> Choices(Tokens tokens) {
+  std::vector<Tokens> choices;
+  size_t begin = 0;
+  for (size_t i = 0; i <= tokens.size(); ++i) {
+    if (i < tokens.size() && !IsMark(tokens[i])) continue;
+    if (i > begin) choices.push_back(tokens.subspan(begin, i - begin));
+    begin = i + 1;
+  }
+  return choices;
+}
+
+// The questions of one translation unit.
+class Questions {
+ public:
+  Questions(const std::vector<TextView>& texts, const QuestionRules& rules) : rules_(rules) {
+    for (const TextView& text : texts) {
+      for (const std::string_view spelled : SplicedTexts(text.text, storage_)) Add(text.label, spelled);
+    }
+  }
+
+  absl::Status Check() {
+    const bool gathered = Gather();
+    if (lines_.empty()) return absl::OkStatus();
+    if (!gathered || !DefineMacros()) return Refuse(lines_.front(), "__has_include", kComputed);
+    for (const Found& found : lines_) {
+      if (!IsVerbatim(found.tokens)) KERNIX_RETURN_IF_ERROR(CheckLine(found));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Before C++11, and in what an #if leaves out, R"( begins no raw string: what would be in it is code.
+  void Add(std::string_view label, std::string_view text) {
+    texts_.push_back({label, text});
+    if (text.find("R\"") == std::string_view::npos || !MayHoldQuestion(text)) return;
+    texts_.push_back({label, storage_.emplace_back(absl::StrReplaceAll(ToAbsl(text), {{"R\"", "R \""}}))});
+  }
+
+  struct Found {
+    std::string_view label;
+    Line tokens;
+  };
+
+  static absl::Status Refuse(const Found& found, std::string_view what, std::string_view why) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat(found.label, ":", found.tokens.front().line, ": ", what, ": ", why));
+  }
+
+  // Finds the lines that matter: those with a word that asks, and the definitions of what these lean on. False when
+  // there is no end to it.
+  bool Gather() {
+    asking_.insert(std::begin(kQuestions), std::end(kQuestions));
+    for (int round = 0; round < kMaxRounds; ++round) {
+      const size_t known = asking_.size() + leaned_on_.size();
+      lines_.clear();
+      for (const TextView& text : texts_) {
+        if (Matters(text.text)) GatherFrom(text);
+      }
+      if (asking_.size() + leaned_on_.size() == known) return true;
+    }
+    return false;
+  }
+
+  // One look at each word, however many names there are.
+  bool Matters(std::string_view text) const {
+    if (leaned_on_.empty() && asking_.size() == std::size(kQuestions) && !MayHoldQuestion(text)) return false;
+    for (size_t at = 0; at < text.size();) {
+      size_t end = at;
+      while (end < text.size() && IsIdentifierPart(text[end])) ++end;
+      const std::string_view word = text.substr(at, end - at);
+      if (!word.empty() && (IsAsking(word) || (leaned_on_.contains(word) && FollowsDefine(text, at)))) return true;
+      at = std::max(end, at + 1);
+    }
+    return false;
+  }
+
+  bool IsAsking(std::string_view word) const { return asking_.contains(word) || LooksLikeQuestion(word); }
+
+  void GatherFrom(const TextView& text) {
+    ForEachLine(text.text, [&](const Line& line) {
+      const Token* defined = DefinedName(line);
+      if (defined != nullptr && IsQuestion(defined->text)) return;  // for compilers that have none
+      const bool asks = Asks(line);
+      NoteTested(line);
+      const bool is_leaned_on = defined != nullptr && leaned_on_.contains(defined->text);
+      if (!asks && !is_leaned_on) return;
+      if (defined != nullptr && asks) asking_.insert(defined->text);
+      if (defined != nullptr) NoteNames(Tokens(line).subspan(3));
+      if (defined == nullptr && !IsVerbatim(line)) NoteArguments(line);
+      lines_.push_back({text.label, line});
+    });
+  }
+
+  bool Asks(const Line& line) const {
+    return std::any_of(line.begin(), line.end(),
+                       [&](const Token& token) { return token.IsIdentifier() && IsAsking(token.text); });
+  }
+
+  // `#ifdef NAME`, `defined(NAME)`: where it is none, nobody asks for it.
+  void NoteTested(Tokens line) {
+    for (size_t i = 2; i < line.size(); ++i) {
+      const bool tested = (i == 2 && line[1].Is("ifdef")) || IsTested(line.first(i));
+      if (tested && leaned_on_.contains(line[i].text)) tested_.insert(line[i].text);
+    }
+  }
+
+  void NoteNames(Tokens tokens) {
+    for (const Token& token : tokens) {
+      if (token.IsIdentifier() && !asking_.contains(token.text)) leaned_on_.insert(token.text);
+    }
+  }
+
+  // The names in what is asked for, but for those that a compiler takes as they are: __has_include(<a.h>).
+  void NoteArguments(Tokens line) {
+    for (size_t i = 0; i + 2 < line.size(); ++i) {
+      if (!line[i].IsIdentifier() || !IsAsking(line[i].text) || !line[i + 1].Is("(")) continue;
+      if (IsQuestion(line[i].text) && line[i + 2].Is("<")) continue;
+      size_t end = i + 2;
+      for (int depth = 1; end < line.size() && depth > 0; ++end)
+        depth += line[end].Is("(") ? 1 : line[end].Is(")") ? -1 : 0;
+      NoteNames(line.subspan(i + 2, end - i - 2));
+    }
+  }
+
+  // False where one has more meanings than are looked at.
+  bool DefineMacros() {
+    for (const Found& found : lines_) {
+      const Token* name = DefinedName(found.tokens);
+      if (name == nullptr || (IsReserved(name->text) && !asking_.contains(name->text))) continue;
+      std::vector<const Line*>& known = definitions_[name->text];
+      const auto same = [&](const Line* line) { return SameText(*line, found.tokens); };
+      if (std::any_of(known.begin(), known.end(), same)) continue;
+      known.push_back(&found.tokens);
+      if (known.size() > MacroTable::kMaxChoices || found.tokens.size() >= kLongLine) return false;
+    }
+    for (const auto& [name, lines] : definitions_) Define(lines);
+    return true;
+  }
+
+  // Of several, each may be meant.
+  void Define(const std::vector<const Line*>& lines) {
+    for (const Line* line : lines) {
+      if (lines.size() > 1) branches_.If(std::nullopt);
+      macros_.Define(Tokens(*line).subspan(2));
+      if (lines.size() > 1) branches_.End();
+    }
+  }
+
+  absl::Status CheckLine(const Found& found) {
+    std::vector<Token> expanded;
+    macros_.Expand(found.tokens, expanded);
+    if (macros_.IsCut() || found.tokens.size() >= kLongLine) return Refuse(found, "__has_include", kComputed);
+    for (size_t i = 0; i < expanded.size(); ++i) {
+      if (!IsFunction(expanded[i]) || IsTested(Tokens(expanded).first(i))) continue;
+      const bool asks = i + 1 < expanded.size() && expanded[i + 1].Is("(");
+      if (!asks && !asking_.contains(expanded[i].text)) continue;   // #if HAS_INCLUDE_X
+      if (!asks) return Refuse(found, "__has_include", kComputed);  // another macro gives it what it asks for
+      const bool known = IsQuestion(expanded[i].text) || !definitions_.contains(expanded[i].text);
+      if (known) KERNIX_RETURN_IF_ERROR(CheckQuestion(found, Tokens(expanded).subspan(i + 2)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether it is a word that takes the name of a file.
+  bool IsFunction(const Token& token) const {
+    if (!token.IsIdentifier()) return false;
+    if (IsQuestion(token.text)) return true;
+    if (LooksLikeQuestion(token.text) && !definitions_.contains(token.text)) return true;
+    const auto macro = definitions_.find(token.text);
+    if (macro == definitions_.end() || !asking_.contains(token.text)) return false;
+    return std::any_of(macro->second.begin(), macro->second.end(),
+                       [](const Line* line) { return TakesArguments(*line); });
+  }
+
+  // `defined NAME`, `defined(NAME)`.
+  static bool IsTested(Tokens before) {
+    if (!before.empty() && before.back().Is("(")) before.remove_suffix(1);
+    return !before.empty() && before.back().Is("defined");
+  }
+
+  // `rest` follows the parenthesis.
+  absl::Status CheckQuestion(const Found& found, Tokens rest) const {
+    const std::optional<Tokens> name = UpToClose(rest);
+    if (!name) return Refuse(found, "__has_include", kComputed);
+    for (const Tokens choice : Choices(*name)) KERNIX_RETURN_IF_ERROR(CheckName(found, choice));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckName(const Found& found, Tokens tokens) const {
+    const std::optional<Include> name = ReadName(tokens);
+    if (!name) return MayPass(tokens) ? absl::OkStatus() : Refuse(found, "__has_include", kComputed);
+    const std::string path = PathOf(tokens, *name);
+    const std::string normal = NormalizePath(path);
+    if (!path.starts_with('/') && normal != ".." && !normal.starts_with("../")) return absl::OkStatus();
+    const std::string why = rules_.outside(found.label, {path, name->quoted});
+    return why.empty() ? absl::OkStatus() : Refuse(found, StrCat("__has_include ", path), why);
+  }
+
+  // A macro that is none, as far as is known: what it is elsewhere was asked for beside it.
+  bool MayPass(Tokens tokens) const {
+    if (tokens.size() != 1 || !tokens[0].IsIdentifier()) return false;
+    const std::string_view name = tokens[0].text;
+    return !rules_.all_texts || definitions_.contains(name) || (tested_.contains(name) && !IsReserved(name));
+  }
+
+  const QuestionRules& rules_;
+  std::deque<std::string> storage_;
+  std::vector<TextView> texts_;
+  std::set<std::string_view> asking_;     // words that ask: the compiler's, and macros that hold one of these
+  std::set<std::string_view> leaned_on_;  // macros, perhaps, that names are made of
+  std::set<std::string_view> tested_;     // those of them that an #if asks for first
+  std::vector<Found> lines_;
+  absl::flat_hash_map<std::string_view, std::vector<const Line*>> definitions_;
+  Branches branches_;
+  MacroBudget budget_;
+  MacroTable macros_{branches_, storage_, budget_};
+};
+
+}  // namespace
+
+absl::Status CheckFileQuestions(const std::vector<TextView>& texts, const QuestionRules& rules) {
+  return Questions(texts, rules).Check();
+}
+
+}  // namespace kernix::language

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/read/function_name.h"
+
+#include <algorithm>
+
+#include "absl/types/span.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/cxx/lexer.h"
+#include "daemon/language/spec/arg_spec.h"
+#include "daemon/language/spec/words.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::language {
+namespace {
+
+using Tokens = absl::Span<const Token>;
+
+// Generated code calls the name, on one line: no literal that an end of line could break, no second statement.
+bool MayBeArgument(const Token& token) {
+  if (token.kind == TokenKind::kString || token.kind == TokenKind::kCharacter) return false;
+  return token.kind != TokenKind::kPunctuator || HasText("<>,*&()+-/%|^~!?:::[].", token.text);
+}
+
+// How a token changes how deep the next one is in brackets. Within parentheses '<' compares.
+class Depth {
+ public:
+  void Pass(const Token& token) {
+    if (token.Is("(") || token.Is("[")) ++round_;
+    if (token.Is(")") || token.Is("]")) --round_;
+    if (round_ == 0 && token.Is("<")) ++angles_;
+    if (round_ == 0 && token.Is(">")) --angles_;
+  }
+  bool AtAngle(int angles) const { return round_ == 0 && angles_ == angles; }
+
+ private:
+  int round_ = 0;
+  int angles_ = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<Token>& tokens) : tokens_(tokens) {}
+
+  // False when the tokens are no name.
+  bool Read(FunctionName& name) {
+    size_t at = !tokens_.empty() && tokens_[0].Is("::") ? 1 : 0;
+    while (at + 1 < tokens_.size() && IsPlainIdentifier(tokens_[at].text) && tokens_[at + 1].Is("::")) {
+      name.scope += tokens_[at].text;
+      name.scope += "::";
+      at += 2;
+    }
+    if (at >= tokens_.size() || !tokens_[at].IsIdentifier()) return false;
+    name.base = std::string(tokens_[at++].text);
+    name.callee = Spelled(tokens_);
+    return at == tokens_.size() || ReadArguments(at, name);
+  }
+
+ private:
+  // tokens_[open] to the end are the template arguments in their brackets.
+  bool ReadArguments(size_t open, FunctionName& name) {
+    if (!tokens_[open].Is("<") || !tokens_.back().Is(">")) return false;
+    name.is_template = true;
+    Depth depth;
+    size_t begin = open + 1;
+    for (size_t i = open; i < tokens_.size(); ++i) {
+      if (!MayBeArgument(tokens_[i])) return false;
+      const bool ends = depth.AtAngle(1) && (tokens_[i].Is(",") || tokens_[i].Is(">"));
+      if (ends && i > open + 1) name.template_arguments.push_back(Spelled(tokens_.subspan(begin, i - begin)));
+      if (ends) begin = i + 1;
+      depth.Pass(tokens_[i]);
+      if (depth.AtAngle(0)) return i + 1 == tokens_.size();
+    }
+    return false;
+  }
+
+  const Tokens tokens_;
+};
+
+}  // namespace
+
+std::string FunctionName::Exported() const {
+  std::string name;
+  bool gap = false;
+  for (const char c : callee) {
+    if (!IsIdentifierPart(c) || c == '$') {
+      gap = true;
+      continue;
+    }
+    if (gap && !name.empty()) name += '_';
+    gap = false;
+    name += c;
+  }
+  return name;
+}
+
+std::string SameExport(const FunctionName& one, const FunctionName& other) {
+  const std::string name = one.Exported();
+  if (one.callee == other.callee) return StrCat("function '", one.callee, "' is exported twice");
+  return StrCat("'", one.callee, "' and '", other.callee, "' both have the name '", name,
+                "', which would be exported twice. Export a function that calls one of them, such as 'void ", name,
+                "_too(...) { ", other.callee, "(...); }'");
+}
+
+absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text) {
+  constexpr size_t kMaxName = 4096;
+  if (text.size() > kMaxName) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("the function name '", text.substr(0, 40), "...' has ", text.size(), " bytes; at most ",
+                            kMaxName, " are possible"));
+  }
+  const LexedSource lexed = Lex(text, 0);
+  FunctionName name;
+  const bool one_line = text.find_first_of("\r\n") == std::string_view::npos && lexed.comments.empty();
+  if (!one_line || !Reader(lexed.tokens).Read(name)) return CheckFunctionName(text);
+  KERNIX_RETURN_IF_ERROR(CheckFunctionName(name.base));
+  return name;
+}
+
+size_t FunctionNameLength(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '<' || c == '(') ++depth;
+    if (c == '>' || c == ')') --depth;
+    if (depth <= 0 && HasText(" \t\r\n\v\f", std::string_view(&c, 1))) return i;
+  }
+  return text.size();
+}
+
+}  // namespace kernix::language

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/language/read/signature.h"
+#include "daemon/language/spec/words.h"
+
+namespace kernix::language {
+namespace {
+
+using Tokens = absl::Span<const Token>;
+
+constexpr std::string_view kUnderstood =
+    "a parameter is a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, a bool, an integer of 8 to "
+    "64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or tensors, or a const "
+    "BE::Tensor*";
+
+// A parameter taken apart: "const" type operators name.
+struct Declarator {
+  std::vector<std::string_view> words;  // keywords of a built-in type
+  std::string type;                     // else the qualified name, without the arguments of a template
+  Tokens arguments;                     // those, without their brackets
+  bool is_template = false;             // there are some, or none in brackets
+  bool is_const = false;
+  int pointers = 0;
+  int references = 0;
+  bool is_array = false;
+  std::string_view name;
+  bool understood = true;
+};
+
+bool IsTypeWord(std::string_view text) {
+  static constexpr std::array<std::string_view, 10> kWords = {"bool",  "char",   "short",    "int",    "long",
+                                                              "float", "double", "unsigned", "signed", "__int128"};
+  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
+}
+
+// Reads a Declarator from left to right.
+class DeclaratorReader {
+ public:
+  explicit DeclaratorReader(Tokens tokens) : tokens_(tokens) {}
+
+  Declarator Read() {
+    while (ReadSpecifier()) {
+    }
+    while (ReadOperator()) {
+    }
+    if (More() && tokens_[at_].IsIdentifier() && !IsKeyword(tokens_[at_].text)) result_.name = tokens_[at_++].text;
+    if (More() && tokens_[at_].Is("[")) {
+      result_.is_array = true;
+      at_ = tokens_.size();
+    }
+    result_.understood = !More() && (!result_.words.empty() || !result_.type.empty());
+    return result_;
+  }
+
+ private:
+  bool More() const { return at_ < tokens_.size(); }
+
+  bool ReadSpecifier() {
+    if (!More()) return false;
+    const Token& token = tokens_[at_];
+    if (token.Is("const")) {
+      result_.is_const = true;
+    } else if (token.IsIdentifier() && IsTypeWord(token.text) && result_.type.empty()) {
+      result_.words.push_back(token.text);
+    } else if (token.Is("volatile") || token.Is("register") || token.Is("typename") || token.Is("struct") ||
+               token.Is("class")) {
+    } else if (result_.words.empty() && result_.type.empty() && (token.IsIdentifier() || token.Is("::"))) {
+      ReadQualifiedName();
+      return true;
+    } else {
+      return false;
+    }
+    ++at_;
+    return true;
+  }
+
+  void ReadQualifiedName() {
+    bool expect_name = !tokens_[at_].Is("::");
+    while (More() && (expect_name ? tokens_[at_].IsIdentifier() : tokens_[at_].Is("::"))) {
+      result_.type += tokens_[at_++].text;
+      expect_name = !expect_name;
+      if (!expect_name) ReadTemplateArguments();
+    }
+  }
+
+  void ReadTemplateArguments() {
+    if (!More() || !tokens_[at_].Is("<")) return;
+    const size_t begin = at_ + 1;
+    int depth = 0;
+    do {
+      if (tokens_[at_].Is("<")) ++depth;
+      if (tokens_[at_].Is(">")) --depth;
+      ++at_;
+    } while (More() && depth > 0);
+    result_.is_template = true;
+    result_.arguments = tokens_.subspan(begin, at_ - begin - (depth == 0 ? 1 : 0));
+  }
+
+  bool ReadOperator() {
+    if (!More()) return false;
+    const Token& token = tokens_[at_];
+    if (token.Is("*")) {
+      ++result_.pointers;
+    } else if (token.Is("&")) {
+      ++result_.references;
+    } else if (!token.Is("const") && !token.Is("__restrict__") && !token.Is("__restrict") && !token.Is("volatile")) {
+      return false;
+    }
+    ++at_;
+    return true;
+  }
+
+  Tokens tokens_;
+  size_t at_ = 0;
+  Declarator result_;
+};
+
+// The attribute type of keywords such as "unsigned long int".
+std::optional<AttributeType> BuiltinType(const std::vector<std::string_view>& words) {
+  const auto count = [&words](std::string_view word) { return std::count(words.begin(), words.end(), word); };
+  const bool is_unsigned = count("unsigned") > 0;
+  if (count("__int128") > 0) return std::nullopt;
+  if (count("bool") > 0) return AttributeType::kBool;
+  if (count("float") > 0) return AttributeType::kFloat32;
+  if (count("double") > 0) return count("long") > 0 ? std::nullopt : std::make_optional(AttributeType::kFloat64);
+  if (count("char") > 0) return is_unsigned ? AttributeType::kUInt8 : AttributeType::kInt8;
+  if (count("short") > 0) return is_unsigned ? AttributeType::kUInt16 : AttributeType::kInt16;
+  if (count("long") > 0) return is_unsigned ? AttributeType::kUInt64 : AttributeType::kInt64;
+  return is_unsigned ? AttributeType::kUInt32 : AttributeType::kInt32;
+}
+
+// The attribute type of a name such as "std::int32_t".
+std::optional<AttributeType> NamedType(std::string_view name) {
+  static const auto& types = *new absl::flat_hash_map<std::string_view, AttributeType>{
+      {"int8_t", AttributeType::kInt8},      {"uint8_t", AttributeType::kUInt8},   {"int16_t", AttributeType::kInt16},
+      {"uint16_t", AttributeType::kUInt16},  {"int32_t", AttributeType::kInt32},   {"uint32_t", AttributeType::kUInt32},
+      {"int64_t", AttributeType::kInt64},    {"uint64_t", AttributeType::kUInt64}, {"size_t", AttributeType::kUInt64},
+      {"ptrdiff_t", AttributeType::kInt64},  {"ssize_t", AttributeType::kInt64},   {"intptr_t", AttributeType::kInt64},
+      {"uintptr_t", AttributeType::kUInt64},
+  };
+  ConsumePrefix(name, "std::");
+  const auto found = types.find(name);
+  return found == types.end() ? std::nullopt : std::make_optional(found->second);
+}
+
+// A type whose values XLA cannot pass, and what to do instead; empty for others.
+std::string_view Remedy(std::string_view type) {
+  if (HasText(type, "complex")) return "XLA passes no complex attributes: take real and imaginary part as two";
+  if (HasText(type, "half") || HasText(type, "float16") || HasText(type, "bfloat16")) {
+    return "take the bits as a uint16_t and write the token attr.<name>:float16 or attr.<name>:bfloat16";
+  }
+  if (type == "std::string" || type == "string") return "take a std::string_view";
+  return "";
+}
+
+std::optional<AttributeType> ScalarType(const Declarator& declarator) {
+  std::string_view type = declarator.type;
+  ConsumePrefix(type, "::");
+  return declarator.words.empty() ? NamedType(type) : BuiltinType(declarator.words);
+}
+
+bool IsStreamName(std::string_view type) { return type == "cudaStream_t" || type == "CUstream"; }
+
+bool IsTensorName(std::string_view type) {
+  ConsumePrefix(type, "::");
+  return type == "BE::Tensor" || type == "Tensor";
+}
+
+// The parameter is a BE::Span of `arguments`.
+void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
+  const Declarator element = DeclaratorReader(arguments).Read();
+  const std::optional<AttributeType> scalar = ScalarType(element);
+  const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0;
+  if (plain && IsTensorName(element.type)) {
+    parameter.kind = element.is_const ? ParameterClass::kInputs : ParameterClass::kOutputs;
+  } else if (!plain || !scalar.has_value() || !CanBeArray(*scalar)) {
+    parameter.problem = "XLA passes arrays of integers of 8 to 64 bits, of float and of double";
+  } else if (!element.is_const) {
+    parameter.problem = "attributes are constant: take a BE::Span<const T>";
+  } else {
+    parameter.kind = ParameterClass::kArray;
+    parameter.scalar = *scalar;
+  }
+}
+
+std::string_view PointerProblem(const Declarator& declarator) {
+  if (IsTensorName(declarator.type)) {
+    return "take the BE::Tensor by value or by reference, or by const BE::Tensor* an input that a call may leave out";
+  }
+  const bool text = declarator.words.size() == 1 && declarator.words[0] == "char";
+  return text ? "strings of XLA do not end with a 0: take a std::string_view" : "a pointer cannot come from JAX";
+}
+
+// Sets kind and scalar, or the problem.
+void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) {
+  std::string_view type = declarator.type;
+  ConsumePrefix(type, "::");
+  const bool is_tensor = IsTensorName(type) && !declarator.is_template;
+  const bool is_stream = IsStreamName(type);
+  const bool by_value = declarator.references == 0 || (declarator.references == 1 && declarator.is_const);
+  const std::optional<AttributeType> scalar = ScalarType(declarator);
+  if (is_tensor && declarator.is_const && declarator.pointers == 1 && declarator.references == 0 &&
+      !declarator.is_array) {
+    parameter.kind = ParameterClass::kOptionalInput;
+  } else if (declarator.pointers > 0 || declarator.is_array) {
+    parameter.problem = PointerProblem(declarator);
+  } else if (is_tensor && declarator.references <= 1) {
+    parameter.kind = declarator.is_const ? ParameterClass::kInput : ParameterClass::kOutput;
+  } else if (!by_value) {
+    parameter.problem = "take it by value";
+  } else if (is_stream || (type == "int64_t" && declarator.name == "stream") ||
+             (type == "std::int64_t" && declarator.name == "stream")) {
+    parameter.kind = ParameterClass::kStream;
+  } else if (scalar.has_value()) {
+    const bool ordinal =
+        declarator.name == "device_ordinal" && (*scalar == AttributeType::kInt32 || *scalar == AttributeType::kInt64);
+    parameter.kind = ordinal ? ParameterClass::kDeviceOrdinal : ParameterClass::kScalar;
+    parameter.scalar = *scalar;
+  } else if (type == "std::string_view" || type == "string_view") {
+    parameter.kind = ParameterClass::kString;
+    parameter.scalar = AttributeType::kString;
+  } else if (type == "BE::Span" || type == "Span") {
+    ClassifySpan(declarator.arguments, parameter);
+  } else if (type == "BE::Scratch" || type == "Scratch") {
+    parameter.kind = ParameterClass::kScratch;
+    parameter.problem =
+        "a BE::Scratch has a size: write out the tokens, with scratch:<bytes> for it, such as "
+        "scratch:4*arg0.numel()";
+  } else {
+    parameter.problem = Remedy(type);
+    if (parameter.problem.empty()) parameter.problem = kUnderstood;
+  }
+}
+
+// `tokens` without [[attributes]], __attribute__((...)) and the default argument.
+std::vector<Token> Essential(Tokens tokens, bool& has_default) {
+  std::vector<Token> result;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool brackets = tokens[i].Is("[") && i + 1 < tokens.size() && tokens[i + 1].Is("[");
+    const bool gnu = tokens[i].Is("__attribute__") || tokens[i].Is("alignas");
+    if (tokens[i].Is("=")) {
+      has_default = true;
+      break;
+    }
+    if (!brackets && !gnu) {
+      result.push_back(tokens[i]);
+      continue;
+    }
+    int depth = 0;
+    for (i += gnu ? 1 : 0; i < tokens.size(); ++i) {
+      if (tokens[i].Is("(") || tokens[i].Is("[")) ++depth;
+      if ((tokens[i].Is(")") || tokens[i].Is("]")) && --depth == 0) break;
+    }
+  }
+  return result;
+}
+
+bool IsQualifier(const Token& token) {
+  return token.Is("const") || token.Is("volatile") || token.Is("register") || token.Is("typename") ||
+         token.Is("struct") || token.Is("class");
+}
+
+bool Holds(Tokens tokens, std::string_view text) {
+  return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
+}
+
+// Puts what the parameter's type stands for in its place, again and again. False when it is a type of the source that
+// cannot be read so.
+bool ResolveAliases(const TypeNames& types, std::vector<Token>& tokens) {
+  constexpr int kMaxSteps = 8;
+  std::string_view scope = types.scope;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
+    if (type == tokens.end() || !type->IsIdentifier()) return true;
+    if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
+    if (IsStreamName(type->text) || NamedType(type->text).has_value()) return true;  // whoever declares them
+    const AliasedType* aliased = types.aliases.Find(scope, type->text);
+    if (aliased == nullptr) return true;
+    if (!aliased->tokens.has_value()) return false;
+    const std::vector<Token>& meaning = *aliased->tokens;
+    // `const P` of a pointer makes the pointer const, and of a reference nothing.
+    const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
+    if (compound && Holds(tokens, "const")) return false;
+    const auto place = tokens.erase(type);
+    tokens.insert(place, meaning.begin(), meaning.end());
+    scope = aliased->scope;
+  }
+  return false;
+}
+
+constexpr size_t kMaxSpelled = 50;  // tokens: what a template makes of it may be long
+
+}  // namespace
+
+SignatureParameter ReadParameter(Tokens tokens, const TypeNames& types) {
+  SignatureParameter parameter;
+  parameter.text = Spelled(tokens.first(std::min(tokens.size(), kMaxSpelled)));
+  if (!tokens.empty()) {
+    parameter.source = tokens[0].source;
+    parameter.line = tokens[0].line;
+  }
+  std::vector<Token> essential = Essential(tokens, parameter.has_default);
+  const bool known = ResolveAliases(types, essential);
+  const Declarator declarator = DeclaratorReader(essential).Read();
+  parameter.name = std::string(declarator.name);
+  parameter.by_value = declarator.references == 0;
+  if (!known) {
+    parameter.problem = "the source declares that type, and not as another name of one that can be read";
+  } else if (declarator.understood) {
+    ClassifyNamed(declarator, parameter);
+  } else {
+    parameter.problem = kUnderstood;
+  }
+  return parameter;
+}
+
+}  // namespace kernix::language

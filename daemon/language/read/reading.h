@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sources of a request, read within bounds.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/cxx/preprocessor.h"
+#include "daemon/language/read/resolve.h"
+#include "daemon/language/spec/function_spec.h"
+#include "daemon/language/spec/source_text.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::language {
+
+// What reading all sources of one request may cost: they come from other users. Each goes down as it is used.
+struct ReadingBudget {
+  size_t tokens = 1'000'000;  // of the sources, comments included
+  MacroBudget macros;
+  size_t instance_tokens = 1'000'000;  // in the parameter lists of template instances
+  size_t parameters = 200'000;         // of all exported functions
+};
+
+// `sources` as one translation unit, with `definitions`, preprocessor lines, before it. The texts must outlive the
+// result. INVALID_REQUEST when they have more tokens than `budget`.
+absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
+                                         const std::vector<std::string>& definitions, ReadingBudget& budget);
+
+// As ResolveFunctions(), of sources that have been read.
+absl::StatusOr<std::vector<FunctionSpec>> ResolveRead(absl::Span<const SourceText> sources, Preprocessed read,
+                                                      const v1::Functions& functions, ReadingBudget& budget);
+
+}  // namespace kernix::language

@@ -1,0 +1,779 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/read/resolve.h"
+
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "daemon/language/read/function_name.h"
+#include "daemon/language/spec/function_spec.h"
+#include "daemon/language/spec/words.h"
+#include "tests/support/test_util.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::language {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+template <typename M>
+auto IsInvalid(const M& message) {
+  return HasError(absl::StatusCode::kInvalidArgument, message);
+}
+
+// "name: tokens; ..." of the resolved functions.
+std::string Described(const absl::StatusOr<std::vector<FunctionSpec>>& specs) {
+  if (!specs.ok()) return std::string(ToStd(specs.status().message()));
+  std::string text;
+  for (const FunctionSpec& spec : *specs) {
+    StrAppend(&text, text.empty() ? "" : "; ", spec.name, ":");
+    for (const std::string& token : spec.Tokens()) StrAppend(&text, " ", token);
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<FunctionSpec>> Annotated(const std::string& text) {
+  v1::Functions functions;
+  functions.set_from_annotations(true);
+  return ResolveFunctions({{"k.cu", text}}, functions);
+}
+
+// `list`: "name" or "name token token".
+absl::StatusOr<std::vector<FunctionSpec>> Listed(const std::string& text, const std::vector<std::string>& list) {
+  v1::Functions functions;
+  for (const std::string& entry : list) {
+    v1::Function* function = functions.add_function();
+    const size_t length = FunctionNameLength(entry);
+    function->set_name(entry.substr(0, length));
+    for (const std::string_view token : Words(std::string_view(entry).substr(length)))
+      function->add_tokens(std::string(token));
+  }
+  return ResolveFunctions({{"k.cu", text}}, functions);
+}
+
+std::string Inferred(const std::string& parameters) {
+  return Described(Listed("void f(" + parameters + ") {}", {"f"}));
+}
+
+// ---- Annotations ----
+
+TEST(AnnotationTest, TokensOrSignatureDecide) {
+  EXPECT_EQ(Described(Annotated("// @BE f args rets ctx.stream\nvoid f(BE::Tensor a, BE::Tensor b, int64_t s) {}")),
+            "f: arg ret stream");
+  EXPECT_EQ(Described(Annotated("// @BE f\nvoid f(const BE::Tensor a, BE::Tensor b) {}")), "f: arg ret");
+  EXPECT_EQ(Described(Annotated("// @BE f arg ret attr.scale\nvoid f(BE::Tensor a, BE::Tensor b, float scale) {}")),
+            "f: arg ret attr.scale:float32");
+}
+
+TEST(AnnotationTest, KeepsTheOrderOfTheSource) {
+  EXPECT_EQ(Described(Annotated("//@BE b\nvoid b(BE::Tensor o);\n///   @BE   a\nvoid a(BE::Tensor o);")),
+            "b: ret; a: ret");
+}
+
+TEST(AnnotationTest, IsALineCommentThatBeginsWithIt) {
+  const std::string function = "\nvoid f(BE::Tensor o) {}";
+  for (const char* other : {"/* // @BE g */", "const char* s = \"// @BE g\";", "// see // @BE g", "// @BEg", "// BE g",
+                            "#if 0\n// @BE g\n#endif", "const char* s = R\"(\n// @BE g\n)\";", "// @BE-style notes"}) {
+    EXPECT_EQ(Described(Annotated(other + std::string("\n// @BE f") + function)), "f: ret") << other;
+  }
+}
+
+TEST(AnnotationTest, GoesOnAfterABackslash) {
+  EXPECT_EQ(Described(Annotated("// @BE f ret \\\n   attr.x\nvoid f(BE::Tensor o, float x) {}")),
+            "f: ret attr.x:float32");
+}
+
+TEST(AnnotationTest, NeedsAFunction) {
+  EXPECT_THAT(Annotated("\n// @BE\nvoid f(BE::Tensor o);"),
+              IsInvalid(HasSubstr("k.cu:2: an annotation without a function")));
+  EXPECT_THAT(Annotated("void f(BE::Tensor o);\n// @BE g"), IsInvalid(AllOf(HasSubstr("k.cu:2"), HasSubstr("'g'"))));
+  EXPECT_THAT(Annotated("void f(BE::Tensor o);\n// @BE g arg ret"),
+              IsInvalid(HasSubstr("k.cu:2: an annotation without a function: nothing here defines 'g'")));
+  EXPECT_THAT(Annotated("void f(BE::Tensor o);"), IsInvalid(HasSubstr("no '// @BE <function>' annotation")));
+}
+
+TEST(AnnotationTest, MayBeAnsweredByAHeader) {
+  EXPECT_EQ(Described(Annotated("#include \"kernels.cuh\"\n// @BE g arg ret")), "g: arg ret");
+  EXPECT_EQ(Described(Annotated("#include <kernels.cuh>\n// @BE g_f32 arg ret\nMAKE_G(_f32)")), "g_f32: arg ret");
+  EXPECT_THAT(Annotated("#include \"brainevent/common.h\"\n// @BE g arg ret"), IsInvalid(HasSubstr("'g'")));
+}
+
+TEST(AnnotationTest, ReportsItsLine) {
+  const std::string function = "void f(BE::Tensor o);\n";
+  EXPECT_THAT(Annotated(function + "// @BE f ret what"),
+              IsInvalid(HasSubstr("k.cu:2: function 'f': unknown token 'what'")));
+  EXPECT_THAT(Annotated(function + "// @BE 9f ret"), IsInvalid(HasSubstr("k.cu:2: the function name '9f'")));
+  EXPECT_THAT(Annotated("// @BE f\n" + function + "// @BE f"),
+              IsInvalid(HasSubstr("k.cu:3: function 'f' is exported twice")));
+}
+
+// ---- Lists ----
+
+TEST(ListTest, MixesTokensAndInference) {
+  EXPECT_EQ(Described(Listed("void a(BE::Tensor o); void b(const BE::Tensor i, BE::Tensor o);", {"b", "a ret"})),
+            "b: arg ret; a: ret");
+}
+
+TEST(ListTest, RefusesBadLists) {
+  const std::string source = "void f(BE::Tensor o);";
+  EXPECT_THAT(Listed(source, {}), IsInvalid(HasSubstr("nothing to export")));
+  EXPECT_THAT(Listed(source, {"f", "f"}), IsInvalid(HasSubstr("'f' is exported twice")));
+  EXPECT_THAT(Listed(source, {"f;"}), IsInvalid(HasSubstr("'f;' is no C++ identifier")));
+  EXPECT_THAT(Listed(source, {"f arg"}), IsInvalid(HasSubstr("no 'ret'")));
+  EXPECT_THAT(Listed(source, {"f ret stream stream"}), IsInvalid(HasSubstr("duplicate 'stream'")));
+  EXPECT_EQ(KindOf(Listed(source, {}).status()), v1::ErrorDetail::INVALID_REQUEST);
+}
+
+TEST(ListTest, RefusesEmptySources) {
+  EXPECT_THAT(Listed("", {"f ret"}), IsInvalid(HasSubstr("k.cu: the source is empty")));
+  EXPECT_THAT(Listed("// nothing\n/* at all */\n", {"f ret"}), IsInvalid(HasSubstr("empty")));
+  v1::Functions functions;
+  EXPECT_THAT(ResolveFunctions({}, functions), IsInvalid(HasSubstr("no source")));
+}
+
+TEST(ListTest, ExplicitTokensNeedNoSignature) {
+  EXPECT_EQ(Described(Listed("#include \"f.h\"", {"f arg ret"})), "f: arg ret");
+}
+
+TEST(ListTest, TokensMustFitTheSignature) {
+  const std::string source = "\nvoid f(const BE::Tensor a, BE::Tensor b, float x, int n = 3) {}";
+  EXPECT_EQ(Described(Listed(source, {"f arg ret attr.x"})), "f: arg ret attr.x:float32");
+  EXPECT_THAT(Listed(source, {"f arg ret"}),
+              IsInvalid(HasSubstr("function 'f' (k.cu:2) has 4 parameters, but its arg_spec has 2 (arg ret)")));
+  EXPECT_THAT(Listed(source, {"f arg ret attr.x attr.n stream"}), IsInvalid(HasSubstr("has 4 parameters")));
+  EXPECT_THAT(Listed(source, {"f arg ret ret attr.n"}),
+              IsInvalid(HasSubstr("takes 'float x' as parameter 3, but its arg_spec says 'ret' there")));
+  EXPECT_THAT(Listed(source, {"f arg attr.x ret attr.n"}), IsInvalid(HasSubstr("takes 'BE::Tensor b' as parameter 2")));
+}
+
+TEST(ListTest, WhatIsInDoubtPasses) {
+  EXPECT_EQ(Described(Listed("void f(BE::Tensor a, BE::Tensor b);\nvoid f(BE::Tensor a);", {"f arg arg ret"})),
+            "f: arg arg ret");
+  EXPECT_EQ(Described(Listed("void f(BE::Tensor a\n#ifdef X\n, BE::Tensor b\n#endif\n);", {"f ret"})), "f: ret");
+  EXPECT_EQ(Described(Listed("template <class T> void f(T a);", {"f arg ret"})), "f: arg ret");
+  EXPECT_EQ(Described(Listed("using T = BE::Tensor; void f(const T& a, T& b);", {"f arg ret"})), "f: arg ret");
+}
+
+TEST(ListTest, TypesAttributesFromTheSignature) {
+  const std::string source = "void f(BE::Tensor o, uint8_t a, const double b, int64_t stream, float* p);";
+  EXPECT_EQ(Described(Listed(source, {"f ret attr.a attr.b attr.stream attr.p:int64"})),
+            "f: ret attr.a:uint8 attr.b:float64 attr.stream:int64 attr.p:int64");
+  EXPECT_THAT(Listed(source, {"f ret attr.c"}), IsInvalid(HasSubstr("function 'f' (k.cu:1) has no parameter 'c'")));
+  EXPECT_THAT(Listed(source, {"f ret attr.p"}), IsInvalid(AllOf(HasSubstr("k.cu:1"), HasSubstr("'float* p'"))));
+  EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is no attribute")));
+  EXPECT_THAT(Listed("int x;", {"f ret attr.c"}), IsInvalid(HasSubstr("no signature 'void f(...)' in k.cu")));
+}
+
+// ---- Inference ----
+
+TEST(InferenceTest, ReadsTensors) {
+  EXPECT_EQ(Inferred("const BE::Tensor a, const BE::Tensor& b, BE::Tensor c, BE::Tensor& d"), "f: arg arg ret ret");
+  EXPECT_EQ(Inferred("BE::Tensor const a, ::BE::Tensor b, const Tensor &c, Tensor d"), "f: arg ret arg ret");
+  EXPECT_EQ(Inferred("[[maybe_unused]] const BE::Tensor, BE::Tensor"), "f: arg ret");
+}
+
+TEST(InferenceTest, ReadsStreams) {
+  EXPECT_EQ(Inferred("BE::Tensor o, int64_t stream"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, const std::int64_t stream"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, cudaStream_t s"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, cudaStream_t"), "f: ret stream");
+  EXPECT_EQ(Inferred("BE::Tensor o, int64_t count"), "f: ret attr.count:int64");
+  EXPECT_THAT(Inferred("BE::Tensor o, cudaStream_t s, int64_t stream"), HasSubstr("duplicate 'stream'"));
+}
+
+TEST(InferenceTest, ReadsScalars) {
+  EXPECT_EQ(Inferred("BE::Tensor o, bool a, char b, signed char c, unsigned char d, short e, unsigned short int f"),
+            "f: ret attr.a:bool attr.b:int8 attr.c:int8 attr.d:uint8 attr.e:int16 attr.f:uint16");
+  EXPECT_EQ(Inferred("BE::Tensor o, int a, unsigned b, long c, long unsigned int d, long long e, unsigned long long g"),
+            "f: ret attr.a:int32 attr.b:uint32 attr.c:int64 attr.d:uint64 attr.e:int64 attr.g:uint64");
+  EXPECT_EQ(Inferred("BE::Tensor o, int8_t a, std::uint16_t b, size_t c, const float& d, double const e"),
+            "f: ret attr.a:int8 attr.b:uint16 attr.c:uint64 attr.d:float32 attr.e:float64");
+  EXPECT_EQ(Inferred("BE::Tensor o, float a = 1.0f, int b = g(1, 2)"), "f: ret attr.a:float32? attr.b:int32?");
+}
+
+TEST(InferenceTest, ReadsStringsAndArrays) {
+  EXPECT_EQ(Inferred("BE::Tensor o, std::string_view a, const std::string_view& b, std :: string_view const c"),
+            "f: ret attr.a:string attr.b:string attr.c:string");
+  EXPECT_EQ(
+      Inferred("BE::Tensor o, BE::Span<const float> a, const BE::Span<const std::int32_t>& b, Span<double const> c"),
+      "f: ret attr.a:float32[] attr.b:int32[] attr.c:float64[]");
+  EXPECT_EQ(Inferred("BE::Tensor o, ::BE::Span<const unsigned char> a = {}"), "f: ret attr.a:uint8[]?");
+}
+
+TEST(InferenceTest, ReadsOptionalAndVariadicParameters) {
+  EXPECT_EQ(Inferred("const BE::Tensor a, BE::Tensor o, const BE::Tensor* b, BE::Tensor const *__restrict__ c"),
+            "f: arg ret arg? arg?");
+  EXPECT_EQ(Inferred("const BE::Tensor a, BE::Span<const BE::Tensor> b, const BE::Span<BE::Tensor>& c"),
+            "f: arg args... rets...");
+  EXPECT_THAT(Inferred("BE::Span<const Tensor> a, BE::Span<const Tensor> b, Tensor c"),
+              AllOf(HasSubstr("k.cu:1"), HasSubstr("duplicate 'args...'")));
+}
+
+TEST(InferenceTest, AttributesWithDefaultsMayBeLeftOut) {
+  const auto inferred = [](const std::string& parameters) {
+    return Described(Annotated("// @BE f\nvoid f(const BE::Tensor x, BE::Tensor y" + parameters + ") {}"));
+  };
+  EXPECT_EQ(inferred(", float a = 2.0f"), "f: arg ret attr.a:float32?");
+  EXPECT_EQ(inferred(", int n, float a = g(1, 2), size_t k = 5"),
+            "f: arg ret attr.n:int32 attr.a:float32? attr.k:uint64?");
+  EXPECT_EQ(inferred(", std::string_view s = \"x\""), "f: arg ret attr.s:string?");
+  // C++ cannot leave out what other parameters follow.
+  EXPECT_EQ(inferred(", float a = 2.0f, int64_t stream = 0"), "f: arg ret attr.a:float32 stream");
+  EXPECT_EQ(inferred(", float a = 2.0f, int n"), "f: arg ret attr.a:float32 attr.n:int32");
+  // What cannot be read keeps its default.
+  EXPECT_EQ(inferred(", const void* p = nullptr"), "f: arg ret");
+  EXPECT_EQ(inferred(", int n = 1, Mode m = Mode::a, float = 2"), "f: arg ret attr.n:int32?");
+  EXPECT_THAT(inferred(", const void* p = nullptr, int n = 1"),
+              AllOf(HasSubstr("parameter 3 'p'"), HasSubstr("move it to the end, where it keeps its default")));
+  EXPECT_THAT(inferred(", BE::Scratch s = {}"), HasSubstr("write out the tokens"));
+  std::string many;
+  for (int i = 0; i < 20; ++i) StrAppend(&many, ", int a", i, " = 0");
+  EXPECT_THAT(inferred(many), AllOf(HasSubstr("attr.a3:int32 attr.a4:int32? "), HasSubstr("attr.a19:int32?")));
+}
+
+TEST(InferenceTest, ATemplateNeedsItsArguments) {
+  EXPECT_THAT(Annotated("template <typename T>\n// @BE f\nvoid f(BE::Tensor y, T a) {}"),
+              IsInvalid(AllOf(HasSubstr("k.cu:2"), HasSubstr("is a template"), HasSubstr("'f<float>'"))));
+}
+
+TEST(InferenceTest, ADefaultHoldsInBothBranches) {
+  EXPECT_EQ(Described(Annotated("// @BE f\n#ifdef A\nvoid f(BE::Tensor y, int n) {}\n#else\n"
+                                "void f(BE::Tensor y, int n = 1) {}\n#endif")),
+            "f: ret attr.n:int32");
+  EXPECT_EQ(Described(Annotated("// @BE f\nvoid f(BE::Tensor y, int n = 1);\nvoid f(BE::Tensor y, int n) {}")),
+            "f: ret attr.n:int32?");
+}
+
+// A call that leaves out a default argument that some branch lacks would not compile.
+TEST(InferenceTest, ADefaultOfABranchIsNoDefaultElsewhere) {
+  const std::string declared = "void f(BE::Tensor y, int n = 1);\n";
+  const std::string defined = "void f(BE::Tensor y, int n) {}\n";
+  const std::string both = "void f(BE::Tensor y, int n = 1) {}\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"#ifdef A\n" + declared + "#endif\n" + defined, ""},
+      {"#ifdef A\n" + declared + "#else\n" + defined + "#endif\n" + defined, ""},
+      {"#ifdef A\n" + both + "#else\n" + defined + "#endif\n", ""},
+      {"#ifdef A\n" + defined + "#else\n" + both + "#endif\n", ""},
+      {"#ifdef A\n" + declared + "#ifdef B\n#endif\n" + defined + "#endif\n", "?"},
+      {"#ifdef A\n" + both + "#else\n" + both + "#endif\n", "?"},
+      {declared + "#ifdef A\n" + defined + "#else\n" + defined + "#endif\n", "?"},
+      {"#pragma once\n#ifndef G\n#define G\n" + declared + defined + "#endif\n", "?"},
+  };
+  for (const auto& [source, mark] : cases) {
+    EXPECT_EQ(Described(Listed(source, {"f"})), "f: ret attr.n:int32" + mark) << source;
+  }
+  const std::string list = "(T y, int n = 1);\n#endif\ntemplate <class T> void f(T y, int n) {}";
+  EXPECT_EQ(Described(Listed("#ifdef A\ntemplate <class T> void f" + list, {"f<BE::Tensor>"})),
+            "f_BE_Tensor: ret attr.n:int32");
+}
+
+TEST(ListTest, AStringIsAStringView) {
+  for (const char* type : {"std::string", "const std::string&", "const char*"}) {
+    EXPECT_THAT(Listed(StrCat("void f(BE::Tensor y, ", type, " k) {}"), {"f ret attr.k:string"}),
+                IsInvalid(AllOf(HasSubstr(type), HasSubstr("take a std::string_view"))))
+        << type;
+  }
+}
+
+TEST(ListTest, TokensSayWhatMayBeLeftOut) {
+  const std::string source = "void f(const BE::Tensor x, BE::Tensor y, float a, int n = 1, BE::Scratch s = {}) {}";
+  EXPECT_EQ(Described(Listed(source, {"f arg ret attr.a attr.n?"})), "f: arg ret attr.a:float32 attr.n:int32?");
+  EXPECT_EQ(Described(Listed(source, {"f arg ret attr.a attr.n:int64"})), "f: arg ret attr.a:float32 attr.n:int64");
+  EXPECT_THAT(Listed(source, {"f arg ret attr.a? attr.n?"}),
+              IsInvalid(HasSubstr("has no default argument for 'float a'")));
+  EXPECT_THAT(Listed(source, {"f arg ret attr.a attr.n:int32? scratch:8"}), IsInvalid(HasSubstr("follows 'attr.n?'")));
+  EXPECT_THAT(Listed("int x;", {"f ret scratch:n attr.n:int32?"}), IsInvalid(HasSubstr("a call may leave out")));
+}
+
+TEST(InferenceTest, ReadsTheDeviceOrdinal) {
+  EXPECT_EQ(Inferred("BE::Tensor o, int device_ordinal"), "f: ret device_ordinal");
+  EXPECT_EQ(Inferred("BE::Tensor o, const int32_t device_ordinal"), "f: ret device_ordinal");
+  EXPECT_EQ(Inferred("BE::Tensor o, int64_t device_ordinal"), "f: ret device_ordinal");
+  EXPECT_EQ(Inferred("BE::Tensor o, float device_ordinal"), "f: ret attr.device_ordinal:float32");
+  const std::string source = "void f(BE::Tensor o, int device_ordinal);";
+  EXPECT_EQ(Described(Listed(source, {"f ret attr.device_ordinal"})), "f: ret attr.device_ordinal:int32");
+}
+
+TEST(ListTest, ComparesExtensionsWithTheSignature) {
+  const std::string source = "void f(BE::Span<const BE::Tensor> a, BE::Tensor b, BE::Scratch c, int d);";
+  EXPECT_EQ(Described(Listed(source, {"f arg.token args... ret scratch:16 device_ordinal"})),
+            "f: arg.token args... ret scratch:16 device_ordinal");
+  EXPECT_THAT(Listed(source, {"f arg ret scratch:16 device_ordinal"}),
+              IsInvalid(HasSubstr("takes 'BE::Span<const BE::Tensor> a' as parameter 1, but its arg_spec says 'arg'")));
+  EXPECT_THAT(Listed(source, {"f args... ret.token scratch:16 device_ordinal"}),
+              IsInvalid(HasSubstr("has 4 parameters, but its arg_spec has 3")));
+  EXPECT_THAT(Listed(source, {"f args... ret attr.c:int32 device_ordinal"}), IsInvalid(HasSubstr("'BE::Scratch c'")));
+  EXPECT_THAT(Listed("void f(BE::Tensor o, const BE::Tensor* p);", {"f ret arg"}),
+              IsInvalid(HasSubstr("'const BE::Tensor* p'")));
+}
+
+TEST(AnnotationTest, ErrorsOfTokensNameTheirLine) {
+  for (const char* tokens : {"ret scratch:4;", "ret arg? args...", "ret attr.x:bool[]", "ret scratch:arg0.numel()"}) {
+    EXPECT_THAT(Annotated(std::string("\n// @BE f ") + tokens + "\nvoid f(BE::Tensor o);"),
+                IsInvalid(AllOf(HasSubstr("k.cu:2"), HasSubstr("function 'f'"))))
+        << tokens;
+  }
+}
+
+TEST(ListTest, ComparesStringsAndArraysWithTheSignature) {
+  const std::string source = "void f(BE::Tensor o, BE::Span<const int> a, std::string_view b, float c);";
+  EXPECT_EQ(Described(Listed(source, {"f ret attr.a attr.b attr.c"})),
+            "f: ret attr.a:int32[] attr.b:string attr.c:float32");
+  EXPECT_THAT(
+      Listed(source, {"f ret attr.a:int32 attr.b attr.c"}),
+      IsInvalid(HasSubstr("takes 'BE::Span<const int> a' as parameter 2, but its arg_spec says 'attr.a:int32'")));
+  EXPECT_THAT(Listed(source, {"f ret attr.a attr.b:int32[] attr.c"}), IsInvalid(HasSubstr("'std::string_view b'")));
+  EXPECT_THAT(Listed(source, {"f ret attr.a attr.b attr.c:string"}), IsInvalid(HasSubstr("'float c'")));
+  EXPECT_THAT(Listed(source, {"f ret arg attr.b attr.c"}), IsInvalid(HasSubstr("'BE::Span<const int> a'")));
+}
+
+// Every parameter that is none of the above is an error that names it: none is dropped.
+TEST(InferenceTest, NamesWhatItCannotRead) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"float* p", "'p'"},
+      {"const float *p", "'p'"},
+      {"float p[]", "'p'"},
+      {"float& p", "by value"},
+      {"BE::Tensor* p", "by value or by reference"},
+      {"const BE::Tensor** p", "'p'"},
+      {"const BE::Tensor p[]", "'p'"},
+      {"BE::Span<const BE::Tensor>& p", "by value"},
+      {"BE::Span<BE::Tensor*> p", "'p'"},
+      {"BE::Scratch p", "scratch:4*arg0.numel()"},
+      {"const BE::Scratch& p", "scratch:<bytes>"},
+      {"BE::Tensor&& p", "'p'"},
+      {"std::complex<float> p", "real and imaginary"},
+      {"__half p", "uint16_t"},
+      {"BE::bfloat16_t p", "uint16_t"},
+      {"const std::string& p", "take a std::string_view"},
+      {"const char* p", "take a std::string_view"},
+      {"std::string_view& p", "by value"},
+      {"BE::Span<float> p", "BE::Span<const T>"},
+      {"BE::Span<const bool> p", "integers of 8 to 64 bits"},
+      {"BE::Span<const float*> p", "integers of 8 to 64 bits"},
+      {"BE::Span<const float>* p", "'p'"},
+      {"std::string_view", "an attribute needs a name"},
+      {"std::vector<int, A<int>> p", "'p'"},
+      {"MyType p", "'p'"},
+      {"void (*p)(int)", "parameter 2"},
+      {"...", "'...'"},
+      {"long double p", "'p'"},
+      {"int", "an attribute needs a name"},
+      {"auto p", "'p'"},
+  };
+  for (const auto& [parameter, expected] : cases) {
+    EXPECT_THAT(Inferred("BE::Tensor o, " + parameter),
+                AllOf(HasSubstr("k.cu:1: parameter 2"), HasSubstr("of function 'f'"), HasSubstr(expected)))
+        << parameter;
+  }
+}
+
+TEST(InferenceTest, PointsAtTheLineOfTheParameter) {
+  EXPECT_THAT(Inferred("\n const BE::Tensor a,\n BE::Tensor o,\n int* bad"), HasSubstr("k.cu:4: parameter 3 'bad'"));
+}
+
+TEST(InferenceTest, NeedsAnOutput) {
+  EXPECT_THAT(Inferred("const BE::Tensor a"), AllOf(HasSubstr("k.cu:1"), HasSubstr("no 'ret'")));
+  EXPECT_THAT(Inferred(""), HasSubstr("no 'ret'"));
+  EXPECT_THAT(Inferred("void"), HasSubstr("no 'ret'"));
+}
+
+TEST(InferenceTest, FindsFunctionsAmongOtherText) {
+  const std::vector<std::string> sources = {
+      "static inline void f(BE::Tensor o) {}",
+      "namespace { void f(BE::Tensor o) {} }",
+      "extern \"C\" { void f(BE::Tensor o) {} }",
+      "extern \"C\" void f(BE::Tensor o);",
+      "namespace a { void f(BE::Tensor x, BE::Tensor y); }\nvoid f(BE::Tensor o) {}",
+      "__attribute__((noinline)) void f(BE::Tensor o) noexcept {}",
+      "auto f(BE::Tensor o) -> void {}",
+      "void g() { f(1, 2); }\nvoid f(BE::Tensor o) {}\nstruct S { void f(int* p) {} };",
+      "void f(BE::Tensor o);\nvoid f(BE::Tensor o) {}",
+      "void f(const float* p, int n);\nvoid f(BE::Tensor o) {}",
+      "__global__ void f(float* p) {}\nvoid f(BE::Tensor o) {}",
+      "template <class T> void f(T* p) {}\nvoid f(BE::Tensor o) {}",
+      "#ifdef A\nvoid g(int x) {\n#else\nvoid g(long x) {\n#endif\n}\nvoid f(BE::Tensor o) {}",
+      "#if 1\nvoid f(BE::Tensor o) {}\n#else\nvoid f(BE::Tensor o, int x) {}\n#endif",
+      "#if true\nnamespace {\n#else\nstruct S {\n#endif\nvoid f(BE::Tensor o) {}\n}",
+      "[[gnu::noinline]] static void f [[gnu::cold]] (BE::Tensor o [[maybe_unused]]) {}",
+      "auto f(BE::Tensor o) noexcept -> void {}",
+      "void f(BE::Tensor o) try {} catch (...) {}",
+      "// void f(int* p)\n/* void f(int* p) */ const char* s = \"void f(int* p)\";\nvoid f(BE::Tensor o) {}",
+      "#define EXPORT static\nEXPORT void f(BE::Tensor o) {}",
+      "int x = 3; UNKNOWN(x)\nvoid f(BE::Tensor o) UNKNOWN_TAIL {}",
+  };
+  for (const std::string& source : sources) EXPECT_EQ(Described(Listed(source, {"f"})), "f: ret") << source;
+}
+
+// A comma or an angle bracket of a default argument ends no parameter, and begins none.
+TEST(InferenceTest, ReadsPastDefaultArguments) {
+  const std::vector<std::string> values = {"1 < 2",
+                                           "n < 2",
+                                           "n >= 2",
+                                           "n << 2",
+                                           "1 >> n",
+                                           "V<1, 2>::v",
+                                           "V<(2 > 1), n>::v",
+                                           "g(1, 2)",
+                                           "int{}",
+                                           "','",
+                                           "[](int a, int b) { return a < b; }(1, 2)",
+                                           "sizeof(\"),(\")",
+                                           "sizeof(R\"x(),\")x\")",
+                                           "1'000",
+                                           "{}",
+                                           "m[n, 2]"};
+  for (const std::string& value : values) {
+    EXPECT_EQ(Inferred("BE::Tensor o, int a = " + value + ", int b = 3"), "f: ret attr.a:int32? attr.b:int32?")
+        << value;
+  }
+}
+
+TEST(InferenceTest, TakesNamesFromWhicheverDeclarationHasThem) {
+  const std::string named = "void f(const BE::Tensor a, BE::Tensor o, float x = 1, int64_t stream = 0)";
+  const std::string unnamed = "void f(const BE::Tensor, BE::Tensor, float, int64_t)";
+  for (const std::string& source : {named + ";\n" + unnamed + "{}", unnamed + ";\n" + named + "{}"}) {
+    EXPECT_EQ(Described(Listed(source, {"f"})), "f: arg ret attr.x:float32 stream") << source;
+    EXPECT_EQ(Described(Listed(source, {"f arg ret attr.x"})), "f: arg ret attr.x:float32") << source;
+  }
+}
+
+TEST(InferenceTest, ReadsVariadicMacros) {
+  for (const char* macro : {"#define FN(name, ...) void name(BE::Tensor o, __VA_ARGS__)",
+                            "#define FN(name, rest...) void name(BE::Tensor o, rest)",
+                            "#define FN(name, ...) void name(BE::Tensor o, ##__VA_ARGS__)",
+                            "#define FN(name, ...) void name(BE::Tensor o __VA_OPT__(,) __VA_ARGS__)"}) {
+    EXPECT_EQ(Described(Listed(macro + std::string("\nFN(f, float x, int y) {}"), {"f"})),
+              "f: ret attr.x:float32 attr.y:int32")
+        << macro;
+  }
+  for (const char* macro : {"#define FN(name, ...) void name(BE::Tensor o, ##__VA_ARGS__)",
+                            "#define FN(name, rest...) void name(BE::Tensor o, ##rest)",
+                            "#define FN(name, ...) void name(BE::Tensor o __VA_OPT__(, int x))"}) {
+    EXPECT_EQ(Described(Listed(macro + std::string("\nFN(f) {}"), {"f"})), "f: ret") << macro;
+  }
+}
+
+TEST(InferenceTest, RefusesWhatIsNoHandlerFunction) {
+  EXPECT_THAT(Listed("int f(BE::Tensor o);", {"f"}), IsInvalid(HasSubstr("k.cu:1: function 'f' must return void")));
+  EXPECT_THAT(Listed("void* f(BE::Tensor o);", {"f"}), IsInvalid(HasSubstr("must return void")));
+  EXPECT_THAT(Listed("void g(BE::Tensor o);", {"f"}), IsInvalid(HasSubstr("no signature 'void f(...)'")));
+  EXPECT_THAT(Listed("template <class T> void f(T o);", {"f"}), IsInvalid(HasSubstr("is a template")));
+  EXPECT_THAT(Listed("void f(BE::Tensor a);\n\nvoid f(BE::Tensor a, BE::Tensor b);", {"f"}),
+              IsInvalid(HasSubstr("function 'f' is overloaded (k.cu:1, k.cu:3;")));
+  EXPECT_THAT(Listed("#ifdef X\nvoid f(BE::Tensor a, int n)\n#else\nvoid f(BE::Tensor a)\n#endif\n{}", {"f"}),
+              IsInvalid(HasSubstr("function 'f' is overloaded (k.cu:2, k.cu:4; both branches of an #if count)")));
+  EXPECT_THAT(Listed("void f(BE::Tensor a\n#ifdef X\n, int n\n#endif\n);", {"f"}),
+              IsInvalid(HasSubstr("k.cu:1: function 'f' has an #if among its parameters")));
+}
+
+// How C++ calls the functions, where that is not their name.
+std::string Callees(const absl::StatusOr<std::vector<FunctionSpec>>& specs) {
+  if (!specs.ok()) return std::string(ToStd(specs.status().message()));
+  std::string text;
+  for (const FunctionSpec& spec : *specs) StrAppend(&text, text.empty() ? "" : "; ", spec.name, "=", spec.callee);
+  return text;
+}
+
+TEST(NamespaceTest, IsFoundOrNamed) {
+  const std::string nested = "namespace a::b { inline namespace c { namespace { void f(BE::Tensor o) {} } } }";
+  EXPECT_EQ(Callees(Listed(nested, {"f"})), "f=a::b::f");
+  EXPECT_EQ(Callees(Listed(nested, {"f ret"})), "f=a::b::f");
+  EXPECT_EQ(Callees(Listed(nested, {"a::b::f"})), "a_b_f=a::b::f");
+  EXPECT_EQ(Callees(Annotated("namespace a {\n// @BE f\nvoid f(BE::Tensor o) {}\n}")), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace [[deprecated]] a { void f(BE::Tensor o); }", {"f"})), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace a { void f(BE::Tensor o); } void f(BE::Tensor o);", {"f", "a::f"})),
+            "f=; a_f=a::f");
+  EXPECT_EQ(Callees(Listed("#include \"x.h\"", {"a::f ret"})), "a_f=a::f");
+}
+
+TEST(NamespaceTest, IsReadPastWhatIsNoName) {
+  const std::string function = " { void f(BE::Tensor o); }";
+  EXPECT_EQ(Callees(Listed("namespace a __attribute__((visibility(\"default\")))" + function, {"f"})), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace UNKNOWN(default) a" + function, {"f"})), "f=a::f");
+  EXPECT_EQ(Callees(Listed("namespace a::inline v2::b" + function, {"a::b::f"})), "a_b_f=a::b::f");
+}
+
+TEST(NamespaceTest, OfSeveralOneMustBeNamed) {
+  const std::string two = "namespace a { void f(BE::Tensor o); }\nnamespace b { void f(BE::Tensor o); }";
+  const std::string problem = "function 'f' is in several namespaces (k.cu:1, k.cu:2): write which one, as in 'a::f'";
+  EXPECT_THAT(Listed(two, {"f"}), IsInvalid(HasSubstr(problem)));
+  EXPECT_THAT(Listed(two, {"f ret"}), IsInvalid(HasSubstr(problem)));
+  EXPECT_EQ(Callees(Listed(two, {"a::f", "b::f"})), "a_f=a::f; b_f=b::f");
+  EXPECT_THAT(Listed(two, {"c::f"}), IsInvalid(HasSubstr("no signature 'void c::f(...)'")));
+}
+
+TEST(TemplateTest, AnInstanceHasASignature) {
+  const std::string scale =
+      "template <typename T, int kWidth = 4, class = void>\n"
+      "void scale(const BE::Tensor& x, BE::Tensor& y, T factor, const T& shift, int64_t stream) {}\n";
+  EXPECT_EQ(Described(Listed(scale, {"scale<float>", "scale<unsigned int, 8>"})),
+            "scale_float: arg ret attr.factor:float32 attr.shift:float32 stream; "
+            "scale_unsigned_int_8: arg ret attr.factor:uint32 attr.shift:uint32 stream");
+  EXPECT_EQ(Callees(Listed(scale, {"scale<float>"})), "scale_float=scale<float>");
+  EXPECT_EQ(Described(Annotated("// @BE scale<double, 2> arg ret attr.factor attr.shift stream\n" + scale)),
+            "scale_double_2: arg ret attr.factor:float64 attr.shift:float64 stream");
+  EXPECT_EQ(Callees(Listed("namespace a {" + scale + "}", {"scale<float>"})), "scale_float=a::scale<float>");
+  EXPECT_EQ(
+      Described(Listed("template <class T, class U = T> void f(BE::Tensor o, U x, a::T* T_);", {"f<int> ret attr.x"})),
+      "function 'f<int>' (k.cu:1) has 3 parameters, but its arg_spec has 2 (ret attr.x:int32)");
+  EXPECT_EQ(Described(Listed("template <class, class T> void f(BE::Tensor o, T x);", {"f<int, float>"})),
+            "f_int_float: ret attr.x:float32");
+  EXPECT_EQ(
+      Described(Listed("template <class T> void f(BE::Tensor, T);\ntemplate <class T> void f(BE::Tensor o, T x) {}",
+                       {"f<float>"})),
+      "f_float: ret attr.x:float32");
+}
+
+// Defaults that use defaults double: no source makes more than a bounded text of them.
+TEST(TemplateTest, DefaultsDoNotGrowWithoutBound) {
+  std::string parameters = "class T0";
+  for (int i = 1; i < 24; ++i) StrAppend(&parameters, ", class T", i, " = V<T", i - 1, ", T", i - 1, ">");
+  std::string list;
+  for (int i = 0; i < 1000; ++i) StrAppend(&list, ", T23 x", i);
+  EXPECT_THAT(Listed("template <" + parameters + "> void f(BE::Tensor o" + list + ");", {"f<int>"}), Not(IsOk()));
+}
+
+// All instances of a load together, too.
+TEST(TemplateTest, InstancesOfALoadAreBounded) {
+  std::string source, list;
+  for (int i = 0; i < 200; ++i) StrAppend(&list, ", T x", i);
+  for (int i = 0; i < 16; ++i)
+    StrAppend(&source, "template <class T, int n> void f(BE::Tensor o", list, ", A", i, ");\n");
+  std::vector<std::string> names;
+  for (int i = 0; i < 4096; ++i) names.push_back(StrCat("f<int,", i, "> ret attr.x:int32"));
+  EXPECT_THAT(Listed(source, names), IsInvalid(HasSubstr("more than 1000000 words and signs. Load fewer")));
+  const std::string plain =
+      "template <class T, int n> void f(const BE::Tensor a, BE::Tensor o, T x, cudaStream_t s) {}";
+  for (std::string& name : names) name = name.substr(0, name.find(' '));
+  EXPECT_THAT(Listed(plain, names), IsOk());
+}
+
+TEST(ListTest, WhatALoadIsReadForIsBounded) {
+  std::string tokens, functions;
+  for (int i = 0; i < 1'000'001; ++i) tokens += "1 ";
+  EXPECT_THAT(Listed(tokens, {"f ret"}), IsInvalid(HasSubstr("k.cu: the sources of this load have more than 1000000")));
+  EXPECT_THAT(Listed("char s[] = \"" + std::string(4'000'000, 'x') + "\";", {"f ret"}), IsOk());
+  std::string many = "f ret";
+  for (int i = 0; i < 1000; ++i) many += " arg";
+  EXPECT_THAT(Listed("int x;", {many}), IsInvalid(HasSubstr("more than 1000 parameters")));
+  std::vector<std::string> list;
+  for (int i = 0; i < 201; ++i) list.push_back(StrCat("f", i, many.substr(1, many.size() - 5)));
+  EXPECT_THAT(Listed("int x;", list), IsInvalid(HasSubstr("more than 200000 parameters in all")));
+}
+
+TEST(TemplateTest, NamesWhatItCannotRead) {
+  const std::string source = "template <class T> void f(BE::Tensor o, T x) {}\n";
+  EXPECT_THAT(
+      Listed(source, {"f<std::vector<int>>"}),
+      IsInvalid(HasSubstr("k.cu:1: parameter 2 'x' of function 'f<std::vector<int>>' is 'std::vector<int> x'")));
+  EXPECT_THAT(Listed(source, {"f"}), IsInvalid(HasSubstr("is a template")));
+  EXPECT_THAT(Listed("void f(BE::Tensor o);", {"f<int>"}), IsInvalid(HasSubstr("no signature 'void f<int>(...)'")));
+  EXPECT_THAT(Listed("template <class... Ts> void f(BE::Tensor o, Ts... xs);", {"f<int>"}),
+              IsInvalid(HasSubstr("parameter 2")));
+  EXPECT_THAT(Listed(source, {"f<int>", "f< int>"}),
+              IsInvalid(AllOf(HasSubstr("'f<int>' and 'f< int>'"), HasSubstr("exported twice"))));
+  EXPECT_THAT(Listed(source, {"f<int"}), IsInvalid(HasSubstr("the function name 'f<int'")));
+}
+
+TEST(InferenceTest, ReadsFunctionsThatMacrosMake) {
+  const std::string pasting =
+      "#define MAKE(SUFFIX, TYPE) \\\n  void scale##SUFFIX( \\\n    const BE::Tensor a, BE::Tensor b, TYPE factor, \\\n"
+      "    int64_t stream) { run<TYPE>(a, b); }\n"
+      "// @BE scale_f32\nMAKE(_f32, float)\n// @BE scale_f64\nMAKE(_f64, double)\n";
+  EXPECT_EQ(Described(Annotated(pasting)),
+            "scale_f32: arg ret attr.factor:float32 stream; scale_f64: arg ret attr.factor:float64 stream");
+  EXPECT_EQ(Described(Listed(pasting, {"scale_f64"})), "scale_f64: arg ret attr.factor:float64 stream");
+  EXPECT_EQ(Described(Annotated("#define ONE(S) void f##S(BE::Tensor o) {}\n#define ALL() ONE(_a) ONE(_b)\n"
+                                "// @BE f_a\n// @BE f_b\nALL()")),
+            "f_a: ret; f_b: ret");
+  EXPECT_THAT(Annotated("#define MAKE(S) void f##S(BE::Tensor o, int* bad) {}\n\n// @BE f_a\nMAKE(_a)"),
+              IsInvalid(HasSubstr("k.cu:4: parameter 2 'bad' of function 'f_a'")));
+}
+
+// What a macro is depends on conditionals, so what a parameter is does, too.
+TEST(InferenceTest, DoesNotGuessWhatConditionalsDecide) {
+  const std::string user = "void f(IN BE::Tensor a, BE::Tensor b) {}";
+  for (const char* macro :
+       {"#ifdef X\n#define IN const\n#else\n#define IN\n#endif\n",
+        "#ifdef X\n#define IN\n#else\n#define IN const\n#endif\n", "#ifdef X\n#define IN const\n#endif\n",
+        "#define IN\n#ifdef X\n#undef IN\n#endif\n", "#define IN\n#if X > 1\n#undef IN\n#define IN const\n#endif\n",
+        "#include \"config.h\"\n#ifndef IN\n#define IN const\n#endif\n"}) {
+    EXPECT_THAT(Listed(macro + user, {"f"}), IsInvalid(HasSubstr("an #if among its parameters, or a macro that one")))
+        << macro;
+    EXPECT_EQ(Described(Listed(macro + user, {"f arg ret"})), "f: arg ret") << macro;
+  }
+}
+
+TEST(InferenceTest, TakesParametersThatAllChoicesMakeAlike) {
+  const auto either = [](const std::string& name, const std::string& a, const std::string& b) {
+    return "#ifdef X\n#define " + name + " " + a + "\n#else\n#define " + name + " " + b + "\n#endif\n";
+  };
+  const std::string real = "#include \"cfg.h\"\n#ifndef REAL\n#define REAL float\n#endif\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {either("R", "__restrict__", "") + "void f(const BE::Tensor& R a, BE::Tensor& R b) {}", "f: arg ret"},
+      {either("S", "cudaStream_t", "int64_t") + "void f(BE::Tensor b, S stream) {}", "f: ret stream"},
+      {either("IN", "const BE::Tensor", "const BE::Tensor") + "void f(IN a, BE::Tensor b) {}", "f: arg ret"},
+      {either("ALL", "BE::Tensor a, int b", "BE::Tensor a, int b") + "void f(ALL) {}", "f: ret attr.b:int32"},
+      {either("D", "= 1", "") + "void f(BE::Tensor a, int b D) {}", "f: ret attr.b:int32"},
+      {real + "void f(BE::Tensor a, REAL b) {}", "f: ret attr.b:float32"},
+      {either("T", "float", "double") + "void f(BE::Tensor a, T b) {}", "an #if among its parameters"},
+      {either("T", "const BE::Tensor", "Other") + "void f(BE::Tensor a, T b) {}", "an #if among its parameters"},
+      {either("A", "BE::Tensor a, int b", "BE::Tensor a") + "void f(A) {}", "an #if among its parameters"},
+  };
+  for (const auto& [source, expected] : cases) {
+    EXPECT_THAT(Described(Listed(source, {"f"})), HasSubstr(expected)) << source;
+  }
+}
+
+TEST(InferenceTest, FollowsConditionalsThatAreCertain) {
+  const std::string user = "void f(IN BE::Tensor a, BE::Tensor b) {}";
+  for (const char* macro :
+       {"#ifndef IN\n#define IN const\n#endif\n", "#if !defined(IN)\n#define IN const\n#endif\n",
+        "#ifndef G\n#define G\n#define IN const\n#endif\n", "#ifndef G\n#define G\n#define IN const\n",
+        "#include \"x.h\"\n#ifndef G\n#define G\n#define IN const\n#endif\n",
+        "#define IN const\n#ifndef IN\n#define IN\n#endif\n",
+        "#define IN const\n#ifdef IN\n#else\n#define IN\n#endif\n",
+        "#ifdef X\n#define IN\n#endif\n#undef IN\n#define IN const\n", "#ifdef X\n#define IN const\n"}) {
+    EXPECT_EQ(Described(Listed(macro + user, {"f"})), "f: arg ret") << macro;
+  }
+  const std::string two =
+      "#ifdef X\n#define MAKE(n) void n(BE::Tensor o) { fast(); }\n#else\n"
+      "#define MAKE(n) void n(BE::Tensor o) {}\n#endif\n#ifdef X\n#define COLD cold\n#else\n"
+      "#define COLD\n#endif\n";
+  EXPECT_EQ(Described(Listed(two + "COLD MAKE(f)", {"f"})), "f: ret");
+}
+
+TEST(InferenceTest, KnowsTheMacrosOfFlags) {
+  const auto with = [](const std::vector<std::string>& lines, const std::string& text) {
+    v1::Functions functions;
+    functions.add_function()->set_name("f");
+    return Described(ResolveFunctions({{"k.cu", text}}, functions, lines));
+  };
+  const std::string real = "#ifndef REAL\n#define REAL float\n#endif\nvoid f(BE::Tensor o, REAL x) {}";
+  EXPECT_EQ(with({}, real), "f: ret attr.x:float32");
+  EXPECT_EQ(with({"#define REAL double"}, real), "f: ret attr.x:float64");
+  EXPECT_EQ(with({"#define REAL double", "#undef REAL"}, real), "f: ret attr.x:float32");
+  const std::string either = "#ifdef A\nvoid f(BE::Tensor o, int x) {}\n#else\nvoid f(BE::Tensor o) {}\n#endif";
+  EXPECT_EQ(with({"#define A 1"}, either), "f: ret attr.x:int32");
+  EXPECT_THAT(with({}, either), HasSubstr("overloaded"));
+}
+
+TEST(InferenceTest, FollowsNamesOfTypes) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"using T = BE::Tensor; void f(const T a, T& b)", "f: arg ret"},
+      {"typedef const BE::Tensor In; using Real = double; void f(In a, BE::Tensor b, Real c)",
+       "f: arg ret attr.c:float64"},
+      {"using Tensor = const BE::Tensor; void f(Tensor a, BE::Tensor b)", "f: arg ret"},
+      {"using A = int; using B = A; namespace n { using A = float; void f(BE::Tensor o, B b, const A a); }",
+       "f: ret attr.b:int32 attr.a:float32"},
+      {"using R = BE::Tensor&; void f(R o)", "f: ret"},
+      {"using real = float; using real = float; void f(BE::Tensor real, ::real x)", "'x'"},
+      {"using real = float; void f(BE::Tensor real, real x)", "f: ret attr.x:float32"},
+      {"#ifdef D\nusing real = double;\n#else\nusing real = float;\n#endif\nvoid f(BE::Tensor o, real x)", "'x'"},
+      {"using R = BE::Tensor&; void f(const R o)", "'const R o'"},
+      {"using P = BE::Tensor*; void f(BE::Tensor o, const P p)", "'const P p'"},
+      {"struct Tensor {}; void f(const Tensor a, BE::Tensor o)", "the source declares that type"},
+      {"namespace n { class Tensor; void f(const Tensor a, BE::Tensor o); }", "the source declares that type"},
+      {"namespace n { class Tensor; }\nusing namespace BE; void f(const Tensor a, Tensor o);", "f: arg ret"},
+      {"template <class T> struct Tensor {}; void f(const Tensor<int> a, BE::Tensor o)", "'a'"},
+      {"using A = A; void f(BE::Tensor o, A a)", "'a'"},
+      {"using F = void(int); void f(BE::Tensor o, F a)", "'a'"},
+      {"typedef struct CUstream_st* cudaStream_t; typedef signed char int8_t; void f(BE::Tensor o, int8_t a, "
+       "cudaStream_t s)",
+       "f: ret attr.a:int8 stream"},
+      {"struct CUstream_st; using cudaStream_t = CUstream_st*; void f(BE::Tensor o, cudaStream_t s)", "f: ret stream"},
+      {"struct S { using int32_t = float; }; void f(BE::Tensor o, int32_t a)", "f: ret attr.a:int32"},
+  };
+  for (const auto& [source, expected] : cases) {
+    EXPECT_THAT(Described(Listed(source + ";", {"f"})), HasSubstr(expected)) << source;
+  }
+  EXPECT_EQ(Described(Listed("using In = const BE::Tensor; template <class T> void f(In a, BE::Tensor o, T b) {}",
+                             {"f<int>"})),
+            "f_int: arg ret attr.b:int32");
+}
+
+// `Tensor` is BE::Tensor where one of the branches says so: no other type can be passed.
+TEST(InferenceTest, FollowsNamesOfTypesInConditionals) {
+  const std::string be = "using Tensor = BE::Tensor;\n";
+  const std::string torch = "using Tensor = torch::Tensor;\n";
+  const std::string user = "void f(const Tensor& a, Tensor& b) {}\n";
+  const auto either = [](const std::string& a, const std::string& b) {
+    return "#ifdef X\n" + a + "#else\n" + b + "#endif\n";
+  };
+  const std::string of_its_own = "struct Tensor { int x; };\n";
+  for (const std::string& source :
+       {either(be, be), either(be, torch), either(torch, be), either(of_its_own, be), either(be, of_its_own),
+        either(torch, torch) + "namespace k {\nusing BE::Tensor;\n" + user + "}\n",
+        of_its_own + "namespace k {\nusing ::BE::Tensor;\n" + user + "}\n",
+        either("typedef BE::Tensor Tensor;\n", either(torch, be))}) {
+    EXPECT_EQ(Described(Listed(source + (source.find("void f") == std::string::npos ? user : ""), {"f"})), "f: arg ret")
+        << source;
+  }
+  const std::string constant = "using Tensor = const BE::Tensor;\n";
+  const std::string hidden = "using In = const BE::Tensor;\nusing Tensor = In;\n";
+  for (const std::string& source :
+       {either(constant, be), either(be, constant), either(be, constant) + be, either(be, hidden), of_its_own}) {
+    EXPECT_THAT(Listed(source + "void f(Tensor& a, BE::Tensor& b) {}", {"f"}),
+                IsInvalid(HasSubstr("the source declares that type")))
+        << source;
+  }
+}
+
+TEST(InferenceTest, NamesWhatTwoDeclarationsSayOfConst) {
+  EXPECT_THAT(Listed("void f(BE::Tensor a, BE::Tensor b);\nvoid f(const BE::Tensor a, BE::Tensor b) {}", {"f"}),
+              IsInvalid(AllOf(HasSubstr("declared twice (k.cu:1, k.cu:2)"), HasSubstr("const in one place only"))));
+  EXPECT_THAT(Listed("void f(BE::Tensor& a);\nvoid f(const BE::Tensor& a) {}", {"f"}),
+              IsInvalid(HasSubstr("overloaded")));
+}
+
+TEST(InferenceTest, ReadsWhatIsRare) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"template <class T> requires (sizeof(T) == 4) void f(BE::Tensor o, T a) {}", "f_int: ret attr.a:int32"},
+      {"template <class T> void f(BE::Tensor o, T a) requires (sizeof(T) >= 4) {}", "f_int: ret attr.a:int32"},
+      {"template <class T, bool b = (4 > 2), class U = T> void f(BE::Tensor o, U a) {}", "f_int: ret attr.a:int32"},
+  };
+  for (const auto& [source, expected] : cases) EXPECT_EQ(Described(Listed(source, {"f<int>"})), expected) << source;
+  EXPECT_EQ(Described(Listed("void f(const BE::Tensor a <:<:maybe_unused:>:>, BE::Tensor o) <% %>", {"f"})),
+            "f: arg ret");
+  EXPECT_EQ(Described(Listed("void \xc3\xa9"
+                             "f(int* p);\nvoid f(BE::Tensor \xce\xb2) {}",
+                             {"f"})),
+            "f: ret");
+  EXPECT_THAT(Inferred("BE::Tensor o, float \xce\xbb"), HasSubstr("the name of an attribute is of the letters"));
+  EXPECT_THAT(Inferred("BE::Tensor o, float a$"), HasSubstr("the name of an attribute is of the letters"));
+  EXPECT_THAT(Inferred("BE::Tensor o, unsigned __int128"), HasSubstr("cannot read"));
+  EXPECT_EQ(Described(Listed("#define CAT(a, b) a##b\n#define MAKE_(n) void n(BE::Tensor o)\nCAT(MAKE, _)(f);", {"f"})),
+            "f: ret");
+}
+
+TEST(InferenceTest, NamesTheSourceOfSeveral) {
+  v1::Functions functions;
+  functions.set_from_annotations(true);
+  const auto specs =
+      ResolveFunctions({{"a.cu", "#define T BE::Tensor\n"}, {"b.cu", "\n// @BE f\nvoid f(T o, int* p);"}}, functions);
+  EXPECT_THAT(specs, IsInvalid(HasSubstr("b.cu:3: parameter 2 'p'")));
+}
+
+// Sources come from other users: whatever they are, there is an answer.
+TEST(InferenceTest, SurvivesAnyText) {
+  const std::string text =
+      "#define M(a, ...) void f##a(__VA_ARGS__)\n#if 0\n#else\nnamespace n { extern \"C\" { }\n#endif\n"
+      "// @BE f_x arg ret\nM(_x, const BE::Tensor a = {1, \"(\"}, BE::Tensor b[[x]]) -> void {\n}\n#define Q #Q ## "
+      "Q\nQ";
+  for (size_t begin = 0; begin < text.size(); begin += 3) {
+    for (size_t size = 1; size <= text.size() - begin; size += 5) {
+      const std::string part = text.substr(begin, size);
+      Annotated(part).status().IgnoreError();
+      Listed(part, {"f_x", "f"}).status().IgnoreError();
+    }
+  }
+  std::string deep;
+  for (int i = 0; i < 20'000; ++i) deep += i % 3 == 0 ? "f(" : i % 3 == 1 ? "{" : "\n#if 1\n";
+  EXPECT_THAT(Listed(deep, {"f"}), Not(IsOk()));
+}
+
+}  // namespace
+}  // namespace kernix::language

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/read/signature.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "common/base/strings.h"
+#include "daemon/language/read/parameter_choices.h"
+#include "daemon/language/spec/words.h"
+
+namespace kernix::language {
+namespace {
+
+using Tokens = absl::Span<const Token>;
+
+// Sources come from other users: what is nested deeper, or longer, than people write is not read.
+constexpr size_t kMaxNesting = 200;
+constexpr size_t kMaxDeclaration = 200;
+constexpr size_t kMaxScope = 1000;  // characters
+constexpr size_t kMaxOverloads = 16;
+constexpr size_t kMaxTemplateArguments = 100;  // in tokens
+constexpr size_t kMaxInstance = 1'000;         // likewise: defaults that use defaults make any number of them
+
+enum class Scope {
+  kTransparent,  // extern "C", a namespace without a name
+  kNamedNamespace,
+  kOpaque,  // a body, a class, an initialiser
+};
+
+// The index after the bracket that closes tokens[open], or tokens.size().
+size_t AfterClosing(Tokens tokens, size_t open) {
+  int depth = 0;
+  for (size_t i = open; i < tokens.size(); ++i) {
+    if (tokens[i].Is("(")) ++depth;
+    if (tokens[i].Is(")") && --depth == 0) return i + 1;
+  }
+  return tokens.size();
+}
+
+bool Opens(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
+bool Closes(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
+
+// tokens[open] is '<'. The index after its '>', where it begins template arguments; the next one, where it compares.
+size_t AfterAngle(Tokens tokens, size_t open) {
+  const size_t end = std::min(tokens.size(), open + kMaxTemplateArguments);
+  if (open == 0 || !tokens[open - 1].IsIdentifier()) return open + 1;
+  int angles = 0;
+  int depth = 0;
+  for (size_t i = open; i < end; ++i) {
+    depth += Opens(tokens[i]) ? 1 : Closes(tokens[i]) ? -1 : 0;
+    if (depth < 0 || (depth == 0 && tokens[i].Is("="))) break;
+    if (depth == 0 && tokens[i].Is("<")) ++angles;
+    if (depth == 0 && tokens[i].Is(">") && --angles == 0) return i + 1;
+  }
+  return open + 1;
+}
+
+// The index after [[attributes]] that begin at `i`.
+size_t AfterAttributes(Tokens tokens, size_t i) {
+  while (i + 1 < tokens.size() && tokens[i].Is("[") && tokens[i + 1].Is("[")) {
+    int depth = 0;
+    do {
+      depth += Opens(tokens[i]) ? 1 : Closes(tokens[i]) ? -1 : 0;
+      ++i;
+    } while (i < tokens.size() && depth > 0);
+  }
+  return i;
+}
+
+// Whether there is a '=' that is no part of '==', '<=', '>=' or '!='.
+bool HasAssignment(Tokens tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].Is("=")) continue;
+    const bool ends = i > 0 && !tokens[i].space_before && HasText("=<>!", tokens[i - 1].text);
+    const bool begins = i + 1 < tokens.size() && !tokens[i + 1].space_before && tokens[i + 1].Is("=");
+    if (!ends && !begins) return true;
+  }
+  return false;
+}
+
+bool Contains(Tokens tokens, std::string_view text) {
+  return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
+}
+
+// The commas between parameters are those outside all brackets.
+// Sets `undecided` when conditionals decide what some parameter is.
+std::vector<SignatureParameter> ReadParameters(Tokens list, const TypeNames& types, bool& undecided) {
+  std::vector<SignatureParameter> parameters;
+  if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
+  undecided = !HasChoicesWithinParameters(list);
+  const auto read = [&](Tokens tokens) {
+    std::optional<SignatureParameter> parameter = ReadChoices(tokens, types);
+    undecided = undecided || !parameter.has_value();
+    parameters.push_back(parameter.has_value() ? *std::move(parameter) : ReadParameter(tokens, types));
+  };
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i < list.size() && parameters.size() < kMaxParameters;) {
+    depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
+    if (list[i].Is(",") && depth == 0) {
+      read(list.subspan(begin, i - begin));
+      begin = i + 1;
+    }
+    i = list[i].Is("<") ? AfterAngle(list, i) : i + 1;
+  }
+  read(list.subspan(begin));
+  return parameters;
+}
+
+// A declaration without names leaves open what its integer is for.
+bool MayBeStream(const SignatureParameter& parameter) {
+  return parameter.kind == ParameterClass::kScalar && parameter.scalar == AttributeType::kInt64 &&
+         parameter.name.empty();
+}
+
+bool SameType(const SignatureParameter& x, const SignatureParameter& y) {
+  if (x.kind != y.kind) {
+    return (x.kind == ParameterClass::kStream && MayBeStream(y)) ||
+           (y.kind == ParameterClass::kStream && MayBeStream(x));
+  }
+  return x.kind == ParameterClass::kOther ? x.text == y.text : x.scalar == y.scalar;
+}
+
+bool SameButForConst(const SignatureParameter& x, const SignatureParameter& y) {
+  return SameType(x, y) || (x.IsTensor() && y.IsTensor() && x.by_value && y.by_value);
+}
+
+bool SameParameters(const Signature& a, const Signature& b) {
+  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(), SameType);
+}
+
+// Notes of the parameters of one declaration where they have a default argument.
+void NotePlaces(Signature& signature) {
+  for (SignatureParameter& parameter : signature.parameters) {
+    if (parameter.default_at.has_value() || parameter.no_default_at.has_value()) continue;
+    (parameter.has_default ? parameter.default_at : parameter.no_default_at) = signature.branches;
+  }
+}
+
+bool IsAround(const BranchPath& outer, const BranchPath& inner) {
+  return outer.size() <= inner.size() && std::equal(outer.begin(), outer.end(), inner.begin());
+}
+
+// A default argument is there for sure if all declarations have it, or one that stands around those without.
+void MergeDefaults(SignatureParameter& parameter, const SignatureParameter& other) {
+  if (!parameter.default_at.has_value() ||
+      (other.default_at.has_value() && other.default_at->size() < parameter.default_at->size())) {
+    parameter.default_at = other.default_at;
+  }
+  if (!parameter.no_default_at.has_value()) {
+    parameter.no_default_at = other.no_default_at;
+  } else if (other.no_default_at.has_value()) {
+    BranchPath& path = *parameter.no_default_at;
+    const BranchPath& others = *other.no_default_at;
+    path.erase(std::mismatch(path.begin(), path.end(), others.begin(), others.end()).first, path.end());
+  }
+  parameter.has_default =
+      parameter.default_at.has_value() &&
+      (!parameter.no_default_at.has_value() || IsAround(*parameter.default_at, *parameter.no_default_at));
+}
+
+// `known` and `other` declare the same function: its parameters have the first name that one of them gives.
+void Merge(Signature& known, const Signature& other) {
+  known.is_definition = known.is_definition || other.is_definition;
+  for (size_t i = 0; i < known.parameters.size(); ++i) {
+    SignatureParameter merged = known.parameters[i].name.empty() ? other.parameters[i] : known.parameters[i];
+    MergeDefaults(merged, known.parameters[i].name.empty() ? known.parameters[i] : other.parameters[i]);
+    known.parameters[i] = std::move(merged);
+  }
+}
+
+// `tokens` with template parameters replaced, in the place of their use; those behind kMaxInstance tokens stay.
+std::vector<Token> Substituted(const std::vector<Token>& tokens,
+                               const std::map<std::string_view, std::vector<Token>>& values) {
+  std::vector<Token> result;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool qualified = i > 0 && (tokens[i - 1].Is("::") || tokens[i - 1].Is(".") || tokens[i - 1].Is("->"));
+    const auto value = values.find(tokens[i].text);
+    if (qualified || !tokens[i].IsIdentifier() || value == values.end() || result.size() > kMaxInstance) {
+      result.push_back(tokens[i]);
+      continue;
+    }
+    bool space = tokens[i].space_before;
+    for (Token token : value->second) {
+      token.source = tokens[i].source;
+      token.line = tokens[i].line;
+      token.space_before |= space;
+      space = false;
+      result.push_back(token);
+    }
+  }
+  return result;
+}
+
+// One parameter of a template. A pack, which has no one value, counts as one without a name.
+TemplateParameter ReadTemplateParameter(Tokens tokens) {
+  TemplateParameter parameter;
+  const auto equals = std::find_if(tokens.begin(), tokens.end(), [](const Token& token) { return token.Is("="); });
+  const Tokens declared = tokens.first(static_cast<size_t>(equals - tokens.begin()));
+  const size_t size = declared.size();
+  const bool has_name = size > 1 && declared[size - 1].IsIdentifier() && !IsKeyword(declared[size - 1].text) &&
+                        !declared[size - 2].Is("::") && !declared[size - 2].Is("...");
+  if (has_name) parameter.name = std::string(declared[size - 1].text);
+  if (equals != tokens.end()) parameter.value.assign(equals + 1, tokens.end());
+  return parameter;
+}
+
+// Takes "template <...>" from the front of `head`. Its parameters: none for a specialisation, which is no template.
+std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
+  std::vector<TemplateParameter> parameters;
+  const auto word = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("template"); });
+  if (word == head.end()) return parameters;
+  const size_t open = static_cast<size_t>(word - head.begin()) + 1;
+  int depth = 0;
+  int round = 0;  // within these brackets '<' compares
+  size_t begin = open + 1;
+  for (size_t i = open; i < head.size(); ++i) {
+    round += Opens(head[i]) ? 1 : Closes(head[i]) ? -1 : 0;
+    if (round == 0 && head[i].Is("<")) ++depth;
+    if (round == 0 && head[i].Is(">")) --depth;
+    if (round > 0 || depth > 1 || (depth == 1 && !head[i].Is(","))) continue;
+    if (i > begin) parameters.push_back(ReadTemplateParameter(head.subspan(begin, i - begin)));
+    begin = i + 1;
+    if (depth <= 0) break;
+  }
+  head.remove_prefix(std::min(begin, head.size()));
+  return parameters;
+}
+
+// "a", "c" of `a::inline b::c [[attribute]]`: of what stands between "namespace" and '{' the names that are needed. An
+// unknown macro, with arguments or without, is none.
+std::vector<Token> NamesOfNamespace(Tokens tokens) {
+  std::vector<Token> names;
+  bool expected = true;
+  bool skipped = false;
+  for (size_t i = 0; i < tokens.size();) {
+    if (tokens[i].Is("(") || (tokens[i].Is("[") && i + 1 < tokens.size() && tokens[i + 1].Is("["))) {
+      i = tokens[i].Is("(") ? AfterClosing(tokens, i) : AfterAttributes(tokens, i);
+      continue;
+    }
+    const bool called = i + 1 < tokens.size() && tokens[i + 1].Is("(");
+    if (tokens[i].Is("inline")) {
+      skipped = true;
+    } else if (tokens[i].Is("::")) {
+      expected = true;
+    } else if (expected && !called && tokens[i].IsIdentifier()) {
+      if (!skipped) names.push_back(tokens[i]);
+      expected = skipped = false;
+    }
+    ++i;
+  }
+  return names;
+}
+
+class Finder {
+ public:
+  Finder(const std::vector<Token>& tokens, const NameSet& names) : tokens_(tokens), names_(names) {}
+
+  SignatureMap Run() {
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (state_.scopes.size() > kMaxNesting || saved_.size() > kMaxNesting) break;
+      if (IsCandidate(i)) {
+        i = ReadFunction(i) - 1;
+      } else {
+        Follow(i);
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct OpenScope {
+    Scope kind;
+    std::string_view name;  // "a::b::" of the named namespaces up to here
+  };
+  struct State {
+    std::vector<OpenScope> scopes;
+    int parentheses = 0;
+    size_t declaration = 0;  // where the current declaration began
+    bool open = false;       // at an #if: a declaration has begun before
+  };
+
+  // Keeps account of scopes. The branches of a conditional all begin with what was open at the #if.
+  void Follow(size_t i) {
+    const Token& token = tokens_[i];
+    if (!InOpaque() && state_.parentheses == 0 && (token.Is("{") || token.Is(";"))) {
+      aliases_->Read(ScopeName(), Declaration(i));
+    }
+    if (token.Is("{")) {
+      state_.scopes.push_back(ScopeOf(i));
+      state_.declaration = i + 1;
+    } else if (token.Is("}")) {
+      if (!state_.scopes.empty()) state_.scopes.pop_back();
+      state_.declaration = i + 1;
+    } else if (token.Is(";")) {
+      state_.declaration = i + 1;
+    } else if (token.Is("(")) {
+      ++state_.parentheses;
+    } else if (token.Is(")")) {
+      --state_.parentheses;
+    } else {
+      FollowConditional(i);
+    }
+  }
+
+  // A declaration that no branch has begun begins behind the mark.
+  void FollowConditional(size_t i) {
+    const Token& token = tokens_[i];
+    const bool between = state_.declaration == i;
+    if (between && token.text.starts_with('#')) state_.declaration = i + 1;
+    if (token.Is("#if")) {
+      state_.open = !between;
+      saved_.push_back(state_);
+      branches_.push_back(++branch_count_);
+    } else if (token.Is("#else") && !saved_.empty()) {
+      state_ = saved_.back();
+      if (between && !state_.open) state_.declaration = i + 1;
+      branches_.back() = ++branch_count_;
+    } else if (token.Is("#endif") && !saved_.empty()) {
+      saved_.pop_back();
+      branches_.pop_back();
+    }
+  }
+
+  OpenScope ScopeOf(size_t brace) {
+    const Tokens head = Declaration(brace);
+    if (InOpaque()) return {Scope::kOpaque, ""};
+    if (head.size() == 2 && head[0].Is("extern") && head[1].kind == TokenKind::kString)
+      return {Scope::kTransparent, ScopeName()};
+    const auto word = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("namespace"); });
+    if (word == head.end()) return {Scope::kOpaque, ""};
+    std::string name(ScopeName());
+    const size_t around = name.size();
+    for (const Token& token : NamesOfNamespace(head.subspan(static_cast<size_t>(word - head.begin()) + 1))) {
+      if (name.size() + token.text.size() > kMaxScope) return {Scope::kOpaque, ""};
+      name += StrCat(token.text, "::");
+    }
+    if (name.size() == around || head[0].Is("inline")) return {Scope::kTransparent, ScopeName()};
+    return {Scope::kNamedNamespace, scope_names_.emplace_back(std::move(name))};
+  }
+
+  // "a::b::": all named namespaces that are open.
+  std::string_view ScopeName() const { return state_.scopes.empty() ? "" : state_.scopes.back().name; }
+
+  bool InOpaque() const { return !state_.scopes.empty() && state_.scopes.back().kind == Scope::kOpaque; }
+
+  // The tokens of the current declaration before `end`; the last of them when there are many.
+  Tokens Declaration(size_t end) const {
+    const size_t begin = std::max(std::min(state_.declaration, end), end - std::min(end, kMaxDeclaration));
+    return Tokens(tokens_).subspan(begin, end - begin);
+  }
+
+  bool IsCandidate(size_t i) const {
+    if (!tokens_[i].IsIdentifier() || i + 1 >= tokens_.size()) return false;
+    if (!tokens_[i + 1].Is("(") && !tokens_[i + 1].Is("[")) return false;
+    if (state_.parentheses != 0 || InOpaque()) return false;
+    return names_.contains(tokens_[i].text);
+  }
+
+  // `i` is the name. Returns where to go on.
+  size_t ReadFunction(size_t i) {
+    Tokens head = Declaration(i);
+    const bool is_template = Contains(head, "template");
+    Signature signature;
+    signature.template_parameters = ConsumeTemplate(head);
+    const size_t open = AfterAttributes(tokens_, i + 1);
+    if (open >= tokens_.size() || !tokens_[open].Is("(")) return i + 1;
+    const size_t after = AfterClosing(tokens_, open);
+    if (after >= tokens_.size() || !IsDeclaration(head, tokens_[after])) return after;
+    const bool device_only =
+        (Contains(head, "__device__") && !Contains(head, "__host__")) || Contains(head, "__global__");
+    if (device_only || is_template != !signature.template_parameters.empty()) return after;
+    const Tokens list = Tokens(tokens_).subspan(open + 1, after - open - 2);
+    signature.scope = std::string(ScopeName());
+    if (is_template) {
+      signature.list.assign(list.begin(), list.end());
+      signature.aliases = aliases_;
+    } else {
+      signature.parameters = ReadParameters(list, {*aliases_, signature.scope}, signature.has_conditional);
+    }
+    signature.is_uncertain = Contains(list, "#if") || Contains(list, "...");
+    signature.returns_void = ReturnsVoid(head, after);
+    signature.is_definition = BodyFollows(after);
+    signature.branches = branches_;
+    signature.source = tokens_[i].source;
+    signature.line = tokens_[i].line;
+    AddSignature(found_[std::string(tokens_[i].text)], std::move(signature));
+    return after;
+  }
+
+  // Tells a declaration from a use of the name.
+  static bool IsDeclaration(Tokens head, const Token& after) {
+    if (head.empty() || HasAssignment(head) || Contains(head, "using") || head.back().Is("::")) return false;
+    static constexpr std::string_view kFollowers[] = {"{", ";", "->", "[", "#if", "#else", "#endif"};
+    if (after.IsIdentifier()) return true;  // a macro from a header, "override", ...
+    return std::any_of(std::begin(kFollowers), std::end(kFollowers), [&](std::string_view f) { return after.Is(f); });
+  }
+
+  bool ReturnsVoid(Tokens head, size_t after) const {
+    if (Contains(head, "auto")) return TrailingTypeIsVoid(after);
+    return Contains(head, "void") && !Contains(head, "*");
+  }
+
+  // Behind what may stand between a parameter list and a body: noexcept(...), -> void, requires ..., a macro.
+  bool BodyFollows(size_t i) const {
+    const Tokens tokens = Tokens(tokens_).first(std::min(tokens_.size(), i + kMaxDeclaration));
+    while (i < tokens.size() && !tokens[i].Is("{") && !tokens[i].Is(";") && !tokens[i].Is("}")) {
+      i = tokens[i].Is("(") ? AfterClosing(tokens, i) : i + 1;
+    }
+    return i < tokens.size() && tokens[i].Is("{");
+  }
+
+  // `auto f() noexcept -> void {`
+  bool TrailingTypeIsVoid(size_t i) const {
+    const size_t end = std::min(tokens_.size(), i + kMaxDeclaration);
+    while (i < end && !tokens_[i].Is("->") && !tokens_[i].Is("{") && !tokens_[i].Is(";")) ++i;
+    return i + 2 < end && tokens_[i].Is("->") && tokens_[i + 1].Is("void") && !tokens_[i + 2].Is("*");
+  }
+
+  const std::vector<Token>& tokens_;
+  const NameSet& names_;
+  State state_;
+  std::vector<State> saved_;
+  BranchPath branches_;  // that are open, as `saved_`
+  int branch_count_ = 0;
+  std::deque<std::string> scope_names_;
+  const std::shared_ptr<Aliases> aliases_ = std::make_shared<Aliases>();
+  SignatureMap found_;
+};
+
+}  // namespace
+
+bool Signature::TakesTensors() const {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const SignatureParameter& p) { return p.HoldsTensors(); });
+}
+
+Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments, size_t& budget) {
+  std::map<std::string_view, std::vector<Token>> values;
+  for (size_t i = 0; i < pattern.template_parameters.size(); ++i) {
+    const TemplateParameter& parameter = pattern.template_parameters[i];
+    const std::vector<Token>& value = parameter.value;
+    if (i < arguments.size()) {
+      values[parameter.name] = Lex(arguments[i], 0).tokens;
+    } else if (!value.empty() && !parameter.name.empty()) {
+      values[parameter.name] = Substituted(value, values);
+    }
+  }
+  Signature signature = pattern;
+  signature.template_parameters.clear();
+  signature.list.clear();
+  const std::vector<Token> list = Substituted(pattern.list, values);
+  budget -= std::min(budget, list.size());
+  signature.parameters = ReadParameters(list, {*pattern.aliases, pattern.scope}, signature.has_conditional);
+  signature.aliases = nullptr;
+  return signature;
+}
+
+bool DifferInConst(const Signature& a, const Signature& b) {
+  return a.scope == b.scope && std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
+                                          b.parameters.end(), SameButForConst);
+}
+
+void AddSignature(std::vector<Signature>& known, Signature signature) {
+  const bool is_template = !signature.template_parameters.empty();
+  NotePlaces(signature);
+  const auto same = [&](const Signature& other) {
+    return !is_template && other.template_parameters.empty() && other.scope == signature.scope &&
+           SameParameters(other, signature);
+  };
+  const auto declared = std::find_if(known.begin(), known.end(), same);
+  if (declared != known.end()) {
+    Merge(*declared, signature);
+  } else if (known.size() < kMaxOverloads) {
+    known.push_back(std::move(signature));
+  }
+}
+
+SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names) {
+  return Finder(tokens, names).Run();
+}
+
+}  // namespace kernix::language

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Function signatures, read from tokens. No C++ front end: what is no plain parameter is reported as such, never
+// guessed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/cxx/lexer.h"
+#include "daemon/language/read/aliases.h"
+#include "daemon/language/spec/function_spec.h"
+
+namespace kernix::language {
+
+enum class ParameterClass {
+  kInput,          // const BE::Tensor, by value or reference
+  kOutput,         // BE::Tensor, by value or reference
+  kStream,         // int64_t stream, or cudaStream_t of any name
+  kScalar,         // a scalar that an attribute can be
+  kString,         // std::string_view
+  kArray,          // BE::Span<const T> of what an attribute's elements can be
+  kOptionalInput,  // const BE::Tensor*
+  kInputs,         // BE::Span<const BE::Tensor>
+  kOutputs,        // BE::Span<BE::Tensor>
+  kDeviceOrdinal,  // a signed integer of that name
+  kScratch,        // BE::Scratch
+  kOther,          // nothing that a handler can pass
+};
+
+// The branches of conditionals around a place, the outermost first, by numbers of their own.
+using BranchPath = std::vector<int>;
+
+struct SignatureParameter {
+  ParameterClass kind = ParameterClass::kOther;
+  AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: of an element
+  std::string name;                              // empty when it has none
+  std::string text;                              // as it is written
+  std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass
+  bool has_default = false;                      // whichever branches are compiled
+  std::optional<BranchPath> default_at;          // where a declaration has one
+  std::optional<BranchPath> no_default_at;       // what is around all declarations that have none
+  bool by_value = false;
+  int source = 0;
+  int line = 0;
+
+  bool IsTensor() const { return kind == ParameterClass::kInput || kind == ParameterClass::kOutput; }
+  bool HoldsTensors() const {
+    return IsTensor() || kind == ParameterClass::kOptionalInput || kind == ParameterClass::kInputs ||
+           kind == ParameterClass::kOutputs;
+  }
+  // Of the type `scalar`.
+  bool IsNumber() const { return kind == ParameterClass::kScalar || kind == ParameterClass::kDeviceOrdinal; }
+  bool IsAttribute() const {
+    return kind == ParameterClass::kScalar || kind == ParameterClass::kString || kind == ParameterClass::kArray;
+  }
+};
+
+struct TemplateParameter {
+  std::string name;
+  std::vector<Token> value;  // the default
+};
+
+struct Signature {
+  std::vector<SignatureParameter> parameters;
+  // Of a template. Instantiate() makes `parameters` of `list` then.
+  std::vector<TemplateParameter> template_parameters;
+  std::vector<Token> list;
+  std::shared_ptr<const Aliases> aliases;  // for that; may be null
+  bool returns_void = true;
+  bool has_conditional = false;  // conditionals decide what the parameters are
+  bool is_uncertain = false;     // there are some among them, or an ellipsis
+  bool is_definition = false;    // a body follows
+  BranchPath branches;           // around it
+  std::string scope;             // "a::b::": the named namespaces around it
+  int source = 0;
+  int line = 0;
+
+  bool TakesTensors() const;
+};
+
+using NameSet = std::set<std::string, std::less<>>;
+using SignatureMap = std::map<std::string, std::vector<Signature>>;
+
+// Of more parameters a signature has only one more than these.
+inline constexpr size_t kMaxParameters = 1000;
+
+// The types that are declared around a function in the namespace `scope`.
+struct TypeNames {
+  const Aliases& aliases;
+  std::string_view scope;
+};
+
+// One parameter of a list; `tokens` has no comma at its outer level.
+SignatureParameter ReadParameter(absl::Span<const Token> tokens, const TypeNames& types);
+
+// By name, every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, each distinct
+// parameter list once; and every template. Functions for the device alone are left out.
+SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names);
+
+// The signature of a template's instance. What its arguments leave open stays as it is written. `budget` goes down by
+// the tokens that it makes, to 0 at least.
+Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments, size_t& budget);
+
+// Whether C++ takes both for one function, though tensors are const in one of them and not in the other.
+bool DifferInConst(const Signature& a, const Signature& b);
+
+// Adds `signature`, or, if that function is known, what it says more of its parameters.
+void AddSignature(std::vector<Signature>& known, Signature signature);
+
+}  // namespace kernix::language

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/spec/arg_spec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/cxx/lexer.h"
+#include "daemon/language/read/signature.h"
+#include "daemon/language/spec/scratch_expression.h"
+#include "daemon/language/spec/words.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::language {
+namespace {
+
+absl::Status Invalid(std::string_view function, std::string_view problem) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("function '", function, "': ", problem));
+}
+
+std::string Quoted(std::string_view text) { return StrCat("'", absl::CHexEscape(ToAbsl(text)), "'"); }
+
+constexpr std::string_view kTokenList =
+    "arg, ret, stream, attr.<name>:<type>, attr.<name>, attr.<name>?, arg?, args..., rets..., arg.token, ret.token, "
+    "device_ordinal, scratch:<bytes>";
+
+constexpr std::string_view kAttributeTypeList =
+    "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, float16 and bfloat16 (as bits), "
+    "string, and arrays such as float32[]";
+
+absl::Status UnknownType(std::string_view function, std::string_view token, std::string_view type) {
+  std::string problem =
+      StrCat("the token ", Quoted(token), " has the type ", Quoted(type), ", which XLA cannot pass as an attribute");
+  if (HasText(type, "complex")) StrAppend(&problem, "; pass real and imaginary part as two attributes");
+  return Invalid(function, StrCat(problem, ". Types of attributes: ", kAttributeTypeList));
+}
+
+absl::Status UnknownArray(std::string_view function, std::string_view token, AttributeType element) {
+  const std::string_view remedy = element == AttributeType::kBool     ? "; pass uint8[]"
+                                  : element == AttributeType::kString ? "; pass one string"
+                                                                      : "; pass their bits, a uint16[]";
+  return Invalid(function,
+                 StrCat("the token ", Quoted(token), ": XLA passes no arrays of ", AttributeTypeName(element), remedy));
+}
+
+// "float32" or "float32[]".
+absl::Status ParseType(std::string_view function, std::string_view token, std::string_view type, Parameter& parameter) {
+  std::string_view element = type;
+  parameter.is_array = ConsumeSuffix(element, "[]");
+  if (!ParseAttributeType(element, parameter.attribute_type)) return UnknownType(function, token, type);
+  if (parameter.is_array && !CanBeArray(parameter.attribute_type)) {
+    return UnknownArray(function, token, parameter.attribute_type);
+  }
+  return absl::OkStatus();
+}
+
+// `text` is what stands after "attr.".
+absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::string_view token, std::string_view text) {
+  ParsedToken parsed;
+  parsed.parameter.kind = ParameterKind::kAttribute;
+  parsed.parameter.has_default = ConsumeSuffix(text, "?");
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  parsed.parameter.attribute_name = std::string(name);
+  if (!IsPlainIdentifier(name) && !IsKeyword(name)) {
+    return Invalid(function, StrCat("the token ", Quoted(token), " names the attribute ", Quoted(name),
+                                    ", which is no C++ identifier"));
+  }
+  parsed.typed = colon != std::string_view::npos;
+  if (!parsed.typed) return parsed;
+  KERNIX_RETURN_IF_ERROR(ParseType(function, token, text.substr(colon + 1), parsed.parameter));
+  return parsed;
+}
+
+// Tokens that say all there is to say, with their aliases.
+bool FindPlainToken(std::string_view token, ParameterKind& kind) {
+  static constexpr std::pair<std::string_view, ParameterKind> kTokens[] = {
+      {"arg", ParameterKind::kArgument},
+      {"args", ParameterKind::kArgument},
+      {"ret", ParameterKind::kResult},
+      {"rets", ParameterKind::kResult},
+      {"stream", ParameterKind::kStream},
+      {"ctx.stream", ParameterKind::kStream},
+      {"arg?", ParameterKind::kOptionalArgument},
+      {"args...", ParameterKind::kArguments},
+      {"rets...", ParameterKind::kResults},
+      {"arg.token", ParameterKind::kArgumentToken},
+      {"ret.token", ParameterKind::kResultToken},
+      {"device_ordinal", ParameterKind::kDeviceOrdinal},
+  };
+  for (const auto& [known, known_kind] : kTokens) {
+    if (known != token) continue;
+    kind = known_kind;
+    return true;
+  }
+  return false;
+}
+
+absl::StatusOr<ParsedToken> ParseScratch(std::string_view function, std::string_view token, std::string_view text) {
+  const std::string problem = ProblemOfScratchExpression(text);
+  if (!problem.empty()) return Invalid(function, StrCat("the token ", Quoted(token), ": ", problem));
+  ParsedToken parsed;
+  parsed.parameter.kind = ParameterKind::kScratch;
+  parsed.parameter.expression = std::string(text);
+  return parsed;
+}
+
+absl::Status CheckSingles(const FunctionSpec& spec) {
+  static constexpr std::pair<ParameterKind, std::string_view> kSingles[] = {
+      {ParameterKind::kStream, "'stream': a call has one stream"},
+      {ParameterKind::kDeviceOrdinal, "'device_ordinal': a call runs on one device"},
+      {ParameterKind::kArguments, "'args...': one parameter takes all arguments that the others leave over"},
+      {ParameterKind::kResults, "'rets...': one parameter takes all results that the others leave over"},
+  };
+  for (const auto& [kind, problem] : kSingles) {
+    if (spec.CountOf(kind) > 1) return Invalid(spec.name, StrCat("duplicate ", problem));
+  }
+  return absl::OkStatus();
+}
+
+// Which arguments are there must follow from how many there are.
+absl::Status CheckOptionals(const FunctionSpec& spec) {
+  const std::vector<ParameterKind> arguments = spec.Arguments();
+  const auto first = std::find(arguments.begin(), arguments.end(), ParameterKind::kOptionalArgument);
+  if (first == arguments.end()) return absl::OkStatus();
+  if (spec.CountOf(ParameterKind::kArguments) > 0) {
+    return Invalid(spec.name, "'arg?' and 'args...' do not go together: an argument could be either");
+  }
+  if (std::any_of(first, arguments.end(),
+                  [](ParameterKind kind) { return kind != ParameterKind::kOptionalArgument; })) {
+    return Invalid(spec.name, "an argument follows 'arg?': only the last arguments of a call can be missing");
+  }
+  return absl::OkStatus();
+}
+
+// C++ leaves out arguments at the end only.
+absl::Status CheckDefaults(const FunctionSpec& spec) {
+  const auto has_default = [](const Parameter& parameter) { return parameter.has_default; };
+  const auto first = std::find_if(spec.parameters.begin(), spec.parameters.end(), has_default);
+  const auto passed = [](const Parameter& parameter) { return parameter.IsVisible() && !parameter.has_default; };
+  if (std::any_of(first, spec.parameters.end(), passed)) {
+    return Invalid(spec.name, StrCat("a parameter follows 'attr.", first->attribute_name,
+                                     "?', which a call may leave out: only the last parameters can be left out"));
+  }
+  if (spec.DefaultCount() <= kMaxDefaults) return absl::OkStatus();
+  return Invalid(spec.name, StrCat("calls may leave out ", spec.DefaultCount(), " attributes; at most ", kMaxDefaults,
+                                   " are possible"));
+}
+
+// What a name in a scratch expression could stand for.
+class ScratchNames {
+ public:
+  explicit ScratchNames(const FunctionSpec& spec)
+      : arguments_(spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kOptionalArgument)),
+        results_(spec.CountOf(ParameterKind::kResult)) {
+    if (spec.CountOf(ParameterKind::kArguments) > 0) others_.insert("args");
+    if (spec.CountOf(ParameterKind::kResults) > 0) others_.insert("rets");
+    if (spec.CountOf(ParameterKind::kDeviceOrdinal) > 0) others_.insert("device_ordinal");
+    for (const Parameter& parameter : spec.parameters) {
+      if (parameter.kind == ParameterKind::kAttribute) attributes_.insert(parameter.attribute_name);
+      if (parameter.has_default) with_default_.insert(parameter.attribute_name);
+    }
+  }
+
+  // Empty when it stands for one thing, or for something of the source.
+  std::string_view Problem(std::string_view name) const {
+    const int argument = Number(name, "arg");
+    const int result = Number(name, "ret");
+    const bool is_value =
+        (argument >= 0 && argument < arguments_) || (result >= 0 && result < results_) || others_.contains(name);
+    const bool looks_like_one = argument >= 0 || result >= 0 || name == "args" || name == "rets";
+    if (with_default_.contains(name)) return ", an attribute that a call may leave out";
+    if (attributes_.contains(name)) {
+      return is_value ? ", which is both a tensor (or the device's ordinal) and an attribute: name the attribute "
+                        "otherwise in its token, which need not have the name of the C++ parameter"
+                      : "";
+    }
+    return is_value || !looks_like_one
+               ? ""
+               : ", which there is not: arguments are arg0, arg1, ..., results ret0, ret1, ... (those of 'args...' and "
+                 "'rets...', where the function has these tokens, are args[i] and rets[i])";
+  }
+
+ private:
+  // 5 for "arg5"; -1 for others.
+  static int Number(std::string_view name, std::string_view prefix) {
+    int number = 0;
+    const bool is_one = ConsumePrefix(name, prefix) && !name.empty() && name[0] >= '0' && name[0] <= '9' &&
+                        absl::SimpleAtoi(ToAbsl(name), &number);
+    return is_one ? number : -1;
+  }
+
+  const int arguments_;
+  const int results_;
+  absl::flat_hash_set<std::string_view> others_;
+  absl::flat_hash_set<std::string_view> attributes_;
+  absl::flat_hash_set<std::string_view> with_default_;
+};
+
+absl::Status CheckScratch(const FunctionSpec& spec) {
+  const ScratchNames names(spec);
+  for (const Parameter& parameter : spec.parameters) {
+    if (parameter.kind != ParameterKind::kScratch) continue;
+    for (const std::string_view name : FreeNames(parameter.expression)) {
+      const std::string_view problem = names.Problem(name);
+      if (problem.empty()) continue;
+      return Invalid(spec.name, StrCat("the token ", Quoted(StrCat("scratch:", parameter.expression)), " names ",
+                                       Quoted(name), problem));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token) {
+  ParsedToken parsed;
+  std::string_view rest = token;
+  if (FindPlainToken(token, parsed.parameter.kind)) return parsed;
+  if (ConsumePrefix(rest, "attr.") || ConsumePrefix(rest, "attrs.")) return ParseAttribute(function, token, rest);
+  if (ConsumePrefix(rest, "scratch:")) return ParseScratch(function, token, rest);
+  return Invalid(function, StrCat("unknown token ", Quoted(token), ". Tokens: ", kTokenList));
+}
+
+absl::Status CheckSpec(const FunctionSpec& spec) {
+  if (spec.parameters.size() > kMaxParameters) {
+    return Invalid(spec.name, StrCat("it has more than ", kMaxParameters, " parameters"));
+  }
+  KERNIX_RETURN_IF_ERROR(CheckSingles(spec));
+  KERNIX_RETURN_IF_ERROR(CheckOptionals(spec));
+  KERNIX_RETURN_IF_ERROR(CheckDefaults(spec));
+  KERNIX_RETURN_IF_ERROR(CheckScratch(spec));
+  if (spec.Results().empty()) {
+    return Invalid(spec.name, "no 'ret': a function must have an output (a BE::Tensor parameter that is not const)");
+  }
+  absl::flat_hash_set<std::string_view> names;
+  for (const Parameter& parameter : spec.parameters) {
+    if (parameter.kind != ParameterKind::kAttribute || names.insert(parameter.attribute_name).second) continue;
+    return Invalid(spec.name, StrCat("duplicate attribute ", Quoted(parameter.attribute_name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFunctionName(std::string_view name) {
+  if (IsPlainIdentifier(name)) return absl::OkStatus();
+  const std::string_view problem =
+      IsKeyword(name) ? "is a C++ keyword" : "is no C++ identifier (letters, digits and '_', no digit first)";
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("the function name ", Quoted(name), " ", problem));
+}
+
+}  // namespace kernix::language

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// arg_spec: what each parameter of a function is, as a list of tokens.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/language/spec/function_spec.h"
+
+namespace kernix::language {
+
+// One token, read. An attribute without a type ("attr.alpha") has `typed` false.
+struct ParsedToken {
+  Parameter parameter;
+  bool typed = true;
+};
+
+// Reads
+//   arg  ret  stream  attr.<name>:<type>  attr.<name>:<type>[]  attr.<name>
+// and the aliases args, rets, ctx.stream and attrs.<name>, and what goes beyond the reference:
+//   attr.<name>?  attr.<name>:<type>?  arg?  args...  rets...  arg.token  ret.token  device_ordinal
+//   scratch:<expression>
+// INVALID_REQUEST, naming `function` and the token, for anything else.
+absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token);
+
+// What must hold of a whole list: at least one result, at most one stream, no attribute twice, optional arguments last,
+// and so on. INVALID_REQUEST, naming the function.
+absl::Status CheckSpec(const FunctionSpec& spec);
+
+// Of attributes with defaults a function has at most these: there is code for each number of them.
+inline constexpr int kMaxDefaults = 16;
+
+// INVALID_REQUEST unless `name` is an ASCII C++ identifier.
+absl::Status CheckFunctionName(std::string_view name);
+
+}  // namespace kernix::language

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/spec/function_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/base/strings.h"
+
+namespace kernix::language {
+namespace {
+
+constexpr std::array<std::pair<AttributeType, std::string_view>, 14> kAttributeTypes = {{
+    {AttributeType::kBool, "bool"},
+    {AttributeType::kInt8, "int8"},
+    {AttributeType::kUInt8, "uint8"},
+    {AttributeType::kInt16, "int16"},
+    {AttributeType::kUInt16, "uint16"},
+    {AttributeType::kInt32, "int32"},
+    {AttributeType::kUInt32, "uint32"},
+    {AttributeType::kInt64, "int64"},
+    {AttributeType::kUInt64, "uint64"},
+    {AttributeType::kFloat16, "float16"},
+    {AttributeType::kBFloat16, "bfloat16"},
+    {AttributeType::kFloat32, "float32"},
+    {AttributeType::kFloat64, "float64"},
+    {AttributeType::kString, "string"},
+}};
+
+std::string Token(const Parameter& parameter) {
+  switch (parameter.kind) {
+    case ParameterKind::kArgument:
+      return "arg";
+    case ParameterKind::kResult:
+      return "ret";
+    case ParameterKind::kStream:
+      return "stream";
+    case ParameterKind::kOptionalArgument:
+      return "arg?";
+    case ParameterKind::kArguments:
+      return "args...";
+    case ParameterKind::kResults:
+      return "rets...";
+    case ParameterKind::kArgumentToken:
+      return "arg.token";
+    case ParameterKind::kResultToken:
+      return "ret.token";
+    case ParameterKind::kDeviceOrdinal:
+      return "device_ordinal";
+    case ParameterKind::kScratch:
+      return StrCat("scratch:", parameter.expression);
+    case ParameterKind::kAttribute:
+      break;
+  }
+  return StrCat("attr.", parameter.attribute_name, ":", AttributeTypeName(parameter.attribute_type),
+                parameter.is_array ? "[]" : "", parameter.has_default ? "?" : "");
+}
+
+// The numbers of a type: how many bits hold a magnitude.
+struct Range {
+  int bits;
+  bool is_signed;
+  bool is_real = false;
+};
+
+Range RangeOf(AttributeType type) {
+  switch (type) {
+    case AttributeType::kBool:
+      return {1, false};
+    case AttributeType::kInt8:
+      return {7, true};
+    case AttributeType::kUInt8:
+      return {8, false};
+    case AttributeType::kInt16:
+      return {15, true};
+    case AttributeType::kUInt16:
+    case AttributeType::kFloat16:
+    case AttributeType::kBFloat16:
+      return {16, false};
+    case AttributeType::kInt32:
+      return {31, true};
+    case AttributeType::kUInt32:
+      return {32, false};
+    case AttributeType::kInt64:
+      return {63, true};
+    case AttributeType::kUInt64:
+      return {64, false};
+    case AttributeType::kFloat32:
+      return {24, true, true};
+    case AttributeType::kFloat64:
+      return {53, true, true};
+    case AttributeType::kString:
+      break;
+  }
+  return {0, false};
+}
+
+bool IsArgument(ParameterKind kind) {
+  return kind == ParameterKind::kArgument || kind == ParameterKind::kOptionalArgument ||
+         kind == ParameterKind::kArguments || kind == ParameterKind::kArgumentToken;
+}
+
+bool IsResult(ParameterKind kind) {
+  return kind == ParameterKind::kResult || kind == ParameterKind::kResults || kind == ParameterKind::kResultToken;
+}
+
+std::vector<ParameterKind> KindsThat(const std::vector<Parameter>& parameters, bool (*fits)(ParameterKind)) {
+  std::vector<ParameterKind> kinds;
+  for (const Parameter& parameter : parameters) {
+    if (fits(parameter.kind)) kinds.push_back(parameter.kind);
+  }
+  return kinds;
+}
+
+}  // namespace
+
+std::string_view AttributeTypeName(AttributeType type) {
+  for (const auto& [known, name] : kAttributeTypes) {
+    if (known == type) return name;
+  }
+  return "";
+}
+
+bool ParseAttributeType(std::string_view name, AttributeType& type) {
+  for (const auto& [known, known_name] : kAttributeTypes) {
+    if (known_name != name) continue;
+    type = known;
+    return true;
+  }
+  return false;
+}
+
+bool CanBeArray(AttributeType type) {
+  return type != AttributeType::kBool && type != AttributeType::kFloat16 && type != AttributeType::kBFloat16 &&
+         type != AttributeType::kString;
+}
+
+bool FitsAlways(AttributeType from, AttributeType to) {
+  const Range narrow = RangeOf(from);
+  const Range wide = RangeOf(to);
+  if (wide.is_real && !narrow.is_real) return narrow.bits <= wide.bits;
+  return narrow.is_real == wide.is_real && narrow.bits <= wide.bits && (wide.is_signed || !narrow.is_signed);
+}
+
+std::vector<std::string> FunctionSpec::Tokens() const {
+  std::vector<std::string> tokens;
+  for (const Parameter& parameter : parameters) tokens.push_back(Token(parameter));
+  return tokens;
+}
+
+std::string FunctionSpec::HandlerSymbol() const { return StrCat("kernix_handler_", name); }
+
+int FunctionSpec::CountOf(ParameterKind kind) const {
+  return static_cast<int>(
+      std::count_if(parameters.begin(), parameters.end(), [kind](const Parameter& p) { return p.kind == kind; }));
+}
+
+std::vector<ParameterKind> FunctionSpec::Arguments() const { return KindsThat(parameters, IsArgument); }
+
+std::vector<ParameterKind> FunctionSpec::Results() const { return KindsThat(parameters, IsResult); }
+
+int FunctionSpec::DefaultCount() const {
+  return static_cast<int>(
+      std::count_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.has_default; }));
+}
+
+bool FunctionSpec::IsExtended() const {
+  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
+    return p.kind != ParameterKind::kArgument && p.kind != ParameterKind::kResult && p.kind != ParameterKind::kStream &&
+           p.kind != ParameterKind::kAttribute;
+  });
+}
+
+}  // namespace kernix::language

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a user function looks like from outside: its parameters, in the order of its C++ signature.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace kernix::language {
+
+enum class ParameterKind {
+  kArgument,
+  kResult,
+  kStream,
+  kAttribute,
+  kOptionalArgument,  // a pointer, null where the call has no such argument
+  kArguments,         // all arguments that the others leave over
+  kResults,           // likewise
+  kArgumentToken,     // an XLA token, for which the function has no parameter
+  kResultToken,
+  kDeviceOrdinal,
+  kScratch,
+};
+
+// Types of attributes. Half types are passed as their raw bits in a uint16_t.
+enum class AttributeType {
+  kBool,
+  kInt8,
+  kUInt8,
+  kInt16,
+  kUInt16,
+  kInt32,
+  kUInt32,
+  kInt64,
+  kUInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
+  kString,
+};
+
+// "float32" and so on; empty when `name` is no attribute type.
+std::string_view AttributeTypeName(AttributeType type);
+bool ParseAttributeType(std::string_view name, AttributeType& type);
+
+// Whether XLA passes arrays of that type as attributes.
+bool CanBeArray(AttributeType type);
+
+// Whether every number of the type `from` is one of `to`.
+bool FitsAlways(AttributeType from, AttributeType to);
+
+struct Parameter {
+  ParameterKind kind = ParameterKind::kArgument;
+  std::string attribute_name;  // kAttribute only
+  AttributeType attribute_type = AttributeType::kFloat32;
+  bool is_array = false;  // of that type; kAttribute only
+  // The C++ parameter's type, where it is known that a value of `attribute_type` might not fit it; kAttribute only.
+  std::optional<AttributeType> narrowed_to = {};
+  bool has_default = false;  // a call may leave it out; kAttribute only
+  std::string expression;    // kScratch only: a number of bytes
+
+  // The type that the function gets an attribute as.
+  AttributeType PassedAs() const { return narrowed_to.value_or(attribute_type); }
+
+  // Whether the function has a C++ parameter for it.
+  bool IsVisible() const { return kind != ParameterKind::kArgumentToken && kind != ParameterKind::kResultToken; }
+};
+
+// What the stream parameter's C++ type is: the wrapper converts.
+struct FunctionSpec {
+  std::string name;
+  std::vector<Parameter> parameters;
+  std::string callee = {};  // how C++ calls it, where that is not the name: "a::b::f", "f<float>"
+  // Where the tokens stand; no label when they are no part of a source.
+  std::string label = {};
+  int line = 0;
+
+  const std::string& Callee() const { return callee.empty() ? name : callee; }
+  // As ParseToken() in arg_spec.h reads them, without aliases.
+  std::vector<std::string> Tokens() const;
+  std::string HandlerSymbol() const;  // "kernix_handler_<name>"
+  int CountOf(ParameterKind kind) const;
+
+  // What there is to each argument of a call, and to each result, tokens included.
+  std::vector<ParameterKind> Arguments() const;
+  std::vector<ParameterKind> Results() const;
+
+  // How many attributes a call may leave out. They are the last parameters that the function is called with.
+  int DefaultCount() const;
+
+  // Whether it takes more than arguments, results, a stream and attributes.
+  bool IsExtended() const;
+};
+
+}  // namespace kernix::language

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/write/handler.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_join.h"
+#include "common/base/strings.h"
+#include "daemon/language/spec/scratch_expression.h"
+
+namespace kernix::language {
+namespace {
+
+std::string_view RuntimeType(AttributeType type) {
+  switch (type) {
+    case AttributeType::kBool:
+      return "kBool";
+    case AttributeType::kInt8:
+      return "kInt8";
+    case AttributeType::kUInt8:
+      return "kUInt8";
+    case AttributeType::kInt16:
+      return "kInt16";
+    case AttributeType::kUInt16:
+      return "kUInt16";
+    case AttributeType::kInt32:
+      return "kInt32";
+    case AttributeType::kUInt32:
+      return "kUInt32";
+    case AttributeType::kInt64:
+      return "kInt64";
+    case AttributeType::kUInt64:
+      return "kUInt64";
+    case AttributeType::kFloat16:
+      return "kFloat16";
+    case AttributeType::kBFloat16:
+      return "kBFloat16";
+    case AttributeType::kFloat32:
+      return "kFloat32";
+    case AttributeType::kFloat64:
+      return "kFloat64";
+    case AttributeType::kString:
+      return "kString";
+  }
+  return "";
+}
+
+// The C++ type that the user's parameter has.
+std::string CppType(AttributeType type) {
+  switch (type) {
+    case AttributeType::kBool:
+      return "bool";
+    case AttributeType::kFloat16:
+    case AttributeType::kBFloat16:
+      return "uint16_t";
+    case AttributeType::kFloat32:
+      return "float";
+    case AttributeType::kFloat64:
+      return "double";
+    case AttributeType::kString:
+      return "std::string_view";
+    default:
+      return StrCat(AttributeTypeName(type), "_t");
+  }
+}
+
+// A call's attribute as the user's parameter, from `value`, an AttributeValue.
+std::string AttributeExpression(const Parameter& parameter, std::string_view value) {
+  const std::string type = CppType(parameter.PassedAs());
+  if (parameter.is_array) return StrCat("kernix_handler::SpanOf<", type, ">(", value, ")");
+  switch (parameter.PassedAs()) {
+    case AttributeType::kString:
+      return StrCat(type, "(static_cast<const char*>(", value, ".block.data), ", value, ".block.size)");
+    case AttributeType::kFloat32:
+    case AttributeType::kFloat64:
+      return StrCat("static_cast<", type, ">(", value, ".real)");
+    default:
+      return StrCat("static_cast<", type, ">(", value, ".integer)");
+  }
+}
+
+// What an attribute is called in C++.
+std::string ParameterType(const Parameter& parameter) {
+  const std::string type = CppType(parameter.PassedAs());
+  return parameter.is_array ? StrCat("BE::Span<const ", type, ">") : type;
+}
+
+bool IsBlock(const Parameter& parameter) {
+  return parameter.is_array || parameter.attribute_type == AttributeType::kString;
+}
+
+bool IsNarrowed(const Parameter& parameter) { return parameter.narrowed_to.has_value(); }
+
+// What an attribute is in the expressions of `scratch:`: integers are wide enough to multiply sizes with.
+std::string ScratchType(const Parameter& parameter) {
+  switch (parameter.PassedAs()) {
+    case AttributeType::kInt8:
+    case AttributeType::kUInt8:
+    case AttributeType::kInt16:
+    case AttributeType::kUInt16:
+    case AttributeType::kInt32:
+    case AttributeType::kUInt32:
+      return parameter.is_array ? ParameterType(parameter) : "int64_t";
+    default:
+      return ParameterType(parameter);
+  }
+}
+
+// A parameter of the user's function, as the handler has it.
+struct Value {
+  std::string name;        // in the expressions of `scratch:`; may be empty
+  std::string type;        // there
+  std::string expression;  // of `kernix_call`
+};
+
+// One after the other the places of a function's arguments, or of its results, and their names.
+class Places {
+ public:
+  Places(const FunctionSpec& spec, bool results)
+      : roles_(results ? spec.Results() : spec.Arguments()),
+        list_(results ? "kernix_call.results" : "kernix_call.arguments"),
+        name_(results ? "ret" : "arg"),
+        tensor_(results ? "BE::Tensor" : "const BE::Tensor"),
+        rest_(static_cast<size_t>(std::find_if(roles_.begin(), roles_.end(), IsRest) - roles_.begin())) {}
+
+  Value Tensor() {
+    return {Name(), tensor_ + "&",
+            place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_++) : At("FromStart", place_++)};
+  }
+  Value Optional() { return {Name(), tensor_ + "*", At("Optional", place_++)}; }
+  Value Rest() {
+    const size_t before = place_++;
+    return {StrCat(name_, "s"), StrCat("BE::Span<", tensor_, ">"),
+            StrCat(list_, ".Rest<", tensor_, ">(", before, ", ", roles_.size() - place_, ")")};
+  }
+  void SkipToken() { ++place_; }
+
+ private:
+  static bool IsRest(ParameterKind kind) {
+    return kind == ParameterKind::kArguments || kind == ParameterKind::kResults;
+  }
+
+  std::string Name() { return StrCat(name_, named_++); }
+  std::string At(std::string_view function, size_t place) const {
+    return StrCat(list_, ".", function, "(", place, ")");
+  }
+
+  std::vector<ParameterKind> roles_;
+  std::string list_;
+  std::string name_;
+  std::string tensor_;
+  size_t rest_;
+  size_t place_ = 0;
+  int named_ = 0;
+};
+
+// What a handler of extended.h calls the user's function with. A scratch parameter has no name.
+std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
+  Places arguments(spec, false);
+  Places results(spec, true);
+  int attribute = 0;
+  int scratch = 0;
+  std::vector<Value> values;
+  for (const Parameter& parameter : spec.parameters) {
+    switch (parameter.kind) {
+      case ParameterKind::kArgument:
+        values.push_back(arguments.Tensor());
+        break;
+      case ParameterKind::kOptionalArgument:
+        values.push_back(arguments.Optional());
+        break;
+      case ParameterKind::kArguments:
+        values.push_back(arguments.Rest());
+        break;
+      case ParameterKind::kArgumentToken:
+        arguments.SkipToken();
+        break;
+      case ParameterKind::kResult:
+        values.push_back(results.Tensor());
+        break;
+      case ParameterKind::kResults:
+        values.push_back(results.Rest());
+        break;
+      case ParameterKind::kResultToken:
+        results.SkipToken();
+        break;
+      case ParameterKind::kStream:
+        values.push_back({"", "", "kernix_call.stream"});
+        break;
+      case ParameterKind::kAttribute:
+        values.push_back({parameter.attribute_name, ScratchType(parameter),
+                          AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]"))});
+        break;
+      case ParameterKind::kDeviceOrdinal:
+        values.push_back({"device_ordinal", "int32_t", "kernix_call.device_ordinal"});
+        break;
+      case ParameterKind::kScratch:
+        values.push_back({"", "", StrCat("kernix_scratch", scratch++, ".view()")});
+        break;
+    }
+  }
+  return values;
+}
+
+// The same for a handler of handler.h, which has all tensors in one row.
+std::vector<std::string> PlainArguments(const FunctionSpec& spec) {
+  int argument = 0;
+  int result = spec.CountOf(ParameterKind::kArgument);
+  int attribute = 0;
+  std::vector<std::string> expressions;
+  for (const Parameter& parameter : spec.parameters) {
+    if (parameter.kind == ParameterKind::kArgument) {
+      expressions.push_back(StrCat("kernix_call.tensors[", argument++, "]"));
+    } else if (parameter.kind == ParameterKind::kResult) {
+      expressions.push_back(StrCat("kernix_call.tensors[", result++, "]"));
+    } else if (parameter.kind == ParameterKind::kStream) {
+      expressions.push_back("kernix_call.stream");
+    } else {
+      expressions.push_back(AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]")));
+    }
+  }
+  return expressions;
+}
+
+std::string AttributeTable(const FunctionSpec& spec) {
+  std::string table;
+  for (const Parameter& parameter : spec.parameters) {
+    if (parameter.kind != ParameterKind::kAttribute) continue;
+    StrAppend(&table, table.empty() ? "" : ", ", "{", Literal(parameter.attribute_name),
+              ", kernix_handler::", RuntimeType(parameter.attribute_type), parameter.is_array ? ", true" : "");
+    if (IsNarrowed(parameter)) StrAppend(&table, ", false, kernix_handler::", RuntimeType(*parameter.narrowed_to));
+    table += "}";
+  }
+  return table;
+}
+
+std::string_view StreamUse(v1::Language language, const FunctionSpec& spec) {
+  if (spec.CountOf(ParameterKind::kStream) == 0) return "kNoStream";
+  return language == v1::LANGUAGE_CUDA ? "kRequiredStream" : "kNullableStream";
+}
+
+// What reads the attributes.
+std::string Reader(const FunctionSpec& spec) {
+  if (spec.CountOf(ParameterKind::kAttribute) == 0) return "nullptr";
+  const bool blocks = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsBlock);
+  const std::string reader = blocks ? "kernix_handler::ReadAnyAttribute" : "kernix_handler::ReadScalarAttribute";
+  const bool narrowed = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsNarrowed);
+  return narrowed ? StrCat("kernix_handler::ReadConvertedAttribute<", reader, ">") : reader;
+}
+
+std::string_view Traits(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
+  // A graph that is replayed would use memory that has been freed.
+  const bool scratch = language == v1::LANGUAGE_CUDA && spec.CountOf(ParameterKind::kScratch) > 0;
+  return allow_cuda_graph && !scratch ? "kernix_ffi_abi::kCommandBufferCompatible" : "0";
+}
+
+// "name, arguments, results, attributes, count, traits" of a kernix_handler::Signature.
+std::string SignatureFields(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
+  const int attributes = spec.CountOf(ParameterKind::kAttribute);
+  return StrCat(Literal(spec.name), ", ", spec.CountOf(ParameterKind::kArgument), ", ",
+                spec.CountOf(ParameterKind::kResult), ", ", attributes > 0 ? "kernix_attributes, " : "nullptr, ",
+                attributes, ", ", Traits(language, spec, allow_cuda_graph));
+}
+
+// What follows the signature where a call may leave out attributes: it becomes that of the call.
+void AppendLeavingOut(const FunctionSpec& spec, std::string& out) {
+  if (spec.DefaultCount() == 0) return;
+  StrAppend(&out, "  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::LeaveOut(kernix_frame, ",
+            spec.CountOf(ParameterKind::kAttribute) - spec.DefaultCount(),
+            ", kernix_signature)) {\n    return kernix_error;\n  }\n");
+}
+
+std::string_view SignatureQualifiers(const FunctionSpec& spec) {
+  return spec.DefaultCount() == 0 ? "static constexpr " : "";
+}
+
+// `lambda` without its last `left_out` attributes, as many as the call has left out.
+std::string FunctionToCall(const FunctionSpec& spec, const std::function<std::string(int)>& lambda) {
+  const int defaults = spec.DefaultCount();
+  std::string choice;
+  for (int left_out = defaults; left_out > 0; --left_out) {
+    StrAppend(&choice, "      kernix_signature.attribute_count == ", spec.CountOf(ParameterKind::kAttribute) - left_out,
+              " ? +", lambda(left_out), " :\n");
+  }
+  return StrCat(choice, "      ", defaults > 0 ? "+" : "", lambda(0));
+}
+
+std::string PlainCall(const FunctionSpec& spec, int left_out) {
+  std::vector<std::string> arguments = PlainArguments(spec);
+  arguments.resize(arguments.size() - static_cast<size_t>(left_out));
+  return StrCat("[](kernix_handler::Call& kernix_call) {\n        ", spec.Callee(), "(", absl::StrJoin(arguments, ", "),
+                ");\n      }");
+}
+
+void AppendPlainBody(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+  const bool attributes = spec.CountOf(ParameterKind::kAttribute) > 0;
+  StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::Signature kernix_signature = {",
+            SignatureFields(language, spec, allow_cuda_graph), "};\n");
+  AppendLeavingOut(spec, out);
+  StrAppend(&out, "  BE::Tensor kernix_tensors[",
+            spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kResult), "];\n");
+  StrAppend(&out, "  kernix_handler::Call kernix_frame_call = {kernix_tensors, ",
+            attributes ? "kernix_values" : "nullptr", ", {nullptr}};\n");
+  StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(language, spec),
+            ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n",
+            FunctionToCall(spec, [&spec](int left_out) { return PlainCall(spec, left_out); }), ");\n");
+}
+
+std::string_view RoleName(ParameterKind kind) {
+  switch (kind) {
+    case ParameterKind::kArguments:
+    case ParameterKind::kResults:
+      return "kernix_handler::kRest";
+    case ParameterKind::kArgumentToken:
+    case ParameterKind::kResultToken:
+      return "kernix_handler::kToken";
+    default:
+      return "kernix_handler::kTensor";
+  }
+}
+
+// Declares `name`, an array of roles, and returns a kernix_handler::BufferRoles of it.
+std::string AppendRoles(const std::vector<ParameterKind>& kinds, std::string_view name, std::string& out) {
+  if (kinds.empty()) return "{nullptr, 0, 0, 0}";
+  std::vector<std::string> names;
+  size_t rest = kinds.size();
+  for (const ParameterKind kind : kinds) {
+    names.emplace_back(RoleName(kind));
+    if (names.back() == RoleName(ParameterKind::kArguments)) rest = names.size() - 1;
+  }
+  StrAppend(&out, "  static constexpr kernix_handler::BufferRole ", name, "[] = {", absl::StrJoin(names, ", "), "};\n");
+  return StrCat("{", name, ", ", kinds.size(), ", ",
+                std::count(kinds.begin(), kinds.end(), ParameterKind::kOptionalArgument), ", ", rest, "}");
+}
+
+std::string ScratchFunction(const FunctionSpec& spec, int index) {
+  return StrCat("kernix_scratch", index, "_of_", spec.name);
+}
+
+// The values that `expression` names.
+std::vector<Value> ValuesIn(std::string_view expression, const std::vector<Value>& values) {
+  const std::vector<std::string_view> names = FreeNames(expression);
+  std::vector<Value> used;
+  for (const Value& value : values) {
+    if (std::find(names.begin(), names.end(), value.name) != names.end()) used.push_back(value);
+  }
+  return used;
+}
+
+// A function that computes a scratch expression, on the line where the user wrote it.
+void AppendScratchFunction(const FunctionSpec& spec, std::string_view declaration, std::string_view expression,
+                           Arguments arguments, std::string& out) {
+  const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : spec.label;
+  StrAppend(&out, "#line ", std::max(spec.line, 1), " ", Literal(label), "\n", declaration,
+            " { kernix_handler::Arithmetic kernix_of; return kernix_of.Size(",
+            WithOperandsMarked(expression, "kernix_of", arguments), ", ", Literal(expression), "); }\n");
+}
+
+// Only the preprocessor knows which names of an expression are macros, whose arguments are text.
+void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
+  const std::vector<Value> values = ExtendedValues(spec);
+  int index = 0;
+  for (const Parameter& parameter : spec.parameters) {
+    if (parameter.kind != ParameterKind::kScratch) continue;
+    std::vector<std::string> parameters;
+    for (const Value& value : ValuesIn(parameter.expression, values)) {
+      parameters.push_back(StrCat(value.type, " ", value.name));
+    }
+    const std::string declaration = StrCat("static kernix_handler::ScratchSize ", ScratchFunction(spec, index++), "(",
+                                           absl::StrJoin(parameters, ", "), ")");
+    const std::vector<std::string> called = CalledNames(parameter.expression);
+    if (!called.empty()) {
+      StrAppend(&out, "#if defined(", absl::StrJoin(called, ") || defined("), ")\n");
+      AppendScratchFunction(spec, declaration, parameter.expression, Arguments::kAsWritten, out);
+      out += "#else\n";
+    }
+    AppendScratchFunction(spec, declaration, parameter.expression, Arguments::kPassed, out);
+    if (!called.empty()) out += "#endif\n";
+  }
+}
+
+// What is done in a call before the user's function runs.
+void AppendScratchMemory(v1::Language language, const FunctionSpec& spec, const std::vector<Value>& values,
+                         std::string& out) {
+  int index = 0;
+  for (const Parameter& parameter : spec.parameters) {
+    if (parameter.kind != ParameterKind::kScratch) continue;
+    std::vector<std::string> arguments;
+    for (const Value& value : ValuesIn(parameter.expression, values)) arguments.push_back(value.expression);
+    StrAppend(&out, "        const kernix_handler::ScratchMemory<", language == v1::LANGUAGE_CUDA ? "true" : "false",
+              "> kernix_scratch", index, "(kernix_call, ", ScratchFunction(spec, index), "(",
+              absl::StrJoin(arguments, ", "), "));\n");
+    ++index;
+  }
+  if (index > 0) out += "        if (kernix_call.error != nullptr) return;\n";
+}
+
+std::string ExtendedFunction(v1::Language language, const FunctionSpec& spec, int left_out) {
+  std::string lambda = "[](kernix_handler::ExtendedCall& kernix_call) {\n";
+  std::vector<Value> values = ExtendedValues(spec);
+  AppendScratchMemory(language, spec, values, lambda);
+  values.resize(values.size() - static_cast<size_t>(left_out));
+  const auto expression = [](std::string* text, const Value& value) { text->append(value.expression); };
+  StrAppend(&lambda, "        static_cast<void>(kernix_call);\n        ", spec.Callee(), "(",
+            absl::StrJoin(values, ", ", expression), ");\n      }");
+  return lambda;
+}
+
+void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+  const std::string arguments = AppendRoles(spec.Arguments(), "kernix_argument_roles", out);
+  const std::string results = AppendRoles(spec.Results(), "kernix_result_roles", out);
+  StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::ExtendedSignature kernix_signature = {{",
+            SignatureFields(language, spec, allow_cuda_graph), "}, ", arguments, ", ", results, "};\n");
+  AppendLeavingOut(spec, out);
+  StrAppend(&out, "  return kernix_handler::RunExtended<", Reader(spec),
+            ", kernix_handler::", StreamUse(language, spec), ", ",
+            spec.CountOf(ParameterKind::kDeviceOrdinal) > 0 ? "true" : "false",
+            ">(\n      kernix_frame, kernix_signature, ",
+            spec.CountOf(ParameterKind::kAttribute) > 0 ? "kernix_values" : "nullptr", ",\n",
+            FunctionToCall(spec, [&](int left_out) { return ExtendedFunction(language, spec, left_out); }), ");\n");
+}
+
+}  // namespace
+
+// `text` as a C string literal.
+std::string Literal(std::string_view text) {
+  std::string literal = "\"";
+  for (const char c : text) {
+    if (c == '\\' || c == '"') literal += '\\';
+    literal += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return literal + "\"";
+}
+
+void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::string& out) {
+  bool strings = false;
+  bool attributes = false;
+  bool blocks = false;
+  bool narrowed = false;
+  bool defaults = false;
+  bool extended = false;
+  bool scratch = false;
+  for (const FunctionSpec& function : functions) {
+    attributes |= function.CountOf(ParameterKind::kAttribute) > 0;
+    extended |= function.IsExtended();
+    scratch |= function.CountOf(ParameterKind::kScratch) > 0;
+    for (const Parameter& parameter : function.parameters) {
+      strings |= parameter.attribute_type == AttributeType::kString;
+      blocks |= IsBlock(parameter);
+      narrowed |= IsNarrowed(parameter);
+      defaults |= parameter.has_default;
+    }
+  }
+  if (strings) out += "#include <string_view>\n";
+  out += "#include \"brainevent/internal/handler.h\"\n";
+  if (attributes) out += "#include \"brainevent/internal/scalars.h\"\n";
+  if (blocks) out += "#include \"brainevent/internal/attributes.h\"\n";
+  if (narrowed) out += "#include \"brainevent/internal/conversions.h\"\n";
+  if (defaults) out += "#include \"brainevent/internal/defaults.h\"\n";
+  if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
+  if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";
+}
+
+void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+  const int attributes = spec.CountOf(ParameterKind::kAttribute);
+  AppendScratchFunctions(spec, out);
+  StrAppend(&out, "#line 1 ", Literal(StrCat("<handler of ", spec.name, ">")), "\n");
+  StrAppend(&out, "extern \"C\" __attribute__((visibility(\"default\")))\n");
+  StrAppend(&out, "kernix_ffi_abi::Error* ", spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n");
+  if (attributes > 0) {
+    StrAppend(&out, "  static constexpr kernix_handler::AttributeSpec kernix_attributes[] = {", AttributeTable(spec),
+              "};\n  kernix_handler::AttributeValue kernix_values[", attributes, "];\n");
+  }
+  if (spec.IsExtended()) {
+    AppendExtendedBody(language, spec, allow_cuda_graph, out);
+  } else {
+    AppendPlainBody(language, spec, allow_cuda_graph, out);
+  }
+  out += "}\n";
+}
+
+}  // namespace kernix::language

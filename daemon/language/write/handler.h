@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The text of an XLA FFI handler: what calls a user function.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/language/spec/function_spec.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::language {
+
+// `text` as a C string literal.
+std::string Literal(std::string_view text);
+
+// Adds the includes that the handlers of `functions` need. They go before the sources.
+void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::string& out);
+
+// Adds the handler of one function, on lines that a diagnostic names after it. It goes behind the sources.
+void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out);
+
+}  // namespace kernix::language

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// C++: compile, link. As fast as one command that does both, and a failure says which of the two it was.
+#include <utility>
+
+#include "common/base/strings.h"
+#include "daemon/plan/plan_parts.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr uint64_t kCompileMemory = 512ull << 20;
+
+std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedUnit& unit) {
+  const BuildRequest& request = inputs.request;
+  std::vector<std::string> argv = {request.toolchain->host.path, "-c", StrCat("-O", request.optimization_level)};
+  Append(argv, DefaultStandard(request.compile_flags));
+  Append(argv, PrefixMaps(*request.toolchain));
+  Append(argv, QuoteIncludeFlags(request, unit));
+  Append(argv, IncludeFlags(request, unit));
+  Append(argv, request.compile_flags);
+  Append(argv, PrivateSymbolFlags(*request.toolchain));
+  Append(argv, AssemblerFlags(request, unit));
+  // Last, so that no flag of the user undoes it.
+  Append(argv, {"-fPIC", "-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
+  return argv;
+}
+
+Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
+  Step step;
+  step.action.step = StepName("compile", unit);
+  step.action.argv = CompileCommand(inputs, unit);
+  step.action.environment = inputs.request.toolchain->environment;
+  // Clang has no pipe to an assembler: the file between them shall have a path of the input root.
+  if (inputs.request.assembler_must_tell) step.action.environment.insert_or_assign("TMPDIR", std::string("."));
+  step.action.trees = unit.trees;
+  step.action.inputs = unit.files;
+  step.action.outputs = {unit.object, unit.dependencies};
+  if (AssemblerTells(inputs.request)) step.action.outputs.push_back(unit.assembler_dependencies);
+  step.action.timeout = inputs.limits.step_timeout;
+  step.action.memory_estimate_bytes = kCompileMemory;
+  return step;
+}
+
+}  // namespace
+
+std::vector<Step> CppSteps(const PlanInputs& inputs) {
+  std::vector<Step> steps;
+  for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
+  steps.push_back(LinkStep(inputs, inputs.request.compile_flags, {}));
+  return steps;
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CUDA: nvcc compiles each unit for all architectures (a C++ unit with the host compiler), the host compiler links them
+// with the static CUDA runtime. Running nvcc's own phases as steps of the graph would fit in here.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "common/base/shell_words.h"
+#include "common/base/strings.h"
+#include "daemon/plan/plan_parts.h"
+#include "daemon/plan/toolchain_paths.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr char kDeviceLinkKeepFolder[] = "kernix-unit/keep-dlink";
+constexpr char kDeviceObject[] = "kernix-unit/device.o";
+constexpr uint64_t kCompileMemory = 1ull << 30;  // of each thread
+constexpr uint64_t kDeviceLinkMemory = 512ull << 20;
+
+// Machine code for each architecture, and PTX of the newest, which newer GPUs can run.
+std::vector<std::string> ArchitectureFlags(const std::vector<std::string>& architectures) {
+  std::vector<std::string> flags;
+  const auto add = [&](const std::string& architecture, std::string_view kind) {
+    const std::string number = architecture.substr(architecture.find('_') + 1);
+    Append(flags, {"-gencode", StrCat("arch=compute_", number, ",code=", kind, "_", number)});
+  };
+  for (const std::string& architecture : architectures) add(architecture, "sm");
+  add(architectures.back(), "compute");
+  return flags;
+}
+
+std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) {
+  std::vector<std::string> result;
+  for (const std::string& flag : flags) Append(result, {"-Xcompiler", flag});
+  return result;
+}
+
+// Those that nvcc would cut in two, or its shell would read, are left out: such a folder then shows in debug
+// information, no more.
+std::vector<std::string> NvccPrefixMaps(const PlanInputs& inputs) {
+  std::vector<std::string> flags;
+  for (const NamedFolder& folder : ToolchainFolders(*inputs.request.toolchain)) {
+    const std::string flag = PrefixMap(inputs.places.Reach(folder.path), folder.name);
+    if (IsHarmlessWord(flag) && !absl::StrContains(flag, ',')) flags.push_back(flag);
+  }
+  return flags;
+}
+
+// nvcc can compile for several architectures at once; the bytes are the same. Each is then worth a job of the pool, and
+// needs its memory. Units that are compiled side by side share the jobs.
+int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
+  if (unit.language != v1::LANGUAGE_CUDA) return 1;
+  const PlanLimits& limits = inputs.limits;
+  const uint64_t jobs = std::max<uint64_t>(std::max(limits.max_jobs, 1) / inputs.units.size(), 1);
+  uint64_t threads = std::min<uint64_t>(jobs, inputs.request.architectures.size());
+  if (limits.max_memory_bytes > 0) threads = std::min(threads, limits.max_memory_bytes / kCompileMemory);
+  if (inputs.request.nvcc_threads > 0) threads = std::min<uint64_t>(threads, inputs.request.nvcc_threads);
+  return std::max(static_cast<int>(threads), 1);
+}
+
+// What nvcc needs in every call to write the same bytes in every folder: intermediate files with fixed names (else they
+// hold the process number), kept apart from ours.
+std::vector<std::string> KeepFlags(std::string_view folder) { return {"--keep", "--keep-dir", std::string(folder)}; }
+
+std::vector<std::string> SystemIncludeFlags(const NvccPlaces& places) {
+  std::vector<std::string> flags;
+  for (const std::string& directory : places.include_directories) Append(flags, {"-isystem", directory});
+  return flags;
+}
+
+std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedUnit& unit,
+                                        std::string_view keep_folder) {
+  std::vector<std::string> argv = NvccCommand(inputs, unit, "-c", keep_folder);
+  const int threads = Threads(inputs, unit);
+  if (threads > 1) argv.push_back(StrCat("--threads=", threads));
+  Append(argv, ArchitectureFlags(inputs.request.architectures));
+  Append(argv, ForHostCompiler(AssemblerFlags(inputs.request, unit)));
+  Append(argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
+  return argv;
+}
+
+Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
+  const std::string keep_folder = unit.folder + "/keep";
+  Step step;
+  step.action.step = StepName("compile", unit);
+  step.action.argv = CompileCommand(inputs, unit, keep_folder);
+  PrepareForNvcc(inputs, step.action);
+  step.action.trees = unit.trees;
+  step.action.inputs = unit.files;
+  step.action.inputs.push_back(FolderMarker(keep_folder));
+  step.action.outputs = {unit.object, unit.dependencies};
+  if (AssemblerTells(inputs.request)) step.action.outputs.push_back(unit.assembler_dependencies);
+  step.action.timeout = inputs.limits.step_timeout;
+  step.action.jobs = Threads(inputs, unit);
+  step.action.memory_estimate_bytes = kCompileMemory * step.action.jobs;
+  return step;
+}
+
+// Objects and static libraries among what the link flags name: device code in them is linked, too.
+bool MayHoldDeviceCode(const std::string& path) { return path.ends_with(".o") || path.ends_with(".a"); }
+
+Step DeviceLinkStep(const PlanInputs& inputs) {
+  Step step;
+  step.action.step = "device link";
+  step.action.argv = {
+      inputs.places.nvcc, "-dlink", "-ccbin", inputs.places.host_compiler, "-Wno-deprecated-gpu-targets",
+      "-Xcompiler",       "-fPIC"};
+  Append(step.action.argv, KeepFlags(kDeviceLinkKeepFolder));
+  Append(step.action.argv, ArchitectureFlags(inputs.request.architectures));
+  Append(step.action.argv, {"-o", kDeviceObject});
+  for (const PlannedUnit& unit : inputs.units) {
+    if (unit.language != v1::LANGUAGE_CUDA) continue;
+    step.action.argv.push_back(unit.object);
+    step.inputs_from_steps.push_back(unit.object);
+  }
+  PrepareForNvcc(inputs, step.action);
+  step.action.inputs = {FolderMarker(kDeviceLinkKeepFolder)};
+  for (const exec::InputFile& file : inputs.link_files) {
+    if (!MayHoldDeviceCode(file.path)) continue;
+    step.action.argv.push_back(file.path);
+    step.action.inputs.push_back(file);
+  }
+  step.action.outputs = {kDeviceObject};
+  step.action.timeout = inputs.limits.step_timeout;
+  step.action.memory_estimate_bytes = kDeviceLinkMemory;
+  return step;
+}
+
+// What CheckFlags() has put behind -Xcompiler, one by one.
+std::vector<std::string> HostFlagsOf(const std::vector<std::string>& nvcc_flags) {
+  std::vector<std::string> flags;
+  for (size_t i = 0; i + 1 < nvcc_flags.size(); ++i) {
+    if (nvcc_flags[i] == "-Xcompiler") flags.push_back(nvcc_flags[++i]);
+  }
+  return flags;
+}
+
+std::vector<std::string> RuntimeLibraries(const PlanInputs& inputs) {
+  std::vector<std::string> flags;
+  for (const std::string& directory : inputs.request.toolchain->cuda->library_directories) {
+    flags.push_back(StrCat("-L", directory));
+  }
+  if (inputs.request.relocatable_device_code) flags.push_back("-lcudadevrt");
+  Append(flags, {"-lcudart_static", "-ldl", "-lrt", "-lpthread"});
+  return flags;
+}
+
+}  // namespace
+
+exec::InputFile FolderMarker(std::string_view folder) {
+  return {StrCat(folder, "/.keep"), std::make_shared<const std::string>()};
+}
+
+void PrepareForNvcc(const PlanInputs& inputs, exec::Action& action) {
+  action.environment = inputs.request.toolchain->environment;
+  action.environment["TMPDIR"] = std::string(".");  // it redirects output into it, without quotes
+  action.links = inputs.places.links;
+  action.tool_uses_shell = true;
+}
+
+std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
+                                     std::string_view keep_folder) {
+  const BuildRequest& request = inputs.request;
+  const toolchain::Toolchain& toolchain = *request.toolchain;
+  std::vector<std::string> argv = {inputs.places.nvcc,
+                                   what,
+                                   "-ccbin",
+                                   inputs.places.host_compiler,
+                                   StrCat("-O", request.optimization_level),
+                                   "-Wno-deprecated-gpu-targets"};
+  Append(argv, KeepFlags(keep_folder));
+  // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
+  // path.
+  Append(argv, {"-Xcudafe", StrCat("--orig_src_path_name=", unit.path)});
+  Append(argv, DefaultStandard(request.compile_flags));
+  // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
+  if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
+  if (request.use_fast_math) argv.push_back("--use_fast_math");
+  Append(argv, ForHostCompiler(NvccPrefixMaps(inputs)));
+  Append(argv, ForHostCompiler(QuoteIncludeFlags(request, unit)));
+  Append(argv, IncludeFlags(request, unit));
+  Append(argv, SystemIncludeFlags(inputs.places));
+  Append(argv, request.compile_flags);
+  Append(argv, ForHostCompiler(PrivateSymbolFlags(toolchain)));
+  Append(argv, {"-Xcompiler", "-fPIC"});
+  return argv;
+}
+
+std::vector<Step> CudaSteps(const PlanInputs& inputs) {
+  std::vector<Step> steps;
+  for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
+  Step link = LinkStep(inputs, HostFlagsOf(inputs.request.compile_flags), RuntimeLibraries(inputs));
+  const bool has_device_code = std::any_of(inputs.units.begin(), inputs.units.end(),
+                                           [](const PlannedUnit& unit) { return unit.language == v1::LANGUAGE_CUDA; });
+  if (inputs.request.relocatable_device_code && has_device_code) {
+    steps.push_back(DeviceLinkStep(inputs));
+    link.action.argv.push_back(kDeviceObject);
+    link.inputs_from_steps.push_back(kDeviceObject);
+  }
+  if (inputs.request.keep) {
+    Append(steps, KeptSteps(inputs));
+    link.action.argv.push_back(kKeptObject);
+    link.inputs_from_steps.push_back(kKeptObject);
+  }
+  steps.push_back(std::move(link));
+  return steps;
+}
+
+}  // namespace kernix::build

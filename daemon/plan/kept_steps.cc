@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the compiler makes on the way, for people to look at: PTX, machine code in words and resource usage of each unit
+// and architecture, as sections of the artifact that no loader maps: ".kernix.ptx.sm_90.0" and so on, where the number
+// is the unit's. The cache, streaming and sharing know nothing of them.
+#include <utility>
+
+#include "common/base/strings.h"
+#include "daemon/plan/plan_parts.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr char kKeptSource[] = "kernix-unit/kept.s";
+constexpr uint64_t kPtxMemory = 1ull << 30;
+constexpr uint64_t kToolMemory = 256ull << 20;
+
+// One unit for one architecture.
+struct KeptPart {
+  const PlannedUnit& unit;
+  size_t unit_number;
+  std::string architecture;
+
+  std::string File(std::string_view suffix) const { return StrCat(unit.folder, "/", architecture, ".", suffix); }
+  std::string Section(std::string_view kind) const {
+    return StrCat(".kernix.", kind, ".", architecture, ".", unit_number);
+  }
+  std::string StepNamed(std::string_view what) const { return StrCat(StepName(what, unit), " ", architecture); }
+};
+
+Step NewStep(const PlanInputs& inputs, std::string name, std::vector<std::string> argv, uint64_t memory) {
+  Step step;
+  step.action.step = std::move(name);
+  step.action.argv = std::move(argv);
+  step.action.environment = inputs.request.toolchain->environment;
+  step.action.timeout = inputs.limits.step_timeout;
+  step.action.memory_estimate_bytes = memory;
+  return step;
+}
+
+// The PTX that the machine code of the architecture is made from.
+Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
+  const std::string keep_folder = part.File("keep-ptx");
+  std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-ptx", keep_folder);
+  const std::string virtual_architecture = StrCat("compute", part.architecture.substr(part.architecture.find('_')));
+  // What this pass reads counts, too: a source can include for one architecture what it does not for several.
+  Append(argv, {"-MD", "-MF", part.File("d")});
+  Append(argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
+  Step step = NewStep(inputs, part.StepNamed("ptx"), std::move(argv), kPtxMemory);
+  PrepareForNvcc(inputs, step.action);
+  step.action.trees = part.unit.trees;
+  step.action.inputs = part.unit.files;
+  step.action.inputs.push_back(FolderMarker(keep_folder));
+  step.action.outputs = {part.File("ptx"), part.File("d")};
+  return step;
+}
+
+Step CubinStep(const PlanInputs& inputs, const KeptPart& part) {
+  const std::string keep_folder = part.File("keep-cubin");
+  std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-cubin", keep_folder);
+  Append(argv, {StrCat("-arch=", part.architecture), "-Xptxas", "-v", "-o", part.File("cubin"), part.File("ptx")});
+  Step step = NewStep(inputs, part.StepNamed("machine code"), std::move(argv), kToolMemory);
+  PrepareForNvcc(inputs, step.action);
+  step.action.inputs = {FolderMarker(keep_folder)};
+  step.inputs_from_steps = {part.File("ptx")};
+  step.action.outputs = {part.File("cubin")};
+  step.printed = {part.File("resources"), "Compile time"};
+  return step;
+}
+
+Step SassStep(const PlanInputs& inputs, const KeptPart& part) {
+  Step step = NewStep(inputs, part.StepNamed("disassemble"),
+                      {inputs.request.disassembler, "--print-code", part.File("cubin")}, kToolMemory);
+  step.inputs_from_steps = {part.File("cubin")};
+  step.printed.path = part.File("sass");
+  return step;
+}
+
+// SHF_GNU_RETAIN: keep it also with --gc-sections. As a number, since the letter for it ("R") is an error to binutils
+// before 2.36, which then take it for a bit that means nothing.
+constexpr char kRetain[] = "0x200000";
+
+// Has the assembler put the texts into an object, which is linked as any other.
+class Collector {
+ public:
+  void Add(const KeptPart& part, std::string_view kind) {
+    StrAppend(&source_, ".section ", part.Section(kind), ",\"", kRetain, "\",@progbits\n.incbin \"", part.File(kind),
+              "\"\n");
+    files_.push_back(part.File(kind));
+  }
+
+  Step Finish(const PlanInputs& inputs) && {
+    source_ += ".section .note.GNU-stack,\"\",@progbits\n";
+    Step step = NewStep(inputs, "collect what is kept",
+                        {inputs.request.toolchain->host.path, "-c", "-o", kKeptObject, kKeptSource}, kToolMemory);
+    step.action.inputs = {{kKeptSource, std::make_shared<const std::string>(std::move(source_))}};
+    step.action.outputs = {kKeptObject};
+    step.inputs_from_steps = std::move(files_);
+    return step;
+  }
+
+ private:
+  std::string source_;
+  std::vector<std::string> files_;
+};
+
+std::vector<KeptPart> KeptParts(const PlanInputs& inputs) {
+  std::vector<KeptPart> parts;
+  for (size_t i = 0; i < inputs.units.size(); ++i) {
+    if (inputs.units[i].language != v1::LANGUAGE_CUDA) continue;
+    for (const std::string& architecture : inputs.request.architectures) {
+      parts.push_back({inputs.units[i], i, architecture});
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<std::string> KeptDependencies(const PlanInputs& inputs) {
+  std::vector<std::string> files;
+  for (const KeptPart& part : KeptParts(inputs)) files.push_back(part.File("d"));
+  return files;
+}
+
+std::vector<Step> KeptSteps(const PlanInputs& inputs) {
+  std::vector<Step> steps;
+  Collector collector;
+  for (const KeptPart& part : KeptParts(inputs)) {
+    steps.push_back(PtxStep(inputs, part));
+    steps.push_back(CubinStep(inputs, part));
+    collector.Add(part, "ptx");
+    collector.Add(part, "resources");
+    if (inputs.request.disassembler.empty()) continue;
+    steps.push_back(SassStep(inputs, part));
+    collector.Add(part, "sass");
+  }
+  steps.push_back(std::move(collector).Finish(inputs));
+  return steps;
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the plans of both languages share. Internal to the plans.
+#pragma once
+
+#include <chrono>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/plan/nvcc_places.h"
+#include "daemon/plan/plan.h"
+
+namespace kernix::build {
+
+// A folder of their own, where `#include "x"` in the unit finds nothing of the user's by accident.
+inline constexpr char kUnitFolder[] = "kernix-unit";
+inline constexpr char kMacroFolder[] = "kernix-macros";
+inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
+inline constexpr char kKeptObject[] = "kernix-unit/kept.o";
+
+using MountedTrees = std::shared_ptr<const std::vector<exec::MountedTree>>;
+
+// A unit, and where its files lie.
+struct PlannedUnit {
+  v1::Language language = v1::LANGUAGE_CPP;
+  std::string label;                   // of several units: which one; else empty
+  std::string folder;                  // "kernix-unit", or one in it
+  std::string path;                    // the translation unit
+  std::string object;                  // what it is compiled to
+  std::string dependencies;            // which files the compiler has read
+  std::string assembler_dependencies;  // and the assembler
+  std::vector<SearchedRoot> roots;
+  // The input root of its compile step: the include roots, and all else.
+  MountedTrees trees;
+  std::vector<exec::InputFile> files;
+};
+
+// What a plan is made from.
+struct PlanInputs {
+  const BuildRequest& request;
+  PlanLimits limits;
+  NvccPlaces places = {};  // of CUDA
+  std::vector<PlannedUnit> units = {};
+  std::vector<exec::InputFile> link_files = {};  // what the link flags name
+};
+
+std::vector<Step> CppSteps(const PlanInputs& inputs);
+std::vector<Step> CudaSteps(const PlanInputs& inputs);
+
+// What makes kKeptObject. For requests with `keep`.
+std::vector<Step> KeptSteps(const PlanInputs& inputs);
+// The dependency files that they write.
+std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
+
+// What every call of nvcc for a unit has, whatever it is to make of it (`what`: "-c", "-ptx", "-cubin"). Intermediate
+// files go to `keep_folder`, which must be there.
+std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
+                                     std::string_view keep_folder);
+
+// What every step that calls nvcc has besides its command, because nvcc has a shell run its steps.
+void PrepareForNvcc(const PlanInputs& inputs, exec::Action& action);
+
+// Makes a folder be there when a command starts.
+exec::InputFile FolderMarker(std::string_view folder);
+
+// "compile", or "compile a.cu" of several units.
+std::string StepName(std::string_view what, const PlannedUnit& unit);
+
+// For the host compiler: where names in quotes are looked up first, "-iquotekernix", "-iquoteinc/0", ...
+std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const PlannedUnit& unit);
+
+// "-Ikernix", "-Iinc/1", ...
+std::vector<std::string> IncludeFlags(const BuildRequest& request, const PlannedUnit& unit);
+
+// Flags that keep the places of the toolchain's folders out of debug information and __FILE__. Two users whose
+// toolchains lie in different places get the same bytes. (The action's root does not show: commands name their files by
+// relative paths, and the toolchain's environment holds a constant PWD.)
+std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain);
+std::string PrefixMap(std::string_view folder, std::string_view name);
+
+// Keeps inline variables and statics of two artifacts apart in one process. As g++ marks them by default, the dynamic
+// linker takes the first one's for both, whatever RTLD_LOCAL says: replaced code would go on with the old one's tables.
+std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain);
+
+// Whether the assembler tells what it reads. Clang has one of its own, which does not, and is told to use the system's
+// where that matters.
+bool AssemblerTells(const BuildRequest& request);
+
+// Flags for the host compiler: have the assembler tell, into the unit's file for that. It must see the machine code
+// also with -flto, which otherwise goes to the link.
+std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit);
+
+// Whether `flags` ask for link-time optimisation.
+bool UsesLto(const std::vector<std::string>& flags);
+
+// "-std=c++17", or nothing when `flags` choose a standard.
+std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);
+
+// Links the units' objects with the host compiler. `compile_flags`: what the host compiler compiled it with, since some
+// of these mean something to the link too (-fopenmp, -fsanitize=...). `libraries` go last.
+Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
+              const std::vector<std::string>& libraries);
+
+template <typename T>
+void Append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+inline void Append(std::vector<std::string>& to, std::initializer_list<std::string> from) { to.insert(to.end(), from); }
+
+}  // namespace kernix::build

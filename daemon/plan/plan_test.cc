@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "common/base/shell_words.h"
+#include "common/base/strings.h"
+#include "common/os/mem_env.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+
+// A plan reads no file, so these tools need not be there.
+BuildRequest Request(v1::Language language, int architectures = 0) {
+  auto toolchain = std::make_shared<toolchain::Toolchain>();
+  toolchain->host.path = "/bin/g++";
+  BuildRequest request;
+  request.language = language;
+  request.units = {{language, {{"kernel", "void f(BE::Tensor y) {}\n"}}, {}}};
+  if (language == v1::LANGUAGE_CUDA) {
+    toolchain->cuda.emplace().nvcc = "/cuda/bin/nvcc";
+    toolchain->cuda->root = "/cuda";
+  }
+  for (int i = 0; i < architectures; ++i) request.architectures.push_back(StrCat("sm_", 80 + i));
+  request.toolchain = std::move(toolchain);
+  return request;
+}
+
+Plan MustPlan(const BuildRequest& request, const PlanLimits& limits = {}, const HeaderContents& contents = {}) {
+  HeaderTrees trees(1 << 30);
+  absl::StatusOr<Plan> plan = MakePlan(request, contents, trees, limits);
+  EXPECT_THAT(plan, IsOk());
+  return plan.ok() ? *std::move(plan) : Plan();
+}
+
+constexpr uint64_t kGiB = 1ull << 30;
+
+// How many threads nvcc is given, which the pool has to be told of.
+int Threads(const BuildRequest& request, const PlanLimits& limits) {
+  const Plan plan = MustPlan(request, limits);
+  if (plan.steps.empty()) return 0;
+  const exec::Action& compile = plan.steps[0].action;
+  const auto is_threads = [](const std::string& word) { return word.starts_with("--threads="); };
+  const auto flag = std::find_if(compile.argv.begin(), compile.argv.end(), is_threads);
+  EXPECT_EQ(flag == compile.argv.end() ? 1 : std::stoi(flag->substr(flag->find('=') + 1)), compile.jobs);
+  EXPECT_EQ(compile.memory_estimate_bytes, kGiB * compile.jobs);
+  return compile.jobs;
+}
+
+TEST(PlanTest, NvccHasAThreadForEachArchitectureWithinJobsAndMemory) {
+  const BuildRequest five = Request(v1::LANGUAGE_CUDA, 5);
+  EXPECT_EQ(Threads(five, {.max_jobs = 8}), 5);
+  EXPECT_EQ(Threads(five, {.max_jobs = 3}), 3);
+  EXPECT_EQ(Threads(five, {.max_jobs = 8, .max_memory_bytes = 20 * kGiB}), 5);
+  EXPECT_EQ(Threads(five, {.max_jobs = 8, .max_memory_bytes = 3 * kGiB - 1}), 2);
+  EXPECT_EQ(Threads(five, {.max_jobs = 8, .max_memory_bytes = kGiB / 2}), 1);
+  EXPECT_EQ(Threads(Request(v1::LANGUAGE_CUDA, 1), {.max_jobs = 8}), 1);
+  BuildRequest flag = five;
+  flag.nvcc_threads = 2;
+  EXPECT_EQ(Threads(flag, {.max_jobs = 8}), 2);
+}
+
+TEST(PlanTest, EveryStepSaysWhatItNeeds) {
+  BuildRequest relocatable = Request(v1::LANGUAGE_CUDA, 1);
+  relocatable.relocatable_device_code = true;
+  for (const BuildRequest& request : {Request(v1::LANGUAGE_CPP), relocatable}) {
+    for (const Step& step : MustPlan(request).steps) {
+      EXPECT_GT(step.action.memory_estimate_bytes, 0u) << step.action.step;
+      EXPECT_EQ(step.action.jobs, 1) << step.action.step;
+    }
+  }
+}
+
+std::vector<std::string> StepNames(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Step& step : plan.steps) names.push_back(step.action.step);
+  return names;
+}
+
+TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 4);
+  request.relocatable_device_code = true;
+  request.units = {{v1::LANGUAGE_CUDA, {{"a b,c.cu", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"d.cpp", ""}}, {}, {}}};
+  const Plan plan = MustPlan(request, {.max_jobs = 4});
+  EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "link"));
+  // The two share the jobs, and only one of them has architectures to use them for.
+  EXPECT_EQ(plan.steps[0].action.jobs, 2);
+  EXPECT_EQ(plan.steps[1].action.jobs, 1);
+  // What nvcc and linkers read as part of a word holds nothing that they would cut it at.
+  EXPECT_THAT(plan.steps[2].inputs_from_steps, ElementsAre("kernix-unit/0-a_b_c.cu/unit.o"));
+  EXPECT_THAT(plan.steps[3].inputs_from_steps,
+              ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/device.o"));
+  EXPECT_THAT(plan.files.dependencies, ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d"));
+}
+
+TEST(PlanTest, UnitsShareTheirHeaders) {
+  constexpr size_t kUnits = 1024;
+  constexpr size_t kHeaders = 20'000;
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  request.units.clear();
+  for (size_t i = 0; i < kUnits; ++i) request.units.push_back({v1::LANGUAGE_CPP, {{StrCat(i, ".cpp"), ""}}, {}, {}});
+  request.include_root_count = 2;
+  request.root_climbs = {0, 0};
+  HeaderContents contents;
+  for (size_t i = 0; i < kHeaders; ++i) {
+    const std::string text = StrCat("int header", i, ";");
+    contents[DigestOf(text)] = std::make_shared<const std::string>(text);
+    request.headers.push_back({static_cast<uint32_t>(i % 2), StrCat(i, ".h"), DigestOf(text)});
+  }
+  const Plan plan = MustPlan(request, {}, contents);
+  ASSERT_EQ(plan.steps.size(), kUnits + 1);
+  const auto& trees = plan.steps[0].action.trees;
+  ASSERT_EQ(trees->size(), 2u);
+  size_t files = 0;
+  for (const Step& step : plan.steps) {
+    files += step.action.inputs.size();
+    EXPECT_TRUE(step.action.trees == trees || step.action.step == "link");
+  }
+  EXPECT_LT(files, kUnits * 100);  // our own headers
+}
+
+BuildRequest WithOddToolchain(BuildRequest request) {
+  auto toolchain = std::make_shared<toolchain::Toolchain>(*request.toolchain);
+  toolchain->host.path = "/a b/$(touch x)/g++";
+  toolchain->host.system_include_directories = {"/usr/include", "/a b/`x`/include", "/with,comma"};
+  toolchain->cuda->root = "/my 'cuda';";
+  toolchain->cuda->nvcc = "/my 'cuda';/bin/nvcc";
+  toolchain->cuda->include_directories = {"/my 'cuda';/include", "/wheels (x)/cccl"};
+  request.toolchain = std::move(toolchain);
+  return request;
+}
+
+BuildRequest WithEverything() {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
+  request.relocatable_device_code = true;
+  request.keep = true;
+  request.definitions = {"#define X $(touch x)"};
+  request.compile_flags = {"-lineinfo", "-Xcompiler", "-fopenmp"};
+  request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}};
+  request.units = {{v1::LANGUAGE_CUDA, {{"a $(touch x);`y`'\".cu", ""}}, {}, {}},
+                   {v1::LANGUAGE_CPP, {{"@b ~.cpp", ""}}, {}, {}}};
+  return request;
+}
+
+// nvcc hands its words to a shell.
+TEST(PlanTest, NoWordForNvccIsOneThatAShellWouldRead) {
+  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")}};
+  const BuildRequest plain = WithEverything();
+  for (const BuildRequest& request :
+       {plain, WithOddToolchain(plain), WithOddToolchain(Request(v1::LANGUAGE_CUDA, 1))}) {
+    int steps = 0;
+    for (const Step& step : MustPlan(request, {.max_jobs = 8}, contents).steps) {
+      const bool is_nvcc = step.action.argv[0].ends_with("/nvcc");
+      EXPECT_EQ(step.action.tool_uses_shell, is_nvcc) << step.action.step;
+      if (!is_nvcc) continue;
+      ++steps;
+      for (const std::string& word : step.action.argv) EXPECT_TRUE(IsHarmlessWord(word)) << word;
+      EXPECT_EQ(step.action.environment.at("TMPDIR"), ".");
+    }
+    EXPECT_EQ(steps, request.keep ? 7 : 1);
+  }
+}
+
+TEST(PlanTest, FoldersThatAShellWouldReadAreReachedThroughLinks) {
+  const Plan plan = MustPlan(WithOddToolchain(Request(v1::LANGUAGE_CUDA, 1)));
+  const exec::Action& compile = plan.steps[0].action;
+  EXPECT_EQ(compile.argv[0], "kernix-toolchain/0/bin/nvcc");
+  ASSERT_EQ(compile.links.size(), 3u);
+  EXPECT_EQ(compile.links[0].target, "/my 'cuda';");
+  EXPECT_EQ(plan.files.links.size(), 3u);
+  EXPECT_THAT(compile.argv, IsSupersetOf({"kernix-toolchain/0/include", "kernix-toolchain/1/g++", "kernix-toolchain/2",
+                                          "-ffile-prefix-map=kernix-toolchain/0=kernix-cuda",
+                                          "-ffile-prefix-map=/usr/include=kernix-host-0"}));
+  EXPECT_TRUE(MustPlan(Request(v1::LANGUAGE_CUDA, 1)).steps[0].action.links.empty());
+}
+
+std::string TextOf(const exec::Action& action, const std::string& path) {
+  for (const exec::InputFile& input : action.inputs) {
+    if (input.path == path) return *input.content;
+  }
+  return "";
+}
+
+TEST(PlanTest, MacrosOfFlagsAreTextOfTheUnits) {
+  const Plan plan = MustPlan(WithEverything(), {}, {{DigestOf("a"), std::make_shared<const std::string>("a")}});
+  const exec::Action& cuda = plan.steps[0].action;
+  EXPECT_THAT(TextOf(cuda, "kernix-macros/cuda_runtime.h"), HasSubstr("\n#define X $(touch x)\n#endif\n"));
+  EXPECT_THAT(TextOf(cuda, cuda.argv.back()), Not(HasSubstr("#define X")));
+  EXPECT_THAT(cuda.argv, Contains("-iquotekernix-macros"));
+  const exec::Action& cpp = plan.steps[1].action;
+  EXPECT_EQ(TextOf(cpp, "kernix-macros/cuda_runtime.h"), "");
+  EXPECT_THAT(TextOf(cpp, cpp.argv.back()), HasSubstr("#line 1 \"<command-line>\"\n#define X $(touch x)\n#line"));
+  const Plan without = MustPlan(Request(v1::LANGUAGE_CUDA, 1));
+  EXPECT_EQ(TextOf(without.steps[0].action, "kernix-macros/cuda_runtime.h"), "");
+}
+
+// It would be found before the toolkit's and ours.
+TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
+  request.units[0].sources = {{"cuda_runtime.h", "int a;"}};
+  EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "cuda_runtime.h"), "");
+  request.units[0].sources = {{"other.h", "int a;"}};
+  EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "other.h"), "int a;");
+}
+
+// A source can write sections of link-time optimisation by assembler text, which the link would compile.
+TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  EXPECT_THAT(MustPlan(request).steps.back().action.argv, Contains("-fno-lto"));
+  request.compile_flags = {"-flto=2"};
+  EXPECT_THAT(MustPlan(request).steps.back().action.argv, Not(Contains("-fno-lto")));
+}
+
+TEST(PlanTest, WithoutDeviceCodeThereIsNoDeviceLink) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
+  request.relocatable_device_code = true;
+  request.units = {{v1::LANGUAGE_CPP, {{"a.cpp", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}}};
+  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile a.cpp", "compile b.cpp", "link"));
+}
+
+TEST(PlanTest, WhatIsReadForThePtxCountsToo) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
+  const Plan plain = MustPlan(request);
+  request.keep = true;
+  const Plan plan = MustPlan(request);
+  EXPECT_EQ(plan.files.dependencies.size(), plain.files.dependencies.size() + 2);
+  for (const std::string& file : plan.files.dependencies) {
+    EXPECT_TRUE(std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+      return std::count(step.action.outputs.begin(), step.action.outputs.end(), file) == 1;
+    })) << file;
+  }
+}
+
+TEST(PlanTest, ADeviceLinkTakesInPrebuiltCode) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
+  request.relocatable_device_code = true;
+  request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}, {"flag-files/F1/b.so", "/b.so", DigestOf("b")}};
+  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")},
+                                   {DigestOf("b"), std::make_shared<const std::string>("b")}};
+  const Plan plan = MustPlan(request, {}, contents);
+  EXPECT_EQ(plan.steps[1].action.step, "device link");
+  EXPECT_EQ(plan.steps[1].action.argv.back(), "flag-files/F0/a.o");
+}
+
+TEST(PlanTest, EachUnitSearchesItsOwnFolders) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  request.include_root_count = 3;
+  request.root_climbs = {0, 0, 0};
+  request.units = {{v1::LANGUAGE_CPP, {{"a.cpp", ""}}, {}, {{0, true}, {2, false}}},
+                   {v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {{1, true}, {2, false}}}};
+  const Plan plan = MustPlan(request);
+  const auto searched = [&](size_t step) {
+    std::vector<std::string> folders;
+    for (const std::string& word : plan.steps[step].action.argv) {
+      if (word.find("inc/") != std::string::npos) folders.push_back(word);
+    }
+    return folders;
+  };
+  EXPECT_THAT(searched(0), ElementsAre("-iquoteinc/0", "-Iinc/2"));
+  EXPECT_THAT(searched(1), ElementsAre("-iquoteinc/1", "-Iinc/2"));
+}
+
+TEST(PlanTest, KeptTextsOfEachCudaUnitAndArchitecture) {
+  BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
+  request.keep = true;
+  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile", "ptx sm_80", "machine code sm_80", "ptx sm_81",
+                                                        "machine code sm_81", "collect what is kept", "link"));
+  request.architectures.pop_back();
+  request.disassembler = "/cuda/bin/nvdisasm";
+  request.units.push_back({v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}});
+  const Plan plan = MustPlan(request);
+  EXPECT_THAT(StepNames(plan),
+              ElementsAre("compile kernel", "compile b.cpp", "ptx kernel sm_80", "machine code kernel sm_80",
+                          "disassemble kernel sm_80", "collect what is kept", "link"));
+  EXPECT_THAT(
+      *plan.steps[5].action.inputs[0].content,
+      HasSubstr(".section .kernix.sass.sm_80.0,\"0x200000\",@progbits\n.incbin \"kernix-unit/0-kernel/sm_80.sass\""));
+}
+
+// A root that headers climb out of has to be there, but nothing of ours stands where a header of the user does.
+TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  const std::string text = "int kept;\n";
+  const HeaderContents contents = {{DigestOf(text), std::make_shared<const std::string>(text)}};
+  request.include_root_count = 1;
+  request.root_climbs = {1};
+  request.headers = {{0, "../up.h", DigestOf(text)}};
+  const auto roots_files = [&] {
+    const Plan plan = MustPlan(request, {}, contents);
+    const exec::MountedTree& root = plan.steps.at(0).action.trees->at(0);
+    EXPECT_EQ(root.path, "inc/0");
+    MemEnv env;
+    const std::string folder = root.tree->Stage(env, "/scratch").value();
+    EXPECT_TRUE(env.Stat(folder + "/up.h").ok());
+    return env.ListDirectory(folder + "/.up").value();
+  };
+  EXPECT_THAT(roots_files(), ElementsAre(".keep"));
+  for (const char* path : {".keep", ".keep/in_folder.h", "other.h"}) {
+    request.headers = {{0, "../up.h", DigestOf(text)}, {0, path, DigestOf(text)}};
+    EXPECT_THAT(roots_files(), ElementsAre(std::string(path).substr(0, std::string(path).find('/'))));
+  }
+}
+
+}  // namespace
+}  // namespace kernix::build

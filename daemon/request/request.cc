@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/request/request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/wire/input_root.h"
+#include "daemon/language/read/function_name.h"
+#include "daemon/language/read/resolve.h"
+#include "daemon/language/read/unit_functions.h"
+#include "daemon/language/spec/function_spec.h"
+#include "daemon/language/spec/source_text.h"
+#include "daemon/language/write/translation_unit.h"
+#include "daemon/toolchain/cuda_toolkit.h"
+#include "daemon/toolchain/host_facts.h"
+#include "daemon/toolchain/tool_query.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr uint32_t kMaxIncludeRoots = 1000;
+// What a file system takes, with room for the folder of the build.
+constexpr size_t kMaxPathBytes = 1024;
+constexpr size_t kMaxComponentBytes = 255;
+constexpr size_t kMaxComponents = 64;
+constexpr size_t kMaxNameBytes = 256;
+constexpr uint32_t kMaxOptimizationLevel = 3;
+
+absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
+
+bool HasControlCharacter(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+// Names are shown in lists and logs.
+absl::Status CheckName(std::string_view name) {
+  if (name.empty()) return Invalid("the module has no name");
+  if (name.size() > kMaxNameBytes) {
+    return Invalid(StrCat("the module's name has ", name.size(), " bytes; at most ", kMaxNameBytes, " are possible"));
+  }
+  if (HasControlCharacter(name)) return Invalid("the module's name holds control characters");
+  return absl::OkStatus();
+}
+
+absl::Status CheckPathLength(std::string_view path) {
+  if (path.size() > kMaxPathBytes) {
+    return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has ", path.size(), " bytes; at most ",
+                          kMaxPathBytes, " are possible"));
+  }
+  const std::vector<absl::string_view> components = absl::StrSplit(ToAbsl(path), '/');
+  if (components.size() > kMaxComponents) {
+    return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has ", components.size(), " parts; at most ",
+                          kMaxComponents, " are possible"));
+  }
+  for (const absl::string_view component : components) {
+    if (absl::EndsWith(component, ".gch") || absl::EndsWith(component, ".pch")) {
+      return Invalid(StrCat("the header path \"", path.substr(0, 64),
+                            "\" names a precompiled header, which a compiler "
+                            "would load as it is: send the header itself"));
+    }
+    if (component.size() > kMaxComponentBytes) {
+      return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has a part of ", component.size(),
+                            " bytes; at most ", kMaxComponentBytes, " are possible"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A shared daemon wants a name for a source, and no path that a tool could follow.
+bool IsPath(std::string_view label) {
+  return label.find('/') != std::string_view::npos || label == "." || label == "..";
+}
+
+absl::Status CheckLabel(std::string_view label, toolchain::FlagPolicy policy) {
+  if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
+  if (HasControlCharacter(label)) return Invalid("a source's label holds control characters");
+  if (label.front() == '/') {
+    return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
+  }
+  if (policy == toolchain::FlagPolicy::kShared && IsPath(label)) {
+    return Invalid(
+        StrCat("source label \"", label, "\" is a path: this kernixd is shared and takes names without \"/\""));
+  }
+  // It need not be a file: one that cannot be is not staged.
+  if (label.size() <= kMaxPathBytes) return absl::OkStatus();
+  return Invalid(StrCat("the source label \"", label.substr(0, 64), "...\" has ", label.size(), " bytes; at most ",
+                        kMaxPathBytes, " are possible"));
+}
+
+absl::Status CheckSources(const v1::LoadRequest& request, toolchain::FlagPolicy policy, const RequestLimits& limits) {
+  uint64_t bytes = 0;
+  bool blank = true;
+  for (const v1::Source& source : request.source()) {
+    KERNIX_RETURN_IF_ERROR(CheckLabel(source.label(), policy));
+    bytes += source.text().size();
+    blank = blank && IsBlank(source.text());
+  }
+  if (blank) return Invalid("the source is empty: there is nothing to compile");
+  if (bytes > limits.max_source_bytes) {
+    return Invalid(StrCat("the sources have ", bytes, " bytes; this kernixd takes ", limits.max_source_bytes,
+                          " (its option max_request_bytes)"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<language::SourceText> Sources(const v1::LoadRequest& request) {
+  std::vector<language::SourceText> sources;
+  for (const v1::Source& source : request.source()) sources.push_back({source.label(), source.text()});
+  return sources;
+}
+
+// Of each unit what it exports.
+absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ResolveByUnit(
+    const v1::LoadRequest& request, const std::vector<language::SourceText>& sources,
+    const std::vector<std::string>& definitions) {
+  if (request.options().separate_units()) {
+    return language::ResolveUnitFunctions(sources, request.functions(), definitions);
+  }
+  KERNIX_ASSIGN_OR_RETURN(std::vector<language::FunctionSpec> specs,
+                          language::ResolveFunctions(sources, request.functions(), definitions));
+  return std::vector<std::vector<language::FunctionSpec>>{std::move(specs)};
+}
+
+absl::Status CheckFunctionCount(size_t count, const RequestLimits& limits) {
+  if (count <= limits.max_functions) return absl::OkStatus();
+  return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are possible"));
+}
+
+absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ReadFunctions(
+    const v1::LoadRequest& request, const std::vector<language::SourceText>& sources,
+    const std::vector<std::string>& definitions, const RequestLimits& limits) {
+  const v1::Functions& functions = request.functions();
+  if (functions.from_annotations() && functions.function_size() > 0) {
+    return Invalid("functions are either listed or taken from `// @BE` annotations, not both");
+  }
+  KERNIX_RETURN_IF_ERROR(CheckFunctionCount(static_cast<size_t>(functions.function_size()), limits));
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<language::FunctionSpec>> specs,
+                          ResolveByUnit(request, sources, definitions));
+  size_t count = 0;
+  for (const std::vector<language::FunctionSpec>& unit : specs) count += unit.size();
+  if (count == 0) return Invalid("no function to export: list one, or annotate it with `// @BE name [tokens]`");
+  KERNIX_RETURN_IF_ERROR(CheckFunctionCount(count, limits));
+  return specs;
+}
+
+// In the order of the list, when there is one.
+std::vector<language::FunctionSpec> InOrderOf(const v1::Functions& functions, const std::vector<Unit>& units) {
+  std::vector<language::FunctionSpec> all;
+  for (const Unit& unit : units) all.insert(all.end(), unit.functions.begin(), unit.functions.end());
+  absl::flat_hash_map<std::string, int> places;
+  for (int i = 0; i < functions.function_size(); ++i) {
+    const absl::StatusOr<language::FunctionName> name = language::ParseFunctionName(functions.function(i).name());
+    if (name.ok()) places.emplace(name->Exported(), i);
+  }
+  if (places.empty()) return all;
+  std::sort(all.begin(), all.end(),
+            [&](const auto& a, const auto& b) { return places.at(a.name) < places.at(b.name); });
+  return all;
+}
+
+absl::StatusOr<v1::Language> UnitLanguage(const v1::LoadRequest& request, const v1::Source& source) {
+  const v1::Language language = source.language() == v1::LANGUAGE_UNSPECIFIED ? request.language() : source.language();
+  if (language != v1::LANGUAGE_CPP && language != v1::LANGUAGE_CUDA) {
+    return Invalid(StrCat(source.label(), ": the request names a language that this kernixd does not know"));
+  }
+  if (language == v1::LANGUAGE_CPP || request.language() == v1::LANGUAGE_CUDA) return language;
+  return Invalid(StrCat(source.label(),
+                        " is CUDA, and this is a load of C++: load it with load_cuda_file, which "
+                        "takes C++ sources too"));
+}
+
+using Indices = google::protobuf::RepeatedField<uint32_t>;
+
+absl::StatusOr<std::vector<SearchedRoot>> SearchedRoots(const Indices& roots, const Indices& quoted, uint32_t count) {
+  const auto searched = static_cast<uint32_t>(std::max(roots.size(), quoted.size()));
+  if (searched > kMaxIncludeRoots) {
+    return Invalid(
+        StrCat("a source searches ", searched, " include roots; at most ", kMaxIncludeRoots, " are possible"));
+  }
+  std::vector<SearchedRoot> result;
+  for (const uint32_t root : roots) {
+    result.push_back({root, std::find(quoted.begin(), quoted.end(), root) != quoted.end()});
+  }
+  const auto missing = [&](uint32_t root) { return root >= count; };
+  if (std::none_of(roots.begin(), roots.end(), missing) && std::none_of(quoted.begin(), quoted.end(), missing)) {
+    return result;
+  }
+  return Invalid(StrCat("the request searches an include root that is none of the ", count, " it has"));
+}
+
+// One unit of all sources searches all roots.
+absl::StatusOr<std::vector<SearchedRoot>> AllRoots(const v1::Options& options) {
+  Indices all;
+  for (uint32_t root = 0; root < options.include_root_count(); ++root) all.Add(root);
+  return SearchedRoots(all, options.quoted_include_root(), options.include_root_count());
+}
+
+absl::StatusOr<Unit> SeparateUnit(const v1::LoadRequest& request, const v1::Source& source) {
+  Unit unit;
+  KERNIX_ASSIGN_OR_RETURN(unit.language, UnitLanguage(request, source));
+  KERNIX_ASSIGN_OR_RETURN(unit.roots, SearchedRoots(source.include_root(), source.quoted_include_root(),
+                                                    request.options().include_root_count()));
+  unit.sources = {{source.label(), source.text()}};
+  return unit;
+}
+
+absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request, std::vector<language::SourceText> sources) {
+  std::vector<Unit> units;
+  if (!request.options().separate_units()) {
+    KERNIX_ASSIGN_OR_RETURN(std::vector<SearchedRoot> roots, AllRoots(request.options()));
+    units.push_back({request.language(), std::move(sources), {}, std::move(roots)});
+    return units;
+  }
+  for (const v1::Source& source : request.source()) {
+    KERNIX_ASSIGN_OR_RETURN(Unit unit, SeparateUnit(request, source));
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
+  std::vector<language::SourceText> sources = Sources(request);
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<language::FunctionSpec>> functions,
+                          ReadFunctions(request, sources, result.definitions, limits));
+  if (functions.size() > limits.max_units) {
+    return Invalid(
+        StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are possible"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(result.units, MakeUnits(request, std::move(sources)));
+  for (size_t i = 0; i < result.units.size(); ++i) result.units[i].functions = std::move(functions[i]);
+  result.functions = InOrderOf(request.functions(), result.units);
+  return absl::OkStatus();
+}
+
+// How often `path` begins with "../"; takes that off.
+int TakeClimbs(std::string_view& path) {
+  int climbs = 0;
+  for (; path.starts_with("../"); path.remove_prefix(3)) ++climbs;
+  return climbs;
+}
+
+absl::Status CheckHeaderPath(const std::string& path) {
+  KERNIX_RETURN_IF_ERROR(CheckPathLength(path));
+  std::string_view below = path;
+  const int climbs = TakeClimbs(below);
+  const bool inside = !below.empty() && below.front() != '/' && below != "." && below != ".." && climbs <= kMaxClimb &&
+                      NormalizePath(path) == path;
+  // A build's own folder name, which would lead back down.
+  const bool own = climbs > 0 && below.substr(0, below.find('/')) == kClimbFolder;
+  if (inside && !own && !HasControlCharacter(path)) return absl::OkStatus();
+  return Invalid(StrCat("header path \"", path, "\" is not a normalised path below its include root, or at most ",
+                        kMaxClimb, " folders above it"));
+}
+
+absl::StatusOr<HeaderRef> ReadHeader(const v1::Header& header, uint32_t root_count) {
+  KERNIX_RETURN_IF_ERROR(CheckHeaderPath(header.path()));
+  if (header.include_root() >= root_count) {
+    return Invalid(
+        StrCat("header \"", header.path(), "\" names include root ", header.include_root(), " of ", root_count));
+  }
+  const absl::StatusOr<Digest> digest = Digest::FromRaw(header.digest());
+  if (!digest.ok()) return Invalid(StrCat("header \"", header.path(), "\" has no SHA-256 digest"));
+  return HeaderRef{header.include_root(), header.path(), *digest};
+}
+
+// Orders paths as a walk of the tree meets them: what lies in a folder comes right behind a file of that name.
+bool ComesBefore(const HeaderRef& a, const HeaderRef& b) {
+  if (a.include_root != b.include_root) return a.include_root < b.include_root;
+  return std::lexicographical_compare(a.path.begin(), a.path.end(), b.path.begin(), b.path.end(), [](char x, char y) {
+    const auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c); };
+    return rank(x) < rank(y);
+  });
+}
+
+// A path is one file: not two, and not a file and a folder. `headers` are sorted.
+absl::Status CheckHeadersFitTogether(const std::vector<HeaderRef>& headers) {
+  for (size_t i = 1; i < headers.size(); ++i) {
+    const HeaderRef& one = headers[i - 1];
+    const HeaderRef& next = headers[i];
+    if (one.include_root != next.include_root || !next.path.starts_with(one.path)) continue;
+    if (next.path.size() == one.path.size()) return Invalid(StrCat("header \"", one.path, "\" is listed twice"));
+    if (next.path[one.path.size()] == '/') {
+      return Invalid(StrCat("header \"", one.path, "\" is also a folder of other headers"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<HeaderRef>> ReadHeaders(const v1::LoadRequest& request, const RequestLimits& limits) {
+  if (static_cast<size_t>(request.header_size()) > limits.max_headers) {
+    return Invalid(StrCat(request.header_size(), " headers in one load; at most ", limits.max_headers,
+                          " are possible: narrow the include paths"));
+  }
+  std::vector<HeaderRef> headers;
+  headers.reserve(request.header_size());
+  for (const v1::Header& header : request.header()) {
+    KERNIX_ASSIGN_OR_RETURN(HeaderRef read, ReadHeader(header, request.options().include_root_count()));
+    headers.push_back(std::move(read));
+  }
+  std::sort(headers.begin(), headers.end(), ComesBefore);
+  KERNIX_RETURN_IF_ERROR(CheckHeadersFitTogether(headers));
+  return headers;
+}
+
+std::vector<int> RootClimbs(const std::vector<HeaderRef>& headers, uint32_t root_count) {
+  std::vector<int> climbs(root_count);
+  for (const HeaderRef& header : headers) {
+    std::string_view path = header.path;
+    climbs[header.include_root] = std::max(climbs[header.include_root], TakeClimbs(path));
+  }
+  return climbs;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& options,
+                                                           const toolchain::CudaToolkit& cuda) {
+  if (options.architectures().empty()) {
+    return Invalid("no GPU architecture: give compute_capability, for example \"sm_90\"");
+  }
+  return toolchain::CheckArchitectures(cuda, {options.architectures().begin(), options.architectures().end()});
+}
+
+// nvdisasm, where the toolkit has it, is no part of a toolchain: it may come and go. After the flags, whose files it
+// joins.
+absl::Status AddDisassembler(Env& env, BuildRequest& request) {
+  const toolchain::Toolchain& toolchain = *request.toolchain;
+  const std::optional<std::string> path =
+      toolchain::FindFile(env, toolchain::ProgramFolders(*toolchain.cuda, toolchain.host), "nvdisasm");
+  if (!path) return absl::OkStatus();
+  toolchain::HostFacts own_facts(env);
+  toolchain::HostFacts& facts = toolchain.facts != nullptr ? *toolchain.facts : own_facts;
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, facts.digests().Get(*path));
+  request.disassembler = *path;
+  request.flag_files.push_back({"", *path, digest});
+  return absl::OkStatus();
+}
+
+absl::Status CheckCppOptions(const v1::Options& options) {
+  if (!options.architectures().empty()) return Invalid("GPU architectures make sense for CUDA sources only");
+  if (options.keep()) return Invalid("keep is for CUDA sources: it keeps PTX and machine code of the GPU");
+  if (options.use_fast_math()) return Invalid("use_fast_math is for CUDA sources; for C++ pass the flag -ffast-math");
+  return absl::OkStatus();
+}
+
+absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPolicy policy, BuildRequest& request) {
+  if (options.optimization_level() > kMaxOptimizationLevel) {
+    return Invalid(StrCat("optimization_level ", options.optimization_level(), " is not one of 0, 1, 2, 3"));
+  }
+  if (options.include_root_count() > kMaxIncludeRoots) {
+    return Invalid(StrCat(options.include_root_count(), " include paths; at most ", kMaxIncludeRoots, " are possible"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(toolchain::CheckedFlags flags,
+                          toolchain::CheckFlags(env, *request.toolchain, request.language, policy,
+                                                {options.compile_flags().begin(), options.compile_flags().end()},
+                                                {options.link_flags().begin(), options.link_flags().end()}));
+  request.compile_flags = std::move(flags.compile);
+  request.definitions = std::move(flags.definitions);
+  request.link_flags = std::move(flags.link);
+  request.flag_files = std::move(flags.files);
+  request.nvcc_threads = flags.nvcc_threads;
+  request.relocatable_device_code = flags.relocatable_device_code;
+  request.toolkit_path_in_artifact = flags.toolkit_path_in_artifact;
+  request.optimization_level = static_cast<int>(options.optimization_level());
+  request.use_fast_math = options.use_fast_math();
+  request.allow_cuda_graph = options.allow_cuda_graph();
+  request.include_root_count = options.include_root_count();
+  request.keep = options.keep();
+  if (request.keep) KERNIX_RETURN_IF_ERROR(AddDisassembler(env, request));
+  return absl::OkStatus();
+}
+
+absl::Status ReadLanguage(const v1::LoadRequest& request, BuildRequest& result) {
+  result.language = request.language();
+  if (result.language == v1::LANGUAGE_CPP) return CheckCppOptions(request.options());
+  if (result.language != v1::LANGUAGE_CUDA) return Invalid("the request does not say whether it is C++ or CUDA");
+  if (!result.toolchain->cuda.has_value()) {
+    return MakeError(v1::ErrorDetail::TOOLCHAIN, "CUDA sources need nvcc, and this toolchain has none");
+  }
+  KERNIX_ASSIGN_OR_RETURN(result.architectures, ReadArchitectures(request.options(), *result.toolchain->cuda));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string TranslationUnit(const BuildRequest& request, const Unit& unit) {
+  const bool in_text = unit.language != v1::LANGUAGE_CUDA;  // else see language::RuntimeHeaderWith()
+  return language::GenerateTranslationUnit(request.language, unit.sources, unit.functions, request.allow_cuda_graph,
+                                           /*has_headers=*/!request.headers.empty(),
+                                           in_text ? request.definitions : std::vector<std::string>());
+}
+
+absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,
+                                             toolchain::ToolchainPtr toolchain, toolchain::FlagPolicy policy,
+                                             const RequestLimits& limits) {
+  BuildRequest result;
+  result.toolchain = std::move(toolchain);
+  KERNIX_RETURN_IF_ERROR(CheckName(request.name()));
+  KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
+  KERNIX_RETURN_IF_ERROR(CheckSources(request, policy, limits));
+  result.assembler_must_tell = policy == toolchain::FlagPolicy::kShared;
+  KERNIX_RETURN_IF_ERROR(ReadOptions(env, request.options(), policy, result));
+  KERNIX_ASSIGN_OR_RETURN(result.headers, ReadHeaders(request, limits));
+  result.root_climbs = RootClimbs(result.headers, result.include_root_count);
+  KERNIX_RETURN_IF_ERROR(ReadUnits(request, limits, result));
+  return result;
+}
+
+}  // namespace kernix::build

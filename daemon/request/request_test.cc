@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/request/request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/base/error.h"
+#include "daemon/plan/action_key.h"
+#include "tests/support/testing_load.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RequestTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    compiler_ = compiler;
+    request_ = CppRequest(compiler_);
+    static toolchain::ToolchainRegistry& registry = *new toolchain::ToolchainRegistry(Env::Posix());
+    const auto toolchain = registry.Resolve(request_.toolchain(), v1::LANGUAGE_CPP);
+    ASSERT_THAT(toolchain, IsOk());
+    toolchain_ = *toolchain;
+  }
+
+  absl::StatusOr<BuildRequest> Validate(const v1::LoadRequest& request) {
+    return ValidateRequest(Env::Posix(), request, toolchain_, policy_, limits_);
+  }
+
+  void ExpectRefused(const v1::LoadRequest& request, const std::string& words) {
+    const auto result = Validate(request);
+    EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST) << words;
+    EXPECT_THAT(GetErrorDetail(result.status()).message(), HasSubstr(words));
+  }
+
+  std::string compiler_;
+  v1::LoadRequest request_;
+  toolchain::ToolchainPtr toolchain_;
+  RequestLimits limits_;
+  toolchain::FlagPolicy policy_ = toolchain::FlagPolicy::kPerUser;
+};
+
+TEST_F(RequestTest, TakesAGoodOne) {
+  AddHeader(request_, 1, "b.h", "b");
+  AddHeader(request_, 0, "z/a.h", "a");
+  AddHeader(request_, 0, "a.h", "a");
+  const auto result = Validate(request_);
+  ASSERT_THAT(result, IsOk());
+  ASSERT_EQ(result->functions.size(), 1u);
+  ASSERT_EQ(result->headers.size(), 3u);
+  EXPECT_EQ(result->headers[0].path, "a.h");
+  EXPECT_EQ(result->headers[1].path, "z/a.h");
+  EXPECT_EQ(result->headers[2].path, "b.h");
+}
+
+TEST_F(RequestTest, RefusesHeaderPathsThatCouldLeaveTheirRoot) {
+  for (const char* path : {"", ".", "..", "../..", "a/../b.h", "a/../../b.h", "/etc/passwd", "./a.h", "a//b.h", "a/",
+                           "a\n.h", "../.up/a.h", "../../../../../../../../../../../../../../../../../a.h"}) {
+    v1::LoadRequest request = request_;
+    AddHeader(request, 0, path, "text");
+    ExpectRefused(request, "normalised path");
+  }
+}
+
+TEST_F(RequestTest, RefusesHeadersThatDoNotFitTogether) {
+  v1::LoadRequest twice = request_;
+  AddHeader(twice, 0, "a.h", "1");
+  AddHeader(twice, 0, "a.h", "2");
+  ExpectRefused(twice, "listed twice");
+
+  v1::LoadRequest file_and_folder = request_;
+  AddHeader(file_and_folder, 0, "a", "1");
+  AddHeader(file_and_folder, 0, "a/b/c.h", "2");
+  ExpectRefused(file_and_folder, "also a folder");
+
+  v1::LoadRequest outside = request_;
+  AddHeader(outside, 0, "a.h", "1");
+  outside.mutable_header(0)->set_include_root(7);
+  ExpectRefused(outside, "include root 7 of 1");
+
+  v1::LoadRequest no_digest = request_;
+  AddHeader(no_digest, 0, "a.h", "1");
+  no_digest.mutable_header(0)->set_digest("short");
+  ExpectRefused(no_digest, "SHA-256");
+}
+
+TEST_F(RequestTest, RefusesSourcesThatAreEmptyUnnamedOrTooLarge) {
+  v1::LoadRequest blank = request_;
+  blank.mutable_source(0)->set_text(" \n\t\n");
+  ExpectRefused(blank, "the source is empty");
+  v1::LoadRequest none = request_;
+  none.clear_source();
+  ExpectRefused(none, "the source is empty");
+  v1::LoadRequest no_label = request_;
+  no_label.mutable_source(0)->set_label("");
+  ExpectRefused(no_label, "no label");
+  v1::LoadRequest folder = request_;
+  folder.mutable_source(0)->set_label("/home/me/kernel.cc");
+  ExpectRefused(folder, "absolute path");
+  limits_.max_source_bytes = 10;
+  ExpectRefused(request_, "max_request_bytes");
+}
+
+TEST_F(RequestTest, RefusesOptionsThatDoNotFitTheLanguage) {
+  v1::LoadRequest request = request_;
+  request.set_language(v1::LANGUAGE_UNSPECIFIED);
+  ExpectRefused(request, "C++ or CUDA");
+  request = request_;
+  request.mutable_options()->add_architectures("sm_90");
+  ExpectRefused(request, "CUDA sources only");
+  request = request_;
+  request.mutable_options()->set_use_fast_math(true);
+  ExpectRefused(request, "-ffast-math");
+  request = request_;
+  request.mutable_options()->set_optimization_level(4);
+  ExpectRefused(request, "optimization_level 4");
+  request = request_;
+  request.mutable_functions()->add_function()->set_name("f");
+  ExpectRefused(request, "not both");
+}
+
+TEST_F(RequestTest, RefusesMoreThanTheLimits) {
+  limits_.max_headers = 1;
+  AddHeader(request_, 0, "a.h", "1");
+  AddHeader(request_, 0, "b.h", "2");
+  ExpectRefused(request_, "at most 1");
+  request_.clear_header();
+  limits_.max_functions = 0;
+  ExpectRefused(request_, "at most 0");
+}
+
+TEST_F(RequestTest, RefusesPathsThatNoFileSystemTakes) {
+  const auto with_header = [&](const std::string& path) {
+    v1::LoadRequest request = request_;
+    AddHeader(request, 0, path, "text");
+    return request;
+  };
+  std::string deep = "a.h", long_path = "a.h";
+  for (int i = 0; i < 64; ++i) deep.insert(0, "d/");
+  for (int i = 0; i < 5; ++i) long_path.insert(0, std::string(250, 'x') + "/");
+  ExpectRefused(with_header(deep), "65 parts");
+  ExpectRefused(with_header(long_path), "1258 bytes");
+  ExpectRefused(with_header(std::string(256, 'x')), "a part of 256 bytes");
+  EXPECT_THAT(Validate(with_header(deep.substr(2))), IsOk());
+  v1::LoadRequest label = request_;
+  label.mutable_source(0)->set_label(std::string(1025, 'x'));
+  ExpectRefused(label, "source label");
+  label.set_name(std::string(256, 'x'));
+  label.mutable_source(0)->set_label(StrCat(label.name(), "[17]"));  // as clients label a module's sources
+  EXPECT_THAT(Validate(label), IsOk());
+}
+
+TEST_F(RequestTest, RefusesNamesThatNobodyCanRead) {
+  request_.set_name("");
+  ExpectRefused(request_, "no name");
+  request_.set_name("two\nlines");
+  ExpectRefused(request_, "control characters");
+  request_.set_name(std::string(257, 'n'));
+  ExpectRefused(request_, "at most 256");
+  request_.set_name(std::string(256, 'n'));
+  EXPECT_THAT(Validate(request_), IsOk());
+}
+
+TEST_F(RequestTest, AFileAndAFolderOfOneNameAreFoundAmongNeighbours) {
+  for (const char* path : {"a!", "a-b", "a.h", "a0", "b"}) AddHeader(request_, 0, path, "text");
+  AddHeader(request_, 1, "a/x.h", "text");
+  AddHeader(request_, 0, "a", "text");
+  EXPECT_THAT(Validate(request_), IsOk());
+  AddHeader(request_, 0, "a/x.h", "text");
+  ExpectRefused(request_, "\"a\" is also a folder");
+}
+
+TEST_F(RequestTest, CudaWithoutNvccIsAToolchainError) {
+  request_.set_language(v1::LANGUAGE_CUDA);
+  EXPECT_EQ(KindOf(Validate(request_).status()), v1::ErrorDetail::TOOLCHAIN);
+}
+
+// Every field, changed alone, gives a key that no other has.
+TEST_F(RequestTest, EveryFieldChangesTheKey) {
+  AddHeader(request_, 0, "a.h", "a");
+  const auto validated = Validate(request_);
+  ASSERT_THAT(validated, IsOk());
+  const BuildRequest base = *validated;
+  std::vector<std::pair<std::string, BuildRequest>> variants = {{"base", base}};
+  const auto vary = [&](const std::string& what, const std::function<void(BuildRequest&)>& change) {
+    variants.emplace_back(what, base);
+    change(variants.back().second);
+  };
+  vary("language", [](BuildRequest& r) { r.language = v1::LANGUAGE_CUDA; });
+  vary("label", [](BuildRequest& r) { r.units[0].sources[0].label += "x"; });
+  vary("text", [](BuildRequest& r) { r.units[0].sources[0].text += " "; });
+  vary("another source", [](BuildRequest& r) { r.units[0].sources.push_back({"b", ""}); });
+  vary("unit's language", [](BuildRequest& r) { r.units[0].language = v1::LANGUAGE_CUDA; });
+  vary("two units", [](BuildRequest& r) { r.units.push_back({v1::LANGUAGE_CPP, {{"b", ""}}, {}}); });
+  vary("keep", [](BuildRequest& r) { r.keep = true; });
+  vary("function name", [](BuildRequest& r) { r.functions[0].name += "x"; });
+  vary("token", [](BuildRequest& r) { r.functions[0].parameters.push_back({language::ParameterKind::kStream}); });
+  vary("definition", [](BuildRequest& r) { r.definitions = {"#define X 1"}; });
+  vary("compile flag", [](BuildRequest& r) { r.compile_flags = {"-g"}; });
+  vary("link flag", [](BuildRequest& r) { r.link_flags = {"-g"}; });
+  vary("two compile flags", [](BuildRequest& r) { r.compile_flags = {"-g", "-g"}; });
+  vary("architecture", [](BuildRequest& r) { r.architectures = {"sm_80"}; });
+  vary("optimization", [](BuildRequest& r) { r.optimization_level = 2; });
+  vary("fast math", [](BuildRequest& r) { r.use_fast_math = true; });
+  vary("graph", [](BuildRequest& r) { r.allow_cuda_graph = false; });
+  vary("rdc", [](BuildRequest& r) { r.relocatable_device_code = true; });
+  vary("flag file", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("1")}}; });
+  vary("flag file's digest", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("2")}}; });
+  vary("flag file's place", [](BuildRequest& r) { r.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}}; });
+  vary("root count", [](BuildRequest& r) { ++r.include_root_count; });
+  vary("searched root", [](BuildRequest& r) { r.units[0].roots = {}; });
+  vary("quoted root", [](BuildRequest& r) { r.units[0].roots = {{0, true}}; });
+  vary("header root", [](BuildRequest& r) { r.headers[0].include_root = 1; });
+  vary("header path", [](BuildRequest& r) { r.headers[0].path = "b.h"; });
+  vary("header content", [](BuildRequest& r) { r.headers[0].digest = DigestOf("b"); });
+  vary("no header", [](BuildRequest& r) { r.headers.clear(); });
+  vary("toolchain", [](BuildRequest& r) {
+    auto other = std::make_shared<toolchain::Toolchain>(*r.toolchain);
+    other->identity = DigestOf("other");
+    r.toolchain = other;
+  });
+  vary("toolkit's place", [](BuildRequest& r) {
+    auto other = std::make_shared<toolchain::Toolchain>(*r.toolchain);
+    other->cuda.emplace().root = "/opt/cuda";
+    r.toolchain = other;
+    r.toolkit_path_in_artifact = true;
+  });
+  std::map<Digest, std::string> keys;
+  for (const auto& [what, request] : variants) {
+    const auto [at, is_new] = keys.emplace(ActionKey(request), what);
+    EXPECT_TRUE(is_new) << "\"" << what << "\" has the key of \"" << at->second << "\"";
+  }
+}
+
+TEST_F(RequestTest, NamesAndPlacesDoNotChangeTheKey) {
+  const Digest key = ActionKey(*Validate(request_));
+  request_.set_name("another");
+  request_.set_verbose(true);
+  request_.set_max_parallel_jobs(3);
+  request_.set_force_rebuild(true);
+  BuildRequest moved = *Validate(request_);
+  auto toolchain = std::make_shared<toolchain::Toolchain>(*moved.toolchain);
+  toolchain->host.path = "/somewhere/else/g++";
+  toolchain->host.system_include_directories = {"/somewhere/else/include"};
+  toolchain->environment["PATH"] = "/somewhere/else";
+  moved.toolchain = toolchain;
+  EXPECT_EQ(ActionKey(moved), key);
+  moved.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}};
+  BuildRequest elsewhere = moved;
+  elsewhere.flag_files[0].path = "/b";
+  EXPECT_EQ(ActionKey(elsewhere), ActionKey(moved));
+}
+
+TEST_F(RequestTest, ASharedDaemonTakesNamesForLabels) {
+  for (const char* label : {"../../../etc/passwd", "src/k.cc", "..", "."}) {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->set_label(label);
+    policy_ = toolchain::FlagPolicy::kShared;
+    ExpectRefused(request, "source label");
+    policy_ = toolchain::FlagPolicy::kPerUser;
+    EXPECT_THAT(Validate(request), IsOk()) << label;
+  }
+  policy_ = toolchain::FlagPolicy::kShared;
+  for (const char* label : {"kernel.cc", "module[2]", "k..cc~2", "a b"}) {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->set_label(label);
+    EXPECT_THAT(Validate(request), IsOk()) << label;
+  }
+}
+
+}  // namespace
+}  // namespace kernix::build

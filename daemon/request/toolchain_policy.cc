@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/request/toolchain_policy.h"
+
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+
+namespace kernix::server {
+
+ToolchainPolicy::ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered)
+    : env_(env), shared_(shared), registered_(std::move(registered)), digests_(env) {}
+
+absl::StatusOr<v1::ToolchainPaths> ToolchainPolicy::Choose(const v1::ToolchainPaths& asked, v1::Language language) {
+  if (!shared_) return asked;
+  for (const RegisteredToolchain& candidate : registered_) {
+    if (Fits(candidate.paths, asked, language)) return candidate.paths;
+  }
+  return NoneFits(asked, language);
+}
+
+bool ToolchainPolicy::Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked,
+                           v1::Language language) {
+  if (!SameContent(registered.host_compiler(), asked.host_compiler())) return false;
+  if (language != v1::LANGUAGE_CUDA) return true;
+  return !registered.nvcc().empty() && SameContent(registered.nvcc(), asked.nvcc());
+}
+
+bool ToolchainPolicy::SameContent(const std::string& registered, const std::string& asked) {
+  if (asked.empty() || asked == registered) return true;
+  // Sizes first: a client may name a file of any length, and we read only what can be the same.
+  const absl::StatusOr<FileInfo> ours = env_.Stat(registered);
+  const absl::StatusOr<FileInfo> theirs = env_.Stat(asked);
+  if (!ours.ok() || !theirs.ok() || theirs->type != FileType::kRegular || ours->size != theirs->size) return false;
+  const absl::StatusOr<Digest> our_digest = digests_.Get(registered);
+  const absl::StatusOr<Digest> their_digest = digests_.Get(asked);
+  return our_digest.ok() && their_digest.ok() && *our_digest == *their_digest;
+}
+
+absl::Status ToolchainPolicy::NoneFits(const v1::ToolchainPaths& asked, v1::Language language) const {
+  const std::string tools = language == v1::LANGUAGE_CUDA && !asked.nvcc().empty()
+                                ? StrCat(asked.nvcc(), " with ", asked.host_compiler())
+                                : asked.host_compiler();
+  const std::string names =
+      absl::StrJoin(registered_, ", ", [](std::string* out, const RegisteredToolchain& toolchain) {
+        StrAppend(out, toolchain.name, " (", toolchain.paths.host_compiler(),
+                  toolchain.paths.nvcc().empty() ? "" : StrCat(" and ", toolchain.paths.nvcc()), ")");
+      });
+  return MakeError(v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN,
+                   StrCat("this shared kernixd has no toolchain like ", tools.empty() ? "the one asked for" : tools,
+                          "; its administrator registered ", names));
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/request/toolchain_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/os/mem_env.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+v1::ToolchainPaths Paths(const std::string& host_compiler, const std::string& nvcc = "") {
+  v1::ToolchainPaths paths;
+  paths.set_host_compiler(host_compiler);
+  paths.set_nvcc(nvcc);
+  return paths;
+}
+
+class ToolchainPolicyTest : public testing::Test {
+ protected:
+  ToolchainPolicyTest() {
+    for (const char* folder : {"/usr", "/opt", "/home"}) EXPECT_THAT(env_.CreateDirectories(folder, 0755), IsOk());
+    Write("/usr/g++", "gcc 12");
+    Write("/opt/nvcc", "nvcc 13");
+    Write("/opt/g++", "gcc 14");
+  }
+
+  void Write(const std::string& path, std::string_view content) {
+    ASSERT_THAT(env_.WriteFile(path, content, 0755), IsOk());
+  }
+
+  ToolchainPolicy Shared() {
+    return ToolchainPolicy(
+        env_, /*shared=*/true,
+        {{.name = "plain", .paths = Paths("/usr/g++")}, {.name = "cuda", .paths = Paths("/opt/g++", "/opt/nvcc")}});
+  }
+
+  MemEnv env_;
+};
+
+TEST_F(ToolchainPolicyTest, AnOwnDaemonTakesWhatIsAsked) {
+  ToolchainPolicy policy(env_, /*shared=*/false, {});
+  EXPECT_EQ(policy.Choose(Paths("/home/g++", "/home/nvcc"), v1::LANGUAGE_CUDA)->nvcc(), "/home/nvcc");
+}
+
+TEST_F(ToolchainPolicyTest, ASharedOneTakesItsOwnToolOfTheSameContent) {
+  Write("/home/my-g++", "gcc 12");
+  ToolchainPolicy policy = Shared();
+  EXPECT_EQ(policy.Choose(Paths("/usr/g++"), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
+  EXPECT_EQ(policy.Choose(Paths("/home/my-g++"), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
+}
+
+TEST_F(ToolchainPolicyTest, ForCudaBothToolsMustBeTheSame) {
+  Write("/home/nvcc", "nvcc 13");
+  ToolchainPolicy policy = Shared();
+  EXPECT_EQ(policy.Choose(Paths("/opt/g++", "/home/nvcc"), v1::LANGUAGE_CUDA)->nvcc(), "/opt/nvcc");
+  EXPECT_EQ(KindOf(policy.Choose(Paths("/usr/g++", "/home/nvcc"), v1::LANGUAGE_CUDA).status()),
+            v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN);
+}
+
+TEST_F(ToolchainPolicyTest, RefusesOtherContentAndNamesWhatThereIs) {
+  Write("/home/g++", "gcc 99");  // also of the same length
+  ToolchainPolicy policy = Shared();
+  const auto chosen = policy.Choose(Paths("/home/g++"), v1::LANGUAGE_CPP);
+  EXPECT_EQ(KindOf(chosen.status()), v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN);
+  EXPECT_THAT(chosen, HasError(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("/home/g++"), HasSubstr("plain (/usr/g++)"),
+                                     HasSubstr("cuda (/opt/g++ and /opt/nvcc)"))));
+  EXPECT_FALSE(policy.Choose(Paths("/nowhere/g++"), v1::LANGUAGE_CPP).ok());
+  EXPECT_FALSE(policy.Choose(Paths("/home"), v1::LANGUAGE_CPP).ok());
+}
+
+TEST_F(ToolchainPolicyTest, WhatIsLeftOpenMayBeAny) {
+  ToolchainPolicy policy = Shared();
+  EXPECT_EQ(policy.Choose(Paths(""), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
+  EXPECT_EQ(policy.Choose(Paths(""), v1::LANGUAGE_CUDA)->nvcc(), "/opt/nvcc");
+}
+
+TEST_F(ToolchainPolicyTest, RunsNothing) {
+  Write("/home/g++", "gcc 12");
+  ToolchainPolicy policy = Shared();
+  EXPECT_THAT(policy.Choose(Paths("/home/g++"), v1::LANGUAGE_CPP), IsOk());
+  EXPECT_TRUE(env_.Processes().empty());
+}
+
+}  // namespace
+}  // namespace kernix::server

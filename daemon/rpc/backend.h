@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the services of all users share. Everything outlives them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "common/os/env.h"
+#include "daemon/builder/builder.h"
+#include "daemon/cache/cache.h"
+#include "daemon/exec/executor.h"
+#include "daemon/request/toolchain_policy.h"
+#include "daemon/rpc/byte_quota.h"
+#include "daemon/rpc/load_gate.h"
+#include "daemon/rpc/user_limit.h"
+
+namespace kernix::server {
+
+// What operators have set for the service.
+struct ServiceOptions {
+  bool shared = false;
+  uint64_t max_request_bytes = 0;
+  int max_fetches_per_user = 0;  // at once; 0: no limit
+  std::chrono::milliseconds upload_timeout{0};
+};
+
+struct Backend {
+  Env& env;
+  const ServiceOptions options;
+  cache::Cache& cache;
+  exec::Executor& executor;
+  build::Builder& builder;
+  ToolchainPolicy& toolchains;
+  LoadGate& gate;
+  UserLimit& fetches;
+  ByteQuota& requests;
+  ByteQuota& uploads;  // apart from the requests: a load holds one while it waits for the other
+  MonotonicTime started_at;
+  // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
+  std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;
+
+  // Whether a user may do what concerns everybody: see and drop the entries of all, have their artifacts, stop the
+  // daemon.
+  std::function<bool(uid_t user)> may_administer;
+};
+
+}  // namespace kernix::server

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much of each user's data is held at once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/cancellation.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+
+namespace kernix::server {
+
+// Thread-safe.
+class ByteQuota {
+ public:
+  // `max_per_user` 0: any number.
+  explicit ByteQuota(uint64_t max_per_user) : max_per_user_(max_per_user) {}
+
+  // Given back when it goes. The quota must outlive it.
+  class Share {
+   public:
+    Share(ByteQuota& quota, uid_t user, uint64_t bytes) : quota_(quota), user_(user), bytes_(bytes) {}
+    ~Share() { quota_.GiveBack(user_, bytes_); }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+   private:
+    ByteQuota& quota_;
+    const uid_t user_;
+    const uint64_t bytes_;
+  };
+
+  // Null when `user` has no room for `bytes` now. Who has nothing has room for anything.
+  std::unique_ptr<Share> Take(uid_t user, uint64_t bytes);
+
+  // Waits for it. Null when `deadline` passed or `cancellation` fired first.
+  std::unique_ptr<Share> Await(uid_t user, uint64_t bytes, MonotonicTime deadline, Cancellation& cancellation);
+
+  uint64_t max_per_user() const { return max_per_user_; }
+
+ private:
+  bool HasRoom(uid_t user, uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(uid_t user, uint64_t bytes);
+  void Wake();
+
+  const uint64_t max_per_user_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<uid_t, uint64_t> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::server

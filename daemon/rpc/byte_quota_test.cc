@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rpc/byte_quota.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace kernix::server {
+namespace {
+
+TEST(ByteQuotaTest, CountsWhatIsHeldOfEachUser) {
+  ByteQuota quota(100);
+  const auto first = quota.Take(1, 60);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(quota.Take(1, 41), nullptr);
+  EXPECT_NE(quota.Take(2, 100), nullptr);
+  auto second = quota.Take(1, 40);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(quota.Take(1, 1), nullptr);
+  second.reset();
+  EXPECT_NE(quota.Take(1, 40), nullptr);
+}
+
+TEST(ByteQuotaTest, WhatIsLargerThanAllIsTakenAlone) {
+  ByteQuota quota(100);
+  const auto large = quota.Take(1, 500);
+  ASSERT_NE(large, nullptr);
+  EXPECT_EQ(quota.Take(1, 1), nullptr);
+}
+
+TEST(ByteQuotaTest, WithoutALimitEverythingIsTaken) {
+  ByteQuota quota(0);
+  const auto first = quota.Take(1, UINT64_MAX / 4);
+  EXPECT_NE(quota.Take(1, UINT64_MAX / 4), nullptr);
+}
+
+TEST(ByteQuotaTest, WaitsUntilThereIsRoom) {
+  ByteQuota quota(100);
+  auto first = quota.Take(1, 60);
+  Cancellation cancellation;
+  std::unique_ptr<ByteQuota::Share> second;
+  std::thread waiter([&] { second = quota.Await(1, 60, MonotonicTime::max(), cancellation); });
+  first.reset();
+  waiter.join();
+  EXPECT_NE(second, nullptr);
+}
+
+TEST(ByteQuotaTest, ACancelledOneWaitsNoLonger) {
+  ByteQuota quota(100);
+  const auto first = quota.Take(1, 60);
+  Cancellation cancellation;
+  std::thread waiter([&] { EXPECT_EQ(quota.Await(1, 60, MonotonicTime::max(), cancellation), nullptr); });
+  cancellation.Cancel();
+  waiter.join();
+}
+
+TEST(ByteQuotaTest, WaitsNoLongerThanItShould) {
+  ByteQuota quota(100);
+  const auto first = quota.Take(1, 60);
+  Cancellation cancellation;
+  EXPECT_EQ(quota.Await(1, 60, MonotonicTime{}, cancellation), nullptr);
+  EXPECT_NE(quota.Await(1, 40, MonotonicTime{}, cancellation), nullptr);
+}
+
+// An empty header, or a request that says nothing.
+TEST(ByteQuotaTest, SharesOfNothingAreKeptApart) {
+  ByteQuota quota(10);
+  auto one = quota.Take(1, 0);
+  auto two = quota.Take(1, 0);
+  ASSERT_NE(one, nullptr);
+  ASSERT_NE(two, nullptr);
+  one.reset();
+  two.reset();
+  EXPECT_NE(quota.Take(1, 10), nullptr);
+}
+
+}  // namespace
+}  // namespace kernix::server

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rpc/kernix_service.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/digest.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/version.h"
+#include "common/wire/grpc_status.h"
+#include "daemon/rpc/load_call.h"
+
+namespace kernix::server {
+namespace {
+
+// What a fetch holds in memory, however large the artifact and slow its client, and once more on its way through gRPC.
+constexpr size_t kChunkBytes = 128 << 10;
+
+absl::Status NoSuchArtifact(const Digest& artifact) {
+  return absl::NotFoundError(StrCat("this kernixd has no artifact ", artifact.Hex(), " of yours: load it again"));
+}
+
+absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& writer) {
+  v1::ArtifactChunk chunk;
+  std::string& data = *chunk.mutable_data();
+  for (uint64_t offset = 0;; offset += data.size()) {
+    data.resize(kChunkBytes);
+    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, data));
+    if (count == 0) return absl::OkStatus();
+    data.resize(count);
+    if (!writer.Write(chunk)) return absl::CancelledError("the client went away");
+  }
+}
+
+v1::CacheEntry ToProto(const cache::Entry& entry) {
+  v1::CacheEntry proto;
+  proto.set_key(entry.key.Raw());
+  proto.set_name(entry.label.name);
+  proto.set_owner(entry.label.owner);
+  proto.set_language(entry.language);
+  proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
+  for (const v1::ResolvedFunction& function : entry.functions) proto.add_function(function.name());
+  proto.set_size(entry.size);
+  proto.set_created_unix_ms(entry.created_unix_ms);
+  proto.set_last_used_unix_ms(entry.last_used_unix_ms);
+  proto.set_hits(entry.hits);
+  proto.set_artifact_digest(entry.artifact.Raw());
+  return proto;
+}
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* KernixService::Load(grpc::CallbackServerContext*) {
+  return StartLoadCall(backend_, caller_);
+}
+
+grpc::Status KernixService::GetInfo(grpc::ServerContext*, const v1::GetInfoRequest*, v1::GetInfoResponse* response) {
+  const exec::ExecutorLoad load = backend_.executor.load();
+  response->set_version(Version());
+  response->set_build_id(BuildId());
+  response->set_protocol_version(kProtocolVersion);
+  response->set_pid(getpid());
+  response->set_uptime_ms(std::chrono::duration_cast<Duration>(backend_.env.Now() - backend_.started_at).count());
+  response->set_store_directory(backend_.cache.directory());
+  response->set_shared(backend_.options.shared);
+  response->set_draining(backend_.gate.closed());
+  response->set_running_jobs(load.running);
+  response->set_queued_jobs(load.queued);
+  response->set_max_request_bytes(backend_.options.max_request_bytes);
+  return grpc::Status::OK;
+}
+
+grpc::Status KernixService::FetchArtifact(grpc::ServerContext*, const v1::FetchArtifactRequest* request,
+                                          grpc::ServerWriter<v1::ArtifactChunk>* writer) {
+  return ToGrpcStatus(SendArtifact(*request, *writer));
+}
+
+absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request,
+                                         grpc::ServerWriter<v1::ArtifactChunk>& writer) {
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(request.artifact_digest()));
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<UserLimit::Pass> pass, backend_.fetches.Enter(caller_));
+  KERNIX_RETURN_IF_ERROR(CheckMayHave(digest));
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = backend_.cache.OpenBlob(digest);
+  if (!file.ok()) return absl::IsNotFound(file.status()) ? NoSuchArtifact(digest) : file.status();
+  return Stream(**file, writer);
+}
+
+// What is somebody else's is not there, for all that this caller is told.
+absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
+  KERNIX_ASSIGN_OR_RETURN(const bool owns, backend_.cache.Owns(caller_, artifact));
+  return owns || backend_.may_administer(caller_) ? absl::OkStatus() : NoSuchArtifact(artifact);
+}
+
+grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
+                                          v1::GetCacheStatsResponse* response) {
+  absl::StatusOr<v1::GetCacheStatsResponse> stats = backend_.cache.Stats();
+  if (!stats.ok()) return ToGrpcStatus(stats.status());
+  *response = *std::move(stats);
+  return grpc::Status::OK;
+}
+
+grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheRequest* request,
+                                      v1::ListCacheResponse* response) {
+  cache::ListFilter filter;
+  if (!request->name().empty()) filter.name = request->name();
+  if (!backend_.may_administer(caller_)) filter.owner = caller_;
+  const auto entries = backend_.cache.List(filter);
+  if (!entries.ok()) return ToGrpcStatus(entries.status());
+  for (const cache::Entry& entry : *entries) *response->add_entry() = ToProto(entry);
+  return grpc::Status::OK;
+}
+
+grpc::Status KernixService::PurgeCache(grpc::ServerContext*, const v1::PurgeCacheRequest* request,
+                                       v1::PurgeCacheResponse* response) {
+  return ToGrpcStatus(Purge(*request, *response));
+}
+
+absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response) {
+  KERNIX_ASSIGN_OR_RETURN(const cache::PurgeFilter filter, FilterFor(request));
+  KERNIX_ASSIGN_OR_RETURN(const cache::PurgeResult result, backend_.cache.Purge(filter));
+  response.set_removed_entries(result.entries);
+  response.set_removed_bytes(result.bytes);
+  Log(LogLevel::kInfo, "purge",
+      {{"uid", caller_}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
+  cache::PurgeFilter filter;
+  if (!backend_.may_administer(caller_)) filter.owner = caller_;
+  if (request.older_than_ms() > 0) filter.not_used_for_ms = request.older_than_ms();
+  if (!request.name().empty()) {
+    filter.name = request.name();
+  } else if (!request.all() && !filter.not_used_for_ms) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST, "say what to purge: a name, an age, or all");
+  }
+  return filter;
+}
+
+grpc::Status KernixService::Shutdown(grpc::ServerContext*, const v1::ShutdownRequest* request,
+                                     v1::ShutdownResponse* response) {
+  if (!backend_.may_administer(caller_)) {
+    return ToGrpcStatus(absl::PermissionDeniedError(
+        "only its own user, root and members of its admin_group may stop a shared kernixd"));
+  }
+  response->set_running_jobs(backend_.gate.inside());
+  backend_.request_stop(request->reason().empty() ? "shutdown request" : request->reason(),
+                        Duration(request->drain_timeout_ms()));
+  return grpc::Status::OK;
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The RPCs, for the calls of one user. Each method validates, delegates, converts and logs; nothing else.
+#pragma once
+
+#include <sys/types.h>
+
+#include "daemon/rpc/backend.h"
+#include "kernix/v1/kernix.grpc.pb.h"
+
+namespace kernix::server {
+
+// Load() uses gRPC's callback interface, which says at once when the client goes away; the others take a thread.
+class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kernix::Service> {
+ public:
+  KernixService(Backend& backend, uid_t caller) : backend_(backend), caller_(caller) {}
+
+  grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* Load(grpc::CallbackServerContext* context) override;
+
+  grpc::Status GetInfo(grpc::ServerContext* context, const v1::GetInfoRequest* request,
+                       v1::GetInfoResponse* response) override;
+  grpc::Status FetchArtifact(grpc::ServerContext* context, const v1::FetchArtifactRequest* request,
+                             grpc::ServerWriter<v1::ArtifactChunk>* writer) override;
+  grpc::Status GetCacheStats(grpc::ServerContext* context, const v1::GetCacheStatsRequest* request,
+                             v1::GetCacheStatsResponse* response) override;
+  grpc::Status ListCache(grpc::ServerContext* context, const v1::ListCacheRequest* request,
+                         v1::ListCacheResponse* response) override;
+  grpc::Status PurgeCache(grpc::ServerContext* context, const v1::PurgeCacheRequest* request,
+                          v1::PurgeCacheResponse* response) override;
+  grpc::Status Shutdown(grpc::ServerContext* context, const v1::ShutdownRequest* request,
+                        v1::ShutdownResponse* response) override;
+
+ private:
+  absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>& writer);
+  absl::Status CheckMayHave(const Digest& artifact) const;
+  absl::StatusOr<cache::PurgeFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
+  absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);
+
+  Backend& backend_;
+  const uid_t caller_;
+};
+
+}  // namespace kernix::server

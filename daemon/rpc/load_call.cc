@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rpc/load_call.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/output_buffer.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "common/wire/grpc_status.h"
+#include "daemon/rpc/blob_receiver.h"
+#include "daemon/rpc/event_queue.h"
+#include "daemon/rpc/load_log.h"
+
+namespace kernix::server {
+namespace {
+
+absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
+
+std::string TooLarge(std::string_view what, uint64_t bytes, uint64_t limit) {
+  return StrCat(what, " ", bytes, " bytes, and this kernixd takes at most ", limit,
+                ": raise max_request_bytes in its config (--max-request-bytes, KERNIX_MAX_REQUEST_BYTES)");
+}
+
+// An error quotes what is wrong, and that may be most of a request.
+std::string BothEnds(const std::string& message) {
+  constexpr size_t kLongestMessage = 64 << 10;
+  if (message.size() <= kLongestMessage) return message;
+  OutputBuffer ends(kLongestMessage);
+  ends.Append(message);
+  return ToValidUtf8(ends.Text());
+}
+
+// By the headers' digests, as the request gives them.
+using HeaderSizes = absl::flat_hash_map<std::string, uint64_t>;
+
+HeaderSizes SizesOf(const v1::LoadRequest& request) {
+  HeaderSizes sizes;
+  for (const v1::Header& header : request.header()) sizes[header.digest()] = header.size();
+  return sizes;
+}
+
+// The bytes of the headers that have one of `digests`.
+uint64_t UploadBytes(const HeaderSizes& sizes, const std::vector<Digest>& digests) {
+  uint64_t bytes = 0;
+  for (const Digest& digest : digests) {
+    const auto found = sizes.find(digest.Raw());
+    if (found != sizes.end()) bytes += found->second;
+  }
+  return bytes;
+}
+
+// Reading: the request first; then nothing, until headers are asked for. Writing: one event at a time, from a queue.
+// The end: the worker queues the last event and sets the status; whoever finds the queue empty then finishes. gRPC runs
+// reactions (On...) in threads of its own, never inside the call that started an operation, so these may be started
+// under the lock.
+class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>,
+                       public build::LoadObserver,
+                       public std::enable_shared_from_this<LoadCall> {
+ public:
+  LoadCall(Backend& backend, uid_t caller)
+      : backend_(backend), caller_(caller), cancellation_(std::make_shared<Cancellation>()) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    StartRead(&incoming_);
+  }
+
+  // --- gRPC --------------------------------------------------------------------------------------------------------
+  void OnReadDone(bool ok) override {
+    if (!started_) {
+      started_ = true;
+      return ok ? Begin() : End(Invalid("a Load begins with a request, and the client sent none"));
+    }
+    const MutexLock lock(mutex_);
+    if (upload_ && !upload_->done) ReceiveBlob(ok);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) queue_.clear();  // the client is gone
+    SendNext();
+  }
+
+  void OnCancel() override { cancellation_->Cancel(); }
+
+  void OnDone() override { self_.reset(); }
+
+  // --- build::LoadObserver -----------------------------------------------------------------------------------------
+  absl::StatusOr<build::HeaderContents> FetchHeaders(const std::vector<Digest>& digests) override {
+    if (digests.empty()) return build::HeaderContents{};
+    const uint64_t limit = backend_.options.max_request_bytes;
+    const uint64_t bytes = UploadBytes(header_sizes_, digests);
+    if (bytes > limit) return Invalid(TooLarge("the headers that this load needs are", bytes, limit));
+    KERNIX_RETURN_IF_ERROR(ReserveUpload(bytes));
+    AskFor(digests, bytes);
+    const int id = cancellation_->OnCancel([this] { CancelUpload(); });
+    absl::StatusOr<build::HeaderContents> contents = WaitForUpload(UploadTime(bytes));
+    cancellation_->Remove(id);
+    return contents;
+  }
+
+  void OnProgress(const v1::Progress& progress) override {
+    v1::LoadEvent event;
+    *event.mutable_progress() = progress;
+    const MutexLock lock(mutex_);
+    Send(std::move(event));
+  }
+
+  void OnOutput(const v1::Output& output) override {
+    v1::LoadEvent event;
+    *event.mutable_output() = output;
+    const MutexLock lock(mutex_);
+    Send(std::move(event));
+  }
+
+ private:
+  struct Upload {
+    Upload(const std::vector<Digest>& digests, uint64_t bytes) : receiver(digests, bytes) {}
+    BlobReceiver receiver;
+    bool done = false;
+    absl::Status status;
+  };
+
+  // The request is there.
+  void Begin() {
+    // Nothing of what is refused is kept: clients can be slow to hear of it.
+    v1::LoadClientMessage first = std::exchange(incoming_, {});
+    if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
+    auto pass = backend_.gate.Enter(caller_, cancellation_);
+    if (!pass.ok()) return Refuse(std::move(first), pass.status());
+    pass_ = *std::move(pass);
+    const uint64_t bytes = first.request().ByteSizeLong();
+    if (IsCrumbs(first.request(), bytes)) return Refuse(std::move(first), TooManyParts(bytes));
+    request_share_ = backend_.requests.Take(caller_, bytes);
+    if (request_share_ == nullptr) return Refuse(std::move(first), TooMuchAtOnce(bytes));
+    request_ = std::move(*first.mutable_request());
+    try {
+      std::thread([self = shared_from_this()] { self->Run(); }).detach();
+    } catch (const std::system_error& error) {
+      End(MakeError(v1::ErrorDetail::RESOURCE, StrCat("no thread for this load: ", error.what())));
+    }
+  }
+
+  void Refuse(v1::LoadClientMessage message, const absl::Status& status) {
+    message = {};
+    End(status);
+  }
+
+  // Whether it takes far more memory than it has bytes: parts without content do.
+  static bool IsCrumbs(const v1::LoadRequest& request, uint64_t bytes) {
+    constexpr uint64_t kAnyRequest = 64 << 20;
+    return request.SpaceUsedLong() > std::max(kAnyRequest, 4 * bytes);
+  }
+
+  static absl::Status TooManyParts(uint64_t bytes) {
+    return Invalid(
+        StrCat("the request has ", bytes, " bytes, in more parts (sources, functions, headers) than make sense"));
+  }
+
+  absl::Status TooMuchAtOnce(uint64_t bytes) const {
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("this request has ", bytes, " bytes, and with those of user ", caller_,
+                            " that are under way it is more than the ", backend_.requests.max_per_user(),
+                            " that this kernixd holds of one user: wait for some of them, or raise "
+                            "max_request_bytes_per_user (--max-request-bytes-per-user, "
+                            "KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
+  }
+
+  // Waits until other uploads of this user make room, and no longer than an upload may take: others may wait for the
+  // same build, and are asked then.
+  absl::Status ReserveUpload(uint64_t bytes) {
+    const Duration timeout = backend_.options.upload_timeout;
+    upload_share_ = backend_.uploads.Await(caller_, bytes, backend_.env.Now() + timeout, *cancellation_);
+    if (upload_share_ != nullptr) return absl::OkStatus();
+    if (cancellation_->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("user ", caller_, " has uploaded so many headers for loads under way that there was no ",
+                            "room for ", bytes, " bytes more within ", std::chrono::duration<double>(timeout).count(),
+                            " s: load fewer kernels at once, or raise max_request_bytes_per_user "
+                            "(--max-request-bytes-per-user, KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
+  }
+
+  // The worker thread.
+  void Run() {
+    const MonotonicTime begin = backend_.env.Now();
+    const std::string name = request_.name();
+    const absl::StatusOr<v1::LoadResult> result = LoadAndCatch();
+    LogLoad(caller_, name, result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
+    if (!result.ok()) return End(result.status());
+    v1::LoadEvent event;
+    *event.mutable_result() = *result;
+    const MutexLock lock(mutex_);
+    Finish(absl::OkStatus(), std::move(event));
+  }
+
+  // What one request makes too large must not end the daemon of all others.
+  absl::StatusOr<v1::LoadResult> LoadAndCatch() {
+    try {
+      return LoadOrFail();
+    } catch (const std::exception& error) {
+      return MakeError(v1::ErrorDetail::RESOURCE, StrCat("kernixd could not handle this load: ", error.what()));
+    }
+  }
+
+  absl::StatusOr<v1::LoadResult> LoadOrFail() {
+    const uint64_t limit = backend_.options.max_request_bytes;
+    const uint64_t bytes = request_.ByteSizeLong();
+    if (bytes > limit) return Invalid(TooLarge("the request has", bytes, limit));
+    KERNIX_ASSIGN_OR_RETURN(*request_.mutable_toolchain(),
+                            backend_.toolchains.Choose(request_.toolchain(), request_.language()));
+    header_sizes_ = SizesOf(request_);
+    return backend_.builder.Load(std::move(request_), caller_, *this, cancellation_);
+  }
+
+  // Ends the call with an error, which goes out as an event, and short as the call's status.
+  void End(const absl::Status& status) {
+    v1::LoadEvent event;
+    v1::ErrorDetail& failure = *event.mutable_failure() = GetErrorDetail(status);
+    failure.set_message(BothEnds(failure.message()));
+    const MutexLock lock(mutex_);
+    Finish(status, std::move(event));
+  }
+
+  void Finish(const absl::Status& status, v1::LoadEvent last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    end_ = ToGrpcStatus(status);
+    Send(std::move(last));
+  }
+
+  void Send(v1::LoadEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    queue_.Push(std::move(event));
+    if (!writing_) SendNext();
+  }
+
+  void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::optional<v1::LoadEvent> event = queue_.Pop()) {
+      outgoing_ = *std::move(event);
+      writing_ = true;
+      StartWrite(&outgoing_);
+    } else if (end_ && !finished_) {
+      finished_ = true;
+      ServerBidiReactor::Finish(*end_);
+    }
+  }
+
+  void AskFor(const std::vector<Digest>& digests, uint64_t bytes) {
+    v1::LoadEvent event;
+    for (const Digest& digest : digests) event.mutable_need_blobs()->add_digest(digest.Raw());
+    const MutexLock lock(mutex_);
+    upload_ = std::make_unique<Upload>(digests, bytes);
+    Send(std::move(event));
+    StartRead(&incoming_);
+  }
+
+  void CancelUpload() {
+    const MutexLock lock(mutex_);
+    if (!upload_ || upload_->done) return;
+    upload_->status = absl::CancelledError("the load was cancelled");
+    upload_->done = true;
+    upload_changed_.NotifyAll();
+  }
+
+  void ReceiveBlob(bool ok) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Upload& upload = *upload_;
+    if (!ok) {
+      upload.status = Invalid("the client ended its side of the call before it had sent the headers it was asked for");
+    } else if (!incoming_.has_blob()) {
+      upload.status = Invalid("the client was asked for headers and sent something else");
+    } else {
+      upload.status = upload.receiver.Add(incoming_.blob());
+    }
+    upload.done = !upload.status.ok() || upload.receiver.complete();
+    if (upload.done) return upload_changed_.NotifyAll();
+    if (!finished_) StartRead(&incoming_);
+  }
+
+  // Others may wait for the same build. So there is a bound for the whole, not for a pause: nobody can draw it out.
+  Duration UploadTime(uint64_t bytes) const {
+    constexpr uint64_t kMebibyte = 1 << 20;
+    return backend_.options.upload_timeout + std::chrono::seconds(bytes / kMebibyte);
+  }
+
+  absl::StatusOr<build::HeaderContents> WaitForUpload(Duration timeout) {
+    const MonotonicTime deadline = backend_.env.Now() + timeout;
+    const MutexLock lock(mutex_);
+    while (!upload_->done) {
+      if (!upload_changed_.WaitUntil(mutex_, deadline) && !upload_->done) {
+        upload_->done = true;
+        upload_->status = MakeError(
+            v1::ErrorDetail::RESOURCE,
+            StrCat("this client did not send the headers that it was asked for within ",
+                   std::chrono::duration<double>(timeout).count(), " s (kernixd's upload_timeout): was it stopped?"));
+      }
+    }
+    const std::unique_ptr<Upload> upload = std::move(upload_);
+    KERNIX_RETURN_IF_ERROR(upload->status);
+    return upload->receiver.TakeContents();
+  }
+
+  Backend& backend_;
+  const uid_t caller_;
+  const CancellationPtr cancellation_;
+  // Given up with the call itself: when gRPC is done with it and the worker has returned.
+  std::unique_ptr<LoadGate::Pass> pass_;
+  std::shared_ptr<LoadCall> self_;  // until OnDone()
+  bool started_ = false;            // of the read reactions, which come one after another
+  v1::LoadClientMessage incoming_;  // of the read that is under way
+  v1::LoadRequest request_;         // of the worker, until the builder has it
+  HeaderSizes header_sizes_;        // of the worker
+  std::unique_ptr<ByteQuota::Share> request_share_;
+  std::unique_ptr<ByteQuota::Share> upload_share_;
+
+  Mutex mutex_;
+  CondVar upload_changed_;
+  std::unique_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);
+  EventQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  v1::LoadEvent outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write that is under way
+  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, uid_t caller) {
+  const auto call = std::make_shared<LoadCall>(backend, caller);
+  call->Start();
+  return call.get();
+}
+
+}  // namespace kernix::server

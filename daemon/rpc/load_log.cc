@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rpc/load_log.h"
+
+#include <string_view>
+
+#include "common/base/digest.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
+
+namespace kernix::server {
+namespace {
+
+std::string FirstLine(const absl::Status& status) {
+  const std::string_view message = ToStd(status.message());
+  return std::string(message.substr(0, message.find('\n')));
+}
+
+}  // namespace
+
+void LogLoad(uid_t user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result, Duration took) {
+  if (!result.ok()) {
+    Log(LogLevel::kInfo, "load",
+        {{"uid", user},
+         {"name", name},
+         {"outcome", "failed"},
+         {"ms", took.count()},
+         {"kind", v1::ErrorDetail::Kind_Name(KindOf(result.status()))},
+         {"error", FirstLine(result.status())}});
+    return;
+  }
+  const absl::StatusOr<Digest> key = Digest::FromRaw(result->key());
+  Log(LogLevel::kInfo, "load",
+      {{"uid", user},
+       {"name", name},
+       {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
+       {"outcome", result->cache_hit() ? "hit" : "built"},
+       {"ms", took.count()}});
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rpc/user_limit.h"
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/strings.h"
+
+namespace kernix::server {
+
+UserLimit::UserLimit(std::string things, std::string setting, int most)
+    : things_(std::move(things)), setting_(std::move(setting)), most_(most) {}
+
+absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(uid_t user) {
+  const MutexLock lock(mutex_);
+  int& count = counts_[user];
+  if (most_ > 0 && count >= most_) {
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("user ", user, " has ", count, " ", things_, " under way, as many as this kernixd takes ",
+                            "from one at once: wait for some of them, or raise ", setting_, " in its config"));
+  }
+  ++count;
+  return std::make_unique<Pass>(*this, user);
+}
+
+void UserLimit::Leave(uid_t user) {
+  const MutexLock lock(mutex_);
+  const auto count = counts_.find(user);
+  if (--count->second == 0) counts_.erase(count);
+}
+
+}  // namespace kernix::server

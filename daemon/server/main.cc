@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "daemon/server/server.h"
-
-int main(int argc, char** argv) { return kernix::server::Main(argc, argv); }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/toolchain/flags/flags.h"
+
+namespace kernix::toolchain {
+namespace {
+
+// A number, and a letter: "a" for this very GPU only, "f" for its family, none for this and newer. Pairs order
+// themselves as CheckArchitectures() wants it.
+using Architecture = std::pair<int, std::string>;
+
+std::string Name(const Architecture& architecture) { return StrCat("sm_", architecture.first, architecture.second); }
+
+std::optional<Architecture> Parse(std::string text) {
+  for (const std::string_view prefix : {"sm_", "compute_"}) {
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+  }
+  Architecture result;
+  if (text.ends_with('a') || text.ends_with('f')) {
+    result.second = text.back();
+    text.pop_back();
+  }
+  const size_t dot = text.find('.');
+  const bool dotted = dot != std::string::npos && dot + 2 == text.size();  // "8.6", "12.0"
+  if (dotted) text.erase(dot, 1);
+  const bool digits = text.size() >= 2 && text.size() <= 4 &&
+                      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  if (!digits || !absl::SimpleAtoi(text, &result.first)) return std::nullopt;
+  return result;
+}
+
+std::string Known(const CudaToolkit& cuda) {
+  return absl::StrJoin(cuda.architectures, ", ", [](std::string* out, int number) { StrAppend(out, "sm_", number); });
+}
+
+absl::Status CheckKnown(const CudaToolkit& cuda, const Architecture& architecture) {
+  const std::vector<int>& known = cuda.architectures;
+  if (std::find(known.begin(), known.end(), architecture.first) != known.end()) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat("nvcc ", cuda.version, " cannot compile for ", Name(architecture), ". It can for ",
+                          Known(cuda), ". Choose one of these with compute_capability, or another CUDA toolkit"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> CheckArchitectures(const CudaToolkit& cuda,
+                                                            const std::vector<std::string>& architectures) {
+  std::set<Architecture> checked;
+  for (const std::string& text : architectures) {
+    const std::optional<Architecture> architecture = Parse(text);
+    if (!architecture) {
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                       StrCat("\"", text, "\" is no compute capability: write it as \"sm_86\" or \"8.6\""));
+    }
+    KERNIX_RETURN_IF_ERROR(CheckKnown(cuda, *architecture));
+    checked.insert(*architecture);
+  }
+  if (checked.empty()) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST, "no compute capability is given: write \"sm_86\" or \"8.6\"");
+  }
+  std::vector<std::string> names;
+  names.reserve(checked.size());
+  for (const Architecture& architecture : checked) names.push_back(Name(architecture));
+  return names;
+}
+
+}  // namespace kernix::toolchain

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/toolchain/flags/flags.h"
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/base/shell_words.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/toolchain/flags/flag_context.h"
+
+namespace kernix::toolchain {
+namespace {
+
+// A path, whatever stands before it: "/x", "-fprofile=/x", "-B/x".
+bool NamesAbsolutePath(const std::string& flag) {
+  const size_t slash = flag.find('/');
+  if (slash == std::string::npos) return false;
+  return slash == 0 || flag[slash - 1] == '=' || flag[slash - 1] == ',' || flag.find('=') == std::string::npos;
+}
+
+// "@file", wherever a tool may pass it on as a word of its own: behind '=' or ',', or joined to a flag's name,
+// "-u@file".
+bool HoldsFileOfFlags(std::string_view word) {
+  for (size_t at = word.find('@'); at != word.npos; at = word.find('@', at + 1)) {
+    const std::string_view before = word.substr(0, at);
+    if (before.empty() || before.back() == '=' || before.back() == ',') return true;
+    if (word.front() == '-' && before.find_first_of("=,:/") == before.npos) return true;
+  }
+  return false;
+}
+
+// nvcc's spellings of the flag that lifts its limits.
+bool LiftsHostLimits(const std::string& flag) {
+  return flag == "-allow-unsupported-compiler" || flag == "--allow-unsupported-compiler";
+}
+
+absl::Status CheckHost(const FlagContext& context, const std::vector<std::string>& flags) {
+  if (context.language != v1::LANGUAGE_CUDA || context.toolchain.cuda->host_refusal.empty()) return absl::OkStatus();
+  if (std::any_of(flags.begin(), flags.end(), LiftsHostLimits)) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::TOOLCHAIN, context.toolchain.cuda->host_refusal);
+}
+
+absl::Status CheckText(const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    if (flag.empty()) return RefuseFlag(flag, "a flag cannot be empty");
+    if (flag.find('\0') != std::string::npos || flag.find('\n') != std::string::npos) {
+      return RefuseFlag(flag, "a flag cannot hold a line end or a NUL");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNoFileOfFlags(std::string_view flag, std::string_view word) {
+  if (!HoldsFileOfFlags(word)) return absl::OkStatus();
+  return RefuseFlag(flag, "a tool may take it for a file of flags: write the flags of the file out");
+}
+
+}  // namespace
+
+absl::Status RefuseFlag(std::string_view flag, std::string_view why) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("flag \"", flag, "\" is not possible: ", why));
+}
+
+absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word) {
+  if (context.shared() || context.language == v1::LANGUAGE_CUDA) return CheckWord(flag, word);
+  return CheckNoFileOfFlags(flag, word);
+}
+
+absl::Status CheckWord(std::string_view flag, std::string_view word) {
+  KERNIX_RETURN_IF_ERROR(CheckNoFileOfFlags(flag, word));
+  if (IsHarmlessWord(word)) return absl::OkStatus();
+  return RefuseFlag(flag, StrCat("a shell would read it: a flag's value may hold ", kHarmlessCharacters));
+}
+
+absl::Status CheckUnknownFlag(const FlagContext& context, const std::string& flag) {
+  if (!flag.starts_with("-")) return RefuseFlag(flag, "it is no flag (a flag's value can be joined to it with '=')");
+  if (context.shared()) return RefuseFlag(flag, "this kernixd is shared and lets pass only flags that it knows");
+  if (NamesAbsolutePath(flag)) return RefuseFlag(flag, "it names a file whose content kernix cannot take into account");
+  return absl::OkStatus();
+}
+
+absl::Status AddKeyFile(FlagContext& context, std::string_view flag, const std::string& path) {
+  if (context.shared()) return RefuseFlag(flag, "this kernixd is shared and reads no file that a flag names");
+  if (!path.starts_with("/")) return RefuseFlag(flag, "give the file's absolute path");
+  const absl::StatusOr<Digest> digest = context.facts.digests().Get(path);
+  if (!digest.ok()) return RefuseFlag(flag, ToStd(digest.status().message()));
+  context.result.files.push_back({"", path, *digest});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1::Language language, FlagPolicy policy,
+                                        const std::vector<std::string>& compile_flags,
+                                        const std::vector<std::string>& link_flags) {
+  CheckedFlags result;
+  HostFacts own_facts(env);
+  FlagContext context{env,   toolchain, language, policy, toolchain.facts != nullptr ? *toolchain.facts : own_facts,
+                      result};
+  KERNIX_RETURN_IF_ERROR(CheckText(compile_flags));
+  KERNIX_RETURN_IF_ERROR(CheckText(link_flags));
+  KERNIX_RETURN_IF_ERROR(CheckHost(context, compile_flags));
+  if (language == v1::LANGUAGE_CUDA) {
+    KERNIX_RETURN_IF_ERROR(CheckNvccFlags(context, compile_flags));
+  } else {
+    KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, compile_flags, result.compile));
+  }
+  KERNIX_RETURN_IF_ERROR(CheckLinkFlags(context, link_flags));
+  return result;
+}
+
+}  // namespace kernix::toolchain

@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/toolchain/flags/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "common/base/error.h"
+#include "common/base/shell_words.h"
+#include "common/base/strings.h"
+#include "tests/support/flags_fixture.h"
+
+namespace kernix::toolchain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flags : {"-O2",
+                              "-g",
+                              "-std=c++20",
+                              "--std=c++20",
+                              "-fopenmp",
+                              "-ffast-math",
+                              "-fno-exceptions",
+                              "-mavx2",
+                              "-march=x86-64-v3",
+                              "-Wall",
+                              "-Wno-unused",
+                              "-w",
+                              "-pthread",
+                              "-pedantic",
+                              "--param|max-inline-insns-single=100",
+                              "--param=x=1",
+                              "-fPIC",
+                              "-shared",
+                              "-Wa,-mbig-obj,--noexecstack",
+                              "-fvisibility=hidden"}) {
+      EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CPP, policy, flags, "").compile, "|"), flags);
+    }
+  }
+}
+
+// In the link compilers, assemblers and a shell are called again.
+TEST_F(FlagsTest, LinkTimeOptimisationIsForAUsersOwnDaemon) {
+  for (const char* flag : {"-flto", "-flto=auto", "-flto-partition=one"}) {
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flag, flag);
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "", "link-time optimisation");
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag, "link-time optimisation");
+  }
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-fno-lto", "-fno-lto");
+}
+
+// nvcc cuts the words for the host compiler once more.
+TEST_F(FlagsTest, NoCommaGoesToTheHostCompilerThroughNvcc) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flag : {"-Xcompiler=-fsanitize=address\\,-B.", "-Xcompiler|-fsanitize=address\\,-include"}) {
+      EXPECT_FALSE(Check(v1::LANGUAGE_CUDA, policy, flag, "").ok()) << flag;
+    }
+    MustPass(v1::LANGUAGE_CUDA, policy, "-Xcompiler=-fsanitize=address,-fsanitize=undefined", "");
+  }
+}
+
+TEST_F(FlagsTest, AUsersOwnHostCompilerIsGivenAnyValue) {
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-mllvm|-x=(a b)", "-Wl,--defsym=a=(b+4)");
+  EXPECT_FALSE(Check(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "-Xcompiler=-fx=(a)", "").ok());
+}
+
+TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
+  const Refusal refusals[] = {
+      {"-o|x", "kernix decides"},
+      {"-ox", "kernix decides"},
+      {"-c", "kernix decides"},
+      {"-E", "kernix decides"},
+      {"-MMD", "kernix decides"},
+      {"-MF|x", "kernix decides"},
+      {"-x|c", "kernix decides"},
+      {"-print-search-dirs", "kernix decides"},
+      {"-save-temps", "files beside"},
+      {"-I/usr/include", "extra_include_paths"},
+      {"-I|/usr/include", "extra_include_paths"},
+      {"-isystem|/x", "extra_include_paths"},
+      {"-iquote|/x", "extra_include_paths"},
+      {"-include|/etc/passwd", "#include"},
+      {"-imacros|x", "#include"},
+      {"-B/home/u", "CXX"},
+      {"-wrapper|/bin/sh", "CXX"},
+      {"--sysroot=/x", "CXX"},
+      {"-fuse-ld=gold", "CXX"},
+      {"@/home/u/flags", "write the flags"},
+      {"-fprofile-use=/x", "files beside"},
+      {"-fdump-tree-all", "files beside"},
+      {"-frecord-gcc-switches", "command line"},
+      {"-ffile-prefix-map=/a=/b", "paths out"},
+      {"-static", "shared library"},
+      {"-Wl,-z,now", "extra_ldflags"},
+      {"-lm", "extra_ldflags"},
+      {"-L/x", "extra_ldflags"},
+      {"-Wp,-MD,x", "by itself"},
+      {"-Wa,-I/x", "assembler"},
+      {"-Wa,-mbig-obj,-o,x", "assembler"},
+      {"-D", "value is missing"},
+      {"file.cc", "no flag"},
+      {"/home/u/o.o", "no flag"},
+  };
+  for (const FlagPolicy policy : kBoth) {
+    for (const Refusal& refusal : refusals) {
+      ExpectRefused(v1::LANGUAGE_CPP, policy, refusal.flags, "", refusal.words);
+    }
+  }
+}
+
+TEST_F(FlagsTest, OneBadFlagAmongGoodOnesIsFound) {
+  const auto checked = Check(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-O2|-D|c|-wrapper|-O3", "");
+  ASSERT_FALSE(checked.ok());
+  EXPECT_THAT(std::string(checked.status().message()), HasSubstr("-wrapper"));
+}
+
+TEST_F(FlagsTest, WhatTheTablesDoNotKnowPassesForTheUserAlone) {
+  for (const char* flag : {"-no-canonical-prefixes", "-Xclang|-some"}) {
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flag, "");
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "", "shared");
+  }
+  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-Xclang|/home/u/plugin.so", "", "names a file");
+  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-fnew-thing=/home/u/x", "", "names a file");
+  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-fnew-thing=x/y", "", "shared");
+}
+
+TEST_F(FlagsTest, APluginCountsByItsContent) {
+  const CheckedFlags checked = MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-fplugin=/home/u/plugin.so", "");
+  ASSERT_EQ(checked.files.size(), 1u);
+  EXPECT_EQ(checked.files[0].staged, "");
+  EXPECT_EQ(checked.files[0].digest, DigestOf("plugin"));
+  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-fplugin=/home/u/none.so", "", "none.so");
+  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-fplugin=name", "", "absolute");
+  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-fplugin=/home/u/plugin.so", "", "shared");
+}
+
+TEST_F(FlagsTest, NativeIsReplacedByWhatItStandsFor) {
+  EXPECT_THAT(
+      MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-O2|-march=native|-g", "").compile,
+      ElementsAre("-O2", "-march=znver3", "-mavx2", "-mno-sgx", "--param=l1-cache-size=32", "-mtune=znver3", "-g"));
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-mtune=native", "").compile,
+              ElementsAre("--param=l1-cache-size=32", "-mtune=znver3"));
+  EXPECT_THAT(
+      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler|-mtune=native,-fopenmp", "").compile,
+      ElementsAre("-Xcompiler", "--param=l1-cache-size=32", "-Xcompiler", "-mtune=znver3", "-Xcompiler", "-fopenmp"));
+}
+
+TEST_F(FlagsTest, ACompilerThatDoesNotSayWhatNativeIsCannotBeUsedSo) {
+  env_.SetProgram("/usr/bin/g++", [](const ProcessSpec&, Cancellation*) {
+    return absl::StatusOr<ProcessResult>(ProcessResult{.output = " /x/cc1plus -E -march=native\n"});
+  });
+  const auto checked = Check(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-march=native", "");
+  EXPECT_EQ(KindOf(checked.status()), v1::ErrorDetail::TOOLCHAIN);
+}
+
+TEST_F(FlagsTest, CommonCompileFlagsOfCudaPassAsTheyAre) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flags : {"-O3",
+                              "-O|2",
+                              "--optimize=2",
+                              "-std=c++20",
+                              "--std=c++17",
+                              "-std|c++20",
+                              "--use_fast_math",
+                              "-use_fast_math",
+                              "--expt-relaxed-constexpr",
+                              "-expt-relaxed-constexpr",
+                              "--expt-extended-lambda",
+                              "--extended-lambda",
+                              "-Xptxas|-v",
+                              "-Xptxas=-v,-O3",
+                              "--ptxas-options=-v",
+                              "-maxrregcount=64",
+                              "--maxrregcount|64",
+                              "-diag-suppress=177",
+                              "--diag-suppress|177",
+                              "-w",
+                              "-g",
+                              "--fmad=false",
+                              "-ftz=true",
+                              "--default-stream=per-thread",
+                              "-Xcudafe|--diag_suppress=unrecognized_gcc_pragma",
+                              "-Werror=all-warnings",
+                              "-lineinfo",
+                              "-rdc=true"}) {
+      EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CUDA, policy, flags, "").compile, "|"), flags);
+    }
+  }
+}
+
+TEST_F(FlagsTest, ThreadsOfNvccAreABoundForThePlan) {
+  for (const char* flags : {"-t|4|-O3", "-t=4|-O3", "--threads=4|-O3", "--threads|4|-O3"}) {
+    const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
+    EXPECT_THAT(checked.compile, ::testing::ElementsAre("-O3")) << flags;
+    EXPECT_EQ(checked.nvcc_threads, 4) << flags;
+  }
+  EXPECT_EQ(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-O3", "").nvcc_threads, 0);
+  ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "--threads=all", "", "number of threads");
+  ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "--split-compile=4", "", "ninja_workers");
+}
+
+TEST_F(FlagsTest, CompileFlagsOfCudaThatAreNeverPossible) {
+  const Refusal refusals[] = {
+      {"-arch=sm_90", "compute_capability"},
+      {"-arch|native", "compute_capability"},
+      {"--gpu-architecture=sm_90", "compute_capability"},
+      {"-gencode|arch=compute_90,code=sm_90", "compute_capability"},
+      {"-gencode=arch=compute_90,code=sm_90", "compute_capability"},
+      {"-code=sm_90", "compute_capability"},
+      {"-ccbin|/usr/bin/g++", "CXX"},
+      {"--compiler-bindir=/x", "CXX"},
+      {"--options-file|/x", "write the flags"},
+      {"-optf=/x", "write the flags"},
+      {"-I/x", "extra_include_paths"},
+      {"-I|/x", "extra_include_paths"},
+      {"-isystem=/x", "extra_include_paths"},
+      {"-include|/x", "#include"},
+      {"-o|x", "kernix decides"},
+      {"-c", "kernix decides"},
+      {"--keep", "kernix decides"},
+      {"--ptx", "kernix decides"},
+      {"--dryrun", "kernix decides"},
+      {"-MD", "kernix decides"},
+      {"-dlto", "not supported"},
+      {"-lcublas", "extra_ldflags"},
+      {"-L/x", "extra_ldflags"},
+      {"-Xlinker|-z", "extra_ldflags"},
+      {"-Xnvlink|-v", "CUDA_HOME"},
+      {"-ldir=/x", "CUDA_HOME"},
+      {"-cudart=shared", "statically"},
+      {"--forward-unknown-to-host-compiler", "-Xcompiler"},
+      {"-fopenmp", "-Xcompiler=-fopenmp"},
+      {"-Wall", "-Xcompiler=-Wall"},
+      {"-march=native", "-Xcompiler=-march=native"},
+      {"-Xptxas|-o=/x", "kernix decides"},
+      {"-Xptxas|--options-file=x", "kernix decides"},
+      {"-Xcudafe|--gen_c_file_name=x", "cudafe++"},
+      {"-maxrregcount", "value is missing"},
+      {"k.cu", "no flag"},
+  };
+  for (const FlagPolicy policy : kBoth) {
+    for (const Refusal& refusal : refusals) {
+      ExpectRefused(v1::LANGUAGE_CUDA, policy, refusal.flags, "", refusal.words);
+    }
+  }
+}
+
+TEST_F(FlagsTest, FlagsForTheHostCompilerAreCheckedAsSuch) {
+  EXPECT_THAT(
+      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler=-fPIC,-Wall|-O3|--compiler-options|-g", "").compile,
+      ElementsAre("-O3", "-Xcompiler", "-fPIC", "-Xcompiler", "-Wall", "-Xcompiler", "-g"));
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler|-fopenmp -O1", "").compile,
+              ElementsAre("-Xcompiler", "-fopenmp", "-Xcompiler", "-O1"));
+  for (const char* flags : {"-Xcompiler|-fPIC,-wrapper,/bin/sh", "-Xcompiler=@/x", "-Xcompiler=-B/x",
+                            "-Xcompiler|-specs=/x", "-Xcompiler=-fplugin=x"}) {
+    const auto checked = Check(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
+    EXPECT_EQ(KindOf(checked.status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
+  }
+}
+
+TEST_F(FlagsTest, SomeFlagsOfCudaMeanMore) {
+  EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-rdc=true", "").relocatable_device_code);
+  EXPECT_TRUE(
+      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "--relocatable-device-code|true", "").relocatable_device_code);
+  const CheckedFlags device_compile = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-dc", "");
+  EXPECT_TRUE(device_compile.relocatable_device_code);
+  EXPECT_THAT(device_compile.compile, ElementsAre("-rdc=true"));
+  EXPECT_FALSE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-rdc=false", "").relocatable_device_code);
+  EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-lineinfo", "").toolkit_path_in_artifact);
+  EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-G", "").toolkit_path_in_artifact);
+  EXPECT_FALSE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-g", "").toolkit_path_in_artifact);
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-cudart=static|-m64", "").compile, IsEmpty());
+}
+
+TEST_F(FlagsTest, AHostCompilerThatNvccRefusesIsAToolchainErrorUnlessTheUserInsists) {
+  toolchain_.cuda->host_refusal = "too new";
+  EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "", "").status()), v1::ErrorDetail::TOOLCHAIN);
+  MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "-allow-unsupported-compiler", "");
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "");
+}
+
+// As g++ reads them, in g++'s and nvcc's spelling.
+TEST_F(FlagsTest, MacrosBecomeLinesOfTheSource) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"-DX", "#define X 1"},
+      {"-DX=", "#define X "},
+      {"-D|X=2", "#define X 2"},
+      {"-D_GLIBCXX_USE_CXX11_ABI=0", "#define _GLIBCXX_USE_CXX11_ABI 0"},
+      {"-DNAME=\"a b\"", "#define NAME \"a b\""},
+      {"-DX=(1<<3)", "#define X (1<<3)"},
+      {"-DF(x)=x", "#define F(x) x"},
+      {"-DF(x, y...)=x", "#define F(x, y...) x"},
+      {"-DX=a=b", "#define X a=b"},
+      {"-DX=$(id)`id`;@y", "#define X $(id)`id`;@y"},
+      {"-DX=/* a */ 1 /* b */", "#define X /* a */ 1 /* b */"},
+      {"-DX=\"BAR\" y", "#define X \"BAR\" y"},
+      {"-DX=R\"d(a)d\"", "#define X R\"d(a)d\""},
+      {"-UX", "#undef X"},
+      {"-U|X", "#undef X"},
+  };
+  for (const FlagPolicy policy : kBoth) {
+    for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
+      for (const auto& [flags, line] : cases) {
+        const CheckedFlags checked = MustPass(language, policy, flags, "");
+        EXPECT_THAT(checked.definitions, ElementsAre(line)) << flags;
+        EXPECT_THAT(checked.compile, IsEmpty()) << flags;
+      }
+    }
+  }
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-DX|-O2|-UX|-DX=2", "").definitions,
+              ElementsAre("#define X 1", "#undef X", "#define X 2"));
+}
+
+// nvcc reads lists, and hands -Xcompiler's macros on before its own.
+TEST_F(FlagsTest, MacrosInNvccsSpelling) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"--define-macro=X", {"#define X 1"}},
+      {"--define-macro|X=1,Y", {"#define X 1", "#define Y 1"}},
+      {"-D=X", {"#define X 1"}},
+      {"-DX=a\\,b", {"#define X a,b"}},
+      {"-DX=\\\"a b\\\"", {"#define X \"a b\""}},
+      {"-DX=f(a,b),Y=','", {"#define X f(a,b)", "#define Y ','"}},
+      {"--undefine-macro=X,Y", {"#undef X", "#undef Y"}},
+      {"-Xcompiler|-DX=1,-UY", {"#define X 1", "#undef Y"}},
+      {"-Xcompiler|-DX=\"a, b\" -DY", {"#define X \"a, b\"", "#define Y 1"}},
+      {"-Xcompiler|-D|-Xcompiler|X=1", {"#define X 1"}},
+      {"-DX=2|--compiler-options=-DX=1", {"#define X 1", "#define X 2"}},
+  };
+  for (const auto& [flags, lines] : cases) {
+    const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
+    EXPECT_THAT(checked.definitions, ElementsAreArray(lines)) << flags;
+    EXPECT_THAT(checked.compile, IsEmpty()) << flags;
+  }
+}
+
+TEST_F(FlagsTest, AMacroIsANameAndOneLine) {
+  const Refusal refusals[] = {
+      {"-D1X", "no name"},
+      {"-D|@inc/0/args.h", "no name"},
+      {"-U|@inc/0/args.h", "no name"},
+      {"-DX Y=1", "no name"},
+      {"-D$(id)", "no name"},
+      {"-DF(x=1", "no name"},
+      {"-DF(\"x\")=1", "no name"},
+      {"-UX=1", "no name"},
+      {"-UF(x)", "no name"},
+      {"-DX=a\\", "next line"},
+      {"-DX=a\\ ", "next line"},
+      {"-DX=a?\?/", "next line"},
+      {"-DX=/*", "next line"},
+      {"-DX=\"*/\" /*", "next line"},
+      {"-DX=/*/", "next line"},
+      {"-DX=R\"(a", "next line"},
+      {"-DX=uR\"d(a)\"", "next line"},
+      {"-DX=a\rb", "control"},
+  };
+  for (const FlagPolicy policy : kBoth) {
+    for (const Refusal& refusal : refusals) {
+      ExpectRefused(v1::LANGUAGE_CPP, policy, refusal.flags, "", refusal.words);
+    }
+  }
+}
+
+TEST_F(FlagsTest, NoWordNamesAFileOfFlags) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flags : {"--param|@x", "--param=@x", "-u@x", "-std=@x", "-fx@x", "-Wa,-mx,@x", "-mllvm|@x",
+                              "-Xclang|@x", "-no-such|@x", "-march=@x"}) {
+      EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CPP, policy, flags, "").status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
+    }
+    for (const char* flags : {"-Xptxas|@x", "-Xptxas=-v,@x", "-Xptxas|-v @x", "-Xcudafe|@x", "-Xcompiler|@x",
+                              "-Xcompiler=-O2,@x", "-std|@x", "-diag-suppress=1,@x", "@x", "-maxrregcount=@x"}) {
+      EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CUDA, policy, flags, "").status()), v1::ErrorDetail::INVALID_REQUEST)
+          << flags;
+    }
+    for (const char* flags : {"-z|@x", "-u|@x", "-u@x", "-Wl,-u,@x", "-Wl,--defsym=@x", "-Wl,--wrap,@x", "-T@x", "-l@x",
+                              "-Xlinker|@x", "-Xlinker|-z|-Xlinker|@x", "@x"}) {
+      EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CPP, policy, "", flags).status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
+    }
+  }
+  // A version of a symbol is none.
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-Wl,--defsym=f=memcpy@GLIBC_2.2.5|-Wl,-u,f@@V1");
+}
+
+// Whatever a value holds, it is refused, or every word that is left is harmless.
+TEST_F(FlagsTest, NothingReachesAShellThatItWouldRead) {
+  const std::string_view flags[] = {"-D%",
+                                    "-U%",
+                                    "-D|X=%",
+                                    "-Xcompiler|-DX=%",
+                                    "-Xcompiler|%",
+                                    "-Xcompiler|-f%",
+                                    "-std=%",
+                                    "-Xptxas|%",
+                                    "-Xptxas=-v%",
+                                    "-Xcudafe|--diag_suppress=%",
+                                    "-maxrregcount=%",
+                                    "-frandom-seed=%",
+                                    "-diag-suppress|%",
+                                    "-O%",
+                                    "-Werror=%",
+                                    "-Xcompiler|-W%",
+                                    "-Xcompiler|--param|%",
+                                    "-opt-info=%",
+                                    "-no-such-%",
+                                    "--default-stream=%",
+                                    "-Xcompiler|-Wa,-m%",
+                                    "-Xcompiler|-march=%",
+                                    "-Xcompiler|-mllvm,%"};
+  const char* values[] = {"$(id)", "`id`", ";id", "|id", "&id",   ">f", "<f", "a b",  "'", "\"", "\\", "*",
+                          "?",     "[a]",  "#",   "!x",  "{a,b}", "\t", "~",  "a\nb", "^", "(",  ")"};
+  for (const FlagPolicy policy : kBoth) {
+    for (const std::string_view flag : flags) {
+      for (const char* value : values) {
+        std::vector<std::string> words = absl::StrSplit(ToAbsl(flag), '|');
+        for (std::string& word : words) word = absl::StrReplaceAll(word, {{"%", value}});
+        const auto checked = CheckFlags(env_, toolchain_, v1::LANGUAGE_CUDA, policy, words, {});
+        if (!checked.ok()) continue;
+        for (const std::string& word : checked->compile) EXPECT_TRUE(IsHarmlessWord(word)) << flag << " " << word;
+      }
+    }
+  }
+}
+
+TEST_F(FlagsTest, ASharedDaemonKnowsTheFlagsThatPeopleUse) {
+  for (const char* flag : {"-O2",
+                           "-Ofast",
+                           "-g",
+                           "-ggdb3",
+                           "-gdwarf-5",
+                           "-gz=zlib",
+                           "-std=gnu++20",
+                           "-stdlib=libc++",
+                           "-fopenmp",
+                           "-fno-exceptions",
+                           "-ffast-math",
+                           "-fno-math-errno",
+                           "-ffp-contract=off",
+                           "-funroll-loops",
+                           "-fvisibility=hidden",
+                           "-fsanitize=address,undefined",
+                           "-fno-sanitize-recover=all",
+                           "-fcf-protection=full",
+                           "-falign-functions=32:16",
+                           "-ftemplate-depth=2048",
+                           "-fno-builtin-malloc",
+                           "-ftree-vectorize",
+                           "-fno-tree-vectorize",
+                           "-finline-functions",
+                           "-finline-limit=100",
+                           "-fdiagnostics-color=never",
+                           "-fstack-protector-strong",
+                           "-ftls-model=initial-exec",
+                           "-march=x86-64-v3",
+                           "-mavx512f",
+                           "-mno-avx2",
+                           "-msse4.2",
+                           "-mtune=generic",
+                           "-mprefer-vector-width=512",
+                           "-mfpmath=sse,387",
+                           "-m64",
+                           "-Wall",
+                           "-Wextra",
+                           "-Wno-error=unused",
+                           "-Werror=format=2",
+                           "-Wframe-larger-than=4096",
+                           "-Wno-c++20-compat",
+                           "-w",
+                           "-pedantic",
+                           "-pthread",
+                           "--param=max-inline-insns-single=100",
+                           "-Wa,-mbig-obj"}) {
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "");
+  }
+  for (const char* flag :
+       {"--use_fast_math", "-lineinfo", "-G", "-Xptxas|-v,-dlcm=cg", "-Xptxas|--warn-on-spills -O3",
+        "-Xptxas=--maxrregcount=64", "-Xptxas|-maxrregcount 64", "--expt-relaxed-constexpr", "-diag-suppress=177,2361",
+        "-Werror|cross-execution-space-call,reorder", "-Xcudafe|--diag_suppress=20012,--display_error_number",
+        "-Xcompiler=-fopenmp,-Wall", "-Ofc=max", "-compress-mode=size", "--restrict"}) {
+    MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flag, "");
+  }
+  for (const char* flag : {"-Wl,-z,relro,-z,now", "-Wl,-z,max-page-size=4096", "-Wl,--defsym=a=b", "-Wl,--wrap=malloc",
+                           "-Wl,--build-id=none", "-Wl,--exclude-libs=ALL", "-u|main", "-Wl,--hash-style=gnu",
+                           "-Wl,--sort-section=name"}) {
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag);
+  }
+}
+
+// These pass for one's own daemon alone.
+TEST_F(FlagsTest, ASharedDaemonRefusesFlagsAndValuesThatItDoesNotKnow) {
+  for (const char* flag : {"-fdiagnostics-generate-patch",
+                           "-fdiagnostics-format=sarif-file",
+                           "-fsanitize-ignorelist=x",
+                           "-finput-charset=x",
+                           "-fexec-charset=x",
+                           "-fembed-bitcode",
+                           "-fxray-instrument",
+                           "-gembed-source",
+                           "-fno-such-thing",
+                           "-fopenmp=a:b",
+                           "-mfentry-section=x",
+                           "-fmessage-length=x",
+                           "-ftemplate-depth=",
+                           "-W",
+                           "-Wx,y",
+                           "-march=a:b",
+                           "--param=x",
+                           "--param|x=a:b",
+                           "-ga",
+                           "-O5",
+                           "-std=a,b",
+                           "-Wa,-mx=a:b"}) {
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, flag, "",
+                  std::string_view(flag).starts_with("-Wa,") ? "assembler" : "shared");
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flag, "");
+  }
+  for (const char* flag : {"-src-in-ptx", "--source-in-ptx", "-std=a:b", "-Xptxas|--no-such", "-Xptxas=-dlcm=a:b",
+                           "-Xptxas|--input-as-string=x", "-maxrregcount=a:b", "--no-such"}) {
+    ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flag, "", "shared");
+    MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, flag, "");
+  }
+  for (const char* flag :
+       {"-z|a:b", "-u|a:b", "-Wl,--no-such", "-Wl,-z,a:b", "-Wl,--defsym=a", "-Wl,--sort-section=a:b"}) {
+    ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flag, "shared");
+    MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", flag);
+  }
+}
+
+TEST_F(FlagsTest, OddTextIsRefused) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{""}, {std::string("-DX\0Y", 5)}, {"-DX=\n#include </etc/passwd>"}}) {
+    EXPECT_EQ(KindOf(CheckFlags(env_, toolchain_, v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flags, {}).status()),
+              v1::ErrorDetail::INVALID_REQUEST);
+  }
+}
+
+}  // namespace
+}  // namespace kernix::toolchain

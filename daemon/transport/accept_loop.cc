@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transport/accept_loop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "common/base/log.h"
+#include "common/os/posix_error.h"
+
+namespace kernix::server {
+namespace {
+
+// How long we leave the queue alone when the system has no descriptor or memory for another connection.
+constexpr Duration kPause{100};
+
+// Between two lines of the log about users who have too many connections.
+constexpr Duration kLogAgain{10'000};
+
+// Connections that were turned away and are still open.
+constexpr size_t kMaxLeaving = 16;
+
+// Who has not said anything for so long is left to gRPC, which knows when to give up.
+constexpr Duration kSilence{1'000};
+
+bool Watch(int epoll, int fd, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void Unwatch(int epoll, int fd) { epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr); }
+
+void SetNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+// Whether there is more than the connection's end.
+bool CanBeRead(int fd) {
+  char byte = 0;
+  return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+bool IsShortage(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS || error_number == ENOMEM;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(int listener, UniqueFd connected, ConnectionQuota quota,
+                                                              AcceptHandler handler) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
+  UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop.ok()) return ErrnoStatus(errno, "make", "an eventfd");
+  if (!Watch(epoll.get(), stop.get(), EPOLLIN)) return ErrnoStatus(errno, "watch", "an eventfd");
+  if (listener >= 0 && !Watch(epoll.get(), listener, EPOLLIN))
+    return ErrnoStatus(errno, "watch", "the listening socket");
+  std::unique_ptr<AcceptLoop> loop(
+      new AcceptLoop(std::move(quota), std::move(handler), listener, std::move(epoll), std::move(stop)));
+  loop->thread_ =
+      std::thread([self = loop.get(), first = std::move(connected)]() mutable { self->Run(std::move(first)); });
+  return loop;
+}
+
+AcceptLoop::AcceptLoop(ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop)
+    : handler_(std::move(handler)),
+      listener_(listener),
+      epoll_(std::move(epoll)),
+      stop_(std::move(stop)),
+      quota_(std::move(quota)) {}
+
+AcceptLoop::~AcceptLoop() { Stop(); }
+
+void AcceptLoop::Stop() {
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+Activity AcceptLoop::activity() const {
+  pollfd waiting{listener_, POLLIN, 0};  // poll() passes a negative descriptor over
+  return {.running = open_ + (poll(&waiting, 1, 0) > 0 ? 1 : 0), .started = total_};
+}
+
+void AcceptLoop::Run(UniqueFd connected) {
+  if (connected.ok()) {
+    SetNonBlocking(connected.get());  // else gRPC waits for ever inside a read
+    TakeIn(std::move(connected));
+  }
+  while (!stopping_) WaitAndHandle();
+  watches_.clear();
+  silent_.clear();
+  leaving_.clear();
+  open_ = 0;
+}
+
+// For epoll_wait(): until accepting goes on, somebody has been silent for too long or has read why he was turned away,
+// or for ever.
+int AcceptLoop::Timeout() const {
+  MonotonicTime until = paused_until_.value_or(MonotonicTime::max());
+  for (const auto& [watch, silent] : silent_) until = std::min(until, silent.until);
+  if (!leaving_.empty()) until = std::min(until, leaving_.front().until);
+  if (until == MonotonicTime::max()) return -1;
+  const auto left = std::chrono::ceil<Duration>(until - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max(left, Duration{0}).count());
+}
+
+void AcceptLoop::WaitAndHandle() {
+  std::array<epoll_event, 64> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
+  // Not only when nothing else happens: connections that come and go must not keep others out.
+  if (paused_until_ && std::chrono::steady_clock::now() >= *paused_until_) ResumeAccepting();
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[i].data.fd;
+    if (fd == stop_.get()) {
+      stopping_ = true;
+    } else if (fd == listener_) {
+      AcceptSome();
+    } else if (silent_.contains(fd) && CanBeRead(fd)) {
+      HandOver(fd);
+    } else {
+      Closed(fd);
+    }
+  }
+  HandOverTheSilent();
+  CutOffTheTurnedAway();
+}
+
+// Not all: who connects again and again could keep this thread here, away from those who have connected.
+void AcceptLoop::AcceptSome() {
+  constexpr int kAtOnce = 64;
+  for (int i = 0; i < kAtOnce; ++i) {
+    UniqueFd connection(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (connection.ok()) {
+      TakeIn(std::move(connection));
+    } else if (IsShortage(errno)) {
+      return PauseAccepting(errno);
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;  // the queue is empty
+    }
+  }
+}
+
+void AcceptLoop::PauseAccepting(int error_number) {
+  Log(LogLevel::kWarning, "accept_paused", {{"error", strerror(error_number)}, {"open_connections", open_.load()}});
+  Unwatch(epoll_.get(), listener_);
+  paused_until_ = std::chrono::steady_clock::now() + kPause;
+}
+
+void AcceptLoop::ResumeAccepting() {
+  paused_until_.reset();
+  Watch(epoll_.get(), listener_, EPOLLIN);
+}
+
+void AcceptLoop::TakeIn(UniqueFd connection) {
+  const absl::StatusOr<Peer> peer = PeerOf(connection.get());
+  const absl::Status status = peer.ok() ? handler_.admit(*peer) : peer.status();
+  if (!status.ok()) {
+    Log(LogLevel::kWarning, "connection_refused",
+        {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", status.message()}});
+    connection.reset();
+    if (open_ == 0 && handler_.all_closed) handler_.all_closed();
+    return;
+  }
+  const absl::Status room = quota_.Enter(peer->uid);
+  if (!room.ok()) return TurnAway(std::move(connection), *peer, room);
+  Open(std::move(connection), *peer);
+}
+
+void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status) {
+  ++turned_away_;
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (handler_.turn_away && watch.ok() && leaving_.size() < kMaxLeaving) {
+    leaving_.push_back({std::move(watch), now + kSilence});
+    handler_.turn_away(std::move(connection), status);
+  }
+  if (now < next_word_) return;
+  next_word_ = now + kLogAgain;
+  Log(LogLevel::kWarning, "too_many_connections",
+      {{"uid", peer.uid}, {"pid", peer.pid}, {"reason", status.message()}, {"turned_away", turned_away_}});
+}
+
+void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {
+  UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLIN | EPOLLRDHUP)) {
+    Log(LogLevel::kWarning, "connection_dropped", {{"uid", peer.uid}, {"error", strerror(errno)}});
+    return quota_.Leave(peer.uid);
+  }
+  ++open_;
+  ++total_;
+  const int key = watch.get();
+  watches_[key] = {std::move(watch), peer.uid};
+  silent_[key] = {std::move(connection), peer, std::chrono::steady_clock::now() + kSilence};
+}
+
+// From now on only its end is watched for.
+void AcceptLoop::HandOver(int watch) {
+  epoll_event event{};
+  event.events = EPOLLRDHUP;
+  event.data.fd = watch;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watch, &event);
+  auto node = silent_.extract(watch);
+  handler_.serve(std::move(node.mapped().connection), node.mapped().peer);
+}
+
+void AcceptLoop::HandOverTheSilent() {
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  std::vector<int> watches;
+  for (const auto& [watch, silent] : silent_) {
+    if (silent.until <= now) watches.push_back(watch);
+  }
+  for (const int watch : watches) HandOver(watch);
+}
+
+void AcceptLoop::CutOffTheTurnedAway() {
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  for (; !leaving_.empty() && leaving_.front().until <= now; leaving_.pop_front()) {
+    shutdown(leaving_.front().watch.get(), SHUT_RDWR);
+  }
+}
+
+void AcceptLoop::Closed(int watch) {
+  // By hand: the registration belongs to the connection, which is still open where gRPC has not closed its end.
+  Unwatch(epoll_.get(), watch);
+  // Who has only stopped sending holds a descriptor of ours no longer either.
+  shutdown(watch, SHUT_RDWR);
+  quota_.Leave(watches_.extract(watch).mapped().user);
+  silent_.erase(watch);
+  if (--open_ == 0 && handler_.all_closed) handler_.all_closed();
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Accepts connections, finds out who they are, and knows how many are open. gRPC could accept on its own, but it tells
+// nobody who a Unix peer is, and takes no listening socket from outside.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "common/os/env.h"
+#include "common/os/unique_fd.h"
+#include "daemon/transport/connection_quota.h"
+#include "daemon/transport/idle_monitor.h"
+#include "daemon/transport/unix_peer.h"
+
+namespace kernix::server {
+
+// Called from the loop's thread.
+struct AcceptHandler {
+  // Whether `peer` may come in. A refused connection is logged and closed.
+  std::function<absl::Status(const Peer& peer)> admit;
+  // Takes over an open connection, from which something can be read, or which has been silent for a second.
+  std::function<void(UniqueFd connection, const Peer& peer)> serve;
+  // Takes over one for which there is no room, to say so; it is cut off a second later. May be empty.
+  std::function<void(UniqueFd connection, const absl::Status& reason)> turn_away;
+  // A connection has closed (or was refused), and none is open. May be empty.
+  std::function<void()> all_closed;
+};
+
+class AcceptLoop {
+ public:
+  // Accepts from `listener`, a non-blocking socket that lives until Stop(); negative: from nowhere. `connected`, when
+  // it holds one, is treated as the first connection. Those for which `quota` has no room are told so and closed.
+  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(int listener, UniqueFd connected, ConnectionQuota quota,
+                                                           AcceptHandler handler);
+  ~AcceptLoop();  // Stop()
+  AcceptLoop(const AcceptLoop&) = delete;
+  AcceptLoop& operator=(const AcceptLoop&) = delete;
+
+  // Accepts no more, and returns when the thread has ended. Open connections stay open and are no longer watched.
+  void Stop();
+
+  // Open connections, and how many there have been. One that waits to be accepted counts as open. Thread-safe.
+  Activity activity() const;
+
+ private:
+  AcceptLoop(ConnectionQuota quota, AcceptHandler handler, int listener, UniqueFd epoll, UniqueFd stop);
+
+  void Run(UniqueFd connected);
+  void WaitAndHandle();
+  int Timeout() const;
+  void AcceptSome();
+  void PauseAccepting(int error_number);
+  void ResumeAccepting();
+  void TakeIn(UniqueFd connection);
+  void TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status);
+  void CutOffTheTurnedAway();
+  void Open(UniqueFd connection, const Peer& peer);
+  void HandOver(int watch);
+  void HandOverTheSilent();
+  void Closed(int watch);
+
+  const AcceptHandler handler_;
+  const int listener_;
+  const UniqueFd epoll_;
+  const UniqueFd stop_;  // an eventfd
+  std::atomic<int> open_{0};
+  std::atomic<uint64_t> total_{0};
+
+  // Of the loop's thread.
+  bool stopping_ = false;
+  std::optional<MonotonicTime> paused_until_;  // while there are no descriptors to accept with
+  ConnectionQuota quota_;
+  // Who was turned away is logged once in a while: that may happen thousands of times a second.
+  uint64_t turned_away_ = 0;
+  struct Leaving {
+    UniqueFd watch;  // a second descriptor
+    MonotonicTime until;
+  };
+  std::deque<Leaving> leaving_;  // a few of them, while they may read why
+  MonotonicTime next_word_;
+  struct Watched {
+    UniqueFd watch;
+    uid_t user = 0;
+  };
+  // A second descriptor of each open connection: gRPC does not say when it closes one, but the kernel does.
+  std::map<int, Watched> watches_;
+  struct Silent {
+    UniqueFd connection;
+    Peer peer;
+    MonotonicTime until;
+  };
+  std::map<int, Silent> silent_;  // those that have not said anything yet, by their watch
+
+  std::thread thread_;
+};
+
+}  // namespace kernix::server

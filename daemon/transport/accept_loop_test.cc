@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transport/accept_loop.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "daemon/transport/listener.h"
+#include "daemon/transport/socket_address.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::server {
+namespace {
+
+// What the loop has handed over so far.
+class Recorder {
+ public:
+  AcceptHandler Handler(absl::Status admission = absl::OkStatus()) {
+    return {.admit = [admission](const Peer&) { return admission; },
+            .serve = [this](UniqueFd fd, const Peer& peer) { Add(std::move(fd), peer); },
+            .all_closed = [this] { NoteAllClosed(); }};
+  }
+
+  // Waits for the next connection.
+  std::pair<UniqueFd, Peer> Next() {
+    const MutexLock lock(mutex_);
+    while (connections_.empty()) changed_.Wait(mutex_);
+    auto connection = std::move(connections_.back());
+    connections_.pop_back();
+    return connection;
+  }
+
+  void AwaitAllClosed() {
+    const MutexLock lock(mutex_);
+    while (!all_closed_) changed_.Wait(mutex_);
+    all_closed_ = false;
+  }
+
+ private:
+  void Add(UniqueFd fd, const Peer& peer) {
+    const MutexLock lock(mutex_);
+    connections_.emplace_back(std::move(fd), peer);
+    changed_.NotifyAll();
+  }
+
+  void NoteAllClosed() {
+    const MutexLock lock(mutex_);
+    all_closed_ = true;
+    changed_.NotifyAll();
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::pair<UniqueFd, Peer>> connections_ ABSL_GUARDED_BY(mutex_);
+  bool all_closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Only who says something is handed over.
+void Speak(const UniqueFd& fd) { ASSERT_EQ(send(fd.get(), "x", 1, MSG_NOSIGNAL), 1); }
+
+// Blocks until the other end has closed.
+bool ReadsEnd(const UniqueFd& fd) {
+  fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+  char byte = 0;
+  return read(fd.get(), &byte, 1) == 0;
+}
+
+class AcceptLoopTest : public testing::Test {
+ protected:
+  std::unique_ptr<AcceptLoop> Start(absl::Status admission = absl::OkStatus()) {
+    return AcceptLoop::Start(listener_->fd(), UniqueFd(), ConnectionQuota(3, 1000),
+                             recorder_.Handler(std::move(admission)))
+        .value();
+  }
+
+  UniqueFd ConnectSilently() { return ConnectTo(socket_).value(); }
+  UniqueFd Connect() {
+    UniqueFd fd = ConnectSilently();
+    Speak(fd);
+    return fd;
+  }
+
+  ScratchDirectory scratch_;
+  const std::string socket_ = scratch_ / "k.sock";
+  const std::unique_ptr<Listener> listener_ = Listener::Bind(Env::Posix(), {.path = socket_}).value();
+  Recorder recorder_;
+};
+
+TEST_F(AcceptLoopTest, KnowsWhoConnects) {
+  const auto loop = Start();
+  const UniqueFd client = Connect();
+  const auto [connection, peer] = recorder_.Next();
+  EXPECT_EQ(peer.pid, getpid());
+  EXPECT_EQ(peer.uid, geteuid());
+  EXPECT_EQ(peer.gid, getegid());
+  EXPECT_EQ(fcntl(connection.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+TEST_F(AcceptLoopTest, ClosesThoseItRefuses) {
+  const auto loop = Start(absl::PermissionDeniedError("not you"));
+  const UniqueFd client = ConnectSilently();
+  EXPECT_TRUE(ReadsEnd(client));
+  EXPECT_EQ(loop->activity().started, 0u);
+}
+
+TEST_F(AcceptLoopTest, HandsOverWhoSpeaksFirst) {
+  const auto loop = Start();
+  const UniqueFd silent = ConnectSilently();
+  const UniqueFd other = Connect();  // accepted after it
+  char word = 0;
+  auto served = recorder_.Next();
+  EXPECT_EQ(recv(served.first.get(), &word, 1, MSG_DONTWAIT), 1);
+  EXPECT_EQ(loop->activity().running, 2);
+  served = recorder_.Next();  // some time later
+  EXPECT_EQ(recv(served.first.get(), &word, 1, MSG_DONTWAIT), -1);
+  Speak(silent);
+  EXPECT_EQ(recv(served.first.get(), &word, 1, 0), 1);
+}
+
+TEST_F(AcceptLoopTest, OneThatGoesWithoutAWordIsNobodys) {
+  const auto loop = Start();
+  ConnectSilently().reset();
+  recorder_.AwaitAllClosed();
+  EXPECT_EQ(loop->activity().running, 0);
+  EXPECT_EQ(loop->activity().started, 1u);
+}
+
+TEST_F(AcceptLoopTest, CountsWhatIsOpen) {
+  const auto loop = Start();
+  UniqueFd one = Connect();
+  auto served_one = recorder_.Next();
+  UniqueFd two = Connect();
+  auto served_two = recorder_.Next();
+  EXPECT_EQ(loop->activity().running, 2);
+  EXPECT_EQ(loop->activity().started, 2u);
+  one.reset();
+  two.reset();
+  recorder_.AwaitAllClosed();
+  EXPECT_EQ(loop->activity().running, 0);
+  EXPECT_EQ(loop->activity().started, 2u);
+}
+
+TEST_F(AcceptLoopTest, NoticesWhenTheServerCloses) {
+  const auto loop = Start();
+  const UniqueFd client = Connect();
+  auto [connection, peer] = recorder_.Next();
+  char word = 0;
+  ASSERT_EQ(recv(connection.get(), &word, 1, 0), 1);  // else the client would see a reset
+  shutdown(connection.get(), SHUT_RDWR);              // as gRPC does before it closes
+  connection.reset();
+  recorder_.AwaitAllClosed();
+  EXPECT_TRUE(ReadsEnd(client));
+}
+
+TEST_F(AcceptLoopTest, TakesAConnectionThatIsThere) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  UniqueFd ours(ends[0]);
+  Speak(ours);
+  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), ConnectionQuota(3, 1000), recorder_.Handler());
+  ASSERT_THAT(loop, IsOk());
+  const auto [connection, peer] = recorder_.Next();
+  EXPECT_EQ(peer.pid, getpid());
+  ours.reset();
+  recorder_.AwaitAllClosed();
+}
+
+TEST_F(AcceptLoopTest, SaysSoWhenItsOnlyConnectionIsRefused) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd ours(ends[0]);
+  const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), ConnectionQuota(3, 1000),
+                                      recorder_.Handler(absl::PermissionDeniedError("no")));
+  recorder_.AwaitAllClosed();
+  EXPECT_TRUE(ReadsEnd(ours));
+}
+
+TEST_F(AcceptLoopTest, AfterStopConnectionsStayOpen) {
+  auto loop = Start();
+  const UniqueFd client = Connect();
+  const auto [connection, peer] = recorder_.Next();
+  loop->Stop();
+  loop->Stop();
+  ASSERT_EQ(write(connection.get(), "x", 1), 1);
+  char byte = 0;
+  fcntl(client.get(), F_SETFL, fcntl(client.get(), F_GETFL) & ~O_NONBLOCK);
+  EXPECT_EQ(read(client.get(), &byte, 1), 1);
+}
+
+// Leaves the process with no descriptor to give, until it goes.
+class DescriptorShortage {
+ public:
+  DescriptorShortage() {
+    getrlimit(RLIMIT_NOFILE, &saved_);
+    const UniqueFd next(open("/dev/null", O_RDONLY | O_CLOEXEC));  // the lowest that is free
+    rlimit none = saved_;
+    none.rlim_cur = static_cast<rlim_t>(next.get());
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~DescriptorShortage() { setrlimit(RLIMIT_NOFILE, &saved_); }
+  DescriptorShortage(const DescriptorShortage&) = delete;
+  DescriptorShortage& operator=(const DescriptorShortage&) = delete;
+
+ private:
+  rlimit saved_{};
+};
+
+// What this process writes to stderr meanwhile.
+class StderrReader {
+ public:
+  StderrReader() : saved_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    read_.reset(ends[0]);
+    const UniqueFd write(ends[1]);
+    dup2(write.get(), STDERR_FILENO);
+  }
+  ~StderrReader() { dup2(saved_.get(), STDERR_FILENO); }
+  StderrReader(const StderrReader&) = delete;
+  StderrReader& operator=(const StderrReader&) = delete;
+
+  // Blocks until it has said `text`.
+  void Await(std::string_view text) {
+    std::array<char, 1024> buffer;
+    while (said_.find(text) == std::string::npos) {
+      const ssize_t size = read(read_.get(), buffer.data(), buffer.size());
+      ASSERT_GT(size, 0);
+      said_.append(buffer.data(), size);
+    }
+  }
+
+ private:
+  const UniqueFd saved_;
+  UniqueFd read_;
+  std::string said_;
+};
+
+TEST_F(AcceptLoopTest, GoesOnAfterAShortageOfDescriptors) {
+  const auto loop = Start();
+  const UniqueFd waiting(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  {
+    StderrReader log;
+    const DescriptorShortage shortage;
+    const SocketAddress address(socket_);
+    ASSERT_EQ(connect(waiting.get(), address.get(), address.size()), 0);
+    log.Await("accept_paused");
+  }
+  Speak(waiting);
+  const auto [connection, peer] = recorder_.Next();
+  EXPECT_EQ(peer.pid, getpid());
+  EXPECT_EQ(loop->activity().running, 1);
+}
+
+// They have not said anything yet.
+TEST_F(AcceptLoopTest, WhoHasTooManyConnectionsMayComeBackWithFewer) {
+  const auto loop = Start();
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(ConnectSilently());
+  const UniqueFd refused = ConnectSilently();
+  EXPECT_TRUE(ReadsEnd(refused));
+  EXPECT_EQ(loop->activity().running, 3);
+  clients.pop_back();
+  while (loop->activity().running != 2) {
+  }
+  const UniqueFd next = Connect();
+  recorder_.Next();
+}
+
+}  // namespace
+}  // namespace kernix::server

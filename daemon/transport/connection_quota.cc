@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transport/connection_quota.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "common/base/strings.h"
+
+namespace kernix::server {
+
+absl::Status ConnectionQuota::Enter(uid_t user) {
+  const int of_user = open_of_user_[user];
+  if (max_per_user_ > 0 && of_user >= max_per_user_) {
+    return absl::ResourceExhaustedError(
+        StrCat("user ", user, " has ", of_user, " connections open, as many as this kernixd takes from one: ",
+               "close some, or raise max_connections_per_user (--max-connections-per-user, ",
+               "KERNIX_MAX_CONNECTIONS_PER_USER)"));
+  }
+  if (of_user >= capacity_ - open_) {
+    return absl::ResourceExhaustedError(StrCat(
+        "user ", user, " has ", of_user, " connections open, and this kernixd keeps descriptors for no more than ",
+        capacity_, " of all users: close some, or let it have more (ulimit -n; LimitNOFILE= of a systemd unit)"));
+  }
+  ++open_;
+  ++open_of_user_[user];
+  return absl::OkStatus();
+}
+
+void ConnectionQuota::Leave(uid_t user) {
+  const auto found = open_of_user_.find(user);
+  if (--found->second == 0) open_of_user_.erase(found);
+  --open_;
+}
+
+int ConnectionCapacity() {
+  struct rlimit limit {};
+  constexpr rlim_t kMost = std::numeric_limits<int>::max();
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(kMost);
+  return static_cast<int>(std::min(limit.rlim_cur / 8 * 3, kMost));
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transport/listener.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/posix_error.h"
+#include "daemon/transport/socket_address.h"
+#include "daemon/transport/unix_peer.h"
+#include "daemon/transport/user_groups.h"
+
+namespace kernix::server {
+namespace {
+
+constexpr std::string_view kSocketSuffix = ".sock";
+constexpr Duration kLockRound{50};
+
+// The process that listens at `path`; nullopt when nobody does.
+std::optional<pid_t> ListenerAt(const std::string& path) {
+  const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
+  if (!connection.ok()) return std::nullopt;
+  const absl::StatusOr<Peer> peer = PeerOf(connection->get());
+  return peer.ok() ? std::optional(peer->pid) : std::nullopt;
+}
+
+absl::Status CheckPath(const std::string& path) {
+  if (path.size() <= kMaxSocketPath) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("the socket's path is ", path.size(), " bytes long, and the system takes ",
+                                           kMaxSocketPath, ": choose a shorter one with --socket: ", path));
+}
+
+bool IsSocket(const std::string& path) {
+  struct stat info {};
+  return lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
+// We hold the lock, so a socket where nobody answers belonged to a daemon that died.
+absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
+  const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
+  if (absl::IsNotFound(info.status())) return absl::OkStatus();
+  KERNIX_RETURN_IF_ERROR(info.status());
+  if (!IsSocket(path)) {
+    return absl::AlreadyExistsError(StrCat(path, " exists and is no socket: remove it, or choose another --socket"));
+  }
+  const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
+  if (connection.ok()) {
+    const absl::StatusOr<Peer> peer = PeerOf(connection->get());
+    return absl::AlreadyExistsError(StrCat("another program (process ", peer.ok() ? peer->pid : 0, ") listens at ",
+                                           path, ": choose another --socket"));
+  }
+  return env.RemoveFile(path);
+}
+
+// Before listen(): until then nobody can connect, so it does not matter that bind() made the file with other rights.
+absl::Status SetAccess(const ListenerOptions& options) {
+  const char* path = options.path.c_str();
+  if (options.for_group && !options.group.empty()) {
+    KERNIX_ASSIGN_OR_RETURN(const gid_t group, GroupId("socket_group", options.group));
+    if (chown(path, static_cast<uid_t>(-1), group) != 0) {
+      return ErrnoStatus(errno, StrCat("give group ", options.group, " to the socket"), options.path);
+    }
+  }
+  if (chmod(path, options.for_group ? 0660 : 0600) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, "set the mode of", options.path);
+}
+
+absl::Status CheckInherited(int fd) {
+  const int is_listener = sd_is_socket_unix(fd, SOCK_STREAM, /*listening=*/1, nullptr, 0);
+  if (is_listener > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "what systemd passed is no listening Unix stream socket: use ListenStream=/path in "
+      "the socket unit");
+}
+
+std::string BoundPath(int fd) {
+  sockaddr_un address{};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  return address.sun_path;
+}
+
+}  // namespace
+
+std::string LockPathOf(const std::string& socket) {
+  if (!socket.ends_with(kSocketSuffix)) return StrCat(socket, ".lock");
+  return StrCat(socket.substr(0, socket.size() - kSocketSuffix.size()), ".lock");
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> ClaimSocket(Env& env, const std::string& socket, Duration patience) {
+  KERNIX_RETURN_IF_ERROR(CheckPath(socket));
+  const MonotonicTime deadline = env.Now() + patience;
+  while (true) {
+    absl::StatusOr<std::unique_ptr<FileLock>> lock = env.LockFile(LockPathOf(socket), env.Now() + kLockRound);
+    if (!absl::IsDeadlineExceeded(lock.status())) return lock;
+    if (const std::optional<pid_t> pid = ListenerAt(socket)) {
+      return absl::AlreadyExistsError(StrCat("kernixd (process ", *pid, ") already serves ", socket));
+    }
+    if (env.Now() >= deadline) {
+      return absl::AlreadyExistsError(StrCat("another kernixd holds ", LockPathOf(socket), " but does not answer at ",
+                                             socket, ": it is starting or stopping, or it hangs"));
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const ListenerOptions& options) {
+  KERNIX_RETURN_IF_ERROR(CheckPath(options.path));
+  KERNIX_RETURN_IF_ERROR(RemoveStaleSocket(env, options.path));
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.ok()) return ErrnoStatus(errno, "make a socket for", options.path);
+  const SocketAddress address(options.path);
+  if (bind(fd.get(), address.get(), address.size()) != 0) return ErrnoStatus(errno, "bind", options.path);
+  std::unique_ptr<Listener> listener(new Listener(env, std::move(fd), options.path, /*owns_file=*/true));
+  KERNIX_RETURN_IF_ERROR(SetAccess(options));
+  // A full queue turns clients away, and hundreds of them may start at once.
+  if (listen(listener->fd(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", options.path);
+  return listener;
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
+  const int count = sd_listen_fds(/*unset_environment=*/1);
+  if (count < 0) return ErrnoStatus(-count, "read", "LISTEN_FDS");
+  if (count == 0) return std::unique_ptr<Listener>();
+  if (count > 1) {
+    return absl::InvalidArgumentError(StrCat("systemd passed ", count, " sockets; kernixd takes one"));
+  }
+  UniqueFd fd(SD_LISTEN_FDS_START);
+  KERNIX_RETURN_IF_ERROR(CheckInherited(fd.get()));
+  // Again, now by us: whom a client meets is who listened last, and that was systemd.
+  if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", "the socket that systemd passed");
+  fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
+  std::string path = BoundPath(fd.get());
+  return std::unique_ptr<Listener>(new Listener(env, std::move(fd), std::move(path), /*owns_file=*/false));
+}
+
+Listener::~Listener() {
+  // The name first: who comes now starts another daemon instead of queueing at a closed door.
+  if (owns_file_) env_.RemoveFile(path_).IgnoreError();
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transport/listener.h"
+
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/paths.h"
+#include "daemon/transport/socket_address.h"
+#include "daemon/transport/unix_peer.h"
+#include "tests/support/other_groups.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::server {
+namespace {
+
+using testing::HasSubstr;
+
+Env& TheEnv() { return Env::Posix(); }
+
+class ListenerTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<Listener>> Bind() { return Listener::Bind(TheEnv(), {.path = socket_}); }
+
+  mode_t ModeOfSocket() { return TheEnv().Stat(socket_)->mode; }
+
+  // What a daemon that was killed leaves: a file that is bound to nothing.
+  void LeaveStaleSocket() {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const SocketAddress address(socket_);
+    ASSERT_EQ(bind(fd.get(), address.get(), address.size()), 0);
+  }
+
+  ScratchDirectory scratch_;
+  const std::string socket_ = scratch_ / "k.sock";
+};
+
+TEST_F(ListenerTest, ListensForItsOwnerOnly) {
+  const auto listener = Bind();
+  ASSERT_THAT(listener, IsOk());
+  EXPECT_EQ(ModeOfSocket(), 0600u);
+  EXPECT_THAT(ConnectTo(socket_), IsOk());
+}
+
+TEST_F(ListenerTest, RemovesItsFileAtTheEnd) {
+  Bind()->reset();
+  EXPECT_THAT(ConnectTo(socket_), HasError(absl::StatusCode::kNotFound, testing::_));
+}
+
+TEST_F(ListenerTest, ASharedOneLetsAGroupIn) {
+  const struct group* own = getgrgid(getegid());
+  ASSERT_NE(own, nullptr);
+  const auto listener = Listener::Bind(TheEnv(), {.path = socket_, .for_group = true, .group = own->gr_name});
+  ASSERT_THAT(listener, IsOk());
+  EXPECT_EQ(ModeOfSocket(), 0660u);
+}
+
+TEST_F(ListenerTest, ASharedOneBelongsToItsGroup) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to a group that it is not in";
+  const OtherGroup other = AGroupThatIsNotOurs();
+  const auto listener = Listener::Bind(TheEnv(), {.path = socket_, .for_group = true, .group = other.name});
+  ASSERT_THAT(listener, IsOk());
+  struct stat info = {};
+  ASSERT_EQ(stat(socket_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, other.gid);
+  EXPECT_EQ(info.st_mode & 07777, 0660u);
+}
+
+TEST_F(ListenerTest, AnUnknownGroupIsNamed) {
+  const auto listener = Listener::Bind(TheEnv(), {.path = socket_, .for_group = true, .group = "no-such-group"});
+  EXPECT_THAT(listener, HasError(absl::StatusCode::kInvalidArgument, HasSubstr("no-such-group")));
+  EXPECT_FALSE(TheEnv().Stat(socket_).ok());
+}
+
+TEST_F(ListenerTest, TakesThePlaceOfADeadDaemon) {
+  LeaveStaleSocket();
+  EXPECT_THAT(ConnectTo(socket_), HasError(absl::StatusCode::kUnavailable, testing::_));
+  const auto listener = Bind();
+  EXPECT_THAT(listener, IsOk());
+  EXPECT_THAT(ConnectTo(socket_), IsOk());
+}
+
+TEST_F(ListenerTest, LeavesWhatIsNoSocket) {
+  ASSERT_THAT(TheEnv().WriteFile(socket_, "precious", 0600), IsOk());
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is no socket")));
+  EXPECT_EQ(TheEnv().ReadFile(socket_).value(), "precious");
+}
+
+TEST_F(ListenerTest, LeavesAPipe) {
+  ASSERT_EQ(mkfifo(socket_.c_str(), 0600), 0);
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is no socket")));
+  EXPECT_THAT(TheEnv().Stat(socket_), IsOk());
+}
+
+TEST_F(ListenerTest, LeavesTheSocketOfAnotherProgram) {
+  const auto other = Bind();
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr(StrCat("(process ", getpid(), ")"))));
+  EXPECT_THAT(ConnectTo(socket_), IsOk());
+}
+
+TEST_F(ListenerTest, ALongPathIsRefusedInWords) {
+  const std::string path = scratch_ / std::string(200, 'x');
+  EXPECT_THAT(Listener::Bind(TheEnv(), {.path = path}),
+              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("the system takes 107")));
+  EXPECT_THAT(ClaimSocket(TheEnv(), path, Duration{0}),
+              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("--socket")));
+}
+
+TEST_F(ListenerTest, TheLongestPathWorks) {
+  const std::string path = scratch_ / std::string(kMaxSocketPath - scratch_.path().size() - 1, 'x');
+  ASSERT_EQ(path.size(), kMaxSocketPath);
+  const auto listener = Listener::Bind(TheEnv(), {.path = path});
+  ASSERT_THAT(listener, IsOk());
+  EXPECT_THAT(ConnectTo(path), IsOk());
+}
+
+TEST(LockPathOf, IsTheOneOfTheDaemonsPlace) {
+  EXPECT_EQ(LockPathOf("/run/kernix/kernixd.sock"), "/run/kernix/kernixd.lock");
+  EXPECT_EQ(LockPathOf("/run/kernix/k"), "/run/kernix/k.lock");
+}
+
+TEST_F(ListenerTest, ASocketIsClaimedOnce) {
+  auto lock = ClaimSocket(TheEnv(), socket_, Duration{0});
+  ASSERT_THAT(lock, IsOk());
+  const auto listener = Bind();
+  EXPECT_THAT(ClaimSocket(TheEnv(), socket_, std::chrono::hours(1)),
+              HasError(absl::StatusCode::kAlreadyExists,
+                       HasSubstr(StrCat("kernixd (process ", getpid(), ") already serves ", socket_))));
+}
+
+TEST_F(ListenerTest, OneThatHoldsTheLockAndDoesNotAnswerIsWaitedFor) {
+  auto lock = ClaimSocket(TheEnv(), socket_, Duration{0});
+  ASSERT_THAT(lock, IsOk());
+  EXPECT_THAT(ClaimSocket(TheEnv(), socket_, Duration{0}),
+              HasError(absl::StatusCode::kAlreadyExists, HasSubstr("does not answer")));
+  lock->reset();
+  EXPECT_THAT(ClaimSocket(TheEnv(), socket_, Duration{0}), IsOk());
+}
+
+// The child takes what its parent listens on, as from systemd, and sees whom its own client meets. An exit code.
+int TakeFromSystemd(int listener, const std::string& path) {
+  if (dup2(listener, 3) != 3 && listener != 3) return 2;
+  setenv("LISTEN_FDS", "1", 1);
+  setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
+  const auto taken = Listener::FromSystemd(TheEnv());
+  if (!taken.ok() || *taken == nullptr) return 3;
+  const absl::StatusOr<UniqueFd> client = ConnectTo(path);
+  if (!client.ok()) return 4;
+  const absl::StatusOr<Peer> peer = PeerOf(client->get());
+  return peer.ok() && peer->pid == getpid() ? 0 : 5;
+}
+
+TEST_F(ListenerTest, BehindSystemdsSocketClientsMeetTheDaemon) {
+  const auto systemds = Bind();
+  ASSERT_THAT(systemds, IsOk());
+  const pid_t child = fork();
+  if (child == 0) _exit(TakeFromSystemd((*systemds)->fd(), socket_));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ListenerTest, WithoutSystemdThereIsNothingToTake) {
+  const auto listener = Listener::FromSystemd(TheEnv());
+  ASSERT_THAT(listener, IsOk());
+  EXPECT_EQ(*listener, nullptr);
+}
+
+}  // namespace
+}  // namespace kernix::server

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transport/peer_servers.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+
+#include <limits>
+#include <utility>
+
+#include "common/base/log.h"
+#include "daemon/rpc/kernix_service.h"
+
+namespace kernix::server {
+namespace {
+
+using ConnectionAcceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+// More than a request may have, so that most of those that are too large get an answer in words (see LoadCall) and not
+// gRPC's own. Settings keep it within an int.
+int GrpcMessageLimit(const ServiceOptions& options) {
+  constexpr uint64_t kEnvelope = 1 << 20;
+  return static_cast<int>(2 * options.max_request_bytes + kEnvelope);
+}
+
+// Loads need none (see LoadGate), but a fetch holds one for as long as its client reads; and some for the calls of
+// kernixctl and the like.
+int ThreadLimit(const ServiceOptions& options) {
+  constexpr int kOthers = 256;
+  constexpr int kNone = std::numeric_limits<int>::max();
+  return options.max_fetches_per_user == 0 || options.max_fetches_per_user > kNone - kOthers
+             ? kNone
+             : options.max_fetches_per_user + kOthers;
+}
+
+// What one user's calls may take of memory and threads together. Beyond that gRPC ends calls of this user with
+// RESOURCE_EXHAUSTED; those of others do not feel it.
+void LimitResources(const ServiceOptions& options, grpc::ServerBuilder& builder) {
+  constexpr size_t kBase = 256 << 20;  // for the connections of hundreds of processes
+  constexpr size_t kMessages = 2;      // of the largest size, that are being received
+  grpc::ResourceQuota quota("kernixd user");
+  quota.Resize(kBase + kMessages * static_cast<size_t>(GrpcMessageLimit(options)));
+  quota.SetMaxThreads(ThreadLimit(options));
+  builder.SetResourceQuota(quota);
+}
+
+// Both are process-wide, and every server that is built later has them.
+void EnableStandardServices() {
+  [[maybe_unused]] static const bool once = [] {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    return true;
+  }();
+}
+
+}  // namespace
+
+// The server of one user.
+class PeerServer {
+ public:
+  PeerServer(Backend& backend, uid_t uid) : service_(backend, uid) {
+    grpc::ServerBuilder builder;
+    builder.SetMaxReceiveMessageSize(GrpcMessageLimit(backend.options));
+    builder.SetMaxSendMessageSize(-1);
+    LimitResources(backend.options, builder);
+    builder.RegisterService(&service_);
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+    server_ = builder.BuildAndStart();
+  }
+
+  bool ok() const { return server_ != nullptr; }
+
+  void Serve(UniqueFd connection) {
+    ConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection.release();
+    acceptor_->HandleNewConnection(&parameters);
+  }
+
+  void SetServing(bool serving) {
+    server_->GetHealthCheckService()->SetServingStatus(serving);
+    server_->GetHealthCheckService()->SetServingStatus(v1::Kernix::service_full_name(), serving);
+  }
+
+  void Shutdown(std::chrono::system_clock::time_point deadline) { server_->Shutdown(deadline); }
+
+ private:
+  KernixService service_;
+  std::unique_ptr<ConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;  // ends before what it uses
+};
+
+PeerServers::PeerServers(Backend& backend) : backend_(backend) { EnableStandardServices(); }
+
+PeerServers::~PeerServers() { Shutdown(std::chrono::system_clock::now()); }
+
+void PeerServers::Serve(UniqueFd connection, const Peer& peer) {
+  const MutexLock lock(mutex_);
+  if (shut_down_) return;
+  PeerServer* server = FindOrStart(peer.uid);
+  if (server == nullptr) return;
+  Log(LogLevel::kDebug, "connection", {{"uid", peer.uid}, {"pid", peer.pid}});
+  server->Serve(std::move(connection));
+}
+
+PeerServer* PeerServers::FindOrStart(uid_t uid) {
+  const auto found = servers_.find(uid);
+  if (found != servers_.end()) return found->second.get();
+  auto server = std::make_unique<PeerServer>(backend_, uid);
+  if (!server->ok()) {
+    Log(LogLevel::kError, "server_failed", {{"uid", uid}});
+    return nullptr;
+  }
+  server->SetServing(serving_);
+  return servers_.emplace(uid, std::move(server)).first->second.get();
+}
+
+void PeerServers::SetServing(bool serving) {
+  const MutexLock lock(mutex_);
+  serving_ = serving;
+  for (const auto& [uid, server] : servers_) server->SetServing(serving);
+}
+
+void PeerServers::Shutdown(std::chrono::system_clock::time_point deadline) {
+  const MutexLock lock(mutex_);
+  shut_down_ = true;
+  for (const auto& [uid, server] : servers_) server->Shutdown(deadline);
+  servers_.clear();
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: entries and artifacts that are told apart by a number.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/base/strings.h"
+#include "daemon/cache/cache.h"
+
+namespace kernix::cache {
+
+inline Digest TestKey(int i) { return DigestOf(StrCat("key ", i)); }
+
+// `size` bytes that hold `i`.
+inline std::string TestArtifact(int i, size_t size = 1000) {
+  std::string artifact = StrCat("artifact ", i, " ");
+  while (artifact.size() < size) artifact += static_cast<char>('a' + artifact.size() * 7 % 26);
+  artifact.resize(size);
+  return artifact;
+}
+
+// All of a blob.
+inline absl::StatusOr<std::string> ReadBlob(Cache& cache, const Digest& digest) {
+  absl::StatusOr<std::unique_ptr<ReadableFile>> file = cache.OpenBlob(digest);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<FileInfo> info = (*file)->Stat();
+  if (!info.ok()) return info.status();
+  std::string content(info->size, '\0');
+  const absl::StatusOr<size_t> count = (*file)->ReadAt(0, content);
+  if (!count.ok()) return count.status();
+  content.resize(*count);
+  return content;
+}
+
+inline Entry TestEntry(int i, const std::string& name = "module") {
+  Entry entry;
+  entry.key = TestKey(i);
+  entry.label = {name, 1000};
+  entry.language = v1::LANGUAGE_CUDA;
+  entry.architectures = {"sm_80", "sm_90"};
+  v1::ResolvedFunction function;
+  function.set_name(StrCat("function_", i));
+  function.add_tokens("arg");
+  function.add_tokens("ret");
+  function.set_handler_symbol(StrCat("kernix_handler_function_", i));
+  entry.functions = {function};
+  entry.required_symbol_versions = {"GLIBC_2.34"};
+  entry.toolchain_headers = {{"/usr/include/math.h", DigestOf("math")},
+                             {"kernix-cuda/include/cuda.h", DigestOf("cuda")}};
+  return entry;
+}
+
+}  // namespace kernix::cache

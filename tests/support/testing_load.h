@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: requests, and everything that a builder needs, with real tools.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
+#include "common/os/fault_env.h"
+#include "daemon/builder/builder.h"
+#include "tests/support/find_tools.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::build {
+
+// A load of one function "f" that adds `summand` to its argument.
+inline v1::LoadRequest CppRequest(const std::string& compiler, int summand = 1) {
+  v1::LoadRequest request;
+  request.set_name("module");
+  request.set_language(v1::LANGUAGE_CPP);
+  v1::Source* source = request.add_source();
+  source->set_label("kernel.cc");
+  source->set_text(StrCat("#include \"brainevent/common.h\"\n",
+                          "// @BE f arg ret\n"
+                          "void f(const BE::Tensor x, BE::Tensor y) {\n"
+                          "  const float* from = static_cast<const float*>(x.data_ptr());\n"
+                          "  float* to = static_cast<float*>(y.data_ptr());\n"
+                          "  for (int64_t i = 0; i < x.numel(); ++i) to[i] = from[i] + ",
+                          summand, ";\n}\n"));
+  request.mutable_functions()->set_from_annotations(true);
+  request.mutable_options()->set_optimization_level(3);
+  request.mutable_options()->set_allow_cuda_graph(true);
+  request.mutable_toolchain()->set_host_compiler(compiler);
+  return request;
+}
+
+inline v1::LoadRequest CudaRequest(const std::string& compiler, const std::string& nvcc) {
+  v1::LoadRequest request = CppRequest(compiler);
+  request.set_language(v1::LANGUAGE_CUDA);
+  request.mutable_source(0)->set_label("kernel.cu");
+  request.mutable_source(0)->set_text(
+      "#include <cuda_runtime.h>\n"
+      "#include \"brainevent/common.h\"\n"
+      "namespace {\n"
+      "__global__ void add_kernel(const float* a, const float* b, float* out, int n) {\n"
+      "  int idx = blockIdx.x * blockDim.x + threadIdx.x;\n"
+      "  if (idx < n) out[idx] = a[idx] + b[idx];\n"
+      "}\n"
+      "}\n"
+      "// @BE f arg arg ret stream\n"
+      "void f(const BE::Tensor a, const BE::Tensor b, BE::Tensor out, int64_t stream) {\n"
+      "  int n = a.numel();\n"
+      "  add_kernel<<<(n + 255) / 256, 256, 0, (cudaStream_t)stream>>>(\n"
+      "      static_cast<const float*>(a.data_ptr()), static_cast<const float*>(b.data_ptr()),\n"
+      "      static_cast<float*>(out.data_ptr()), n);\n"
+      "  BE_CHECK_KERNEL_LAUNCH();\n"
+      "}\n");
+  request.mutable_options()->add_architectures("sm_90");
+  request.mutable_toolchain()->set_nvcc(nvcc);
+  return request;
+}
+
+// Adds a header to the request; the observer must be able to give its content.
+inline void AddHeader(v1::LoadRequest& request, uint32_t root, const std::string& path, const std::string& text) {
+  v1::Header* header = request.add_header();
+  header->set_include_root(root);
+  header->set_path(path);
+  header->set_digest(DigestOf(text).Raw());
+  header->set_size(text.size());
+  request.mutable_options()->set_include_root_count(std::max(root + 1, request.options().include_root_count()));
+}
+
+// Has the contents that it was given.
+class RecordingObserver : public LoadObserver {
+ public:
+  explicit RecordingObserver(std::vector<std::string> headers = {}) : headers_(std::move(headers)) {}
+
+  absl::StatusOr<HeaderContents> FetchHeaders(const std::vector<Digest>&) override {
+    ++fetches;
+    HeaderContents contents;
+    for (const std::string& text : headers_) contents[DigestOf(text)] = std::make_shared<const std::string>(text);
+    return contents;
+  }
+  void OnProgress(const v1::Progress& p) override { progress.push_back(p); }
+  void OnOutput(const v1::Output& piece) override { StrAppend(&output, piece.command(), "\n", piece.text()); }
+
+  int fetches = 0;
+  std::vector<v1::Progress> progress;
+  std::string output;
+
+ private:
+  const std::vector<std::string> headers_;
+};
+
+// A file can be made to look as if it had changed.
+class ChangingEnv : public FaultEnv {
+ public:
+  ChangingEnv() : FaultEnv(Env::Posix()) {}
+
+  void PretendChanged(const std::string& path) {
+    const MutexLock lock(mutex_);
+    changed_ = path;
+  }
+
+  // Only its time stamp.
+  void PretendFromTheFuture(const std::string& path) {
+    const MutexLock lock(mutex_);
+    from_the_future_ = path;
+  }
+
+  absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow) override {
+    absl::StatusOr<FileInfo> info = FaultEnv::Stat(path, follow);
+    if (info.ok() && IsChanged(path)) ++info->inode;
+    if (info.ok() && IsFromTheFuture(path)) info->ctime_ns += 1'000'000'000'000'000'000;  // thirty years
+    return info;
+  }
+
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override {
+    absl::StatusOr<std::string> content = FaultEnv::ReadFile(path);
+    if (content.ok() && IsChanged(path)) content->append("// changed\n");
+    return content;
+  }
+
+ private:
+  bool IsFromTheFuture(const std::string& path) {
+    const MutexLock lock(mutex_);
+    return path == from_the_future_;
+  }
+
+  bool IsChanged(const std::string& path) {
+    const MutexLock lock(mutex_);
+    return path == changed_;
+  }
+
+  Mutex mutex_;
+  std::string changed_ ABSL_GUARDED_BY(mutex_);
+  std::string from_the_future_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A builder on a store and a scratch folder of its own.
+struct TestBuilder {
+  enum class On { kInlineExecutor, kLocalExecutor };
+
+  explicit TestBuilder(On on, BuilderOptions options = {}) : options_(std::move(options)) {
+    auto opened = cache::Cache::Open(env, {folder / "store", 1 << 30});
+    EXPECT_THAT(opened, IsOk());
+    cache = *std::move(opened);
+    if (on == On::kInlineExecutor) {
+      executor = exec::MakeInlineExecutor(env, {cache->scratch_directory()});
+    } else {
+      exec::LocalExecutorOptions local;
+      local.place.scratch_directory = cache->scratch_directory();
+      local.max_jobs = 4;
+      executor = exec::MakeLocalExecutor(env, local);
+    }
+    builder = std::make_unique<Builder>(env, options_, toolchains, *executor, *cache);
+  }
+
+  absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, RecordingObserver& observer) {
+    return builder->Load(request, 1000, observer, nullptr);
+  }
+  absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request) {
+    RecordingObserver observer;
+    return Load(request, observer);
+  }
+  v1::GetCacheStatsResponse Stats() { return cache->Stats().value(); }
+  std::string Artifact(const v1::LoadResult& result) {
+    return Env::Posix().ReadFile(cache->BlobPath(Digest::FromRaw(result.artifact_digest()).value())).value();
+  }
+
+  const ScratchDirectory folder;
+  ChangingEnv env;
+  toolchain::ToolchainRegistry toolchains{env};
+  std::unique_ptr<cache::Cache> cache;
+  std::unique_ptr<exec::Executor> executor;
+  const BuilderOptions options_;
+  std::unique_ptr<Builder> builder;
+};
+
+}  // namespace kernix::build
