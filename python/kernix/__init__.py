@@ -6,9 +6,7 @@
 >>> jax.ffi.ffi_call("hello.add_one", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  # doctest: +SKIP
 """
 
-from kernix._cache import clear_cache, get_cache_dir, set_cache_dir
 from kernix._core import version as _version
-from kernix._diagnostics import print_diagnostics
 from kernix._errors import (
     CompilationError,
     KernelCallError,
@@ -22,12 +20,15 @@ from kernix._errors import (
     KernelToolchainError,
     KernelWarning,
 )
-from kernix._function import KernelFunction
-from kernix._load import load_cpp_file, load_cpp_inline, load_cuda_dir, load_cuda_file, load_cuda_inline
-from kernix._module import CompiledModule
-from kernix._resources import KernelResources
-from kernix._targets import list_registered_targets, register_ffi_target
-from kernix._vjp import DifferentiableFunction
+from kernix.calling.function import KernelFunction
+from kernix.calling.vjp import DifferentiableFunction
+from kernix.jax.targets import list_registered_targets
+from kernix.loading.cache import clear_cache, get_cache_dir, set_cache_dir
+from kernix.loading.diagnostics import print_diagnostics
+from kernix.loading.load import load_cpp_file, load_cpp_inline, load_cuda_dir, load_cuda_file, load_cuda_inline
+from kernix.loading.module import CompiledModule
+from kernix.loading.registration import register_ffi_target
+from kernix.loading.resources import KernelResources
 
 __version__ = _version()
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """libkernix, as the package sees it. Made by python/src; nothing here is public."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
-
-from kernix._attributes import Attribute
 
 def version() -> str: ...
 def build_id() -> str: ...
@@ -180,14 +178,14 @@ class PlainArrays:
         handler: int,
         arguments: tuple[Any, ...],
         outputs: Sequence[Any] | None,
-        attributes: dict[str, Attribute],
+        attributes: Mapping[str, tuple[str, Any]],
     ) -> tuple[Any, ...] | None: ...
 
 def call_handler(
     handler: int,
     arguments: Sequence[tuple[int, int, tuple[int, ...]]],
     results: Sequence[tuple[int, int, tuple[int, ...]]],
-    attributes: dict[str, Attribute],
+    attributes: Mapping[str, tuple[str, Any]],
     stream: int | None,
     device: int | None,
 ) -> None: ...

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions of kernix, and how errors of libkernix become them."""
+"""The exceptions and the warning of kernix, and how errors of libkernix become them."""
 
 from __future__ import annotations
+
+import sys
+import warnings
 
 __all__ = [
     "CompilationError",
@@ -15,6 +18,8 @@ __all__ = [
     "KernelResourceError",
     "KernelToolchainError",
     "KernelWarning",
+    "from_detail",
+    "warn",
 ]
 
 
@@ -141,3 +146,13 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str) -> 
     if kind == "COMPILATION":
         return KernelCompilationError(message, compiler_output, command)
     return _BY_KIND.get(kind, KernelError)(message)
+
+
+def warn(message: str) -> None:
+    """Warn about `message` at the line of the user's own code that called into kernix."""
+    level = 1
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernix":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, KernelWarning, stacklevel=level)

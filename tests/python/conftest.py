@@ -13,8 +13,9 @@ import tempfile
 import pytest
 
 import kernix
-from kernix import _connection, _environment
-from kernix._targets import memo
+from kernix import _environment
+from kernix.loading import connection
+from kernix.loading.memo import memo
 
 HERE = pathlib.Path(__file__).parent
 
@@ -93,7 +94,7 @@ class Counters:
 
     @staticmethod
     def _now():
-        stats = _connection.client().stats()
+        stats = connection.client().stats()
         return {name: getattr(stats, name) for name in ("builds", "hits", "misses", "failures", "cancelled", "entries")}
 
     def start(self):
@@ -115,7 +116,7 @@ def daemon_and_cache_as_they_were_fixture(place):
     """Check that what a test does builds nothing, stores nothing, removes nothing, and that the daemon outlives it."""
 
     def now():
-        pid = _connection.client().info().pid
+        pid = connection.client().info().pid
         stats = place.stats()
         return pid, {name: stats[name] for name in ("builds", "hits", "evictions", "entries", "bytes")}
 
@@ -175,7 +176,7 @@ def run_python_fixture(place):
 def restore_cache_dir_fixture():
     """Undo ``set_cache_dir`` after the test, and stop the daemons that it made."""
     yield
-    if _connection.store_override():
-        _connection.client().shutdown()
-        _connection.use_store("")
+    if connection.store_override():
+        connection.client().shutdown()
+        connection.use_store("")
     assert kernix.get_cache_dir()

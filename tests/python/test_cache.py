@@ -7,7 +7,7 @@ import kernels
 import pytest
 
 import kernix
-from kernix import _connection
+from kernix.loading import connection
 
 
 def load(name, value=1, **options):
@@ -95,7 +95,7 @@ def test_clear_cache_with_an_empty_name_is_refused():
 
 
 def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, fresh_name):
-    shared_daemon = _connection.client().info().pid
+    shared_daemon = connection.client().info().pid
     shared_store = place.stats()
     folder = tmp_path_factory.mktemp("own") / "new"
     kernix.set_cache_dir(folder)
@@ -103,8 +103,8 @@ def test_cache_dir_of_ones_own(tmp_path_factory, restore_cache_dir, place, fresh
     module = load(fresh_name, 111)
     assert module.path.startswith(str(folder))
     load(fresh_name, 112)
-    assert _connection.client().stats().builds == 2
-    assert _connection.client().info().pid != shared_daemon
+    assert connection.client().stats().builds == 2
+    assert connection.client().info().pid != shared_daemon
     assert kernix.clear_cache() == 2
     assert place.stats() == shared_store
     assert json.loads(place.kernixctl("status", "--json").stdout)["pid"] == shared_daemon

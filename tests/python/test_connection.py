@@ -10,7 +10,8 @@ import sys
 import conftest
 import pytest
 
-from kernix import _connection, _environment
+from kernix import _environment
+from kernix.loading import connection
 
 SCRIPT = conftest.HERE / "scripts" / "load_constant.py"
 
@@ -53,10 +54,10 @@ def test_an_artifact_that_the_client_cannot_open_is_streamed(own_place):
 
 def test_an_nvcc_that_was_installed_since_is_looked_for_again(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
-    before = _connection.client()
-    assert _connection.client() is before
+    before = connection.client()
+    assert connection.client() is before
     (tmp_path / "nvidia").mkdir()
-    assert _connection.client() is not before
+    assert connection.client() is not before
 
 
 def test_headers_of_a_jaxlib_that_was_installed_since_are_found(monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix._constant import Constant
+from kernix.jax.constant import Constant
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 

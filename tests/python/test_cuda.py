@@ -179,7 +179,7 @@ def test_graph_trait_follows_the_option():
         module = kernix.load_cuda_inline(
             "cuda_options", kernels.VECTOR_ADD, compute_capability="sm_90", auto_register=False, allow_cuda_graph=allow
         )
-        return module._core.functions[0].traits & 1
+        return module._code.core.functions[0].traits & 1
 
     assert (traits(True), traits(False)) == (1, 0)
 

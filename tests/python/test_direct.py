@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix import _core, _targets
+from kernix import _core
+from kernix.jax import targets
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -414,15 +415,15 @@ def test_without_jax(run_python, how):
 def test_a_missing_jax_is_searched_for_now_and_then(monkeypatch):
     clock, searches = types.SimpleNamespace(now=100.0), []
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(_targets, "time", clock)
-    monkeypatch.setattr(_targets, "_searched_in_vain", 0.0)
+    monkeypatch.setattr(targets, "time", clock)
+    monkeypatch.setattr(targets, "_searched_in_vain", 0.0)
     monkeypatch.setattr("importlib.util.find_spec", searches.append)
     with monkeypatch.context() as hidden:
         hidden.delitem(sys.modules, "jax")
-        assert [_targets.jax_is_installed() for _ in range(3)] == [False] * 3
+        assert [targets.jax_is_installed() for _ in range(3)] == [False] * 3
         assert searches == ["jax"]
-        clock.now += _targets._SEARCH_EVERY_S
-        assert not _targets.jax_is_installed()
+        clock.now += targets._SEARCH_EVERY_S
+        assert not targets.jax_is_installed()
         assert searches == ["jax"] * 2
-    assert _targets.jax_is_installed()  # imported meanwhile
+    assert targets.jax_is_installed()  # imported meanwhile
     assert len(searches) == 2

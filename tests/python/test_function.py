@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix._attributes import convert_attributes
-from kernix._signature import Count, read_signature
+from kernix.calling.attributes import convert_attributes
+from kernix.calling.signature import Count, read_signature
+from kernix.jax import targets
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
@@ -209,9 +210,10 @@ def test_attributes_are_constants_of_a_compiled_function(module):
 
 
 def test_a_function_with_tokens_for_xla_is_refused(module, monkeypatch):
-    monkeypatch.setattr(type(module), "arg_spec", lambda *_: ["arg", "arg.token", "ret", "ret.token"])
+    ordered = types.SimpleNamespace(tokens=["arg", "arg.token", "ret", "ret.token"])
+    monkeypatch.setattr(targets.Code, "info", lambda *_: ordered)
     with pytest.raises(TypeError, match=r"path\(\) has tokens for the order of side effects.*ffi_call"):
-        kernix.KernelFunction(module, "path")(X)
+        kernix.KernelFunction(module._code, "path")(X)
 
 
 def test_an_attribute_may_be_called_self(fresh_name):
@@ -314,12 +316,12 @@ def test_the_same_call_is_made_ready_once(module, made, monkeypatch):
     assert len(made) == 8
     assert module.scale(x, factor=1, out=(x,))[0].shape == module.scale(x, factor=1, out=spec((5,), np.int32)).shape
     assert len(made) == 9
-    monkeypatch.setattr("kernix._function._MOST_KEPT", 3)
+    monkeypatch.setattr("kernix.calling.by_jax._MOST_KEPT", 3)
     for size in range(10, 20):
         assert module.scale(np.ones(size, np.float32), factor=1, out=spec((size,))).shape == (size,)
-    assert len(module.scale._kept) <= 3
+    assert len(module.scale._jax_calls._kept) <= 3
     jax.jit(lambda x: module.scale(x, factor=1))(x)
-    assert len(module.scale._kept) <= 3
+    assert len(module.scale._jax_calls._kept) <= 3
     assert module.scale(x, factor=1, out=spec((5,), np.int32)).dtype == np.int32
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from kernix._inputs import Inputs, stamp
-from kernix._memo import Memo
+from kernix.loading.inputs import Inputs, stamp
+from kernix.loading.memo import Memo
 
 
 def age(path):

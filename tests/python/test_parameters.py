@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix._console import LoadConsole
-from kernix._inputs import Inputs
+from kernix.loading.console import LoadConsole
+from kernix.loading.inputs import Inputs
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 

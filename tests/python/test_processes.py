@@ -17,7 +17,7 @@ import kernels
 import pytest
 
 import kernix
-from kernix import _connection
+from kernix.loading import connection
 
 SCRIPTS = conftest.HERE / "scripts"
 
@@ -162,7 +162,7 @@ def test_kill_9_of_the_daemon_during_fifty_builds(own_place, monkeypatch, forget
 
     def kill_daemon():
         with killing:  # what answers here was not killed before
-            pid = _connection.client().info().pid
+            pid = connection.client().info().pid
             os.kill(pid, signal.SIGKILL)
             kills.add(pid)
 
@@ -181,7 +181,7 @@ def test_kill_9_of_the_daemon_during_fifty_builds(own_place, monkeypatch, forget
     assert len(kills) >= 5
 
     forget()
-    before = _connection.client().stats().builds
+    before = connection.client().stats().builds
     x = np.zeros(1, np.float32)
     for value in range(50):
         again = load("killed", value)
@@ -189,4 +189,4 @@ def test_kill_9_of_the_daemon_during_fifty_builds(own_place, monkeypatch, forget
         assert again.content_hash == modules[value].content_hash
         kernix.register_ffi_target(f"killed.{value}", again, "value")
         assert jax.ffi.ffi_call(f"killed.{value}", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)[0] == value
-    assert _connection.client().stats().builds == before
+    assert connection.client().stats().builds == before

@@ -169,7 +169,7 @@ def test_a_jaxlib_without_its_private_tables_registers_all_the_same(fresh_name, 
     with monkeypatch.context() as patch:
         patch.delattr(xla_client, missing)
         # JAX's own registering reads both tables, so it is looked at by itself.
-        assert kernix._targets._waiting_in_jax("cpu") == set()
+        assert kernix.jax.targets._waiting_in_jax("cpu") == set()
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "jaxlib.xla_client", None)
         patch.delattr("jaxlib.xla_client")

@@ -8,7 +8,7 @@ import time
 import kernels
 
 import kernix
-from kernix import _connection
+from kernix.loading import connection
 
 THREADS = 3
 DEADLINE = 120  # seconds until all of them must be compiling
@@ -30,10 +30,10 @@ def load(number, verbose):
 def ask():
     """Ask the daemon all the time: short waits, each with the GIL taken again at its end."""
     while True:
-        _connection.client().info()
+        connection.client().info()
 
 
-_connection.client().info()  # starts the daemon
+connection.client().info()  # starts the daemon
 for number in range(THREADS):
     threading.Thread(target=load, args=(number, number % 2 == 0), daemon=True).start()
 threading.Thread(target=ask, daemon=True).start()
@@ -41,7 +41,7 @@ deadline = time.monotonic() + DEADLINE
 while True:
     if errors or time.monotonic() > deadline:
         sys.exit(f"not {THREADS} loads at once: {errors}")
-    info = _connection.client().info(start=False)
+    info = connection.client().info(start=False)
     if info.running_jobs + info.queued_jobs == THREADS:
         break
 print("going", flush=True)

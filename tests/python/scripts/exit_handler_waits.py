@@ -13,7 +13,7 @@ def ask():
     """Call kernix once the interpreter ends."""
     ending.wait()
     try:
-        _connection.client().info()
+        connection.client().info()
     except RuntimeError as error:
         print(error, flush=True)
 
@@ -29,7 +29,7 @@ def wait():
     print("stuck" if thread.is_alive() else "joined", flush=True)
 
 
-from kernix import _connection  # noqa: E402
+from kernix.loading import connection  # noqa: E402
 
-_connection.client().info()
+connection.client().info()
 thread.start()

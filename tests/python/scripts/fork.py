@@ -8,7 +8,7 @@ import threading
 import kernels
 
 import kernix
-from kernix._targets import memo
+from kernix.loading.memo import memo
 
 
 def load(value):

@@ -7,8 +7,8 @@ import sys
 import kernels
 
 import kernix
-from kernix import _connection
+from kernix.loading import connection
 
 os.read(int(sys.argv[1]), 1)
 module = kernix.load_cpp_inline("at_once", kernels.constant(1), auto_register=False)
-print(_connection.client().info(start=False).pid, module.content_hash)
+print(connection.client().info(start=False).pid, module.content_hash)

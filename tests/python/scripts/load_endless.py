@@ -10,14 +10,14 @@ import threading
 import kernels
 
 import kernix
-from kernix import _connection
+from kernix.loading import connection
 
 
 def say_when_compiling():
     """Ask the daemon until it runs a job. Python runs here while the main thread waits in the load."""
     while True:
         try:
-            if _connection.client().info(start=False).running_jobs == 1:
+            if connection.client().info(start=False).running_jobs == 1:
                 break
         except kernix.KernelDaemonError:
             pass  # it is being started

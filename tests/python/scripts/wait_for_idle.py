@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wait until the daemon has no job any more; print how many were cancelled."""
 
-from kernix import _connection
+from kernix.loading import connection
 
-client = _connection.client()
+client = connection.client()
 while client.info(start=False).running_jobs or not client.stats(start=False).cancelled:
     pass
 print("cancelled", client.stats(start=False).cancelled)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernix
-from kernix import _targets
+from kernix.jax import targets
 
 
 class NotInstalled(importlib.abc.MetaPathFinder):
@@ -29,7 +29,7 @@ class NotInstalled(importlib.abc.MetaPathFinder):
 how = sys.argv[1]
 if how == "not installed":
     sys.meta_path = [NotInstalled(sys.meta_path)]
-    assert not _targets.jax_is_installed()
+    assert not targets.jax_is_installed()
 module = kernix.load_cpp_inline("without_jax", kernels.ADD_ONE, auto_register=how == "not installed")
 assert kernix.load_cpp_inline("without_jax", kernels.ADD_ONE, auto_register=how == "not installed") is module
 print("add_one:", module.add_one(np.array([1, 2, 3], np.float32)))

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from kernix._inputs import Stamp, stamp
 from kernix._lock import ForkSafeLock
-from kernix._module import CompiledModule
+from kernix.loading.inputs import Stamp, stamp
+from kernix.loading.module import CompiledModule
 
-__all__ = ["Memo"]
+__all__ = ["Memo", "memo"]
 
 
 class _Entry(NamedTuple):
@@ -63,7 +63,11 @@ class Memo:
                 self._entries[key] = _Entry(module, tuple(stamps))
 
     def forget(self) -> None:
-        """Forget everything: targets or the cache have changed, so the same load may now come to something else."""
+        """Forget everything: the cache has changed, so the same load may now come to something else."""
         with self._lock:
             self._generation += 1
             self._entries.clear()
+
+
+#: Loads of this process.
+memo = Memo()

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["OPTIONS", "Call", "Function"]
+__all__ = ["OPTIONS", "Call", "Function", "ambiguous"]
 
 #: Names that an attribute cannot be given by keyword, because they are parameters of the call.
 OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
@@ -67,3 +67,9 @@ class Function(ABC):
         if twice:
             raise TypeError(f"{self.__qualname__}(): attribute {twice[0]!r} is given twice")
         return {**attributes, **attrs}
+
+
+def ambiguous(name: str, kinds: Sequence[str]) -> TypeError:
+    """Make the error for a result whose shape or element type is not known."""
+    reason = f"the arguments are not alike ({', '.join(kinds)})" if kinds else "it has no argument to be like"
+    return TypeError(f"{name}() needs out=, the shape and dtype of its result: {reason}")

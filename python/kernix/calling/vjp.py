@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kernix._call import Call, Function
-from kernix._jax import vary_alike
-
-if TYPE_CHECKING:
-    from kernix._function import KernelFunction
+from kernix.calling.by_jax import arrays_for_jax, is_for_jax
+from kernix.calling.call import Call, Function
+from kernix.calling.kernel import Kernel
+from kernix.jax.interop import vary_alike
 
 __all__ = ["DifferentiableFunction"]
 
@@ -26,7 +25,7 @@ class DifferentiableFunction(Function):
     __module__ = "kernix"
 
     def __init__(
-        self, forward: KernelFunction, backward: KernelFunction, argnums: int | Sequence[int] | None, save_results: bool
+        self, forward: Kernel, backward: Kernel, argnums: int | Sequence[int] | None, save_results: bool
     ) -> None:
         self._forward = forward
         self._backward = backward
@@ -42,7 +41,7 @@ class DifferentiableFunction(Function):
 
         arguments = self._forward._check_arguments(call.arguments)
         outputs = None if call.out is None else _sequence(call.out)
-        if not self._forward._is_for_jax(arguments, outputs, call.has_side_effect):
+        if not is_for_jax(arguments, outputs, call.has_side_effect):
             return forward(*arguments)
         self._check_call(arguments, call.attributes)
         import jax
@@ -53,7 +52,7 @@ class DifferentiableFunction(Function):
             lambda saved, cotangents: self._call_backward(saved, cotangents, call),
         )
         # Before JAX differentiates, so that what it sums for a replicated argument is the whole gradient.
-        return differentiable(*vary_alike(self._forward._arrays_for_jax(arguments), outputs or ()))
+        return differentiable(*vary_alike(arrays_for_jax(self.__qualname__, arguments), outputs or ()))
 
     def _save(self, args: Sequence[Any], results: Any) -> tuple[Any, Any]:
         return results, (args, _sequence(results) if self._save_results else ())

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 from kernix import _core
-from kernix._jax import imported_jax
+from kernix.jax.interop import imported_jax
 
 __all__ = [
     "CPU",

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from typing import TypedDict
 
-from kernix import _connection, _core
-from kernix._console import LoadConsole
-from kernix._inputs import Inputs
-from kernix._module import CompiledModule
-from kernix._request import Request
-from kernix._targets import jax_is_installed, memo, register_functions
+from kernix import _core
+from kernix.jax.targets import Code, jax_is_installed
+from kernix.loading import connection
+from kernix.loading.console import LoadConsole
+from kernix.loading.inputs import Inputs
+from kernix.loading.memo import memo
+from kernix.loading.module import CompiledModule
+from kernix.loading.request import Request
 
 __all__ = ["Delivery", "load"]
 
@@ -54,19 +57,24 @@ def load(
     CompiledModule
     """
     prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
-    key = (request, prefix, _connection.store_override(), _core.environment_fingerprint(), _working_directory())
-    if not (force_rebuild or verbose or build_directory):
-        module = memo.find(key)
-        if module is not None:
-            return module
+    key = (request, prefix, connection.store_override(), _core.environment_fingerprint(), _working_directory())
+    asks = force_rebuild or verbose or build_directory
+    module = None if asks else memo.find(key)
+    if module is None:
+        module = _load_anew(request, max_parallel_jobs, verbose, force_rebuild, key)
+    if build_directory:
+        module._code.core.write_build_directory(os.fsencode(build_directory))
+    if prefix is not None:
+        module._code.register_all(prefix, replace=replace or force_rebuild)
+    return module
 
+
+def _load_anew(
+    request: Request, max_parallel_jobs: int, verbose: bool, force_rebuild: bool, key: Hashable
+) -> CompiledModule:
     generation = memo.generation
     inputs = Inputs(request.include_paths)
     module = _build(request, max_parallel_jobs, verbose, force_rebuild, inputs)
-    if build_directory:
-        module._core.write_build_directory(os.fsencode(build_directory))
-    if prefix is not None and register_functions(module, prefix, replace=replace or force_rebuild):
-        generation += 1  # what is live has changed, which made the memo forget all other loads
     stamps = inputs.stamps()
     if stamps is not None:
         memo.remember(key, module, stamps, generation)
@@ -90,9 +98,9 @@ def _build(
     options.force_rebuild = force_rebuild
     with LoadConsole(request.name, inputs) as console:
         core = _core.load(
-            _connection.client(), request.core_language(), request.name, request.core_sources(), options, console
+            connection.client(), request.core_language(), request.name, request.core_sources(), options, console
         )
         if verbose:
             origin = "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
             console.output(f"kernix: {request.name}: {origin}, {core.path}")
-    return CompiledModule(core, request.platform)
+    return CompiledModule(Code(core, request.platform))

@@ -5,31 +5,20 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from types import TracebackType
 from typing import Any
 
-from kernix._errors import KernelWarning
-from kernix._inputs import Inputs
+from kernix._errors import warn
 from kernix._lock import ForkSafeLock
+from kernix.loading.inputs import Inputs
 
-__all__ = ["LoadConsole", "warn"]
+__all__ = ["LoadConsole"]
 
 _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
 _ERASE_LINE = "\r\x1b[K"
 
 _progress_owner = ForkSafeLock()  # one load at a time has the terminal's last line
-
-
-def warn(message: str) -> None:
-    """Warn about `message` at the line of the user's own code that called into kernix."""
-    level = 1
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernix":
-        frame = frame.f_back
-        level += 1
-    warnings.warn(message, KernelWarning, stacklevel=level)
 
 
 class LoadConsole:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from kernix._errors import KernelRequestError
-from kernix._loader import Delivery, load
-from kernix._module import CompiledModule
-from kernix._request import (
+from kernix.loading.module import CompiledModule
+from kernix.loading.one_load import Delivery, load
+from kernix.loading.request import (
     Functions,
     Request,
     SourceText,

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from kernix._function import KernelFunction
-from kernix._resources import KernelResources
-
-if TYPE_CHECKING:
-    from kernix import _core
+from kernix.calling.function import KernelFunction
+from kernix.jax.targets import Code
+from kernix.loading.resources import KernelResources
 
 __all__ = ["CompiledModule"]
 
@@ -25,38 +23,35 @@ class CompiledModule:
     name this class uses itself is ``module["name"]``.
     """
 
-    __slots__ = ("__weakref__", "_core", "_function_names", "_functions", "_platform", "_prefix")
+    __module__ = "kernix"
+    __slots__ = ("__weakref__", "_code", "_functions")
 
-    def __init__(self, core: _core.Module, platform: str) -> None:
-        self._core = core
-        self._platform = platform
-        self._prefix: str | None = None  # of the targets that its functions are live under
-        self._function_names = tuple(function.name for function in core.functions)
+    def __init__(self, code: Code) -> None:
+        self._code = code
         self._functions: dict[str, KernelFunction] = {}
 
     def __getitem__(self, name: str) -> KernelFunction:
         """Return a function by its name."""
         if name not in self._functions:
-            self._check(name)
-            self._functions.setdefault(name, KernelFunction(self, name))
+            self._functions.setdefault(name, KernelFunction(self._code, name))
         return self._functions[name]
 
     def __contains__(self, name: object) -> bool:
         """Return whether the module has a function of this name."""
-        return name in self._function_names
+        return name in self._code.function_names
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the functions, as one of a mapping does."""
-        return iter(self._function_names)
+        return iter(self._code.function_names)
 
     def __getattr__(self, name: str) -> KernelFunction:
         # Attributes of the class come here where they are not set yet, in a module that is only being made.
-        if hasattr(type(self), name) or name not in self._function_names:
+        if hasattr(type(self), name) or name not in self._code.function_names:
             raise AttributeError(f"a CompiledModule has no attribute {name!r}, and this one no such function")
         return self[name]
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._function_names})
+        return sorted({*super().__dir__(), *self._code.function_names})
 
     def __copy__(self) -> CompiledModule:
         return self  # what it stands for is loaded once, for good
@@ -64,46 +59,40 @@ class CompiledModule:
     def __deepcopy__(self, _: object) -> CompiledModule:
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"module {self.name!r} cannot be pickled: it is code in this process. Load it in the other process, too, "
-            "which takes it from the cache"
-        )
-
     @property
     def name(self) -> str:
         """Name that the module was loaded under."""
-        return self._core.name
+        return self._code.core.name
 
     @property
     def path(self) -> str:
         """Path of the shared library."""
-        return self._core.path
+        return self._code.core.path
 
     @property
     def function_names(self) -> list[str]:
         """Names of the functions, in the order of the request or of the annotations in the source."""
-        return list(self._function_names)
+        return list(self._code.function_names)
 
     @property
     def platform(self) -> str:
         """JAX platform that the functions are made for: ``"cpu"`` or ``"CUDA"``."""
-        return self._platform
+        return self._code.platform
 
     @property
     def key(self) -> str:
         """SHA-256, hexadecimal, of everything that can change the library."""
-        return self._core.key
+        return self._code.core.key
 
     @property
     def content_hash(self) -> str:
         """SHA-256, hexadecimal, of the library itself."""
-        return self._core.artifact_digest
+        return self._code.core.artifact_digest
 
     @property
     def cache_hit(self) -> bool:
         """Whether the load was served without a build."""
-        return self._core.cache_hit
+        return self._code.core.cache_hit
 
     def arg_spec(self, name: str) -> list[str]:
         """Return the tokens of a function, with every type written out.
@@ -118,8 +107,7 @@ class CompiledModule:
         list of str
             For example ``["arg", "ret", "attr.scale:float32"]``.
         """
-        self._check(name)
-        return next(list(function.tokens) for function in self._core.functions if function.name == name)
+        return list(self._code.info(name).tokens)
 
     def get_handler(self, name: str) -> Any:
         """Return the XLA FFI handler of a function.
@@ -144,8 +132,8 @@ class CompiledModule:
         """
         import ctypes
 
-        self._check(name)
-        return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self._core.address(name))
+        self._code.check(name)
+        return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self._code.core.address(name))
 
     def source(self, label: str | None = None) -> str:
         """Return what was compiled: the sources, then a handler for each function.
@@ -156,9 +144,9 @@ class CompiledModule:
             Of a load with ``separate=True``: the name of the source whose unit is wanted. Default: all of them, one
             after another.
         """
-        text = None if label == "" else self._core.source(_name_or_empty("label", label))
+        text = None if label == "" else self._code.core.source(_name_or_empty("label", label))
         if text is None:
-            raise KeyError(f"no source {label!r} in module {self.name!r}; it has {self._core.source_labels}")
+            raise KeyError(f"no source {label!r} in module {self.name!r}; it has {self._code.core.source_labels}")
         return text.decode(errors="replace")
 
     def ptx(self, architecture: str | None = None) -> str:
@@ -169,7 +157,7 @@ class CompiledModule:
         architecture : str, optional
             ``"sm_90"``; one of those that the module was compiled for. Default: the newest.
         """
-        return self._core.ptx(_architecture(architecture)).decode(errors="replace")
+        return self._code.core.ptx(_architecture(architecture)).decode(errors="replace")
 
     def sass(self, architecture: str | None = None) -> str:
         """Return the machine code in words, as nvdisasm writes it. For modules that were loaded with ``keep=True``.
@@ -179,7 +167,7 @@ class CompiledModule:
         architecture : str, optional
             As for :meth:`ptx`.
         """
-        return self._core.sass(_architecture(architecture)).decode(errors="replace")
+        return self._code.core.sass(_architecture(architecture)).decode(errors="replace")
 
     def resources(self) -> list[KernelResources]:
         """Return what each kernel uses (registers, shared memory, spills), for each architecture.
@@ -189,22 +177,8 @@ class CompiledModule:
         """
         return [
             KernelResources(*(getattr(kernel, field) for field in KernelResources._fields))
-            for kernel in self._core.resources()
+            for kernel in self._code.core.resources()
         ]
-
-    def _target(self, name: str) -> str | None:
-        """Return the name that a function was registered under by its load."""
-        return None if self._prefix is None else f"{self._prefix}.{name}"
-
-    def _register(self, name: str) -> str:
-        """Return the name to call a function by in JAX, which knows it then."""
-        from kernix._targets import register_private  # which imports us
-
-        return self._target(name) or register_private(self, name)
-
-    def _check(self, name: str) -> None:
-        if name not in self._function_names:
-            raise KeyError(f"no function {name!r} in module {self.name!r}; it has {self.function_names}")
 
     def __repr__(self) -> str:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"

@@ -6,9 +6,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from kernix import _connection, _core, _environment
+from kernix import _core, _environment
 from kernix._errors import KernelError
-from kernix._targets import list_registered_targets
+from kernix.jax.targets import list_registered_targets
+from kernix.loading import connection
 
 __all__ = ["print_diagnostics"]
 
@@ -50,7 +51,7 @@ def _or_reason(find: Callable[[], str]) -> str:
 
 def _daemon() -> Iterator[tuple[str, str]]:
     try:
-        client = _connection.client()
+        client = connection.client()
         info = client.info()
         stats = client.stats()
     except KernelError as error:

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kernix._constant import Constant
-from kernix._jax import imported_jax
+from kernix.jax.constant import Constant
+from kernix.jax.interop import imported_jax
 
 __all__ = ["Attribute", "convert_attributes", "to_jax"]
 

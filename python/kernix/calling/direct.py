@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kernix import _core
-from kernix._arrays import CPU, CUDA, Library, View, dtype_name, is_array, is_on_gpu, library_of
-from kernix._attributes import Attribute
+from kernix.calling.arrays import CPU, CUDA, Library, View, dtype_name, is_array, is_on_gpu, library_of
+from kernix.calling.attributes import Attribute
+from kernix.calling.call import ambiguous
 
 __all__ = ["Target", "call_directly"]
 
@@ -102,12 +103,6 @@ def _like_arguments(target: Target, arguments: Sequence[Any], views: Sequence[Vi
     if len(kinds) != 1:
         raise ambiguous(target.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
     return _Spec(views[0].shape, getattr(arguments[0], "dtype", None) or dtype_name(views[0].type))
-
-
-def ambiguous(name: str, kinds: Sequence[str]) -> TypeError:
-    """Make the error for a result whose shape or element type is not known."""
-    reason = f"the arguments are not alike ({', '.join(kinds)})" if kinds else "it has no argument to be like"
-    return TypeError(f"{name}() needs out=, the shape and dtype of its result: {reason}")
 
 
 class _Spec(NamedTuple):

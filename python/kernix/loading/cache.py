@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 
-from kernix import _connection, _core
+from kernix import _core
 from kernix._errors import KernelDaemonError, KernelResourceError
-from kernix._targets import memo
+from kernix.loading import connection
+from kernix.loading.memo import memo
 
 __all__ = ["clear_cache", "get_cache_dir", "set_cache_dir"]
 
@@ -27,7 +28,7 @@ def clear_cache(name: str | None = None) -> int:
     """
     if name is not None and not name:
         raise ValueError("clear_cache: the name is empty; pass None to remove everything")
-    removed = _connection.client().purge(name or "")
+    removed = connection.client().purge(name or "")
     memo.forget()
     return removed
 
@@ -52,7 +53,7 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
         raise KernelResourceError(f"cannot use {directory} as cache: {error.strerror or error}") from error
-    _connection.use_store(directory)
+    connection.use_store(directory)
 
 
 def get_cache_dir() -> str:
@@ -63,9 +64,9 @@ def get_cache_dir() -> str:
     str
         The one of :func:`set_cache_dir`; else the store of the daemon that runs; else the one that a daemon would use.
     """
-    if _connection.store_override():
-        return _connection.store_override()
+    if connection.store_override():
+        return connection.store_override()
     try:
-        return _connection.client().info(start=False).store_directory
+        return connection.client().info(start=False).store_directory
     except KernelDaemonError:
         return _core.default_store_directory()

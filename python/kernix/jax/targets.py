@@ -6,94 +6,94 @@ from __future__ import annotations
 import sys
 import time
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from kernix import _core
-from kernix._console import warn
-from kernix._errors import KernelRegistrationError, KernelRequestError
+from kernix._errors import KernelRegistrationError, warn
 from kernix._lock import ForkSafeLock
-from kernix._memo import Memo
-from kernix._module import CompiledModule
 
-__all__ = [
-    "jax_is_installed",
-    "list_registered_targets",
-    "memo",
-    "register_ffi_target",
-    "register_functions",
-    "register_private",
-]
+__all__ = ["Code", "jax_is_installed", "list_registered_targets"]
 
-_PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
-
-#: Loads of this process. Here, because replacing a target makes all of it stale.
-memo = Memo()
 
 _lock = ForkSafeLock()  # one bind at a time
 _known_to_jax: set[tuple[str, str]] = set()
+_replacements = 0  # how often a target got other code
 _SEARCH_EVERY_S = 1.0
 _searched_in_vain = -_SEARCH_EVERY_S  # when JAX was last not found; monotonic clock
 
 
-def register_ffi_target(
-    target_name: str,
-    module: CompiledModule,
-    func_name: str,
-    *,
-    platform: str | None = None,
-    replace: bool = False,
-) -> None:
-    """Register a function of a module as a JAX FFI target.
-
-    After it ``jax.ffi.ffi_call(target_name, ...)`` calls the function. Registering the same code again does nothing.
+class Code:
+    """The code of a module, and the names that JAX knows its functions by.
 
     Parameters
     ----------
-    target_name : str
-        Name of the target. Names are global in a process.
-    module : CompiledModule
-        Result of a ``load_...`` function.
-    func_name : str
-        Name of a function of `module`.
-    platform : str, optional
-        ``"cpu"`` or ``"CUDA"``; default: the one that the module was compiled for.
-    replace : bool, default False
-        Make the function live under a name that other code has now, also inside functions that ``jax.jit`` has already
-        compiled. The signature must stay the same.
-
-    Raises
-    ------
-    KernelRegistrationError
-        When other code is live under the name and `replace` is false, when the signature would change, or when JAX is
-        not installed.
-    KeyError
-        When the module has no such function.
+    core : _core.Module
+        The code.
+    platform : str
+        What it runs on, as JAX names it: ``"cpu"`` or ``"CUDA"``.
     """
-    if func_name not in module.function_names:
-        raise KeyError(f"no function {func_name!r} in module {module.name!r}; it has {module.function_names}")
-    _bind([(target_name, func_name)], module, _platform(platform, module), replace)
 
+    __slots__ = ("_prefix", "_registered", "core", "function_names", "platform")
 
-def register_functions(module: CompiledModule, prefix: str, *, replace: bool) -> bool:
-    """Register every function of `module` as ``<prefix>.<function>`` on the platform of the module, or none of them.
+    def __init__(self, core: _core.Module, platform: str) -> None:
+        self.core = core
+        self.platform = platform
+        self.function_names = tuple(function.name for function in core.functions)
+        self._prefix: str | None = None
+        self._registered: tuple[str, int] | None = None  # as what, and after how many replacements
 
-    Returns
-    -------
-    bool
-        Whether other code was replaced.
-    """
-    names = [(f"{prefix}.{function}", function) for function in module.function_names]
-    replaced = _bind(names, module, module.platform, replace)
-    module._prefix = prefix
-    return replaced
+    def __copy__(self) -> Code:
+        return self  # what it stands for is loaded once, for good
 
+    def __deepcopy__(self, _: object) -> Code:
+        return self
 
-def register_private(module: CompiledModule, function: str) -> str:
-    """Register a function under a name of its content's own, which nothing else can have, and return the name."""
-    target = f"kernix.{module.content_hash}.{function}"
-    _bind([(target, function)], module, module.platform, False)
-    return target
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"module {self.core.name!r} cannot be pickled: it is code in this process. Load it in the other process, "
+            "too, which takes it from the cache"
+        )
+
+    def check(self, function: str) -> None:
+        """Raise ``KeyError`` unless the module has a function of this name."""
+        if function not in self.function_names:
+            raise KeyError(f"no function {function!r} in module {self.core.name!r}; it has {list(self.function_names)}")
+
+    def info(self, function: str) -> _core.FunctionInfo:
+        """Return what libkernix knows of a function, or raise ``KeyError``."""
+        self.check(function)
+        return next(info for info in self.core.functions if info.name == function)
+
+    def register_all(self, prefix: str, *, replace: bool) -> None:
+        """Make every function live as ``<prefix>.<function>``, or none of them."""
+        if self._registered == (prefix, _replacements):
+            return
+        names = [(f"{prefix}.{function}", function) for function in self.function_names]
+        replacements = _bind(names, self, self.platform, replace)
+        self._prefix = prefix
+        self._registered = prefix, replacements
+
+    def register(self, target: str, function: str, platform: str, *, replace: bool) -> None:
+        """Make a function live as `target`."""
+        self.check(function)
+        _bind([(target, function)], self, platform, replace)
+
+    def target(self, function: str) -> str:
+        """Return a name that JAX knows a function by.
+
+        It is the one of :meth:`register_all`, or else one of the content's own, which nothing else can have.
+        """
+        if self._prefix is not None:
+            return f"{self._prefix}.{function}"
+        target = f"kernix.{self.core.artifact_digest}.{function}"
+        self.register(target, function, self.platform, replace=False)
+        return target
+
+    def address(self, function: str) -> int:
+        """Return the address to call: what is live under the name of :meth:`register_all`, or else this very code."""
+        live = 0 if self._prefix is None else _core.target_address(f"{self._prefix}.{function}", self.platform)
+        return live or self.core.address(function)
 
 
 def jax_is_installed() -> bool:
@@ -126,17 +126,9 @@ def list_registered_targets() -> list[str]:
     return sorted({target for target, _ in _core.list_targets()})
 
 
-def _platform(name: str | None, module: CompiledModule) -> str:
-    if name is None:
-        return module.platform
-    try:
-        return _PLATFORMS[name.lower()]
-    except KeyError:
-        raise KernelRequestError(f'platform {name!r} is not known: use "cpu" or "CUDA"') from None
-
-
-def _bind(names: list[tuple[str, str]], module: CompiledModule, platform: str, replace: bool) -> bool:
-    """Bind (target, function) pairs, all or none; return whether other code was replaced."""
+def _bind(names: list[tuple[str, str]], code: Code, platform: str, replace: bool) -> int:
+    """Bind (target, function) pairs, all or none; return how many replacements of targets there were until now."""
+    global _replacements
     jax_ffi = _import_jax_ffi(names[0][0])  # before the lock: it can take a second
 
     def announce(target: str, capsule: Any) -> None:
@@ -144,13 +136,15 @@ def _bind(names: list[tuple[str, str]], module: CompiledModule, platform: str, r
 
     with _lock:
         _check_waiting([target for target, _ in names], platform)
-        outcomes = _core.bind_targets(platform, module._core, names, replace, announce)
-    replaced = [name for name, outcome in zip(names, outcomes, strict=True) if outcome == _core.BindOutcome.REPLACED]
-    if replaced:
-        memo.forget()
+        outcomes = _core.bind_targets(platform, code.core, names, replace, announce)
+        replaced = [
+            name for name, outcome in zip(names, outcomes, strict=True) if outcome == _core.BindOutcome.REPLACED
+        ]
+        _replacements += len(replaced)
+        replacements = _replacements
     for target, function in replaced:
-        _warn_about_graphs(target, module, function, platform)
-    return bool(replaced)
+        _warn_about_graphs(target, code.info(function), platform)
+    return replacements
 
 
 def _import_jax_ffi(target: str) -> ModuleType:
@@ -208,8 +202,7 @@ def _refusal(target: str, platform: str, reason: str) -> KernelRegistrationError
     )
 
 
-def _warn_about_graphs(target: str, module: CompiledModule, function: str, platform: str) -> None:
-    info = next(info for info in module._core.functions if info.name == function)
+def _warn_about_graphs(target: str, info: _core.FunctionInfo, platform: str) -> None:
     if platform == "CUDA" and info.traits & _COMMAND_BUFFER_COMPATIBLE:
         warn(
             f"{target!r} was replaced. A CUDA graph that JAX captured earlier replays the old code until captured "

@@ -43,3 +43,6 @@ class KernelResources(NamedTuple):
     spill_loads: int = 0
     constant_memory: int = 0
     barriers: int = 0
+
+
+KernelResources.__module__ = "kernix"

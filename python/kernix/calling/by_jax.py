@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call by JAX: the ``jax.ffi.ffi_call`` that makes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from kernix.calling.arrays import is_array
+from kernix.calling.attributes import Attribute, to_jax
+from kernix.calling.call import Call, ambiguous
+from kernix.jax.interop import (
+    check_numpy_for_jax,
+    imported_jax,
+    is_tracing,
+    make_spec,
+    plain_kinds,
+    platform_of,
+    vary_alike,
+)
+
+__all__ = ["JaxCalls", "arrays_for_jax", "is_for_jax"]
+
+_FfiCall = Callable[..., Sequence[Any]]
+_MOST_KEPT = 256  # of a function
+
+
+class JaxCalls:
+    """The calls of one function by JAX. Keeps the ``ffi_call`` of each kind of call.
+
+    Parameters
+    ----------
+    name : str
+        Of the function, for messages.
+    on_host : bool
+        Whether the function runs on the CPU.
+    target : callable
+        Returns the name that JAX knows the function by, after making sure that it does.
+    """
+
+    def __init__(self, name: str, on_host: bool, target: Callable[[], str]) -> None:
+        self._name = name
+        self._on_host = on_host
+        self._target = target
+        self._kept: dict[Hashable, _FfiCall] = {}
+
+    def run(
+        self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None, values: dict[str, Attribute]
+    ) -> Sequence[Any]:
+        """Make a call. `outputs` is ``None`` where the only result is like the arguments."""
+        key = _key(call, arguments, outputs)
+        ffi_call = None if key is None else self._kept.get(key)
+        if ffi_call is not None:
+            return self._run_ffi_call(ffi_call, arguments, values)
+        arguments = arrays_for_jax(self._name, arguments)
+        outputs = self._infer_output(arguments) if outputs is None else outputs
+        arguments = vary_alike(arguments, outputs)
+        ffi_call = self._make_ffi_call(call, arguments, outputs)
+        results = self._run_ffi_call(ffi_call, arguments, values)
+        if key is not None:
+            self._keep(key, ffi_call)  # only now: what JAX refuses may be equal to what it takes
+        return results
+
+    def _run_ffi_call(
+        self, ffi_call: _FfiCall, arguments: Sequence[Any], values: dict[str, Attribute]
+    ) -> Sequence[Any]:
+        try:
+            return ffi_call(*arguments, **{name: to_jax(value) for name, value in values.items()})
+        except RuntimeError as error:
+            self._check_platform(arguments, error)
+            raise
+
+    def _check_platform(self, arguments: Sequence[Any], error: Exception) -> None:
+        """Say what is wrong with a call that failed where it is one on another platform than the module's."""
+        platform = platform_of(arguments)
+        if platform is None or (platform == "cpu") == self._on_host:
+            return
+        code, place = ("C++", "CPU") if self._on_host else ("CUDA code", "GPU")
+        where = "its arguments are" if arguments else "JAX's default device is"
+        raise TypeError(
+            f"{self._name}() is {code}, which runs on the {place}, and {where} on the {platform.upper()}: use "
+            f"jax.device_put(x, jax.devices({place.lower()!r})[0]), or make the call under jax.default_device(...)"
+        ) from error
+
+    def _make_ffi_call(self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any]) -> _FfiCall:
+        import jax
+
+        specs = tuple(self._spec(i, out, arguments) for i, out in enumerate(outputs))
+        options: dict[str, Any] = {"vmap_method": call.vmap_method, "has_side_effect": call.has_side_effect}
+        if call.input_output_aliases:
+            options["input_output_aliases"] = call.input_output_aliases
+        made: _FfiCall = jax.ffi.ffi_call(self._target(), specs, **options)
+        return made
+
+    def _keep(self, key: Hashable, ffi_call: _FfiCall) -> None:
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        self._kept[key] = ffi_call
+
+    def _infer_output(self, arguments: Sequence[Any]) -> list[Any]:
+        import jax
+
+        kinds = {(argument.dtype, argument.shape): argument for argument in arguments}
+        if len(kinds) != 1:
+            raise ambiguous(self._name, [f"{dtype.name}{list(shape)}" for dtype, shape in kinds])
+        like = arguments[0]
+        described = jax.ShapeDtypeStruct(like.shape, like.dtype)
+        return [next((argument for argument in arguments if isinstance(argument, jax.Array)), described)]
+
+    def _spec(self, index: int, out: Any, arguments: Sequence[Any]) -> Any:
+        if not (hasattr(out, "shape") and hasattr(out, "dtype")):
+            kind = type(out).__qualname__
+            raise TypeError(f"{self._name}(): out {index} is of type {kind}; it must have shape and dtype")
+        if is_array(out) and not _describes(out):
+            is_numpy = isinstance(out, sys.modules["numpy"].ndarray)
+            kind = "a NumPy array" if is_numpy else f"of type {type(out).__qualname__}"
+            raise TypeError(
+                f"{self._name}(): out {index} is {kind}, which JAX cannot write into; describe the result with "
+                "jax.ShapeDtypeStruct, or call the function on arrays that are not JAX's"
+            )
+        return make_spec(out, arguments)
+
+
+def is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None, has_side_effect: bool) -> bool:
+    """Return whether a call is JAX's: see :class:`kernix.KernelFunction`."""
+    jax = imported_jax()
+    if jax is None:
+        return False
+    for argument in arguments:
+        if isinstance(argument, jax.Array):
+            return True
+    if has_side_effect and is_tracing():
+        return True  # at once it would happen while JAX traces, and not when the compiled function runs
+    numpy = sys.modules["numpy"]
+    if not all(isinstance(argument, (numpy.ndarray, numpy.generic)) for argument in arguments):
+        return False
+    return any(isinstance(out, (jax.Array, jax.ShapeDtypeStruct)) for out in outputs or ())
+
+
+def arrays_for_jax(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
+    """Check that all arguments are arrays to JAX, and return them."""
+    import jax
+
+    for i, argument in enumerate(arguments):
+        if not isinstance(argument, jax.Array):
+            try:
+                check_numpy_for_jax(argument)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name}(): argument {i} {error}") from None
+    return arguments
+
+
+def _key(call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Hashable | None:
+    """Return what a ``jax.ffi.ffi_call`` that serves this call is kept under; ``None`` where none may be kept."""
+    kinds = plain_kinds(arguments if outputs is None else (*arguments, *outputs))
+    if kinds is None:
+        return None
+    aliases = call.input_output_aliases and tuple(call.input_output_aliases.items())
+    options = call.vmap_method, aliases, call.has_side_effect
+    try:
+        hash(options)
+    except TypeError:  # no options that JAX takes, which it says itself
+        return None
+    return *kinds, len(arguments), outputs is None, options
+
+
+def _describes(out: Any) -> bool:
+    """Return whether an array can only mean what a result of JAX is like, because nothing can be written into it."""
+    import jax
+
+    return isinstance(out, jax.Array) or getattr(getattr(out, "flags", None), "writeable", True) is False

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled function that can be called: through JAX, or without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernix.calling.arrays import plain_arrays
+from kernix.calling.attributes import Attribute, convert_attributes
+from kernix.calling.by_jax import JaxCalls, is_for_jax
+from kernix.calling.call import Call, Function
+from kernix.calling.direct import Target, call_directly
+from kernix.calling.signature import read_signature
+from kernix.jax.targets import Code
+
+__all__ = ["Kernel"]
+
+
+class Kernel(Function):
+    """A function of a module: checks a call, and makes it.
+
+    Parameters
+    ----------
+    code : Code
+        The module's.
+    name : str
+        Of a function of it; ``KeyError`` when there is none.
+    """
+
+    def __init__(self, code: Code, name: str) -> None:
+        self._code = code
+        self._signature = read_signature(code.info(name).tokens)
+        self._target: str | None = None
+        self._on_host = code.platform == "cpu"
+        self._address = 0
+        self.__name__ = name
+        self.__qualname__ = f"{code.core.name}.{name}"
+        self._jax_calls = JaxCalls(self.__qualname__, self._on_host, lambda: self.target)
+
+    @property
+    def target(self) -> str:
+        """Name to give to ``jax.ffi.ffi_call``; registers the function with JAX first where that was not done."""
+        if self._target is None:
+            self._target = self._code.target(self.__name__)
+        return self._target
+
+    def _run(self, call: Call) -> Any:
+        arguments = self._check_arguments(call.arguments)
+        expected = self._signature.expected(self.__qualname__, call.attributes)
+        values = convert_attributes(self.__qualname__, expected, call.attributes)
+        outputs = self._check_outputs(call.out)
+        results = self._call_on_plain_arrays(call, arguments, outputs, values)
+        if results is None:
+            results = self._call_on_arrays(call, arguments, outputs, values)
+        return tuple(results) if isinstance(call.out, (list, tuple)) else results[0]
+
+    def _call_on_plain_arrays(
+        self, call: Call, arguments: tuple[Any, ...], outputs: Sequence[Any] | None, values: dict[str, Attribute]
+    ) -> Sequence[Any] | None:
+        """Make the call if it is one on NumPy arrays as they mostly are, which can be told in no time."""
+        if not self._on_host or call.has_side_effect or call.input_output_aliases or call.stream is not None:
+            return None
+        plain = plain_arrays()
+        return None if plain is None else plain.call(self._handler(), arguments, outputs, values)
+
+    def _call_on_arrays(
+        self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None, values: dict[str, Attribute]
+    ) -> Sequence[Any]:
+        if is_for_jax(arguments, outputs, call.has_side_effect):
+            if call.stream is not None:
+                raise TypeError(f"{self.__qualname__}(): stream= is for calls without JAX")
+            return self._jax_calls.run(call, arguments, outputs, values)
+        if call.input_output_aliases:
+            raise TypeError(f"{self.__qualname__}(): input_output_aliases= is for JAX; pass the array itself as out=")
+        target = Target(self.__qualname__, self._handler(), self._code.platform)
+        return call_directly(target, arguments, outputs, values, call.stream)
+
+    def _check_arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Check the number of arguments; an optional one at the end may be None."""
+        if self._signature.order_tokens:
+            raise TypeError(
+                f"{self.__qualname__}() has tokens for the order of side effects, which only XLA can give: use "
+                f"jax.ffi.ffi_call with the function's .target"
+            )
+        count = self._signature.arguments
+        while count.most is not None and count.least < len(args) <= count.most and args[-1] is None:
+            args = args[:-1]
+        if len(args) not in count:
+            takes = f"{count} array{'s' * (count.least != 1 or count.most != 1)}"
+            raise TypeError(f"{self.__qualname__}() takes {takes}, but {len(args)} were given; it is {self}")
+        for i, argument in enumerate(args):
+            if argument is None:
+                raise TypeError(f"{self.__qualname__}(): argument {i} is None; it must be an array")
+        return args
+
+    def _check_outputs(self, out: Any) -> Sequence[Any] | None:
+        """Return `out` as a sequence, or None where the result has to be inferred."""
+        count = self._signature.results
+        if out is None:
+            if count.least != 1 or count.most != 1:
+                results = f"{count} result{'s' * (count.least != 1 or count.most != 1)}"
+                raise TypeError(f"{self.__qualname__}() has {results}: say their shapes and dtypes with out=")
+            return None
+        outputs = out if isinstance(out, (list, tuple)) else (out,)
+        if len(outputs) not in count:
+            raise TypeError(f"{self.__qualname__}() has {count} results, but out= names {len(outputs)}")
+        return outputs
+
+    def _handler(self) -> int:
+        self._address = self._address or self._code.address(self.__name__)
+        return self._address
+
+    def __str__(self) -> str:
+        return f"{self.__qualname__}({', '.join(self._signature.parameters())})"
+
+    def __repr__(self) -> str:
+        return f"<kernix function {self}>"

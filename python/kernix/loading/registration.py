@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registering single functions of a module with JAX."""
+
+from __future__ import annotations
+
+from kernix._errors import KernelRequestError
+from kernix.loading.module import CompiledModule
+
+__all__ = ["register_ffi_target"]
+
+_PLATFORMS = {"cpu": "cpu", "host": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
+
+
+def register_ffi_target(
+    target_name: str,
+    module: CompiledModule,
+    func_name: str,
+    *,
+    platform: str | None = None,
+    replace: bool = False,
+) -> None:
+    """Register a function of a module as a JAX FFI target.
+
+    After it ``jax.ffi.ffi_call(target_name, ...)`` calls the function. Registering the same code again does nothing.
+
+    Parameters
+    ----------
+    target_name : str
+        Name of the target. Names are global in a process.
+    module : CompiledModule
+        Result of a ``load_...`` function.
+    func_name : str
+        Name of a function of `module`.
+    platform : str, optional
+        ``"cpu"`` or ``"CUDA"``; default: the one that the module was compiled for.
+    replace : bool, default False
+        Make the function live under a name that other code has now, also inside functions that ``jax.jit`` has already
+        compiled. The signature must stay the same.
+
+    Raises
+    ------
+    KernelRegistrationError
+        When other code is live under the name and `replace` is false, when the signature would change, or when JAX is
+        not installed.
+    KeyError
+        When the module has no such function.
+    """
+    module._code.register(target_name, func_name, _platform(platform, module), replace=replace)
+
+
+def _platform(name: str | None, module: CompiledModule) -> str:
+    if name is None:
+        return module.platform
+    try:
+        return _PLATFORMS[name.lower()]
+    except KeyError:
+        raise KernelRequestError(f'platform {name!r} is not known: use "cpu" or "CUDA"') from None
