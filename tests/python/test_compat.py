@@ -150,6 +150,117 @@ def test_exceptions_are_the_packages_own(routed, fresh_name, monkeypatch):
         routed.load_cpp_inline(fresh_name)
 
 
+HEADER = '#include "brainevent/common.h"\n'
+F = f"{HEADER}void f(const BE::Tensor x, BE::Tensor y) {{}}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "functions", "phrase"),
+    [
+        (F, {"f": ["arg", "bogus"]}, "Invalid arg_spec token 'bogus' for function 'f'"),
+        (F, {"f": ["arg", "ret", "attr.x:foo"]}, "Invalid arg_spec token 'attr.x:foo' for function 'f'"),
+        (F, {"f": ["arg", "ret", "attr.a-b:int32"]}, "Invalid attribute name 'a-b': must be a valid C++ identifier"),
+        (f"// @BE f arg nonsense\n{F}", None, "Invalid arg_spec token 'nonsense' for function 'f'"),
+        (F, {"1f": ["arg", "ret"]}, "Invalid function name '1f': must be a valid C++ identifier"),
+        (F, {"f": ["arg", "ret", "stream", "stream"]}, "Duplicate 'stream' token in arg_spec for f"),
+        (F, {"f": ["arg", "arg"]}, "arg_spec for 'f' must contain at least one 'ret' token"),
+        (f"// @BE f arg\n{F}", None, "arg_spec for 'f' must contain at least one 'ret' token"),
+        (f"{HEADER}void f(const BE::Tensor x) {{}}\n", ["f"], "No non-const Tensor output found in 'f'"),
+        (f"{HEADER}void f(int n) {{}}\n", ["f"], "No Tensor parameters found in 'f'"),
+        (F, ["g"], "Cannot find 'void g(...)' in source"),
+        (F, {"g": ["arg", "ret", "attr.k"]}, "Cannot find 'void g(...)' in source"),
+        (
+            F.replace("y)", "y, float* s)"),
+            {"f": ["arg", "ret", "attr.s"]},
+            "Cannot map C++ type 'float*' of 's' in 'f' to a BE attr type",
+        ),
+        (F, {"f": ["arg", "ret", "attr.k"]}, "Parameter 'k' not found in signature of 'f'"),
+        (F, None, "No '// @BE <function_name>' annotations found in source"),
+        (f"// @BE f arg ret\n// @BE f arg ret\n{F}", None, "Duplicate @BE annotation for 'f'"),
+        (F, {}, "No functions found. Pass functions={...} or add '// @BE <name>' annotations"),
+        (F, [], "No functions found. Pass functions={...} or add '// @BE <name>' annotations"),
+    ],
+    ids=str,
+)
+def test_requests_are_refused_in_the_packages_words(routed, source, functions, phrase):
+    with pytest.raises(routed.KernelError) as refused:
+        routed.load_cpp_inline("refused", source, functions)
+    assert phrase in str(refused.value)
+    assert str(refused.value.__cause__) in str(refused.value)
+
+
+def test_compilations_fail_in_the_packages_words(routed, fresh_name, own_place, run_python):
+    spec = {"f": ["arg", "ret"]}
+    with pytest.raises(routed.CompilationError, match=r"^C\+\+ compilation failed: .*nonsense"):
+        routed.load_cpp_inline(fresh_name, f"{F}nonsense;", spec)
+    with pytest.raises(routed.CompilationError, match=r"^C\+\+ compilation failed at the link: .*nosuch"):
+        routed.load_cpp_inline(fresh_name, F, spec, extra_ldflags=["-lnosuch"])
+    with pytest.raises(routed.CompilationError, match="^compilation failed: .*error"):
+        routed.load_cuda_inline(fresh_name, f"{cuda_source('f')}nonsense;", compute_capability="sm_90")
+    said = run_python("load_too_long.py", "routed", where=own_place, KERNIX_JOB_TIMEOUT="1s")
+    assert said.startswith("CompilationError compilation timed out after 1s: ")
+
+
+def test_names_and_files_are_refused_in_the_packages_words(routed, fresh_name, tmp_path):
+    routed.load_cpp_inline(fresh_name, kernels.constant(1))
+    target = f"{fresh_name}.value"
+    with pytest.raises(
+        routed.KernelRegistrationError, match=f"FFI target '{target}' is already registered to different"
+    ):
+        routed.load_cpp_inline(fresh_name, kernels.constant(2))
+    other = HEADER + "// @BE value ret\nvoid value(BE::Tensor y) {}\n"
+    with pytest.raises(routed.KernelRegistrationError, match=f"Cannot replace FFI target '{target}'"):
+        routed.load_cpp_inline(fresh_name, other, replace=True)
+    module = routed.load_cpp_inline(fresh_name, kernels.constant(1))
+    missing = "Function 'other' not found in module"
+    with pytest.raises(KeyError, match=missing):
+        module.get_handler("other")
+    with pytest.raises(KeyError, match=missing):
+        routed.register_ffi_target("t", module, "other", platform="cpu")
+    with pytest.raises(routed.KernelError, match=r"No source files matching \[\*\.cu\] found in "):
+        routed.load_cuda_dir(tmp_path)
+    with pytest.raises(ValueError, match='invalid compute capability: "bogus"'):
+        routed.load_cuda_inline(fresh_name, cuda_source("f"), compute_capability="bogus")
+    undefined = F.replace("{}", "{ gone(); }").replace("void f", 'extern "C" void gone();\nvoid f')
+    with pytest.raises(routed.KernelLoadError, match=r"^Failed to load shared library .*: .*gone"):
+        routed.load_cpp_inline(fresh_name, undefined, {"f": ["arg", "ret"]}, extra_ldflags=["-Wl,-z,undefs"])
+
+
+def program(path, text):
+    """Write a program, and return its path."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_tools_fail_in_the_packages_words(routed, fresh_name, monkeypatch, tmp_path):
+    def refusal(kind, **variables):
+        load, options = routed.load_cuda_inline, {"compute_capability": "sm_20"}
+        if "PATH" in variables:
+            load, options = routed.load_cpp_inline, {}
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            with pytest.raises(kind) as refused:
+                load(fresh_name, cuda_source("f"), auto_register=False, **options)
+        return str(refused.value)
+
+    assert "the target GPU architecture is not supported by this nvcc" in refusal(routed.UnsupportedArchError)
+    assert "C++ compiler not found" in refusal(routed.HostCompilerNotFoundError, PATH="/nowhere")
+    missing = refusal(routed.NvccNotFoundError, BRAINEVENT_NVCC_PATH="/no/such/nvcc")
+    assert "CUDA compiler nvcc not found" in missing
+    for text, phrase in {
+        "exit 3": "nvcc exited with status",
+        "echo hello": "nvcc exists but its version could not be determined",
+    }.items():
+        broken = program(tmp_path / "nvcc", text)
+        assert phrase in refusal(routed.NvccNotFoundError, BRAINEVENT_NVCC_PATH=broken)
+    (tmp_path / "nvcc").write_text("no program")
+    assert "nvcc could not be executed" in refusal(
+        routed.NvccNotFoundError, BRAINEVENT_NVCC_PATH=str(tmp_path / "nvcc")
+    )
+
+
 def test_missing_tools_are_the_packages_own_exceptions(routed, fresh_name, monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         patch.setenv("CXX", "/no/such/g++")
@@ -160,7 +271,7 @@ def test_missing_tools_are_the_packages_own_exceptions(routed, fresh_name, monke
         with pytest.raises(routed.NvccNotFoundError, match="/no/such/nvcc"):
             routed.load_cuda_inline(fresh_name, cuda_source("f"), compute_capability="sm_90")
     if not list(pathlib.Path("/dev").glob("nvidia[0-9]*")):
-        with pytest.raises(routed.GpuArchDetectionError, match="no GPU"):
+        with pytest.raises(routed.GpuArchDetectionError, match="Could not detect a GPU compute capability.*no GPU"):
             routed.load_cuda_inline(fresh_name, cuda_source("f"))
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import kernix
 from kernix._lock import ForkSafeLock
+from kernix.compat.phrases import translate
 
 __all__ = ["install", "uninstall"]
 
@@ -63,16 +64,6 @@ def uninstall() -> None:
 #: What the reference calls a parameter, where kernix calls it otherwise.
 _RENAMED = {"filepath": "path"}
 
-#: Which of the reference's toolchain exceptions a message of kernix is, by its words.
-_TOOLCHAIN_ERRORS = (
-    (r"no GPU to compile for", "GpuArchDetectionError"),
-    (r"has no header", "HeaderNotFoundError"),
-    (r"does not take (GCC|Clang)", "HostCompilerIncompatibleError"),
-    (r"does not say|needs CUDA", "NvccNotFoundError"),
-    (r"cannot compile for", "UnsupportedArchError"),
-    (r"C\+\+ compiler|\bCXX\b", "HostCompilerNotFoundError"),
-    (r"nvcc|CUDA toolkit", "NvccNotFoundError"),
-)
 _DISCOVERY = "BRAINEVENT_NVCC_PREFER"
 
 
@@ -168,7 +159,7 @@ class _Layer:
             try:
                 return ours(**arguments)
             except kernix.KernelError as error:
-                raise self._translated(error) from error
+                raise self._translated(error, "C++ " if "cpp" in original.__name__ else "") from error
 
         return routed
 
@@ -199,6 +190,7 @@ class _Layer:
         if not isinstance(module, self._module_type):
             self._originals["register_ffi_target"](target_name, module, func_name, **options)
             return
+        module.get_handler(func_name)
         options.pop("content_id", None)  # kernix knows what the code is
         options.setdefault("platform", "CUDA")
         kernix.register_ffi_target(target_name, module.kernix, func_name, **options)
@@ -210,20 +202,16 @@ class _Layer:
         print(f"{'brainevent:':<20} {self._package.__version__}, its kernels routed to kernixd")
         kernix.print_diagnostics()
 
-    def _translated(self, error: kernix.KernelError) -> Exception:
+    def _translated(self, error: kernix.KernelError, language: str) -> Exception:
         """Return the package's exception for one of ours."""
-        package = self._package
-        message = str(error)
         translated: Exception
         if isinstance(error, kernix.KernelCompilationError):
-            translated = package.CompilationError(error.message, error.compiler_output, error.command)
-        elif isinstance(error, kernix.KernelToolchainError):
-            names = (name for words, name in _TOOLCHAIN_ERRORS if re.search(words, message))
-            translated = getattr(package, next(names, "KernelToolchainError"))(message)
-        elif isinstance(error, kernix.KernelRequestError):
-            translated = self._request_error(message)
-        else:
-            translated = getattr(package, type(error).__name__, package.KernelError)(message)
+            _, message = translate(error, error.message, language)
+            translated = self._package.CompilationError(message, error.compiler_output, error.command)
+            return translated
+        name, message = translate(error, str(error), language)
+        known = self._request_error if name == "KernelRequestError" else getattr(self._package, name, None)
+        translated = (known or self._package.KernelError)(message)
         return translated
 
 
@@ -252,6 +240,8 @@ def _routed_module_type(base: Any) -> Any:
             return self.kernix.function_names
 
         def get_handler(self, name: str) -> Any:
+            if name not in self.kernix:
+                raise KeyError(f"Function {name!r} not found in module. Available: {self.function_names}")
             return self.kernix.get_handler(name)
 
         def __getitem__(self, name: str) -> Any:
