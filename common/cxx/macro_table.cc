@@ -54,41 +54,34 @@ void JoinVariadic(size_t count, bool variadic, Tokens tokens, size_t close, std:
 
 Token Mark(std::string_view text, const Token& at) { return {TokenKind::kPunctuator, text, at.source, at.line}; }
 
-void MacroTable::Define(Tokens line) {
+void MacroTable::Define(Tokens line, bool certain) {
   if (line.empty() || !line[0].IsIdentifier()) return;
   Macro macro;
   size_t body = 1;
   if (line.size() > 1 && line[1].Is("(") && !line[1].space_before) body = ReadParameters(line, macro);
   if (macro.parameters.size() > kMaxParameters) return;
   macro.body.assign(line.begin() + static_cast<std::ptrdiff_t>(body), line.end());
-  Add(line[0].text, std::move(macro));
+  Choices& choices = macros_[line[0].text];
+  if (certain) choices = {{}, /*may_be_none=*/false};
+  std::erase_if(choices.macros, [&](const Macro& known) { return Alike(known, macro); });
+  if (choices.macros.size() >= kMaxChoices) choices.macros.pop_back();
+  choices.macros.insert(choices.macros.begin(), std::move(macro));
 }
 
-void MacroTable::Undefine(std::string_view name) {
-  Macro none;
-  none.is_defined = false;
-  if (macros_.contains(name)) Add(name, std::move(none));
+void MacroTable::Undefine(std::string_view name, bool certain) {
+  const auto found = macros_.find(name);
+  if (found == macros_.end()) return;
+  if (certain) {
+    macros_.erase(found);
+  } else {
+    found->second.may_be_none = true;
+  }
 }
 
 bool MacroTable::Alike(const Macro& a, const Macro& b) {
   const auto same = [](const Token& x, const Token& y) { return x.text == y.text; };
-  return a.is_defined == b.is_defined && a.function_like == b.function_like && a.variadic == b.variadic &&
-         a.parameters == b.parameters && std::equal(a.body.begin(), a.body.end(), b.body.begin(), b.body.end(), same);
-}
-
-// Takes the place of what cannot be meant any more.
-void MacroTable::Add(std::string_view name, Macro macro) {
-  macro.place = branches_.Here();
-  macro.headers = headers_;
-  std::vector<Macro>& known = macros_[name];
-  const auto alike = std::find_if(known.begin(), known.end(), [&](const Macro& old) { return Alike(old, macro); });
-  macro.meaning = alike == known.end() ? ++meanings_ : alike->meaning;
-  known.erase(
-      std::remove_if(known.begin(), known.end(),
-                     [&](const Macro& old) { return branches_.Reaches(macro.place, old.place) == Reach::kAlways; }),
-      known.end());
-  if (known.size() >= kMaxChoices) known.erase(known.begin());
-  known.push_back(std::move(macro));
+  return a.function_like == b.function_like && a.variadic == b.variadic && a.parameters == b.parameters &&
+         std::equal(a.body.begin(), a.body.end(), b.body.begin(), b.body.end(), same);
 }
 
 size_t MacroTable::ReadParameters(Tokens line, Macro& macro) {
@@ -106,58 +99,28 @@ size_t MacroTable::ReadParameters(Tokens line, Macro& macro) {
   return std::min(i + 1, line.size());
 }
 
-MacroTable::Choices MacroTable::ChoicesFor(std::string_view name) const {
-  Choices choices;
+bool MacroTable::IsDefined(std::string_view name) const {
   const auto found = macros_.find(name);
-  if (found == macros_.end()) return choices;
-  bool undefined = false;  // perhaps
-  std::vector<int> places;
-  for (auto macro = found->second.rbegin(); macro != found->second.rend(); ++macro) {
-    const Reach reach = branches_.Reaches(macro->place, branches_.Here());
-    if (reach == Reach::kNever) continue;
-    if (macro->is_defined) {
-      const auto same = [&](const Macro* other) { return other->meaning == macro->meaning; };
-      if (std::none_of(choices.macros.begin(), choices.macros.end(), same)) choices.macros.push_back(&*macro);
-    } else {
-      undefined = true;
-    }
-    places.push_back(macro->place);
-    if (reach != Reach::kAlways && (places.size() < 2 || !branches_.Cover(places, branches_.Here()))) continue;
-    choices.may_be_none = undefined;
-    break;
-  }
-  return choices;
+  return found != macros_.end() && !found->second.may_be_none;
 }
 
-bool MacroTable::IsDefined(std::string_view name) const { return !ChoicesFor(name).may_be_none; }
-
-bool MacroTable::MayHaveChanged(std::string_view name) const {
-  const auto found = macros_.find(name);
-  return found != macros_.end() && found->second.back().headers != headers_;
-}
-
-std::optional<std::string_view> MacroTable::StandsFor(std::string_view name) const {
-  const Choices choices = ChoicesFor(name);
-  if (choices.macros.empty()) return std::nullopt;
-  const std::vector<Token>& body = choices.macros[0]->body;
-  return body.size() == 1 && body[0].IsIdentifier() ? std::make_optional(body[0].text) : std::nullopt;
-}
-
-MacroTable::Choices MacroTable::Expandable(const Token& token) const {
-  if (!token.IsIdentifier() || nesting_ > kMaxNesting || IsSpent() || !macros_.contains(token.text)) return {};
-  if (std::find(active_.begin(), active_.end(), token.text) != active_.end()) return {};
-  return ChoicesFor(token.text);
+// What `token` may expand to; null when it is left alone.
+const MacroTable::Choices* MacroTable::Expandable(const Token& token) const {
+  if (!token.IsIdentifier() || nesting_ > kMaxNesting || IsSpent()) return nullptr;
+  const auto found = macros_.find(token.text);
+  if (found == macros_.end()) return nullptr;
+  return std::find(active_.begin(), active_.end(), token.text) == active_.end() ? &found->second : nullptr;
 }
 
 void MacroTable::Expand(Tokens tokens, std::vector<Token>& out) {
   ++nesting_;
   too_deep_ = too_deep_ || nesting_ > kMaxNesting;
   for (size_t i = 0; i < tokens.size();) {
-    const Choices choices = Expandable(tokens[i]);
-    if (choices.macros.empty()) {
+    const Choices* choices = Expandable(tokens[i]);
+    if (choices == nullptr) {
       out.push_back(tokens[i++]);
     } else {
-      i = ExpandUse(choices, tokens[i], tokens, i + 1, out);
+      i = ExpandUse(*choices, tokens[i], tokens, i + 1, out);
     }
   }
   --nesting_;
@@ -167,21 +130,21 @@ void MacroTable::Expand(Tokens tokens, std::vector<Token>& out) {
 size_t MacroTable::ExpandUse(const Choices& choices, const Token& name, Tokens tokens, size_t next,
                              std::vector<Token>& out) {
   const bool calls =
-      std::all_of(choices.macros.begin(), choices.macros.end(), [](auto* m) { return m->function_like; });
+      std::all_of(choices.macros.begin(), choices.macros.end(), [](const Macro& m) { return m.function_like; });
   if (calls && (next >= tokens.size() || !tokens[next].Is("("))) {
     out.push_back(name);
     return next;
   }
   if (choices.macros.size() > 1 || choices.may_be_none) return ExpandChoices(choices, name, tokens, next, out);
   const size_t before = out.size();
-  next = ExpandOne(*choices.macros[0], name, tokens, next, out);
+  next = ExpandOne(choices.macros[0], name, tokens, next, out);
   // What it ends with may be a macro whose arguments follow.
   if (next >= tokens.size() || !tokens[next].Is("(") || out.size() == before) return next;
-  const Choices more = Expandable(out.back());
-  if (more.macros.empty() || End(*more.macros[0], tokens, next) == next) return next;
+  const Choices* more = Expandable(out.back());
+  if (more == nullptr || End(more->macros[0], tokens, next) == next) return next;
   const Token last = out.back();
   out.pop_back();
-  return ExpandUse(more, last, tokens, next, out);
+  return ExpandUse(*more, last, tokens, next, out);
 }
 
 // Likewise, when it is `macro`.
@@ -214,7 +177,7 @@ size_t MacroTable::End(const Macro& macro, Tokens tokens, size_t next) {
 size_t MacroTable::ExpandChoices(const Choices& choices, const Token& name, Tokens tokens, size_t next,
                                  std::vector<Token>& out) {
   size_t end = next;
-  for (const Macro* macro : choices.macros) end = std::max(end, End(*macro, tokens, next));
+  for (const Macro& macro : choices.macros) end = std::max(end, End(macro, tokens, next));
   // Every branch repeats what other macros take as arguments, and branches within it do again.
   const size_t cost = (choices.macros.size() + 1) * (end - next + 2);
   if (cost > budget_.tokens) {
@@ -224,10 +187,10 @@ size_t MacroTable::ExpandChoices(const Choices& choices, const Token& name, Toke
   }
   Spend(budget_.tokens, cost);
   std::string_view mark = "#if";
-  for (const Macro* macro : choices.macros) {
+  for (const Macro& macro : choices.macros) {
     out.push_back(Mark(mark, name));
     mark = "#else";
-    const size_t after = ExpandOne(*macro, name, tokens, next, out);
+    const size_t after = ExpandOne(macro, name, tokens, next, out);
     Expand(tokens.subspan(after, end - after), out);
   }
   if (choices.may_be_none) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rough C preprocessor: expands the macros that the sources define themselves, so that functions which a macro makes
-// (token pasting included) have a signature to read. Headers are not looked into, and of a conditional all branches are
-// kept, except what `#if 0` and `#if 1` exclude.
+// (token pasting included) have a signature to read. Headers are not looked into. Of a conditional all branches are
+// kept but those that the sources themselves exclude: by `#if 0` and `#if 1`, and by what they define for sure.
 #pragma once
 
 #include <deque>
@@ -32,17 +32,14 @@ struct Include {
 std::optional<Include> ReadInclude(absl::Span<const Token> rest);
 
 struct Preprocessed {
-  // Expanded tokens of all sources. A token from a macro has the place of the outermost use. Conditionals stay as three
-  // marks: the punctuators "#if", "#else" and "#endif"; those that are no macro's are `in_directive`.
+  // Expanded tokens of all sources. A token from a macro has the place of the outermost use. Branches that are compiled
+  // perhaps stand between marks: the punctuators "#if", "#else" and "#endif".
   std::vector<Token> tokens;
   std::vector<Comment> comments;
-  std::vector<Include> includes;
-  std::deque<std::string> storage;  // of the text of pasted tokens
-  bool has_text = false;            // some source has more than comments
+  bool includes_user_headers = false;  // perhaps
+  std::deque<std::string> storage;     // of the text of pasted tokens
+  bool has_text = false;               // some source has more than comments
 };
-
-// Whether one of the includes may be a header of the user's own.
-bool IncludesUserHeaders(const Preprocessed& preprocessed);
 
 // `sources` are one translation unit, lexed with their index as `source`. What they were lexed from must outlive the
 // result. Macros that would grow beyond `budget` are left alone.

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that a source gives to types: `using T = BE::Tensor;`, `typedef const BE::Tensor In;`, `struct Tensor { ...
-// };`, `using BE::Tensor;`
+// Names that a source gives to types: `using Real = float;`, `typedef const BE::Tensor In;`, `struct Tensor { ... };`
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,27 +13,21 @@
 
 namespace kernix::language {
 
-// What a name stands for: tokens that are read in the namespace `scope`; none where it is a type of its own, or has
-// several meanings. Of `Tensor` BE::Tensor is the one that counts among others: only that can a handler pass.
-struct AliasedType {
-  std::string scope;
-  std::optional<std::vector<Token>> tokens;
-  bool is_ambiguous = false;
-};
+// The tokens that a name stands for; nullopt for a type of its own, and for a name that stands for several.
+using AliasedType = std::optional<std::vector<Token>>;
 
 class Aliases {
  public:
-  // Reads `declaration`, which begins in the namespace `scope` ("a::b::") and ends before its ';' or '{'; marks of
-  // conditionals may be in front. What is no declaration of a type has no effect.
-  void Read(std::string_view scope, absl::Span<const Token> declaration);
+  // Reads `declaration`, which ends before its ';' or '{'. What is no declaration of a type has no effect.
+  void Read(absl::Span<const Token> declaration);
 
-  // What `name` means in `scope`; null when the source does not say.
-  const AliasedType* Find(std::string_view scope, std::string_view name) const;
+  // Null when the source declares no type of that name.
+  const AliasedType* Find(std::string_view name) const;
 
  private:
-  void Add(std::string_view scope, std::string_view name, std::optional<std::vector<Token>> tokens);
+  void Add(std::string_view name, AliasedType type);
 
-  std::map<std::string, AliasedType, std::less<>> types_;  // by qualified name
+  std::map<std::string_view, AliasedType> types_;
 };
 
 }  // namespace kernix::language

@@ -14,7 +14,6 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/cxx/branches.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/macro_table.h"
 #include "common/cxx/spliced_text.h"
@@ -259,17 +258,10 @@ class Questions {
       known.push_back(&found.tokens);
       if (known.size() > MacroTable::kMaxChoices || found.tokens.size() >= kLongLine) return false;
     }
-    for (const auto& [name, lines] : definitions_) Define(lines);
-    return true;
-  }
-
-  // Of several, each may be meant.
-  void Define(const std::vector<const Line*>& lines) {
-    for (const Line* line : lines) {
-      if (lines.size() > 1) branches_.If(std::nullopt);
-      macros_.Define(Tokens(*line).subspan(2));
-      if (lines.size() > 1) branches_.End();
+    for (const auto& [name, lines] : definitions_) {  // of several, each may be meant
+      for (const Line* line : lines) macros_.Define(Tokens(*line).subspan(2), /*certain=*/lines.size() == 1);
     }
+    return true;
   }
 
   absl::Status CheckLine(const Found& found) {
@@ -337,9 +329,8 @@ class Questions {
   std::set<std::string_view> tested_;     // those of them that an #if asks for first
   std::vector<Found> lines_;
   absl::flat_hash_map<std::string_view, std::vector<const Line*>> definitions_;
-  Branches branches_;
   MacroBudget budget_;
-  MacroTable macros_{branches_, storage_, budget_};
+  MacroTable macros_{storage_, budget_};
 };
 
 }  // namespace

@@ -272,24 +272,22 @@ bool Holds(Tokens tokens, std::string_view text) {
 
 // Puts what the parameter's type stands for in its place, again and again. False when it is a type of the source that
 // cannot be read so.
-bool ResolveAliases(const TypeNames& types, std::vector<Token>& tokens) {
+bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
   constexpr int kMaxSteps = 8;
-  std::string_view scope = types.scope;
   for (int step = 0; step < kMaxSteps; ++step) {
     const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
     if (type == tokens.end() || !type->IsIdentifier()) return true;
     if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
     if (IsStreamName(type->text) || NamedType(type->text).has_value()) return true;  // whoever declares them
-    const AliasedType* aliased = types.aliases.Find(scope, type->text);
+    const AliasedType* aliased = aliases.Find(type->text);
     if (aliased == nullptr) return true;
-    if (!aliased->tokens.has_value()) return false;
-    const std::vector<Token>& meaning = *aliased->tokens;
+    if (!aliased->has_value()) return false;
+    const std::vector<Token>& meaning = **aliased;
     // `const P` of a pointer makes the pointer const, and of a reference nothing.
     const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
     if (compound && Holds(tokens, "const")) return false;
     const auto place = tokens.erase(type);
     tokens.insert(place, meaning.begin(), meaning.end());
-    scope = aliased->scope;
   }
   return false;
 }
@@ -298,7 +296,7 @@ constexpr size_t kMaxSpelled = 50;  // tokens: what a template makes of it may b
 
 }  // namespace
 
-SignatureParameter ReadParameter(Tokens tokens, const TypeNames& types) {
+SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases) {
   SignatureParameter parameter;
   parameter.text = Spelled(tokens.first(std::min(tokens.size(), kMaxSpelled)));
   if (!tokens.empty()) {
@@ -306,12 +304,14 @@ SignatureParameter ReadParameter(Tokens tokens, const TypeNames& types) {
     parameter.line = tokens[0].line;
   }
   std::vector<Token> essential = Essential(tokens, parameter.has_default);
-  const bool known = ResolveAliases(types, essential);
+  const bool known = ResolveAliases(aliases, essential);
   const Declarator declarator = DeclaratorReader(essential).Read();
   parameter.name = std::string(declarator.name);
   parameter.by_value = declarator.references == 0;
   if (!known) {
-    parameter.problem = "the source declares that type, and not as another name of one that can be read";
+    parameter.problem =
+        "the source declares that type, and not once as another name of one that can be read. Name the tokens: arg, "
+        "ret, stream, attr.<name>:<type>";
   } else if (declarator.understood) {
     ClassifyNamed(declarator, parameter);
   } else {

@@ -176,7 +176,7 @@ class Resolver {
   absl::Status CheckIsThere(const Wanted& function) const {
     if (!function.annotation.has_value() || !Candidates().empty()) return absl::OkStatus();
     if (mentioned_.contains(names_.at(function.name).base)) return absl::OkStatus();
-    const bool elsewhere = IncludesUserHeaders(preprocessed_) || PrecedesUnknownMacro(*function.annotation);
+    const bool elsewhere = preprocessed_.includes_user_headers || PrecedesUnknownMacro(*function.annotation);
     if (!function.tokens.empty() && elsewhere) return absl::OkStatus();
     return Located(function,
                    Invalid(StrCat("an annotation without a function: nothing here defines '", function.name, "'")));

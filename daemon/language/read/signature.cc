@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "common/base/strings.h"
-#include "daemon/language/read/parameter_choices.h"
 #include "daemon/language/spec/words.h"
 
 namespace kernix::language {
@@ -84,27 +83,20 @@ bool Contains(Tokens tokens, std::string_view text) {
 }
 
 // The commas between parameters are those outside all brackets.
-// Sets `undecided` when conditionals decide what some parameter is.
-std::vector<SignatureParameter> ReadParameters(Tokens list, const TypeNames& types, bool& undecided) {
+std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& aliases) {
   std::vector<SignatureParameter> parameters;
   if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
-  undecided = !HasChoicesWithinParameters(list);
-  const auto read = [&](Tokens tokens) {
-    std::optional<SignatureParameter> parameter = ReadChoices(tokens, types);
-    undecided = undecided || !parameter.has_value();
-    parameters.push_back(parameter.has_value() ? *std::move(parameter) : ReadParameter(tokens, types));
-  };
   int depth = 0;
   size_t begin = 0;
   for (size_t i = 0; i < list.size() && parameters.size() < kMaxParameters;) {
     depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
     if (list[i].Is(",") && depth == 0) {
-      read(list.subspan(begin, i - begin));
+      parameters.push_back(ReadParameter(list.subspan(begin, i - begin), aliases));
       begin = i + 1;
     }
     i = list[i].Is("<") ? AfterAngle(list, i) : i + 1;
   }
-  read(list.subspan(begin));
+  parameters.push_back(ReadParameter(list.subspan(begin), aliases));
   return parameters;
 }
 
@@ -130,34 +122,10 @@ bool SameParameters(const Signature& a, const Signature& b) {
   return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(), SameType);
 }
 
-// Notes of the parameters of one declaration where they have a default argument.
-void NotePlaces(Signature& signature) {
-  for (SignatureParameter& parameter : signature.parameters) {
-    if (parameter.default_at.has_value() || parameter.no_default_at.has_value()) continue;
-    (parameter.has_default ? parameter.default_at : parameter.no_default_at) = signature.branches;
-  }
-}
-
-bool IsAround(const BranchPath& outer, const BranchPath& inner) {
-  return outer.size() <= inner.size() && std::equal(outer.begin(), outer.end(), inner.begin());
-}
-
-// A default argument is there for sure if all declarations have it, or one that stands around those without.
+// A default argument is there for sure if all declarations have it, or one outside of conditionals.
 void MergeDefaults(SignatureParameter& parameter, const SignatureParameter& other) {
-  if (!parameter.default_at.has_value() ||
-      (other.default_at.has_value() && other.default_at->size() < parameter.default_at->size())) {
-    parameter.default_at = other.default_at;
-  }
-  if (!parameter.no_default_at.has_value()) {
-    parameter.no_default_at = other.no_default_at;
-  } else if (other.no_default_at.has_value()) {
-    BranchPath& path = *parameter.no_default_at;
-    const BranchPath& others = *other.no_default_at;
-    path.erase(std::mismatch(path.begin(), path.end(), others.begin(), others.end()).first, path.end());
-  }
-  parameter.has_default =
-      parameter.default_at.has_value() &&
-      (!parameter.no_default_at.has_value() || IsAround(*parameter.default_at, *parameter.no_default_at));
+  parameter.default_is_certain |= other.default_is_certain;
+  parameter.has_default = parameter.default_is_certain || (parameter.has_default && other.has_default);
 }
 
 // `known` and `other` declare the same function: its parameters have the first name that one of them gives.
@@ -285,7 +253,7 @@ class Finder {
   void Follow(size_t i) {
     const Token& token = tokens_[i];
     if (!InOpaque() && state_.parentheses == 0 && (token.Is("{") || token.Is(";"))) {
-      aliases_->Read(ScopeName(), Declaration(i));
+      aliases_->Read(Declaration(i));
     }
     if (token.Is("{")) {
       state_.scopes.push_back(ScopeOf(i));
@@ -312,14 +280,11 @@ class Finder {
     if (token.Is("#if")) {
       state_.open = !between;
       saved_.push_back(state_);
-      branches_.push_back(++branch_count_);
     } else if (token.Is("#else") && !saved_.empty()) {
       state_ = saved_.back();
       if (between && !state_.open) state_.declaration = i + 1;
-      branches_.back() = ++branch_count_;
     } else if (token.Is("#endif") && !saved_.empty()) {
       saved_.pop_back();
-      branches_.pop_back();
     }
   }
 
@@ -377,12 +342,13 @@ class Finder {
       signature.list.assign(list.begin(), list.end());
       signature.aliases = aliases_;
     } else {
-      signature.parameters = ReadParameters(list, {*aliases_, signature.scope}, signature.has_conditional);
+      signature.parameters = ReadParameters(list, *aliases_);
     }
-    signature.is_uncertain = Contains(list, "#if") || Contains(list, "...");
+    signature.has_conditional = Contains(list, "#if");
+    signature.is_uncertain = signature.has_conditional || Contains(list, "...");
     signature.returns_void = ReturnsVoid(head, after);
     signature.is_definition = BodyFollows(after);
-    signature.branches = branches_;
+    signature.in_conditional = !saved_.empty();
     signature.source = tokens_[i].source;
     signature.line = tokens_[i].line;
     AddSignature(found_[std::string(tokens_[i].text)], std::move(signature));
@@ -422,8 +388,6 @@ class Finder {
   const NameSet& names_;
   State state_;
   std::vector<State> saved_;
-  BranchPath branches_;  // that are open, as `saved_`
-  int branch_count_ = 0;
   std::deque<std::string> scope_names_;
   const std::shared_ptr<Aliases> aliases_ = std::make_shared<Aliases>();
   SignatureMap found_;
@@ -452,7 +416,7 @@ Signature Instantiate(const Signature& pattern, absl::Span<const std::string> ar
   signature.list.clear();
   const std::vector<Token> list = Substituted(pattern.list, values);
   budget -= std::min(budget, list.size());
-  signature.parameters = ReadParameters(list, {*pattern.aliases, pattern.scope}, signature.has_conditional);
+  signature.parameters = ReadParameters(list, *pattern.aliases);
   signature.aliases = nullptr;
   return signature;
 }
@@ -464,7 +428,9 @@ bool DifferInConst(const Signature& a, const Signature& b) {
 
 void AddSignature(std::vector<Signature>& known, Signature signature) {
   const bool is_template = !signature.template_parameters.empty();
-  NotePlaces(signature);
+  for (SignatureParameter& parameter : signature.parameters) {
+    parameter.default_is_certain |= parameter.has_default && !signature.in_conditional;
+  }
   const auto same = [&](const Signature& other) {
     return !is_template && other.template_parameters.empty() && other.scope == signature.scope &&
            SameParameters(other, signature);

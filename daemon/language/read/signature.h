@@ -35,9 +35,6 @@ enum class ParameterClass {
   kOther,          // nothing that a handler can pass
 };
 
-// The branches of conditionals around a place, the outermost first, by numbers of their own.
-using BranchPath = std::vector<int>;
-
 struct SignatureParameter {
   ParameterClass kind = ParameterClass::kOther;
   AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: of an element
@@ -45,8 +42,7 @@ struct SignatureParameter {
   std::string text;                              // as it is written
   std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass
   bool has_default = false;                      // whichever branches are compiled
-  std::optional<BranchPath> default_at;          // where a declaration has one
-  std::optional<BranchPath> no_default_at;       // what is around all declarations that have none
+  bool default_is_certain = false;               // a declaration outside of conditionals has one
   bool by_value = false;
   int source = 0;
   int line = 0;
@@ -76,9 +72,9 @@ struct Signature {
   std::shared_ptr<const Aliases> aliases;  // for that; may be null
   bool returns_void = true;
   bool has_conditional = false;  // conditionals decide what the parameters are
-  bool is_uncertain = false;     // there are some among them, or an ellipsis
+  bool is_uncertain = false;     // that, or there is an ellipsis
   bool is_definition = false;    // a body follows
-  BranchPath branches;           // around it
+  bool in_conditional = false;   // a branch that is compiled perhaps
   std::string scope;             // "a::b::": the named namespaces around it
   int source = 0;
   int line = 0;
@@ -92,14 +88,8 @@ using SignatureMap = std::map<std::string, std::vector<Signature>>;
 // Of more parameters a signature has only one more than these.
 inline constexpr size_t kMaxParameters = 1000;
 
-// The types that are declared around a function in the namespace `scope`.
-struct TypeNames {
-  const Aliases& aliases;
-  std::string_view scope;
-};
-
 // One parameter of a list; `tokens` has no comma at its outer level.
-SignatureParameter ReadParameter(absl::Span<const Token> tokens, const TypeNames& types);
+SignatureParameter ReadParameter(absl::Span<const Token> tokens, const Aliases& aliases);
 
 // By name, every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, each distinct
 // parameter list once; and every template. Functions for the device alone are left out.
