@@ -4,8 +4,8 @@
 #include "common/base/error.h"
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/scratch_expression.h"
-#include "tests/support/test_util.h"
 #include "kernix/v1/kernix.pb.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::language {
 namespace {
@@ -90,37 +90,27 @@ TEST(ScratchExpressionTest, MarksEveryOperand) {
       {"W*W", "K->*W*K->*W"},
       {"4*arg0.numel()+n", "K->*4*K->*arg0.numel()+K->*n"},
       {"n<<2>>1<=3&&n!=4", "K->*n<<K->*2>>K->*1<=K->*3&&K->*n!=K->*4"},
-      {"-(n+1)*~size_t(7)", "-K->*(K->*n+K->*1)*~K->*size_t(K.Pass(7))"},
-      {"4*!!n", "K->*4*!(!K->*n)"},
-      {"(size_t)n*(a::b<int>)(n*n)", "K->*(size_t)n*K->*(a::b<int>)(K.Pass(K->*n*K->*n))"},
+      {"-(n+1)*~size_t(7)", "K.After(\"-\")->*(K->*n+K->*1)*K.After(\"~\")->*size_t(7)"},
+      {"4*!!n", "K->*4*K.After(\"!!\")->*n"},
+      {"(size_t)n*(a::b<int>)(n*n)", "K->*(size_t)n*K->*(a::b<int>)(n*n)"},
       {"(int64_t)-n", "K->*(int64_t)-n"},
       {"(W)-n", "K->*(K->*W)-K->*n"},
-      {"static_cast<long>(n*n)", "K->*static_cast<long>(K.Pass(K->*n*K->*n))"},
+      {"static_cast<long>(n*n)", "K->*static_cast<long>(n*n)"},
       {"sizeof(float)*n", "K->*sizeof(float)*K->*n"},
-      {"sizeof*p", "K->*sizeof*p"},
-      {"p?*p:arg0->shape(n-1)", "K->*p?K->**p:K->*arg0->shape(K.Pass(K->*n-K->*1))"},
-      {"t[n*n].size()", "K->*t[K.Pass(K->*n*K->*n)].size()"},
-      {"std::max<long>(n,-5)", "K->*std::max<long>(K.Pass(n),K.Pass(-K->*5))"},
-      {"f(n?g(h(4,k)):2,e)", "K->*f(K.Pass(K->*n?K->*g(K.Pass(h(K.Pass(4),K.Pass(k)))):K->*2),K.Pass(e))"},
+      {"p?*p:arg0->shape(n-1)", "K->*p?K->**p:K->*arg0->shape(n-1)"},
+      {"t[n*n].size()", "K->*t[n*n].size()"},
+      {"std::max<long>(n,-5)", "K->*std::max<long>(n,-5)"},
+      {"4*F((a),b(2)+1)-G(n)", "K->*4*K->*F((a),b(2)+1)-K->*G(n)"},
       {"a<b?c>d:e", "K->*a<K->*b?K->*c>K->*d:K->*e"},
       {"kOf<float>*n", "K->*kOf<float>*K->*n"},
       {"x::y<3>::z()", "K->*x::y<3>::z()"},
       {"f()", "K->*f()"},
   };
-  for (const auto& [written, marked] : expected) {
-    EXPECT_EQ(WithOperandsMarked(written, "K", Arguments::kPassed), marked);
-  }
-  EXPECT_EQ(WithOperandsMarked("4*F((a),b(2)+1)-G(n)", "K", Arguments::kAsWritten), "K->*4*K->*F((a),b(2)+1)-K->*G(n)");
+  for (const auto& [written, marked] : expected) EXPECT_EQ(WithOperandsMarked(written, "K"), marked);
   for (const char* odd : {"", "+", "a==", "()", "a..b", "<<", "::", "=", "a<", "[]", "(a", "a)b", "4,", "((((", "f(,",
                           "f(a]", "f(+)", "f(a,"}) {
-    WithOperandsMarked(odd, "K", Arguments::kPassed);  // whatever it gives: it ends
-    WithOperandsMarked(odd, "K", Arguments::kAsWritten);
+    WithOperandsMarked(odd, "K");  // whatever it gives: it ends
   }
-}
-
-TEST(ScratchExpressionTest, FindsCalledNames) {
-  EXPECT_THAT(CalledNames("F(n)+sizeof(n)+a::g(F(2))*h<int>(3)+(n)+x.y()"), ElementsAre("F", "g", "y"));
-  EXPECT_THAT(CalledNames("4*n"), testing::IsEmpty());
 }
 
 TEST(ArgSpecTest, ScratchIsOneExpression) {

@@ -45,8 +45,7 @@ bool IsBalanced(const std::vector<Token>& tokens) {
 // Writes an expression with its operands marked.
 class Marker {
  public:
-  Marker(const std::vector<Token>& tokens, std::string_view wrap, Arguments arguments)
-      : tokens_(tokens), wrap_(wrap), mark_(StrCat(wrap, "->*")), arguments_(arguments) {}
+  Marker(const std::vector<Token>& tokens, std::string_view of) : tokens_(tokens), of_(of) {}
 
   std::string Run() {
     while (More()) {
@@ -58,76 +57,51 @@ class Marker {
 
  private:
   bool More() const { return at_ < tokens_.size(); }
-  bool At(std::string_view text, size_t ahead = 0) const {
-    return at_ + ahead < tokens_.size() && tokens_[at_ + ahead].Is(text);
-  }
+  bool At(std::string_view text) const { return More() && tokens_[at_].Is(text); }
   bool AtName() const { return More() && tokens_[at_].IsIdentifier(); }
   bool AtSign() const { return At("+") || At("-") || At("!") || At("~"); }
   bool AtPrefix() const { return AtSign() || At("&") || At("*"); }
-  bool AtClose() const { return At(")") || At("]"); }
   void Take() { out_ += tokens_[at_++].text; }
 
   // Up to a bracket that closes.
   void ReadExpression() {
-    while (More() && !AtClose()) {
+    while (More() && !At(")") && !At("]")) {
+      MarkOperand();
       ReadOperand();
-      if (More() && !AtClose()) TakeOperator();
+      if (More() && !At(")") && !At("]")) TakeOperator();
     }
   }
 
-  // The last sign stands before the mark; what those before it stand before is in brackets.
+  void MarkOperand() {
+    std::string signs;
+    while (AtSign()) signs += tokens_[at_++].text;
+    out_ += signs.empty() ? StrCat(of_, "->*") : StrCat(of_, ".After(\"", signs, "\")->*");
+  }
+
   void ReadOperand() {
-    int brackets = 0;
-    while (AtSign()) {
-      Take();
-      if (!AtSign()) break;
-      out_ += '(';
-      ++brackets;
-    }
-    out_ += mark_;
-    ReadUnmarked();
-    out_.append(static_cast<size_t>(brackets), ')');
-  }
-
-  void ReadUnmarked() {
     while (AtPrefix()) Take();
-    bool primary = true;
+    const bool brackets = At("(") && !AtCast();
     while (AtCast()) {
       TakeGroup();
-      primary = !At("(");  // else the operand of the cast, or arguments of "(f)"
       while (AtPrefix()) Take();
     }
-    if (primary) ReadPrimary();
-    while (ReadPostfix()) {
-    }
-  }
-
-  void ReadPrimary() {
-    if (At("(")) {
-      ReadBrackets();
-    } else if (At("sizeof") || At("alignof") || At("decltype") || At("noexcept")) {
+    if (brackets) {
       Take();
-      while (AtPrefix()) Take();
-      if (At("(")) {
-        TakeGroup();
-      } else {
-        TakeName();
-      }
-    } else if (AtName() || At("::")) {
-      TakeName();
+      ReadExpression();
+      if (At(")")) Take();
     } else if (More() && tokens_[at_].kind == TokenKind::kNumber) {
       Take();
+    } else {
+      TakeName();
+    }
+    while (ReadPostfix()) {
     }
   }
 
   // A call, an index, a member; false when there is none.
   bool ReadPostfix() {
-    if (At("(") && arguments_ == Arguments::kAsWritten) {
+    if (At("(") || At("[")) {
       TakeGroup();
-    } else if (At("(")) {
-      ReadArguments();
-    } else if (At("[")) {
-      ReadIndex();
     } else if (At(".") || At("->")) {
       Take();
       TakeName();
@@ -135,43 +109,6 @@ class Marker {
       return false;
     }
     return true;
-  }
-
-  void ReadBrackets() {
-    Take();
-    ReadExpression();
-    if (At(")")) Take();
-  }
-
-  void ReadArguments() {
-    Take();
-    while (More() && !AtClose()) {
-      ReadArgument();
-      if (At(",")) Take();
-    }
-    if (At(")")) Take();
-  }
-
-  // One without operators is passed unmarked, so that a bool or an enum stays one.
-  void ReadArgument() {
-    StrAppend(&out_, wrap_, ".Pass(");
-    const size_t begin = out_.size();
-    const bool is_signed = AtSign();
-    ReadOperand();
-    if (!is_signed && (!More() || AtClose() || At(","))) out_.erase(begin, mark_.size());
-    while (More() && !AtClose() && !At(",")) {
-      TakeOperator();
-      ReadOperand();
-    }
-    out_ += ")";
-  }
-
-  void ReadIndex() {
-    Take();
-    StrAppend(&out_, wrap_, ".Pass(");
-    ReadExpression();
-    out_ += ")";
-    if (More()) Take();
   }
 
   // "a::b<c>::d"
@@ -196,7 +133,7 @@ class Marker {
   void TakeGroup() {
     int depth = 0;
     do {
-      depth += At("(") ? 1 : At(")") ? -1 : 0;
+      depth += At("(") || At("[") ? 1 : At(")") || At("]") ? -1 : 0;
       Take();
     } while (More() && depth > 0);
   }
@@ -241,9 +178,7 @@ class Marker {
   }
 
   const std::vector<Token>& tokens_;
-  const std::string_view wrap_;
-  const std::string mark_;
-  const Arguments arguments_;
+  const std::string_view of_;
   std::string out_;
   size_t at_ = 0;
 };
@@ -268,22 +203,9 @@ std::string ProblemOfScratchExpression(std::string_view expression) {
   return IsBalanced(lexed.tokens) ? "" : StrCat("its brackets do not match, or are too deep", kExample);
 }
 
-std::string WithOperandsMarked(std::string_view expression, std::string_view wrap, Arguments arguments) {
+std::string WithOperandsMarked(std::string_view expression, std::string_view of) {
   const LexedSource lexed = Lex(expression, 0);
-  return Marker(lexed.tokens, wrap, arguments).Run();
-}
-
-std::vector<std::string> CalledNames(std::string_view expression) {
-  const LexedSource lexed = Lex(expression, 0);
-  std::vector<std::string> names;
-  for (size_t i = 0; i + 1 < lexed.tokens.size(); ++i) {
-    const Token& token = lexed.tokens[i];
-    if (token.IsIdentifier() && !IsKeyword(token.text) && lexed.tokens[i + 1].Is("(") &&
-        std::find(names.begin(), names.end(), token.text) == names.end()) {
-      names.emplace_back(token.text);
-    }
-  }
-  return names;
+  return Marker(lexed.tokens, of).Run();
 }
 
 std::vector<std::string_view> FreeNames(std::string_view expression) {

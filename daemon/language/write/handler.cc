@@ -347,18 +347,10 @@ std::vector<Value> ValuesIn(std::string_view expression, const std::vector<Value
   return used;
 }
 
-// A function that computes a scratch expression, on the line where the user wrote it.
-void AppendScratchFunction(const FunctionSpec& spec, std::string_view declaration, std::string_view expression,
-                           Arguments arguments, std::string& out) {
-  const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : spec.label;
-  StrAppend(&out, "#line ", std::max(spec.line, 1), " ", Literal(label), "\n", declaration,
-            " { kernix_handler::Arithmetic kernix_of; return kernix_of.Size(",
-            WithOperandsMarked(expression, "kernix_of", arguments), ", ", Literal(expression), "); }\n");
-}
-
-// Only the preprocessor knows which names of an expression are macros, whose arguments are text.
+// Functions that compute the scratch expressions, on the line where the user wrote them.
 void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
   const std::vector<Value> values = ExtendedValues(spec);
+  const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : spec.label;
   int index = 0;
   for (const Parameter& parameter : spec.parameters) {
     if (parameter.kind != ParameterKind::kScratch) continue;
@@ -366,16 +358,10 @@ void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
     for (const Value& value : ValuesIn(parameter.expression, values)) {
       parameters.push_back(StrCat(value.type, " ", value.name));
     }
-    const std::string declaration = StrCat("static kernix_handler::ScratchSize ", ScratchFunction(spec, index++), "(",
-                                           absl::StrJoin(parameters, ", "), ")");
-    const std::vector<std::string> called = CalledNames(parameter.expression);
-    if (!called.empty()) {
-      StrAppend(&out, "#if defined(", absl::StrJoin(called, ") || defined("), ")\n");
-      AppendScratchFunction(spec, declaration, parameter.expression, Arguments::kAsWritten, out);
-      out += "#else\n";
-    }
-    AppendScratchFunction(spec, declaration, parameter.expression, Arguments::kPassed, out);
-    if (!called.empty()) out += "#endif\n";
+    StrAppend(&out, "#line ", std::max(spec.line, 1), " ", Literal(label), "\nstatic kernix_handler::ScratchSize ",
+              ScratchFunction(spec, index++), "(", absl::StrJoin(parameters, ", "),
+              ") { kernix_handler::Arithmetic kernix_of; return kernix_of.Size(",
+              WithOperandsMarked(parameter.expression, "kernix_of"), ", ", Literal(parameter.expression), "); }\n");
   }
 }
 

@@ -4,6 +4,7 @@
 // size that has wrapped around would be memory that is too small. Included where a function has such an expression.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <type_traits>
@@ -16,193 +17,151 @@ struct ScratchSize {
   const char* expression;
 };
 
-// A number of an expression. What fails gives 0, and sets `failed`.
-struct Whole {
-  int64_t value;
-  bool* failed;
-
-  static Whole Of(bool fails, int64_t value, bool* failed) {
-    *failed |= fails;
-    return {fails ? 0 : value, failed};
-  }
-
-  // `given`: a bool, an integer, or of an enum that converts to one.
-  template <typename T>
-  static Whole From(T given, bool* failed) {
-    int64_t value = 0;
-    const bool fails = __builtin_add_overflow(+given, 0, &value);
-    return Of(fails, value, failed);
-  }
-
-  explicit operator bool() const { return value != 0; }
-
-  // For `c ? 1.5 * n : n`. A template, since a double converts to everything else.
-  template <typename T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
-  operator T() const {
-    return static_cast<T>(value);
-  }
-
-  friend Whole operator+(Whole a) { return a; }
-  friend Whole operator-(Whole a) { return Whole{0, a.failed} - a; }
-  friend Whole operator~(Whole a) { return {~a.value, a.failed}; }
-  friend bool operator!(Whole a) { return a.value == 0; }
-
-  friend Whole operator+(Whole a, Whole b) {
-    int64_t result = 0;
-    const bool fails = __builtin_add_overflow(a.value, b.value, &result);
-    return Of(fails, result, a.failed);
-  }
-  friend Whole operator-(Whole a, Whole b) {
-    int64_t result = 0;
-    const bool fails = __builtin_sub_overflow(a.value, b.value, &result);
-    return Of(fails, result, a.failed);
-  }
-  friend Whole operator*(Whole a, Whole b) {
-    int64_t result = 0;
-    const bool fails = __builtin_mul_overflow(a.value, b.value, &result);
-    return Of(fails, result, a.failed);
-  }
-  friend Whole operator/(Whole a, Whole b) {
-    const bool fails = CannotDivide(a, b);
-    return Of(fails, fails ? 0 : a.value / b.value, a.failed);
-  }
-  friend Whole operator%(Whole a, Whole b) {
-    const bool fails = CannotDivide(a, b);
-    return Of(fails, fails ? 0 : a.value % b.value, a.failed);
-  }
-  friend Whole operator<<(Whole a, Whole b) {
-    const bool fails = b.value < 0 || b.value > 62;
-    return a * Of(fails, int64_t{1} << (fails ? 0 : b.value), a.failed);
-  }
-  friend Whole operator>>(Whole a, Whole b) {
-    const bool fails = b.value < 0 || b.value > 63;
-    return Of(fails, a.value >> (fails ? 0 : b.value), a.failed);
-  }
-  friend Whole operator&(Whole a, Whole b) { return {a.value & b.value, a.failed}; }
-  friend Whole operator|(Whole a, Whole b) { return {a.value | b.value, a.failed}; }
-  friend Whole operator^(Whole a, Whole b) { return {a.value ^ b.value, a.failed}; }
-  friend bool operator==(Whole a, Whole b) { return a.value == b.value; }
-  friend bool operator!=(Whole a, Whole b) { return a.value != b.value; }
-  friend bool operator<(Whole a, Whole b) { return a.value < b.value; }
-  friend bool operator>(Whole a, Whole b) { return a.value > b.value; }
-  friend bool operator<=(Whole a, Whole b) { return a.value <= b.value; }
-  friend bool operator>=(Whole a, Whole b) { return a.value >= b.value; }
-
- private:
-  static bool CannotDivide(Whole a, Whole b) { return b.value == 0 || (a.value == INT64_MIN && b.value == -1); }
-};
-
 template <typename T>
-inline constexpr bool kIsWhole = std::is_integral_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, long long>);
+inline constexpr bool kIsNumber = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, long long>);
 
-template <typename T>
-inline constexpr bool kIsNumber = kIsWhole<T> || std::is_floating_point_v<T>;
-
-// With a number that is none of ours: what a comparison gives, what else a macro of the source holds, or a floating
-// one, which makes the result floating as in C++.
-#define KERNIX_MIXED(sign)                                                                 \
-  template <typename T, std::enable_if_t<kIsNumber<T>, int> = 0>                           \
-  auto operator sign(Whole a, T b) {                                                       \
-    if constexpr (std::is_floating_point_v<T>) return static_cast<double>(a.value) sign b; \
-    if constexpr (!std::is_floating_point_v<T>) return a sign Whole::From(b, a.failed);    \
-  }                                                                                        \
-  template <typename T, std::enable_if_t<kIsNumber<T>, int> = 0>                           \
-  auto operator sign(T a, Whole b) {                                                       \
-    if constexpr (std::is_floating_point_v<T>) return a sign static_cast<double>(b.value); \
-    if constexpr (!std::is_floating_point_v<T>) return Whole::From(a, b.failed) sign b;    \
-  }
-KERNIX_MIXED(+)
-KERNIX_MIXED(-)
-KERNIX_MIXED(*)
-KERNIX_MIXED(/)
-KERNIX_MIXED(%)
-KERNIX_MIXED(<<)
-KERNIX_MIXED(>>)
-KERNIX_MIXED(&)
-KERNIX_MIXED(|)
-KERNIX_MIXED(^)
-KERNIX_MIXED(==)
-KERNIX_MIXED(!=)
-KERNIX_MIXED(<)
-KERNIX_MIXED(>)
-KERNIX_MIXED(<=)
-KERNIX_MIXED(>=)
-#undef KERNIX_MIXED
-
-// A sign in front of the operand that follows.
-template <char kSign>
-struct Signed {
-  bool* failed;
-
-  template <typename T>
-  auto operator->*(const T& operand) const {
-    if constexpr (!kIsWhole<T>) {
-      return Apply(operand);
-    } else {
-      return Apply(Whole::From(operand, failed));
+// A number of an expression: whole until it meets a floating one, as in C++. What fails gives 0, and sets `failed`.
+class Number {
+ public:
+  // Without `failed`: what a macro of the source has beside its first operand.
+  template <typename T, std::enable_if_t<kIsNumber<T>, int> = 0>
+  Number(T value, bool* failed = nullptr) : failed_(failed) {
+    if constexpr (std::is_floating_point_v<T>) {
+      is_real_ = true;
+      real_ = value;
+    } else if (__builtin_add_overflow(+value, 0, &whole_)) {
+      whole_ = INT64_MAX;
+      Fail(true);
     }
   }
 
- private:
-  template <typename T>
-  static auto Apply(const T& operand) {
-    if constexpr (kSign == '!') return !operand;
-    if constexpr (kSign == '~') return ~operand;
-    if constexpr (kSign == '-') return -operand;
-    if constexpr (kSign == '+') return +operand;
+  explicit operator bool() const { return is_real_ ? real_ != 0 : whole_ != 0; }
+
+  int64_t Bytes() {
+    if (!is_real_) return whole_;
+    const bool fits = real_ > -9223372036854775808.0 && real_ < 9223372036854775808.0;
+    Fail(!fits);
+    return fits ? static_cast<int64_t>(real_) : 0;
   }
+
+#define KERNIX_REAL_TOO(sign, whole)                                                   \
+  friend Number operator sign(Number a, Number b) {                                    \
+    if (a.is_real_ || b.is_real_) return Number(a.Real() sign b.Real(), FlagOf(a, b)); \
+    int64_t result = 0;                                                                \
+    const bool fails = whole;                                                          \
+    return Of(a, b, fails, result);                                                    \
+  }
+  KERNIX_REAL_TOO(+, __builtin_add_overflow(a.whole_, b.whole_, &result))
+  KERNIX_REAL_TOO(-, __builtin_sub_overflow(a.whole_, b.whole_, &result))
+  KERNIX_REAL_TOO(*, __builtin_mul_overflow(a.whole_, b.whole_, &result))
+  KERNIX_REAL_TOO(/, CannotDivide(a, b) || (result = a.whole_ / b.whole_, false))
+#undef KERNIX_REAL_TOO
+
+#define KERNIX_WHOLE_ONLY(sign, fails)                        \
+  friend Number operator sign(Number a, Number b) {           \
+    const bool none = a.is_real_ || b.is_real_ || (fails);    \
+    return Of(a, b, none, none ? 0 : a.whole_ sign b.whole_); \
+  }
+  KERNIX_WHOLE_ONLY(%, CannotDivide(a, b))
+  KERNIX_WHOLE_ONLY(>>, b.whole_<0 || b.whole_> 63)
+  KERNIX_WHOLE_ONLY(&, false)
+  KERNIX_WHOLE_ONLY(|, false)
+  KERNIX_WHOLE_ONLY(^, false)
+#undef KERNIX_WHOLE_ONLY
+  friend Number operator<<(Number a, Number b) {
+    const bool fails = a.is_real_ || b.is_real_ || b.whole_ < 0 || b.whole_ > 62;
+    return a * Of(a, b, fails, int64_t{1} << (fails ? 0 : b.whole_));
+  }
+
+#define KERNIX_COMPARES(sign)                                                          \
+  friend bool operator sign(Number a, Number b) {                                      \
+    return a.is_real_ || b.is_real_ ? a.Real() sign b.Real() : a.whole_ sign b.whole_; \
+  }
+  KERNIX_COMPARES(==)
+  KERNIX_COMPARES(!=)
+  KERNIX_COMPARES(<)
+  KERNIX_COMPARES(>)
+  KERNIX_COMPARES(<=)
+  KERNIX_COMPARES(>=)
+#undef KERNIX_COMPARES
+
+  Number After(char sign) const {
+    if (sign == '-') return Number(0, failed_) - *this;
+    if (sign == '~') return Number(-1, failed_) ^ *this;
+    if (sign == '!') return Number(!static_cast<bool>(*this), failed_);
+    return *this;
+  }
+
+ private:
+  static bool* FlagOf(Number a, Number b) { return a.failed_ != nullptr ? a.failed_ : b.failed_; }
+  static bool CannotDivide(Number a, Number b) { return b.whole_ == 0 || (a.whole_ == INT64_MIN && b.whole_ == -1); }
+  static Number Of(Number a, Number b, bool fails, int64_t value) {
+    Number result(fails ? 0 : value, FlagOf(a, b));
+    result.Fail(fails);
+    return result;
+  }
+
+  double Real() const { return is_real_ ? real_ : static_cast<double>(whole_); }
+  void Fail(bool fails) {
+    if (fails && failed_ != nullptr) *failed_ = true;
+  }
+
+  int64_t whole_ = 0;
+  double real_ = 0;
+  bool is_real_ = false;
+  bool* failed_;
 };
 
 // The evaluation of one expression, which has `->*` before each of its operands. That binds more tightly than anything
 // between them, and needs no brackets: a macro of the source stays the text that it is.
 class Arithmetic {
  public:
-  // Whole numbers are computed with as such; everything else is what it was.
+  // What signs in front of an operand make of it.
+  struct Signs {
+    const char* signs;
+    Arithmetic& of;
+
+    template <typename T>
+    Number operator->*(const T& operand) const {
+      Number value = of.NumberOf(operand);
+      size_t count = 0;
+      while (signs[count] != 0) ++count;
+      while (count > 0) value = value.After(signs[--count]);
+      return value;
+    }
+  };
+  Signs After(const char* signs) { return {signs, *this}; }
+
+  // Numbers are computed with as such; everything else is what it was.
   template <typename T>
   decltype(auto) operator->*(T&& operand) {
-    if constexpr (kIsWhole<std::remove_cv_t<std::remove_reference_t<T>>>) {
-      return Whole::From(operand, &failed_);
+    if constexpr (kIsNumber<std::remove_cv_t<std::remove_reference_t<T>>>) {
+      return Number(operand, &failed_);
     } else {
       return static_cast<T&&>(operand);
     }
   }
 
-  friend Signed<'+'> operator+(Arithmetic& of) { return {&of.failed_}; }
-  friend Signed<'-'> operator-(Arithmetic& of) { return {&of.failed_}; }
-  friend Signed<'~'> operator~(Arithmetic& of) { return {&of.failed_}; }
-  friend Signed<'!'> operator!(Arithmetic& of) { return {&of.failed_}; }
-
-  // What a function, a cast or [] gets: C++'s own number of 64 bits, on which overloads and templates depend.
-  template <typename T>
-  decltype(auto) Pass(T&& argument) {
-    using Type = std::remove_cv_t<std::remove_reference_t<T>>;
-    if constexpr (std::is_same_v<Type, Whole>) {
-      return int64_t{argument.value};
-    } else if constexpr (std::is_integral_v<Type> && !std::is_same_v<Type, bool>) {
-      return int64_t{Whole::From(argument, &failed_).value};
-    } else {
-      return static_cast<T&&>(argument);
-    }
-  }
-
   template <typename T>
   ScratchSize Size(const T& value, const char* expression) {
-    int64_t bytes = 0;
-    if constexpr (std::is_same_v<T, Whole>) {
-      bytes = value.value;
-    } else if constexpr (kIsWhole<T>) {
-      bytes = Whole::From(value, &failed_).value;
-    } else if constexpr (std::is_floating_point_v<T>) {
-      const bool fits = value > -9223372036854775808.0 && value < 9223372036854775808.0;
-      failed_ |= !fits;
-      if (fits) bytes = static_cast<int64_t>(value);
-    } else {
-      bytes = static_cast<int64_t>(value);
-    }
+    const int64_t bytes = NumberOf(value).Bytes();
     return {bytes, failed_, expression};
   }
 
  private:
+  template <typename T>
+  Number NumberOf(const T& value) {
+    if constexpr (std::is_same_v<T, Number>) {
+      return value;
+    } else if constexpr (kIsNumber<T>) {
+      return Number(value, &failed_);
+    } else if constexpr (std::is_convertible_v<T, int64_t>) {
+      return Number(static_cast<int64_t>(value), &failed_);
+    } else {
+      return Number(static_cast<bool>(value), &failed_);  // of a pointer
+    }
+  }
+
   bool failed_ = false;
 };
 
