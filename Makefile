@@ -8,8 +8,8 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages build demo test test-cpp test-python fuzz sanitize lint lint-text lint-cpp format check-format wheel \
-        test-wheel bench install clean
+.PHONY: help setup packages configure package build demo test test-cpp test-python fuzz sanitize lint lint-text lint-cpp \
+        format check-format wheel test-wheel bench install clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -17,25 +17,31 @@ help: ## This list
 setup: ## Install missing Debian packages and the Python environment in .venv
 	@PYTHON=$(PYTHON) deploy/setup.sh
 
-packages:
+packages: ## The first half of setup
 	@PYTHON=$(PYTHON) deploy/setup.sh packages
 
-build: setup ## Set up and build everything; `.venv/bin/python -c 'import kernix'` then works from any folder
+configure: setup ## Set up and write the build folder; then `ninja -C build TARGET` builds one part
 	@cmake -S . -B $(BUILD) -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(VENV_PYTHON) --log-level=NOTICE
-	@cmake --build $(BUILD) --parallel $(JOBS)
+
+# `.venv/bin/python -c 'import kernix'` then works from any folder.
+package: configure ## Set up and build kernixd, kernixctl and the Python package, without tests
+	@cmake --build $(BUILD) --parallel $(JOBS) --target python_package
 	@$(VENV_PYTHON) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "kernix.pth").write_text("$(abspath $(BUILD))/python\n")'
+
+build: package ## The same, and the tests
+	@cmake --build $(BUILD) --parallel $(JOBS)
 
 # Where set-up has put nvcc into .venv, an older one on PATH is not meant.
 demo: export BRAINEVENT_NVCC_PREFER ?= $(shell compgen -G '.venv/lib/*/site-packages/nvidia/cu13/bin/nvcc' >/dev/null && echo pip)
-demo: build ## Compile real kernels through a kernixd that starts by itself, and call them from JAX
+demo: package ## Compile real kernels through a kernixd that starts by itself, and call them from JAX
 	@$(VENV_PYTHON) python/examples/demo.py
 
 test: build test-cpp test-python fuzz ## Set up, build, and run every test
 
-test-cpp: build
+test-cpp: build ## The C++ tests
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --no-tests=error
 
-test-python: build
+test-python: build ## The Python tests
 	$(VENV_PYTHON) -m pytest tests/python
 	$(VENV_PYTHON) -m pytest tests/gpu
 
@@ -59,14 +65,14 @@ sanitize: packages ## Parts of daemon and client under AddressSanitizer and Thre
 	  for test in $(SANITIZED); do echo "$$preset: $$test"; build-$$preset/$$test --gtest_brief=1; done; \
 	done
 
-lint: lint-text lint-cpp ## All of them: ruff, mypy, shellcheck; clang-tidy with Clang's thread-safety analysis
+lint: lint-text lint-cpp ## Both of them
 
-lint-text: setup
+lint-text: setup ## ruff, mypy, shellcheck
 	$(VENV_PYTHON) -m ruff check
 	$(VENV_PYTHON) -m mypy
 	git ls-files -- '*.sh' .ci/run | xargs shellcheck
 
-lint-cpp: build
+lint-cpp: build ## clang-tidy, with Clang's thread-safety analysis, over what changed since it was last clean
 	$(VENV_PYTHON) deploy/clang_tidy.py $(BUILD)
 
 format: ## Format all C++ sources
