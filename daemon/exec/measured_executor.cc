@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/measured_executor.h"
+
+#include <chrono>
+#include <utility>
+
+namespace kernix::exec {
+namespace {
+
+double Seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+// Action::step without the unit that it is about.
+constexpr const char* kKinds[] = {"compile",      "link",        "device link",          "ptx",
+                                  "machine code", "disassemble", "collect what is kept", "explain"};
+constexpr char kOther[] = "other";
+
+bool IsOfKind(std::string_view step, std::string_view kind) {
+  return step.substr(0, kind.size()) == kind && (step.size() == kind.size() || step[kind.size()] == ' ');
+}
+
+}  // namespace
+
+// Stands between the executor and an action's own observer, which may be null.
+class MeasuredExecutor::Waiting final : public ActionObserver {
+ public:
+  Waiting(MeasuredExecutor& executor, ActionObserver* observer)
+      : executor_(executor), observer_(observer), since_(executor.env_.Now()) {}
+
+  void OnQueued(int actions_ahead) override {
+    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
+  }
+  void OnStarted(const Action& action) override {
+    executor_.queue_waits_.Observe(Seconds(executor_.env_.Now() - since_));
+    if (observer_ != nullptr) observer_->OnStarted(action);
+  }
+  void OnOutput(std::string_view text) override {
+    if (observer_ != nullptr) observer_->OnOutput(text);
+  }
+
+ private:
+  MeasuredExecutor& executor_;
+  ActionObserver* const observer_;
+  const MonotonicTime since_;
+};
+
+MeasuredExecutor::MeasuredExecutor(Env& env, std::unique_ptr<Executor> executor)
+    : env_(env), executor_(std::move(executor)) {
+  for (const char* kind : kKinds) steps_.try_emplace(kind);
+  steps_.try_emplace(kOther);
+}
+
+void MeasuredExecutor::Register(MetricsRegistry& registry) const {
+  registry.AddHistogram("kernix_queue_wait_seconds", "From a step's submission to the start of its command.",
+                        queue_waits_);
+  for (const auto& [kind, histogram] : steps_) {
+    registry.AddHistogram("kernix_step_seconds", "How long a step's command ran, whatever its exit code.", histogram,
+                          {{"step", kind}});
+  }
+  registry.AddGauge("kernix_steps_running", "Steps that run now.", [this] { return load().running; });
+  registry.AddGauge("kernix_steps_queued", "Steps that wait for the pool now.", [this] { return load().queued; });
+}
+
+void MeasuredExecutor::Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+                              ActionDone done) {
+  MetricHistogram& times = OfStep(action.step);
+  const auto waiting = std::make_shared<Waiting>(*this, observer);
+  executor_->Submit(std::move(action), user, waiting.get(), std::move(cancellation),
+                    [waiting, &times, done = std::move(done)](absl::StatusOr<ActionResult> result) {
+                      if (result.ok()) times.Observe(Seconds(result->wall));
+                      done(std::move(result));
+                    });
+}
+
+MetricHistogram& MeasuredExecutor::OfStep(std::string_view step) {
+  for (auto& [kind, histogram] : steps_) {
+    if (IsOfKind(step, kind)) return histogram;
+  }
+  return steps_.find(kOther)->second;
+}
+
+}  // namespace kernix::exec

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measures what another executor does.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/metrics.h"
+#include "daemon/exec/executor.h"
+
+namespace kernix::exec {
+
+class MeasuredExecutor final : public Executor {
+ public:
+  // `env`, the clock, and `registry` must outlive it.
+  MeasuredExecutor(Env& env, std::unique_ptr<Executor> executor);
+
+  // Before the first Submit(). The registry must not be read once this is gone.
+  void Register(MetricsRegistry& registry) const;
+
+  void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
+              ActionDone done) override;
+  ExecutorLoad load() const override { return executor_->load(); }
+
+ private:
+  class Waiting;
+
+  MetricHistogram& OfStep(std::string_view step);
+
+  Env& env_;
+  MetricHistogram queue_waits_;
+  std::map<std::string, MetricHistogram, std::less<>> steps_;  // by kind; nothing is added after construction
+  const std::unique_ptr<Executor> executor_;                   // goes first: it uses the above
+};
+
+}  // namespace kernix::exec

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/exec/measured_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/os/mem_env.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::exec {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CountingObserver : public ActionObserver {
+ public:
+  void OnQueued(int) override {}
+  void OnStarted(const Action&) override { ++started; }
+  void OnOutput(std::string_view) override {}
+  int started = 0;
+};
+
+class MeasuredExecutorTest : public testing::Test {
+ protected:
+  MeasuredExecutorTest() : executor_(env_, MakeInlineExecutor(env_, {"/tmp"})) {
+    EXPECT_THAT(env_.CreateDirectories("/tmp"), IsOk());
+    env_.SetProgram("/bin/fail", [](const ProcessSpec&, Cancellation*) {
+      return absl::StatusOr<ProcessResult>(ProcessResult{.exit_code = 3});
+    });
+    executor_.Register(registry_);
+  }
+
+  absl::StatusOr<ActionResult> Run(const std::string& step, const std::string& program, ActionObserver* observer) {
+    Action action;
+    action.step = step;
+    action.argv = {program};
+    absl::StatusOr<ActionResult> ended;
+    executor_.Submit(action, 1000, observer, nullptr,
+                     [&](absl::StatusOr<ActionResult> result) { ended = std::move(result); });
+    return ended;
+  }
+
+  MemEnv env_;
+  MeasuredExecutor executor_;
+  MetricsRegistry registry_;
+};
+
+TEST_F(MeasuredExecutorTest, CountsStepsByKindAndTheirWaits) {
+  CountingObserver observer;
+  EXPECT_EQ(Run("compile", "/bin/fail", &observer)->exit_code, 3);
+  EXPECT_EQ(Run("compile kernel.cu", "/bin/fail", nullptr)->exit_code, 3);
+  EXPECT_EQ(Run("device link", "/bin/fail", nullptr)->exit_code, 3);
+  EXPECT_EQ(Run("compiled by hand", "/bin/fail", nullptr)->exit_code, 3);
+  EXPECT_EQ(observer.started, 1);
+  EXPECT_THAT(registry_.Text(),
+              AllOf(HasSubstr("kernix_queue_wait_seconds_count 4\n"),
+                    HasSubstr("kernix_step_seconds_count{step=\"compile\"} 2\n"),
+                    HasSubstr("kernix_step_seconds_count{step=\"device link\"} 1\n"),
+                    HasSubstr("kernix_step_seconds_count{step=\"link\"} 0\n"),
+                    HasSubstr("kernix_step_seconds_count{step=\"other\"} 1\n"), HasSubstr("kernix_steps_running 0\n")));
+}
+
+TEST_F(MeasuredExecutorTest, AStepThatCannotRunHasNoTime) {
+  EXPECT_FALSE(Run("link", "/bin/missing", nullptr).ok());
+  EXPECT_THAT(registry_.Text(), HasSubstr("kernix_step_seconds_count{step=\"link\"} 0\n"));
+}
+
+}  // namespace
+}  // namespace kernix::exec
