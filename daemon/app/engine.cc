@@ -63,7 +63,7 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .uploads = uploads_,
                .started_at = env.Now(),
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
-               .may_administer = [group = options.admin_group](uid_t user) { return IsAdministrator(user, group); }} {
+               .may_administer = [&options](uid_t user) { return IsAdministrator(user, options.admin_group); }} {
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
   if (files.ok()) {
     registry_.digests().Remember(*files);

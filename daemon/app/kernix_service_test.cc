@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "daemon/app/engine.h"
+#include "daemon/cache/memory_cache.h"
 #include "tests/support/other_groups.h"
 #include "tests/support/test_util.h"
 
@@ -27,9 +28,7 @@ class KernixServiceTest : public testing::Test {
   void Store(const std::string& name, uid_t owner) {
     cache::Entry entry;
     entry.key = DigestOf(StrCat(name, owner));
-    entry.label.name = name;
-    entry.label.owner = owner;
-    ASSERT_THAT(engine_.backend().cache.Insert(entry, StrCat("artifact of ", name, owner)), IsOk());
+    ASSERT_THAT(engine_.backend().cache.Insert(entry, {name, owner}, StrCat("artifact of ", name, owner)), IsOk());
   }
 
   std::vector<std::string> List(uid_t caller, const std::string& name = "") {
@@ -69,7 +68,7 @@ class KernixServiceTest : public testing::Test {
   ScratchDirectory scratch_;
   ServerOptions options_;
   StopRequest stop_;
-  Engine engine_{Env::Posix(), options_, cache::Cache::Open(Env::Posix(), {.directory = scratch_ / "store"}).value(),
+  Engine engine_{Env::Posix(), options_, cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
                  stop_};
 };
 
@@ -80,7 +79,7 @@ TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
   EXPECT_EQ(PurgeName(kAlice, "k"), 1u);
   EXPECT_EQ(PurgeName(kAlice, "k"), 0u);
   EXPECT_EQ(PurgeAll(kBob), 1u);
-  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+  EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
 }
 
 TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
@@ -142,7 +141,7 @@ TEST_F(KernixServiceTest, AnAgeAloneIsEnough) {
   v1::PurgeCacheRequest request;
   request.set_older_than_ms(1000ull * 3600 * 24);
   EXPECT_EQ(Purge(kAlice, request), 0u);  // it is newer than that
-  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+  EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
 }
 
 TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
@@ -151,7 +150,7 @@ TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
   v1::PurgeCacheResponse response;
   EXPECT_EQ(KernixService(engine_.backend(), kAlice).PurgeCache(nullptr, &request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(engine_.backend().cache.Stats()->entries(), 1u);
+  EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
 }
 
 TEST_F(KernixServiceTest, OnlyItsUserAndRootStopIt) {

@@ -104,13 +104,10 @@ bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain:
   return true;
 }
 
-std::vector<v1::ResolvedFunction> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {
-  std::vector<v1::ResolvedFunction> resolved;
+std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {
+  std::vector<cache::Function> resolved;
   for (const language::FunctionSpec& function : functions) {
-    v1::ResolvedFunction& added = resolved.emplace_back();
-    added.set_name(function.name);
-    for (const std::string& token : function.Tokens()) added.add_tokens(token);
-    added.set_handler_symbol(function.HandlerSymbol());
+    resolved.push_back({function.name, function.Tokens(), function.HandlerSymbol()});
   }
   return resolved;
 }

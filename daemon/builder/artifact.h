@@ -42,6 +42,6 @@ std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::
 bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
                                const cache::Entry& entry);
 
-std::vector<v1::ResolvedFunction> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions);
+std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions);
 
 }  // namespace kernix::build

@@ -116,6 +116,18 @@ std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector
   return texts;
 }
 
+v1::ResolvedFunction ToProto(const cache::Function& function) {
+  v1::ResolvedFunction proto;
+  proto.set_name(function.name);
+  proto.mutable_tokens()->Assign(function.tokens.begin(), function.tokens.end());
+  proto.set_handler_symbol(function.handler_symbol);
+  return proto;
+}
+
+cache::Language LanguageOf(const BuildRequest& request) {
+  return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
+}
+
 void AddGeneratedUnits(const BuildRequest& request, v1::LoadResult& result) {
   for (const Unit& unit : request.units) {
     v1::GeneratedUnit& generated = *result.add_generated_unit();
@@ -251,8 +263,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, uid_
   bool mine = false;
   KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*job, mine));
   if (!mine) {
-    cache.Count(cache::Counter::kMisses);
-    cache.Count(cache::Counter::kJoined);
+    cache.Count(cache::Total::kMisses);
+    cache.Count(cache::Total::kJoined);
   }
   absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, verbose, cancellation);
   // The entry has the name of whoever started the build, and that may be any of those who asked.
@@ -299,7 +311,7 @@ v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry
   result.set_artifact_digest(entry.artifact.Raw());
   result.set_artifact_size(entry.size);
   result.set_artifact_path(cache.BlobPath(entry.artifact));
-  for (const v1::ResolvedFunction& function : entry.functions) *result.add_function() = function;
+  for (const cache::Function& function : entry.functions) *result.add_function() = ToProto(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
   AddGeneratedUnits(job.request, result);
   return result;
@@ -355,7 +367,7 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   BeginWork();
   // Somebody else's build may have ended between our look-up and the start of this flight.
   if (std::optional<v1::LoadResult> hit = LookUp(*job)) return Finish(*job, flight, *std::move(hit));
-  cache.Count(cache::Counter::kMisses);
+  cache.Count(cache::Total::kMisses);
   auto started = std::make_shared<Job>(*job);
   started->started = {env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
@@ -398,14 +410,13 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const ToolRe
   entry.key = job.key;
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
-  entry.label = job.label;
-  entry.language = job.request.language;
+  entry.language = LanguageOf(job.request);
   entry.architectures = job.request.architectures;
   entry.functions = ResolvedFunctions(job.request.functions);
   entry.toolchain_headers =
       DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, reads.compiler, job.started);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), job.request, job.started));
-  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, artifact));
+  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, job.label, artifact));
   v1::LoadResult result = ResultOf(job, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
@@ -422,7 +433,7 @@ void Builder::Impl::Finish(const Job& job, const FlightPtr& flight, absl::Status
 
 void Builder::Impl::CountFailure(const Job& job, const absl::Status& status) {
   const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
-  cache.Count(cancelled ? cache::Counter::kCancelled : cache::Counter::kFailures);
+  cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
   Log(LogLevel::kInfo, cancelled ? "build-cancelled" : "build-failed",
       {{"name", job.label.name}, {"key", job.key.Hex()}, {"error", ToStd(status.message())}});
 }

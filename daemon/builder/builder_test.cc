@@ -118,9 +118,9 @@ TEST_P(BuilderTest, BuildsThenHits) {
   same.set_cache_hit(false);
   same.set_build_ms(built->build_ms());
   EXPECT_EQ(same.SerializeAsString(), built->SerializeAsString());
-  EXPECT_EQ(t.Stats().builds(), 1u);
-  EXPECT_EQ(t.Stats().hits(), 1u);
-  EXPECT_EQ(t.Stats().misses(), 1u);
+  EXPECT_EQ(t.Stats().builds, 1u);
+  EXPECT_EQ(t.Stats().hits, 1u);
+  EXPECT_EQ(t.Stats().misses, 1u);
 }
 
 TEST_P(BuilderTest, OtherSourceIsAnotherArtifact) {
@@ -142,8 +142,8 @@ TEST_P(BuilderTest, ForcedRebuildBuildsAgainAndGivesTheSameBytes) {
   ASSERT_THAT(second, IsOk());
   EXPECT_FALSE(second->cache_hit());
   EXPECT_EQ(first->artifact_digest(), second->artifact_digest());
-  EXPECT_EQ(t.Stats().builds(), 2u);
-  EXPECT_EQ(t.Stats().entries(), 1u);
+  EXPECT_EQ(t.Stats().builds, 2u);
+  EXPECT_EQ(t.Stats().entries, 1u);
 }
 
 TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
@@ -157,8 +157,8 @@ TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
   EXPECT_THAT(detail.compiler_output(), AllOf(HasSubstr("return nonsense;"), HasSubstr("^~~~")));
   EXPECT_THAT(detail.command(), AllOf(HasSubstr("g++"), HasSubstr(" -c "), HasSubstr("unit.cc")));
   EXPECT_NE(detail.exit_code(), 0);
-  EXPECT_EQ(t.Stats().failures(), 1u);
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().failures, 1u);
+  EXPECT_EQ(t.Stats().entries, 0u);
 }
 
 TEST_P(BuilderTest, OddLabelsAreHarmless) {
@@ -189,8 +189,8 @@ TEST_P(BuilderTest, FailuresAreNotRemembered) {
   t.env.Inject(FailingChild("unit.cc", 1, "kernel.cc:1:1: error: a bad day\n"));
   EXPECT_EQ(KindOf(t.Load(CppRequest(compiler_)).status()), v1::ErrorDetail::COMPILATION);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
-  EXPECT_EQ(t.Stats().failures(), 1u);
-  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().failures, 1u);
+  EXPECT_EQ(t.Stats().builds, 1u);
 }
 
 TEST_P(BuilderTest, AKilledCompilerIsAResourceError) {
@@ -246,7 +246,7 @@ TEST_P(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
   EXPECT_EQ(first.fetches, 1);
   EXPECT_EQ(second.fetches, 0);
   EXPECT_EQ(third.fetches, 1);
-  EXPECT_EQ(t.Stats().builds(), 3u);
+  EXPECT_EQ(t.Stats().builds, 3u);
 }
 
 TEST_P(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
@@ -272,7 +272,7 @@ TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
   ASSERT_THAT(t.Load(request), IsOk());
   request.set_name("second");
   ASSERT_TRUE(t.Load(request)->cache_hit());
-  EXPECT_EQ(t.Stats().entries(), 2u);
+  EXPECT_EQ(t.Stats().entries, 2u);
   EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
   EXPECT_TRUE(t.Load(request)->cache_hit()) << "it is still there as \"first\"";
 }
@@ -286,7 +286,7 @@ TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
   ASSERT_THAT(t.Load(request), IsOk());
   EXPECT_FALSE(t.Load(request)->cache_hit()) << "nobody knows what the first build has read";
   EXPECT_TRUE(t.Load(request)->cache_hit()) << "the second one found the content that was known before it began";
-  EXPECT_EQ(t.Stats().builds(), 2u);
+  EXPECT_EQ(t.Stats().builds, 2u);
 }
 
 // A header that leans on what XLA's ffi.h once dragged in, included in both forms.
@@ -392,7 +392,7 @@ TEST_P(BuilderTest, AChangedToolchainHeaderIsAMiss) {
   EXPECT_FALSE(changed->cache_hit());
   EXPECT_EQ(first->key(), changed->key());
   EXPECT_TRUE(t.Load(request)->cache_hit());
-  EXPECT_EQ(t.Stats().builds(), 2u);
+  EXPECT_EQ(t.Stats().builds, 2u);
 }
 
 TEST_P(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
@@ -429,9 +429,9 @@ TEST_P(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
   EXPECT_EQ(delivered, 0);
   ASSERT_THAT(t.Load(request), IsOk());
   EXPECT_FALSE(look_up(request, false));
-  EXPECT_EQ(t.Stats().hits(), 0u);
+  EXPECT_EQ(t.Stats().hits, 0u);
   EXPECT_TRUE(look_up(request, true));
-  EXPECT_EQ(t.Stats().hits(), 1u);
+  EXPECT_EQ(t.Stats().hits, 1u);
   EXPECT_EQ(delivered, 2);
 }
 
@@ -444,7 +444,7 @@ TEST_P(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   const absl::Status outdated = t.Load(request).status();
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;  // the client's sign to load again
   EXPECT_THAT(ToStd(outdated.message()), HasSubstr("changed while it was being used"));
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().entries, 0u);
   const auto again = t.Load(request);
   ASSERT_THAT(again, IsOk());
   EXPECT_FALSE(again->cache_hit());
@@ -464,7 +464,7 @@ TEST_P(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
   EXPECT_EQ(KindOf(outdated), v1::ErrorDetail::TOOLCHAIN);
   EXPECT_THAT(ToStd(outdated.message()), HasSubstr("my.specs changed while it was being used"));
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().entries, 0u);
   EXPECT_THAT(t.Load(request), IsOk());
 }
 
@@ -630,7 +630,7 @@ class HeldBuild : public ::testing::Test {
   void WaitUntilCompiling() { reached_.get_future().wait(); }
 
   static void WaitUntilJoined(TestBuilder& t, uint64_t joined) {
-    while (t.Stats().joined() < joined) std::this_thread::yield();
+    while (t.Stats().joined < joined) std::this_thread::yield();
   }
 
   std::string compiler_;
@@ -660,9 +660,9 @@ TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
     digests.insert(result->artifact_digest());
   }
   EXPECT_EQ(digests.size(), 1u);
-  EXPECT_EQ(t.Stats().builds(), 1u);
-  EXPECT_EQ(t.Stats().misses(), uint64_t{kAskers});
-  EXPECT_EQ(t.Stats().joined(), uint64_t{kAskers} - 1);
+  EXPECT_EQ(t.Stats().builds, 1u);
+  EXPECT_EQ(t.Stats().misses, uint64_t{kAskers});
+  EXPECT_EQ(t.Stats().joined, uint64_t{kAskers} - 1);
 }
 
 TEST_F(HeldBuild, AFailureReachesAllWhoWait) {
@@ -675,7 +675,7 @@ TEST_F(HeldBuild, AFailureReachesAllWhoWait) {
   WaitUntilJoined(t, 3);
   Release();
   for (auto& load : loads) EXPECT_EQ(KindOf(load.get().status()), v1::ErrorDetail::COMPILATION);
-  EXPECT_EQ(t.Stats().failures(), 1u);
+  EXPECT_EQ(t.Stats().failures, 1u);
 }
 
 TEST_F(HeldBuild, TheLastAskerWhoLeavesEndsTheBuild) {
@@ -692,11 +692,11 @@ TEST_F(HeldBuild, TheLastAskerWhoLeavesEndsTheBuild) {
   cancellation->Cancel();
   EXPECT_EQ(KindOf(load.get().status()), v1::ErrorDetail::CANCELLED);
   Release();
-  while (t.Stats().cancelled() < 1) std::this_thread::yield();
-  EXPECT_EQ(t.Stats().failures(), 0u);
-  EXPECT_EQ(t.Stats().builds(), 0u);
+  while (t.Stats().cancelled < 1) std::this_thread::yield();
+  EXPECT_EQ(t.Stats().failures, 0u);
+  EXPECT_EQ(t.Stats().builds, 0u);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
-  EXPECT_EQ(t.Stats().builds(), 1u);
+  EXPECT_EQ(t.Stats().builds, 1u);
 }
 
 TEST_F(HeldBuild, OneWhoLeavesDoesNotDisturbTheOther) {
@@ -716,7 +716,7 @@ TEST_F(HeldBuild, OneWhoLeavesDoesNotDisturbTheOther) {
   EXPECT_EQ(KindOf(leaver.get().status()), v1::ErrorDetail::CANCELLED);
   Release();
   EXPECT_THAT(stayer.get(), IsOk());
-  EXPECT_EQ(t.Stats().cancelled(), 0u);
+  EXPECT_EQ(t.Stats().cancelled, 0u);
 }
 
 TEST_F(HeldBuild, DestructionEndsWhatRuns) {
@@ -870,7 +870,7 @@ TEST_F(CudaBuilderTest, UnknownArchitectureIsATypedErrorBeforeAnythingRuns) {
   request_.mutable_options()->add_architectures("sm_10");
   TestBuilder t(TestBuilder::On::kInlineExecutor);
   EXPECT_EQ(KindOf(t.Load(request_).status()), v1::ErrorDetail::TOOLCHAIN);
-  EXPECT_EQ(t.Stats().misses(), 0u);
+  EXPECT_EQ(t.Stats().misses, 0u);
 }
 
 }  // namespace

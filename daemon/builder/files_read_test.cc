@@ -61,7 +61,7 @@ TEST_F(FilesReadTest, AHeaderThatHasTheAssemblerReadAFileIsNamedByItsPlace) {
   AddHeader(request, 0, "data.h", kIncbinHeader);
   RecordingObserver observer({kIncbinHeader});
   EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/data.h:3: .incbin"));
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().entries, 0u);
 }
 
 TEST_F(FilesReadTest, WhatIsNotCompiledOfAHeaderIsNoMatterWhereTheAssemblerTells) {
@@ -103,7 +103,7 @@ TEST_F(FilesReadTest, AnAssemblerFileThatMacrosHideIsRefusedAllTheSame) {
     EXPECT_EQ(detail.kind(), v1::ErrorDetail::INVALID_REQUEST) << flag;
     EXPECT_THAT(detail.message(), StartsWith("the assembler has read /etc/passwd")) << flag;
   }
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().entries, 0u);
 }
 
 // Clang's assembler does not tell what it reads: the flag's text does.
@@ -141,7 +141,7 @@ TEST_F(FilesReadTest, ASharedDaemonSeesThroughMacros) {
   const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler was to read ", header_)));
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().entries, 0u);
 }
 
 TEST_F(FilesReadTest, APathThatClimbsOutOfTheInputRootIsRefused) {
@@ -150,7 +150,7 @@ TEST_F(FilesReadTest, APathThatClimbsOutOfTheInputRootIsRefused) {
   for (int i = 0; i < 30; ++i) climb += "../";
   const auto result = t.Load(RequestWith(StrCat("#include \"", climb, header_.substr(1), "\"\n")));
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().entries, 0u);
 }
 
 // Where an include root lies on the disk, and what lies near it, is nobody's to read. The files are good headers: it is
@@ -173,7 +173,7 @@ class ClimbingTest : public FilesReadTest {
     const absl::Status status = t_.Load(request, observer).status();
     EXPECT_THAT(KindOf(status), AnyOf(v1::ErrorDetail::INVALID_REQUEST, v1::ErrorDetail::COMPILATION)) << header;
     EXPECT_THAT(GetErrorDetail(status).compiler_output(), Not(HasSubstr("words")));
-    EXPECT_EQ(t_.Stats().entries(), 0u) << header;
+    EXPECT_EQ(t_.Stats().entries, 0u) << header;
   }
 
   TestBuilder t_{kInline, {.flag_policy = FlagPolicy::kShared}};
@@ -266,7 +266,7 @@ TEST_F(FilesReadTest, QuestionsWithAnAnswerThatNoKeyCoversAreRefused) {
       EXPECT_EQ(KindOf(status), v1::ErrorDetail::INVALID_REQUEST) << question;
       EXPECT_THAT(ToStd(status.message()), AllOf(StartsWith("kernel.cc:"), HasSubstr(": __has_include"))) << question;
     }
-    EXPECT_EQ(t.Stats().entries(), 0u);
+    EXPECT_EQ(t.Stats().entries, 0u);
   }
 }
 
@@ -280,7 +280,7 @@ TEST_F(FilesReadTest, QuestionsOfHeadersCountLikeTheSources) {
     AddHeader(request, 0, "has.h", has);
     RecordingObserver observer({asks, has});
     EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/asks.h:2: __has_include /"));
-    EXPECT_EQ(t.Stats().entries(), 0u);
+    EXPECT_EQ(t.Stats().entries, 0u);
   }
 }
 

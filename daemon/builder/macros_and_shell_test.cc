@@ -132,7 +132,7 @@ TEST_F(CudaFlagsTest, WhatAShellOrAToolWouldReadIsRefused) {
     EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::INVALID_REQUEST) << flags.back();
   }
   EXPECT_FALSE(IsThere(mark));
-  EXPECT_EQ(t.Stats().entries(), 0u);
+  EXPECT_EQ(t.Stats().entries, 0u);
 }
 
 // g++ took "-D" "@file" for the flags of that file, and an uploaded header can be one.

@@ -55,7 +55,7 @@ TEST(SharedBuildTest, WhoAskedFirstIsNamedThoughTheSecondStartsTheBuild) {
   EXPECT_THAT(t.Load(Named(CppRequest(compiler), "second")), IsOk());
   stuck.Release();
   EXPECT_THAT(first.get(), IsOk()) << "it was there when the cancellation came";
-  EXPECT_EQ(t.Stats().builds(), 2u);
+  EXPECT_EQ(t.Stats().builds, 2u);
   EXPECT_EQ(t.cache->Purge({.name = "first"})->entries, 1u);
   EXPECT_EQ(t.cache->Purge({.name = "second"})->entries, 1u);
 }

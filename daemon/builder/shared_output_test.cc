@@ -45,7 +45,7 @@ class SharedOutputTest : public ::testing::Test {
     for (const std::string& shown : {detail.message(), detail.compiler_output(), observer.output}) {
       EXPECT_THAT(shown, Not(HasSubstr(kMarker))) << request.source(0).text();
     }
-    EXPECT_EQ(t_.Stats().entries(), 0u);
+    EXPECT_EQ(t_.Stats().entries, 0u);
     return detail;
   }
 

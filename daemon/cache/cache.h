@@ -1,161 +1,199 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The artifact cache: files named by digest, and an SQLite index of which action key they answer.
+// The artifact cache: an ActionCache and a BlobStore, with the Journal's books over both. This is what ties them:
+//
+// Crash safety: a blob is on the disk before the action cache names it. A blob that no entry names is garbage and is
+// removed at the next start; an entry whose blob is missing or damaged is dropped when it is met.
+//
+// Lifetime: a blob goes only when no entry names it, no Insert() is between storing it and committing its entry (it is
+// then pinned), and no client was told of it within the lend time (it is then lent).
+//
+// On disk:
 //
 //   <directory>/version                 the layout's number
 //   <directory>/artifacts/abcd....so    content, by SHA-256; read-only once there
-//   <directory>/private/                0700; nobody but the store's owner gets at what follows
+//   <directory>/private/                0700; what follows is for the store's owner alone
 //     lock, owner                       held by the one process that uses the store, and who that is
 //     index.sqlite                      WAL. Who can open its files can hold up every commit
 //     tmp/                              scratch folders; emptied at start
 //
 // Others, where the folder's mode lets them in, can open an artifact whose digest they know, and not list them. A store
 // of layout 1 (see old_store.h) is taken over.
-//
-// Crash safety: a blob is written beside its place, synced and renamed before the index names it. A file that the index
-// does not name is garbage and is removed at the next start; an entry whose file is missing or damaged is dropped when
-// it is met.
-//
-// Only the daemon writes here. Thread-safe.
 #pragma once
 
-#include <compare>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/base/mutex.h"
 #include "common/os/env.h"
-#include "common/os/known_file.h"
-#include "kernix/v1/kernix.pb.h"
+#include "daemon/cache/action_cache.h"
+#include "daemon/cache/blob_store.h"
+#include "daemon/cache/journal.h"
 
 namespace kernix::cache {
 
-// A header of the toolchain that a build read, with the content that it had.
-struct ToolchainHeader {
-  std::string path;
-  Digest digest;
-};
-
-// Who asked for a key, under which name.
-struct Label {
-  std::string name;
-  uid_t owner = 0;
-  auto operator<=>(const Label&) const = default;
-};
-
-// What the index knows of an artifact. A key that was loaded under several names, or by several users, is one such
-// record with several labels; what a user sees, counts and purges as "an entry" is a key under one label.
-struct Entry {
-  Digest key;
-  Digest artifact;
-  uint64_t size = 0;
-  Label label;  // the first one when it is inserted, one of them in a list; Find() leaves it empty
-  v1::Language language = v1::LANGUAGE_CPP;
-  std::vector<std::string> architectures;
-  std::vector<v1::ResolvedFunction> functions;
-  std::vector<std::string> required_symbol_versions;
-  std::vector<ToolchainHeader> toolchain_headers;
-  int64_t created_unix_ms = 0;
-  int64_t last_used_unix_ms = 0;
-  uint64_t hits = 0;
-};
-
-// Which counter to move; the names of GetCacheStatsResponse.
-enum class Counter { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCancelled };
-
-struct ListFilter {
-  std::optional<std::string> name;
-  std::optional<uid_t> owner;
-};
-
 struct PurgeFilter {
   std::optional<std::string> name;
-  std::optional<uid_t> owner;
+  std::optional<Owner> owner;
   std::optional<uint64_t> not_used_for_ms;
 };
 
+// In entries as List() counts them.
 struct PurgeResult {
   uint64_t entries = 0;
+  uint64_t bytes = 0;
+};
+
+struct CacheStats {
+  // Since the store was made.
+  uint64_t builds = 0;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  uint64_t joined = 0;
+  uint64_t failures = 0;
+  uint64_t evictions = 0;
+  uint64_t cancelled = 0;
+  // Now.
+  uint64_t entries = 0;  // as List() counts them
   uint64_t bytes = 0;
 };
 
 struct CacheOptions {
   std::string directory;
   uint64_t limit_bytes = 10ull << 30;
-  // How long the file of an artifact stays after Find() or Insert() gave it out, though its entry may go: time for the
+  // How long the blob of an artifact stays after Find() or Insert() gave it out, though its entry may go: time for the
   // client to open it. What is left over goes with a Flush() after that, or at the next start.
   Duration lend_time{0};
 };
 
+// What a cache is made of. They may share an implementation.
+struct CacheParts {
+  std::shared_ptr<ActionCache> actions;
+  std::shared_ptr<BlobStore> blobs;
+  std::shared_ptr<Journal> journal;
+  std::unique_ptr<FileLock> lock;  // held as long as the cache lives; may be null
+};
+
+// Thread-safe. Only the daemon writes to its parts.
 class Cache {
  public:
-  // Makes the folder when absent (mode 0700; the folder's mode decides who can open artifacts). RESOURCE errors, naming
-  // the path: cannot be made or written; held by another kernixd (status code kUnavailable); a layout of a newer
-  // kernix; holds files of somebody else under the names above. A damaged index is moved aside (kept, with a warning in
-  // the log) and a new one started.
+  // Opens the store in a folder, which is made when absent (mode 0700; the folder's mode decides who can open
+  // artifacts). RESOURCE errors, naming the path: cannot be made or written; held by another kernixd (status code
+  // kUnavailable); a layout of a newer kernix; holds files of somebody else under the names above. A damaged index is
+  // moved aside (kept, with a warning in the log) and a new one started.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
-  virtual ~Cache() = default;
 
-  // The entry of `key`, or nullopt. Its artifact is there, whole; an entry whose file is missing or damaged is dropped.
-  // A file that cannot be read just now (no descriptor left, a failing disk) is an error, and its entry stays. Does not
+  // A cache of other parts. Clears up after a crash, and fits them to the limit.
+  static absl::StatusOr<std::unique_ptr<Cache>> Make(Env& env, CacheOptions options, CacheParts parts);
+
+  ~Cache() { FlushIfPossible(); }
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  // The entry of `key`, or nullopt. Its artifact is there, whole; an entry whose blob is missing or damaged is dropped.
+  // A blob that cannot be read just now (no descriptor left, a failing disk) is an error, and its entry stays. Does not
   // count as a use.
-  virtual absl::StatusOr<std::optional<Entry>> Find(const Digest& key) = 0;
+  absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
   // Notes a hit for the entry (last use, hits, one more label if `label` is new) and counts it. Cheap: written to disk
   // later, at the latest by Flush().
-  virtual void Touch(const Digest& key, const Label& label) = 0;
+  void Touch(const Digest& key, const Label& label);
 
   // Notes the label alone, likewise: for all who waited for one build, which was made under the name of one of them.
-  virtual void AddLabel(const Digest& key, const Label& label) = 0;
+  void AddLabel(const Digest& key, const Label& label);
 
   // `user` was given `artifact`, and is about to open or to fetch it: for the lend time it is theirs (see Owns()) and
-  // its file stays, whatever becomes of the entry. Before the user hears of it.
-  virtual void Lend(const Digest& artifact, uid_t user) = 0;
+  // its blob stays, whatever becomes of the entry. Call it before the user hears of it.
+  void Lend(const Digest& artifact, const Owner& user);
 
-  // Whether `user` has an entry of `artifact`, one that is not on the disk yet included, or was given it just now.
-  virtual absl::StatusOr<bool> Owns(uid_t user, const Digest& artifact) = 0;
+  // Whether `user` has an entry of `artifact`, including one that is not on the disk yet, or was given it just now.
+  absl::StatusOr<bool> Owns(const Owner& user, const Digest& artifact);
 
-  // Stores `artifact` and commits `entry` (whose artifact, size and times are filled in), replacing an older entry of
-  // the same key (whose labels stay), counts a build, and evicts down to the limit, never the entry just made. When
-  // this returns OK, the entry survives kill -9 and power loss.
-  virtual absl::Status Insert(Entry entry, std::string_view artifact) = 0;
+  // Stores `artifact` and commits `entry` (whose artifact, size and time are filled in) under `label`, replacing an
+  // older entry of the same key (whose labels stay), counts a build, and evicts down to the limit, never the entry just
+  // made. When this returns OK, the entry survives kill -9 and power loss.
+  absl::Status Insert(Entry entry, const Label& label, std::string_view artifact);
 
-  // Drops one entry (its file goes when no other entry names it).
-  virtual absl::Status Remove(const Digest& key) = 0;
+  // Drops one entry (its blob goes when no other entry names it).
+  absl::Status Remove(const Digest& key) { return RemoveEntry(key, std::nullopt); }
 
-  // Where the content of `digest` is, whether or not it is there.
-  virtual std::string BlobPath(const Digest& digest) const = 0;
+  // As in BlobStore.
+  std::string BlobPath(const Digest& digest) const { return blobs_->PathOf(digest); }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenBlob(const Digest& digest);
 
-  // A blob with the content that its name says, open: what becomes of its name while it is read does no harm. NOT_FOUND
-  // when there is none.
-  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenBlob(const Digest& digest) = 0;
-
-  // One for each label that matches. Hits and times are those of the key, whoever used it.
-  virtual absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter) = 0;
+  // One for each label that matches, most recently used first.
+  absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter);
 
   // Takes away the labels that match, and counts them. A key without a label left goes, and its artifact with the last
   // key that names it.
-  virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter) = 0;
+  absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter);
 
-  // Written to disk later, as Touch(). kBuilds, kHits and kEvictions are counted by the cache itself.
-  virtual void Count(Counter counter, uint64_t n = 1) = 0;
-  virtual absl::StatusOr<v1::GetCacheStatsResponse> Stats() = 0;
+  // Written to disk later, as Touch(). The cache itself counts kBuilds, kHits and kEvictions.
+  void Count(Total total, uint64_t n = 1);
+  CacheStats Stats();
 
   // What earlier processes found out of files outside the store (the compilers'), and what this one has.
-  virtual absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() = 0;
-  virtual absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) = 0;
+  absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles();
+  absl::Status SaveKnownFiles(const std::vector<KnownFile>& files);
 
-  // Writes pending uses and counters. Called now and then and at the end.
-  virtual absl::Status Flush() = 0;
+  // Writes pending uses and totals. Called now and then and at the end.
+  absl::Status Flush();
 
-  virtual const std::string& directory() const = 0;
+  const std::string& directory() const { return options_.directory; }
+  uint64_t limit_bytes() const { return options_.limit_bytes; }
   // A folder for scratch files, emptied at start.
-  virtual std::string scratch_directory() const = 0;
+  std::string scratch_directory() const;
+
+ private:
+  Cache(Env& env, CacheOptions options, CacheParts parts);
+
+  absl::Status Start();
+  absl::Status Wrap(const absl::Status& status) const;
+  // Looking and clearing up must work on a full disk, too.
+  void FlushIfPossible();
+  Totals CountedTotals() const;
+  absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
+  absl::Status Commit(const Entry& entry, const Label& label);
+  absl::Status EvictAllBut(const std::optional<Digest>& keep);
+
+  void Pin(const Digest& artifact);
+  void Unpin(const Digest& artifact);
+  void RemoveBlobs(const std::vector<Digest>& artifacts);
+  void RemoveBlob(const Digest& artifact) ABSL_EXCLUSIVE_LOCKS_REQUIRED(blobs_mutex_);
+
+  // Until then the blob stays, and these users may have it.
+  struct Loan {
+    MonotonicTime until;
+    std::set<Owner> users;
+  };
+  void Lend(const Digest& artifact, const std::optional<Owner>& user);
+  bool IsLentTo(const Owner& user, const Digest& artifact);
+  std::vector<Digest> Returned(MonotonicTime now);
+  void RemoveReturned();
+
+  Env& env_;
+  const CacheOptions options_;
+  const std::unique_ptr<FileLock> lock_;  // goes last
+  const std::shared_ptr<ActionCache> actions_;
+  const std::shared_ptr<BlobStore> blobs_;
+  const std::shared_ptr<Journal> journal_;
+  Totals before_{};  // what earlier processes counted
+  std::array<std::atomic<uint64_t>, kTotalCount> counted_{};
+
+  Mutex blobs_mutex_;  // held while a blob is removed, so that a pin made before keeps it
+  absl::flat_hash_map<Digest, int> pins_ ABSL_GUARDED_BY(blobs_mutex_);
+  absl::flat_hash_map<Digest, Loan> loans_ ABSL_GUARDED_BY(blobs_mutex_);
 };
 
 }  // namespace kernix::cache

@@ -22,7 +22,7 @@ TEST_F(CacheTest, MissingArtifactDropsItsEntry) {
   Insert(1);
   ASSERT_TRUE(env_.RemoveFile(BlobOf(1)).ok());
   EXPECT_FALSE(Has(1));
-  EXPECT_EQ(Stats().entries(), 0u);
+  EXPECT_EQ(Stats().entries, 0u);
 }
 
 TEST_F(CacheTest, DamagedArtifactIsNeverServed) {
@@ -75,7 +75,7 @@ TEST_F(CacheTest, ArtifactThatCannotBeReadJustNowKeepsItsEntry) {
       const auto found = cache_->Find(TestKey(1));
       EXPECT_EQ(KindOf(found.status()), v1::ErrorDetail::RESOURCE);
       EXPECT_TRUE(Has(1)) << "after error " << error;
-      EXPECT_EQ(Stats().entries(), 1u);
+      EXPECT_EQ(Stats().entries, 1u);
       env_.Clear();
     }
   }
@@ -104,12 +104,12 @@ TEST_F(CacheTest, NoSpaceForTheArtifactIsAClearErrorAndChangesNothing) {
   Open();
   Insert(1);
   env_.Inject(NoSpace(Operation::kWriteFileDurably, "artifacts"));
-  const absl::Status status = cache_->Insert(TestEntry(2), TestArtifact(2));
+  const absl::Status status = cache_->Insert(TestEntry(2), TestLabel(), TestArtifact(2));
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(GetErrorDetail(status).message(), AllOf(HasSubstr(store()), HasSubstr("kernixctl cache purge")));
   EXPECT_TRUE(Has(1));
   EXPECT_FALSE(Has(2));
-  EXPECT_EQ(Stats().builds(), 1u);
+  EXPECT_EQ(Stats().builds, 1u);
   Insert(2);
   EXPECT_TRUE(Has(2));
 }
@@ -119,7 +119,7 @@ TEST_F(CacheTest, FailedSyncIsNoSuccessEvenWhenTheFileIsInPlace) {
   for (const bool renamed : {false, true}) {
     env_.Clear();
     env_.Inject(FailedSync("artifacts", 1, renamed));
-    EXPECT_EQ(KindOf(cache_->Insert(TestEntry(1), TestArtifact(1))), v1::ErrorDetail::RESOURCE);
+    EXPECT_EQ(KindOf(cache_->Insert(TestEntry(1), TestLabel(), TestArtifact(1))), v1::ErrorDetail::RESOURCE);
     EXPECT_FALSE(Has(1));
     EXPECT_EQ(FilesInBlobs(), 0);
   }

@@ -6,11 +6,16 @@
 
 #include <string>
 
+#include "absl/strings/escaping.h"
+#include "daemon/cache/index.h"
+#include "daemon/cache/index_row.h"
 #include "daemon/cache/sqlite.h"
 #include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
 namespace {
+
+using ::testing::ElementsAre;
 
 std::string IndexPath(const std::string& store) { return JoinPath(store, "private/index.sqlite"); }
 
@@ -58,6 +63,82 @@ TEST_F(CacheTest, AKnownFileThatCannotBeReadIsForgottenAndTheOthersStay) {
   ASSERT_EQ(files->size(), 1u);
   EXPECT_EQ(files->at(0).path, "/two");
   EXPECT_EQ(database->QueryInt("SELECT count(*) FROM known_file").value(), 1);
+}
+
+// Written by the version that kept wire messages in these rows.
+constexpr char kOldDetail[] =
+    "08021205736d5f38301205736d5f39301a1f0a0166120361726712037265741a106b65726e69785f68616e646c65725f66220a474c4942435f"
+    "322e3334";
+
+TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
+  Open();
+  Insert(1);
+  cache_.reset();
+  auto database = Database::Open(IndexPath(store()), 1000);
+  ASSERT_THAT(database, IsOk());
+  ASSERT_THAT(database->Execute(StrCat("UPDATE entry SET detail = x'", kOldDetail, "'")), IsOk());
+  Open();
+  const auto entry = cache_->Find(TestKey(1));
+  ASSERT_TRUE(entry.ok() && entry->has_value());
+  EXPECT_EQ((*entry)->language, Language::kCuda);
+  EXPECT_THAT((*entry)->architectures, ElementsAre("sm_80", "sm_90"));
+  EXPECT_THAT((*entry)->functions, ElementsAre(Function{"f", {"arg", "ret"}, "kernix_handler_f"}));
+  EXPECT_THAT((*entry)->required_symbol_versions, ElementsAre("GLIBC_2.34"));
+  EXPECT_EQ(ToStd(absl::BytesToHexString(EncodeDetail(**entry))), kOldDetail);
+}
+
+// Makes every change of labels fail until it is undone.
+class BrokenLabels {
+ public:
+  explicit BrokenLabels(const std::string& store) : database_(Database::Open(IndexPath(store), 1000).value()) {
+    EXPECT_THAT(database_.Execute("ALTER TABLE label RENAME TO hidden"), IsOk());
+  }
+  ~BrokenLabels() { EXPECT_THAT(database_.Execute("ALTER TABLE hidden RENAME TO label"), IsOk()); }
+
+ private:
+  Database database_;
+};
+
+TEST_F(CacheTest, AFlushThatFailsLosesNothing) {
+  Open();
+  Insert(1);
+  cache_->Touch(TestKey(1), TestLabel("used"));
+  cache_->AddLabel(TestKey(1), TestLabel("added"));
+  cache_->Count(Total::kMisses, 3);
+  {
+    const BrokenLabels broken(store());
+    EXPECT_FALSE(cache_->Flush().ok());
+    cache_->Touch(TestKey(1), TestLabel("used"));
+  }
+  ASSERT_THAT(cache_->Flush(), IsOk());
+  Open();
+  ASSERT_EQ(cache_->List({.name = "used"})->size(), 1u);
+  EXPECT_EQ(cache_->List({.name = "used"})->front().hits, 2u);
+  EXPECT_EQ(cache_->List({.name = "added"})->size(), 1u);
+  EXPECT_EQ(Stats().hits, 2u);
+  EXPECT_EQ(Stats().misses, 3u);
+}
+
+TEST(IndexTest, AnEvictionThatFailsLosesNoUses) {
+  const ScratchDirectory folder;
+  ASSERT_THAT(Env::Posix().CreateDirectories(folder / "private"), IsOk());
+  const auto index = Index::Open(IndexPath(folder.path()));
+  ASSERT_THAT(index, IsOk());
+  for (const int i : {1, 2}) {
+    Entry entry = TestEntry(i);
+    entry.artifact = DigestOf(TestArtifact(i));
+    entry.size = 1000;
+    entry.created_unix_ms = i;
+    ASSERT_THAT((*index)->Put(entry, TestLabel()), IsOk());
+  }
+  (*index)->AddUse(TestKey(1), TestLabel(), 3);
+  {
+    const BrokenLabels broken(folder.path());
+    EXPECT_FALSE((*index)->Evict(1500, std::nullopt).ok());
+  }
+  ASSERT_THAT((*index)->Evict(1500, std::nullopt), IsOk());
+  EXPECT_TRUE((*index)->Find(TestKey(1))->has_value()) << "it was used last";
+  EXPECT_FALSE((*index)->Find(TestKey(2))->has_value());
 }
 
 }  // namespace

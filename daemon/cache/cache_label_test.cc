@@ -22,7 +22,7 @@ TEST_F(CacheTest, ListsMostRecentlyUsedFirstAndByName) {
   std::vector<Digest> keys;
   const auto entries = cache_->List({});
   ASSERT_THAT(entries, IsOk());
-  for (const Entry& entry : *entries) keys.push_back(entry.key);
+  for (const ListedEntry& listed : *entries) keys.push_back(listed.entry.key);
   EXPECT_THAT(keys, ElementsAre(TestKey(1), TestKey(3), TestKey(2)));
   EXPECT_EQ(cache_->List({.name = "a"})->size(), 2u);
   EXPECT_THAT(*cache_->List({.name = "c"}), IsEmpty());
@@ -51,7 +51,7 @@ TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
 
   EXPECT_EQ(cache_->Purge({})->entries, 2u);
   EXPECT_EQ(FilesInBlobs(), 0);
-  EXPECT_EQ(Stats().evictions(), 0u);
+  EXPECT_EQ(Stats().evictions, 0u);
 }
 
 TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
@@ -60,7 +60,7 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   cache_->Touch(TestKey(1), {"second", 1000});
   cache_->Touch(TestKey(1), {"second", 1000});
   cache_->AddLabel(TestKey(1), {"third", 77});
-  EXPECT_EQ(Stats().entries(), 3u);
+  EXPECT_EQ(Stats().entries, 3u);
   const auto second = cache_->List({.name = "second"});
   ASSERT_THAT(second, IsOk());
   ASSERT_EQ(second->size(), 1u);
@@ -82,7 +82,7 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   EXPECT_EQ(last->entries, 1u);
   EXPECT_EQ(last->bytes, 1000u);
   EXPECT_FALSE(Has(1));
-  EXPECT_EQ(Stats().entries(), 0u);
+  EXPECT_EQ(Stats().entries, 0u);
   EXPECT_EQ(FilesInBlobs(), 0);
 }
 
@@ -90,9 +90,9 @@ TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
   Open();
   Insert(1, 1000, "first");
   cache_->Touch(TestKey(1), {"second", 1000});
-  ASSERT_TRUE(cache_->Insert(TestEntry(1, "third"), TestArtifact(2)).ok());
+  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestLabel("third"), TestArtifact(2)).ok());
   Open();
-  EXPECT_EQ(Stats().entries(), 3u);
+  EXPECT_EQ(Stats().entries, 3u);
   EXPECT_EQ(cache_->List({.name = "first"})->size(), 1u);
   EXPECT_EQ(cache_->List({.name = "second"})->size(), 1u);
   EXPECT_EQ(cache_->List({.name = "third"})->size(), 1u);
@@ -103,7 +103,7 @@ TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
   Insert(1);
   ASSERT_THAT(cache_->Remove(TestKey(1)), IsOk());
   cache_->Touch(TestKey(1), {"late", 1000});
-  EXPECT_EQ(Stats().entries(), 0u);
+  EXPECT_EQ(Stats().entries, 0u);
   EXPECT_THAT(*cache_->List({}), IsEmpty());
 }
 
@@ -111,7 +111,7 @@ TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
   Open();
   Insert(1);
   for (int i = 0; i < 1500; ++i) cache_->AddLabel(TestKey(1), {StrCat("name ", i), 77});
-  EXPECT_EQ(Stats().entries(), 1001u);
+  EXPECT_EQ(Stats().entries, 1001u);
   cache_->AddLabel(TestKey(1), {"mine", 78});
   EXPECT_EQ(cache_->List({.owner = 78})->size(), 1u) << "what one user makes up takes nothing from another";
 }
@@ -152,10 +152,8 @@ TEST_F(CacheTest, AnArtifactBelongsToWhoHasAnEntryOfIt) {
 
 TEST_F(CacheTest, TwoKeysOfOneArtifactCountForTheirOwnersAlike) {
   Open();
-  ASSERT_THAT(cache_->Insert(TestEntry(1), TestArtifact(1)), IsOk());
-  Entry other = TestEntry(2);
-  other.label = {"other", 77};
-  ASSERT_THAT(cache_->Insert(other, TestArtifact(1)), IsOk());
+  ASSERT_THAT(cache_->Insert(TestEntry(1), TestLabel(), TestArtifact(1)), IsOk());
+  ASSERT_THAT(cache_->Insert(TestEntry(2), {"other", 77}, TestArtifact(1)), IsOk());
   for (const uid_t user : {1000, 77}) EXPECT_TRUE(*cache_->Owns(user, ArtifactOf(1)));
 }
 

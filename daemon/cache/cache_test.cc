@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
+#include "daemon/cache/memory_cache.h"
 #include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
@@ -16,21 +18,12 @@ TEST_F(CacheTest, FindsWhatWasInsertedWithAllItsFields) {
   Open();
   Insert(1);
   const auto entry = cache_->Find(TestKey(1));
-  ASSERT_TRUE(entry.ok() && entry->has_value());
-  const Entry expected = TestEntry(1);
-  EXPECT_EQ((*entry)->key, expected.key);
-  EXPECT_EQ((*entry)->artifact, DigestOf(TestArtifact(1)));
-  EXPECT_EQ((*entry)->size, 1000u);
-  EXPECT_EQ((*entry)->language, expected.language);
-  EXPECT_EQ((*entry)->architectures, expected.architectures);
-  ASSERT_EQ((*entry)->functions.size(), 1u);
-  EXPECT_EQ((*entry)->functions[0].SerializeAsString(), expected.functions[0].SerializeAsString());
-  EXPECT_EQ((*entry)->required_symbol_versions, expected.required_symbol_versions);
-  ASSERT_EQ((*entry)->toolchain_headers.size(), 2u);
-  EXPECT_EQ((*entry)->toolchain_headers[1].path, expected.toolchain_headers[1].path);
-  EXPECT_EQ((*entry)->toolchain_headers[1].digest, expected.toolchain_headers[1].digest);
-  EXPECT_EQ((*entry)->created_unix_ms, env_.now);
-  EXPECT_EQ((*entry)->hits, 0u);
+  Entry expected = TestEntry(1);
+  expected.artifact = DigestOf(TestArtifact(1));
+  expected.size = 1000;
+  expected.created_unix_ms = env_.now;
+  ASSERT_THAT(entry, IsOk());
+  EXPECT_EQ(*entry, expected);
   EXPECT_EQ(*ReadBlob(*cache_, (*entry)->artifact), TestArtifact(1));
 }
 
@@ -44,15 +37,15 @@ TEST_F(CacheTest, SurvivesReopening) {
   Open();
   Insert(1);
   cache_->Touch(TestKey(1), {"module", 1000});
-  cache_->Count(Counter::kMisses, 3);
+  cache_->Count(Total::kMisses, 3);
   Open();
   EXPECT_TRUE(Has(1));
-  EXPECT_EQ((*cache_->Find(TestKey(1)))->hits, 1u);
-  EXPECT_EQ(Stats().builds(), 1u);
-  EXPECT_EQ(Stats().hits(), 1u);
-  EXPECT_EQ(Stats().misses(), 3u);
-  EXPECT_EQ(Stats().entries(), 1u);
-  EXPECT_EQ(Stats().bytes(), 1000u);
+  EXPECT_EQ(cache_->List({})->front().hits, 1u);
+  EXPECT_EQ(Stats().builds, 1u);
+  EXPECT_EQ(Stats().hits, 1u);
+  EXPECT_EQ(Stats().misses, 3u);
+  EXPECT_EQ(Stats().entries, 1u);
+  EXPECT_EQ(Stats().bytes, 1000u);
 }
 
 TEST_F(CacheTest, ArtifactFilesCannotBeWrittenButTheirFolderDecidesWhoReads) {
@@ -63,20 +56,17 @@ TEST_F(CacheTest, ArtifactFilesCannotBeWrittenButTheirFolderDecidesWhoReads) {
   EXPECT_EQ(env_.Stat(store())->mode, 0700u);
 }
 
-TEST_F(CacheTest, EveryCounterHasItsOwnField) {
+TEST_F(CacheTest, EveryTotalHasItsOwnField) {
   Open();
-  const Counter counters[] = {Counter::kBuilds,   Counter::kHits,      Counter::kMisses,   Counter::kJoined,
-                              Counter::kFailures, Counter::kEvictions, Counter::kCancelled};
-  for (size_t i = 0; i < std::size(counters); ++i) cache_->Count(counters[i], i + 1);
-  const v1::GetCacheStatsResponse stats = Stats();
-  EXPECT_EQ(stats.builds(), 1u);
-  EXPECT_EQ(stats.hits(), 2u);
-  EXPECT_EQ(stats.misses(), 3u);
-  EXPECT_EQ(stats.joined(), 4u);
-  EXPECT_EQ(stats.failures(), 5u);
-  EXPECT_EQ(stats.evictions(), 6u);
-  EXPECT_EQ(stats.cancelled(), 7u);
-  EXPECT_EQ(stats.store_directory(), store());
+  for (size_t i = 0; i < kTotalCount; ++i) cache_->Count(static_cast<Total>(i), i + 1);
+  const CacheStats stats = Stats();
+  EXPECT_EQ(stats.builds, 1u);
+  EXPECT_EQ(stats.hits, 2u);
+  EXPECT_EQ(stats.misses, 3u);
+  EXPECT_EQ(stats.joined, 4u);
+  EXPECT_EQ(stats.failures, 5u);
+  EXPECT_EQ(stats.evictions, 6u);
+  EXPECT_EQ(stats.cancelled, 7u);
 }
 
 TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
@@ -91,8 +81,8 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   EXPECT_FALSE(Has(2));
   EXPECT_TRUE(Has(3));
   EXPECT_TRUE(Has(4));
-  EXPECT_EQ(Stats().evictions(), 1u);
-  EXPECT_EQ(Stats().bytes(), 3000u);
+  EXPECT_EQ(Stats().evictions, 1u);
+  EXPECT_EQ(Stats().bytes, 3000u);
   EXPECT_FALSE(env_.Stat(BlobOf(2)).ok());
 }
 
@@ -102,7 +92,7 @@ TEST_F(CacheTest, NeverEvictsTheEntryJustMade) {
   Insert(2, /*size=*/10'000);
   EXPECT_FALSE(Has(1));
   EXPECT_TRUE(Has(2));
-  EXPECT_EQ(Stats().entries(), 1u);
+  EXPECT_EQ(Stats().entries, 1u);
 }
 
 TEST_F(CacheTest, ALowerLimitTakesEffectAtTheNextStart) {
@@ -137,25 +127,25 @@ TEST_F(CacheTest, AnArtifactThatWasJustGivenOutStaysForTheClientToOpen) {
 TEST_F(CacheTest, SharedArtifactIsCountedOnceAndLivesAsLongAsOneEntryNamesIt) {
   Open();
   const std::string artifact = TestArtifact(7);
-  ASSERT_TRUE(cache_->Insert(TestEntry(1), artifact).ok());
-  ASSERT_TRUE(cache_->Insert(TestEntry(2), artifact).ok());
-  EXPECT_EQ(Stats().bytes(), 1000u);
+  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestLabel(), artifact).ok());
+  ASSERT_TRUE(cache_->Insert(TestEntry(2), TestLabel(), artifact).ok());
+  EXPECT_EQ(Stats().bytes, 1000u);
   ASSERT_TRUE(cache_->Remove(TestKey(1)).ok());
   EXPECT_TRUE(Has(2));
   ASSERT_TRUE(cache_->Remove(TestKey(2)).ok());
   EXPECT_EQ(FilesInBlobs(), 0);
-  EXPECT_EQ(Stats().bytes(), 0u);
+  EXPECT_EQ(Stats().bytes, 0u);
 }
 
 TEST_F(CacheTest, InsertingAKeyAgainReplacesItsArtifact) {
   Open();
   Insert(1);
-  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestArtifact(2, 500)).ok());
+  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestLabel(), TestArtifact(2, 500)).ok());
   EXPECT_EQ((*cache_->Find(TestKey(1)))->artifact, DigestOf(TestArtifact(2, 500)));
-  EXPECT_EQ(Stats().entries(), 1u);
-  EXPECT_EQ(Stats().bytes(), 500u);
-  EXPECT_EQ(Stats().builds(), 2u);
-  EXPECT_EQ(Stats().evictions(), 0u);
+  EXPECT_EQ(Stats().entries, 1u);
+  EXPECT_EQ(Stats().bytes, 500u);
+  EXPECT_EQ(Stats().builds, 2u);
+  EXPECT_EQ(Stats().evictions, 0u);
   EXPECT_EQ(FilesInBlobs(), 1);
 }
 
@@ -166,7 +156,7 @@ TEST_F(CacheTest, InsertingTheSameAgainKeepsTheFile) {
   Insert(1);
   EXPECT_EQ(env_.Stat(BlobOf(1))->inode, inode);
   EXPECT_TRUE(Has(1));
-  EXPECT_EQ(Stats().bytes(), 1000u);
+  EXPECT_EQ(Stats().bytes, 1000u);
 }
 
 TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
@@ -178,6 +168,38 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   EXPECT_EQ(reads, 1);
   EXPECT_TRUE(Has(1));
   EXPECT_EQ(env_.Calls(Operation::kOpenFile, "artifacts"), reads);
+}
+
+// Does something between the storing of an artifact and the commit of its entry.
+class InterruptedActions final : public ActionCache {
+ public:
+  explicit InterruptedActions(std::shared_ptr<ActionCache> actions) : actions_(std::move(actions)) {}
+
+  absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override { return actions_->Find(key); }
+  absl::StatusOr<Dropped> Put(const Entry& entry, const Label& label) override {
+    if (before_put) before_put();
+    return actions_->Put(entry, label);
+  }
+  absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) override {
+    return actions_->Remove(key, artifact);
+  }
+
+  std::function<void()> before_put;
+
+ private:
+  const std::shared_ptr<ActionCache> actions_;
+};
+
+TEST(CachePinTest, AnArtifactStaysWhileAnEntryThatWillNameItIsOnItsWay) {
+  const auto index = std::make_shared<MemoryIndex>();
+  const auto actions = std::make_shared<InterruptedActions>(index);
+  TestEnv env;
+  const auto cache = Cache::Make(env, {}, {actions, std::make_shared<MemoryBlobs>(), index, nullptr}).value();
+  ASSERT_THAT(cache->Insert(TestEntry(1), TestLabel(), TestArtifact(7)), IsOk());
+  actions->before_put = [&] { EXPECT_THAT(cache->Remove(TestKey(1)), IsOk()); };
+  ASSERT_THAT(cache->Insert(TestEntry(2), TestLabel(), TestArtifact(7)), IsOk());
+  EXPECT_THAT(ReadBlob(*cache, DigestOf(TestArtifact(7))), IsOk());
+  EXPECT_TRUE(cache->Find(TestKey(2))->has_value());
 }
 
 // With artifacts that stay where they are for a moment after they were given out, and without.
@@ -196,7 +218,7 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
       for (int round = 0; round < kRounds; ++round) {
         const int i = (round * 7 + t) % 10;  // ten keys, five artifacts
         const std::string artifact = TestArtifact(i % 5);
-        if (!cache_->Insert(TestEntry(i), artifact).ok()) ++wrong;
+        if (!cache_->Insert(TestEntry(i), TestLabel(), artifact).ok()) ++wrong;
         const auto found = cache_->Find(TestKey(i));
         if (!found.ok() || (found->has_value() && (*found)->artifact != DigestOf(artifact))) ++wrong;
         cache_->Touch(TestKey(i), {"module", 1000});
@@ -212,10 +234,10 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
   ASSERT_THAT(cache_->Flush(), IsOk());
   const auto entries = cache_->List({});
   ASSERT_TRUE(entries.ok());
-  for (const Entry& entry : *entries) EXPECT_TRUE(ReadBlob(*cache_, entry.artifact).ok());
-  EXPECT_EQ(Stats().builds(), uint64_t{kThreads} * kRounds);
-  EXPECT_EQ(Stats().hits(), uint64_t{kThreads} * kRounds);
-  EXPECT_EQ(Stats().bytes(), 1000u * static_cast<uint64_t>(FilesInBlobs()));
+  for (const ListedEntry& listed : *entries) EXPECT_TRUE(ReadBlob(*cache_, listed.entry.artifact).ok());
+  EXPECT_EQ(Stats().builds, uint64_t{kThreads} * kRounds);
+  EXPECT_EQ(Stats().hits, uint64_t{kThreads} * kRounds);
+  EXPECT_EQ(Stats().bytes, 1000u * static_cast<uint64_t>(FilesInBlobs()));
 }
 
 }  // namespace

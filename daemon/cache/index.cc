@@ -1,57 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cache/index.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
 #include "daemon/cache/index_statements.h"
 
 namespace kernix::cache {
-namespace {
 
-absl::StatusOr<IndexTotals> ReadTotals(Database& database) {
-  IndexTotals totals;
-  KERNIX_ASSIGN_OR_RETURN(totals.labels, database.QueryInt("SELECT count(*) FROM label"));
-  KERNIX_ASSIGN_OR_RETURN(
-      totals.bytes,
-      database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
-  return totals;
-}
-
-}  // namespace
-
-Index::Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, IndexTotals totals)
-    : writer_(std::move(writer)), totals_(totals), reader_(std::move(reader)) {}
-
-Index::~Index() = default;
-
-absl::StatusOr<std::unique_ptr<Index>> Index::Open(const std::string& path) {
+absl::StatusOr<std::shared_ptr<Index>> Index::Open(const std::string& path) {
   auto writer = std::make_unique<IndexWriter>();
   KERNIX_RETURN_IF_ERROR(writer->Open(path));
   auto reader = std::make_unique<IndexReader>();
   KERNIX_RETURN_IF_ERROR(reader->Open(path));
-  KERNIX_ASSIGN_OR_RETURN(const IndexTotals totals, ReadTotals(writer->database()));
-  return std::unique_ptr<Index>(new Index(std::move(writer), std::move(reader), totals));
+  KERNIX_ASSIGN_OR_RETURN(const Books books, ReadBooks(*writer));
+  return std::shared_ptr<Index>(new Index(std::move(writer), std::move(reader), books));
 }
+
+absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
+  Books books;
+  Database& database = writer.database();
+  KERNIX_ASSIGN_OR_RETURN(books.holdings.labels, database.QueryInt("SELECT count(*) FROM label"));
+  KERNIX_ASSIGN_OR_RETURN(
+      books.holdings.bytes,
+      database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
+  KERNIX_ASSIGN_OR_RETURN(books.totals, writer.ReadTotals());
+  return books;
+}
+
+Index::Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, const Books& books)
+    : writer_(std::move(writer)), books_(books), reader_(std::move(reader)) {}
+
+Index::~Index() = default;
+
+// --- Reads -----------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::optional<Entry>> Index::Find(const Digest& key) {
   const MutexLock lock(read_mutex_);
   return reader_->Find(key);
 }
 
-absl::StatusOr<std::vector<Entry>> Index::List(const ListFilter& filter) {
+absl::StatusOr<std::vector<ListedEntry>> Index::List(const LabelFilter& filter) {
   const MutexLock lock(read_mutex_);
   return reader_->List(filter);
 }
 
-absl::StatusOr<std::vector<Digest>> Index::KeysOf(const Digest& artifact) {
+absl::StatusOr<bool> Index::HasLabelOf(const Owner& owner, const Digest& artifact) {
   const MutexLock lock(read_mutex_);
-  return reader_->KeysOf(artifact);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, reader_->KeysOf(artifact));
+  const auto is_pending = [&](const Digest& key) { return pending_.HasLabelOf(owner, key); };
+  if (std::any_of(keys.begin(), keys.end(), is_pending)) return true;
+  return reader_->HasLabelOf(owner, artifact);
 }
 
-absl::StatusOr<bool> Index::HasLabelOf(uid_t owner, const Digest& artifact) {
+absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
   const MutexLock lock(read_mutex_);
-  return reader_->HasLabelOf(owner, artifact);
+  return reader_->IsNamed(artifact);
 }
 
 absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {
@@ -60,80 +65,116 @@ absl::StatusOr<absl::flat_hash_set<Digest>> Index::Artifacts() {
   return absl::flat_hash_set<Digest>(artifacts.begin(), artifacts.end());
 }
 
-absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
-  const MutexLock lock(read_mutex_);
-  return reader_->IsNamed(artifact);
-}
-
-absl::StatusOr<Counters> Index::ReadCounters() {
-  const MutexLock lock(read_mutex_);
-  return reader_->ReadCounters();
-}
-
-IndexTotals Index::Totals() {
+Holdings Index::holdings() {
   const MutexLock lock(write_mutex_);
-  return totals_;
+  return books_.holdings;
 }
 
-absl::StatusOr<Dropped> Index::Insert(const Entry& entry, const PendingChanges& pending, uint64_t limit_bytes) {
+absl::StatusOr<Totals> Index::LoadTotals() {
   const MutexLock lock(write_mutex_);
-  IndexTotals totals = totals_;
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_RETURN_IF_ERROR(ApplyPending(pending, totals));
+  return books_.totals;
+}
+
+// --- Changes ---------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Label& label) {
+  const MutexLock lock(write_mutex_);
   Dropped replaced;
-  KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, totals));
-  KERNIX_RETURN_IF_ERROR(Put(entry, totals));
-  KERNIX_RETURN_IF_ERROR(writer_->Count(Counter::kBuilds, 1));
-  Dropped evicted;
-  KERNIX_RETURN_IF_ERROR(EvictTo(limit_bytes, &entry.key, evicted, totals));
-  KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  totals_ = totals;
-  // Being replaced is no eviction, but the old artifact may be nobody's now.
-  for (const Digest& artifact : replaced.artifacts) {
-    if (artifact != entry.artifact) evicted.artifacts.push_back(artifact);
-  }
-  return evicted;
-}
-
-absl::StatusOr<Dropped> Index::Evict(uint64_t limit_bytes) {
-  const MutexLock lock(write_mutex_);
-  Dropped dropped;
-  IndexTotals totals = totals_;
+  Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_RETURN_IF_ERROR(EvictTo(limit_bytes, nullptr, dropped, totals));
+  KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, books));
+  KERNIX_RETURN_IF_ERROR(PutRow(entry, label, books));
+  KERNIX_RETURN_IF_ERROR(Count(Total::kBuilds, 1, books));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  totals_ = totals;
-  return dropped;
+  books_ = books;
+  std::erase(replaced.artifacts, entry.artifact);
+  return replaced;
 }
 
 absl::StatusOr<Dropped> Index::Remove(const Digest& key, const std::optional<Digest>& artifact) {
   const MutexLock lock(write_mutex_);
   Dropped dropped;
-  IndexTotals totals = totals_;
+  Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
   if (artifact.has_value()) {
     KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
     if (!links.has_value() || links->artifact != *artifact) return dropped;
   }
-  KERNIX_RETURN_IF_ERROR(Drop(key, dropped, totals));
+  KERNIX_RETURN_IF_ERROR(Drop(key, dropped, books));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  totals_ = totals;
+  books_ = books;
   return dropped;
 }
 
-absl::StatusOr<Dropped> Index::Purge(const std::optional<std::string>& name, const std::optional<uid_t>& owner,
-                                     const std::optional<int64_t>& unused_since_unix_ms) {
+absl::StatusOr<Dropped> Index::Purge(const LabelFilter& filter) {
   const MutexLock lock(write_mutex_);
   Dropped dropped;
-  IndexTotals totals = totals_;
+  Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_ASSIGN_OR_RETURN(dropped.labels, writer_->DropLabels(name, owner, unused_since_unix_ms));
-  totals.labels -= dropped.labels;
+  KERNIX_ASSIGN_OR_RETURN(dropped.labels, writer_->DropLabels(filter));
+  books.holdings.labels -= dropped.labels;
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Unlabelled());
-  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(DropRow(key, dropped, totals));
+  for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(DropRow(key, dropped, books));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  totals_ = totals;
+  books_ = books;
   return dropped;
+}
+
+absl::StatusOr<Dropped> Index::Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) {
+  const MutexLock lock(write_mutex_);
+  if (books_.holdings.bytes <= limit_bytes) return Dropped{};
+  const PendingUses uses = pending_.Take();  // they say what was used last
+  absl::StatusOr<Dropped> dropped = EvictTo(limit_bytes, keep, uses);
+  if (!dropped.ok()) pending_.PutBack(uses);
+  return dropped;
+}
+
+absl::StatusOr<Dropped> Index::EvictTo(uint64_t limit_bytes, const std::optional<Digest>& keep,
+                                       const PendingUses& uses) {
+  Dropped dropped;
+  Books books = books_;
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_RETURN_IF_ERROR(Apply(uses, books));
+  while (books.holdings.bytes > limit_bytes) {
+    KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestBut(keep));
+    if (!oldest.has_value()) break;
+    KERNIX_RETURN_IF_ERROR(Drop(*oldest, dropped, books));
+  }
+  KERNIX_RETURN_IF_ERROR(Count(Total::kEvictions, dropped.keys, books));
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  books_ = books;
+  return dropped;
+}
+
+// --- The journal -----------------------------------------------------------------------------------------------------
+
+void Index::AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) {
+  pending_.AddUse(key, label, now_unix_ms);
+}
+
+void Index::AddLabel(const Digest& key, const Label& label) { pending_.AddLabel(key, label); }
+
+absl::Status Index::Flush(const Totals& totals) {
+  const MutexLock lock(write_mutex_);
+  const PendingUses uses = pending_.Take();
+  const absl::Status status = Write(uses, totals);
+  if (!status.ok()) pending_.PutBack(uses);
+  return status;
+}
+
+absl::Status Index::Write(const PendingUses& uses, const Totals& totals) {
+  Totals new_counts;
+  for (size_t i = 0; i < kTotalCount; ++i) new_counts[i] = totals[i] - std::min(totals[i], books_.totals[i]);
+  if (uses.empty() && new_counts == Totals{}) return absl::OkStatus();
+  Books books = books_;
+  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
+  KERNIX_RETURN_IF_ERROR(Apply(uses, books));
+  for (size_t i = 0; i < kTotalCount; ++i) {
+    KERNIX_RETURN_IF_ERROR(Count(static_cast<Total>(i), new_counts[i], books));
+  }
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  books_ = books;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<KnownFile>> Index::LoadKnownFiles() {
@@ -149,59 +190,49 @@ absl::Status Index::SaveKnownFiles(const std::vector<KnownFile>& files) {
   return transaction.Commit();
 }
 
-absl::Status Index::Apply(const PendingChanges& pending) {
-  const MutexLock lock(write_mutex_);
-  IndexTotals totals = totals_;
-  KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_RETURN_IF_ERROR(ApplyPending(pending, totals));
-  KERNIX_RETURN_IF_ERROR(transaction.Commit());
-  totals_ = totals;
-  return absl::OkStatus();
-}
+// --- Within a transaction --------------------------------------------------------------------------------------------
 
-absl::Status Index::ApplyPending(const PendingChanges& pending, IndexTotals& totals) {
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t labels, writer_->Apply(pending));
-  totals.labels += labels;
-  return absl::OkStatus();
-}
-
-absl::Status Index::Put(const Entry& entry, IndexTotals& totals) {
+absl::Status Index::PutRow(const Entry& entry, const Label& label, Books& books) {
   KERNIX_ASSIGN_OR_RETURN(const bool shares_artifact, writer_->IsNamed(entry.artifact));
   KERNIX_RETURN_IF_ERROR(writer_->Put(entry));
-  KERNIX_ASSIGN_OR_RETURN(const bool new_label, writer_->PutLabel(entry.key, entry.label));
-  if (new_label) totals.labels += 1;
-  if (!shares_artifact) totals.bytes += entry.size;
+  KERNIX_ASSIGN_OR_RETURN(const bool new_label, writer_->PutLabel(entry.key, label));
+  if (new_label) books.holdings.labels += 1;
+  if (!shares_artifact) books.holdings.bytes += entry.size;
   return absl::OkStatus();
 }
 
-absl::Status Index::Drop(const Digest& key, Dropped& dropped, IndexTotals& totals) {
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t labels, writer_->DropLabelsOf(key));
-  totals.labels -= labels;
-  dropped.labels += labels;
-  return DropRow(key, dropped, totals);
+absl::Status Index::Apply(const PendingUses& uses, Books& books) {
+  for (const auto& [key, use] : uses) {
+    KERNIX_ASSIGN_OR_RETURN(const uint64_t new_labels, writer_->PutUse(key, use));
+    books.holdings.labels += new_labels;
+  }
+  return absl::OkStatus();
 }
 
-absl::Status Index::DropRow(const Digest& key, Dropped& dropped, IndexTotals& totals) {
+absl::Status Index::Count(Total total, uint64_t n, Books& books) {
+  if (n == 0) return absl::OkStatus();
+  books.totals[static_cast<size_t>(total)] += n;
+  return writer_->Count(total, n);
+}
+
+absl::Status Index::Drop(const Digest& key, Dropped& dropped, Books& books) {
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t labels, writer_->DropLabelsOf(key));
+  books.holdings.labels -= labels;
+  dropped.labels += labels;
+  return DropRow(key, dropped, books);
+}
+
+absl::Status Index::DropRow(const Digest& key, Dropped& dropped, Books& books) {
   KERNIX_ASSIGN_OR_RETURN(const std::optional<RowLinks> links, writer_->Links(key));
   if (!links.has_value()) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(writer_->Drop(key, links->header_set));
+  dropped.keys += 1;
   KERNIX_ASSIGN_OR_RETURN(const bool still_named, writer_->IsNamed(links->artifact));
   if (still_named) return absl::OkStatus();
-  totals.bytes -= links->size;
+  books.holdings.bytes -= links->size;
   dropped.bytes += links->size;
   dropped.artifacts.push_back(links->artifact);
   return absl::OkStatus();
-}
-
-absl::Status Index::EvictTo(uint64_t limit_bytes, const Digest* keep, Dropped& dropped, IndexTotals& totals) {
-  uint64_t evicted = 0;
-  while (totals.bytes > limit_bytes) {
-    KERNIX_ASSIGN_OR_RETURN(const std::optional<Digest> oldest, writer_->OldestBut(keep));
-    if (!oldest.has_value()) break;
-    KERNIX_RETURN_IF_ERROR(Drop(*oldest, dropped, totals));
-    ++evicted;
-  }
-  return writer_->Count(Counter::kEvictions, evicted);
 }
 
 }  // namespace kernix::cache

@@ -14,10 +14,12 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
   if (!detail.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("index: an entry's detail cannot be read");
   }
-  entry.language = detail.language();
+  entry.language = static_cast<Language>(detail.language());
   entry.architectures.assign(detail.architecture().begin(), detail.architecture().end());
-  entry.functions.assign(std::make_move_iterator(detail.mutable_function()->begin()),
-                         std::make_move_iterator(detail.mutable_function()->end()));
+  for (const internal::EntryDetail::Function& function : detail.function()) {
+    entry.functions.push_back(
+        {function.name(), {function.token().begin(), function.token().end()}, function.handler_symbol()});
+  }
   entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
                                         detail.required_symbol_version().end());
   return absl::OkStatus();
@@ -40,9 +42,14 @@ absl::Status DecodeHeaders(std::string_view bytes, Entry& entry) {
 
 std::string EncodeDetail(const Entry& entry) {
   internal::EntryDetail detail;
-  detail.set_language(entry.language);
+  detail.set_language(static_cast<int32_t>(entry.language));
   for (const std::string& architecture : entry.architectures) detail.add_architecture(architecture);
-  for (const v1::ResolvedFunction& function : entry.functions) *detail.add_function() = function;
+  for (const Function& function : entry.functions) {
+    internal::EntryDetail::Function* added = detail.add_function();
+    added->set_name(function.name);
+    for (const std::string& token : function.tokens) added->add_token(token);
+    added->set_handler_symbol(function.handler_symbol);
+  }
   for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
   return detail.SerializeAsString();
 }
@@ -63,10 +70,8 @@ absl::StatusOr<Entry> DecodeRow(const Statement& row) {
   KERNIX_ASSIGN_OR_RETURN(entry.artifact, Digest::FromRaw(row.Blob(1)));
   entry.size = static_cast<uint64_t>(row.Int(2));
   entry.created_unix_ms = row.Int(3);
-  entry.last_used_unix_ms = row.Int(4);
-  entry.hits = static_cast<uint64_t>(row.Int(5));
-  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Blob(6), entry));
-  KERNIX_RETURN_IF_ERROR(DecodeHeaders(row.Blob(7), entry));
+  KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Blob(4), entry));
+  KERNIX_RETURN_IF_ERROR(DecodeHeaders(row.Blob(5), entry));
   return entry;
 }
 

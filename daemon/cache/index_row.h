@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "daemon/cache/cache.h"
+#include "daemon/cache/entry.h"
 #include "daemon/cache/sqlite.h"
 
 namespace kernix::cache {
@@ -17,11 +17,10 @@ std::string EncodeDetail(const Entry& entry);
 std::string EncodeHeaders(const Entry& entry);
 
 // The columns that DecodeRow() reads, for a SELECT over `entry JOIN header_set`.
-inline constexpr std::string_view kEntryColumns =
-    "entry.key, artifact, size, created_unix_ms, last_used_unix_ms, hits, detail, headers";
-inline constexpr int kEntryColumnCount = 8;
+inline constexpr std::string_view kEntryColumns = "entry.key, artifact, size, created_unix_ms, detail, headers";
+inline constexpr int kEntryColumnCount = 6;
 
-// The current row of such a SELECT, without a name and an owner. kDataLoss when it makes no sense.
+// The current row of such a SELECT. kDataLoss when it makes no sense.
 absl::StatusOr<Entry> DecodeRow(const Statement& row);
 
 }  // namespace kernix::cache

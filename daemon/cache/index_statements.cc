@@ -2,6 +2,7 @@
 #include "daemon/cache/index_statements.h"
 
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -26,11 +27,17 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
   return absl::OkStatus();
 }
 
-// A module has one or two names. Who makes up thousands for one key gets no more of them noted; others do.
-constexpr int kMaxLabels = 1000;
+// A LabelFilter, as BindFilter() binds it.
+constexpr char kMatchingLabels[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) ";
+constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 
-// What one of its labels matches.
-constexpr char kMatching[] = "WHERE (?1 = 0 OR label.name = ?2) AND (?3 = 0 OR label.owner = ?4) ";
+void BindFilter(Statement& statement, const LabelFilter& filter) {
+  statement.BindInt(1, filter.name.has_value())
+      .BindText(2, filter.name.value_or(""))
+      .BindInt(3, filter.owner.has_value())
+      .BindInt(4, filter.owner.value_or(0))
+      .BindInt(5, filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()));
+}
 
 constexpr char kHasLabel[] =
     "SELECT 1 FROM entry JOIN label ON label.key = entry.key WHERE entry.artifact = ? AND label.owner = ? LIMIT 1";
@@ -38,7 +45,7 @@ constexpr char kHasLabel[] =
 constexpr char kWithHeaders[] = " FROM entry JOIN header_set ON entry.header_set = header_set.id ";
 
 std::string SelectLabelled(std::string_view rest) {
-  return StrCat("SELECT ", kEntryColumns, ", label.name, label.owner", kWithHeaders,
+  return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, label.name, label.owner", kWithHeaders,
                 "JOIN label ON label.key = entry.key ", rest);
 }
 
@@ -78,11 +85,11 @@ absl::Status IndexWriter::Open(const std::string& path) {
         "AND (SELECT count(*) FROM label WHERE key = ?3 AND owner = ?2) < ?4"},
        {&drop_labels_of_, "DELETE FROM label WHERE key = ?"},
        {&drop_labels_,
-        "DELETE FROM label WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) "
-        "AND key IN (SELECT key FROM entry WHERE last_used_unix_ms < ?5)"},
+        StrCat("DELETE FROM label ", kMatchingLabels, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
        {&unlabelled_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM label WHERE label.key = entry.key)"},
        {&oldest_, "SELECT key FROM entry WHERE key <> ? ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1"},
        {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
+       {&totals_, "SELECT id, value FROM counter"},
        {&count_,
         "INSERT INTO counter (id, value) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET value = value + "
         "excluded.value"},
@@ -98,8 +105,8 @@ absl::Status IndexWriter::Put(const Entry& entry) {
       .BindBlob(2, ColumnOf(entry.artifact))
       .BindInt(3, static_cast<int64_t>(entry.size))
       .BindInt(4, entry.created_unix_ms)
-      .BindInt(5, entry.last_used_unix_ms)
-      .BindInt(6, static_cast<int64_t>(entry.hits))
+      .BindInt(5, entry.created_unix_ms)
+      .BindInt(6, 0)
       .BindInt(7, header_set)
       .BindBlob(8, EncodeDetail(entry));
   return put_.Run();
@@ -136,16 +143,16 @@ absl::StatusOr<bool> IndexWriter::IsNamed(const Digest& artifact) {
   return named_.BindBlob(1, ColumnOf(artifact)).Step();
 }
 
-absl::StatusOr<std::optional<Digest>> IndexWriter::OldestBut(const Digest* keep) {
+absl::StatusOr<std::optional<Digest>> IndexWriter::OldestBut(const std::optional<Digest>& keep) {
   const ScopedReset reset(oldest_);
-  oldest_.BindBlob(1, keep == nullptr ? std::string_view() : ColumnOf(*keep));
+  oldest_.BindBlob(1, keep ? ColumnOf(*keep) : std::string_view());
   KERNIX_ASSIGN_OR_RETURN(const bool row, oldest_.Step());
   if (!row) return std::nullopt;
   return Digest::FromRaw(oldest_.Blob(0));
 }
 
 absl::StatusOr<bool> IndexWriter::PutLabel(const Digest& key, const Label& label) {
-  put_label_.BindText(1, label.name).BindInt(2, label.owner).BindBlob(3, ColumnOf(key)).BindInt(4, kMaxLabels);
+  put_label_.BindText(1, label.name).BindInt(2, label.owner).BindBlob(3, ColumnOf(key)).BindInt(4, kMaxLabelsPerOwner);
   KERNIX_RETURN_IF_ERROR(put_label_.Run());
   return database_.Changes() > 0;
 }
@@ -155,14 +162,8 @@ absl::StatusOr<uint64_t> IndexWriter::DropLabelsOf(const Digest& key) {
   return static_cast<uint64_t>(database_.Changes());
 }
 
-absl::StatusOr<uint64_t> IndexWriter::DropLabels(const std::optional<std::string>& name,
-                                                 const std::optional<uid_t>& owner,
-                                                 const std::optional<int64_t>& unused_since_unix_ms) {
-  drop_labels_.BindInt(1, name.has_value())
-      .BindText(2, name.value_or(""))
-      .BindInt(3, owner.has_value())
-      .BindInt(4, owner.value_or(0))
-      .BindInt(5, unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()));
+absl::StatusOr<uint64_t> IndexWriter::DropLabels(const LabelFilter& filter) {
+  BindFilter(drop_labels_, filter);
   KERNIX_RETURN_IF_ERROR(drop_labels_.Run());
   return static_cast<uint64_t>(database_.Changes());
 }
@@ -172,25 +173,30 @@ absl::StatusOr<std::vector<Digest>> IndexWriter::Unlabelled() {
   return ReadDigests(unlabelled_);
 }
 
-absl::StatusOr<uint64_t> IndexWriter::Apply(const PendingChanges& pending) {
-  for (size_t i = 0; i < pending.counters.size(); ++i) {
-    KERNIX_RETURN_IF_ERROR(Count(static_cast<Counter>(i), pending.counters[i]));
-  }
+absl::StatusOr<uint64_t> IndexWriter::PutUse(const Digest& key, const PendingUse& use) {
+  use_.BindInt(1, use.last_used_unix_ms).BindInt(2, static_cast<int64_t>(use.hits)).BindBlob(3, ColumnOf(key));
+  KERNIX_RETURN_IF_ERROR(use_.Run());
   uint64_t new_labels = 0;
-  for (const auto& [key, use] : pending.uses) {
-    use_.BindInt(1, use.last_used_unix_ms).BindInt(2, static_cast<int64_t>(use.hits)).BindBlob(3, ColumnOf(key));
-    KERNIX_RETURN_IF_ERROR(use_.Run());
-    for (const Label& label : use.labels) {
-      KERNIX_ASSIGN_OR_RETURN(const bool is_new, PutLabel(key, label));
-      if (is_new) ++new_labels;
-    }
+  for (const Label& label : use.labels) {
+    KERNIX_ASSIGN_OR_RETURN(const bool is_new, PutLabel(key, label));
+    if (is_new) ++new_labels;
   }
   return new_labels;
 }
 
-absl::Status IndexWriter::Count(Counter counter, uint64_t n) {
-  if (n == 0) return absl::OkStatus();
-  return count_.BindInt(1, static_cast<int64_t>(counter)).BindInt(2, static_cast<int64_t>(n)).Run();
+absl::StatusOr<Totals> IndexWriter::ReadTotals() {
+  const ScopedReset reset(totals_);
+  Totals totals{};
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, totals_.Step());
+    if (!row) return totals;
+    const auto id = static_cast<size_t>(totals_.Int(0));
+    if (id < totals.size()) totals[id] = static_cast<uint64_t>(totals_.Int(1));
+  }
+}
+
+absl::Status IndexWriter::Count(Total total, uint64_t n) {
+  return count_.BindInt(1, static_cast<int64_t>(total)).BindInt(2, static_cast<int64_t>(n)).Run();
 }
 
 absl::StatusOr<std::vector<KnownFile>> IndexWriter::KnownFiles() {
@@ -232,14 +238,14 @@ absl::Status IndexWriter::TidyKnownFiles() {
 
 absl::Status IndexReader::Open(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
-  constexpr char kOrder[] = "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
+  constexpr char kOrder[] =
+      " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
   return PrepareAll(database_, {{&find_, StrCat("SELECT ", kEntryColumns, kWithHeaders, "WHERE entry.key = ?")},
-                                {&list_, SelectLabelled(StrCat(kMatching, kOrder))},
+                                {&list_, SelectLabelled(StrCat(kMatchingLabels, "AND ", kLastUsed, kOrder))},
                                 {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
                                 {&has_label_, kHasLabel},
                                 {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
-                                {&named_, kIsNamed},
-                                {&counters_, "SELECT id, value FROM counter"}});
+                                {&named_, kIsNamed}});
 }
 
 absl::StatusOr<std::optional<Entry>> IndexReader::Find(const Digest& key) {
@@ -249,17 +255,19 @@ absl::StatusOr<std::optional<Entry>> IndexReader::Find(const Digest& key) {
   return DecodeRow(find_);
 }
 
-absl::StatusOr<std::vector<Entry>> IndexReader::List(const ListFilter& filter) {
+absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const LabelFilter& filter) {
   const ScopedReset reset(list_);
-  list_.BindInt(1, filter.name ? 1 : 0).BindText(2, filter.name.value_or(""));
-  list_.BindInt(3, filter.owner ? 1 : 0).BindInt(4, filter.owner.value_or(0));
-  std::vector<Entry> entries;
+  BindFilter(list_, filter);
+  std::vector<ListedEntry> entries;
   while (true) {
     KERNIX_ASSIGN_OR_RETURN(const bool row, list_.Step());
     if (!row) return entries;
-    KERNIX_ASSIGN_OR_RETURN(Entry entry, DecodeRow(list_));
-    entry.label = {std::string(list_.Text(kEntryColumnCount)), static_cast<uid_t>(list_.Int(kEntryColumnCount + 1))};
-    entries.push_back(std::move(entry));
+    ListedEntry& listed = entries.emplace_back();
+    KERNIX_ASSIGN_OR_RETURN(listed.entry, DecodeRow(list_));
+    listed.last_used_unix_ms = list_.Int(kEntryColumnCount);
+    listed.hits = static_cast<uint64_t>(list_.Int(kEntryColumnCount + 1));
+    listed.label = {std::string(list_.Text(kEntryColumnCount + 2)),
+                    static_cast<Owner>(list_.Int(kEntryColumnCount + 3))};
   }
 }
 
@@ -268,7 +276,7 @@ absl::StatusOr<std::vector<Digest>> IndexReader::KeysOf(const Digest& artifact) 
   return ReadDigests(keys_of_.BindBlob(1, ColumnOf(artifact)));
 }
 
-absl::StatusOr<bool> IndexReader::HasLabelOf(uid_t owner, const Digest& artifact) {
+absl::StatusOr<bool> IndexReader::HasLabelOf(const Owner& owner, const Digest& artifact) {
   const ScopedReset reset(has_label_);
   return has_label_.BindBlob(1, ColumnOf(artifact)).BindInt(2, owner).Step();
 }
@@ -281,17 +289,6 @@ absl::StatusOr<std::vector<Digest>> IndexReader::Artifacts() {
 absl::StatusOr<bool> IndexReader::IsNamed(const Digest& artifact) {
   const ScopedReset reset(named_);
   return named_.BindBlob(1, ColumnOf(artifact)).Step();
-}
-
-absl::StatusOr<Counters> IndexReader::ReadCounters() {
-  const ScopedReset reset(counters_);
-  Counters counters{};
-  while (true) {
-    KERNIX_ASSIGN_OR_RETURN(const bool row, counters_.Step());
-    if (!row) return counters;
-    const auto id = static_cast<size_t>(counters_.Int(0));
-    if (id < counters.size()) counters[id] = static_cast<uint64_t>(counters_.Int(1));
-  }
 }
 
 }  // namespace kernix::cache

@@ -11,7 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/cache/index.h"
+#include "common/os/known_file.h"
+#include "daemon/cache/entry.h"
+#include "daemon/cache/journal.h"
+#include "daemon/cache/pending_uses.h"
 #include "daemon/cache/sqlite.h"
 
 namespace kernix::cache {
@@ -38,20 +41,21 @@ class IndexWriter {
   absl::Status Drop(const Digest& key, int64_t header_set);
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
   // The least recently used key that is not `keep`.
-  absl::StatusOr<std::optional<Digest>> OldestBut(const Digest* keep);
+  absl::StatusOr<std::optional<Digest>> OldestBut(const std::optional<Digest>& keep);
 
   // False when it was there, when there is no such key, or when its owner has given the key as many as one may.
   absl::StatusOr<bool> PutLabel(const Digest& key, const Label& label);
   // How many there were.
   absl::StatusOr<uint64_t> DropLabelsOf(const Digest& key);
-  absl::StatusOr<uint64_t> DropLabels(const std::optional<std::string>& name, const std::optional<uid_t>& owner,
-                                      const std::optional<int64_t>& unused_since_unix_ms);
+  absl::StatusOr<uint64_t> DropLabels(const LabelFilter& filter);
   // Keys without a label.
   absl::StatusOr<std::vector<Digest>> Unlabelled();
 
   // How many labels were new.
-  absl::StatusOr<uint64_t> Apply(const PendingChanges& pending);
-  absl::Status Count(Counter counter, uint64_t n);
+  absl::StatusOr<uint64_t> PutUse(const Digest& key, const PendingUse& use);
+
+  absl::StatusOr<Totals> ReadTotals();
+  absl::Status Count(Total total, uint64_t n);
 
   absl::StatusOr<std::vector<KnownFile>> KnownFiles();
   absl::Status PutKnownFile(const KnownFile& file);
@@ -66,7 +70,7 @@ class IndexWriter {
   Statement put_headers_, headers_id_, drop_headers_;
   Statement put_, links_, named_, drop_;
   Statement put_label_, drop_labels_of_, drop_labels_, unlabelled_;
-  Statement oldest_, use_, count_;
+  Statement oldest_, use_, totals_, count_;
   Statement known_files_, put_known_file_;
 };
 
@@ -75,16 +79,15 @@ class IndexReader {
   absl::Status Open(const std::string& path);
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
-  absl::StatusOr<std::vector<Entry>> List(const ListFilter& filter);
+  absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter);
   absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
-  absl::StatusOr<bool> HasLabelOf(uid_t owner, const Digest& artifact);
+  absl::StatusOr<bool> HasLabelOf(const Owner& owner, const Digest& artifact);
   absl::StatusOr<std::vector<Digest>> Artifacts();
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
-  absl::StatusOr<Counters> ReadCounters();
 
  private:
   Database database_;
-  Statement find_, list_, keys_of_, has_label_, artifacts_, named_, counters_;
+  Statement find_, list_, keys_of_, has_label_, artifacts_, named_;
 };
 
 }  // namespace kernix::cache

@@ -26,7 +26,9 @@ class OldStoreTest : public CacheTest {
     if (const pid_t child = fork(); child == 0) {
       auto cache = Cache::Open(Env::Posix(), {store(), 1 << 30});
       bool good = cache.ok();
-      for (int i = 1; good && i <= kEntries; ++i) good = (*cache)->Insert(TestEntry(i), TestArtifact(i)).ok();
+      for (int i = 1; good && i <= kEntries; ++i) {
+        good = (*cache)->Insert(TestEntry(i), TestLabel(), TestArtifact(i)).ok();
+      }
       _exit(good ? 0 : 1);
     } else {
       int status = 0;
@@ -54,8 +56,8 @@ class OldStoreTest : public CacheTest {
 
   void ExpectAllThere() {
     for (int i = 1; i <= kEntries; ++i) EXPECT_TRUE(Has(i)) << i;
-    EXPECT_EQ(Stats().entries(), uint64_t{kEntries});
-    EXPECT_EQ(Stats().builds(), uint64_t{kEntries});
+    EXPECT_EQ(Stats().entries, uint64_t{kEntries});
+    EXPECT_EQ(Stats().builds, uint64_t{kEntries});
     EXPECT_THAT(NamesInStore(), testing::ElementsAre("artifacts", "private", "version"));
   }
 

@@ -110,13 +110,13 @@ TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeLabels) {
   const auto entries = (*index)->List({.name = "adder"});
   ASSERT_THAT(entries, IsOk());
   ASSERT_EQ(entries->size(), 1u);
-  EXPECT_EQ(entries->front().key, DigestOf("key"));
-  EXPECT_EQ(entries->front().artifact, DigestOf("artifact"));
+  EXPECT_EQ(entries->front().entry.key, DigestOf("key"));
+  EXPECT_EQ(entries->front().entry.artifact, DigestOf("artifact"));
   EXPECT_EQ(entries->front().label, (Label{"adder", 1001}));
   EXPECT_EQ(entries->front().last_used_unix_ms, 20);
   EXPECT_EQ(entries->front().hits, 3u);
-  EXPECT_EQ((*index)->Totals().labels, 1u);
-  EXPECT_EQ((*index)->Totals().bytes, 5u);
+  EXPECT_EQ((*index)->holdings().labels, 1u);
+  EXPECT_EQ((*index)->holdings().bytes, 5u);
 }
 
 TEST_F(SqliteTest, NewerIndexIsRefused) {

@@ -38,18 +38,31 @@ absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& w
   }
 }
 
-v1::CacheEntry ToProto(const cache::Entry& entry) {
+v1::Language ToProto(cache::Language language) {
+  switch (language) {
+    case cache::Language::kCpp:
+      return v1::LANGUAGE_CPP;
+    case cache::Language::kCuda:
+      return v1::LANGUAGE_CUDA;
+    case cache::Language::kUnspecified:
+      break;
+  }
+  return v1::LANGUAGE_UNSPECIFIED;
+}
+
+v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
+  const cache::Entry& entry = listed.entry;
   v1::CacheEntry proto;
   proto.set_key(entry.key.Raw());
-  proto.set_name(entry.label.name);
-  proto.set_owner(entry.label.owner);
-  proto.set_language(entry.language);
+  proto.set_name(listed.label.name);
+  proto.set_owner(listed.label.owner);
+  proto.set_language(ToProto(entry.language));
   proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
-  for (const v1::ResolvedFunction& function : entry.functions) proto.add_function(function.name());
+  for (const cache::Function& function : entry.functions) proto.add_function(function.name);
   proto.set_size(entry.size);
   proto.set_created_unix_ms(entry.created_unix_ms);
-  proto.set_last_used_unix_ms(entry.last_used_unix_ms);
-  proto.set_hits(entry.hits);
+  proto.set_last_used_unix_ms(listed.last_used_unix_ms);
+  proto.set_hits(listed.hits);
   proto.set_artifact_digest(entry.artifact.Raw());
   return proto;
 }
@@ -99,20 +112,29 @@ absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
 
 grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
                                           v1::GetCacheStatsResponse* response) {
-  absl::StatusOr<v1::GetCacheStatsResponse> stats = backend_.cache.Stats();
-  if (!stats.ok()) return ToGrpcStatus(stats.status());
-  *response = *std::move(stats);
+  const cache::CacheStats stats = backend_.cache.Stats();
+  response->set_builds(stats.builds);
+  response->set_hits(stats.hits);
+  response->set_misses(stats.misses);
+  response->set_joined(stats.joined);
+  response->set_failures(stats.failures);
+  response->set_evictions(stats.evictions);
+  response->set_cancelled(stats.cancelled);
+  response->set_entries(stats.entries);
+  response->set_bytes(stats.bytes);
+  response->set_limit_bytes(backend_.cache.limit_bytes());
+  response->set_store_directory(backend_.cache.directory());
   return grpc::Status::OK;
 }
 
 grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheRequest* request,
                                       v1::ListCacheResponse* response) {
-  cache::ListFilter filter;
+  cache::LabelFilter filter;
   if (!request->name().empty()) filter.name = request->name();
   if (!backend_.may_administer(caller_)) filter.owner = caller_;
   const auto entries = backend_.cache.List(filter);
   if (!entries.ok()) return ToGrpcStatus(entries.status());
-  for (const cache::Entry& entry : *entries) *response->add_entry() = ToProto(entry);
+  for (const cache::ListedEntry& listed : *entries) *response->add_entry() = ToProto(listed);
   return grpc::Status::OK;
 }
 

@@ -41,7 +41,7 @@ class CacheTest : public ::testing::Test {
   // Each insert is a millisecond younger than the one before.
   void Insert(int i, size_t size = 1000, const std::string& name = "module") {
     ++env_.now;
-    const absl::Status status = cache_->Insert(TestEntry(i, name), TestArtifact(i, size));
+    const absl::Status status = cache_->Insert(TestEntry(i), TestLabel(name), TestArtifact(i, size));
     ASSERT_TRUE(status.ok()) << status;
   }
 
@@ -51,7 +51,7 @@ class CacheTest : public ::testing::Test {
     return entry.ok() && entry->has_value();
   }
 
-  v1::GetCacheStatsResponse Stats() { return *cache_->Stats(); }
+  CacheStats Stats() { return cache_->Stats(); }
 
   std::string BlobOf(int i, size_t size = 1000) { return cache_->BlobPath(DigestOf(TestArtifact(i, size))); }
 

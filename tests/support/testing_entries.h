@@ -21,31 +21,30 @@ inline std::string TestArtifact(int i, size_t size = 1000) {
   return artifact;
 }
 
-// All of a blob.
-inline absl::StatusOr<std::string> ReadBlob(Cache& cache, const Digest& digest) {
-  absl::StatusOr<std::unique_ptr<ReadableFile>> file = cache.OpenBlob(digest);
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<FileInfo> info = (*file)->Stat();
+inline absl::StatusOr<std::string> ReadAll(ReadableFile& file) {
+  const absl::StatusOr<FileInfo> info = file.Stat();
   if (!info.ok()) return info.status();
   std::string content(info->size, '\0');
-  const absl::StatusOr<size_t> count = (*file)->ReadAt(0, content);
+  const absl::StatusOr<size_t> count = file.ReadAt(0, content);
   if (!count.ok()) return count.status();
   content.resize(*count);
   return content;
 }
 
-inline Entry TestEntry(int i, const std::string& name = "module") {
+inline absl::StatusOr<std::string> ReadBlob(Cache& cache, const Digest& digest) {
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = cache.OpenBlob(digest);
+  if (!file.ok()) return file.status();
+  return ReadAll(**file);
+}
+
+inline Label TestLabel(const std::string& name = "module") { return {name, 1000}; }
+
+inline Entry TestEntry(int i) {
   Entry entry;
   entry.key = TestKey(i);
-  entry.label = {name, 1000};
-  entry.language = v1::LANGUAGE_CUDA;
+  entry.language = Language::kCuda;
   entry.architectures = {"sm_80", "sm_90"};
-  v1::ResolvedFunction function;
-  function.set_name(StrCat("function_", i));
-  function.add_tokens("arg");
-  function.add_tokens("ret");
-  function.set_handler_symbol(StrCat("kernix_handler_function_", i));
-  entry.functions = {function};
+  entry.functions = {{StrCat("function_", i), {"arg", "ret"}, StrCat("kernix_handler_function_", i)}};
   entry.required_symbol_versions = {"GLIBC_2.34"};
   entry.toolchain_headers = {{"/usr/include/math.h", DigestOf("math")},
                              {"kernix-cuda/include/cuda.h", DigestOf("cuda")}};

@@ -168,7 +168,7 @@ struct TestBuilder {
     RecordingObserver observer;
     return Load(request, observer);
   }
-  v1::GetCacheStatsResponse Stats() { return cache->Stats().value(); }
+  cache::CacheStats Stats() { return cache->Stats(); }
   std::string Artifact(const v1::LoadResult& result) {
     return Env::Posix().ReadFile(cache->BlobPath(Digest::FromRaw(result.artifact_digest()).value())).value();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/cache/blob_store.h"
+#include "daemon/cache/blob_folder.h"
 
 #include <optional>
 #include <utility>
@@ -29,33 +29,33 @@ absl::StatusOr<Digest> DigestOfFile(ReadableFile& file) {
 
 }  // namespace
 
-std::string BlobStore::PathOf(const Digest& digest) const {
+std::string BlobFolder::PathOf(const Digest& digest) const {
   return JoinPath(directory_, StrCat(digest.Hex(), kBlobSuffix));
 }
 
-absl::Status BlobStore::Put(const Digest& digest, std::string_view content) {
+absl::Status BlobFolder::Put(const Digest& digest, std::string_view content) {
   if (IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
   const std::string path = PathOf(digest);
   KERNIX_RETURN_IF_ERROR(env_.WriteFileDurably(path, content, kBlobMode));
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env_.Stat(path, /*follow=*/false));
-  Remember(digest, FingerprintOf(info));
+  Remember(digest, info);
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> BlobStore::IsSound(const Digest& digest, uint64_t size) {
+absl::StatusOr<bool> BlobFolder::IsSound(const Digest& digest, uint64_t size) {
   const std::string path = PathOf(digest);
   const absl::StatusOr<FileInfo> info = env_.Stat(path, /*follow=*/false);
   if (absl::IsNotFound(info.status())) return false;
   KERNIX_RETURN_IF_ERROR(info.status());
   if (info->type != FileType::kRegular || info->size != size) return false;
-  if (Remembers(digest, FingerprintOf(*info))) return true;
+  if (Remembers(digest, *info)) return true;
   const absl::StatusOr<std::unique_ptr<ReadableFile>> file = env_.OpenFile(path);
   if (absl::IsNotFound(file.status())) return false;
   KERNIX_RETURN_IF_ERROR(file.status());
   return Verify(digest, **file);
 }
 
-absl::StatusOr<std::unique_ptr<ReadableFile>> BlobStore::Open(const Digest& digest) {
+absl::StatusOr<std::unique_ptr<ReadableFile>> BlobFolder::Open(const Digest& digest) {
   const std::string path = PathOf(digest);
   KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, env_.OpenFile(path));
   KERNIX_ASSIGN_OR_RETURN(const bool sound, Verify(digest, *file));
@@ -63,17 +63,16 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> BlobStore::Open(const Digest& dige
   return file;
 }
 
-absl::StatusOr<bool> BlobStore::Verify(const Digest& digest, ReadableFile& file) {
+absl::StatusOr<bool> BlobFolder::Verify(const Digest& digest, ReadableFile& file) {
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, file.Stat());
-  const Fingerprint fingerprint = FingerprintOf(info);
-  if (Remembers(digest, fingerprint)) return true;
+  if (Remembers(digest, info)) return true;
   KERNIX_ASSIGN_OR_RETURN(const Digest content, DigestOfFile(file));
   if (content != digest) return false;
-  Remember(digest, fingerprint);
+  Remember(digest, info);
   return true;
 }
 
-absl::Status BlobStore::Remove(const Digest& digest) {
+absl::Status BlobFolder::Remove(const Digest& digest) {
   {
     const MutexLock lock(mutex_);
     verified_.erase(digest);
@@ -82,7 +81,7 @@ absl::Status BlobStore::Remove(const Digest& digest) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::Status BlobStore::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
+absl::Status BlobFolder::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env_.ListDirectory(directory_));
   for (const std::string& name : names) {
     const absl::StatusOr<Digest> digest = Digest::FromHex(ToStd(absl::StripSuffix(name, kBlobSuffix)));
@@ -92,19 +91,15 @@ absl::Status BlobStore::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
   return absl::OkStatus();
 }
 
-BlobStore::Fingerprint BlobStore::FingerprintOf(const FileInfo& info) {
-  return {info.size, info.inode, info.device, info.mtime_ns, info.ctime_ns};
-}
-
-void BlobStore::Remember(const Digest& digest, const Fingerprint& fingerprint) {
+void BlobFolder::Remember(const Digest& digest, const FileInfo& info) {
   const MutexLock lock(mutex_);
-  verified_[digest] = fingerprint;
+  verified_[digest] = info;
 }
 
-bool BlobStore::Remembers(const Digest& digest, const Fingerprint& fingerprint) {
+bool BlobFolder::Remembers(const Digest& digest, const FileInfo& info) {
   const MutexLock lock(mutex_);
   const auto found = verified_.find(digest);
-  return found != verified_.end() && found->second == fingerprint;
+  return found != verified_.end() && SameContent(found->second, info);
 }
 
 }  // namespace kernix::cache

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which artifact answers which action key.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/digest.h"
+#include "daemon/cache/entry.h"
+
+namespace kernix::cache {
+
+// Thread-safe. Knows nothing of the artifacts' bytes: those are in a BlobStore.
+class ActionCache {
+ public:
+  virtual ~ActionCache() = default;
+
+  // nullopt: a miss.
+  virtual absl::StatusOr<std::optional<Entry>> Find(const Digest& key) = 0;
+
+  // Commits `entry` under `label`, and counts a build. An older entry of the same key is replaced and keeps its other
+  // labels. Once this has returned OK, the entry survives kill -9 and power loss.
+  virtual absl::StatusOr<Dropped> Put(const Entry& entry, const Label& label) = 0;
+
+  // Removes the entry with all of its labels. Nothing happens when it is gone or, where `artifact` is given, names
+  // another artifact by now.
+  virtual absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) = 0;
+};
+
+}  // namespace kernix::cache

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ActionCache, BlobStore and Journal promise, asked of each implementation.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/cache/blob_folder.h"
+#include "daemon/cache/index.h"
+#include "daemon/cache/memory_cache.h"
+#include "tests/support/test_util.h"
+#include "tests/support/testing_entries.h"
+
+namespace kernix::cache {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+struct OnDisk {
+  OnDisk() { EXPECT_THAT(Env::Posix().CreateDirectories(folder / "blobs"), IsOk()); }
+
+  const ScratchDirectory folder;
+  const std::shared_ptr<Index> index = Index::Open(folder / "index.sqlite").value();
+  BlobFolder blobs{Env::Posix(), folder / "blobs"};
+};
+
+struct InMemory {
+  const std::shared_ptr<MemoryIndex> index = std::make_shared<MemoryIndex>();
+  MemoryBlobs blobs;
+};
+
+template <typename Parts>
+class CacheContractTest : public testing::Test {
+ protected:
+  CacheContractTest() : actions_(*parts_.index), journal_(*parts_.index), blobs_(parts_.blobs) {}
+
+  // Key i, whose artifact is named by `artifact` and has 1000 bytes.
+  void Put(int i, int64_t now, const Label& label = {"module", 1000}) { PutArtifact(i, i, now, label); }
+
+  void PutArtifact(int i, int artifact, int64_t now, const Label& label = {"module", 1000}) {
+    ASSERT_THAT(actions_.Put(EntryOf(i, artifact, now), label), IsOk());
+  }
+
+  static Entry EntryOf(int i, int artifact, int64_t now) {
+    Entry entry = TestEntry(i);
+    entry.artifact = ArtifactOf(artifact);
+    entry.size = 1000;
+    entry.created_unix_ms = now;
+    return entry;
+  }
+
+  static Digest ArtifactOf(int i) { return DigestOf(TestArtifact(i)); }
+
+  bool Has(int i) { return actions_.Find(TestKey(i)).value().has_value(); }
+
+  std::vector<Digest> ListedKeys(const LabelFilter& filter = {}) {
+    const std::vector<ListedEntry> entries = journal_.List(filter).value();
+    std::vector<Digest> keys;
+    for (const ListedEntry& listed : entries) keys.push_back(listed.entry.key);
+    return keys;
+  }
+
+  std::vector<Label> ListedLabels(const LabelFilter& filter = {}) {
+    const std::vector<ListedEntry> entries = journal_.List(filter).value();
+    std::vector<Label> labels;
+    for (const ListedEntry& listed : entries) labels.push_back(listed.label);
+    return labels;
+  }
+
+  void Flush() { ASSERT_THAT(journal_.Flush({}), IsOk()); }
+
+  Parts parts_;
+  ActionCache& actions_;
+  Journal& journal_;
+  BlobStore& blobs_;
+};
+
+using AllParts = ::testing::Types<OnDisk, InMemory>;
+TYPED_TEST_SUITE(CacheContractTest, AllParts);
+
+// --- ActionCache -----------------------------------------------------------------------------------------------------
+
+TYPED_TEST(CacheContractTest, FindsWhatWasPutWithAllItsFields) {
+  EXPECT_FALSE(this->Has(1));
+  const Entry entry = this->EntryOf(1, 1, 5);
+  ASSERT_THAT(this->actions_.Put(entry, {"module", 1000}), IsOk());
+  EXPECT_EQ(this->actions_.Find(entry.key).value(), entry);
+}
+
+TYPED_TEST(CacheContractTest, APutReplacesTheEntryAndKeepsItsLabels) {
+  this->Put(1, 5, {"first", 1});
+  const auto replaced = this->actions_.Put(this->EntryOf(1, 2, 6), {"second", 2});
+  ASSERT_THAT(replaced, IsOk());
+  EXPECT_THAT(replaced->artifacts, ElementsAre(this->ArtifactOf(1)));
+  EXPECT_EQ(this->actions_.Find(TestKey(1)).value()->artifact, this->ArtifactOf(2));
+  EXPECT_THAT(this->ListedLabels(), ElementsAre(Label{"first", 1}, Label{"second", 2}));
+}
+
+TYPED_TEST(CacheContractTest, APutOfTheSameArtifactDropsNothing) {
+  this->Put(1, 5);
+  EXPECT_THAT(this->actions_.Put(this->EntryOf(1, 1, 6), {"module", 1000})->artifacts, IsEmpty());
+  EXPECT_EQ(this->journal_.holdings().bytes, 1000u);
+}
+
+TYPED_TEST(CacheContractTest, RemovesAnEntryUnlessItNamesAnotherArtifact) {
+  this->Put(1, 5);
+  EXPECT_EQ(this->actions_.Remove(TestKey(1), this->ArtifactOf(2))->keys, 0u);
+  EXPECT_TRUE(this->Has(1));
+  const auto dropped = this->actions_.Remove(TestKey(1), this->ArtifactOf(1));
+  ASSERT_THAT(dropped, IsOk());
+  EXPECT_EQ(dropped->keys, 1u);
+  EXPECT_EQ(dropped->labels, 1u);
+  EXPECT_EQ(dropped->bytes, 1000u);
+  EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(1)));
+  EXPECT_FALSE(this->Has(1));
+  EXPECT_EQ(this->actions_.Remove(TestKey(1), std::nullopt)->keys, 0u);
+}
+
+TYPED_TEST(CacheContractTest, AnArtifactIsNamedAsLongAsOneEntryNamesIt) {
+  this->PutArtifact(1, 7, 5);
+  this->PutArtifact(2, 7, 6);
+  EXPECT_EQ(this->journal_.holdings().bytes, 1000u);
+  EXPECT_THAT(this->actions_.Remove(TestKey(1), std::nullopt)->artifacts, IsEmpty());
+  EXPECT_TRUE(*this->journal_.IsNamed(this->ArtifactOf(7)));
+  EXPECT_THAT(*this->journal_.Artifacts(), ElementsAre(this->ArtifactOf(7)));
+  EXPECT_THAT(this->actions_.Remove(TestKey(2), std::nullopt)->artifacts, ElementsAre(this->ArtifactOf(7)));
+  EXPECT_FALSE(*this->journal_.IsNamed(this->ArtifactOf(7)));
+  EXPECT_THAT(*this->journal_.Artifacts(), IsEmpty());
+}
+
+// --- Journal ---------------------------------------------------------------------------------------------------------
+
+TYPED_TEST(CacheContractTest, NotesUsesAndLabels) {
+  this->Put(1, 5);
+  this->journal_.AddUse(TestKey(1), {"other", 77}, 9);
+  this->journal_.AddUse(TestKey(1), {"module", 1000}, 8);
+  this->journal_.AddLabel(TestKey(1), {"joined", 78});
+  this->Flush();
+  EXPECT_THAT(this->ListedLabels(), ElementsAre(Label{"joined", 78}, Label{"module", 1000}, Label{"other", 77}));
+  const auto listed = this->journal_.List({.owner = 78});
+  ASSERT_THAT(*listed, SizeIs(1));
+  EXPECT_EQ(listed->front().hits, 2u);
+  EXPECT_EQ(listed->front().last_used_unix_ms, 9);
+  EXPECT_EQ(this->journal_.holdings().labels, 3u);
+}
+
+TYPED_TEST(CacheContractTest, IgnoresUsesOfKeysThatAreGone) {
+  this->journal_.AddUse(TestKey(1), {"late", 1000}, 9);
+  this->Flush();
+  EXPECT_THAT(this->ListedKeys(), IsEmpty());
+  EXPECT_EQ(this->journal_.holdings().labels, 0u);
+}
+
+TYPED_TEST(CacheContractTest, TakesManyLabelsOfOneOwnerButNotAllOfThem) {
+  this->Put(1, 5);
+  for (int i = 0; i < kMaxLabelsPerOwner + 5; ++i) this->journal_.AddLabel(TestKey(1), {StrCat("name ", i), 77});
+  this->journal_.AddLabel(TestKey(1), {"mine", 78});
+  this->Flush();
+  EXPECT_THAT(this->ListedLabels({.owner = 77}), SizeIs(kMaxLabelsPerOwner));
+  EXPECT_THAT(this->ListedLabels({.owner = 78}), SizeIs(1));
+}
+
+TYPED_TEST(CacheContractTest, AnArtifactBelongsToTheOwnersOfLabelsAlsoBeforeTheyAreFlushed) {
+  this->PutArtifact(1, 7, 5);
+  this->PutArtifact(2, 7, 5, {"other", 77});
+  EXPECT_TRUE(*this->journal_.HasLabelOf(1000, this->ArtifactOf(7)));
+  EXPECT_TRUE(*this->journal_.HasLabelOf(77, this->ArtifactOf(7)));
+  EXPECT_FALSE(*this->journal_.HasLabelOf(78, this->ArtifactOf(7)));
+  EXPECT_FALSE(*this->journal_.HasLabelOf(1000, this->ArtifactOf(8)));
+  this->journal_.AddLabel(TestKey(1), {"joined", 78});
+  EXPECT_TRUE(*this->journal_.HasLabelOf(78, this->ArtifactOf(7)));
+  this->Flush();
+  EXPECT_TRUE(*this->journal_.HasLabelOf(78, this->ArtifactOf(7)));
+}
+
+TYPED_TEST(CacheContractTest, ListsMostRecentlyUsedFirstAndWhatMatches) {
+  this->Put(1, 5, {"a", 1});
+  this->Put(2, 6, {"b", 1});
+  this->Put(3, 7, {"a", 2});
+  this->journal_.AddUse(TestKey(1), {"a", 1}, 9);
+  this->Flush();
+  EXPECT_THAT(this->ListedKeys(), ElementsAre(TestKey(1), TestKey(3), TestKey(2)));
+  EXPECT_THAT(this->ListedKeys({.name = "a"}), ElementsAre(TestKey(1), TestKey(3)));
+  EXPECT_THAT(this->ListedKeys({.owner = 1}), ElementsAre(TestKey(1), TestKey(2)));
+  EXPECT_THAT(this->ListedKeys({.name = "a", .owner = 2}), ElementsAre(TestKey(3)));
+  EXPECT_THAT(this->ListedKeys({.unused_since_unix_ms = 7}), ElementsAre(TestKey(2)));
+}
+
+TYPED_TEST(CacheContractTest, PurgesLabelsAndTheEntriesThatHaveNoneLeft) {
+  this->Put(1, 5, {"a", 1});
+  this->Put(2, 6, {"a", 2});
+  this->journal_.AddLabel(TestKey(1), {"b", 1});
+  this->Flush();
+  EXPECT_EQ(this->journal_.Purge({.name = "a", .owner = 3})->labels, 0u);
+  EXPECT_EQ(this->journal_.Purge({.unused_since_unix_ms = 5})->labels, 0u);
+  const auto dropped = this->journal_.Purge({.name = "a"});
+  ASSERT_THAT(dropped, IsOk());
+  EXPECT_EQ(dropped->labels, 2u);
+  EXPECT_EQ(dropped->keys, 1u);
+  EXPECT_EQ(dropped->bytes, 1000u);
+  EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(2)));
+  EXPECT_TRUE(this->Has(1)) << "known by another name";
+  EXPECT_EQ(this->journal_.Purge({})->keys, 1u);
+  EXPECT_EQ(this->journal_.holdings().labels, 0u);
+  EXPECT_EQ(this->journal_.holdings().bytes, 0u);
+}
+
+TYPED_TEST(CacheContractTest, EvictsTheLeastRecentlyUsedButNeverTheOneToKeep) {
+  for (int i = 1; i <= 4; ++i) this->Put(i, i);
+  EXPECT_EQ(this->journal_.Evict(4000, std::nullopt)->keys, 0u);
+  this->journal_.AddUse(TestKey(1), {"module", 1000}, 9);
+  const auto dropped = this->journal_.Evict(2500, TestKey(2));
+  ASSERT_THAT(dropped, IsOk());
+  EXPECT_EQ(dropped->keys, 2u);
+  EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(3), this->ArtifactOf(4)));
+  EXPECT_TRUE(this->Has(1));
+  EXPECT_TRUE(this->Has(2));
+  EXPECT_EQ(this->journal_.Evict(0, TestKey(2))->keys, 1u);
+  EXPECT_TRUE(this->Has(2));
+  EXPECT_EQ(this->journal_.LoadTotals().value()[static_cast<size_t>(Total::kEvictions)], 3u);
+}
+
+TYPED_TEST(CacheContractTest, TotalsAreTheLargestThatWereWritten) {
+  this->Put(1, 5);
+  Totals totals = this->journal_.LoadTotals().value();
+  EXPECT_THAT(totals, ElementsAre(1, 0, 0, 0, 0, 0, 0));
+  ASSERT_THAT(this->journal_.Flush({0, 2, 3, 4, 5, 6, 7}), IsOk());
+  EXPECT_THAT(this->journal_.LoadTotals().value(), ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  ASSERT_THAT(this->journal_.Flush({2, 1, 4}), IsOk());
+  EXPECT_THAT(this->journal_.LoadTotals().value(), ElementsAre(2, 2, 4, 4, 5, 6, 7));
+}
+
+TYPED_TEST(CacheContractTest, KeepsKnownFilesByPath) {
+  const KnownFile one{"/one", {.size = 1}, DigestOf("1")};
+  ASSERT_THAT(this->journal_.SaveKnownFiles({one, {"/two", {}, DigestOf("2")}}), IsOk());
+  ASSERT_THAT(this->journal_.SaveKnownFiles({{"/one", {.size = 3}, DigestOf("3")}}), IsOk());
+  const auto files = this->journal_.LoadKnownFiles();
+  ASSERT_THAT(files, IsOk());
+  ASSERT_THAT(*files, SizeIs(2));
+  EXPECT_EQ(files->at(0).path, "/one");
+  EXPECT_EQ(files->at(0).info.size, 3u);
+  EXPECT_EQ(files->at(0).digest, DigestOf("3"));
+  EXPECT_EQ(files->at(1).path, "/two");
+}
+
+// --- BlobStore -------------------------------------------------------------------------------------------------------
+
+TYPED_TEST(CacheContractTest, KeepsBlobs) {
+  const Digest digest = DigestOf("content");
+  EXPECT_FALSE(*this->blobs_.IsSound(digest, 7));
+  EXPECT_TRUE(absl::IsNotFound(this->blobs_.Open(digest).status()));
+  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
+  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
+  EXPECT_TRUE(*this->blobs_.IsSound(digest, 7));
+  EXPECT_FALSE(*this->blobs_.IsSound(digest, 8));
+  EXPECT_EQ(ReadAll(**this->blobs_.Open(digest)).value(), "content");
+}
+
+TYPED_TEST(CacheContractTest, OtherContentThanADigestSaysIsFoundOutAndReplaced) {
+  const Digest digest = DigestOf("content");
+  // As after damage: at the place of that digest, of that size.
+  ASSERT_THAT(this->blobs_.Put(digest, "CONTENT"), IsOk());
+  if (!this->blobs_.PathOf(digest).empty()) {
+    ASSERT_THAT(Env::Posix().RemoveFile(this->blobs_.PathOf(digest)), IsOk());
+    ASSERT_THAT(Env::Posix().WriteFile(this->blobs_.PathOf(digest), "CONTENT", 0444), IsOk());
+  }
+  EXPECT_FALSE(*this->blobs_.IsSound(digest, 7));
+  EXPECT_TRUE(absl::IsDataLoss(this->blobs_.Open(digest).status()));
+  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
+  EXPECT_TRUE(*this->blobs_.IsSound(digest, 7));
+}
+
+TYPED_TEST(CacheContractTest, ABlobThatIsOpenStaysReadableWhenItIsRemoved) {
+  const Digest digest = DigestOf("content");
+  ASSERT_THAT(this->blobs_.Put(digest, "content"), IsOk());
+  const auto blob = this->blobs_.Open(digest);
+  ASSERT_THAT(blob, IsOk());
+  ASSERT_THAT(this->blobs_.Remove(digest), IsOk());
+  ASSERT_THAT(this->blobs_.Remove(digest), IsOk());
+  EXPECT_FALSE(*this->blobs_.IsSound(digest, 7));
+  EXPECT_EQ(ReadAll(**blob).value(), "content");
+}
+
+TYPED_TEST(CacheContractTest, RemovesAllBlobsButThoseToKeep) {
+  for (const char* content : {"a", "b", "c"}) ASSERT_THAT(this->blobs_.Put(DigestOf(content), content), IsOk());
+  ASSERT_THAT(this->blobs_.RemoveAllBut({DigestOf("b")}), IsOk());
+  EXPECT_FALSE(*this->blobs_.IsSound(DigestOf("a"), 1));
+  EXPECT_TRUE(*this->blobs_.IsSound(DigestOf("b"), 1));
+  EXPECT_FALSE(*this->blobs_.IsSound(DigestOf("c"), 1));
+}
+
+}  // namespace
+}  // namespace kernix::cache

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a cache keeps: the answer to one action key, and the labels under which users have asked for it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+
+namespace kernix::cache {
+
+// Who has asked for a key.
+using Owner = uid_t;
+
+// Of a module's sources. The numbers are those that an index stores.
+enum class Language { kUnspecified = 0, kCpp = 1, kCuda = 2 };
+
+// A function that an artifact exports.
+struct Function {
+  std::string name;
+  std::vector<std::string> tokens;  // canonical, see docs/kernels.md
+  std::string handler_symbol;
+  bool operator==(const Function&) const = default;
+};
+
+// A header of the toolchain that a build read, with the content that it had.
+struct ToolchainHeader {
+  std::string path;
+  Digest digest;
+  bool operator==(const ToolchainHeader&) const = default;
+};
+
+// The name under which a user asked for a key.
+struct Label {
+  std::string name;
+  Owner owner = 0;
+  auto operator<=>(const Label&) const = default;
+};
+
+// The answer to an action key.
+struct Entry {
+  Digest key;
+  Digest artifact;
+  uint64_t size = 0;  // of the artifact, in bytes
+  Language language = Language::kUnspecified;
+  std::vector<std::string> architectures;
+  std::vector<Function> functions;
+  std::vector<std::string> required_symbol_versions;
+  std::vector<ToolchainHeader> toolchain_headers;
+  int64_t created_unix_ms = 0;
+  bool operator==(const Entry&) const = default;
+};
+
+// What a change took out of a cache.
+struct Dropped {
+  uint64_t keys = 0;
+  uint64_t labels = 0;
+  uint64_t bytes = 0;             // of `artifacts`
+  std::vector<Digest> artifacts;  // that no entry names any more
+};
+
+}  // namespace kernix::cache

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The books of a store: which entries it holds, who has used them and when, and what it has counted since it was made.
+//
+// They are about this host's store alone: where a remote tier stands behind the action cache and the blobs, it keeps
+// books of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/digest.h"
+#include "common/os/known_file.h"
+#include "daemon/cache/entry.h"
+
+namespace kernix::cache {
+
+// What is counted since the store was made. The numbers are those that an index stores.
+enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCancelled };
+inline constexpr size_t kTotalCount = 7;
+using Totals = std::array<uint64_t, kTotalCount>;  // by Total
+
+// An entry as it is listed: once for each label.
+struct ListedEntry {
+  Entry entry;
+  Label label;
+  // By whoever used the key, under any label.
+  int64_t last_used_unix_ms = 0;
+  uint64_t hits = 0;
+};
+
+// What matches all that is set.
+struct LabelFilter {
+  std::optional<std::string> name;
+  std::optional<Owner> owner;
+  std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that
+};
+
+// A module has one or two names. A user who makes up thousands for one key gets no more of them noted; others do.
+inline constexpr int kMaxLabelsPerOwner = 1000;
+
+struct Holdings {
+  uint64_t labels = 0;
+  uint64_t bytes = 0;  // every artifact counted once
+};
+
+// Thread-safe.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+
+  // Notes a hit for `key` under `label`. Cheap: on the disk later, at the latest by Flush(). So is AddLabel(), which
+  // notes the label alone. Both are ignored when the key has no entry by then, and a label of which its owner has
+  // given the key kMaxLabelsPerOwner.
+  virtual void AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) = 0;
+  virtual void AddLabel(const Digest& key, const Label& label) = 0;
+
+  // Writes what AddUse() and AddLabel() have noted, and those of `totals` that are larger than what is written. Nothing
+  // is lost when it fails: the next Flush() writes it.
+  virtual absl::Status Flush(const Totals& totals) = 0;
+
+  // Most recently used first. Does not list labels that are not flushed.
+  virtual absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter) = 0;
+
+  // Whether an entry of `artifact` has a label of `owner`, flushed or not.
+  virtual absl::StatusOr<bool> HasLabelOf(const Owner& owner, const Digest& artifact) = 0;
+
+  // Removes the labels that match, and the entries that have none left.
+  virtual absl::StatusOr<Dropped> Purge(const LabelFilter& filter) = 0;
+
+  // Removes the least recently used entries, never the one of `keep`, until the artifacts fit into `limit_bytes` or no
+  // other entry is left. Counts them as evictions.
+  virtual absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) = 0;
+
+  // Whether an entry names `artifact`; all artifacts that entries name.
+  virtual absl::StatusOr<bool> IsNamed(const Digest& artifact) = 0;
+  virtual absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts() = 0;
+
+  virtual Holdings holdings() = 0;
+
+  // As they were last written; builds and evictions as they were made.
+  virtual absl::StatusOr<Totals> LoadTotals() = 0;
+
+  // Digests of files outside the store (the compilers'), by path. When they have become too many, from compilers long
+  // gone, all are forgotten.
+  virtual absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() = 0;
+  virtual absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) = 0;
+};
+
+}  // namespace kernix::cache

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/memory_cache.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "common/base/strings.h"
+
+namespace kernix::cache {
+namespace {
+
+class MemoryFile final : public ReadableFile {
+ public:
+  explicit MemoryFile(std::shared_ptr<const std::string> content) : content_(std::move(content)) {}
+
+  absl::StatusOr<FileInfo> Stat() override {
+    return FileInfo{.type = FileType::kRegular, .size = content_->size(), .mode = 0444};
+  }
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) override {
+    if (offset >= content_->size()) return size_t{0};
+    return content_->copy(buffer.data(), buffer.size(), offset);
+  }
+
+ private:
+  const std::shared_ptr<const std::string> content_;
+};
+
+bool Matches(const LabelFilter& filter, const Label& label, int64_t last_used_unix_ms) {
+  return (!filter.name || label.name == *filter.name) && (!filter.owner || label.owner == *filter.owner) &&
+         (!filter.unused_since_unix_ms || last_used_unix_ms < *filter.unused_since_unix_ms);
+}
+
+}  // namespace
+
+// --- MemoryBlobs -----------------------------------------------------------------------------------------------------
+
+absl::Status MemoryBlobs::Put(const Digest& digest, std::string_view content) {
+  const MutexLock lock(mutex_);
+  blobs_[digest] = std::make_shared<const std::string>(content);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> MemoryBlobs::IsSound(const Digest& digest, uint64_t size) {
+  const MutexLock lock(mutex_);
+  const auto blob = blobs_.find(digest);
+  return blob != blobs_.end() && blob->second->size() == size && DigestOf(*blob->second) == digest;
+}
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> MemoryBlobs::Open(const Digest& digest) {
+  const MutexLock lock(mutex_);
+  const auto blob = blobs_.find(digest);
+  if (blob == blobs_.end()) return absl::NotFoundError(StrCat("no blob ", digest.Hex()));
+  if (DigestOf(*blob->second) != digest) return absl::DataLossError(StrCat(digest.Hex(), " has other content"));
+  return std::make_unique<MemoryFile>(blob->second);
+}
+
+absl::Status MemoryBlobs::Remove(const Digest& digest) {
+  const MutexLock lock(mutex_);
+  blobs_.erase(digest);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryBlobs::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
+  const MutexLock lock(mutex_);
+  absl::erase_if(blobs_, [&](const auto& blob) { return !keep.contains(blob.first); });
+  return absl::OkStatus();
+}
+
+// --- MemoryIndex: the action cache -----------------------------------------------------------------------------------
+
+absl::StatusOr<std::optional<Entry>> MemoryIndex::Find(const Digest& key) {
+  const MutexLock lock(mutex_);
+  const auto record = records_.find(key);
+  return record == records_.end() ? std::nullopt : std::optional(record->second.entry);
+}
+
+absl::StatusOr<Dropped> MemoryIndex::Put(const Entry& entry, const Label& label) {
+  const MutexLock lock(mutex_);
+  Dropped replaced;
+  std::set<Label> labels;
+  if (const auto older = records_.find(entry.key); older != records_.end()) labels = older->second.labels;
+  Drop(entry.key, replaced);
+  records_[entry.key] = {entry, std::move(labels), entry.created_unix_ms};
+  NoteLabel(entry.key, label);
+  ++totals_[static_cast<size_t>(Total::kBuilds)];
+  std::erase(replaced.artifacts, entry.artifact);
+  return replaced;
+}
+
+absl::StatusOr<Dropped> MemoryIndex::Remove(const Digest& key, const std::optional<Digest>& artifact) {
+  const MutexLock lock(mutex_);
+  Dropped dropped;
+  const auto record = records_.find(key);
+  if (record == records_.end() || (artifact && record->second.entry.artifact != *artifact)) return dropped;
+  dropped.labels = record->second.labels.size();
+  Drop(key, dropped);
+  return dropped;
+}
+
+void MemoryIndex::Drop(const Digest& key, Dropped& dropped) {
+  const auto record = records_.find(key);
+  if (record == records_.end()) return;
+  const Entry entry = record->second.entry;
+  records_.erase(record);
+  dropped.keys += 1;
+  if (Sizes().contains(entry.artifact)) return;
+  dropped.bytes += entry.size;
+  dropped.artifacts.push_back(entry.artifact);
+}
+
+// --- MemoryIndex: the journal ----------------------------------------------------------------------------------------
+
+void MemoryIndex::AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) {
+  const MutexLock lock(mutex_);
+  const auto record = records_.find(key);
+  if (record == records_.end()) return;
+  record->second.last_used_unix_ms = std::max(record->second.last_used_unix_ms, now_unix_ms);
+  ++record->second.hits;
+  NoteLabel(key, label);
+}
+
+void MemoryIndex::AddLabel(const Digest& key, const Label& label) {
+  const MutexLock lock(mutex_);
+  NoteLabel(key, label);
+}
+
+void MemoryIndex::NoteLabel(const Digest& key, const Label& label) {
+  const auto record = records_.find(key);
+  if (record == records_.end()) return;
+  std::set<Label>& labels = record->second.labels;
+  const auto of_owner = [&](const Label& other) { return other.owner == label.owner; };
+  if (std::count_if(labels.begin(), labels.end(), of_owner) < kMaxLabelsPerOwner) labels.insert(label);
+}
+
+absl::Status MemoryIndex::Flush(const Totals& totals) {
+  const MutexLock lock(mutex_);
+  for (size_t i = 0; i < kTotalCount; ++i) totals_[i] = std::max(totals_[i], totals[i]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const LabelFilter& filter) {
+  const MutexLock lock(mutex_);
+  std::vector<ListedEntry> listed;
+  for (const auto& [key, record] : records_) {
+    for (const Label& label : record.labels) {
+      if (Matches(filter, label, record.last_used_unix_ms)) {
+        listed.push_back({record.entry, label, record.last_used_unix_ms, record.hits});
+      }
+    }
+  }
+  const auto order = [](const ListedEntry& item) {
+    return std::make_tuple(-item.last_used_unix_ms, -item.entry.created_unix_ms, item.entry.key, item.label);
+  };
+  std::sort(listed.begin(), listed.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  return listed;
+}
+
+absl::StatusOr<bool> MemoryIndex::HasLabelOf(const Owner& owner, const Digest& artifact) {
+  const MutexLock lock(mutex_);
+  return std::any_of(records_.begin(), records_.end(), [&](const auto& item) {
+    const Record& record = item.second;
+    return record.entry.artifact == artifact &&
+           std::any_of(record.labels.begin(), record.labels.end(), [&](const Label& l) { return l.owner == owner; });
+  });
+}
+
+absl::StatusOr<Dropped> MemoryIndex::Purge(const LabelFilter& filter) {
+  const MutexLock lock(mutex_);
+  Dropped dropped;
+  std::vector<Digest> unlabelled;
+  for (auto& [key, record] : records_) {
+    const int64_t last_used = record.last_used_unix_ms;
+    dropped.labels += std::erase_if(record.labels, [&](const Label& l) { return Matches(filter, l, last_used); });
+    if (record.labels.empty()) unlabelled.push_back(key);
+  }
+  for (const Digest& key : unlabelled) Drop(key, dropped);
+  return dropped;
+}
+
+absl::StatusOr<Dropped> MemoryIndex::Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) {
+  const MutexLock lock(mutex_);
+  Dropped dropped;
+  while (Bytes() > limit_bytes) {
+    const std::optional<Digest> oldest = OldestBut(keep);
+    if (!oldest) break;
+    dropped.labels += records_[*oldest].labels.size();
+    Drop(*oldest, dropped);
+  }
+  totals_[static_cast<size_t>(Total::kEvictions)] += dropped.keys;
+  return dropped;
+}
+
+std::optional<Digest> MemoryIndex::OldestBut(const std::optional<Digest>& keep) const {
+  const auto age = [](const Record& record) {
+    return std::make_tuple(record.last_used_unix_ms, record.entry.created_unix_ms);
+  };
+  const Record* oldest = nullptr;
+  for (const auto& [key, record] : records_) {
+    if (key != keep && (oldest == nullptr || age(record) < age(*oldest))) oldest = &record;
+  }
+  return oldest == nullptr ? std::nullopt : std::optional(oldest->entry.key);
+}
+
+absl::StatusOr<bool> MemoryIndex::IsNamed(const Digest& artifact) {
+  const MutexLock lock(mutex_);
+  return Sizes().contains(artifact);
+}
+
+absl::StatusOr<absl::flat_hash_set<Digest>> MemoryIndex::Artifacts() {
+  const MutexLock lock(mutex_);
+  absl::flat_hash_set<Digest> artifacts;
+  for (const auto& [artifact, size] : Sizes()) artifacts.insert(artifact);
+  return artifacts;
+}
+
+Holdings MemoryIndex::holdings() {
+  const MutexLock lock(mutex_);
+  Holdings holdings{.bytes = Bytes()};
+  for (const auto& [key, record] : records_) holdings.labels += record.labels.size();
+  return holdings;
+}
+
+absl::flat_hash_map<Digest, uint64_t> MemoryIndex::Sizes() const {
+  absl::flat_hash_map<Digest, uint64_t> sizes;
+  for (const auto& [key, record] : records_) sizes[record.entry.artifact] = record.entry.size;
+  return sizes;
+}
+
+uint64_t MemoryIndex::Bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [artifact, size] : Sizes()) bytes += size;
+  return bytes;
+}
+
+absl::StatusOr<Totals> MemoryIndex::LoadTotals() {
+  const MutexLock lock(mutex_);
+  return totals_;
+}
+
+absl::StatusOr<std::vector<KnownFile>> MemoryIndex::LoadKnownFiles() {
+  const MutexLock lock(mutex_);
+  std::vector<KnownFile> files;
+  for (const auto& [path, file] : known_files_) files.push_back(file);
+  return files;
+}
+
+absl::Status MemoryIndex::SaveKnownFiles(const std::vector<KnownFile>& files) {
+  const MutexLock lock(mutex_);
+  for (const KnownFile& file : files) known_files_[file.path] = file;
+  return absl::OkStatus();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Cache> MakeMemoryCache(Env& env, CacheOptions options) {
+  const auto index = std::make_shared<MemoryIndex>();
+  return Cache::Make(env, std::move(options), {index, std::make_shared<MemoryBlobs>(), index, nullptr}).value();
+}
+
+}  // namespace kernix::cache
