@@ -118,6 +118,11 @@ def test_fork(own_place, run_python):
     assert own_place.stats()["builds"] == 4
 
 
+def test_fork_while_another_thread_holds_the_locks(own_place, run_python):
+    said = run_python("fork_with_locks_held.py", where=own_place)
+    assert said == "child ended with 0 and the parent's locks are held\n"
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(own_place, run_python, method):
     assert run_python("pool.py", method, where=own_place) == "one key, 4 processes\n"
