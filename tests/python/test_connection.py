@@ -29,6 +29,7 @@ def test_where_no_daemon_can_be_started_a_private_one_serves_with_a_warning(own_
     (hit, path), said = load(own_place.environment)
     assert hit == "False"
     assert path.startswith(str(own_place.store))
+    assert path.endswith(".so")
     assert "A private kernixd serves this load alone" in said
     assert str(own_place.root / "run" / "kernix") in said
     (hit, _), _ = load(own_place.environment)
@@ -36,18 +37,26 @@ def test_where_no_daemon_can_be_started_a_private_one_serves_with_a_warning(own_
     assert own_place.kernixctl("status", check=False).returncode == 3
 
 
+def test_without_a_store_of_its_own_a_private_one_has_libraries_too(own_place):
+    (own_place.root / "run" / "kernix").write_text("no folder")
+    own_place.store.write_text("no folder")
+    (hit, path), said = load(own_place.environment)
+    assert (hit, path.startswith(str(own_place.store)), path.endswith(".so")) == ("False", False, True)
+    assert "gone when this process ends" in said
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a daemon that may open what its client may not: takes root")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv takes root's rights over files from the client")
 def test_an_artifact_that_the_client_cannot_open_is_streamed(own_place):
     (hit, path), _ = load(own_place.environment)
-    assert (hit, path.startswith(str(own_place.store))) == ("False", True)
+    assert (hit, path.startswith(str(own_place.store)), path.endswith(".so")) == ("False", True, True)
     daemon = json.loads(own_place.kernixctl("status", "--json").stdout)
     own_place.store.chmod(0)
     cache = own_place.root / "cache"
     environment = own_place.environment | {"KERNIX_ADDRESS": daemon["address"], "KERNIX_CACHE_DIR": str(cache)}
     without_rights = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     (hit, path), _ = load(environment, *without_rights)
-    assert (hit, path.startswith(str(cache / "fetched"))) == ("True", True)
+    assert (hit, path.startswith(str(cache / "fetched")), path.endswith(".so")) == ("True", True, True)
     own_place.store.chmod(0o700)
     assert own_place.stats()["builds"] == 1
 
