@@ -20,7 +20,7 @@ _jax_include_paths: list[str] = []
 def jax_include_paths() -> list[str]:
     """Return ``[jax.ffi.include_dir()]``, or nothing without jaxlib. Does not import it."""
     global _jax_include_paths
-    # What was not there may be installed since: only a find is remembered.
+    # Only a find is remembered: what was missing may be installed later.
     _jax_include_paths = _jax_include_paths or _find_jax_include_paths()
     return list(_jax_include_paths)
 
@@ -30,7 +30,7 @@ def _find_jax_include_paths() -> list[str]:
 
     try:
         spec = find_spec("jaxlib")
-    except (ImportError, ValueError):  # a broken installation is not ours to report
+    except (ImportError, ValueError):  # a broken installation of jaxlib: not for kernix to report
         return []
     folders = spec.submodule_search_locations if spec is not None else None
     candidates = [os.path.join(folder, "include") for folder in folders or []]

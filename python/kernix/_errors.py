@@ -30,7 +30,7 @@ class KernelError(Exception):
 
 
 class KernelRequestError(KernelError, ValueError):
-    """What was asked for makes no sense (a bad token, annotation, signature, name or flag), or is too large."""
+    """The request is wrong (a bad token, annotation, signature, name or flag) or too large."""
 
     __module__ = "kernix"
 
@@ -42,12 +42,12 @@ class KernelToolchainError(KernelError):
 
 
 class KernelCompilationError(KernelError):
-    """The compiler or the linker said no.
+    """The source does not compile or link.
 
     Parameters
     ----------
     message : str
-        What happened, without the compiler's words.
+        What happened, without the compiler's output.
     compiler_output : str, optional
         What the compiler printed, with lines of the user's own source.
     command : str, optional
@@ -87,7 +87,7 @@ class KernelLoadError(KernelError):
 
 
 class KernelCallError(KernelError, RuntimeError):
-    """A kernel that was called without JAX reported an error. In JAX's hands that is a ``JaxRuntimeError``."""
+    """A kernel that was called without JAX reported an error. Calls by JAX raise ``JaxRuntimeError`` instead."""
 
     __module__ = "kernix"
 
@@ -105,13 +105,13 @@ class KernelDaemonError(KernelError):
 
 
 class KernelResourceError(KernelError):
-    """A limit was hit: a full or unwritable store, too long a build."""
+    """A limit was reached: the store is full or cannot be written, or a build took too long."""
 
     __module__ = "kernix"
 
 
 class KernelWarning(UserWarning):
-    """Something a user of kernix should know that is no error."""
+    """Something that a user of kernix should know, though it is not an error."""
 
     __module__ = "kernix"
 

@@ -2,9 +2,9 @@
 //
 // Waiting without the GIL, in a way that the end of the interpreter survives.
 //
-// CPython ends a daemon thread that wants the GIL once the interpreter is being finalised: it unwinds the thread's
-// stack, which C++ code on it turns into a crash. So threads of ours leave Python alone from then on, and the
-// interpreter, in a function of its `atexit`, waits until all of them know.
+// Once the interpreter is being finalised, CPython ends a daemon thread that asks for the GIL by unwinding its stack,
+// which crashes C++ code on it. So from then on kernix' threads leave Python alone, and a function of `atexit` waits
+// until all of them have noticed.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -26,11 +26,12 @@ struct PlainArray {
   }
 };
 
-// NumPy arrays that need no look from Python: of the very type `numpy.ndarray`, row-major, aligned, and of an element
-// type that kernix/_arrays.py has met before.
+// NumPy arrays that the extension reads by itself: of exactly the type `numpy.ndarray`, row-major, aligned, and of an
+// element type that kernix/calling/arrays.py has seen before.
 class PlainArrays {
  public:
-  // `types` is kernix/_arrays.py's: from dtype, in this machine's byte order, to XLA_FFI_DataType. It may grow later.
+  // `types` is kernix/calling/arrays.py's: from dtype, in this machine's byte order, to XLA_FFI_DataType. It may grow
+  // later.
   PlainArrays(pybind11::object ndarray, pybind11::object empty, pybind11::dict types)
       : ndarray_(std::move(ndarray)), empty_(std::move(empty)), types_(std::move(types)) {}
 

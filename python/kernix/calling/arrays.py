@@ -132,7 +132,7 @@ def is_on_gpu(array: Any) -> bool:
     try:
         return bool(array.__dlpack_device__()[0] == _GPU)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
-        return False  # what is wrong with it is told, with its place, when its memory is asked for
+        return False  # view() says later what is wrong with it
 
 
 def library_of(array: Any) -> Library:
@@ -149,7 +149,7 @@ def library_of(array: Any) -> Library:
 
 
 def plain_arrays() -> _core.PlainArrays | None:
-    """Return what knows NumPy arrays that need no look from here; ``None`` before NumPy is imported."""
+    """Return the fast way for plain NumPy arrays; ``None`` before NumPy is imported."""
     numpy = sys.modules.get("numpy")
     return _plain_arrays(numpy) if hasattr(numpy, "__version__") else None  # not while it is only being imported
 
@@ -160,7 +160,7 @@ def _plain_arrays(numpy: Any) -> _core.PlainArrays:
 
 
 class _OneStream(Library):
-    """Libraries without streams and current devices, or of which we know none."""
+    """Libraries without streams and current devices, and those whose streams are unknown."""
 
     def stream(self, like: Any) -> int:
         return 0
@@ -175,7 +175,7 @@ class _OneStream(Library):
 class _NumPy(_OneStream):
     """Host memory, read as it is: also what NumPy does not export, such as bfloat16 and read-only arrays."""
 
-    # Found before: a dtype takes its time to say its name. Only of this machine's byte order: PlainArrays reads it.
+    # Known dtypes, since asking one for its name is slow. Only of this machine's byte order. PlainArrays reads it.
     _types: ClassVar[dict[Any, int]] = {}
 
     def __init__(self, module: ModuleType) -> None:
@@ -213,7 +213,7 @@ class _NumPy(_OneStream):
 
 
 class _Dlpack(_OneStream):
-    """Anything that has ``__dlpack__``: it can be read and written, but nothing is known of how to make one."""
+    """Anything that has ``__dlpack__``: such arrays can be read and written, but not made."""
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         jax = imported_jax()
@@ -274,7 +274,7 @@ class _Torch(_Dlpack):
         return view
 
     def _check_tracing(self) -> None:
-        """Refuse a call that a trace of PyTorch would not have seen: what it computes would be memory as it is made."""
+        """Refuse a call that PyTorch's tracer would not record: its result would become a constant."""
         if self._torch.jit.is_tracing():
             raise TypeError(
                 "is in a function that torch.jit.trace records, which sees no kernel; make the call in a "
@@ -282,7 +282,7 @@ class _Torch(_Dlpack):
             )
 
     def _check_memory(self, tensor: Any) -> None:
-        """Refuse tensors whose memory, if they have any, is not what they are."""
+        """Refuse tensors whose values are not simply their memory."""
         if type(tensor).__torch_dispatch__ is not self._torch.Tensor.__torch_dispatch__:
             raise TypeError(f"is a {type(tensor).__qualname__}, which is more than memory: pass the plain tensor in it")
         if tensor.layout is not self._torch.strided or tensor.is_nested:
@@ -312,7 +312,7 @@ class _Torch(_Dlpack):
         return tensor.resolve_conj().resolve_neg()
 
     def _copied(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
-        # On a GPU a copy would have to live until the stream is done with it, and costs what its user may not expect.
+        # On a GPU a copy would have to live until the stream is done with it, at a price that the user may not expect.
         if writable or platform != CPU:
             raise ValueError("is not contiguous in row-major (C) order; pass its .contiguous()")
         return self.view(array.contiguous(), platform, stream, writable=False)
@@ -365,7 +365,7 @@ class _CuPy(_Dlpack):
 
 
 class _Stream:
-    """A handle, as the protocol for streams of other libraries has it."""
+    """A stream handle with the protocol that other libraries read."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle

@@ -72,7 +72,8 @@ def _check_names(function: str, declared: Mapping[str, str], given: Mapping[str,
     raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)} by keyword")
 
 
-# Below, an error's message is what a value is, without its place, which costs more to write than a value to convert.
+# Below, errors say what is wrong with a value; the caller adds which one it is, since that text costs more than a
+# conversion.
 
 
 def _placed(error: Exception, place: str) -> Exception:
@@ -89,7 +90,7 @@ def to_jax(attribute: Attribute) -> Any:
         import numpy as np
 
         return Constant(kind, np.array(value, _dtype(kind.removesuffix("[]"))))
-    # To a cache the zeros are one value as well, and a NaN is none that it ever finds.
+    # A cache would take 0.0 and -0.0 for one value, and would never find a NaN.
     findable = value == value and (value or not isinstance(value, float))
     return _kept_constant(kind, value) if findable else _constant(kind, value)
 
@@ -143,7 +144,7 @@ def _array(kind: str, value: Any) -> list[Any]:
     if is_array and value.shape == ():
         raise TypeError(f"is one number; it must be a list, tuple or array of {kind}")
     if is_array and getattr(value.dtype, "name", "") == kind and kind not in _HALVES:
-        elements: list[Any] = value.reshape(-1).tolist()  # of this very type: nothing to check
+        elements: list[Any] = value.reshape(-1).tolist()  # already of this type
         return elements
     flat = value.reshape(-1) if is_array else _flat(value)
     return [_element(i, kind, element) for i, element in enumerate(flat)]

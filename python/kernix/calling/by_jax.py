@@ -59,7 +59,7 @@ class JaxCalls:
         ffi_call = self._make_ffi_call(call, arguments, outputs)
         results = self._run_ffi_call(ffi_call, arguments, values)
         if key is not None:
-            self._keep(key, ffi_call)  # only now: what JAX refuses may be equal to what it takes
+            self._keep(key, ffi_call)  # only now: a call that JAX refuses may have an equal key
         return results
 
     def _run_ffi_call(
@@ -72,7 +72,7 @@ class JaxCalls:
             raise
 
     def _check_platform(self, arguments: Sequence[Any], error: Exception) -> None:
-        """Say what is wrong with a call that failed where it is one on another platform than the module's."""
+        """Explain a call that failed because its arrays are on another platform than the module's."""
         platform = platform_of(arguments)
         if platform is None or (platform == "cpu") == self._on_host:
             return
@@ -131,7 +131,7 @@ def is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None, has_side
         if isinstance(argument, jax.Array):
             return True
     if has_side_effect and is_tracing():
-        return True  # at once it would happen while JAX traces, and not when the compiled function runs
+        return True  # a direct call would run now, while JAX traces, and not with the compiled function
     numpy = sys.modules["numpy"]
     if not all(isinstance(argument, (numpy.ndarray, numpy.generic)) for argument in arguments):
         return False
@@ -160,13 +160,13 @@ def _key(call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None) ->
     options = call.vmap_method, aliases, call.has_side_effect
     try:
         hash(options)
-    except TypeError:  # no options that JAX takes, which it says itself
+    except TypeError:  # JAX refuses such options itself
         return None
     return *kinds, len(arguments), outputs is None, options
 
 
 def _describes(out: Any) -> bool:
-    """Return whether an array can only mean what a result of JAX is like, because nothing can be written into it."""
+    """Return whether an array only describes a result, because nothing can be written into it."""
     import jax
 
     return isinstance(out, jax.Array) or getattr(getattr(out, "flags", None), "writeable", True) is False

@@ -53,7 +53,7 @@ class Function(ABC):
         """Do what `call` says."""
 
     def _read_aliases(self, aliases: Any) -> dict[int, int]:
-        """Return a dict of whatever makes one, as ``jax.ffi.ffi_call`` does."""
+        """Return a dict made of anything that ``dict`` takes, as ``jax.ffi.ffi_call`` does."""
         try:
             return dict(aliases)
         except (TypeError, ValueError) as error:

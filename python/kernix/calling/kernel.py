@@ -58,7 +58,7 @@ class Kernel(Function):
     def _call_on_plain_arrays(
         self, call: Call, arguments: tuple[Any, ...], outputs: Sequence[Any] | None, values: dict[str, Attribute]
     ) -> Sequence[Any] | None:
-        """Make the call if it is one on NumPy arrays as they mostly are, which can be told in no time."""
+        """Make a call on plain NumPy arrays, the most frequent kind, by the fast way; ``None`` for any other call."""
         if not self._on_host or call.has_side_effect or call.input_output_aliases or call.stream is not None:
             return None
         plain = plain_arrays()

@@ -25,7 +25,7 @@ class Count(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a function takes and gives. Tokens that XLA or kernix fills in (a stream, scratch memory) are no part."""
+    """What a function takes and returns, without what XLA or kernix fills in (a stream, scratch memory)."""
 
     arguments: Count
     results: Count
@@ -105,7 +105,7 @@ def read_signature(tokens: Iterable[str]) -> Signature:
 
 
 def _split(token: str) -> tuple[str, Count]:
-    """Return a token's kind, and how many arrays it is if it is any."""
+    """Return a token's kind, and how many arrays a token of arrays stands for."""
     for suffix in ("...", "?"):
         if token.endswith(suffix) and not token.startswith("attr."):
             kind = token.removesuffix(suffix)

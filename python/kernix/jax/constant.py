@@ -11,7 +11,7 @@ _LEAST_THAT_NO_INT64_HOLDS = 1 << 63
 
 
 class Constant:
-    """A value for an attribute of ``jax.ffi.ffi_call``, which is equal to nothing but the same bits of the same type.
+    """A value for an attribute of ``jax.ffi.ffi_call``, equal only to the same bits of the same type.
 
     JAX finds what it has compiled by the attributes of a call, and to Python 0.0 and -0.0 are equal, so are 1 and True,
     and a NaN is not even equal to itself.
@@ -26,7 +26,7 @@ class Constant:
 
     __slots__ = ("_hash", "_key", "_value")
 
-    __array_ufunc__ = None  # a comparison with a number of NumPy's is ours
+    __array_ufunc__ = None  # so that NumPy leaves comparisons to this class
 
     def __init__(self, kind: str, value: Any) -> None:
         self._value = value
@@ -42,7 +42,7 @@ class Constant:
     def __jax_array__(self) -> Any:
         """Return what JAX makes the attribute of; it asks for that while it lowers a call."""
         if self._value.shape == () and self._value.dtype == "uint64" and self._value >= _LEAST_THAT_NO_INT64_HOLDS:
-            from jaxlib.mlir import ir  # where the way that JAX takes itself is through an int64_t
+            from jaxlib.mlir import ir  # JAX itself goes through an int64_t
 
             return ir.Attribute.parse(f"{self._value} : ui64")
         return self._value

@@ -15,7 +15,7 @@ _ready: ModuleType | None = None  # the JAX that was found to be imported
 
 
 def imported_jax() -> ModuleType | None:
-    """Return JAX if it is imported: not while another thread is only just importing it."""
+    """Return JAX if it is imported completely; ``None`` while another thread is still importing it."""
     global _ready
     jax = sys.modules.get("jax")
     if jax is not _ready:
@@ -28,8 +28,8 @@ def imported_jax() -> ModuleType | None:
 def vary_alike(arguments: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
     """Let every argument vary over all axes of a shard_map that any of them, or of `others`, varies over.
 
-    A kernel mixes its arguments, so its results vary wherever one of these does. Said of the arguments, JAX also knows
-    how to differentiate: the gradient of a replicated argument is summed over its axes.
+    A kernel mixes its arguments, so its results vary wherever one of them does. With the arguments cast, JAX also knows
+    how to differentiate: it sums the gradient of a replicated argument over its axes.
     """
     own = [_axes(_type_of(argument)) for argument in arguments]
     axes = frozenset().union(*own, *(_axes(_type_of(other)) for other in others))
@@ -59,7 +59,7 @@ def _type_of(value: Any) -> Any:
     """Return what may say over which axes of a shard_map a value, or a described result, varies."""
     import jax
 
-    # Only what is traced varies; and there are versions whose types do not say so.
+    # Only traced values vary. Some versions of JAX do not have it in their types.
     return jax.typeof(value) if isinstance(value, jax.core.Tracer) and hasattr(jax, "typeof") else value
 
 
