@@ -24,7 +24,7 @@ class CountingObserver : public ActionObserver {
 class MeasuredExecutorTest : public testing::Test {
  protected:
   MeasuredExecutorTest() : executor_(env_, MakeInlineExecutor(env_, {"/tmp"})) {
-    EXPECT_THAT(env_.CreateDirectories("/tmp"), IsOk());
+    EXPECT_THAT(env_.CreateDirectories("/tmp", 0700), IsOk());
     env_.SetProgram("/bin/fail", [](const ProcessSpec&, Cancellation*) {
       return absl::StatusOr<ProcessResult>(ProcessResult{.exit_code = 3});
     });
