@@ -5,11 +5,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "tests/support/test_util.h"
 
@@ -17,6 +20,21 @@ namespace kernix {
 namespace {
 
 using testing::HasSubstr;
+
+// Runs once, before the next flock() of this program.
+std::function<void()> before_flock;
+
+}  // namespace
+}  // namespace kernix
+
+// Stands before libc's: what happens between opening a lock's file and locking it cannot be brought about otherwise.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (kernix::before_flock) std::exchange(kernix::before_flock, nullptr)();
+  return static_cast<int>(syscall(SYS_flock, fd, operation));
+}
+
+namespace kernix {
+namespace {
 
 MonotonicTime FarAway() { return Env::Posix().Now() + std::chrono::minutes(1); }
 
@@ -79,6 +97,24 @@ TEST_F(PosixLocksTest, ALockWhoseFileWasRemovedIsNotMistakenForTheNewOne) {
   ASSERT_THAT(old, IsOk());
   ASSERT_THAT(env_.RemoveFile(path_), IsOk());
   EXPECT_THAT(env_.TryLockFile(path_), IsOk());
+}
+
+TEST_F(PosixLocksTest, AFileThatIsRemovedBeforeItIsLockedGuardsNothingAndIsLeft) {
+  before_flock = [this] { EXPECT_THAT(env_.RemoveFile(path_), IsOk()); };
+  const auto lock = env_.TryLockFile(path_);
+  ASSERT_THAT(lock, IsOk());
+  EXPECT_EQ(before_flock, nullptr) << "it was called";
+  EXPECT_THAT(env_.TryLockFile(path_), HasError(absl::StatusCode::kUnavailable, HasSubstr(path_)));
+}
+
+TEST_F(PosixLocksTest, AFileThatIsReplacedBeforeItIsLockedGuardsNothingAndIsLeft) {
+  before_flock = [this] {
+    EXPECT_THAT(env_.RemoveFile(path_), IsOk());
+    EXPECT_THAT(env_.WriteFile(path_, "", 0600), IsOk());
+  };
+  const auto lock = env_.TryLockFile(path_);
+  ASSERT_THAT(lock, IsOk());
+  EXPECT_THAT(env_.TryLockFile(path_), HasError(absl::StatusCode::kUnavailable, HasSubstr(path_)));
 }
 
 TEST_F(PosixLocksTest, ALinkIsNotFollowed) {

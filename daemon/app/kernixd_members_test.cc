@@ -19,6 +19,7 @@ using testing::IsEmpty;
 
 constexpr uid_t kAlice = 70001;
 constexpr uid_t kBob = 70002;
+constexpr uid_t kCarol = 70003;
 
 class KernixdMembersTest : public SharedKernixdTest {
  protected:
@@ -66,6 +67,25 @@ TEST_F(KernixdMembersTest, AMemberNeitherSeesNorGetsWhatIsAnothers) {
   EXPECT_EQ(bob->Fetch(digest)->size(), hers.result->artifact_size());
   EXPECT_THAT(NamesSeenBy(*bob), ElementsAre("his"));
   EXPECT_THAT(NamesSeenBy(*alice), ElementsAre("hers"));
+}
+
+TEST_F(KernixdMembersTest, WhatAMemberWasJustGivenStaysTheirsThoughTheEntryIsPurged) {
+  const auto daemon = ServeShared();
+  OpenToAll();
+  const auto alice = ConnectAs(kAlice);
+  const auto bob = ConnectAs(kBob);
+  const LoadOutcome built = LoadAs(*alice, "hers", 1);
+  ASSERT_TRUE(built.result) << built.status.error_message();
+  const LoadOutcome hit = LoadAs(*bob, "his", 1);
+  ASSERT_TRUE(hit.result) << hit.status.error_message();
+  ASSERT_TRUE(hit.result->cache_hit());
+  EXPECT_EQ(*alice->Purge("hers"), 1u);
+  EXPECT_EQ(*bob->Purge("his"), 1u);
+  EXPECT_TRUE(Env::Posix().Stat(built.result->artifact_path()).ok()) << "they are about to open it";
+  const std::string digest = built.result->artifact_digest();
+  EXPECT_THAT(alice->Fetch(digest), IsOk());
+  EXPECT_THAT(bob->Fetch(digest), IsOk());
+  EXPECT_TRUE(absl::IsNotFound(ConnectAs(kCarol)->Fetch(digest).status()));
 }
 
 TEST_F(KernixdMembersTest, EveryoneWhoWaitedForABuildMayFetchItAtOnce) {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "client/connection/remote_client.h"
+#include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/os/places.h"
@@ -15,6 +17,7 @@ namespace kernix {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // The stand-in for a daemon of another build, from when it serves.
 class OtherKernixd {
@@ -90,6 +93,26 @@ TEST_F(ClientRestartTest, AClientThatMayNotStartUsesAnotherBuildOfTheSameProtoco
   ASSERT_TRUE(stats.ok()) << stats.status();
   EXPECT_EQ(stats->builds, 42u);
   EXPECT_TRUE(MakeClient()->Info().ok());  // replaces it
+}
+
+TEST_F(ClientRestartTest, WhatADaemonSendsIsKeptOnlyWhenItIsTheArtifact) {
+  DaemonPlace place = Place();
+  place.socket = Path("named.sock");
+  place.lock = Path("named.lock");
+  ClientOptions options;
+  options.address = place.socket;
+  OtherKernixd other(place, kProtocolVersion);
+  const auto remote = RemoteClient::Create(ClientEnvironment{}, options).value();
+  const std::string artifact = "the artifact";  // as long as what is sent
+  v1::LoadResult result;
+  result.set_artifact_digest(DigestOf(artifact).Raw());
+  result.set_artifact_size(artifact.size());
+  result.set_artifact_path("/nonexistent/artifact");
+  const absl::Status status = remote->LocalArtifact(result).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::INTERNAL) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(DigestOf(artifact).Hex()));
+  EXPECT_THAT(Env::Posix().ListDirectory(Path("store/fetched")).value(), IsEmpty());
+  EXPECT_TRUE(remote->Shutdown({}).ok());
 }
 
 TEST_F(ClientRestartTest, OfANamedDaemonTheProtocolDecides) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A daemon of another build: answers GetInfo so, and stops when it is asked to.
+// A daemon of another build: answers GetInfo so, sends wrong artifacts, and stops when it is asked to.
 //
 //   other_kernixd SOCKET LOCK PROTOCOL_VERSION
 #include <grpcpp/grpcpp.h>
@@ -32,6 +32,15 @@ class OtherBuild final : public kernix::v1::Kernix::Service {
   grpc::Status GetCacheStats(grpc::ServerContext*, const kernix::v1::GetCacheStatsRequest*,
                              kernix::v1::GetCacheStatsResponse* response) override {
     response->set_builds(42);
+    return grpc::Status::OK;
+  }
+
+  // Whatever it is asked for.
+  grpc::Status FetchArtifact(grpc::ServerContext*, const kernix::v1::FetchArtifactRequest*,
+                             grpc::ServerWriter<kernix::v1::ArtifactChunk>* writer) override {
+    kernix::v1::ArtifactChunk chunk;
+    chunk.set_data("not that one");
+    writer->Write(chunk);
     return grpc::Status::OK;
   }
 
