@@ -3,6 +3,7 @@
 // What a load needs of the client's connection, beyond its public face.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -36,5 +37,9 @@ class Remote : public Client {
   // <cache>/kernix/headers.
   virtual absl::StatusOr<std::string> HeaderFolder() = 0;
 };
+
+// How often this process has purged a cache or found something gone from one: what it had loaded before may be gone.
+uint64_t CacheRemovals();
+void CountCacheRemoval();
 
 }  // namespace kernix

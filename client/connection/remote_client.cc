@@ -2,6 +2,7 @@
 #include "client/connection/remote_client.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -28,6 +29,8 @@ constexpr milliseconds kCallTimeout{60'000};
 // What a daemon gets to drain when it is asked to do so for its own time: more than it takes by default.
 constexpr milliseconds kDefaultDrain{30'000};
 constexpr milliseconds kDrainMargin{5'000};
+
+std::atomic<uint64_t> cache_removals = 0;
 
 void IgnoreWarning(std::string_view) {}
 
@@ -70,6 +73,10 @@ bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
 }
 
 }  // namespace
+
+uint64_t CacheRemovals() { return cache_removals; }
+
+void CountCacheRemoval() { ++cache_removals; }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   ClientEnvironment environment;
@@ -147,8 +154,10 @@ absl::StatusOr<PurgeResult> RemoteClient::Purge(const PurgeFilter& filter, bool 
     request.set_all(true);
   }
   request.set_older_than_ms(filter.not_used_for.count());
-  KERNIX_ASSIGN_OR_RETURN(const v1::PurgeCacheResponse response, Call(&v1::Kernix::Stub::PurgeCache, request, start));
-  return PurgeResult{.entries = response.removed_entries(), .bytes = response.removed_bytes()};
+  absl::StatusOr<v1::PurgeCacheResponse> response = Call(&v1::Kernix::Stub::PurgeCache, request, start);
+  CountCacheRemoval();  // also when it failed: it may have begun
+  if (!response.ok()) return response.status();
+  return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
 }
 
 absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "client/connection/remote.h"
 #include "client/tools/absolute_path.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
@@ -52,6 +53,7 @@ std::map<std::string, std::string_view> TextsOf(const Module& module) {
 absl::StatusOr<std::string> ReadLibrary(Env& env, const Module& module) {
   absl::StatusOr<std::string> library = env.ReadFile(module.path());
   if (library.ok()) return library;
+  CountCacheRemoval();  // so that the next load asks the daemon
   return MakeError(v1::ErrorDetail::LOAD,
                    StrCat("cannot copy the compiled library to the build directory: ", library.status().message(),
                           ". If it was evicted from the cache meanwhile, load again."));

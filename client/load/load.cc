@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "client/connection/remote.h"
 #include "client/load/link_files.h"
+#include "client/load/load_inputs.h"
+#include "client/load/load_memo.h"
 #include "client/load/load_request.h"
 #include "client/load/module.h"
 #include "client/runtime/cuda_libraries.h"
@@ -73,19 +75,18 @@ std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::str
   return {texts.begin(), texts.end()};
 }
 
-void TellInputs(const LoadCallbacks& callbacks, const PreparedLoad& load) {
-  if (!callbacks.inputs) return;
+void NoteInputs(const PreparedLoad& load, LoadInputs& inputs) {
   const HeaderScan& scan = load.headers;
   const v1::Options& options = load.request.options();
   FlagFiles flags = FindFlagFiles(Env::Posix(), Texts(options.compile_flags()), Texts(options.link_flags()));
   std::vector<std::string> folders = scan.roots;
   folders.insert(folders.end(), flags.folders.begin(), flags.folders.end());
-  std::vector<std::string> headers = std::move(flags.files);
+  std::vector<std::string> files = std::move(flags.files);
   for (const v1::Header& header : scan.headers) {
-    headers.push_back(JoinPath(scan.roots[header.include_root()], header.path()));
+    files.push_back(JoinPath(scan.roots[header.include_root()], header.path()));
   }
-  headers.insert(headers.end(), scan.absolute_headers.begin(), scan.absolute_headers.end());
-  callbacks.inputs(folders, headers);
+  files.insert(files.end(), scan.absolute_headers.begin(), scan.absolute_headers.end());
+  inputs.Add(folders, files);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const GetEnv& get_env, const PreparedLoad& load,
@@ -97,7 +98,8 @@ absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const GetEnv& get_en
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language language, const std::string& name,
-                                                 const std::vector<Source>& sources, const LoadOptions& options) {
+                                                 const std::vector<Source>& sources, const LoadOptions& options,
+                                                 LoadInputs& inputs) {
   const std::vector<std::string> variables = options.environment ? *options.environment : ProcessVariables();
   const GetEnv get_env = GetEnvOf(variables);
   const LoadSurroundings surroundings{.env = Env::Posix(),
@@ -109,10 +111,16 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language langua
   for (const std::string& warning : UnknownVariableWarnings(variables)) {
     if (IsFirstWarning(warning)) Warn(options.callbacks, warning);
   }
-  TellInputs(options.callbacks, load);
+  NoteInputs(load, inputs);
   absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(module.status(), load.names);
   return module;
+}
+
+std::vector<std::string> AbsolutePaths(const std::vector<std::string>& paths) {
+  std::vector<std::string> absolute;
+  for (const std::string& path : paths) absolute.push_back(AbsolutePath(path));
+  return absolute;
 }
 
 // More than two: the upgrade of a compiler changes many files.
@@ -185,16 +193,36 @@ absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language langua
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
-                                             const std::vector<Source>& sources, const LoadOptions& options) {
+LoadedModule FindLoaded(const Client& client, Language language, const std::string& name,
+                        const std::vector<Source>& sources, const LoadOptions& options) {
+  if (options.verbose || options.force_rebuild) return {};
+  return LoadMemo::OfProcess().Find(LoadKey(client.options(), language, name, options), sources);
+}
+
+absl::StatusOr<LoadedModule> LoadAnew(Client& client, Language language, const std::string& name,
+                                      const std::vector<Source>& sources, const LoadOptions& options) {
   auto* remote = dynamic_cast<Remote*>(&client);
   if (remote == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
-  absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*remote, language, name, sources, options);
+  std::string key = LoadKey(client.options(), language, name, options);
+  LoadInputs inputs(Env::Posix(), AbsolutePaths(options.include_paths));
+  absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*remote, language, name, sources, options, inputs);
   for (int attempts = 1; attempts < kAttempts && IsOutdated(module.status()); ++attempts) {
-    module = LoadOnce(*remote, language, name, sources, options);
+    module = LoadOnce(*remote, language, name, sources, options, inputs);
   }
   if (absl::IsNotFound(module.status())) return Evicted(module.status());
-  return module;
+  if (!module.ok()) return module.status();
+  std::optional<std::vector<LoadInput>> files = inputs.Look();
+  if (!files) return LoadedModule{.module = *std::move(module)};
+  return LoadMemo::OfProcess().Remember(std::move(key), sources, *std::move(module), *std::move(files));
+}
+
+absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
+                                             const std::vector<Source>& sources, const LoadOptions& options) {
+  LoadedModule loaded = FindLoaded(client, language, name, sources, options);
+  if (loaded.module == nullptr) {
+    KERNIX_ASSIGN_OR_RETURN(loaded, LoadAnew(client, language, name, sources, options));
+  }
+  return std::move(loaded.module);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language language, const std::string& name,

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "client/connection/remote.h"
@@ -18,6 +19,7 @@
 #include "common/os/env.h"
 #include "kernix/call_frame.h"
 #include "kernix/error.h"
+#include "kernix/inspection.h"
 #include "tests/support/client_support.h"
 
 namespace kernix {
@@ -130,8 +132,8 @@ class StandIn : public Remote {
     return result;
   }
 
-  ClientOptions options_;
   ScratchFolder folder_;
+  const ClientOptions options_{.store_directory = folder_.path()};  // nothing that another one has loaded
 };
 
 class LoadTest : public ::testing::Test {
@@ -185,15 +187,11 @@ TEST_F(LoadTest, AFileBringsItsHeaders) {
   std::string source = "#include \"value.h\"\n" + AddConstantHandler("f", 17);
   source.replace(source.find("17"), 2, "VALUE");
   options_.include_paths = {folder_ / "inc"};
-  std::vector<std::string> folders, headers;
-  options_.callbacks.inputs = [&](const auto& f, const auto& h) { folders = f, headers = h; };
   const auto module = LoadCppFile(client_, folder_.Write("src/adder.v2.cc", source), options_);
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_EQ(Run(**module), 42);
   EXPECT_EQ((*module)->name(), "adder.v2");
   EXPECT_EQ(client_.requests[0].source(0).label(), "adder.v2.cc");
-  EXPECT_THAT(folders, ElementsAre(folder_ / "src", folder_ / "inc"));
-  EXPECT_THAT(headers, ElementsAre(folder_ / "src/value.h", folder_ / "inc/deep/two.h"));
 }
 
 TEST_F(LoadTest, NoFolderOfTheUserIsSent) {
@@ -274,11 +272,62 @@ TEST_F(LoadTest, AToolThatIsReplacedMeanwhileIsLookedAtAgain) {
 TEST_F(LoadTest, AModuleHasThePathOfItsOwnLoad) {
   const std::vector<std::string> source = {AddConstantHandler("f", 321)};
   const auto first = LoadCppInline(client_, "m", source, options_);
+  options_.force_rebuild = true;
   const auto second = LoadCppInline(client_, "m", source, options_);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ((*first)->artifact_digest(), (*second)->artifact_digest());
   EXPECT_EQ(*(*first)->handler("f"), *(*second)->handler("f"));
   EXPECT_NE((*first)->path(), (*second)->path());  // each was built in a folder of its own
+}
+
+TEST_F(LoadTest, TheSameAgainIsTheSameModule) {
+  const std::vector<std::string> source = {AddConstantHandler("f", 322)};
+  const auto load = [&](const std::string& name = "m") {
+    const auto module = LoadCppInline(client_, name, source, options_);
+    EXPECT_TRUE(module.ok()) << module.status();
+    return module.ok() ? *module : nullptr;
+  };
+  const auto first = load();
+  EXPECT_EQ(load(), first);
+  EXPECT_EQ(client_.requests.size(), 1u);
+  EXPECT_NE(load("n"), first);
+  EXPECT_NE(*LoadCppInline(client_, "m", {AddConstantHandler("f", 323)}, options_), first);
+  EXPECT_EQ(client_.requests.size(), 3u);
+  EXPECT_EQ(load(), first);
+
+  options_.verbose = true;
+  EXPECT_NE(load(), first);
+  options_.verbose = false;
+  options_.force_rebuild = true;
+  const auto rebuilt = load();
+  EXPECT_EQ(client_.requests.size(), 5u);
+  options_.force_rebuild = false;
+  EXPECT_EQ(load(), rebuilt);
+  ASSERT_TRUE(Env::Posix().RemoveFile(rebuilt->path()).ok());
+  EXPECT_FALSE(WriteBuildDirectory(*rebuilt, folder_ / "out").ok());  // which notices that the library is gone
+  EXPECT_NE(load(), rebuilt);
+  EXPECT_EQ(client_.requests.size(), 6u);
+}
+
+TEST_F(LoadTest, AfterAChangeOfAHeaderItIsAnother) {
+  const auto write = [&](const std::string& value) {
+    const std::string path = folder_.Write("inc/v.h", "#define VALUE " + value + "\n");
+    const int64_t changed_ms = Env::Posix().Stat(path)->ctime_ns / 1'000'000;
+    while (Env::Posix().UnixMillis() <= changed_ms + 100) std::this_thread::yield();  // else a load would not trust it
+  };
+  std::string source = "#include <v.h>\n" + AddConstantHandler("f", 17);
+  source.replace(source.find("17"), 2, "VALUE");
+  options_.include_paths = {folder_ / "inc"};
+  write("1");
+  const auto first = LoadCppInline(client_, "m", {source}, options_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(*LoadCppInline(client_, "m", {source}, options_), *first);
+  EXPECT_EQ(client_.requests.size(), 1u);
+  write("2");
+  const auto second = LoadCppInline(client_, "m", {source}, options_);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(client_.requests.size(), 2u);
+  EXPECT_EQ(Run(**second), 42);
 }
 
 TEST_F(LoadTest, AHeaderThatChangesMeanwhileIsReadAgain) {

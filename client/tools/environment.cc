@@ -94,6 +94,38 @@ absl::Status ReadCudaVariables(const GetEnv& get_env, CompilerEnvironment& envir
   return absl::OkStatus();
 }
 
+// Beginnings of the variables that a load depends on.
+constexpr std::string_view kLoadVariables[] = {
+    "BRAINEVENT_",
+    "COMPILER_PATH=",
+    "CONDA_PREFIX=",
+    "CPATH=",
+    "CPLUS_INCLUDE_PATH=",
+    "CUDAHOSTCXX=",
+    "CUDA_",
+    "CXX=",
+    "C_INCLUDE_PATH=",
+    "GCC_",
+    "HOME=",
+    "KERNIXD=",
+    "KERNIX_",
+    "LD_LIBRARY_PATH=",
+    "LIBRARY_PATH=",
+    "NVCC_",
+    "PATH=",
+    "SOURCE_DATE_EPOCH=",
+    "TMPDIR=",
+    "XDG_",
+};
+
+void AppendIfOfLoads(std::string_view variable, std::string& text) {
+  const bool counts =
+      std::any_of(std::begin(kLoadVariables), std::end(kLoadVariables), [&](std::string_view beginning) {
+        return beginning.front() == variable.front() && variable.starts_with(beginning);
+      });
+  if (counts) text.append(variable).push_back('\0');
+}
+
 struct Warnings {
   ForkSafeMutex mutex;
   absl::flat_hash_set<std::string> given ABSL_GUARDED_BY(mutex);
@@ -134,6 +166,22 @@ std::vector<std::string> ProcessVariables() {
     variables.emplace_back(*variable);
   }
   return variables;
+}
+
+std::string VariablesOfLoads(const std::vector<std::string>& variables) {
+  std::string text;
+  for (const std::string& variable : variables) {
+    if (!variable.empty()) AppendIfOfLoads(variable, text);
+  }
+  return text;
+}
+
+std::string VariablesOfLoads() {
+  std::string text;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    if (**variable != '\0') AppendIfOfLoads(*variable, text);
+  }
+  return text;
 }
 
 GetEnv GetEnvOf(std::vector<std::string> variables) {

@@ -36,7 +36,13 @@ std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>&
 // The environment of this process: "NAME=value". No other thread may change it meanwhile.
 std::vector<std::string> ProcessVariables();
 
-// The same, as ProcessGetEnv() answers: a variable that is empty is none.
+// Those of `variables` ("NAME=value") that a load depends on, one after another: equal texts mean that none of them
+// changed. They say where tools and headers are, which GPU is the first, which daemon and store are used.
+std::string VariablesOfLoads(const std::vector<std::string>& variables);
+// Those of this process. No other thread may change them meanwhile.
+std::string VariablesOfLoads();
+
+// Answers from `variables` as ProcessGetEnv() does from the process': a variable that is empty is not set.
 GetEnv GetEnvOf(std::vector<std::string> variables);
 
 // True the first time that this process asks about `warning`: a variable that is set once need not be mentioned at each

@@ -46,21 +46,10 @@ class Language(Enum):
     CPP = ...
     CUDA = ...
 
-class Source:
-    def __init__(self, text: str | bytes, path: str = "") -> None: ...
-
-class Function:
-    def __init__(self, name: str, tokens: Sequence[str]) -> None: ...
-
-class LoadOptions:
-    functions: Sequence[Function] | None
+class Request:
     separate: bool
     debug: bool
     keep: bool
-    compile_flags: Sequence[str]
-    link_flags: Sequence[str]
-    include_paths: Sequence[str]
-    last_include_paths: Sequence[str]
     compute_capability: str
     optimization_level: int
     use_fast_math: bool
@@ -68,6 +57,19 @@ class LoadOptions:
     force_rebuild: bool
     verbose: bool
     max_parallel_jobs: int
+    def __init__(
+        self,
+        language: Language,
+        name: str,
+        sources: Sequence[tuple[str | bytes, str]],
+        functions: Sequence[tuple[str, Sequence[str]]] | None,
+        compile_flags: Sequence[str],
+        link_flags: Sequence[str],
+        include_paths: Sequence[str],
+        last_include_paths: Sequence[str],
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
 
 class FunctionInfo:
     @property
@@ -103,6 +105,8 @@ class Module:
     @property
     def name(self) -> str: ...
     @property
+    def language(self) -> Language: ...
+    @property
     def path(self) -> str: ...
     @property
     def functions(self) -> list[FunctionInfo]: ...
@@ -127,17 +131,11 @@ class Observer(Protocol):
     def output(self, text: str) -> None: ...
     def progress(self, state: str) -> None: ...
     def warning(self, message: str) -> None: ...
-    def inputs(self, folders: list[str], headers: list[str]) -> None: ...
     def poll(self) -> None: ...
 
-def load(
-    client: Client,
-    language: Language,
-    name: str,
-    sources: Sequence[Source],
-    options: LoadOptions,
-    observer: Observer,
-) -> Module: ...
+# A module, and its slot in the memo of loads: the same again has the same one, and 0 is none.
+def find_loaded(client: Client, request: Request) -> tuple[Module | None, int]: ...
+def load(client: Client, request: Request, observer: Observer) -> tuple[Module, int]: ...
 
 class BindOutcome(Enum):
     NEW = ...

@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/load/load_memo.h"
 #include "client/tools/environment.h"
 #include "kernix/client.h"
 #include "kernix/inspection.h"
@@ -27,52 +29,88 @@ namespace py = pybind11;
 
 namespace {
 
-std::shared_ptr<Module> LoadSources(Client& client, Language language, const std::string& name,
-                                    const std::vector<Source>& sources, const LoadOptions& options,
-                                    const py::object& observer) {
-  LoadObserver load_observer(observer);
-  LoadOptions observed = options;
-  observed.callbacks = load_observer.Callbacks();
-  observed.environment = ProcessVariables();  // which Python changes under the GIL
-  absl::StatusOr<std::shared_ptr<Module>> loaded = [&] {
-    const WithoutGil no_gil;
-    return Load(client, language, name, sources, observed);
-  }();
-  load_observer.ThrowIfCancelled();
-  return ValueOrThrow(std::move(loaded));
+// What a load asks for. Labels are left to libkernix, so that Python and C++ come to the same key.
+struct Request {
+  Language language;
+  std::string name;
+  std::vector<Source> sources;
+  LoadOptions options;
+};
+
+using Texts = std::vector<std::string>;
+using TextAndPath = std::pair<std::string, std::string>;
+using NameAndTokens = std::pair<std::string, Texts>;
+
+Request MakeRequest(Language language, std::string name, std::vector<TextAndPath> sources,
+                    std::optional<std::vector<NameAndTokens>> functions, Texts compile_flags, Texts link_flags,
+                    Texts include_paths, Texts last_include_paths) {
+  Request request{.language = language, .name = std::move(name), .sources = {}, .options = {}};
+  for (auto& [text, path] : sources) {
+    request.sources.push_back({.text = std::move(text), .label = "", .path = std::move(path)});
+  }
+  if (functions) {
+    request.options.functions.emplace();
+    for (auto& [function, tokens] : *functions) request.options.functions->push_back({function, std::move(tokens)});
+  }
+  request.options.compile_flags = std::move(compile_flags);
+  request.options.link_flags = std::move(link_flags);
+  request.options.include_paths = std::move(include_paths);
+  request.options.last_include_paths = std::move(last_include_paths);
+  return request;
 }
 
-// Without a label: libkernix chooses it as for a C++ program, so that both come to the same key.
-Source MakeSource(std::string text, std::string path) {
-  return {.text = std::move(text), .label = "", .path = std::move(path)};
+// A module and its slot.
+using Loaded = std::pair<std::shared_ptr<Module>, uint64_t>;
+
+// Python changes the environment under the GIL.
+Loaded Find(const Client& client, const Request& request) {
+  LoadedModule found = FindLoaded(client, request.language, request.name, request.sources, request.options);
+  return {std::move(found.module), found.slot};
+}
+
+Loaded LoadRequest(Client& client, const Request& request, const py::object& observer) {
+  LoadObserver load_observer(observer);
+  LoadOptions options = request.options;
+  options.callbacks = load_observer.Callbacks();
+  options.environment = ProcessVariables();
+  absl::StatusOr<LoadedModule> loaded = [&] {
+    const WithoutGil no_gil;
+    return LoadAnew(client, request.language, request.name, request.sources, options);
+  }();
+  load_observer.ThrowIfCancelled();
+  auto [module, slot] = ValueOrThrow(std::move(loaded));
+  return {std::move(module), slot};
 }
 
 uintptr_t Address(const Module& module, std::string_view function) {
   return reinterpret_cast<uintptr_t>(ValueOrThrow(module.handler(function)));
 }
 
+template <auto kOption>
+void BindOption(py::class_<Request>& request, const char* name) {
+  using Value = std::remove_reference_t<decltype(std::declval<LoadOptions>().*kOption)>;
+  request.def_property(
+      name, [](const Request& self) { return self.options.*kOption; },
+      [](Request& self, Value value) { self.options.*kOption = std::move(value); });
+}
+
 void BindRequest(py::module_& module) {
   py::enum_<Language>(module, "Language").value("CPP", Language::kCpp).value("CUDA", Language::kCuda);
-  py::class_<Source>(module, "Source").def(py::init(&MakeSource), py::arg("text"), py::arg("path") = "");
-  py::class_<Function>(module, "Function")
-      .def(py::init<std::string, std::vector<std::string>>(), py::arg("name"), py::arg("tokens"));
-  py::class_<LoadOptions>(module, "LoadOptions")
-      .def(py::init<>())
-      .def_readwrite("functions", &LoadOptions::functions)
-      .def_readwrite("separate", &LoadOptions::separate)
-      .def_readwrite("debug", &LoadOptions::debug)
-      .def_readwrite("keep", &LoadOptions::keep)
-      .def_readwrite("compile_flags", &LoadOptions::compile_flags)
-      .def_readwrite("link_flags", &LoadOptions::link_flags)
-      .def_readwrite("include_paths", &LoadOptions::include_paths)
-      .def_readwrite("last_include_paths", &LoadOptions::last_include_paths)
-      .def_readwrite("compute_capability", &LoadOptions::compute_capability)
-      .def_readwrite("optimization_level", &LoadOptions::optimization_level)
-      .def_readwrite("use_fast_math", &LoadOptions::use_fast_math)
-      .def_readwrite("allow_cuda_graph", &LoadOptions::allow_cuda_graph)
-      .def_readwrite("force_rebuild", &LoadOptions::force_rebuild)
-      .def_readwrite("verbose", &LoadOptions::verbose)
-      .def_readwrite("max_parallel_jobs", &LoadOptions::max_parallel_jobs);
+  py::class_<Request> request(module, "Request");
+  request
+      .def(py::init(&MakeRequest), py::arg("language"), py::arg("name"), py::arg("sources"), py::arg("functions"),
+           py::arg("compile_flags"), py::arg("link_flags"), py::arg("include_paths"), py::arg("last_include_paths"))
+      .def_readonly("name", &Request::name);
+  BindOption<&LoadOptions::separate>(request, "separate");
+  BindOption<&LoadOptions::debug>(request, "debug");
+  BindOption<&LoadOptions::keep>(request, "keep");
+  BindOption<&LoadOptions::compute_capability>(request, "compute_capability");
+  BindOption<&LoadOptions::optimization_level>(request, "optimization_level");
+  BindOption<&LoadOptions::use_fast_math>(request, "use_fast_math");
+  BindOption<&LoadOptions::allow_cuda_graph>(request, "allow_cuda_graph");
+  BindOption<&LoadOptions::force_rebuild>(request, "force_rebuild");
+  BindOption<&LoadOptions::verbose>(request, "verbose");
+  BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
 }
 
 // What the compiler made of text is in no certain encoding.
@@ -124,6 +162,7 @@ void BindModule(py::module_& module) {
       .def_readonly("traits", &FunctionInfo::traits);
   py::class_<Module, std::shared_ptr<Module>>(module, "Module")
       .def_property_readonly("name", &Module::name)
+      .def_property_readonly("language", &Module::language)
       .def_property_readonly("path", &Module::path)
       .def_property_readonly("functions", &Module::functions)
       .def_property_readonly("key", &Module::key)
@@ -149,8 +188,8 @@ void BindLoad(py::module_& module) {
   BindRequest(module);
   BindResources(module);
   BindModule(module);
-  module.def("load", &LoadSources, py::arg("client"), py::arg("language"), py::arg("name"), py::arg("sources"),
-             py::arg("options"), py::arg("observer"));
+  module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));
+  module.def("load", &LoadRequest, py::arg("client"), py::arg("request"), py::arg("observer"));
 }
 
 }  // namespace kernix::python

@@ -6,9 +6,9 @@
 
 #include <cstdlib>
 
+#include "client/tools/environment.h"
 #include "common/base/version.h"
 #include "python/src/bind.h"
-#include "python/src/environment.h"
 #include "python/src/gil.h"
 
 namespace {
@@ -25,7 +25,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "libkernix, the client of kernixd. An implementation detail of the package kernix.";
   module.def("version", &kernix::Version);
   module.def("build_id", &kernix::BuildId);
-  module.def("environment_fingerprint", [] { return pybind11::bytes(kernix::python::EnvironmentFingerprint()); });
+  module.def("environment_fingerprint", [] { return pybind11::bytes(kernix::VariablesOfLoads()); });
   SilenceGrpc();
   kernix::python::WaitAtExit();
   kernix::python::BindClient(module);

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "python/src/gil.h"
 #include "python/src/text.h"
@@ -17,9 +16,6 @@ LoadCallbacks LoadObserver::Callbacks() {
   callbacks.output = TextCallback("output");
   callbacks.progress = TextCallback("progress");
   callbacks.warning = TextCallback("warning");
-  callbacks.inputs = [this](const std::vector<std::string>& folders, const std::vector<std::string>& headers) {
-    WithPython([&] { observer_.attr("inputs")(PathsToPython(folders), PathsToPython(headers)); });
-  };
   callbacks.cancelled = [this] { return Poll(); };
   return callbacks;
 }

@@ -1,88 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a load counts as the same as an earlier one: what is noted of the file system."""
+"""When a load counts as the same as an earlier one of this process. client/load has the tests of single inputs."""
 
 import os
 import time
 
+import kernels
 import pytest
 
-from kernix.loading.inputs import Inputs, stamp
-from kernix.loading.memo import Memo
+import kernix
 
 
 def age(path):
-    """Return once a change of `path` would look older than a load that begins now."""
-    while time.time_ns() - path.stat().st_ctime_ns < 25_000_000:
-        pass
+    """Wait until a change of `path` looks older than a load that begins now."""
+    while time.time_ns() - path.stat().st_ctime_ns < 150_000_000:
+        time.sleep(0.01)
 
 
-@pytest.fixture(name="tree")
-def tree_fixture(tmp_path):
-    """Two include folders; the second has a header."""
-    for folder in ("first/sub", "second/sub"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "second/sub/x.h").write_text("1")
-    age(tmp_path / "second/sub/x.h")
-    return tmp_path
+def load(name, source=kernels.ADD_ONE, **options):
+    """Load a module without JAX."""
+    return kernix.load_cpp_inline(name, source, auto_register=False, **options)
 
 
-def inputs_of(tree, *more):
-    """Return what a load that finds the header notes."""
-    inputs = Inputs([str(path) for path in more])
-    inputs.add([str(tree / "first"), str(tree / "second")], [str(tree / "second/sub/x.h")])
-    return inputs
+def test_the_same_is_the_same_module_and_asks_nobody(fresh_name, counters):
+    first = load(fresh_name)
+    assert load(fresh_name) is first
+    assert (counters.builds, counters.hits) == (1, 0)
+    other = load(fresh_name, extra_cflags=["-DX"])
+    assert other is not first
+    assert load(fresh_name) is first
+    assert load(fresh_name, extra_cflags=["-DX"]) is other
+    assert (counters.builds, counters.hits) == (2, 0)
 
 
-def changed(stamps):
-    """Whether something is not as it was."""
-    return any(stamp(path) != then for path, then in stamps)
+def test_target_names_are_part_of_a_module(fresh_name):
+    module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE)
+    assert kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE) is module
+    other = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, target_prefix=f"{fresh_name}.b")
+    assert (module.add_one.target, other.add_one.target) == (f"{fresh_name}.add_one", f"{fresh_name}.b.add_one")
+    assert kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE) is module
 
 
-def test_nothing_changes_by_itself(tree):
-    assert not changed(inputs_of(tree).stamps())
+def test_relative_folders_are_those_of_the_working_folder(fresh_name, tmp_path, monkeypatch):
+    source = '#include "v.h"\n' + kernels.constant("VALUE")
+    values = {}
+    for value in (1, 2):
+        folder = tmp_path / str(value)
+        (folder / "inc").mkdir(parents=True)
+        (folder / "inc" / "v.h").write_text(f"#define VALUE {value}\n")
+        age(folder / "inc" / "v.h")
+    for value in (1, 2, 1, 2):
+        monkeypatch.chdir(tmp_path / str(value))
+        values.setdefault(value, []).append(load(fresh_name, source, extra_cflags=["-Iinc"]))
+    assert values[1][0] is values[1][1]
+    assert values[2][0] is values[2][1]
+    assert values[1][0].content_hash != values[2][0].content_hash
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda tree: (tree / "second/sub/x.h").write_text("2"), id="other content"),
-        pytest.param(lambda tree: (tree / "second/sub/x.h").unlink(), id="removed"),
-        pytest.param(lambda tree: (tree / "first/sub/x.h").touch(), id="hidden by a new one"),
-        pytest.param(lambda tree: os.rename(tree / "second", tree / "elsewhere"), id="folder renamed"),
-        pytest.param(lambda tree: (tree / "missing").mkdir(), id="include path appears"),
-    ],
-)
-def test_changes_are_seen(tree, change):
-    stamps = inputs_of(tree, tree / "missing").stamps()
-    change(tree)
-    assert changed(stamps)
+@pytest.mark.parametrize("variable", ["CPATH", "KERNIX_TEST", "CXX"])
+def test_variables_that_a_load_reads_count(fresh_name, monkeypatch, counters, variable):
+    first = load(fresh_name)
+    monkeypatch.setenv("OTHER_VARIABLE", "1")
+    assert load(fresh_name) is first
+    monkeypatch.setenv(variable, "g++" if variable == "CXX" else "/no/such/folder")
+    assert load(fresh_name) is not first
+    monkeypatch.delenv(variable)
+    assert load(fresh_name) is first
+    assert counters.builds == 1
 
 
-def test_a_change_during_the_load_is_not_trusted(tree):
-    inputs = inputs_of(tree)
-    (tree / "second/sub/x.h").write_text("2")
-    assert inputs.stamps() is None
+def test_a_purge_ends_it(fresh_name, counters):
+    first = load(fresh_name)
+    assert kernix.clear_cache(fresh_name) == 1
+    assert load(fresh_name) is not first
+    assert counters.builds == 2
 
 
-def test_a_header_that_is_gone_when_the_load_ends_is_not_trusted(tree):
-    inputs = inputs_of(tree)
-    (tree / "second/sub/x.h").unlink()
-    age(tree / "second/sub")
-    assert inputs.stamps() is None
-
-
-def test_memo_finds_what_it_remembers(tree):
-    memo, module = Memo(), object()
-    memo.remember("key", module, inputs_of(tree).stamps(), memo.generation)
-    assert memo.find("key") is module
-    assert memo.find("other") is None
-    (tree / "second/sub/x.h").write_text("2")
-    assert memo.find("key") is None
-
-
-def test_a_load_that_began_before_forgetting_is_not_remembered():
-    memo = Memo()
-    generation = memo.generation
-    memo.forget()
-    memo.remember("key", object(), [], generation)
-    assert memo.find("key") is None
+def test_a_build_directory_needs_more_than_the_memo(fresh_name, tmp_path):
+    path = load(fresh_name).path
+    os.unlink(path)
+    assert load(fresh_name, build_directory=tmp_path).path == path
+    assert (tmp_path / f"{fresh_name}.so").exists()

@@ -13,7 +13,6 @@ import pytest
 
 import kernix
 from kernix.loading.console import LoadConsole
-from kernix.loading.inputs import Inputs
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
@@ -36,6 +35,7 @@ def test_build_directory_receives_source_and_library(fresh_name, tmp_path):
     for _ in range(2):  # of a fresh load, and of one that is known
         module = kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, build_directory=folder)
         assert "void add_one(" in (folder / f"{fresh_name}.kernix.cpp").read_text()
+        assert module.path.endswith(".so")
         with open(module.path, "rb") as library:
             assert (folder / f"{fresh_name}.so").read_bytes() == library.read()
         assert sorted(path.name for path in folder.iterdir()) == [f"{fresh_name}.kernix.cpp", f"{fresh_name}.so"]
@@ -262,7 +262,7 @@ def test_progress_line_appears_on_a_terminal_after_a_second(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    with LoadConsole("slow", Inputs(())) as console:
+    with LoadConsole("slow") as console:
         console.progress("queued (3 ahead)")
         now[0] += 0.9
         console.poll()
@@ -281,7 +281,7 @@ def test_no_progress_line_without_a_terminal(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(sys, "stderr", plain)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    with LoadConsole("slow", Inputs(())) as console:
+    with LoadConsole("slow") as console:
         now[0] += 5
         console.poll()
     assert plain.getvalue() == ""

@@ -43,10 +43,6 @@ struct LoadCallbacks {
   std::function<void(std::string_view)> progress;
   // A message for the user that is no error.
   std::function<void(std::string_view)> warning;
-  // What the load depends on besides its sources: the folders in which headers are looked up, in search order, then
-  // those of libraries; and the headers that the sources can reach in them, with the objects and libraries that flags
-  // name. Absolute. Before the daemon is asked; again when a header changed meanwhile.
-  std::function<void(const std::vector<std::string>& folders, const std::vector<std::string>& headers)> inputs;
   // Asked every 50 ms; true cancels the load (it then returns kCancelled).
   std::function<bool()> cancelled;
 };
@@ -81,6 +77,10 @@ struct LoadOptions {
 };
 
 // Compiles C++ (or finds it in the cache) and opens the result. `name` labels the cache entry and diagnostics.
+//
+// A load that this process has done before gives the same module and asks no daemon, unless something that it depends
+// on has changed since (an argument, the environment, the working folder, a file that it read), or this process has
+// purged a cache. LoadOptions::force_rebuild and `verbose` ask in any case. The same holds for all loads below.
 absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,
                                                       const std::vector<std::string>& sources,
                                                       const LoadOptions& options = {});

@@ -30,21 +30,24 @@ class Code:
     ----------
     core : _core.Module
         The code.
+
+    Attributes
+    ----------
     platform : str
         What it runs on, as JAX names it: ``"cpu"`` or ``"CUDA"``.
     """
 
     __slots__ = ("_prefix", "_registered", "core", "function_names", "platform")
 
-    def __init__(self, core: _core.Module, platform: str) -> None:
+    def __init__(self, core: _core.Module) -> None:
         self.core = core
-        self.platform = platform
+        self.platform = "CUDA" if core.language == _core.Language.CUDA else "cpu"
         self.function_names = tuple(function.name for function in core.functions)
         self._prefix: str | None = None
         self._registered: tuple[str, int] | None = None  # as what, and after how many replacements
 
     def __copy__(self) -> Code:
-        return self  # what it stands for is loaded once, for good
+        return self  # the library is loaded once, for good
 
     def __deepcopy__(self, _: object) -> Code:
         return self
@@ -99,8 +102,8 @@ class Code:
 def jax_is_installed() -> bool:
     """Return whether there is a JAX to register with. Does not import it.
 
-    Where there was none it is not searched for again at once, since that would be most of what a load costs that this
-    process has done before; one that is imported meanwhile is seen, and one that is installed takes longer than that.
+    A search that found nothing holds for a second: searching takes longer than everything else about a load that the
+    process has done before. A JAX that is imported meanwhile is seen at once.
     """
     global _searched_in_vain
     if "jax" in sys.modules:
@@ -170,7 +173,7 @@ def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> 
     """Register a target with JAX. It keeps its address, so JAX is told once."""
     if (target, platform) in _known_to_jax:
         return
-    _known_to_jax.add((target, platform))  # first: a Ctrl-C in the middle must not make it a stranger's
+    _known_to_jax.add((target, platform))  # first: after a Ctrl-C in the middle it must still count as ours
     try:
         jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
     except Exception as error:
@@ -181,9 +184,9 @@ def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> 
 def _waiting_in_jax(platform: str) -> set[str]:
     """Return the names that JAX keeps until the backend of `platform` starts.
 
-    Until then it takes a second handler for a name without a word. When the backend starts, it complains, keeps the
-    first, and on CUDA loses all that was registered after the second. The table is private to jaxlib, which has no
-    other: where it is missing, JAX's own check, once the backend runs, is all there is.
+    Until then JAX silently takes a second handler for a name. When the backend starts, it complains, keeps the first,
+    and on CUDA loses all that was registered after the second. The table is private to jaxlib. Where it is missing,
+    only JAX's own check remains, once the backend runs.
     """
     try:
         from jaxlib import xla_client

@@ -8,7 +8,7 @@ import os
 from kernix import _core
 from kernix._errors import KernelDaemonError, KernelResourceError
 from kernix.loading import connection
-from kernix.loading.memo import memo
+from kernix.loading.one_load import forget_modules
 
 __all__ = ["clear_cache", "get_cache_dir", "set_cache_dir"]
 
@@ -29,7 +29,7 @@ def clear_cache(name: str | None = None) -> int:
     if name is not None and not name:
         raise ValueError("clear_cache: the name is empty; pass None to remove everything")
     removed = connection.client().purge(name or "")
-    memo.forget()
+    forget_modules()
     return removed
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from kernix import _core, _environment
 from kernix._lock import ForkSafeLock
 
-__all__ = ["client", "store_override", "use_store"]
+__all__ = ["client", "latest", "store_override", "use_store"]
 
 _lock = ForkSafeLock()
 _store_override = ""  # of set_cache_dir(); empty: the user's default store
@@ -25,10 +25,15 @@ def use_store(path: str) -> None:
     _store_override = path
 
 
+def latest() -> _core.Client | None:
+    """Return the client that was made last, if it is for the store as it is now: its environment may have changed."""
+    return _client if _client_key is not None and _client_key[0] == _store_override else None
+
+
 def client() -> _core.Client:
     """Return the client for the store and the environment as they are now. It does not connect yet."""
     global _client, _client_key
-    packages = _environment.site_packages()  # may have got an nvcc since
+    packages = _environment.site_packages()  # an nvcc may have been installed since
     key = (_store_override, _core.environment_fingerprint(), tuple(packages))
     with _lock:
         if _client is None or key != _client_key:

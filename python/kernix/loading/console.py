@@ -10,7 +10,6 @@ from typing import Any
 
 from kernix._errors import warn
 from kernix._lock import ForkSafeLock
-from kernix.loading.inputs import Inputs
 
 __all__ = ["LoadConsole"]
 
@@ -25,20 +24,17 @@ class LoadConsole:
     """Observer of one load (see ``_core.load``); all calls come from the thread that loads.
 
     Output and progress go to ``sys.stderr``. The progress line appears on a terminal only, once the load has taken a
-    second, and is erased at the end. Whatever ``sys.stderr`` is (nothing, closed, an object with just a ``write``), it
-    never ends a load.
+    second, and is erased at the end. A ``sys.stderr`` that is ``None``, closed, or has only a ``write`` never
+    makes a load fail.
 
     Parameters
     ----------
     name : str
         Of the module, for the progress line.
-    inputs : Inputs
-        Takes note of what the load reads.
     """
 
-    def __init__(self, name: str, inputs: Inputs) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self.inputs = inputs.add
         self._stream: Any = sys.stderr
         self._terminal = _is_terminal(self._stream)
         self._started = time.monotonic()

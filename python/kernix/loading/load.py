@@ -7,17 +7,17 @@ import os
 from collections.abc import Sequence
 from typing import Unpack
 
+from kernix import _core
 from kernix._errors import KernelRequestError
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Delivery, load
 from kernix.loading.request import (
     Functions,
-    Request,
     SourceText,
     file_source,
     file_sources,
-    function_list,
     inline_sources,
+    make_request,
     module_name,
     path_list,
     stem,
@@ -372,23 +372,24 @@ def _load_cuda(
 ) -> CompiledModule:
     if ninja_workers is not None and ninja_workers < 1:
         raise KernelRequestError(f"ninja_workers must be 1 or more, or None; it is {ninja_workers}")
-    request = Request(
-        "cuda",
+    request = make_request(
+        _core.Language.CUDA,
         name,
         sources,
-        function_list(functions),
-        string_list(extra_cuda_cflags, "extra_cuda_cflags"),
-        string_list(extra_ldflags, "extra_ldflags"),
-        path_list(extra_include_paths, "extra_include_paths"),
-        compute_capability or "",
-        optimization_level,
-        use_fast_math,
-        allow_cuda_graph,
-        separate,
-        debug,
-        keep,
+        functions,
+        compile_flags=string_list(extra_cuda_cflags, "extra_cuda_cflags"),
+        link_flags=string_list(extra_ldflags, "extra_ldflags"),
+        include_paths=path_list(extra_include_paths, "extra_include_paths"),
     )
-    return load(request, ninja_workers or 0, **delivery)
+    request.compute_capability = compute_capability or ""
+    request.optimization_level = optimization_level
+    request.use_fast_math = use_fast_math
+    request.allow_cuda_graph = allow_cuda_graph
+    request.separate = separate
+    request.debug = debug
+    request.keep = keep
+    request.max_parallel_jobs = ninja_workers or 0
+    return load(request, **delivery)
 
 
 def _load_cpp(
@@ -403,15 +404,15 @@ def _load_cpp(
     debug: bool = False,
     **delivery: Unpack[Delivery],
 ) -> CompiledModule:
-    request = Request(
-        "cpp",
+    request = make_request(
+        _core.Language.CPP,
         name,
         sources,
-        function_list(functions),
-        string_list(extra_cflags, "extra_cflags"),
-        string_list(extra_ldflags, "extra_ldflags"),
-        path_list(extra_include_paths, "extra_include_paths"),
-        separate=separate,
-        debug=debug,
+        functions,
+        compile_flags=string_list(extra_cflags, "extra_cflags"),
+        link_flags=string_list(extra_ldflags, "extra_ldflags"),
+        include_paths=path_list(extra_include_paths, "extra_include_paths"),
     )
-    return load(request, 0, **delivery)
+    request.separate = separate
+    request.debug = debug
+    return load(request, **delivery)

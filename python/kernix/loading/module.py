@@ -16,8 +16,8 @@ __all__ = ["CompiledModule"]
 class CompiledModule:
     """A compiled module, loaded into this process.
 
-    Made by the ``load_...`` functions. It stays loaded for the life of the process, since JAX may hold its handlers for
-    ever.
+    Made by the ``load_...`` functions. It stays loaded for the life of the process, since JAX may keep its
+    handlers for good.
 
     Its functions are attributes: ``module.vector_add(a, b)`` calls one, see :class:`kernix.KernelFunction`. One whose
     name this class uses itself is ``module["name"]``.
@@ -41,20 +41,20 @@ class CompiledModule:
         return name in self._code.function_names
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the functions, as one of a mapping does."""
+        """Iterate over the names of the functions, as a mapping does."""
         return iter(self._code.function_names)
 
     def __getattr__(self, name: str) -> KernelFunction:
-        # Attributes of the class come here where they are not set yet, in a module that is only being made.
+        # Python also asks here for a slot that is not set yet, while it makes a copy.
         if hasattr(type(self), name) or name not in self._code.function_names:
-            raise AttributeError(f"a CompiledModule has no attribute {name!r}, and this one no such function")
+            raise AttributeError(f"a CompiledModule has no attribute {name!r}, and this one has no such function")
         return self[name]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._code.function_names})
 
     def __copy__(self) -> CompiledModule:
-        return self  # what it stands for is loaded once, for good
+        return self  # the library is loaded once, for good
 
     def __deepcopy__(self, _: object) -> CompiledModule:
         return self
@@ -184,7 +184,7 @@ class CompiledModule:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
 
 
-# What libkernix takes an empty string for is None to a user of Python.
+# Where libkernix takes an empty string, Python's users pass None.
 
 
 def _name_or_empty(parameter: str, name: str | None) -> str:

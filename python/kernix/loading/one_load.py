@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
 from typing import TypedDict
 
 from kernix import _core
 from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.inputs import Inputs
-from kernix.loading.memo import memo
 from kernix.loading.module import CompiledModule
-from kernix.loading.request import Request
 
-__all__ = ["Delivery", "load"]
+__all__ = ["Delivery", "forget_modules", "load"]
+
+#: By slot of libkernix' memo and prefix of the target names: loading the same thing again returns the same module.
+_modules: dict[tuple[int, str | None], CompiledModule] = {}
 
 
 class Delivery(TypedDict, total=False):
@@ -31,8 +30,7 @@ class Delivery(TypedDict, total=False):
 
 
 def load(
-    request: Request,
-    max_parallel_jobs: int,
+    request: _core.Request,
     *,
     build_directory: str | os.PathLike[str] | None = None,
     verbose: bool = False,
@@ -45,10 +43,8 @@ def load(
 
     Parameters
     ----------
-    request : Request
+    request : _core.Request
         What is built.
-    max_parallel_jobs : int
-        Most compile jobs at once; 0: what the daemon allows.
     build_directory, verbose, force_rebuild, replace, auto_register, target_prefix
         As for :func:`kernix.load_cuda_inline`.
 
@@ -56,12 +52,14 @@ def load(
     -------
     CompiledModule
     """
+    if verbose or force_rebuild:
+        request.verbose = verbose
+        request.force_rebuild = force_rebuild
     prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
-    key = (request, prefix, connection.store_override(), _core.environment_fingerprint(), _working_directory())
-    asks = force_rebuild or verbose or build_directory
-    module = None if asks else memo.find(key)
-    if module is None:
-        module = _load_anew(request, max_parallel_jobs, verbose, force_rebuild, key)
+    core, slot = (None, 0) if build_directory else _find(request)  # what is copied has to be in the cache
+    if core is None:
+        core, slot = _load_anew(request)
+    module = _module_of(core, slot, prefix)
     if build_directory:
         module._code.core.write_build_directory(os.fsencode(build_directory))
     if prefix is not None:
@@ -69,38 +67,29 @@ def load(
     return module
 
 
-def _load_anew(
-    request: Request, max_parallel_jobs: int, verbose: bool, force_rebuild: bool, key: Hashable
-) -> CompiledModule:
-    generation = memo.generation
-    inputs = Inputs(request.include_paths)
-    module = _build(request, max_parallel_jobs, verbose, force_rebuild, inputs)
-    stamps = inputs.stamps()
-    if stamps is not None:
-        memo.remember(key, module, stamps, generation)
-    return module
+def forget_modules() -> None:
+    """Let go of the modules of all loads: after a purge the same load comes to another one."""
+    _modules.clear()
 
 
-def _working_directory() -> str:
-    """Return what relative folders in flags and in the environment are relative to."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
+def _find(request: _core.Request) -> tuple[_core.Module | None, int]:
+    client = connection.latest()
+    return (None, 0) if client is None else _core.find_loaded(client, request)
 
 
-def _build(
-    request: Request, max_parallel_jobs: int, verbose: bool, force_rebuild: bool, inputs: Inputs
-) -> CompiledModule:
-    options = request.core_options()
-    options.max_parallel_jobs = max_parallel_jobs
-    options.verbose = verbose
-    options.force_rebuild = force_rebuild
-    with LoadConsole(request.name, inputs) as console:
-        core = _core.load(
-            connection.client(), request.core_language(), request.name, request.core_sources(), options, console
-        )
-        if verbose:
+def _load_anew(request: _core.Request) -> tuple[_core.Module, int]:
+    with LoadConsole(request.name) as console:
+        core, slot = _core.load(connection.client(), request, console)
+        if request.verbose:
             origin = "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
             console.output(f"kernix: {request.name}: {origin}, {core.path}")
-    return CompiledModule(Code(core, request.platform))
+    return core, slot
+
+
+def _module_of(core: _core.Module, slot: int, prefix: str | None) -> CompiledModule:
+    module = _modules.get((slot, prefix))
+    if module is None or module._code.core is not core:
+        module = CompiledModule(Code(core))
+        if slot:
+            _modules[slot, prefix] = module
+    return module

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a load asks for, checked and in one hashable form."""
+"""What a load asks for, checked."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from kernix._errors import KernelRequestError
 
 __all__ = [
     "Functions",
-    "Request",
     "SourceText",
     "file_source",
     "file_sources",
-    "function_list",
     "inline_sources",
+    "make_request",
     "module_name",
     "path_list",
     "stem",
@@ -37,58 +36,31 @@ class SourceText(NamedTuple):
     path: str = ""
 
 
-class Request(NamedTuple):
-    """Everything that decides what is built. Two equal requests are the same load."""
-
-    language: str  # "cpp" or "cuda"
-    name: str
-    sources: tuple[SourceText, ...]
-    functions: tuple[tuple[str, tuple[str, ...]], ...] | None
-    compile_flags: tuple[str, ...] = ()
-    link_flags: tuple[str, ...] = ()
-    include_paths: tuple[str, ...] = ()
-    compute_capability: str = ""
-    optimization_level: int = 3
-    use_fast_math: bool = False
-    allow_cuda_graph: bool = True
-    separate: bool = False
-    debug: bool = False
-    keep: bool = False
-
-    @property
-    def platform(self) -> str:
-        """The JAX platform that the functions are for."""
-        return "CUDA" if self.language == "cuda" else "cpu"
-
-    def core_language(self) -> _core.Language:
-        """Return the language as libkernix names it."""
-        return _core.Language.CUDA if self.language == "cuda" else _core.Language.CPP
-
-    def core_sources(self) -> list[_core.Source]:
-        """Return the sources for libkernix."""
-        return [_core.Source(*source) for source in self.sources]
-
-    def core_options(self) -> _core.LoadOptions:
-        """Return the options for libkernix."""
-        options = _core.LoadOptions()
-        if self.functions is not None:
-            options.functions = [_core.Function(name, tokens) for name, tokens in self.functions]
-        options.compile_flags = self.compile_flags
-        options.link_flags = self.link_flags
-        options.include_paths = self.include_paths
-        options.last_include_paths = _environment.jax_include_paths()
-        options.compute_capability = self.compute_capability
-        options.optimization_level = self.optimization_level
-        options.use_fast_math = self.use_fast_math
-        options.allow_cuda_graph = self.allow_cuda_graph
-        options.separate = self.separate
-        options.debug = self.debug
-        options.keep = self.keep
-        return options
+def make_request(
+    language: _core.Language,
+    name: str,
+    sources: Sequence[SourceText],
+    functions: Functions,
+    *,
+    compile_flags: tuple[str, ...],
+    link_flags: tuple[str, ...],
+    include_paths: tuple[str, ...],
+) -> _core.Request:
+    """Return the request for a load; its other options are attributes of it."""
+    return _core.Request(
+        language,
+        name,
+        sources,
+        _function_list(functions),
+        compile_flags,
+        link_flags,
+        include_paths,
+        _environment.jax_include_paths(),
+    )
 
 
 def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
-    """Return `values` as a tuple. A lone string is refused: it would be taken letter by letter."""
+    """Return `values` as a tuple. A lone string is refused, since it would be read letter by letter."""
     strings = _items(values, parameter, "strings")
     if not all(isinstance(value, str) for value in strings):
         raise TypeError(f"{parameter} must be a list of strings, not {values!r}")
@@ -108,17 +80,12 @@ def _items(values: Iterable[_Item] | None, parameter: str, kind: str) -> tuple[_
     return tuple(values)
 
 
-def function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+def _function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
     """Return functions as (name, tokens); no tokens means: infer them from the signature."""
     if functions is None:
         return None
     if isinstance(functions, (str, bytes)) or not isinstance(functions, Iterable):
         raise TypeError(f"functions must be a dict or a list of names, not {functions!r}")
-    if not functions:
-        raise KernelRequestError(
-            "functions is empty: name the functions to export, or pass None and mark them in the source with "
-            "`// @BE name` lines"
-        )
     if isinstance(functions, Mapping):
         names = string_list(tuple(functions), "functions")
         return tuple((name, string_list(functions[name], f"functions[{name!r}]")) for name in names)
@@ -130,10 +97,7 @@ def inline_sources(sources: str | Sequence[str], name: str, parameter: str) -> t
     _check_name(name)
     if isinstance(sources, str):
         return (SourceText(sources),)
-    texts = string_list(sources, parameter)
-    if not texts:
-        raise KernelRequestError(f"{name}: {parameter} is empty: there is nothing to compile")
-    return tuple(SourceText(text) for text in texts)
+    return tuple(SourceText(text) for text in string_list(sources, parameter))
 
 
 def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[SourceText, ...]:
@@ -147,7 +111,7 @@ def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def file_source(path: str | os.PathLike[str]) -> SourceText:
-    """Return the text of a file. Bytes: a comment in another encoding than UTF-8 is no reason to refuse one."""
+    """Return the text of a file, as bytes: a comment in another encoding than UTF-8 is fine."""
     with open(path, "rb") as file:
         return SourceText(file.read(), os.path.abspath(path))
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/load_inputs.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "common/base/paths.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+std::optional<FileInfo> InfoOf(Env& env, const std::string& path) {
+  absl::StatusOr<FileInfo> info = env.Stat(path);
+  return info.ok() ? std::optional(*info) : std::nullopt;
+}
+
+bool IsUnchanged(Env& env, const LoadInput& input) {
+  const std::optional<FileInfo> now = InfoOf(env, input.path);
+  if (!now || !input.info) return now.has_value() == input.info.has_value();
+  return SameContent(*now, *input.info);
+}
+
+// A file system takes its times from a clock that lags by up to a tick.
+bool IsSettled(const FileInfo& info, int64_t unix_ms) {
+  constexpr int64_t kTickMs = 100;
+  return info.ctime_ns / 1'000'000 + kTickMs < unix_ms;
+}
+
+// `folder` below the first of `roots` that holds it: "/sub", or "".
+std::optional<std::string_view> BelowFirst(const std::vector<std::string>& roots, std::string_view folder) {
+  for (const std::string& root : roots) {
+    if (folder.starts_with(root) && (folder.size() == root.size() || folder[root.size()] == '/')) {
+      return folder.substr(root.size());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool Unchanged(Env& env, const std::vector<LoadInput>& inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [&](const LoadInput& input) { return IsUnchanged(env, input); });
+}
+
+LoadInputs::LoadInputs(Env& env, const std::vector<std::string>& include_paths)
+    : env_(env), begun_unix_ms_(env.UnixMillis()), possible_(include_paths.begin(), include_paths.end()) {}
+
+// A header that appears in an earlier folder would hide one that was found. That changes the times of the folder that
+// it appears in, so those that could hold it count too.
+void LoadInputs::Add(const std::vector<std::string>& folders, const std::vector<std::string>& files) {
+  found_.insert(folders.begin(), folders.end());
+  found_.insert(files.begin(), files.end());
+  std::set<std::string> places;  // of thousands of headers, most lie in folders that others lie in, too
+  for (const std::string& file : files) places.insert(Dirname(file));
+  for (const std::string& place : places) {
+    const std::optional<std::string_view> below = BelowFirst(folders, place);
+    if (!below) continue;
+    for (const std::string& folder : folders) possible_.insert(StrCat(folder, *below));
+  }
+}
+
+std::optional<std::vector<LoadInput>> LoadInputs::Look() const {
+  std::vector<LoadInput> inputs;
+  for (const std::string& path : found_) inputs.push_back({path, InfoOf(env_, path)});
+  const bool gone = std::any_of(inputs.begin(), inputs.end(), [](const LoadInput& input) { return !input.info; });
+  for (const std::string& path : possible_) {
+    if (!found_.contains(path)) inputs.push_back({path, InfoOf(env_, path)});
+  }
+  const bool young = std::any_of(inputs.begin(), inputs.end(), [&](const LoadInput& input) {
+    return input.info && !IsSettled(*input.info, begun_unix_ms_);
+  });
+  return gone || young ? std::nullopt : std::optional(std::move(inputs));
+}
+
+}  // namespace kernix

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/load_memo.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <string_view>
+#include <utility>
+
+#include "client/connection/remote.h"
+#include "client/tools/environment.h"
+
+namespace kernix {
+namespace {
+
+// Texts and numbers one after another, so that different ones never give the same.
+class Fields {
+ public:
+  void Add(uint64_t number) { text_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
+  void Add(std::string_view text) {
+    Add(text.size());
+    text_ += text;
+  }
+  void Add(const std::vector<std::string>& texts) {
+    Add(texts.size());
+    for (const std::string& text : texts) Add(text);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void AddFunctions(const std::optional<std::vector<Function>>& functions, Fields& fields) {
+  fields.Add(functions ? functions->size() + 1 : 0);
+  if (!functions) return;
+  for (const Function& function : *functions) {
+    fields.Add(function.name);
+    fields.Add(function.tokens);
+  }
+}
+
+void AddOptions(const LoadOptions& options, Fields& fields) {
+  for (const bool flag :
+       {options.separate, options.debug, options.keep, options.use_fast_math, options.allow_cuda_graph}) {
+    fields.Add(static_cast<uint64_t>(flag));
+  }
+  fields.Add(static_cast<uint64_t>(options.optimization_level));
+  fields.Add(options.compute_capability);
+  AddFunctions(options.functions, fields);
+  for (const auto* texts :
+       {&options.compile_flags, &options.link_flags, &options.include_paths, &options.last_include_paths}) {
+    fields.Add(*texts);
+  }
+}
+
+void AddClient(const ClientOptions& client, Fields& fields) {
+  for (const std::string* text : {&client.address, &client.store_directory, &client.kernixd}) fields.Add(*text);
+  fields.Add(client.site_packages);
+}
+
+// What relative folders in flags and in the environment are relative to.
+std::string WorkingFolder() {
+  char folder[PATH_MAX];
+  return getcwd(folder, sizeof(folder)) == nullptr ? "" : folder;
+}
+
+bool SameSources(const std::vector<Source>& a, const std::vector<Source>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Source& one, const Source& other) {
+    return one.text == other.text && one.label == other.label && one.path == other.path;
+  });
+}
+
+[[maybe_unused]] const LoadMemo& kMadeAtLoad = LoadMemo::OfProcess();
+
+}  // namespace
+
+std::string LoadKey(const ClientOptions& client, Language language, const std::string& name,
+                    const LoadOptions& options) {
+  Fields fields;
+  fields.Add(CacheRemovals());
+  AddClient(client, fields);
+  fields.Add(WorkingFolder());
+  fields.Add(options.environment ? VariablesOfLoads(*options.environment) : VariablesOfLoads());
+  fields.Add(static_cast<uint64_t>(language));
+  fields.Add(name);
+  AddOptions(options, fields);
+  return fields.Take();
+}
+
+LoadMemo& LoadMemo::OfProcess() {
+  static auto* memo = new LoadMemo(Env::Posix());
+  return *memo;
+}
+
+LoadMemo::EntryPtr LoadMemo::Lookup(const std::string& key, const std::vector<Source>& sources) {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  for (const EntryPtr& entry : found->second) {
+    if (SameSources(entry->sources, sources)) return entry;
+  }
+  return nullptr;
+}
+
+LoadedModule LoadMemo::Find(const std::string& key, const std::vector<Source>& sources) {
+  const EntryPtr entry = Lookup(key, sources);
+  return entry != nullptr && Unchanged(env_, entry->inputs) ? entry->loaded : LoadedModule();
+}
+
+LoadedModule LoadMemo::Remember(std::string key, std::vector<Source> sources, std::shared_ptr<Module> module,
+                                std::vector<LoadInput> inputs) {
+  Entry entry{.sources = std::move(sources), .loaded = {.module = std::move(module)}, .inputs = std::move(inputs)};
+  const uint64_t removals = CacheRemovals();
+  const MutexLock lock(mutex_);
+  if (std::exchange(removals_, removals) != removals) entries_.clear();  // no key finds them any more
+  std::vector<EntryPtr>& alike = entries_[std::move(key)];
+  auto same = std::find_if(alike.begin(), alike.end(),
+                           [&](const EntryPtr& other) { return SameSources(other->sources, entry.sources); });
+  entry.loaded.slot = same == alike.end() ? ++slots_ : (*same)->loaded.slot;
+  if (same == alike.end()) same = alike.insert(same, nullptr);
+  *same = std::make_shared<const Entry>(std::move(entry));
+  return (*same)->loaded;
+}
+
+}  // namespace kernix

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/load_memo.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "client/tools/environment.h"
+#include "tests/support/client_support.h"
+
+namespace kernix {
+namespace {
+
+using testing::ScratchFolder;
+
+std::string KeyOf(const LoadOptions& options) { return LoadKey(ClientOptions(), Language::kCpp, "m", options); }
+
+TEST(LoadKeyTest, EveryArgumentIsPartOfIt) {
+  const std::vector<std::pair<const char*, std::function<void(LoadOptions&)>>> changes = {
+      {"separate", [](LoadOptions& o) { o.separate = true; }},
+      {"debug", [](LoadOptions& o) { o.debug = true; }},
+      {"keep", [](LoadOptions& o) { o.keep = true; }},
+      {"no functions", [](LoadOptions& o) { o.functions.emplace(); }},
+      {"functions", [](LoadOptions& o) { o.functions = std::vector<Function>{{.name = "f", .tokens = {}}}; }},
+      {"tokens", [](LoadOptions& o) { o.functions = std::vector<Function>{{.name = "f", .tokens = {"arg"}}}; }},
+      {"compile_flags", [](LoadOptions& o) { o.compile_flags = {"-DX"}; }},
+      {"link_flags", [](LoadOptions& o) { o.link_flags = {"-DX"}; }},
+      {"include_paths", [](LoadOptions& o) { o.include_paths = {"-DX"}; }},
+      {"last_include_paths", [](LoadOptions& o) { o.last_include_paths = {"-DX"}; }},
+      {"compute_capability", [](LoadOptions& o) { o.compute_capability = "sm_90"; }},
+      {"optimization_level", [](LoadOptions& o) { o.optimization_level = 2; }},
+      {"use_fast_math", [](LoadOptions& o) { o.use_fast_math = true; }},
+      {"allow_cuda_graph", [](LoadOptions& o) { o.allow_cuda_graph = false; }},
+      {"environment", [](LoadOptions& o) { o.environment = std::vector<std::string>{"CXX=other"}; }},
+  };
+  std::map<std::string, std::string> changed_by = {{KeyOf({}), "nothing"}};
+  for (const auto& [what, change] : changes) {
+    LoadOptions options;
+    change(options);
+    const auto [other, is_new] = changed_by.emplace(KeyOf(options), what);
+    EXPECT_TRUE(is_new) << what << " and " << other->second;
+  }
+}
+
+TEST(LoadKeyTest, SoAreNameLanguageAndClient) {
+  ClientOptions client;
+  std::set<std::string> keys = {LoadKey(client, Language::kCpp, "m", {}), LoadKey(client, Language::kCpp, "n", {}),
+                                LoadKey(client, Language::kCuda, "m", {})};
+  client.store_directory = "/store";
+  keys.insert(LoadKey(client, Language::kCpp, "m", {}));
+  client.address = "unix:/socket";
+  keys.insert(LoadKey(client, Language::kCpp, "m", {}));
+  client.site_packages = {"/site"};
+  keys.insert(LoadKey(client, Language::kCpp, "m", {}));
+  EXPECT_EQ(keys.size(), 6u);
+}
+
+TEST(LoadKeyTest, SoIsTheWorkingFolder) {
+  const ScratchFolder folder;
+  char before[4096];
+  ASSERT_NE(getcwd(before, sizeof(before)), nullptr);
+  const std::string key = KeyOf({});
+  ASSERT_EQ(chdir(folder.path().c_str()), 0);
+  const std::string elsewhere = KeyOf({});
+  ASSERT_EQ(chdir(before), 0);
+  EXPECT_NE(key, elsewhere);
+  EXPECT_EQ(key, KeyOf({}));
+}
+
+TEST(LoadKeyTest, WhatDoesNotChangeTheResultIsNot) {
+  LoadOptions options;
+  options.max_parallel_jobs = 7;
+  options.verbose = options.force_rebuild = true;
+  options.callbacks.cancelled = [] { return false; };
+  EXPECT_EQ(KeyOf(options), KeyOf({}));
+  LoadOptions other;
+  options.environment = ProcessVariables();
+  other.environment = ProcessVariables();
+  other.environment->push_back("SOMETHING=else");
+  EXPECT_EQ(KeyOf(options), KeyOf({}));
+  EXPECT_EQ(KeyOf(other), KeyOf({}));
+}
+
+}  // namespace
+}  // namespace kernix
