@@ -63,6 +63,19 @@ TEST(IncludeScanTest, JoinsLines) {
   EXPECT_THAT(Scan("#inc\\\nlude \\\r\n \"a.h\"\nint x;\n#include \"b.h\"\n"), ElementsAre("q:a.h@3", "q:b.h@5"));
 }
 
+// What this reading and that of the daemon took for different things, when each had a lexer of its own.
+TEST(IncludeScanTest, ReadsSplicesAsTheDaemonDoes) {
+  EXPECT_THAT(Scan("/\\\n* *\\\n/ #include \"a.h\"\n"), ElementsAre("q:a.h@3"));
+  EXPECT_THAT(Scan("/\\\n/ \\  \n#include \"no.h\"\n#include \"b.h\"\n"), ElementsAre("q:b.h@4"));
+  EXPECT_THAT(Scan("%\\\n:inc\\ \nlude <a//\\\nb.h>\n"), ElementsAre("a:a//b.h@3"));
+  EXPECT_THAT(Scan("const char* s = R\\\n\"(\n#include \"no.h\"\n)\";\n#include \"c.h\"\n"), ElementsAre("q:c.h@5"));
+}
+
+TEST(IncludeScanTest, AMacroMayAsk) {
+  EXPECT_THAT(Scan("#define HAS_A __has_include(\"a.h\")\n#define HAS_B __has_include_next(<b.h>)\n"),
+              ElementsAre("?q:a.h@1", "?+a:b.h@2"));
+}
+
 TEST(IncludeScanTest, AnUnfinishedLiteralEndsWithItsLine) {
   EXPECT_THAT(
       Scan("#error don't do this\n#include \"a.h\"\n\"open\n#include \"b.h\"\n#include \"open\n#include <open\n"),

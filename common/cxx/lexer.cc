@@ -2,17 +2,32 @@
 #include "common/cxx/lexer.h"
 
 #include <algorithm>
-#include <cctype>
-#include <limits>
-#include <string>
+#include <array>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "common/base/strings.h"
 
 namespace kernix::language {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r'; }
+
+// Part of a word: of an identifier, whatever bytes it may have, of a keyword.
+constexpr std::array<bool, 256> kWordPart = [] {
+  std::array<bool, 256> parts{};
+  for (int c = 0; c < 256; ++c) {
+    parts[c] =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c >= 0x80;
+  }
+  return parts;
+}();
+
+bool IsWordPart(char c) { return kWordPart[static_cast<unsigned char>(c)]; }
+bool IsWordStart(char c) { return IsWordPart(c) && !IsDigit(c); }
 
 // Encoding prefixes of literals.
 bool IsLiteralPrefix(std::string_view text) { return text == "L" || text == "u" || text == "U" || text == "u8"; }
@@ -21,214 +36,353 @@ bool IsRawPrefix(std::string_view text) {
   return !text.empty() && text.back() == 'R' && (text.size() == 1 || IsLiteralPrefix(text.substr(0, text.size() - 1)));
 }
 
-// Part of a word: of an identifier, whatever bytes it may have, of a keyword.
-bool IsWordStart(char c) { return IsIdentifierStart(c) || static_cast<unsigned char>(c) >= 0x80; }
-bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c); }
-
-class Lexer {
- public:
-  Lexer(std::string_view text, int source, size_t max_tokens) : text_(text), source_(source), max_tokens_(max_tokens) {
-    result_.source = source;
-    if (text_.substr(0, 3) == "\xef\xbb\xbf") at_ = 3;
-  }
-
-  LexedSource Run() {
-    while (HasRoom() && SkipSpace()) ReadToken();
-    result_.is_complete = at_ >= text_.size();
-    return std::move(result_);
-  }
-
-  void RunInPieces(const std::function<void(const std::vector<Token>&, size_t)>& use) {
-    constexpr size_t kPiece = 4096;
-    constexpr size_t kLongLine = 100'000;
-    std::vector<Token>& tokens = result_.tokens;
-    size_t first = 0;
-    while (SkipSpace()) {
-      result_.comments.clear();
-      if (tokens.size() >= (in_directive_ ? kLongLine : kPiece)) {
-        use(tokens, first);
-        tokens.erase(tokens.begin(), tokens.end() - 4);
-        first = 2;
-      }
-      ReadToken();
-    }
-    use(tokens, first);
-  }
-
- private:
-  char Peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-
-  // The length of a line continuation here, or 0.
-  size_t Continuation() const {
-    if (Peek() != '\\') return 0;
-    if (Peek(1) == '\n') return 2;
-    return Peek(1) == '\r' && Peek(2) == '\n' ? 3 : 0;
-  }
-
-  // Steps over one character, or over a line continuation.
-  void Step() {
-    const size_t continuation = Continuation();
-    at_ += std::max<size_t>(continuation, 1);
-    if (text_[at_ - 1] == '\n') ++line_;
-  }
-
-  void EndLine() {
-    line_start_ = true;
-    in_directive_ = false;
-  }
-
-  bool HasRoom() const { return result_.tokens.size() + result_.comments.size() < max_tokens_; }
-
-  // Goes to the next token; false at the end, or where no comment may follow.
-  bool SkipSpace() {
-    space_ = false;
-    while (at_ < text_.size() && HasRoom()) {
-      const char c = Peek();
-      if (c == '/' && Peek(1) == '/') {
-        SkipLineComment();
-      } else if (c == '/' && Peek(1) == '*') {
-        SkipBlockComment();
-      } else if (c == '\n') {
-        EndLine();
-        Step();
-      } else if (Continuation() != 0 || std::isspace(static_cast<unsigned char>(c)) || c == '\0') {
-        Step();
-      } else {
-        return true;
-      }
-      space_ = true;
-    }
-    return false;
-  }
-
-  void SkipLineComment() {
-    const int line = line_;
-    at_ += 2;
-    const size_t begin = at_;
-    while (at_ < text_.size() && Peek() != '\n') Step();
-    result_.comments.push_back({text_.substr(begin, at_ - begin), line, result_.tokens.size()});
-  }
-
-  void SkipBlockComment() {
-    at_ += 2;
-    while (at_ < text_.size() && !(Peek() == '*' && Peek(1) == '/')) Step();
-    at_ = std::min(at_ + 2, text_.size());
-  }
-
-  void ReadToken() {
-    const size_t begin = at_;
-    const int line = line_;
-    const bool starts_directive = line_start_ && (Peek() == '#' || (Peek() == '%' && Peek(1) == ':'));
-    if (starts_directive) in_directive_ = true;
-    line_start_ = false;
-    std::string_view meaning;
-    const TokenKind kind = ReadText(meaning);
-    const std::string_view text = meaning.empty() ? text_.substr(begin, at_ - begin) : meaning;
-    result_.tokens.push_back({kind, text, source_, line, space_, starts_directive, in_directive_});
-  }
-
-  // Sets `meaning` where that is not what is written.
-  TokenKind ReadText(std::string_view& meaning) {
-    const char c = Peek();
-    if (c == '"' || c == '\'') return ReadLiteral();
-    if (IsWordStart(c)) return ReadWord();
-    if (IsDigit(c) || (c == '.' && IsDigit(Peek(1)))) return ReadNumber();
-    return ReadPunctuator(meaning);
-  }
-
-  TokenKind ReadWord() {
-    const size_t begin = at_;
-    while (IsWordPart(Peek())) ++at_;
-    const std::string_view word = text_.substr(begin, at_ - begin);
-    if (Peek() == '"' && IsRawPrefix(word)) return ReadRawString();
-    if ((Peek() == '"' || Peek() == '\'') && IsLiteralPrefix(word)) return ReadLiteral();
-    return TokenKind::kIdentifier;
-  }
-
-  TokenKind ReadLiteral() {
-    const char quote = Peek();
-    ++at_;
-    while (at_ < text_.size() && Peek() != quote && Peek() != '\n') {
-      if (Peek() == '\\' && Continuation() == 0 && at_ + 1 < text_.size() && Peek(1) != '\n') ++at_;
-      Step();
-    }
-    if (Peek() == quote) ++at_;
-    return quote == '"' ? TokenKind::kString : TokenKind::kCharacter;
-  }
-
-  TokenKind ReadRawString() {
-    const size_t open = text_.find('(', at_);
-    std::string close = ")";
-    if (open != std::string_view::npos) close += text_.substr(at_ + 1, open - at_ - 1);
-    close += '"';
-    const size_t found = open == std::string_view::npos ? open : text_.find(close, open);
-    const size_t end = found == std::string_view::npos ? text_.size() : found + close.size();
-    line_ += static_cast<int>(std::count(text_.begin() + at_, text_.begin() + end, '\n'));
-    at_ = end;
-    return TokenKind::kString;
-  }
-
-  TokenKind ReadNumber() {
-    while (true) {
-      const char c = Peek();
-      const bool exponent = c == 'e' || c == 'E' || c == 'p' || c == 'P';
-      if (exponent && (Peek(1) == '+' || Peek(1) == '-')) {
-        at_ += 2;
-      } else if (IsWordPart(c) || c == '.') {
-        ++at_;
-      } else if (c == '\'' && IsWordPart(Peek(1))) {
-        at_ += 2;
-      } else {
-        return TokenKind::kNumber;
-      }
-    }
-  }
-
-  // Steps over a digraph; what it stands for, or nothing where there is none.
-  std::string_view ReadDigraph() {
-    static constexpr std::pair<std::string_view, std::string_view> kDigraphs[] = {
-        {"%:%:", "##"}, {"<%", "{"}, {"%>", "}"}, {"<:", "["}, {":>", "]"}, {"%:", "#"}};
-    const bool qualifies = Peek() == '<' && Peek(1) == ':' && Peek(2) == ':' && Peek(3) != ':' && Peek(3) != '>';
-    for (const auto& [digraph, meaning] : kDigraphs) {
-      if (qualifies || text_.substr(at_, digraph.size()) != digraph) continue;  // f<::T>
-      at_ += digraph.size();
-      return meaning;
-    }
-    return {};
-  }
-
-  TokenKind ReadPunctuator(std::string_view& meaning) {
-    static constexpr std::string_view kLong[] = {"...", "::", "->", "##"};
-    meaning = ReadDigraph();
-    if (!meaning.empty()) return TokenKind::kPunctuator;
-    for (std::string_view punctuator : kLong) {
-      if (text_.substr(at_, punctuator.size()) == punctuator) {
-        at_ += punctuator.size();
-        return TokenKind::kPunctuator;
-      }
-    }
-    ++at_;
-    return TokenKind::kPunctuator;
-  }
-
-  const std::string_view text_;
-  const int source_;
-  const size_t max_tokens_;
-  size_t at_ = 0;
-  int line_ = 1;
-  bool line_start_ = true;
-  bool in_directive_ = false;
-  bool space_ = false;
-  LexedSource result_;
-};
+bool NamesFile(std::string_view directive) {
+  return directive == "include" || directive == "include_next" || directive == "import";
+}
 
 }  // namespace
 
-LexedSource Lex(std::string_view text, int source, size_t max_tokens) { return Lexer(text, source, max_tokens).Run(); }
-
-void LexInPieces(std::string_view text, const std::function<void(const std::vector<Token>&, size_t)>& use) {
-  Lexer(text, 0, std::numeric_limits<size_t>::max()).RunInPieces(use);
+size_t SpliceLength(std::string_view text, size_t at) {
+  if (at >= text.size() || text[at] != '\\') return 0;
+  size_t end = at + 1;
+  while (end < text.size() && IsBlank(text[end])) ++end;
+  return end < text.size() && text[end] == '\n' ? end + 1 - at : 0;
 }
+
+std::string WithoutSplices(std::string_view text, std::string_view instead) {
+  std::string joined;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = SpliceLength(text, at);
+    if (length == 0) {
+      joined += text[at++];
+    } else {
+      joined += instead;
+      at += length;
+    }
+  }
+  return joined;
+}
+
+Lexer::Lexer(std::string_view text, std::deque<std::string>& storage, const LexerOptions& options)
+    : text_(text), storage_(storage), options_(options) {
+  if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;
+  SkipSplices();
+}
+
+bool Lexer::Next(Token& token) {
+  if (!SkipSpace()) return false;
+  Read(token, expected_ == Expected::kHeaderName);
+  return true;
+}
+
+bool Lexer::NextInDirective(Token& token) {
+  while (SkipSpace()) {
+    if (in_directive_ || StartsDirective()) {
+      Read(token, expected_ == Expected::kHeaderName);
+      return true;
+    }
+    SkipText();
+  }
+  return false;
+}
+
+bool Lexer::NextHeaderName(Token& token) {
+  if (!SkipSpace()) return false;
+  Read(token, in_directive_);
+  return true;
+}
+
+char Lexer::Peek(int ahead) const {
+  size_t at = at_;
+  for (; ahead > 0 && at < text_.size(); --ahead) {
+    ++at;
+    while (const size_t length = SpliceLength(text_, at)) at += length;
+  }
+  return at < text_.size() ? text_[at] : '\0';
+}
+
+void Lexer::Step() {
+  line_ += text_[at_] == '\n';
+  end_ = ++at_;
+  if (Peek() == '\\') SkipSplices();
+}
+
+void Lexer::SkipSplices() {
+  while (const size_t length = SpliceLength(text_, at_)) {
+    first_splice_ = std::min(first_splice_, at_);
+    at_ += length;
+    ++line_;
+  }
+}
+
+// To `at`, over text in which splices mean nothing.
+void Lexer::Jump(size_t at) {
+  line_ += static_cast<int>(std::count(text_.begin() + at_, text_.begin() + at, '\n'));
+  at_ = end_ = at;
+}
+
+bool Lexer::HasRoom() const {
+  const size_t comments = options_.comments == nullptr ? 0 : options_.comments->size();
+  return count_ + comments < options_.max_tokens;
+}
+
+// Goes to the next token; false at the end, or when there is no room for more.
+bool Lexer::SkipSpace() {
+  space_ = false;
+  while (HasRoom() && !at_end()) {
+    const char c = text_[at_];
+    if (c == '\n') {
+      line_start_ = true;
+      in_directive_ = false;
+      expected_ = Expected::kNothing;
+      Step();
+    } else if (IsBlank(c) || c == '\0') {
+      Step();
+    } else if (!SkipComment()) {
+      return true;
+    }
+    space_ = true;
+  }
+  return false;
+}
+
+bool Lexer::SkipComment() {
+  if (text_[at_] != '/') return false;
+  const char second = Peek(1);
+  if (second != '/' && second != '*') return false;
+  const int line = line_;
+  Step();
+  Step();
+  if (second == '*') {
+    SkipBlockComment();
+  } else {
+    SkipLineComment(line);
+  }
+  return true;
+}
+
+void Lexer::SkipLineComment(int line) {
+  const size_t begin = at_;
+  while (true) {
+    const size_t end = std::min(text_.find('\n', at_), text_.size());
+    size_t last = end;
+    while (last > at_ && IsBlank(text_[last - 1])) --last;
+    const bool goes_on = end < text_.size() && last > at_ && text_[last - 1] == '\\';
+    at_ = goes_on ? end + 1 : end;
+    if (!goes_on) break;
+    ++line_;
+  }
+  if (options_.comments != nullptr) options_.comments->push_back({text_.substr(begin, at_ - begin), line, count_});
+}
+
+void Lexer::SkipBlockComment() {
+  while (true) {
+    Jump(std::min(text_.find('*', at_), text_.size()));
+    if (at_end()) return;
+    Step();
+    if (Peek() != '/') continue;
+    Step();
+    return;
+  }
+}
+
+// To the end of the line, the comments on it included.
+void Lexer::SkipText() {
+  while (!at_end() && text_[at_] != '\n') {
+    const char c = text_[at_];
+    if (IsWordStart(c)) {
+      ReadWord();
+    } else if (c == '"' || c == '\'') {
+      ReadLiteral();
+    } else if (IsDigit(c) || (c == '.' && IsDigit(Peek(1)))) {
+      ReadNumber();
+    } else if (!SkipComment()) {
+      Step();
+    }
+  }
+}
+
+bool Lexer::StartsDirective() const { return line_start_ && (Peek() == '#' || (Peek() == '%' && Peek(1) == ':')); }
+
+void Lexer::Read(Token& token, bool header_name) {
+  const size_t begin = at_;
+  first_splice_ = std::string_view::npos;
+  token.line = line_;
+  token.space_before = space_;
+  token.starts_directive = StartsDirective();
+  if (token.starts_directive) in_directive_ = true;
+  token.in_directive = in_directive_;
+  line_start_ = false;
+  token.text = {};
+  if (!header_name || !ReadHeaderName(token)) ReadKind(token);
+  if (token.text.empty()) token.text = TextFrom(begin);
+  if (in_directive_) Expect(token);
+  ++count_;
+}
+
+// What is written from `begin` on, in one piece.
+std::string_view Lexer::TextFrom(size_t begin) {
+  const std::string_view written = text_.substr(begin, end_ - begin);
+  return first_splice_ < end_ ? storage_.emplace_back(WithoutSplices(written)) : written;
+}
+
+// What the line asks for after `token`.
+void Lexer::Expect(const Token& token) {
+  const Expected before = std::exchange(expected_, Expected::kNothing);
+  if (token.starts_directive) {
+    expected_ = Expected::kDirective;
+    is_definition_ = false;
+  } else if (before == Expected::kDirective) {
+    is_definition_ = token.Is("define");
+    if (NamesFile(token.text)) expected_ = Expected::kHeaderName;
+  } else if (before == Expected::kOpen && token.Is("(")) {
+    expected_ = Expected::kHeaderName;
+  }
+  // What a macro stands for is plain tokens: <x> may hold its parameter.
+  if (token.IsIdentifier() && !is_definition_ && AsksForHeader(token.text)) expected_ = Expected::kOpen;
+}
+
+// <name> or "name", in which no character is special. False, and nothing is read, where the line has no such.
+bool Lexer::ReadHeaderName(Token& token) {
+  const char open = Peek();
+  if ((open != '<' && open != '"') || at_ < unclosed_until_) return false;
+  const char close = open == '<' ? '>' : '"';
+  const auto before = std::tuple(at_, line_, end_);
+  Step();
+  while (!at_end() && Peek() != close && Peek() != '\n') Step();
+  if (Peek() == close) {
+    Step();
+    token.kind = open == '<' ? TokenKind::kHeaderName : TokenKind::kString;
+    return true;
+  }
+  unclosed_until_ = at_;
+  first_splice_ = std::string_view::npos;
+  std::tie(at_, line_, end_) = before;
+  return false;
+}
+
+// Sets the kind of `token`, and its text where that is not what is written.
+void Lexer::ReadKind(Token& token) {
+  const char c = Peek();
+  if (IsWordStart(c)) {
+    token.kind = ReadWord();
+  } else if (c == '"' || c == '\'') {
+    token.kind = ReadLiteral();
+  } else if (IsDigit(c) || (c == '.' && IsDigit(Peek(1)))) {
+    token.kind = ReadNumber();
+  } else {
+    token.kind = TokenKind::kPunctuator;
+    token.text = ReadPunctuator();
+  }
+}
+
+TokenKind Lexer::ReadWord() {
+  const size_t begin = at_;
+  do {
+    while (at_ + 1 < text_.size() && IsWordPart(text_[at_ + 1])) ++at_;
+    Step();
+  } while (IsWordPart(Peek()));
+  if (Peek() != '"' && Peek() != '\'') return TokenKind::kIdentifier;
+  const std::string_view word = TextFrom(begin);
+  if (Peek() == '"' && IsRawPrefix(word) && options_.raw_strings && ReadRawString()) return TokenKind::kString;
+  return IsLiteralPrefix(word) ? ReadLiteral() : TokenKind::kIdentifier;
+}
+
+// To the end of its line where it does not end before.
+TokenKind Lexer::ReadLiteral() {
+  const char quote = Peek();
+  Step();
+  while (!at_end() && Peek() != quote && Peek() != '\n') {
+    const bool escape = Peek() == '\\';
+    Step();
+    if (escape && !at_end() && Peek() != '\n') Step();
+  }
+  if (Peek() == quote) Step();
+  return quote == '"' ? TokenKind::kString : TokenKind::kCharacter;
+}
+
+// False, and nothing is read, where no "( or "name( follows.
+bool Lexer::ReadRawString() {
+  constexpr size_t kMaxDelimiter = 16;
+  const std::string_view begin = text_.substr(at_ + 1, kMaxDelimiter + 1);
+  const size_t open = begin.find_first_of("()\\ \t\v\f\r\n\"");
+  if (open == std::string_view::npos || begin[open] != '(') return false;
+  const std::string close = StrCat(")", begin.substr(0, open), "\"");
+  const size_t found = text_.find(close, at_ + 1 + open);
+  Jump(found == std::string_view::npos ? text_.size() : found + close.size());
+  first_splice_ = std::string_view::npos;  // what looks like one is text
+  SkipSplices();
+  return true;
+}
+
+TokenKind Lexer::ReadNumber() {
+  while (true) {
+    const char c = Peek();
+    const bool exponent = c == 'e' || c == 'E' || c == 'p' || c == 'P';
+    if ((exponent && (Peek(1) == '+' || Peek(1) == '-')) || (c == '\'' && IsWordPart(Peek(1)))) {
+      Step();
+      Step();
+    } else if (IsWordPart(c) || c == '.') {
+      Step();
+    } else {
+      return TokenKind::kNumber;
+    }
+  }
+}
+
+bool Lexer::Follows(std::string_view text) const {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (Peek(static_cast<int>(i)) != text[i]) return false;
+  }
+  return true;
+}
+
+// What it stands for.
+std::string_view Lexer::ReadPunctuator() {
+  static constexpr std::pair<std::string_view, std::string_view> kLong[] = {
+      {"...", "..."}, {"::", "::"}, {"->", "->"}, {"##", "##"}, {"%:%:", "##"},
+      {"<%", "{"},    {"%>", "}"},  {"<:", "["},  {":>", "]"},  {"%:", "#"}};
+  const std::string_view first = text_.substr(at_, 1);
+  const bool may_be_long = first.find_first_of(".:-#%<") != std::string_view::npos;
+  const bool qualifies = may_be_long && Follows("<::") && Peek(3) != ':' && Peek(3) != '>';  // f<::T>
+  for (const auto& [written, meaning] : kLong) {
+    if (!may_be_long || qualifies || !Follows(written)) continue;
+    for (size_t i = 0; i < written.size(); ++i) Step();
+    return meaning;
+  }
+  Step();
+  return first;
+}
+
+LexedSource Lex(std::string_view text, int source, size_t max_tokens) {
+  LexedSource result;
+  result.source = source;
+  Lexer lexer(text, *result.storage, {.max_tokens = max_tokens, .comments = &result.comments});
+  Token token;
+  token.source = source;
+  while (lexer.Next(token)) result.tokens.push_back(token);
+  result.is_complete = lexer.at_end();
+  return result;
+}
+
+void LexInPieces(Lexer lexer, const std::function<void(const std::vector<Token>&, size_t)>& use) {
+  constexpr size_t kPiece = 4096;
+  constexpr size_t kLongLine = 100'000;
+  std::vector<Token> tokens;
+  size_t first = 0;
+  for (Token token; lexer.Next(token);) {
+    const bool in_line = token.in_directive && !token.starts_directive;
+    if (tokens.size() >= (in_line ? kLongLine : kPiece)) {
+      use(tokens, first);
+      tokens.erase(tokens.begin(), tokens.end() - 4);
+      first = 2;
+    }
+    tokens.push_back(token);
+  }
+  use(tokens, first);
+}
+
+bool AsksForHeader(std::string_view word) { return word == "__has_include" || word == "__has_include_next"; }
 
 bool IsIdentifierStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$'; }
 

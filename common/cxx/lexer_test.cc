@@ -63,7 +63,8 @@ TEST(LexerTest, ReadsInPieces) {
   const std::vector<Token> all = Lex(text, 0).tokens;
   std::vector<const char*> seen;
   int pieces = 0;
-  LexInPieces(text, [&](const std::vector<Token>& tokens, size_t first) {
+  std::deque<std::string> storage;
+  LexInPieces(Lexer(text, storage), [&](const std::vector<Token>& tokens, size_t first) {
     ++pieces;
     const bool is_last = tokens.back().text.data() == all.back().text.data();
     EXPECT_EQ(first, pieces == 1 ? 0u : 2u);
@@ -95,6 +96,75 @@ TEST(LexerTest, TellsAMacroWithParametersFromOneWithout) {
   EXPECT_TRUE(Lex("#define A (x)", 0).tokens[3].space_before);
 }
 
+// A splice (a backslash, the end of its line, and blanks between them) is no part of the text.
+TEST(LexerTest, TokensMayBeSpelledOverSeveralLines) {
+  EXPECT_THAT(Texts("__has_inc\\\nlude(x)"), ElementsAre("__has_include", "(", "x", ")"));
+  EXPECT_THAT(Texts("a\\\n\\ \t\nb\\\r\nc d\\"), ElementsAre("abc", "d", "\\"));
+  EXPECT_THAT(Texts("1\\\n'0\\\n00 -\\\n> :\\\n: %:\\\n%: \"a\\\nb\" 'c\\\n'"),
+              ElementsAre("1'000", "->", "::", "##", "\"ab\"", "'c'"));
+  EXPECT_THAT(Texts("a /\\\n* b *\\\n/ c /\\\n/ d \\ \n e\nf"), ElementsAre("a", "c", "f"));
+  EXPECT_THAT(Texts("\\\na"), ElementsAre("a"));
+  EXPECT_THAT(Texts("a\\b"), ElementsAre("a", "\\", "b"));
+}
+
+TEST(LexerTest, SplicesAreCounted) {
+  const LexedSource source = Lex("a\\\nb c\\\n\\\n d\n#e\\\n f\ng", 0);
+  std::vector<int> lines;
+  std::string marks;
+  for (const Token& token : source.tokens) {
+    lines.push_back(token.line);
+    marks += token.in_directive ? 'd' : '-';
+  }
+  EXPECT_THAT(lines, ElementsAre(1, 2, 4, 5, 5, 6, 7));
+  EXPECT_EQ(marks, "---ddd-");
+  EXPECT_FALSE(Lex("#define A\\\n(x)", 0).tokens[3].space_before);
+}
+
+TEST(LexerTest, RawStringsHoldWhatLooksLikeASplice) {
+  EXPECT_THAT(Texts("R\"(a\\\n)\\\n\")\" b"), ElementsAre("R\"(a\\\n)\\\n\")\"", "b"));
+  EXPECT_THAT(Texts("R\\\n\"(a b)\" c"), ElementsAre("R\\\n\"(a b)\"", "c"));
+  EXPECT_THAT(Texts("R\"no delimiter(a)\" b"), ElementsAre("R", "\"no delimiter(a)\"", "b"));
+  std::deque<std::string> storage;
+  Lexer lexer("R\"(\"", storage, {.raw_strings = false});
+  Token token;
+  ASSERT_TRUE(lexer.Next(token));
+  EXPECT_EQ(token.text, "R");
+  ASSERT_TRUE(lexer.Next(token));
+  EXPECT_EQ(token.text, "\"(\"");
+}
+
+TEST(LexerTest, TheNameOfAHeaderIsOneToken) {
+  EXPECT_THAT(Texts("#include <a//b's.h> // c"), ElementsAre("#", "include", "<a//b's.h>"));
+  EXPECT_THAT(Texts("#include_next \"a\\b.h\""), ElementsAre("#", "include_next", "\"a\\b.h\""));
+  EXPECT_THAT(Texts("#import <a\\\n.h>"), ElementsAre("#", "import", "<a.h>"));
+  EXPECT_THAT(Texts("#include MACRO <a>"), ElementsAre("#", "include", "MACRO", "<", "a", ">"));
+  EXPECT_THAT(Texts("#include <open\n>"), ElementsAre("#", "include", "<", "open", ">"));
+  EXPECT_THAT(Texts("#include\n<a>"), ElementsAre("#", "include", "<", "a", ">"));
+  EXPECT_THAT(
+      Texts("#if __has_include(<a/*.h>) && b < c && d > e"),
+      ElementsAre("#", "if", "__has_include", "(", "<a/*.h>", ")", "&", "&", "b", "<", "c", "&", "&", "d", ">", "e"));
+}
+
+// The parameter may stand in it.
+TEST(LexerTest, TheNameOfAHeaderInAMacroIsPlainTokens) {
+  EXPECT_THAT(Texts("#define F(x) __has_include(<x>)"),
+              ElementsAre("#", "define", "F", "(", "x", ")", "__has_include", "(", "<", "x", ">", ")"));
+}
+
+TEST(LexerTest, PassesOverWhatIsOnNoDirective) {
+  const std::string_view text = "a \"#b\nc /* \n */ #d\n/* \n */ #e 1'0\nR\"(\n#f)\" '#' .5'0\n%:g \\\n h\n";
+  std::deque<std::string> storage;
+  Lexer lexer(text, storage);
+  std::vector<std::string> texts;
+  std::vector<int> lines;
+  for (Token token; lexer.NextInDirective(token);) {
+    texts.emplace_back(token.text);
+    lines.push_back(token.line);
+  }
+  EXPECT_THAT(texts, ElementsAre("#", "e", "1'0", "#", "g", "h"));
+  EXPECT_THAT(lines, ElementsAre(5, 5, 5, 8, 8, 9));
+}
+
 TEST(LexerTest, CollectsLineComments) {
   const LexedSource source = Lex("// one\na // two \\\n still two\n/* // none */ \"// none\" b", 0);
   ASSERT_EQ(source.comments.size(), 2u);
@@ -105,8 +175,8 @@ TEST(LexerTest, CollectsLineComments) {
 }
 
 TEST(LexerTest, SurvivesWhatHasNoEnd) {
-  for (const char* text :
-       {"\"abc", "'", "R\"(", "R\"abc", "/* x", "//", "#", "a\\", "\\\r", "\"\\", "u8R\"", "'\\\n"}) {
+  for (const char* text : {"\"abc", "'", "R\"(", "R\"abc", "/* x", "//", "#", "a\\", "\\\r", "\"\\", "u8R\"", "'\\\n",
+                           "\\\n", "#include <", "#include \"\\\n"}) {
     SCOPED_TRACE(text);
     Lex(text, 0);
   }

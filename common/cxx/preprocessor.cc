@@ -166,15 +166,11 @@ class Preprocessor {
 }  // namespace
 
 std::optional<Include> ReadInclude(Tokens rest) {
-  if (rest.empty()) return std::nullopt;
-  const std::string_view first = rest[0].text;
-  if (rest[0].kind == TokenKind::kString && first.size() > 2 && first.ends_with('"')) {
-    return Include{first.substr(1, first.size() - 2), true};
-  }
-  const auto close = std::find_if(rest.begin(), rest.end(), [](const Token& token) { return token.Is(">"); });
-  if (!rest[0].Is("<") || close == rest.end()) return std::nullopt;
-  const char* begin = first.data() + 1;
-  return Include{std::string_view(begin, static_cast<size_t>(close->text.data() - begin)), false};
+  if (rest.empty() || rest[0].text.size() <= 2) return std::nullopt;
+  const std::string_view text = rest[0].text;
+  const bool angled = rest[0].kind == TokenKind::kHeaderName;
+  if (!angled && !(text.front() == '"' && text.back() == '"')) return std::nullopt;
+  return Include{text.substr(1, text.size() - 2), !angled};
 }
 
 Preprocessed Preprocess(const std::vector<LexedSource>& sources, MacroBudget& budget) {
@@ -182,6 +178,7 @@ Preprocessed Preprocess(const std::vector<LexedSource>& sources, MacroBudget& bu
   Preprocessor preprocessor(result, budget);
   for (const LexedSource& source : sources) {
     preprocessor.Add(source);
+    result.spliced.push_back(source.storage);
     result.has_text = result.has_text || !source.tokens.empty();
   }
   return result;

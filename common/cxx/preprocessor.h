@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,9 +37,10 @@ struct Preprocessed {
   // perhaps stand between marks: the punctuators "#if", "#else" and "#endif".
   std::vector<Token> tokens;
   std::vector<Comment> comments;
-  bool includes_user_headers = false;  // perhaps
-  std::deque<std::string> storage;     // of the text of pasted tokens
-  bool has_text = false;               // some source has more than comments
+  bool includes_user_headers = false;                                   // perhaps
+  std::deque<std::string> storage;                                      // of the text of pasted tokens
+  std::vector<std::shared_ptr<const std::deque<std::string>>> spliced;  // that of the sources' own
+  bool has_text = false;                                                // some source has more than comments
 };
 
 // `sources` are one translation unit, lexed with their index as `source`. What they were lexed from must outlive the

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_replace.h"
+#include "common/cxx/lexer.h"
 #include "daemon/language/read/function_name.h"
 #include "daemon/language/spec/words.h"
 
@@ -18,11 +18,6 @@ bool ConsumeMarker(std::string_view& text) {
   return ConsumePrefix(text, "@BE") && (text.empty() || HasText(" \t\r\n", text.substr(0, 1)));
 }
 
-// A comment goes on where its line ends with a backslash.
-std::string WithoutContinuations(std::string_view text) {
-  return absl::StrReplaceAll(absl::string_view(text.data(), text.size()), {{"\\\n", " "}, {"\\\r\n", " "}});
-}
-
 }  // namespace
 
 std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments) {
@@ -30,7 +25,7 @@ std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments) {
   for (const Comment& comment : comments) {
     std::string_view text = comment.text;
     if (!ConsumeMarker(text)) continue;
-    const std::string joined = WithoutContinuations(text);
+    const std::string joined = WithoutSplices(text, " ");
     std::string_view rest = joined;
     rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n\v\f"), rest.size()));
     const size_t length = FunctionNameLength(rest);

@@ -9,14 +9,13 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/macro_table.h"
-#include "common/cxx/spliced_text.h"
+#include "common/cxx/trigraphs.h"
 #include "daemon/language/spec/source_text.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -34,22 +33,31 @@ constexpr char kComputed[] =
     "kernix cannot tell which file this asks for, and so not notice when the answer changes. Ask for a name in quotes "
     "or in <>, or pass -D with the answer";
 
-bool IsQuestion(std::string_view name) {
-  return std::find(std::begin(kQuestions), std::end(kQuestions), name) != std::end(kQuestions);
-}
-
 // A glance. Headers of the toolchain have wrappers, too (TOML_HAS_INCLUDE), which are known by their names alone.
 bool MayHoldQuestion(std::string_view text) {
   return text.find("has_include") != std::string_view::npos || text.find("HAS_INCLUDE") != std::string_view::npos;
 }
 bool LooksLikeQuestion(std::string_view word) { return MayHoldQuestion(word); }
 
-// Whether `#define` stands before the word at `at`. A glance: true also where a comment does.
+// Whether the end of a line cuts a word in two.
+bool CutsWord(std::string_view text) {
+  for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at + 1)) {
+    const size_t length = SpliceLength(text, at);
+    const size_t after = at + length;
+    if (length > 0 && at > 0 && IsIdentifierPart(text[at - 1]) && after < text.size() &&
+        (IsIdentifierPart(text[after]) || text[after] == '\\')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Whether `#define` stands before the word at `at`. A glance: true also where a comment or a new line does.
 bool FollowsDefine(std::string_view text, size_t at) {
   const size_t before = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t\v\f\r", at - 1);
   if (before == std::string_view::npos) return false;
   const std::string_view left = text.substr(0, before + 1);
-  return left.ends_with("define") || left.ends_with("*/") || left.ends_with("\\\n");
+  return left.ends_with("define") || left.ends_with("*/") || left.ends_with('\n');
 }
 
 // Compilers and their headers have macros of such names, whatever a text says they are.
@@ -73,20 +81,13 @@ bool IsVerbatim(const Line& line) {
 }
 
 // Calls `use` with each preprocessor line; of one that nobody has written, with its beginning.
-void ForEachLine(std::string_view text, const std::function<void(const Line&)>& use) {
+void ForEachLine(Lexer lexer, const std::function<void(const Line&)>& use) {
   Line line;
-  const auto finish = [&] {
-    if (!line.empty()) use(line);
-    line.clear();
-  };
-  LexInPieces(text, [&](const std::vector<Token>& tokens, size_t first) {
-    const size_t fresh = first == 0 ? 0 : first + 2;  // two are those that ended the piece before
-    for (size_t i = fresh; i < tokens.size(); ++i) {
-      if (tokens[i].starts_directive || !tokens[i].in_directive) finish();
-      if (tokens[i].in_directive && line.size() < kLongLine) line.push_back(tokens[i]);
-    }
-  });
-  finish();
+  for (Token token; lexer.NextInDirective(token);) {
+    if (token.starts_directive && !line.empty()) use(std::exchange(line, {}));
+    if (line.size() < kLongLine) line.push_back(token);
+  }
+  if (!line.empty()) use(line);
 }
 
 bool SameText(const Line& a, const Line& b) {
@@ -99,17 +100,17 @@ bool IsMark(const Token& token) { return token.Is("#if") || token.Is("#else") ||
 
 // A name as it stands in parentheses: "a.h", <a.h>.
 std::optional<Include> ReadName(Tokens tokens) {
-  if (tokens.size() == 1 && tokens[0].kind == TokenKind::kString) return ReadInclude(tokens);
+  if (tokens.size() == 1) return ReadInclude(tokens);
   if (tokens.size() < 3 || !tokens.front().Is("<") || !tokens.back().Is(">")) return std::nullopt;
   return Include{tokens[1].text, false};
 }
 
 // The text between < and >, or in quotes.
 std::string PathOf(Tokens tokens, const Include& name) {
-  if (name.quoted) return WithoutSplices(name.path);
+  if (tokens.size() == 1) return std::string(name.path);
   std::string path;
   for (const Token& token : tokens.subspan(1, tokens.size() - 2)) path += token.text;
-  return WithoutSplices(path);
+  return path;
 }
 
 // `rest` up to the parenthesis that closes it; nothing when there is none.
@@ -139,7 +140,7 @@ class Questions {
  public:
   Questions(const std::vector<TextView>& texts, const QuestionRules& rules) : rules_(rules) {
     for (const TextView& text : texts) {
-      for (const std::string_view spelled : SplicedTexts(text.text, storage_)) Add(text.label, spelled);
+      for (const std::string_view reading : Readings(text.text, storage_)) Add(text.label, reading);
     }
   }
 
@@ -156,10 +157,20 @@ class Questions {
  private:
   // Before C++11, and in what an #if leaves out, R"( begins no raw string: what would be in it is code.
   void Add(std::string_view label, std::string_view text) {
-    texts_.push_back({label, text});
-    if (text.find("R\"") == std::string_view::npos || !MayHoldQuestion(text)) return;
-    texts_.push_back({label, storage_.emplace_back(absl::StrReplaceAll(ToAbsl(text), {{"R\"", "R \""}}))});
+    const bool cuts_word = CutsWord(text);
+    texts_.push_back({label, text, cuts_word});
+    const bool may_ask = cuts_word || MayHoldQuestion(text);
+    if (may_ask && (text.find("R\"") != std::string_view::npos || text.find("R\\") != std::string_view::npos)) {
+      texts_.push_back({label, text, cuts_word, /*raw_strings=*/false});
+    }
   }
+
+  struct Reading {
+    std::string_view label;
+    std::string_view text;
+    bool cuts_word = false;
+    bool raw_strings = true;
+  };
 
   struct Found {
     std::string_view label;
@@ -178,8 +189,8 @@ class Questions {
     for (int round = 0; round < kMaxRounds; ++round) {
       const size_t known = asking_.size() + leaned_on_.size();
       lines_.clear();
-      for (const TextView& text : texts_) {
-        if (Matters(text.text)) GatherFrom(text);
+      for (const Reading& text : texts_) {
+        if (text.cuts_word || Matters(text.text)) GatherFrom(text);
       }
       if (asking_.size() + leaned_on_.size() == known) return true;
     }
@@ -201,10 +212,10 @@ class Questions {
 
   bool IsAsking(std::string_view word) const { return asking_.contains(word) || LooksLikeQuestion(word); }
 
-  void GatherFrom(const TextView& text) {
-    ForEachLine(text.text, [&](const Line& line) {
+  void GatherFrom(const Reading& text) {
+    ForEachLine(Lexer(text.text, storage_, {.raw_strings = text.raw_strings}), [&](const Line& line) {
       const Token* defined = DefinedName(line);
-      if (defined != nullptr && IsQuestion(defined->text)) return;  // for compilers that have none
+      if (defined != nullptr && AsksForHeader(defined->text)) return;  // for compilers that have none
       const bool asks = Asks(line);
       NoteTested(line);
       const bool is_leaned_on = defined != nullptr && leaned_on_.contains(defined->text);
@@ -239,7 +250,7 @@ class Questions {
   void NoteArguments(Tokens line) {
     for (size_t i = 0; i + 2 < line.size(); ++i) {
       if (!line[i].IsIdentifier() || !IsAsking(line[i].text) || !line[i + 1].Is("(")) continue;
-      if (IsQuestion(line[i].text) && line[i + 2].Is("<")) continue;
+      if (AsksForHeader(line[i].text) && line[i + 2].text.starts_with('<')) continue;
       size_t end = i + 2;
       for (int depth = 1; end < line.size() && depth > 0; ++end)
         depth += line[end].Is("(") ? 1 : line[end].Is(")") ? -1 : 0;
@@ -273,7 +284,7 @@ class Questions {
       const bool asks = i + 1 < expanded.size() && expanded[i + 1].Is("(");
       if (!asks && !asking_.contains(expanded[i].text)) continue;   // #if HAS_INCLUDE_X
       if (!asks) return Refuse(found, "__has_include", kComputed);  // another macro gives it what it asks for
-      const bool known = IsQuestion(expanded[i].text) || !definitions_.contains(expanded[i].text);
+      const bool known = AsksForHeader(expanded[i].text) || !definitions_.contains(expanded[i].text);
       if (known) KERNIX_RETURN_IF_ERROR(CheckQuestion(found, Tokens(expanded).subspan(i + 2)));
     }
     return absl::OkStatus();
@@ -282,7 +293,7 @@ class Questions {
   // Whether it is a word that takes the name of a file.
   bool IsFunction(const Token& token) const {
     if (!token.IsIdentifier()) return false;
-    if (IsQuestion(token.text)) return true;
+    if (AsksForHeader(token.text)) return true;
     if (LooksLikeQuestion(token.text) && !definitions_.contains(token.text)) return true;
     const auto macro = definitions_.find(token.text);
     if (macro == definitions_.end() || !asking_.contains(token.text)) return false;
@@ -323,7 +334,7 @@ class Questions {
 
   const QuestionRules& rules_;
   std::deque<std::string> storage_;
-  std::vector<TextView> texts_;
+  std::vector<Reading> texts_;
   std::set<std::string_view> asking_;     // words that ask: the compiler's, and macros that hold one of these
   std::set<std::string_view> leaned_on_;  // macros, perhaps, that names are made of
   std::set<std::string_view> tested_;     // those of them that an #if asks for first

@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
-#include "common/cxx/spliced_text.h"
+#include "common/cxx/trigraphs.h"
 #include "daemon/language/spec/source_text.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -58,7 +58,7 @@ bool HoldsWord(std::string_view text) { return std::any_of(text.begin(), text.en
 class FileReads {
  public:
   FileReads(const TextView& text, const FileReadRules& rules) : text_(text), rules_(rules) {
-    LexInPieces(text.text, [this](const std::vector<Token>& tokens, size_t first) {
+    LexInPieces(Lexer(text.text, storage_), [this](const std::vector<Token>& tokens, size_t first) {
       for (size_t i = first; i < tokens.size(); ++i) Look(tokens, i);
     });
   }
@@ -138,7 +138,7 @@ class FileReads {
     while (end < tokens.size() && tokens[end].in_directive && !tokens[end].starts_directive) ++end;
     const std::optional<Include> include = ReadInclude(tokens.subspan(first, end - first));
     if (!include) return absl::OkStatus();
-    const std::string path = NormalizePath(WithoutSplices(include->path));
+    const std::string path = NormalizePath(include->path);
     if (!path.starts_with('/') && path != ".." && !path.starts_with("../")) return absl::OkStatus();
     const std::string why = rules_.outside(text_.label, {path, include->quoted});
     return why.empty() ? absl::OkStatus() : Refuse(text_, tokens[first], StrCat("#include ", path), why);
@@ -146,6 +146,7 @@ class FileReads {
 
   const TextView& text_;
   const FileReadRules& rules_;
+  std::deque<std::string> storage_;
   absl::Status status_;
   absl::Status strings_;
   bool assembly_ = false;
@@ -159,8 +160,8 @@ absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRu
   absl::Status strings;
   for (const TextView& text : texts) {
     std::deque<std::string> storage;
-    for (const std::string_view spelled : SplicedTexts(text.text, storage)) {
-      const TextView view{text.label, spelled};
+    for (const std::string_view reading : Readings(text.text, storage)) {
+      const TextView view{text.label, reading};
       const FileReads reads(view, rules);
       KERNIX_RETURN_IF_ERROR(reads.status());
       assembly = assembly || reads.HasAssembly();

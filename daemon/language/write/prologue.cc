@@ -2,6 +2,7 @@
 #include "daemon/language/write/prologue.h"
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -194,7 +195,8 @@ class PrologueScan::Uses {
 
  public:
   void Add(std::string_view text) {
-    LexInPieces(text, [this](const std::vector<Token>& tokens, size_t first) {
+    std::deque<std::string> storage;
+    LexInPieces(Lexer(text, storage), [this](const std::vector<Token>& tokens, size_t first) {
       for (size_t i = first; i < tokens.size(); ++i) {
         if (tokens[i].starts_directive) NoteInclude(tokens, i);
         if (tokens[i].IsIdentifier()) NoteName(tokens, i);
