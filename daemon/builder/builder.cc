@@ -21,17 +21,18 @@
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/shared_output.h"
 #include "daemon/language/spec/source_text.h"
-#include "daemon/plan/action_key.h"
-#include "daemon/plan/nvcc_places.h"
+#include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
+#include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
 namespace {
 
 // What a build needs to know, for as long as it runs.
 struct Job {
-  Digest key;
   BuildRequest request;
+  Plan plan;
+  Digest key;
   cache::Label label;
   bool force = false;
   size_t max_parallel = 0;
@@ -128,12 +129,13 @@ cache::Language LanguageOf(const BuildRequest& request) {
   return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
 }
 
-void AddGeneratedUnits(const BuildRequest& request, v1::LoadResult& result) {
-  for (const Unit& unit : request.units) {
+void AddGeneratedUnits(const BuildRequest& request, const Plan& plan, v1::LoadResult& result) {
+  for (size_t i = 0; i < request.units.size(); ++i) {
+    const Unit& unit = request.units[i];
     v1::GeneratedUnit& generated = *result.add_generated_unit();
     for (const language::SourceText& source : unit.sources) generated.add_source(source.label);
     generated.set_language(unit.language);
-    generated.set_text(TranslationUnit(request, unit));
+    generated.set_text(*plan.unit_texts[i]);
   }
 }
 
@@ -182,8 +184,8 @@ struct Builder::Impl {
                                      const CancellationPtr& cancellation);
 
   void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents);
-  absl::StatusOr<Plan> PlanBuild(const Job& job);
-  PlanLimits LimitsFor(const Job& job) const;
+  absl::Status StageBuild(Job& job);
+  PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
   void Conclude(const JobPtr& job, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
@@ -199,6 +201,7 @@ struct Builder::Impl {
   cache::Cache& cache;
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
+  IncludeRootsMemo include_roots;
 
   Mutex mutex;
   CondVar idle;
@@ -247,10 +250,11 @@ absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, ui
                           toolchains.Resolve(request.toolchain(), request.language()));
   KERNIX_ASSIGN_OR_RETURN(job->request,
                           ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
-  job->key = ActionKey(job->request);
   job->label = {request.name(), owner};
   job->force = request.force_rebuild();
   job->max_parallel = request.max_parallel_jobs();
+  KERNIX_ASSIGN_OR_RETURN(job->plan, MakePlan(job->request, include_roots, LimitsFor(job->max_parallel)));
+  job->key = LoadKey(job->request, job->plan);
   return job;
 }
 
@@ -313,7 +317,7 @@ v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const cache::Function& function : entry.functions) *result.add_function() = ToProto(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  AddGeneratedUnits(job.request, result);
+  AddGeneratedUnits(job.request, job.plan, result);
   return result;
 }
 
@@ -342,22 +346,21 @@ void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
   if (found != flights.end() && found->second == flight) flights.erase(found);
 }
 
-absl::StatusOr<Plan> Builder::Impl::PlanBuild(const Job& job) {
+absl::Status Builder::Impl::StageBuild(Job& job) {
   HeaderContents contents = job.headers;
   KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
   KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
   KERNIX_RETURN_IF_ERROR(CheckSources(env, job.request, options.flag_policy));
-  KERNIX_ASSIGN_OR_RETURN(Plan plan, MakePlan(job.request, contents, header_trees, LimitsFor(job)));
-  plan.max_output_bytes = options.max_made_bytes;
-  if (shared()) HideSourceLines(*job.request.toolchain, plan);
-  return plan;
+  KERNIX_RETURN_IF_ERROR(StagePlan(job.request, std::move(contents), header_trees, job.plan));
+  if (shared()) HideSourceLines(*job.request.toolchain, job.plan);
+  return absl::OkStatus();
 }
 
-PlanLimits Builder::Impl::LimitsFor(const Job& job) const {
+PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
   const exec::ExecutorLoad pool = executor.load();
   // An action that is worth nearly the whole pool waits until that is free, and everybody behind it waits with it. Who
   // has bounded a load has said how much of the pool it should take.
-  const size_t wanted = job.max_parallel > 0 ? job.max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
+  const size_t wanted = max_parallel > 0 ? max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
   return {.step_timeout = options.step_timeout,
           .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
           .max_memory_bytes = pool.memory_budget_bytes};
@@ -372,13 +375,14 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   started->started = {env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
-  absl::StatusOr<Plan> plan = PlanBuild(*started);
-  if (!plan.ok()) return Finish(*job, flight, plan.status());
-  flight->SetStepsTotal(static_cast<int>(plan->steps.size()));
-  const PlanFiles files = plan->files;
-  const auto trees = plan->trees;
+  const absl::Status staged = StageBuild(*started);
+  if (!staged.ok()) return Finish(*job, flight, staged);
+  flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
+  const PlanFiles files = started->plan.files;
+  const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
-  RunPlan(*std::move(plan), job->label.owner, executor, job->max_parallel, flight->build_cancellation(), *observer,
+  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, job->label.owner,
+          executor, job->max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
             Conclude(started, flight, files, std::move(end));

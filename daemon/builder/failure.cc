@@ -76,7 +76,7 @@ absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& r
   detail.set_message(StrCat(
       action.step, " failed: ", error.empty() ? StrCat("exit code ", result.exit_code, " without a message") : error));
   detail.set_compiler_output(result.output);
-  detail.set_command(ShellCommand(action.argv));
+  detail.set_command(ShellCommand(exec::LocalCommand(action)));
   detail.set_exit_code(result.exit_code);
   return MakeError(std::move(detail));
 }

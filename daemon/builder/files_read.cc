@@ -21,7 +21,7 @@
 #include "daemon/language/read/file_questions.h"
 #include "daemon/language/read/file_reads.h"
 #include "daemon/language/spec/source_text.h"
-#include "daemon/plan/nvcc_places.h"
+#include "daemon/plan/tool_places.h"
 #include "daemon/plan/toolchain_paths.h"
 
 namespace kernix::build {

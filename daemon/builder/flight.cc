@@ -188,7 +188,7 @@ void Flight::OnQueued(const std::string& step, int actions_ahead) {
 
 void Flight::OnStarted(const exec::Action& action) {
   v1::Output output;
-  output.set_command(ShellCommand(action.argv));
+  output.set_command(ShellCommand(exec::LocalCommand(action)));
   const MutexLock lock(mutex_);
   progress_.set_state(v1::Progress::RUNNING);
   progress_.set_queue_position(0);

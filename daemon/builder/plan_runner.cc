@@ -87,7 +87,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
         continue;
       }
       for (const std::string& path : (*job)->step.inputs_from_steps) {
-        (*job)->step.action.inputs.push_back({path, end_.outputs[path]});
+        (*job)->step.action.inputs.push_back(exec::MakeInput(path, end_.outputs[path]));
       }
       ready.push_back(std::move(*job));
       job = waiting_.erase(job);

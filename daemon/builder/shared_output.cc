@@ -16,8 +16,8 @@
 #include "daemon/builder/include_trace.h"
 #include "daemon/builder/source_lines.h"
 #include "daemon/language/spec/source_text.h"
-#include "daemon/plan/nvcc_places.h"
 #include "daemon/plan/plan_parts.h"
+#include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
 namespace {
@@ -41,8 +41,8 @@ bool Assembles(const exec::Action& action) { return Has(action.argv, "-c"); }
 // Words for the host compiler, whoever is called.
 void AddHostWords(const std::vector<std::string>& words, exec::Action& action) {
   for (const std::string& word : words) {
-    if (IsNvcc(action)) action.argv.push_back("-Xcompiler");
-    action.argv.push_back(word);
+    if (IsNvcc(action)) action.local_words.push_back("-Xcompiler");
+    action.local_words.push_back(word);
   }
 }
 
@@ -83,7 +83,7 @@ absl::Status Hidden(const exec::Action& action, std::string_view why) {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
   detail.set_message(StrCat(action.step, " failed. ", why));
-  detail.set_command(ShellCommand(action.argv));
+  detail.set_command(ShellCommand(exec::LocalCommand(action)));
   detail.set_exit_code(1);
   return MakeError(std::move(detail));
 }
@@ -94,7 +94,7 @@ constexpr char kUnknownReads[] =
 // The command with a compiler that tells what it opens, one at a time, and no assembler.
 exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action action) {
   action.step = StrCat("explain ", action.step);
-  std::erase_if(action.argv, [](const std::string& word) { return absl::StartsWith(word, "--threads="); });
+  std::erase_if(action.local_words, [](const std::string& word) { return absl::StartsWith(word, "--threads="); });
   action.jobs = 1;
   std::vector<std::string> words = {"-H"};
   if (Assembles(action)) {
@@ -112,7 +112,7 @@ exec::Action AssembleCommand(const toolchain::Toolchain& toolchain, const exec::
   action.argv = {toolchain.host.path, "-c", "-o", kAssemblyObject, kAssemblySource};
   if (toolchain.host.kind == HostCompilerKind::kClang) action.argv.emplace_back("-fno-integrated-as");
   action.environment = failed.environment;
-  action.inputs = {{kAssemblySource, std::move(text)}};
+  action.inputs = {exec::MakeInput(kAssemblySource, std::move(text))};
   action.outputs = {kAssemblyObject};
   action.timeout = failed.timeout;
   action.memory_estimate_bytes = failed.memory_estimate_bytes;
@@ -214,8 +214,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
 void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan) {
   const bool clang = toolchain.host.kind == HostCompilerKind::kClang;
   for (Step& step : plan.steps) {
-    const bool compiler = step.action.argv.front() == toolchain.host.path || IsNvcc(step.action);
-    if (!compiler) continue;
+    if (step.tool == Tool::kOther) continue;
     AddHostWords({clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret", "-fdiagnostics-color=never"},
                  step.action);
   }

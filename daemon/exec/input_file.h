@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that an action reads.
+// What an action reads.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include "daemon/exec/blob_digest.h"
 
 namespace kernix::exec {
 
@@ -13,8 +17,19 @@ using Content = std::shared_ptr<const std::string>;
 
 struct InputFile {
   std::string path;  // relative to the action's root
-  Content content;
+  BlobDigest digest;
+  Content content = nullptr;  // null until it is needed
+  bool executable = false;
 };
+
+inline InputFile MakeInput(std::string path, Content content) {
+  const BlobDigest digest = BlobDigestOf(*content);
+  return {std::move(path), digest, std::move(content)};
+}
+
+inline InputFile MakeInput(std::string path, std::string_view text) {
+  return MakeInput(std::move(path), std::make_shared<const std::string>(text));
+}
 
 // A link in an action's root to a file or folder of the machine.
 struct InputLink {

@@ -61,6 +61,7 @@ using InputTreePtr = std::shared_ptr<InputTree>;
 // A tree and where in an action's root it appears, at most kMaxMountDepth deep.
 struct MountedTree {
   std::string path;
+  BlobDigest digest;  // of the folder
   InputTreePtr tree;
 };
 

@@ -17,9 +17,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Content Text(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
-
-std::vector<InputFile> Files() { return {{"a.h", Text("a")}, {"sub/deep/b.h", Text("b")}, {"sub/a.h", Text("a")}}; }
+std::vector<InputFile> Files() {
+  return {MakeInput("a.h", "a"), MakeInput("sub/deep/b.h", "b"), MakeInput("sub/a.h", "a")};
+}
 
 // On real files: times and inodes are what it is about.
 class InputTreeTest : public ::testing::Test {
@@ -81,10 +81,10 @@ TEST_F(InputTreeTest, ActionsSeeItAsAFolderOfTheirOwnRoot) {
   Action action;
   action.step = "compile";
   action.argv = {"/bin/sh", "-c", "cat inc/0/a.h inc/0/sub/deep/b.h c.h > out"};
-  action.inputs = {{"c.h", Text("c")}};
+  action.inputs = {MakeInput("c.h", "c")};
   action.outputs = {"out"};
   action.trees = std::make_shared<std::vector<MountedTree>>(
-      std::vector<MountedTree>{{"inc/0", std::make_shared<InputTree>(Files())}});
+      std::vector<MountedTree>{{"inc/0", BlobDigest(), std::make_shared<InputTree>(Files())}});
   for (int i = 0; i < 2; ++i) {
     const absl::StatusOr<ActionResult> result = RunAction(env_, {scratch_.path()}, action, nullptr, nullptr);
     ASSERT_THAT(result, IsOk());
@@ -109,7 +109,7 @@ TEST_F(InputTreeTest, ClimbingFromItLeadsToNothing) {
   action.argv = {"/bin/sh", "-c", "cat inc/0/../secret inc/0/../../secret > out 2>&-; ls inc/0/.. inc/0/../.. >> out"};
   action.outputs = {"out"};
   action.trees = std::make_shared<std::vector<MountedTree>>(
-      std::vector<MountedTree>{{"inc/0", std::make_shared<InputTree>(Files())}});
+      std::vector<MountedTree>{{"inc/0", BlobDigest(), std::make_shared<InputTree>(Files())}});
   const absl::StatusOr<ActionResult> result = RunAction(env_, {scratch}, action, nullptr, nullptr);
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(*result->outputs.at("out"), "inc/0/..:\ntree\n\ninc/0/../..:\ntree\n");
@@ -120,7 +120,7 @@ TEST_F(InputTreeTest, IsNoDeeperInTheRootThanItLiesInItsOwnFolder) {
   action.step = "compile";
   action.argv = {"/bin/true"};
   action.trees = std::make_shared<std::vector<MountedTree>>(
-      std::vector<MountedTree>{{"inc/./0/x", std::make_shared<InputTree>(Files())}});
+      std::vector<MountedTree>{{"inc/./0/x", BlobDigest(), std::make_shared<InputTree>(Files())}});
   EXPECT_THAT(ToStd(RunAction(env_, {scratch_.path()}, action, nullptr, nullptr).status().message()),
               HasSubstr("as deep as \"inc/./0/x\""));
 }
@@ -130,7 +130,7 @@ TEST_F(InputTreeTest, OneThatCannotBeWrittenIsTheMachinesFailure) {
   action.step = "compile";
   action.argv = {"/bin/true"};
   action.trees = std::make_shared<std::vector<MountedTree>>(
-      std::vector<MountedTree>{{"inc/0", std::make_shared<InputTree>(Files())}});
+      std::vector<MountedTree>{{"inc/0", BlobDigest(), std::make_shared<InputTree>(Files())}});
   env_.Inject(NoSpace(Operation::kWriteFile, "a.h"));
   const absl::StatusOr<ActionResult> result = RunAction(env_, {scratch_.path()}, action, nullptr, nullptr);
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
@@ -152,7 +153,7 @@ std::chrono::seconds CpuLimit(const Action& action) {
 
 ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const ActionPlace& place) {
   ProcessSpec spec;
-  for (const std::string& argument : action.argv) spec.argv.push_back(ExpandRoot(argument, root));
+  for (const std::string& word : LocalCommand(action)) spec.argv.push_back(ExpandRoot(word, root));
   for (const auto& [name, value] : action.environment) spec.environment[name] = ExpandRoot(value, root);
   spec.environment.try_emplace("TMPDIR", root);
   spec.working_directory = root;
@@ -167,7 +168,7 @@ ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const
 // The last look at what a shell will see.
 absl::Status CheckForShell(const Action& action, const std::string& root) {
   if (!action.tool_uses_shell) return absl::OkStatus();
-  for (const std::string& word : action.argv) {
+  for (const std::string& word : LocalCommand(action)) {
     if (IsHarmlessWord(ExpandRoot(word, root))) continue;
     return MakeError(v1::ErrorDetail::INTERNAL,
                      StrCat("step \"", action.step, "\": a shell would read the word \"", word, "\""));
@@ -180,6 +181,15 @@ absl::Status CheckForShell(const Action& action, const std::string& root) {
              "store in another folder (store_directory, KERNIX_CACHE_DIR)"));
 }
 
+// Of this machine, not through a link.
+std::string ToolPath(const Action& action) {
+  const std::string path = LocalCommand(action).front();
+  for (const InputLink& link : action.links) {
+    if (path.starts_with(link.path + "/")) return link.target + path.substr(link.path.size());
+  }
+  return path;
+}
+
 absl::Status StartError(const absl::Status& status, const Action& action) {
   if (absl::IsCancelled(status)) return MakeError(v1::ErrorDetail::CANCELLED, ToStd(status.message()));
   if (absl::IsInvalidArgument(status)) {
@@ -188,7 +198,7 @@ absl::Status StartError(const absl::Status& status, const Action& action) {
   }
   const bool no_program = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
   return Annotate(WithKind(status, no_program ? v1::ErrorDetail::TOOLCHAIN : v1::ErrorDetail::INTERNAL),
-                  StrCat("step \"", action.step, "\": cannot run ", action.argv.front()));
+                  StrCat("step \"", action.step, "\": cannot run ", ToolPath(action)));
 }
 
 absl::StatusOr<ProcessResult> RunCommand(Env& env, const std::string& root, const ActionPlace& place,
@@ -211,7 +221,7 @@ absl::Status MachineFailure(const Action& action, const ProcessResult& process, 
   detail.set_kind(v1::ErrorDetail::RESOURCE);
   detail.set_message(StrCat("step \"", action.step, "\": ", Basename(action.argv.front()), " ", what));
   detail.set_compiler_output(process.output);
-  detail.set_command(absl::StrJoin(action.argv, " "));
+  detail.set_command(absl::StrJoin(LocalCommand(action), " "));
   detail.set_exit_code(process.exit_code);
   return MakeError(std::move(detail));
 }
@@ -331,6 +341,15 @@ absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action
 }
 
 }  // namespace
+
+std::vector<std::string> LocalCommand(const Action& action) {
+  std::vector<std::string> words;
+  const std::vector<std::pair<absl::string_view, std::string>> paths(action.local_paths.begin(),
+                                                                     action.local_paths.end());
+  for (const std::string& word : action.argv) words.push_back(absl::StrReplaceAll(word, paths));
+  words.insert(words.end(), action.local_words.begin(), action.local_words.end());
+  return words;
+}
 
 absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation) {

@@ -30,7 +30,7 @@ Action MakeAction() {
   action.step = "compile";
   action.argv = {kTool, "-o", "out/a.o", StrCat("-map=", kRootPlaceholder, "=.")};
   action.environment = {{"LC_ALL", "C"}, {"ROOT", std::string(kRootPlaceholder)}};
-  action.inputs = {{"a.cc", Text("int a;")}, {"inc/0/b.h", Text("int b;")}};
+  action.inputs = {MakeInput("a.cc", "int a;"), MakeInput("inc/0/b.h", "int b;")};
   action.outputs = {"out/a.o"};
   return action;
 }
@@ -162,7 +162,7 @@ TEST_F(RunActionTest, AnOutputThatIsALinkIsNotFollowed) {
 TEST_F(RunActionTest, PathsOutsideTheRootAreRefused) {
   for (const char* path : {"/etc/x", "../x", "a/../../x", "", "."}) {
     Action action = MakeAction();
-    action.inputs = {{path, Text("x")}};
+    action.inputs = {MakeInput(path, "x")};
     EXPECT_EQ(KindOf(Run(action).status()), v1::ErrorDetail::INTERNAL) << path;
     action = MakeAction();
     action.outputs = {path};
@@ -311,7 +311,7 @@ TEST(RunActionRealTest, ShellInALinkedScratchFolder) {
   Action action;
   action.step = "shell";
   action.argv = {"/bin/sh", "-c", "cat in/x > out/y; echo \"$PWD/in/x\"; pwd -P; echo $TMPDIR; echo ${HOME-none}"};
-  action.inputs = {{"in/x", Text("content")}};
+  action.inputs = {MakeInput("in/x", "content")};
   action.outputs = {"out/y"};
   Recorder seen;
   const auto result = RunAction(Env::Posix(), {temp.File("alias")}, action, &seen, nullptr);

@@ -11,11 +11,12 @@ namespace {
 
 constexpr uint64_t kCompileMemory = 512ull << 20;
 
-std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedUnit& unit) {
+void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, exec::Action& action) {
   const BuildRequest& request = inputs.request;
-  std::vector<std::string> argv = {request.toolchain->host.path, "-c", StrCat("-O", request.optimization_level)};
+  std::vector<std::string>& argv = action.argv;
+  argv = {inputs.places.host_compiler, "-c", StrCat("-O", request.optimization_level)};
   Append(argv, DefaultStandard(request.compile_flags));
-  Append(argv, PrefixMaps(*request.toolchain));
+  Append(argv, PrefixMaps(inputs, action, [](std::string_view) { return true; }));
   Append(argv, QuoteIncludeFlags(request, unit));
   Append(argv, IncludeFlags(request, unit));
   Append(argv, request.compile_flags);
@@ -23,22 +24,17 @@ std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedU
   Append(argv, AssemblerFlags(request, unit));
   // Last, so that no flag of the user undoes it.
   Append(argv, {"-fPIC", "-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
-  return argv;
 }
 
 Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
-  Step step;
-  step.action.step = StepName("compile", unit);
-  step.action.argv = CompileCommand(inputs, unit);
-  step.action.environment = inputs.request.toolchain->environment;
+  Step step = NewStep(inputs, Tool::kHostCompiler, StepName("compile", unit), kCompileMemory);
+  SetCommand(inputs, unit, step.action);
   // Clang has no pipe to an assembler: the file between them shall have a path of the input root.
   if (inputs.request.assembler_must_tell) step.action.environment.insert_or_assign("TMPDIR", std::string("."));
   step.action.trees = unit.trees;
   step.action.inputs = unit.files;
   step.action.outputs = {unit.object, unit.dependencies};
   if (AssemblerTells(inputs.request)) step.action.outputs.push_back(unit.assembler_dependencies);
-  step.action.timeout = inputs.limits.step_timeout;
-  step.action.memory_estimate_bytes = kCompileMemory;
   return step;
 }
 

@@ -39,14 +39,7 @@ std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) 
 
 // Those that nvcc would cut in two, or its shell would read, are left out: such a folder then shows in debug
 // information, no more.
-std::vector<std::string> NvccPrefixMaps(const PlanInputs& inputs) {
-  std::vector<std::string> flags;
-  for (const NamedFolder& folder : ToolchainFolders(*inputs.request.toolchain)) {
-    const std::string flag = PrefixMap(inputs.places.Reach(folder.path), folder.name);
-    if (IsHarmlessWord(flag) && !absl::StrContains(flag, ',')) flags.push_back(flag);
-  }
-  return flags;
-}
+bool CanPassThroughNvcc(std::string_view flag) { return IsHarmlessWord(flag) && !absl::StrContains(ToAbsl(flag), ','); }
 
 // nvcc can compile for several architectures at once; the bytes are the same. Each is then worth a job of the pool, and
 // needs its memory. Units that are compiled side by side share the jobs.
@@ -64,37 +57,28 @@ int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
 // hold the process number), kept apart from ours.
 std::vector<std::string> KeepFlags(std::string_view folder) { return {"--keep", "--keep-dir", std::string(folder)}; }
 
-std::vector<std::string> SystemIncludeFlags(const NvccPlaces& places) {
+std::vector<std::string> SystemIncludeFlags(const ToolPlaces& places) {
   std::vector<std::string> flags;
   for (const std::string& directory : places.include_directories) Append(flags, {"-isystem", directory});
   return flags;
 }
 
-std::vector<std::string> CompileCommand(const PlanInputs& inputs, const PlannedUnit& unit,
-                                        std::string_view keep_folder) {
-  std::vector<std::string> argv = NvccCommand(inputs, unit, "-c", keep_folder);
-  const int threads = Threads(inputs, unit);
-  if (threads > 1) argv.push_back(StrCat("--threads=", threads));
-  Append(argv, ArchitectureFlags(inputs.request.architectures));
-  Append(argv, ForHostCompiler(AssemblerFlags(inputs.request, unit)));
-  Append(argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
-  return argv;
-}
-
 Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
+  const int threads = Threads(inputs, unit);
   const std::string keep_folder = unit.folder + "/keep";
-  Step step;
-  step.action.step = StepName("compile", unit);
-  step.action.argv = CompileCommand(inputs, unit, keep_folder);
-  PrepareForNvcc(inputs, step.action);
-  step.action.trees = unit.trees;
-  step.action.inputs = unit.files;
-  step.action.inputs.push_back(FolderMarker(keep_folder));
-  step.action.outputs = {unit.object, unit.dependencies};
-  if (AssemblerTells(inputs.request)) step.action.outputs.push_back(unit.assembler_dependencies);
-  step.action.timeout = inputs.limits.step_timeout;
-  step.action.jobs = Threads(inputs, unit);
-  step.action.memory_estimate_bytes = kCompileMemory * step.action.jobs;
+  Step step = NewStep(inputs, Tool::kNvcc, StepName("compile", unit), kCompileMemory * threads);
+  exec::Action& action = step.action;
+  SetNvccCommand(inputs, unit, "-c", keep_folder, action);
+  Append(action.argv, ArchitectureFlags(inputs.request.architectures));
+  Append(action.argv, ForHostCompiler(AssemblerFlags(inputs.request, unit)));
+  Append(action.argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
+  if (threads > 1) action.local_words.push_back(StrCat("--threads=", threads));
+  action.jobs = threads;
+  action.trees = unit.trees;
+  action.inputs = unit.files;
+  action.inputs.push_back(FolderMarker(keep_folder));
+  action.outputs = {unit.object, unit.dependencies};
+  if (AssemblerTells(inputs.request)) action.outputs.push_back(unit.assembler_dependencies);
   return step;
 }
 
@@ -102,8 +86,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
 bool MayHoldDeviceCode(const std::string& path) { return path.ends_with(".o") || path.ends_with(".a"); }
 
 Step DeviceLinkStep(const PlanInputs& inputs) {
-  Step step;
-  step.action.step = "device link";
+  Step step = NewStep(inputs, Tool::kNvcc, "device link", kDeviceLinkMemory);
   step.action.argv = {
       inputs.places.nvcc, "-dlink", "-ccbin", inputs.places.host_compiler, "-Wno-deprecated-gpu-targets",
       "-Xcompiler",       "-fPIC"};
@@ -115,7 +98,6 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
     step.action.argv.push_back(unit.object);
     step.inputs_from_steps.push_back(unit.object);
   }
-  PrepareForNvcc(inputs, step.action);
   step.action.inputs = {FolderMarker(kDeviceLinkKeepFolder)};
   for (const exec::InputFile& file : inputs.link_files) {
     if (!MayHoldDeviceCode(file.path)) continue;
@@ -123,8 +105,6 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
     step.action.inputs.push_back(file);
   }
   step.action.outputs = {kDeviceObject};
-  step.action.timeout = inputs.limits.step_timeout;
-  step.action.memory_estimate_bytes = kDeviceLinkMemory;
   return step;
 }
 
@@ -139,7 +119,7 @@ std::vector<std::string> HostFlagsOf(const std::vector<std::string>& nvcc_flags)
 
 std::vector<std::string> RuntimeLibraries(const PlanInputs& inputs) {
   std::vector<std::string> flags;
-  for (const std::string& directory : inputs.request.toolchain->cuda->library_directories) {
+  for (const std::string& directory : inputs.places.library_directories) {
     flags.push_back(StrCat("-L", directory));
   }
   if (inputs.request.relocatable_device_code) flags.push_back("-lcudadevrt");
@@ -149,27 +129,18 @@ std::vector<std::string> RuntimeLibraries(const PlanInputs& inputs) {
 
 }  // namespace
 
-exec::InputFile FolderMarker(std::string_view folder) {
-  return {StrCat(folder, "/.keep"), std::make_shared<const std::string>()};
-}
+exec::InputFile FolderMarker(std::string_view folder) { return exec::MakeInput(StrCat(folder, "/.keep"), ""); }
 
-void PrepareForNvcc(const PlanInputs& inputs, exec::Action& action) {
-  action.environment = inputs.request.toolchain->environment;
-  action.environment["TMPDIR"] = std::string(".");  // it redirects output into it, without quotes
-  action.links = inputs.places.links;
-  action.tool_uses_shell = true;
-}
-
-std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
-                                     std::string_view keep_folder) {
+void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
+                    std::string_view keep_folder, exec::Action& action) {
   const BuildRequest& request = inputs.request;
-  const toolchain::Toolchain& toolchain = *request.toolchain;
-  std::vector<std::string> argv = {inputs.places.nvcc,
-                                   what,
-                                   "-ccbin",
-                                   inputs.places.host_compiler,
-                                   StrCat("-O", request.optimization_level),
-                                   "-Wno-deprecated-gpu-targets"};
+  std::vector<std::string>& argv = action.argv;
+  argv = {inputs.places.nvcc,
+          what,
+          "-ccbin",
+          inputs.places.host_compiler,
+          StrCat("-O", request.optimization_level),
+          "-Wno-deprecated-gpu-targets"};
   Append(argv, KeepFlags(keep_folder));
   // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
   // path.
@@ -178,14 +149,13 @@ std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit
   // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
   if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
   if (request.use_fast_math) argv.push_back("--use_fast_math");
-  Append(argv, ForHostCompiler(NvccPrefixMaps(inputs)));
+  Append(argv, ForHostCompiler(PrefixMaps(inputs, action, CanPassThroughNvcc)));
   Append(argv, ForHostCompiler(QuoteIncludeFlags(request, unit)));
   Append(argv, IncludeFlags(request, unit));
   Append(argv, SystemIncludeFlags(inputs.places));
   Append(argv, request.compile_flags);
-  Append(argv, ForHostCompiler(PrivateSymbolFlags(toolchain)));
+  Append(argv, ForHostCompiler(PrivateSymbolFlags(*request.toolchain)));
   Append(argv, {"-Xcompiler", "-fPIC"});
-  return argv;
 }
 
 std::vector<Step> CudaSteps(const PlanInputs& inputs) {

@@ -11,12 +11,7 @@ namespace {
 // What a small file takes on the disk besides its bytes.
 constexpr uint64_t kBlockBytes = 4096;
 
-Digest DigestOfFiles(const std::vector<TreeFile>& files) {
-  CanonicalHasher hasher("kernix-header-tree");
-  hasher.List("files", files.size());
-  for (const TreeFile& file : files) hasher.Field("path", file.file.path).Field("content", file.digest);
-  return hasher.Finish();
-}
+const exec::Content kEmpty = std::make_shared<const std::string>();  // of a marker
 
 // Of the `copy`-th root of a build with these files, from 0.
 Digest IdOf(const Digest& files, uint64_t copy) {
@@ -24,37 +19,37 @@ Digest IdOf(const Digest& files, uint64_t copy) {
   return CanonicalHasher("kernix-header-tree-copy").Field("files", files).Field("copy", copy).Finish();
 }
 
-exec::InputTreePtr MakeTree(const std::vector<TreeFile>& files, uint64_t& bytes) {
+exec::InputTreePtr MakeTree(const std::vector<TreeFile>& files, const HeaderContents& contents, uint64_t& bytes) {
   std::vector<exec::InputFile> inputs;
   inputs.reserve(files.size());
   for (const TreeFile& file : files) {
-    bytes += file.file.content->size() + kBlockBytes;
-    inputs.push_back(file.file);
+    const exec::Content content = file.digest.size == 0 ? kEmpty : contents.at(file.digest.hash);
+    bytes += content->size() + kBlockBytes;
+    inputs.push_back({file.path, file.digest, content});
   }
   return std::make_shared<exec::InputTree>(std::move(inputs));
 }
 
 }  // namespace
 
-std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<std::vector<TreeFile>>& roots) {
+std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<IncludeRoot>& roots,
+                                                 const HeaderContents& contents) {
   absl::flat_hash_map<Digest, uint64_t> copies;
   std::vector<exec::InputTreePtr> trees;
-  for (const std::vector<TreeFile>& files : roots) {
-    if (files.empty()) {
-      trees.push_back(nullptr);
-      continue;
-    }
-    const Digest digest = DigestOfFiles(files);
-    trees.push_back(Get(IdOf(digest, copies[digest]++), files));
+  for (const IncludeRoot& root : roots) {
+    if (root.files.empty()) continue;
+    const Digest& digest = root.digest.hash;
+    trees.push_back(Get(IdOf(digest, copies[digest]++), root.files, contents));
   }
   return trees;
 }
 
-exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<TreeFile>& files) {
+exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<TreeFile>& files,
+                                    const HeaderContents& contents) {
   exec::InputTreePtr known = Find(id);
   if (known != nullptr && known->Intact()) return known;
   uint64_t bytes = 0;
-  exec::InputTreePtr tree = MakeTree(files, bytes);
+  exec::InputTreePtr tree = MakeTree(files, contents, bytes);
   return Keep(id, std::move(tree), bytes, known);
 }
 

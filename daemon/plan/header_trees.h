@@ -13,23 +13,21 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "daemon/exec/input_tree.h"
+#include "daemon/plan/include_roots.h"
 
 namespace kernix::build {
 
-// A file of an include root, by its place below "inc/<index>".
-struct TreeFile {
-  exec::InputFile file;
-  Digest digest;  // of its content
-};
+using HeaderContents = absl::flat_hash_map<Digest, exec::Content>;
 
 // Keeps the trees that were used last, up to a number of bytes on the disk. Thread-safe.
 class HeaderTrees {
  public:
   explicit HeaderTrees(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // The trees of a build's include roots, null for one without files: each was made before and is still what it was, or
+  // The trees of those of a build's include roots that are not empty: each was made before and is still what it was, or
   // is new. No two are the same, even of the same files, since compilers take a folder that is there twice for one.
-  std::vector<exec::InputTreePtr> Get(const std::vector<std::vector<TreeFile>>& roots);
+  // `contents` has all of them.
+  std::vector<exec::InputTreePtr> Get(const std::vector<IncludeRoot>& roots, const HeaderContents& contents);
 
   // For the end of a build: lets go of those among `trees` whose contents are still in memory, since no action has come
   // to write them.
@@ -43,7 +41,7 @@ class HeaderTrees {
   };
   using Trees = std::list<Kept>;
 
-  exec::InputTreePtr Get(const Digest& id, const std::vector<TreeFile>& files);
+  exec::InputTreePtr Get(const Digest& id, const std::vector<TreeFile>& files, const HeaderContents& contents);
   exec::InputTreePtr Find(const Digest& id);
   // Returns the tree that another build has kept by now, if there is one and it is not `damaged`.
   exec::InputTreePtr Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes, const exec::InputTreePtr& damaged);

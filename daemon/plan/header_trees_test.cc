@@ -7,6 +7,7 @@
 #include <future>
 
 #include "common/base/strings.h"
+#include "daemon/exec/merkle_tree.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -15,8 +16,10 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::vector<TreeFile> Files(const std::string& text, const std::string& path = "a.h") {
-  return {{{path, std::make_shared<const std::string>(text)}, DigestOf(text)}};
+IncludeRoot Root(const std::string& text, const std::string& path = "a.h") {
+  exec::MerkleTree tree;
+  tree.AddFile(path, exec::BlobDigestOf(text));
+  return {{{path, exec::BlobDigestOf(text)}}, tree.Digest()};
 }
 
 class HeaderTreesTest : public ::testing::Test {
@@ -26,7 +29,9 @@ class HeaderTreesTest : public ::testing::Test {
     EXPECT_THAT(folder, IsOk());
     return folder.value_or("");
   }
-  exec::InputTreePtr Tree(const std::vector<TreeFile>& files) { return trees_.Get({files}).front(); }
+  exec::InputTreePtr Tree(const std::string& text, const std::string& path = "a.h") {
+    return trees_.Get({Root(text, path)}, {{DigestOf(text), std::make_shared<const std::string>(text)}}).front();
+  }
   std::vector<std::string> Left() { return Env::Posix().ListDirectory(scratch_.path()).value(); }
 
   ScratchDirectory scratch_;
@@ -34,25 +39,25 @@ class HeaderTreesTest : public ::testing::Test {
 };
 
 TEST_F(HeaderTreesTest, WhatDidNotChangeIsWrittenOnce) {
-  const std::string folder = Stage(Tree(Files("x")));
-  EXPECT_EQ(Stage(Tree(Files("x"))), folder);
-  EXPECT_NE(Stage(Tree(Files("y"))), folder);
-  EXPECT_NE(Stage(Tree(Files("x", "b.h"))), folder);
-  EXPECT_EQ(Stage(Tree(Files("x"))), folder);
+  const std::string folder = Stage(Tree("x"));
+  EXPECT_EQ(Stage(Tree("x")), folder);
+  EXPECT_NE(Stage(Tree("y")), folder);
+  EXPECT_NE(Stage(Tree("x", "b.h")), folder);
+  EXPECT_EQ(Stage(Tree("x")), folder);
 }
 
 TEST_F(HeaderTreesTest, WhatWasUsedLeastLatelyGoes) {
-  const std::string first = Stage(Tree(Files("0")));
-  for (int i = 1; i < 4; ++i) Stage(Tree(Files(StrCat(i))));
-  EXPECT_EQ(Stage(Tree(Files("0"))), first);
-  const exec::InputTreePtr used = Tree(Files("1"));
-  for (int i = 4; i < 8; ++i) Stage(Tree(Files(StrCat(i))));
+  const std::string first = Stage(Tree("0"));
+  for (int i = 1; i < 4; ++i) Stage(Tree(StrCat(i)));
+  EXPECT_EQ(Stage(Tree("0")), first);
+  const exec::InputTreePtr used = Tree("1");
+  for (int i = 4; i < 8; ++i) Stage(Tree(StrCat(i)));
   EXPECT_THAT(Left(), SizeIs(5));  // four, and the one in use
   EXPECT_TRUE(used->Intact());
 }
 
 TEST_F(HeaderTreesTest, OneThatIsTooLargeLivesAsLongAsItsBuild) {
-  exec::InputTreePtr tree = Tree(Files(std::string(30'000, ' ')));
+  exec::InputTreePtr tree = Tree(std::string(30'000, ' '));
   Stage(tree);
   EXPECT_THAT(Left(), SizeIs(1));
   tree.reset();
@@ -60,42 +65,45 @@ TEST_F(HeaderTreesTest, OneThatIsTooLargeLivesAsLongAsItsBuild) {
 }
 
 TEST_F(HeaderTreesTest, OneThatSomebodyChangedIsMadeAgain) {
-  const std::string folder = Stage(Tree(Files("x")));
+  const std::string folder = Stage(Tree("x"));
   ASSERT_THAT(Env::Posix().WriteFile(folder + "/a.h", "y", 0644), IsOk());
-  const std::string again = Stage(Tree(Files("x")));
+  const std::string again = Stage(Tree("x"));
   EXPECT_EQ(Env::Posix().ReadFile(again + "/a.h").value(), "x");
   EXPECT_THAT(Left(), SizeIs(1));
 }
 
 TEST_F(HeaderTreesTest, OneThatNoBuildHasWrittenDoesNotKeepItsContentsInMemory) {
-  const exec::InputTreePtr staged = Tree(Files("x"));
+  const exec::InputTreePtr staged = Tree("x");
   Stage(staged);
-  std::weak_ptr<exec::InputTree> waiting = Tree(Files("y"));
+  std::weak_ptr<exec::InputTree> waiting = Tree("y");
   EXPECT_FALSE(waiting.expired());
-  trees_.DropUnstaged({{"inc/0", staged}, {"inc/1", waiting.lock()}});
+  trees_.DropUnstaged({{"inc/0", {}, staged}, {"inc/1", {}, waiting.lock()}});
   EXPECT_TRUE(waiting.expired());
-  EXPECT_EQ(Tree(Files("x")), staged);
+  EXPECT_EQ(Tree("x"), staged);
 }
 
 TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
-  const std::vector<std::vector<TreeFile>> roots = {Files("x"), {}, Files("y"), Files("x"), Files("x")};
-  const std::vector<exec::InputTreePtr> trees = trees_.Get(roots);
-  ASSERT_THAT(trees, SizeIs(5));
-  EXPECT_EQ(trees[1], nullptr);
+  const std::vector<IncludeRoot> roots = {Root("x"), {}, Root("y"), Root("x"), Root("x")};
+  const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")},
+                                   {DigestOf("y"), std::make_shared<const std::string>("y")}};
+  const std::vector<exec::InputTreePtr> trees = trees_.Get(roots, contents);
+  ASSERT_THAT(trees, SizeIs(4));  // the empty one has none
+  EXPECT_NE(trees[0], trees[2]);
+  EXPECT_NE(trees[2], trees[3]);
   EXPECT_NE(trees[0], trees[3]);
-  EXPECT_NE(trees[3], trees[4]);
-  EXPECT_NE(trees[0], trees[4]);
-  EXPECT_EQ(trees_.Get(roots), trees);
+  EXPECT_EQ(trees_.Get(roots, contents), trees);
 }
 
 // Both make it; the later one must not take the place of the earlier one.
 TEST_F(HeaderTreesTest, BuildsThatBeginAtOnceShareANewTree) {
-  const std::vector<TreeFile> files(2'000, Files("x").front());
+  IncludeRoot root = Root("x");
+  root.files.resize(2'000, root.files.front());
+  const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")}};
   for (int round = 0; round < 20; ++round) {
     HeaderTrees trees(1 << 30);
     std::vector<std::future<exec::InputTreePtr>> builds;
     for (int i = 0; i < 4; ++i) {
-      builds.push_back(std::async(std::launch::async, [&] { return trees.Get({files}).front(); }));
+      builds.push_back(std::async(std::launch::async, [&] { return trees.Get({root}, contents).front(); }));
     }
     const exec::InputTreePtr first = builds.front().get();
     for (size_t i = 1; i < builds.size(); ++i) EXPECT_EQ(builds[i].get(), first);

@@ -28,26 +28,15 @@ struct KeptPart {
   std::string StepNamed(std::string_view what) const { return StrCat(StepName(what, unit), " ", architecture); }
 };
 
-Step NewStep(const PlanInputs& inputs, std::string name, std::vector<std::string> argv, uint64_t memory) {
-  Step step;
-  step.action.step = std::move(name);
-  step.action.argv = std::move(argv);
-  step.action.environment = inputs.request.toolchain->environment;
-  step.action.timeout = inputs.limits.step_timeout;
-  step.action.memory_estimate_bytes = memory;
-  return step;
-}
-
 // The PTX that the machine code of the architecture is made from.
 Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
   const std::string keep_folder = part.File("keep-ptx");
-  std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-ptx", keep_folder);
+  Step step = NewStep(inputs, Tool::kNvcc, part.StepNamed("ptx"), kPtxMemory);
+  SetNvccCommand(inputs, part.unit, "-ptx", keep_folder, step.action);
   const std::string virtual_architecture = StrCat("compute", part.architecture.substr(part.architecture.find('_')));
   // What this pass reads counts, too: a source can include for one architecture what it does not for several.
-  Append(argv, {"-MD", "-MF", part.File("d")});
-  Append(argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
-  Step step = NewStep(inputs, part.StepNamed("ptx"), std::move(argv), kPtxMemory);
-  PrepareForNvcc(inputs, step.action);
+  Append(step.action.argv, {"-MD", "-MF", part.File("d")});
+  Append(step.action.argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
   step.action.trees = part.unit.trees;
   step.action.inputs = part.unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));
@@ -57,10 +46,10 @@ Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
 
 Step CubinStep(const PlanInputs& inputs, const KeptPart& part) {
   const std::string keep_folder = part.File("keep-cubin");
-  std::vector<std::string> argv = NvccCommand(inputs, part.unit, "-cubin", keep_folder);
-  Append(argv, {StrCat("-arch=", part.architecture), "-Xptxas", "-v", "-o", part.File("cubin"), part.File("ptx")});
-  Step step = NewStep(inputs, part.StepNamed("machine code"), std::move(argv), kToolMemory);
-  PrepareForNvcc(inputs, step.action);
+  Step step = NewStep(inputs, Tool::kNvcc, part.StepNamed("machine code"), kToolMemory);
+  SetNvccCommand(inputs, part.unit, "-cubin", keep_folder, step.action);
+  Append(step.action.argv,
+         {StrCat("-arch=", part.architecture), "-Xptxas", "-v", "-o", part.File("cubin"), part.File("ptx")});
   step.action.inputs = {FolderMarker(keep_folder)};
   step.inputs_from_steps = {part.File("ptx")};
   step.action.outputs = {part.File("cubin")};
@@ -69,8 +58,8 @@ Step CubinStep(const PlanInputs& inputs, const KeptPart& part) {
 }
 
 Step SassStep(const PlanInputs& inputs, const KeptPart& part) {
-  Step step = NewStep(inputs, part.StepNamed("disassemble"),
-                      {inputs.request.disassembler, "--print-code", part.File("cubin")}, kToolMemory);
+  Step step = NewStep(inputs, Tool::kOther, part.StepNamed("disassemble"), kToolMemory);
+  step.action.argv = {inputs.places.Reach(inputs.request.disassembler), "--print-code", part.File("cubin")};
   step.inputs_from_steps = {part.File("cubin")};
   step.printed.path = part.File("sass");
   return step;
@@ -91,9 +80,9 @@ class Collector {
 
   Step Finish(const PlanInputs& inputs) && {
     source_ += ".section .note.GNU-stack,\"\",@progbits\n";
-    Step step = NewStep(inputs, "collect what is kept",
-                        {inputs.request.toolchain->host.path, "-c", "-o", kKeptObject, kKeptSource}, kToolMemory);
-    step.action.inputs = {{kKeptSource, std::make_shared<const std::string>(std::move(source_))}};
+    Step step = NewStep(inputs, Tool::kHostCompiler, "collect what is kept", kToolMemory);
+    step.action.argv = {inputs.places.host_compiler, "-c", "-o", kKeptObject, kKeptSource};
+    step.action.inputs = {exec::MakeInput(kKeptSource, source_)};
     step.action.outputs = {kKeptObject};
     step.inputs_from_steps = std::move(files_);
     return step;

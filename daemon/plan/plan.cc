@@ -18,6 +18,7 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/prologue.h"
+#include "daemon/language/write/prologue_sources.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/plan/plan_parts.h"
 #include "daemon/plan/toolchain_paths.h"
@@ -30,66 +31,12 @@ constexpr char kLastKernelHeaders[] = "kernix/compat";
 constexpr size_t kMaxFileName = 255;
 constexpr uint64_t kLinkMemory = 256ull << 20;
 
-exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
-
-// Where an include root lies: so deep that what its headers climb to is inside "inc/<index>".
-std::string IncludeRoot(const BuildRequest& request, uint32_t index) {
-  std::string folder = StrCat(kIncludeRootsFolder, "/", index);
-  for (int i = request.root_climbs[index]; i > 0; --i) StrAppend(&folder, "/", kClimbFolder);
-  return folder;
-}
-
-std::string TopOfRoot(uint32_t index) { return StrCat(kIncludeRootsFolder, "/", index); }
-
-// A root above which headers lie has to be there itself, or a path that leads through it leads nowhere. A header in it
-// sees to that, or this.
-std::optional<TreeFile> RootMarker(const BuildRequest& request, uint32_t root, bool has_header_inside) {
-  if (request.root_climbs[root] == 0 || has_header_inside) return std::nullopt;
-  std::string path = StrCat(IncludeRoot(request, root), "/.keep").substr(TopOfRoot(root).size() + 1);
-  return TreeFile{{std::move(path), MakeContent("")}, DigestOf("")};
-}
-
 std::vector<exec::InputFile> StagedKernelHeaders() {
   std::vector<exec::InputFile> files;
   for (const language::GeneratedFile& header : language::KernelHeaders()) {
-    files.push_back({StrCat(kKernelHeaders, "/", header.path), MakeContent(header.text)});
+    files.push_back(exec::MakeInput(StrCat(kKernelHeaders, "/", header.path), header.text));
   }
   return files;
-}
-
-absl::StatusOr<exec::InputFile> Stage(std::string path, const Digest& digest, const HeaderContents& contents) {
-  const auto content = contents.find(digest);
-  if (content == contents.end()) return MakeError(v1::ErrorDetail::INTERNAL, StrCat("no content for \"", path, "\""));
-  return exec::InputFile{std::move(path), content->second};
-}
-
-// The headers of each root, by their places below "inc/<root>".
-absl::StatusOr<std::vector<std::vector<TreeFile>>> HeadersByRoot(const BuildRequest& request,
-                                                                 const HeaderContents& contents) {
-  std::vector<std::vector<TreeFile>> roots(request.include_root_count);
-  std::vector<bool> has_header_inside(request.include_root_count);
-  for (const HeaderRef& header : request.headers) {
-    const size_t top = TopOfRoot(header.include_root).size() + 1;
-    std::string path = NormalizePath(HeaderName(request, header)).substr(top);
-    KERNIX_ASSIGN_OR_RETURN(exec::InputFile file, Stage(std::move(path), header.digest, contents));
-    roots[header.include_root].push_back({std::move(file), header.digest});
-    if (!header.path.starts_with("../")) has_header_inside[header.include_root] = true;
-  }
-  for (uint32_t root = 0; root < roots.size(); ++root) {
-    if (auto marker = RootMarker(request, root, has_header_inside[root])) roots[root].push_back(*std::move(marker));
-  }
-  return roots;
-}
-
-absl::StatusOr<MountedTrees> StageHeaders(const BuildRequest& request, const HeaderContents& contents,
-                                          HeaderTrees& trees) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::vector<TreeFile>> headers, HeadersByRoot(request, contents));
-  const std::vector<exec::InputTreePtr> roots = trees.Get(headers);
-  auto mounted = std::make_shared<std::vector<exec::MountedTree>>();
-  for (uint32_t root = 0; root < roots.size(); ++root) {
-    if (roots[root] != nullptr) mounted->push_back({TopOfRoot(root), roots[root]});
-  }
-  return mounted;
 }
 
 // XLA's headers bring what they need themselves.
@@ -104,9 +51,22 @@ language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderCont
   return scan;
 }
 
-exec::InputFile StagePrologue(const Unit& unit, language::PrologueScan scan) {
+std::string PrologueText(const Unit& unit, language::PrologueScan scan) {
   for (const language::SourceText& source : unit.sources) scan.Add(source.text);
-  return {StrCat(kKernelHeaders, "/", language::kPrologueHeader), MakeContent(scan.Text())};
+  return scan.Text();
+}
+
+// Stands for the prologue header's content, which depends on the texts of the headers: the same when these and the
+// code that reads them are the same.
+Digest PrologueId(const Unit& unit, const Digest& header_list) {
+  CanonicalHasher hasher("kernix-prologue");
+  hasher.Field("reader", language::PrologueSourcesDigest()).Field("headers", header_list);
+  for (const language::SourceText& source : unit.sources) hasher.Field("source", source.text);
+  return hasher.Finish();
+}
+
+exec::InputFile ProloguePlace(const Unit& unit, const Digest& header_list) {
+  return {StrCat(kKernelHeaders, "/", language::kPrologueHeader), {PrologueId(unit, header_list), 0}};
 }
 
 // Whether a source can lie under its label in the input root.
@@ -129,20 +89,28 @@ std::vector<exec::InputFile> StageSources(const BuildRequest& request, const Uni
   }
   std::vector<exec::InputFile> files;
   for (const language::SourceText& source : unit.sources) {
-    if (CanBeStaged(source.label) && uses[source.label] == 1) files.push_back({source.label, MakeContent(source.text)});
+    if (CanBeStaged(source.label) && uses[source.label] == 1)
+      files.push_back(exec::MakeInput(source.label, source.text));
   }
   return files;
 }
 
-absl::StatusOr<std::vector<exec::InputFile>> StageFlagFiles(const BuildRequest& request,
-                                                            const HeaderContents& contents) {
+std::vector<exec::InputFile> FlagFiles(const BuildRequest& request) {
   std::vector<exec::InputFile> files;
-  for (const toolchain::FlagFile& flag_file : request.flag_files) {
-    if (flag_file.staged.empty()) continue;
-    KERNIX_ASSIGN_OR_RETURN(exec::InputFile file, Stage(flag_file.staged, flag_file.digest, contents));
-    files.push_back(std::move(file));
+  for (const toolchain::FlagFile& file : request.flag_files) {
+    if (!file.staged.empty()) files.push_back({file.staged, {file.digest, 0}});
   }
   return files;
+}
+
+// What a step is made with besides its words and inputs: the tools, and files that flags name in their own places.
+Digest SaltOf(const BuildRequest& request) {
+  CanonicalHasher hasher("kernix-tools");
+  hasher.Field("toolchain", request.toolchain->identity);
+  for (const toolchain::FlagFile& file : request.flag_files) {
+    if (file.staged.empty()) hasher.Field("file", file.digest);
+  }
+  return hasher.Finish();
 }
 
 bool ChoosesStandard(const std::string& flag) {
@@ -179,22 +147,21 @@ bool HasMacroHeader(const BuildRequest& request, v1::Language language) {
 }
 
 exec::InputFile StageMacros(const BuildRequest& request) {
-  return {StrCat(kMacroFolder, "/", language::kRuntimeHeader),
-          MakeContent(language::RuntimeHeaderWith(request.definitions))};
+  return exec::MakeInput(StrCat(kMacroFolder, "/", language::kRuntimeHeader),
+                         language::RuntimeHeaderWith(request.definitions));
 }
 
-std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, const HeaderContents& contents,
-                                    const MountedTrees& trees) {
+std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
   static const auto& kernel_headers = *new std::vector<exec::InputFile>(StagedKernelHeaders());
-  const language::PrologueScan headers = ScanHeaders(request, contents);
   std::vector<PlannedUnit> units;
   for (size_t i = 0; i < request.units.size(); ++i) {
     const Unit& unit = request.units[i];
     PlannedUnit planned = PlaceUnit(request, i);
-    planned.trees = trees;
+    planned.trees = plan.trees;
     planned.files = kernel_headers;
-    planned.files.push_back({planned.path, MakeContent(TranslationUnit(request, unit))});
-    if (!request.headers.empty()) planned.files.push_back(StagePrologue(unit, headers));
+    plan.unit_texts.push_back(std::make_shared<const std::string>(TranslationUnit(request, unit)));
+    planned.files.push_back(exec::MakeInput(planned.path, plan.unit_texts.back()));
+    if (!request.headers.empty()) planned.files.push_back(ProloguePlace(unit, plan.roots->list));
     if (HasMacroHeader(request, unit.language)) planned.files.push_back(StageMacros(request));
     Append(planned.files, StageSources(request, unit));
     units.push_back(std::move(planned));
@@ -212,6 +179,46 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
   return files;
 }
 
+// One for each include root that is not empty.
+std::shared_ptr<std::vector<exec::MountedTree>> MountPoints(const IncludeRoots& roots) {
+  auto trees = std::make_shared<std::vector<exec::MountedTree>>();
+  for (uint32_t root = 0; root < roots.roots.size(); ++root) {
+    if (roots.roots[root].files.empty()) continue;
+    trees->push_back({TopOfIncludeRoot(root), roots.roots[root].digest, nullptr});
+  }
+  return trees;
+}
+
+void AddPrologues(const BuildRequest& request, const Digest& header_list, HeaderContents& contents) {
+  if (request.headers.empty()) return;
+  const language::PrologueScan headers = ScanHeaders(request, contents);
+  for (const Unit& unit : request.units) {
+    contents[PrologueId(unit, header_list)] = std::make_shared<const std::string>(PrologueText(unit, headers));
+  }
+}
+
+absl::StatusOr<exec::InputFile> Stage(exec::InputFile input, const HeaderContents& contents) {
+  const auto content = contents.find(input.digest.hash);
+  if (content == contents.end()) {
+    return MakeError(v1::ErrorDetail::INTERNAL, StrCat("no content for \"", input.path, "\""));
+  }
+  return exec::MakeInput(std::move(input.path), content->second);
+}
+
+absl::Status CheckSizes(const BuildRequest& request, const HeaderContents& contents) {
+  for (const HeaderRef& header : request.headers) {
+    const uint64_t size = contents.at(header.digest)->size();
+    if (size == header.size) continue;
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("header \"", header.path, "\" has ", size, " bytes, and the request says ", header.size));
+  }
+  return absl::OkStatus();
+}
+
+std::string PrefixMap(std::string_view folder, std::string_view name) {
+  return StrCat("-ffile-prefix-map=", folder, "=", name);
+}
+
 // At the link these add a constructor that makes the whole process flush denormal numbers to zero.
 bool SetsProcessRounding(std::string_view flag) {
   return flag == "-ffast-math" || flag == "-Ofast" || flag == "-funsafe-math-optimizations";
@@ -220,7 +227,7 @@ bool SetsProcessRounding(std::string_view flag) {
 }  // namespace
 
 std::string HeaderName(const BuildRequest& request, const HeaderRef& header) {
-  return JoinPath(IncludeRoot(request, header.include_root), header.path);
+  return JoinPath(IncludeRootFolder(request, header.include_root), header.path);
 }
 
 std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
@@ -229,7 +236,7 @@ std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const Pl
   // Ours are first for both forms.
   flags.push_back(StrCat("-iquote", kKernelHeaders));
   for (const SearchedRoot& searched : unit.roots) {
-    if (searched.only_quoted) flags.push_back(StrCat("-iquote", IncludeRoot(request, searched.root)));
+    if (searched.only_quoted) flags.push_back(StrCat("-iquote", IncludeRootFolder(request, searched.root)));
   }
   return flags;
 }
@@ -237,20 +244,22 @@ std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const Pl
 std::vector<std::string> IncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
   std::vector<std::string> flags = {StrCat("-I", kKernelHeaders)};
   for (const SearchedRoot& searched : unit.roots) {
-    if (!searched.only_quoted) flags.push_back(StrCat("-I", IncludeRoot(request, searched.root)));
+    if (!searched.only_quoted) flags.push_back(StrCat("-I", IncludeRootFolder(request, searched.root)));
   }
   flags.push_back(StrCat("-I", kLastKernelHeaders));
   return flags;
 }
 
-std::string PrefixMap(std::string_view folder, std::string_view name) {
-  return StrCat("-ffile-prefix-map=", folder, "=", name);
-}
-
-std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain) {
+std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& action,
+                                    const std::function<bool(std::string_view flag)>& is_usable) {
   std::vector<std::string> flags;
-  for (const NamedFolder& folder : ToolchainFolders(toolchain)) {
-    flags.push_back(PrefixMap(folder.path, folder.name));
+  for (const NamedFolder& folder : ToolchainFolders(*inputs.request.toolchain)) {
+    const std::string reached = inputs.places.Reach(folder.path);
+    if (!is_usable(PrefixMap(reached, folder.name))) continue;
+    const bool local = reached.starts_with('/');
+    const std::string placeholder = StrCat("{", folder.name, "}");
+    if (local) action.local_paths[placeholder] = reached;
+    flags.push_back(PrefixMap(local ? placeholder : reached, folder.name));
   }
   return flags;
 }
@@ -290,16 +299,31 @@ std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchai
   return {"-fno-gnu-unique"};
 }
 
+Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t memory_estimate_bytes) {
+  Step step;
+  step.tool = tool;
+  step.action.step = std::move(name);
+  step.action.environment = inputs.environment;
+  step.action.links = inputs.places.links;
+  step.action.local_paths = inputs.places.local_paths;
+  step.action.timeout = inputs.limits.step_timeout;
+  step.action.memory_estimate_bytes = memory_estimate_bytes;
+  if (tool == Tool::kNvcc) {
+    step.action.environment["TMPDIR"] = std::string(".");  // it redirects output into it, without quotes
+    step.action.tool_uses_shell = true;
+  }
+  return step;
+}
+
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
               const std::vector<std::string>& libraries) {
   const BuildRequest& request = inputs.request;
-  Step step;
-  step.action.step = "link";
+  Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
   // A missing symbol is told at once, with its name, not when the artifact is opened; `-Wl,-z,undefs` among the user's
   // flags undoes that. What the sources and their static libraries define is what they use, whatever a library that is
   // open for the whole process (RTLD_GLOBAL) calls the same. The build id is a digest of the content.
-  step.action.argv = {request.toolchain->host.path, "-shared",        "-fPIC",
-                      "-Wl,--no-undefined",         "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
+  step.action.argv = {inputs.places.host_compiler, "-shared",        "-fPIC",
+                      "-Wl,--no-undefined",        "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
   for (const std::string& flag : compile_flags) {
     if (!SetsProcessRounding(flag)) step.action.argv.push_back(flag);
   }
@@ -313,24 +337,39 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   }
   Append(step.action.argv, request.link_flags);
   Append(step.action.argv, libraries);
-  step.action.environment = request.toolchain->environment;
   step.action.inputs = inputs.link_files;
   step.action.outputs = {kArtifact};
-  step.action.timeout = inputs.limits.step_timeout;
-  step.action.memory_estimate_bytes = kLinkMemory;
   return step;
 }
 
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, HeaderTrees& trees,
-                              const PlanLimits& limits) {
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits) {
+  Plan plan;
+  plan.roots = roots.Get(request);
+  plan.trees = MountPoints(*plan.roots);
   PlanInputs inputs{request, limits};
-  if (request.language == v1::LANGUAGE_CUDA) {
-    KERNIX_ASSIGN_OR_RETURN(inputs.places, FindNvccPlaces(*request.toolchain));
+  KERNIX_ASSIGN_OR_RETURN(inputs.places, FindToolPlaces(*request.toolchain));
+  inputs.environment = EnvironmentFor(*request.toolchain, inputs.places);
+  inputs.link_files = FlagFiles(request);
+  inputs.units = PlaceUnits(request, plan);
+  plan.steps = request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs);
+  const Digest salt = SaltOf(request);
+  for (Step& step : plan.steps) step.action.salt = salt;
+  plan.files = FilesOf(inputs);
+  return plan;
+}
+
+absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan) {
+  AddPrologues(request, plan.roots->list, contents);
+  for (Step& step : plan.steps) {
+    for (exec::InputFile& input : step.action.inputs) {
+      if (input.content != nullptr) continue;
+      KERNIX_ASSIGN_OR_RETURN(input, Stage(std::move(input), contents));
+    }
   }
-  KERNIX_ASSIGN_OR_RETURN(inputs.link_files, StageFlagFiles(request, contents));
-  KERNIX_ASSIGN_OR_RETURN(const MountedTrees mounted, StageHeaders(request, contents, trees));
-  inputs.units = PlaceUnits(request, contents, mounted);
-  return Plan{request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs), FilesOf(inputs), mounted};
+  KERNIX_RETURN_IF_ERROR(CheckSizes(request, contents));
+  const std::vector<exec::InputTreePtr> staged = trees.Get(plan.roots->roots, contents);
+  for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];
+  return absl::OkStatus();
 }
 
 }  // namespace kernix::build

@@ -10,7 +10,7 @@
 //   kernix/              our kernel headers, searched first: nobody's folder "brainevent" can stand in for ours
 //   kernix/compat/       those of them that may be anybody's name, searched last
 //   kernix-macros/       of a CUDA unit with -D or -U: a cuda_runtime.h that says the same, and is found first
-//   kernix-toolchain/    links to folders of the toolchain whose paths a shell of nvcc's would read (nvcc_places.h)
+//   toolchain/           links to folders of the toolchain (tool_places.h): commands name no place of this machine
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps share, and later builds too
 // Diagnostics name a header of the user as "inc/<root>/<path>".
@@ -23,15 +23,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/exec/action.h"
 #include "daemon/plan/header_trees.h"
+#include "daemon/plan/include_roots.h"
 #include "daemon/request/request.h"
 
 namespace kernix::build {
-
-// Part of every key: raise it when the same request would be built by other commands.
-inline constexpr unsigned kPlanVersion = 5;
 
 // What a command prints, as an output.
 struct Printed {
@@ -39,7 +38,10 @@ struct Printed {
   std::string without;  // lines that hold this are left out, since they differ from run to run; empty: none
 };
 
+enum class Tool { kHostCompiler, kNvcc, kOther };
+
 struct Step {
+  Tool tool = Tool::kOther;
   exec::Action action;                         // its `inputs` lack what other steps make
   std::vector<std::string> inputs_from_steps;  // paths that earlier steps list among their outputs
   Printed printed;
@@ -58,7 +60,9 @@ struct PlanFiles {
 struct Plan {
   std::vector<Step> steps;  // in an order that respects their needs
   PlanFiles files;
-  std::shared_ptr<const std::vector<exec::MountedTree>> trees;  // that its steps share
+  std::vector<exec::Content> unit_texts;                  // what is compiled for each unit
+  IncludeRootsPtr roots;                                  // that `trees` are made of
+  std::shared_ptr<std::vector<exec::MountedTree>> trees;  // that its steps share, empty until StagePlan()
   uint64_t max_output_bytes = 0;  // of what all steps make, which is in memory until the last one ends; 0: any
 };
 
@@ -73,9 +77,11 @@ struct PlanLimits {
   uint64_t max_memory_bytes = 0;              // that one action should need; 0: any
 };
 
-// `contents` has every header of `request`, and every one of its flag files that is staged. `trees` makes the include
-// roots, which all units share.
-absl::StatusOr<Plan> MakePlan(const BuildRequest& request, const HeaderContents& contents, HeaderTrees& trees,
-                              const PlanLimits& limits);
+// The steps, with inputs that are known by their digests: contents of headers and staged flag files are not looked at.
+absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits);
+
+// Adds the contents. `contents` has every header of `request`, and every one of its flag files that is staged. `trees`
+// makes the include roots, which all units share. INVALID_REQUEST when a header has not the size that the request says.
+absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, HeaderTrees& trees, Plan& plan);
 
 }  // namespace kernix::build

@@ -4,14 +4,16 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "daemon/plan/nvcc_places.h"
 #include "daemon/plan/plan.h"
+#include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
 
@@ -42,7 +44,8 @@ struct PlannedUnit {
 struct PlanInputs {
   const BuildRequest& request;
   PlanLimits limits;
-  NvccPlaces places = {};  // of CUDA
+  ToolPlaces places = {};
+  std::map<std::string, std::string> environment = {};  // of every step
   std::vector<PlannedUnit> units = {};
   std::vector<exec::InputFile> link_files = {};  // what the link flags name
 };
@@ -55,13 +58,13 @@ std::vector<Step> KeptSteps(const PlanInputs& inputs);
 // The dependency files that they write.
 std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
 
-// What every call of nvcc for a unit has, whatever it is to make of it (`what`: "-c", "-ptx", "-cubin"). Intermediate
-// files go to `keep_folder`, which must be there.
-std::vector<std::string> NvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
-                                     std::string_view keep_folder);
+// Begins the command of `action` with what every call of nvcc for a unit has, whatever it is to make of it (`what`:
+// "-c", "-ptx", "-cubin"). Intermediate files go to `keep_folder`, which must be there.
+void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
+                    std::string_view keep_folder, exec::Action& action);
 
-// What every step that calls nvcc has besides its command, because nvcc has a shell run its steps.
-void PrepareForNvcc(const PlanInputs& inputs, exec::Action& action);
+// What every step has. One that calls nvcc keeps its temporary files in ".", and may use a shell.
+Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t memory_estimate_bytes);
 
 // Makes a folder be there when a command starts.
 exec::InputFile FolderMarker(std::string_view folder);
@@ -77,9 +80,10 @@ std::vector<std::string> IncludeFlags(const BuildRequest& request, const Planned
 
 // Flags that keep the places of the toolchain's folders out of debug information and __FILE__. Two users whose
 // toolchains lie in different places get the same bytes. (The action's root does not show: commands name their files by
-// relative paths, and the toolchain's environment holds a constant PWD.)
-std::vector<std::string> PrefixMaps(const toolchain::Toolchain& toolchain);
-std::string PrefixMap(std::string_view folder, std::string_view name);
+// relative paths, and the toolchain's environment holds a constant PWD.) A folder that is not behind a link is a
+// placeholder, which `action` expands. `is_usable` says of a flag, expanded, whether the tool takes it.
+std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& action,
+                                    const std::function<bool(std::string_view flag)>& is_usable);
 
 // Keeps inline variables and statics of two artifacts apart in one process. As g++ marks them by default, the dynamic
 // linker takes the first one's for both, whatever RTLD_LOCAL says: replaced code would go on with the old one's tables.

@@ -38,10 +38,13 @@ BuildRequest Request(v1::Language language, int architectures = 0) {
 }
 
 Plan MustPlan(const BuildRequest& request, const PlanLimits& limits = {}, const HeaderContents& contents = {}) {
+  IncludeRootsMemo roots;
   HeaderTrees trees(1 << 30);
-  absl::StatusOr<Plan> plan = MakePlan(request, contents, trees, limits);
+  absl::StatusOr<Plan> plan = MakePlan(request, roots, limits);
   EXPECT_THAT(plan, IsOk());
-  return plan.ok() ? *std::move(plan) : Plan();
+  if (!plan.ok()) return Plan();
+  EXPECT_THAT(StagePlan(request, contents, trees, *plan), IsOk());
+  return *std::move(plan);
 }
 
 constexpr uint64_t kGiB = 1ull << 30;
@@ -52,8 +55,10 @@ int Threads(const BuildRequest& request, const PlanLimits& limits) {
   if (plan.steps.empty()) return 0;
   const exec::Action& compile = plan.steps[0].action;
   const auto is_threads = [](const std::string& word) { return word.starts_with("--threads="); };
-  const auto flag = std::find_if(compile.argv.begin(), compile.argv.end(), is_threads);
-  EXPECT_EQ(flag == compile.argv.end() ? 1 : std::stoi(flag->substr(flag->find('=') + 1)), compile.jobs);
+  EXPECT_TRUE(std::none_of(compile.argv.begin(), compile.argv.end(), is_threads));
+  const std::vector<std::string>& words = compile.local_words;
+  const auto flag = std::find_if(words.begin(), words.end(), is_threads);
+  EXPECT_EQ(flag == words.end() ? 1 : std::stoi(flag->substr(flag->find('=') + 1)), compile.jobs);
   EXPECT_EQ(compile.memory_estimate_bytes, kGiB * compile.jobs);
   return compile.jobs;
 }
@@ -116,7 +121,7 @@ TEST(PlanTest, UnitsShareTheirHeaders) {
   for (size_t i = 0; i < kHeaders; ++i) {
     const std::string text = StrCat("int header", i, ";");
     contents[DigestOf(text)] = std::make_shared<const std::string>(text);
-    request.headers.push_back({static_cast<uint32_t>(i % 2), StrCat(i, ".h"), DigestOf(text)});
+    request.headers.push_back({static_cast<uint32_t>(i % 2), StrCat(i, ".h"), DigestOf(text), text.size()});
   }
   const Plan plan = MustPlan(request, {}, contents);
   ASSERT_EQ(plan.steps.size(), kUnits + 1);
@@ -165,24 +170,26 @@ TEST(PlanTest, NoWordForNvccIsOneThatAShellWouldRead) {
       EXPECT_EQ(step.action.tool_uses_shell, is_nvcc) << step.action.step;
       if (!is_nvcc) continue;
       ++steps;
-      for (const std::string& word : step.action.argv) EXPECT_TRUE(IsHarmlessWord(word)) << word;
+      for (const std::string& word : exec::LocalCommand(step.action)) EXPECT_TRUE(IsHarmlessWord(word)) << word;
       EXPECT_EQ(step.action.environment.at("TMPDIR"), ".");
     }
     EXPECT_EQ(steps, request.keep ? 7 : 1);
   }
 }
 
-TEST(PlanTest, FoldersThatAShellWouldReadAreReachedThroughLinks) {
+TEST(PlanTest, CommandsHoldNoPlaceOfTheMachine) {
   const Plan plan = MustPlan(WithOddToolchain(Request(v1::LANGUAGE_CUDA, 1)));
   const exec::Action& compile = plan.steps[0].action;
-  EXPECT_EQ(compile.argv[0], "kernix-toolchain/0/bin/nvcc");
-  ASSERT_EQ(compile.links.size(), 3u);
-  EXPECT_EQ(compile.links[0].target, "/my 'cuda';");
+  EXPECT_EQ(compile.argv[0], "toolchain/cuda/bin/nvcc");
+  EXPECT_EQ(compile.links.size(), 3u);
   EXPECT_EQ(plan.files.links.size(), 3u);
-  EXPECT_THAT(compile.argv, IsSupersetOf({"kernix-toolchain/0/include", "kernix-toolchain/1/g++", "kernix-toolchain/2",
-                                          "-ffile-prefix-map=kernix-toolchain/0=kernix-cuda",
-                                          "-ffile-prefix-map=/usr/include=kernix-host-0"}));
-  EXPECT_TRUE(MustPlan(Request(v1::LANGUAGE_CUDA, 1)).steps[0].action.links.empty());
+  EXPECT_THAT(compile.argv, IsSupersetOf({"toolchain/cuda/include", "toolchain/host/g++", "toolchain/include-1",
+                                          "-ffile-prefix-map=toolchain/cuda=kernix-cuda",
+                                          "-ffile-prefix-map={kernix-host-0}=kernix-host-0"}));
+  EXPECT_THAT(exec::LocalCommand(compile), Contains("-ffile-prefix-map=/usr/include=kernix-host-0"));
+  for (const Step& step : plan.steps) {
+    for (const std::string& word : step.action.argv) EXPECT_EQ(word.find("/usr"), std::string::npos) << word;
+  }
 }
 
 std::string TextOf(const exec::Action& action, const std::string& path) {
@@ -295,7 +302,7 @@ TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
   const HeaderContents contents = {{DigestOf(text), std::make_shared<const std::string>(text)}};
   request.include_root_count = 1;
   request.root_climbs = {1};
-  request.headers = {{0, "../up.h", DigestOf(text)}};
+  request.headers = {{0, "../up.h", DigestOf(text), text.size()}};
   const auto roots_files = [&] {
     const Plan plan = MustPlan(request, {}, contents);
     const exec::MountedTree& root = plan.steps.at(0).action.trees->at(0);
@@ -307,7 +314,7 @@ TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
   };
   EXPECT_THAT(roots_files(), ElementsAre(".keep"));
   for (const char* path : {".keep", ".keep/in_folder.h", "other.h"}) {
-    request.headers = {{0, "../up.h", DigestOf(text)}, {0, path, DigestOf(text)}};
+    request.headers = {{0, "../up.h", DigestOf(text), text.size()}, {0, path, DigestOf(text), text.size()}};
     EXPECT_THAT(roots_files(), ElementsAre(std::string(path).substr(0, std::string(path).find('/'))));
   }
 }

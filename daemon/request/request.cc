@@ -268,7 +268,7 @@ absl::StatusOr<HeaderRef> ReadHeader(const v1::Header& header, uint32_t root_cou
   }
   const absl::StatusOr<Digest> digest = Digest::FromRaw(header.digest());
   if (!digest.ok()) return Invalid(StrCat("header \"", header.path(), "\" has no SHA-256 digest"));
-  return HeaderRef{header.include_root(), header.path(), *digest};
+  return HeaderRef{header.include_root(), header.path(), *digest, header.size()};
 }
 
 // Orders paths as a walk of the tree meets them: what lies in a folder comes right behind a file of that name.
@@ -366,7 +366,6 @@ absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPo
   request.flag_files = std::move(flags.files);
   request.nvcc_threads = flags.nvcc_threads;
   request.relocatable_device_code = flags.relocatable_device_code;
-  request.toolkit_path_in_artifact = flags.toolkit_path_in_artifact;
   request.optimization_level = static_cast<int>(options.optimization_level());
   request.use_fast_math = options.use_fast_math();
   request.allow_cuda_graph = options.allow_cuda_graph();

@@ -21,6 +21,7 @@ struct HeaderRef {
   uint32_t include_root = 0;
   std::string path;  // may begin with "..", up to kMaxClimb times
   Digest digest;
+  uint64_t size = 0;  // in bytes
 };
 
 // A folder of headers, by its index, as one unit searches it.
@@ -48,14 +49,12 @@ struct BuildRequest {
   int optimization_level = 3;
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
-  // The assembler has to tell what it reads, whichever it is: a shared daemon's. No part of the key.
+  // The assembler has to tell what it reads, whichever it is: a shared daemon's.
   bool assembler_must_tell = false;
   bool keep = false;                     // CUDA: what the compiler made on the way becomes part of the artifact
   std::string disassembler;              // for `keep`: nvdisasm, among `flag_files`, too. Empty: there is none
   bool relocatable_device_code = false;  // CUDA: the device code is linked in a step of its own
   int nvcc_threads = 0;                  // CUDA: as many at most, says a flag; 0: it says nothing. No part of the key
-  // Debug information of device code will hold the toolkit's place, so that place is part of the key.
-  bool toolkit_path_in_artifact = false;
   std::vector<toolchain::FlagFile> flag_files;  // libraries and the like that flags name; their content is input
   uint32_t include_root_count = 0;
   std::vector<HeaderRef> headers;  // sorted: by root, then as a walk of the tree meets them

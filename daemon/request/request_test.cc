@@ -7,7 +7,6 @@
 #include <set>
 
 #include "common/base/error.h"
-#include "daemon/plan/action_key.h"
 #include "tests/support/testing_load.h"
 
 namespace kernix::build {
@@ -177,82 +176,6 @@ TEST_F(RequestTest, AFileAndAFolderOfOneNameAreFoundAmongNeighbours) {
 TEST_F(RequestTest, CudaWithoutNvccIsAToolchainError) {
   request_.set_language(v1::LANGUAGE_CUDA);
   EXPECT_EQ(KindOf(Validate(request_).status()), v1::ErrorDetail::TOOLCHAIN);
-}
-
-// Every field, changed alone, gives a key that no other has.
-TEST_F(RequestTest, EveryFieldChangesTheKey) {
-  AddHeader(request_, 0, "a.h", "a");
-  const auto validated = Validate(request_);
-  ASSERT_THAT(validated, IsOk());
-  const BuildRequest base = *validated;
-  std::vector<std::pair<std::string, BuildRequest>> variants = {{"base", base}};
-  const auto vary = [&](const std::string& what, const std::function<void(BuildRequest&)>& change) {
-    variants.emplace_back(what, base);
-    change(variants.back().second);
-  };
-  vary("language", [](BuildRequest& r) { r.language = v1::LANGUAGE_CUDA; });
-  vary("label", [](BuildRequest& r) { r.units[0].sources[0].label += "x"; });
-  vary("text", [](BuildRequest& r) { r.units[0].sources[0].text += " "; });
-  vary("another source", [](BuildRequest& r) { r.units[0].sources.push_back({"b", ""}); });
-  vary("unit's language", [](BuildRequest& r) { r.units[0].language = v1::LANGUAGE_CUDA; });
-  vary("two units", [](BuildRequest& r) { r.units.push_back({v1::LANGUAGE_CPP, {{"b", ""}}, {}}); });
-  vary("keep", [](BuildRequest& r) { r.keep = true; });
-  vary("function name", [](BuildRequest& r) { r.functions[0].name += "x"; });
-  vary("token", [](BuildRequest& r) { r.functions[0].parameters.push_back({language::ParameterKind::kStream}); });
-  vary("definition", [](BuildRequest& r) { r.definitions = {"#define X 1"}; });
-  vary("compile flag", [](BuildRequest& r) { r.compile_flags = {"-g"}; });
-  vary("link flag", [](BuildRequest& r) { r.link_flags = {"-g"}; });
-  vary("two compile flags", [](BuildRequest& r) { r.compile_flags = {"-g", "-g"}; });
-  vary("architecture", [](BuildRequest& r) { r.architectures = {"sm_80"}; });
-  vary("optimization", [](BuildRequest& r) { r.optimization_level = 2; });
-  vary("fast math", [](BuildRequest& r) { r.use_fast_math = true; });
-  vary("graph", [](BuildRequest& r) { r.allow_cuda_graph = false; });
-  vary("rdc", [](BuildRequest& r) { r.relocatable_device_code = true; });
-  vary("flag file", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("1")}}; });
-  vary("flag file's digest", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("2")}}; });
-  vary("flag file's place", [](BuildRequest& r) { r.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}}; });
-  vary("root count", [](BuildRequest& r) { ++r.include_root_count; });
-  vary("searched root", [](BuildRequest& r) { r.units[0].roots = {}; });
-  vary("quoted root", [](BuildRequest& r) { r.units[0].roots = {{0, true}}; });
-  vary("header root", [](BuildRequest& r) { r.headers[0].include_root = 1; });
-  vary("header path", [](BuildRequest& r) { r.headers[0].path = "b.h"; });
-  vary("header content", [](BuildRequest& r) { r.headers[0].digest = DigestOf("b"); });
-  vary("no header", [](BuildRequest& r) { r.headers.clear(); });
-  vary("toolchain", [](BuildRequest& r) {
-    auto other = std::make_shared<toolchain::Toolchain>(*r.toolchain);
-    other->identity = DigestOf("other");
-    r.toolchain = other;
-  });
-  vary("toolkit's place", [](BuildRequest& r) {
-    auto other = std::make_shared<toolchain::Toolchain>(*r.toolchain);
-    other->cuda.emplace().root = "/opt/cuda";
-    r.toolchain = other;
-    r.toolkit_path_in_artifact = true;
-  });
-  std::map<Digest, std::string> keys;
-  for (const auto& [what, request] : variants) {
-    const auto [at, is_new] = keys.emplace(ActionKey(request), what);
-    EXPECT_TRUE(is_new) << "\"" << what << "\" has the key of \"" << at->second << "\"";
-  }
-}
-
-TEST_F(RequestTest, NamesAndPlacesDoNotChangeTheKey) {
-  const Digest key = ActionKey(*Validate(request_));
-  request_.set_name("another");
-  request_.set_verbose(true);
-  request_.set_max_parallel_jobs(3);
-  request_.set_force_rebuild(true);
-  BuildRequest moved = *Validate(request_);
-  auto toolchain = std::make_shared<toolchain::Toolchain>(*moved.toolchain);
-  toolchain->host.path = "/somewhere/else/g++";
-  toolchain->host.system_include_directories = {"/somewhere/else/include"};
-  toolchain->environment["PATH"] = "/somewhere/else";
-  moved.toolchain = toolchain;
-  EXPECT_EQ(ActionKey(moved), key);
-  moved.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}};
-  BuildRequest elsewhere = moved;
-  elsewhere.flag_files[0].path = "/b";
-  EXPECT_EQ(ActionKey(elsewhere), ActionKey(moved));
 }
 
 TEST_F(RequestTest, ASharedDaemonTakesNamesForLabels) {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "common/os/mem_env.h"
-#include "daemon/plan/action_key.h"
+#include "daemon/plan/load_key.h"
 #include "daemon/request/request.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -45,7 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto valid = build::ValidateRequest(env, request, tools, policy, build::RequestLimits());
     if (!valid.ok()) continue;
     if (valid->functions.empty() || valid->units.empty()) std::abort();
-    if (build::ActionKey(*valid) != build::ActionKey(*valid)) std::abort();
+    build::IncludeRootsMemo roots;
+    const auto plan = build::MakePlan(*valid, roots, build::PlanLimits());
+    if (plan.ok() && build::LoadKey(*valid, *plan) != build::LoadKey(*valid, *plan)) std::abort();
     for (const build::Unit& unit : valid->units) {
       if (unit.sources.empty() || build::TranslationUnit(*valid, unit).empty()) std::abort();
     }

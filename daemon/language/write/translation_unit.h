@@ -12,9 +12,6 @@
 
 namespace kernix::language {
 
-// Part of every key: raise it when the same request would generate other text.
-inline constexpr int kGeneratorVersion = 4;
-
 // The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line`
 // with its label, then one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It
 // includes "brainevent/..." headers from KernelHeaders(). Diagnostics name a line of a source by its label: compile

@@ -53,9 +53,6 @@ struct CheckedFlags {
   // CUDA, --threads=N: taken out of `compile`, since it changes no byte and the plan decides how many there are, up to
   // this. 0: no bound.
   int nvcc_threads = 0;
-  // CUDA, -lineinfo or -G: line tables of device code name the toolkit's headers by their path, which no flag can
-  // change. CudaToolkit::root must be part of the key then, so that only one who has it there is given the artifact.
-  bool toolkit_path_in_artifact = false;
 };
 
 // INVALID_REQUEST that names the flag, why, and what to use instead. TOOLCHAIN for a host compiler that nvcc refuses

@@ -279,9 +279,6 @@ TEST_F(FlagsTest, SomeFlagsOfCudaMeanMore) {
   EXPECT_TRUE(device_compile.relocatable_device_code);
   EXPECT_THAT(device_compile.compile, ElementsAre("-rdc=true"));
   EXPECT_FALSE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-rdc=false", "").relocatable_device_code);
-  EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-lineinfo", "").toolkit_path_in_artifact);
-  EXPECT_TRUE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-G", "").toolkit_path_in_artifact);
-  EXPECT_FALSE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-g", "").toolkit_path_in_artifact);
   EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-cudart=static|-m64", "").compile, IsEmpty());
 }
 

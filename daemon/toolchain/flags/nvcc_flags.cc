@@ -29,7 +29,6 @@ enum class Verdict {
   kCudafe,         // -Xcudafe
   kRelocatable,    // -rdc
   kDeviceCompile,  // -dc: -rdc=true and -c, which is kernix's business
-  kToolkitPaths,   // line tables
   kQuotesFiles,    // PTX with the lines of the files that #line names
   kThreads,
   kCudart,
@@ -67,8 +66,8 @@ constexpr Rule kRules[] = {
     {"define-macro", "D", kWord, Verdict::kDefine},
     {"undefine-macro", "U", kWord, Verdict::kUndefine},
     {"debug", "g", kBare, Verdict::kPass},
-    {"device-debug", "G", kBare, Verdict::kToolkitPaths},
-    {"generate-line-info", "lineinfo", kBare, Verdict::kToolkitPaths},
+    {"device-debug", "G", kBare, Verdict::kPass},
+    {"generate-line-info", "lineinfo", kBare, Verdict::kPass},
     {"source-in-ptx", "src-in-ptx", kBare, Verdict::kQuotesFiles},
     {"use_fast_math", "", kBare, Verdict::kPass},
     {"ftz", "", kWord, Verdict::kPass},
@@ -440,9 +439,6 @@ absl::Status CheckOne(FlagContext& context, const Given& given, std::vector<std:
       return absl::OkStatus();
     case Verdict::kQuotesFiles:
       if (context.shared()) return RefuseFlag(given.text, kQuotesFiles);
-      [[fallthrough]];
-    case Verdict::kToolkitPaths:
-      result.toolkit_path_in_artifact = true;
       break;
     case Verdict::kPass:
       break;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages of the Remote Execution API in the form that their digests are taken of. Internal to exec.
+#pragma once
+
+#include <string>
+
+#include "build/bazel/remote/execution/v2/remote_execution.pb.h"
+#include "daemon/exec/blob_digest.h"
+
+namespace kernix::exec {
+
+namespace reapi = build::bazel::remote::execution::v2;
+
+inline reapi::Digest ToReapi(const BlobDigest& digest) {
+  reapi::Digest message;
+  message.set_hash(digest.hash.Hex());
+  message.set_size_bytes(static_cast<int64_t>(digest.size));
+  return message;
+}
+
+// Fields in the order of their numbers, which is how Protobuf writes messages without maps and unknown fields.
+template <typename Message>
+BlobDigest DigestOfMessage(const Message& message) {
+  return BlobDigestOf(message.SerializeAsString());
+}
+
+}  // namespace kernix::exec

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/include_roots.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/paths.h"
+#include "common/base/strings.h"
+#include "common/wire/input_root.h"
+#include "daemon/exec/merkle_tree.h"
+#include "daemon/plan/plan.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr size_t kMaxHeaders = 100'000;  // some tens of megabytes
+constexpr size_t kWorthOfList = 50;      // in headers: what an empty list takes, and its look-up
+
+// Numbers and lengths go in as bytes of fixed width, so that no two lists give the same text.
+void AddNumber(std::string& text, uint64_t number) {
+  for (int shift = 0; shift < 64; shift += 8) text += static_cast<char>(number >> shift);
+}
+
+Digest DigestOfList(const BuildRequest& request) {
+  std::string text;
+  AddNumber(text, request.include_root_count);
+  for (const HeaderRef& header : request.headers) {
+    AddNumber(text, header.include_root);
+    AddNumber(text, header.path.size());
+    text += header.path;
+    text += header.digest.Raw();
+    AddNumber(text, header.size);
+  }
+  return DigestOf(text);
+}
+
+// A root above which headers lie has to be there itself, or a path that leads through it leads nowhere.
+std::string RootMarker(const BuildRequest& request, uint32_t root) {
+  return StrCat(IncludeRootFolder(request, root), "/.keep").substr(TopOfIncludeRoot(root).size() + 1);
+}
+
+void AddMarkers(const BuildRequest& request, std::vector<IncludeRoot>& roots) {
+  std::vector<bool> has_header_inside(roots.size());
+  for (const HeaderRef& header : request.headers) {
+    if (!header.path.starts_with("../")) has_header_inside[header.include_root] = true;
+  }
+  for (uint32_t root = 0; root < roots.size(); ++root) {
+    if (request.root_climbs[root] == 0 || has_header_inside[root]) continue;
+    roots[root].files.push_back({RootMarker(request, root), exec::BlobDigestOf("")});
+  }
+}
+
+IncludeRootsPtr MakeRoots(const BuildRequest& request, const Digest& list) {
+  auto made = std::make_shared<IncludeRoots>();
+  made->list = list;
+  made->roots.resize(request.include_root_count);
+  for (const HeaderRef& header : request.headers) {
+    const size_t top = TopOfIncludeRoot(header.include_root).size() + 1;
+    made->roots[header.include_root].files.push_back(
+        {NormalizePath(HeaderName(request, header)).substr(top), {header.digest, header.size}});
+  }
+  AddMarkers(request, made->roots);
+  for (IncludeRoot& root : made->roots) {
+    exec::MerkleTree tree;
+    for (const TreeFile& file : root.files) tree.AddFile(file.path, file.digest);
+    root.digest = tree.Digest();
+  }
+  return made;
+}
+
+}  // namespace
+
+std::string TopOfIncludeRoot(uint32_t index) { return StrCat(kIncludeRootsFolder, "/", index); }
+
+std::string IncludeRootFolder(const BuildRequest& request, uint32_t index) {
+  std::string folder = TopOfIncludeRoot(index);
+  for (int i = request.root_climbs[index]; i > 0; --i) StrAppend(&folder, "/", kClimbFolder);
+  return folder;
+}
+
+IncludeRootsPtr IncludeRootsMemo::Get(const BuildRequest& request) {
+  const Digest list = DigestOfList(request);
+  if (IncludeRootsPtr known = Find(list)) return known;
+  IncludeRootsPtr made = MakeRoots(request, list);
+  Keep(made, request.headers.size() + kWorthOfList);
+  return made;
+}
+
+IncludeRootsPtr IncludeRootsMemo::Find(const Digest& list) {
+  const MutexLock lock(mutex_);
+  const auto found =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.roots->list == list; });
+  if (found == kept_.end()) return nullptr;
+  kept_.splice(kept_.begin(), kept_, found);
+  return found->roots;
+}
+
+void IncludeRootsMemo::Keep(IncludeRootsPtr roots, size_t headers) {
+  std::list<Kept> surplus;  // goes when the lock is free
+  const MutexLock lock(mutex_);
+  kept_.push_front({std::move(roots), headers});
+  headers_ += headers;
+  while (headers_ > kMaxHeaders && kept_.size() > 1) {
+    headers_ -= kept_.back().headers;
+    surplus.splice(surplus.end(), kept_, std::prev(kept_.end()));
+  }
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The include roots of a request as folders of an input root: which file lies where, by digest.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/digest.h"
+#include "common/base/mutex.h"
+#include "daemon/exec/blob_digest.h"
+#include "daemon/request/request.h"
+
+namespace kernix::build {
+
+// A file of an include root, by its place below "inc/<index>".
+struct TreeFile {
+  std::string path;
+  exec::BlobDigest digest;
+};
+
+struct IncludeRoot {
+  std::vector<TreeFile> files;
+  exec::BlobDigest digest;  // of the folder, see exec::MerkleTree
+};
+
+struct IncludeRoots {
+  Digest list;  // of the request's list of headers
+  std::vector<IncludeRoot> roots;
+};
+
+using IncludeRootsPtr = std::shared_ptr<const IncludeRoots>;
+
+// Where the root lies in the input root: so deep that what its headers climb to is inside "inc/<index>".
+std::string IncludeRootFolder(const BuildRequest& request, uint32_t index);
+
+// "inc/<index>".
+std::string TopOfIncludeRoot(uint32_t index);
+
+// Remembers the roots of the lists that were asked for last, up to a number of headers in all: of thousands of headers
+// they take longer to make than a look-up may take. Thread-safe.
+class IncludeRootsMemo {
+ public:
+  IncludeRootsPtr Get(const BuildRequest& request);
+
+ private:
+  IncludeRootsPtr Find(const Digest& list);
+  void Keep(IncludeRootsPtr roots, size_t headers);
+
+  struct Kept {
+    IncludeRootsPtr roots;
+    size_t headers;
+  };
+  Mutex mutex_;
+  std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // the one used last in front
+  size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace kernix::build

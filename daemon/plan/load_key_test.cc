@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/load_key.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/base/strings.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::build {
+namespace {
+
+// Nothing of it need be there.
+std::shared_ptr<toolchain::Toolchain> ToolchainIn(const std::string& folder) {
+  auto toolchain = std::make_shared<toolchain::Toolchain>();
+  toolchain->host.path = folder + "/bin/g++";
+  toolchain->host.system_include_directories = {folder + "/include"};
+  toolchain->environment = {{"LC_ALL", "C"}, {"PATH", folder + "/bin:/usr/bin:/bin"}};
+  toolchain->identity = DigestOf("identity");
+  toolchain::CudaToolkit& cuda = toolchain->cuda.emplace();
+  cuda.root = folder + "/cuda";
+  cuda.nvcc = folder + "/cuda/bin/nvcc";
+  cuda.include_directories = {folder + "/cuda/include", folder + "/more/include"};
+  cuda.library_directories = {folder + "/cuda/lib64", folder + "/more/lib"};
+  return toolchain;
+}
+
+language::FunctionSpec Function(const std::string& name) {
+  language::FunctionSpec function;
+  function.name = name;
+  function.callee = name;
+  return function;
+}
+
+BuildRequest Request(v1::Language language) {
+  BuildRequest request;
+  request.language = language;
+  request.functions = {Function("f")};
+  request.units = {{language, {{"kernel", "void f() {}\n"}}, request.functions, {{0, false}, {1, false}}}};
+  if (language == v1::LANGUAGE_CUDA) request.architectures = {"sm_80"};
+  request.include_root_count = 2;
+  request.root_climbs = {0, 0};
+  request.headers = {{0, "a.h", DigestOf("a"), 1}, {1, "b/c.h", DigestOf("c"), 1}};
+  request.toolchain = ToolchainIn("/tools");
+  return request;
+}
+
+Digest KeyOf(const BuildRequest& request, const PlanLimits& limits = {}) {
+  IncludeRootsMemo roots;
+  const absl::StatusOr<Plan> plan = MakePlan(request, roots, limits);
+  EXPECT_THAT(plan, IsOk());
+  return plan.ok() ? LoadKey(request, *plan) : Digest();
+}
+
+class LoadKeyTest : public ::testing::TestWithParam<v1::Language> {};
+
+TEST_P(LoadKeyTest, EveryFieldChangesIt) {
+  const BuildRequest base = Request(GetParam());
+  std::map<Digest, std::string> keys = {{KeyOf(base), "nothing"}};
+  const auto vary = [&](const std::string& what, const std::function<void(BuildRequest&)>& change) {
+    BuildRequest request = base;
+    change(request);
+    const auto [at, is_new] = keys.emplace(KeyOf(request), what);
+    EXPECT_TRUE(is_new) << "\"" << what << "\" has the key of \"" << at->second << "\"";
+  };
+  vary("label", [](BuildRequest& r) { r.units[0].sources[0].label += "x"; });
+  vary("text", [](BuildRequest& r) { r.units[0].sources[0].text += " "; });
+  vary("another source", [](BuildRequest& r) { r.units[0].sources.push_back({"b", ""}); });
+  vary("another unit", [](BuildRequest& r) { r.units.push_back({v1::LANGUAGE_CPP, {{"b", ""}}, {}, {}}); });
+  vary("function's name", [](BuildRequest& r) { r.functions[0].name += "x"; });
+  vary("exported function", [](BuildRequest& r) { r.units[0].functions.push_back(Function("g")); });
+  vary("token", [](BuildRequest& r) { r.functions[0].parameters.push_back({language::ParameterKind::kStream}); });
+  vary("definition", [](BuildRequest& r) { r.definitions = {"#define X 1"}; });
+  vary("compile flag", [](BuildRequest& r) { r.compile_flags = {"-g"}; });
+  vary("two compile flags", [](BuildRequest& r) { r.compile_flags = {"-g", "-g"}; });
+  vary("link flag", [](BuildRequest& r) { r.link_flags = {"-s"}; });
+  vary("optimization", [](BuildRequest& r) { r.optimization_level = 2; });
+  vary("graph", [](BuildRequest& r) { r.allow_cuda_graph = false; });
+  vary("flag file", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("1")}}; });
+  vary("flag file's content", [](BuildRequest& r) { r.flag_files = {{"", "/a", DigestOf("2")}}; });
+  vary("staged flag file", [](BuildRequest& r) { r.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}}; });
+  vary("staged flag file's content", [](BuildRequest& r) { r.flag_files = {{"flag-files/0/a", "/a", DigestOf("2")}}; });
+  vary("staged flag file's place", [](BuildRequest& r) { r.flag_files = {{"flag-files/1/a", "/a", DigestOf("1")}}; });
+  vary("order of searched roots", [](BuildRequest& r) { r.units[0].roots = {{1, false}, {0, false}}; });
+  vary("a root's number", [](BuildRequest& r) { r.units[0].roots = {{0, false}, {0, false}}; });
+  vary("one root less", [](BuildRequest& r) { r.units[0].roots.pop_back(); });
+  vary("quoted root", [](BuildRequest& r) { r.units[0].roots[0].only_quoted = true; });
+  vary("header's root", [](BuildRequest& r) { r.headers[0].include_root = 1; });
+  vary("header's path", [](BuildRequest& r) { r.headers[0].path = "b.h"; });
+  vary("header's folder", [](BuildRequest& r) { r.headers[1].path = "d/c.h"; });
+  vary("header's content", [](BuildRequest& r) { r.headers[0].digest = DigestOf("b"); });
+  vary("one header less", [](BuildRequest& r) { r.headers.pop_back(); });
+  vary("no header", [](BuildRequest& r) { r.headers.clear(); });
+  vary("toolchain", [](BuildRequest& r) {
+    auto other = std::make_shared<toolchain::Toolchain>(*r.toolchain);
+    other->identity = DigestOf("other");
+    r.toolchain = other;
+  });
+  vary("variable", [](BuildRequest& r) {
+    auto other = std::make_shared<toolchain::Toolchain>(*r.toolchain);
+    other->environment["SOURCE_DATE_EPOCH"] = "1";
+    r.toolchain = other;
+  });
+  if (GetParam() != v1::LANGUAGE_CUDA) return;
+  vary("keep", [](BuildRequest& r) { r.keep = true; });
+  vary("fast math", [](BuildRequest& r) { r.use_fast_math = true; });
+  vary("relocatable device code", [](BuildRequest& r) { r.relocatable_device_code = true; });
+  vary("architecture", [](BuildRequest& r) { r.architectures = {"sm_90"}; });
+  vary("two architectures", [](BuildRequest& r) { r.architectures = {"sm_80", "sm_90"}; });
+}
+
+TEST_P(LoadKeyTest, PlacesAndLimitsDoNotChangeIt) {
+  BuildRequest request = Request(GetParam());
+  request.flag_files = {{"flag-files/0/a", "/a", DigestOf("1")}};
+  const Digest key = KeyOf(request);
+  BuildRequest moved = request;
+  moved.toolchain = ToolchainIn("/some/where");
+  moved.flag_files[0].path = "/b";
+  EXPECT_EQ(KeyOf(moved), key);
+  moved.toolchain = ToolchainIn("/usr");
+  EXPECT_EQ(KeyOf(moved), key);
+  request.architectures.resize(request.architectures.empty() ? 0 : 2, "sm_90");
+  EXPECT_EQ(KeyOf(request, {.step_timeout = std::chrono::seconds(1), .max_jobs = 8, .max_memory_bytes = 1ull << 40}),
+            KeyOf(request));
+}
+
+TEST_P(LoadKeyTest, TheMemoOfIncludeRootsDoesNotChangeIt) {
+  const BuildRequest request = Request(GetParam());
+  BuildRequest other = request;
+  other.headers[0].digest = DigestOf("b");
+  IncludeRootsMemo roots;
+  for (const BuildRequest* asked : std::initializer_list<const BuildRequest*>{&request, &other, &request}) {
+    const absl::StatusOr<Plan> plan = MakePlan(*asked, roots, {});
+    ASSERT_THAT(plan, IsOk());
+    EXPECT_EQ(LoadKey(*asked, *plan), KeyOf(*asked));
+  }
+}
+
+// What the daemon itself puts into a build: an input, and so in the key.
+TEST_P(LoadKeyTest, OurHeadersAndTheTextThatIsCompiledAreInputs) {
+  const BuildRequest request = Request(GetParam());
+  IncludeRootsMemo roots;
+  absl::StatusOr<Plan> plan = MakePlan(request, roots, {});
+  ASSERT_THAT(plan, IsOk());
+  const Digest key = LoadKey(request, *plan);
+  std::vector<exec::InputFile>& inputs = plan->steps.front().action.inputs;
+  ASSERT_GT(inputs.size(), 20u);
+  for (exec::InputFile& input : inputs) {
+    const exec::BlobDigest before = std::exchange(input.digest, exec::BlobDigestOf("something else"));
+    EXPECT_NE(LoadKey(request, *plan), key) << input.path;
+    input.digest = before;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Languages, LoadKeyTest, ::testing::Values(v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA),
+                         [](const auto& info) { return info.param == v1::LANGUAGE_CUDA ? "Cuda" : "Cpp"; });
+
+}  // namespace
+}  // namespace kernix::build

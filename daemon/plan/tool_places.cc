@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/tool_places.h"
+
+#include <string_view>
+
+#include "absl/strings/str_replace.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/shell_words.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix::build {
+namespace {
+
+bool IsBelow(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+void AddLink(ToolPlaces& places, const std::string& name, const std::string& folder) {
+  if (places.Reach(folder) == folder) places.links.push_back({StrCat(kLinkFolder, "/", name), folder});
+}
+
+std::vector<std::string> ReachAll(ToolPlaces& places, const std::string& name,
+                                  const std::vector<std::string>& folders) {
+  std::vector<std::string> reached;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    AddLink(places, StrCat(name, "-", i), folders[i]);
+    reached.push_back(places.Reach(folders[i]));
+  }
+  return reached;
+}
+
+// Words of nvcc's command.
+absl::Status CheckName(const std::string& reached, const std::string& path) {
+  if (IsHarmlessWord(reached)) return absl::OkStatus();
+  return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("nvcc would hand the name of ", path,
+                                                      " to a shell, which would read its signs: give the program "
+                                                      "a name of ",
+                                                      kHarmlessCharacters, " (by a link)"));
+}
+
+void AddCuda(const toolchain::CudaToolkit& cuda, ToolPlaces& places) {
+  AddLink(places, "cuda", cuda.root);
+  AddLink(places, "nvcc", Dirname(cuda.nvcc));
+  places.nvcc = places.Reach(cuda.nvcc);
+  places.include_directories = ReachAll(places, "include", cuda.include_directories);
+  places.library_directories = ReachAll(places, "lib", cuda.library_directories);
+}
+
+// Clang looks for its headers from the folder that it is called by, and names them by that. Behind a link these would
+// be nobody's.
+void PlaceHostCompiler(const toolchain::HostCompiler& host, ToolPlaces& places) {
+  constexpr char kClang[] = "{kernix-clang}";
+  const bool absolute = host.kind == toolchain::HostCompilerKind::kClang && IsHarmlessWord(host.path);
+  if (absolute) places.local_paths[kClang] = host.path;
+  places.host_compiler = absolute ? kClang : places.Reach(host.path);
+}
+
+// As a path stands in a Makefile.
+std::string Escaped(const std::string& path) {
+  return absl::StrReplaceAll(path, {{"\\", "\\\\"}, {" ", "\\ "}, {"#", "\\#"}, {"$", "$$"}});
+}
+
+bool BeginsWord(std::string_view text, size_t at) {
+  return at == 0 || text[at - 1] == ' ' || text[at - 1] == '\t' || text[at - 1] == '\n';
+}
+
+}  // namespace
+
+std::string ToolPlaces::Reach(const std::string& path) const {
+  for (const exec::InputLink& link : links) {
+    if (IsBelow(path, link.target)) return link.path + path.substr(link.target.size());
+  }
+  return path;
+}
+
+absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain) {
+  ToolPlaces places;
+  if (toolchain.cuda) AddCuda(*toolchain.cuda, places);
+  // Last: nvcc looks for the toolkit from its own folder, which in an environment with both is the host compiler's.
+  AddLink(places, "host", Dirname(toolchain.host.path));
+  PlaceHostCompiler(toolchain.host, places);
+  if (toolchain.cuda) {
+    KERNIX_RETURN_IF_ERROR(CheckName(places.nvcc, toolchain.cuda->nvcc));
+    if (places.local_paths.empty()) KERNIX_RETURN_IF_ERROR(CheckName(places.host_compiler, toolchain.host.path));
+  }
+  return places;
+}
+
+std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain, const ToolPlaces& places) {
+  std::map<std::string, std::string> environment = toolchain.environment;
+  environment["PATH"] = StrCat(places.Reach(Dirname(toolchain.host.path)), ":/usr/bin:/bin");
+  return environment;
+}
+
+std::string BehindLinks(const std::string& path, const std::vector<exec::InputLink>& links) {
+  for (const exec::InputLink& link : links) {
+    if (IsBelow(path, link.path)) return link.target + path.substr(link.path.size());
+  }
+  return path;
+}
+
+std::string FollowLinks(std::string_view dependency_file, const std::vector<exec::InputLink>& links) {
+  std::string text(dependency_file);
+  for (const exec::InputLink& link : links) {
+    const std::string before = link.path + "/";
+    const std::string after = Escaped(link.target) + "/";
+    for (size_t at = text.find(before); at != text.npos; at = text.find(before, at)) {
+      const bool is_path = BeginsWord(text, at);
+      if (is_path) text.replace(at, before.size(), after);
+      at += is_path ? after.size() : before.size();
+    }
+  }
+  return text;
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/tool_places.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "daemon/builder/dependency_file.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+toolchain::Toolchain At(const std::string& cuda, const std::string& host) {
+  toolchain::Toolchain toolchain;
+  toolchain.host.path = host;
+  toolchain.cuda.emplace().root = cuda;
+  toolchain.cuda->nvcc = StrCat(cuda, "/bin/nvcc");
+  toolchain.cuda->include_directories = {StrCat(cuda, "/include"), "/wheels/cccl"};
+  return toolchain;
+}
+
+TEST(ToolPlacesTest, CommandsReachToolsThroughLinks) {
+  toolchain::Toolchain toolchain = At("/opt/my (cuda) $x", "/home/a b/bin/g++");
+  toolchain.cuda->include_directories[1] = "/home/`w`/cccl";
+  toolchain.cuda->library_directories = {"/opt/my (cuda) $x/lib64", "/home/`w`/lib"};
+  const auto places = FindToolPlaces(toolchain);
+  ASSERT_THAT(places, IsOk());
+  EXPECT_EQ(places->nvcc, "toolchain/cuda/bin/nvcc");
+  EXPECT_EQ(places->host_compiler, "toolchain/host/g++");
+  EXPECT_THAT(places->include_directories, ElementsAre("toolchain/cuda/include", "toolchain/include-1"));
+  EXPECT_THAT(places->library_directories, ElementsAre("toolchain/cuda/lib64", "toolchain/lib-1"));
+  std::map<std::string, std::string> targets;
+  for (const exec::InputLink& link : places->links) targets[link.path] = link.target;
+  EXPECT_THAT(targets, UnorderedElementsAre(
+                           Pair("toolchain/cuda", "/opt/my (cuda) $x"), Pair("toolchain/host", "/home/a b/bin"),
+                           Pair("toolchain/include-1", "/home/`w`/cccl"), Pair("toolchain/lib-1", "/home/`w`/lib")));
+}
+
+// nvcc looks for its parts from the folder that it is called by, and ".." of a link is somewhere else.
+TEST(ToolPlacesTest, AToolkitBesideTheHostCompilerIsReachedFromItsRoot) {
+  const auto places = FindToolPlaces(At("/env", "/env/bin/g++"));
+  ASSERT_THAT(places, IsOk());
+  EXPECT_EQ(places->nvcc, "toolchain/cuda/bin/nvcc");
+  EXPECT_EQ(places->host_compiler, "toolchain/cuda/bin/g++");
+}
+
+TEST(ToolPlacesTest, ClangIsCalledByItsOwnPath) {
+  toolchain::Toolchain toolchain = At("/cuda", "/usr/bin/clang++-14");
+  toolchain.host.kind = toolchain::HostCompilerKind::kClang;
+  const auto places = FindToolPlaces(toolchain);
+  ASSERT_THAT(places, IsOk());
+  EXPECT_EQ(places->host_compiler, "{kernix-clang}");
+  EXPECT_THAT(places->local_paths, ElementsAre(Pair("{kernix-clang}", "/usr/bin/clang++-14")));
+}
+
+TEST(ToolPlacesTest, AProgramsOwnNameHasToBeHarmless) {
+  const auto places = FindToolPlaces(At("/cuda", "/usr/bin/g++ (mine)"));
+  EXPECT_EQ(KindOf(places.status()), v1::ErrorDetail::TOOLCHAIN);
+}
+
+TEST(ToolPlacesTest, TheEnvironmentNamesNoPlaceOfTheMachine) {
+  for (const char* host : {"/usr/bin/g++", "/opt/gcc/bin/g++"}) {
+    toolchain::Toolchain toolchain;
+    toolchain.host.path = host;
+    toolchain.environment = {{"LC_ALL", "C"}, {"PATH", "/opt/gcc/bin:/usr/bin:/bin"}};
+    const auto places = FindToolPlaces(toolchain);
+    ASSERT_THAT(places, IsOk());
+    EXPECT_THAT(EnvironmentFor(toolchain, *places),
+                ElementsAre(Pair("LC_ALL", "C"), Pair("PATH", "toolchain/host:/usr/bin:/bin")));
+  }
+}
+
+TEST(ToolPlacesTest, DependenciesBehindLinksGoByTheirOwnPaths) {
+  const std::vector<exec::InputLink> links = {{"toolchain/0", "/a b/$c#"}, {"toolchain/1", "/other"}};
+  const std::string file =
+      "unit.o: unit.cu toolchain/0/bin/../include/x.h \\\n toolchain/1/y.h "
+      "inc/0/toolchain/0/z.h\n";
+  EXPECT_THAT(ParseDependencyFile(FollowLinks(file, links)),
+              ElementsAre("unit.cu", "/a b/$c#/bin/../include/x.h", "/other/y.h", "inc/0/toolchain/0/z.h"));
+  EXPECT_EQ(FollowLinks(file, {}), file);
+  EXPECT_EQ(BehindLinks("toolchain/0/../x.h", links), "/a b/$c#/../x.h");
+  EXPECT_EQ(BehindLinks("inc/0/toolchain/0/z.h", links), "inc/0/toolchain/0/z.h");
+}
+
+}  // namespace
+}  // namespace kernix::build
