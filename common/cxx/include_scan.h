@@ -36,7 +36,7 @@ struct ScannedText {
 };
 
 // Never fails: what cannot be read is the compiler's to complain about. Comments and literals are understood, so that a
-// name in them is no include. Linear.
+// name in them is not an include. Linear.
 ScannedText ScanIncludes(std::string_view text);
 
 }  // namespace kernix

@@ -144,7 +144,7 @@ std::string Spelled(absl::Span<const Token> tokens);
 bool IsIdentifierStart(char c);
 bool IsIdentifierPart(char c);
 
-// An ASCII C++ identifier that is no keyword.
+// Whether `text` is an ASCII C++ identifier and not a keyword.
 bool IsPlainIdentifier(std::string_view text);
 bool IsKeyword(std::string_view text);
 

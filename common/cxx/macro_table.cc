@@ -126,7 +126,7 @@ void MacroTable::Expand(Tokens tokens, std::vector<Token>& out) {
   --nesting_;
 }
 
-// Expands the use of `name`, which tokens[next] follows, whatever it is. Returns the index after it.
+// Expands the use of `name`, after which tokens[next] stands. Returns the index after the use.
 size_t MacroTable::ExpandUse(const Choices& choices, const Token& name, Tokens tokens, size_t next,
                              std::vector<Token>& out) {
   const bool calls =
@@ -166,7 +166,7 @@ size_t MacroTable::ExpandOne(const Macro& macro, const Token& name, Tokens token
   return call->end;
 }
 
-// Where a use ends of which `tokens[next]` follows the name.
+// The index after a use whose name is before `tokens[next]`.
 size_t MacroTable::End(const Macro& macro, Tokens tokens, size_t next) {
   if (!macro.function_like || next >= tokens.size() || !tokens[next].Is("(")) return next;
   const std::optional<Call> call = ReadCall(tokens, next);
@@ -287,7 +287,7 @@ std::vector<Token> MacroTable::Piece(const Macro& macro, const std::vector<Token
 }
 
 void MacroTable::Paste(Token& left, const Token& right) {
-  // A few macros that paste an argument to itself make any size out of nothing. No identifier is that long.
+  // A few macros that paste an argument to itself can make a token of any size. No identifier is that long.
   constexpr size_t kMaxPastedBytes = 16 << 10;
   const size_t bytes = left.text.size() + right.text.size();
   if (bytes > kMaxPastedBytes || bytes > budget_.text) return;

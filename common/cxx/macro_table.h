@@ -15,7 +15,7 @@
 
 namespace kernix::language {
 
-// What macros may cost: sources come from other users. Each goes down as it is used; macros are left alone then.
+// What macros may cost, since sources come from other users. Each field counts down; at 0 macros are left alone.
 struct MacroBudget {
   size_t tokens = 1'000'000;  // that they make
   size_t text = 32 << 20;  // bytes of these tokens: pasting, and arguments that are long, make large ones out of little
@@ -25,10 +25,10 @@ struct MacroBudget {
 // A mark in a row of tokens: "#if", "#else", "#endif".
 Token Mark(std::string_view text, const Token& at);
 
-// Where conditionals decide what a name is, its use expands to all that it may be, each as a branch between marks.
+// Where conditionals decide what a name is, its use expands to all its meanings, each as a branch between marks.
 class MacroTable {
  public:
-  // Of one name; the oldest is forgotten.
+  // The most meanings of one name; the oldest is dropped.
   static constexpr size_t kMaxChoices = 8;
 
   // `storage` gets the text of pasted tokens. Both must outlive the table.
@@ -55,7 +55,7 @@ class MacroTable {
     std::vector<std::string_view> parameters;
     std::vector<Token> body;
   };
-  // What a name may be, the latest first.
+  // The meanings of a name, the latest first.
   struct Choices {
     std::vector<Macro> macros;
     bool may_be_none = true;

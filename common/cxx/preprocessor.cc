@@ -11,18 +11,18 @@ namespace {
 
 using Tokens = absl::Span<const Token>;
 
-// Whether it may be a header of the user's own.
+// Whether it may be one of the user's headers.
 bool IsUserHeader(const Include& include) { return include.quoted && !include.path.starts_with("brainevent/"); }
 
 // The conditionals around a place.
 class Conditionals {
  public:
-  // Whether the text here may be compiled, and whether it is whenever the whole text is.
+  // Whether the text here may be compiled, and whether it always is.
   bool Live() const { return open_.empty() || open_.back().live; }
   bool Certain() const { return open_.empty() || open_.back().certain; }
 
-  // `condition`: what is known of it; of `#else` it is true. These return the mark that begins the branch or ends the
-  // conditional: "" for a branch that is certain, or not live.
+  // `condition`: what is known of it; true for `#else`. These return the mark that begins the branch or ends the
+  // conditional: "" for a branch that is certain or not live.
   std::string_view If(std::optional<bool> condition) {
     open_.push_back({Live(), Certain()});
     return Begin(open_.back(), condition);
@@ -125,8 +125,8 @@ class Preprocessor {
     return Defined(test[brackets ? 2 : 1].text, !negated, after);
   }
 
-  // Whether it is true that `name` is `wanted`, a macro or none. One that is none here may come from a header or from
-  // the compiler, but for what an include guard guards, and what gets a default.
+  // Whether `name` is defined (or, unless `wanted`, is not). A name that is not known may come from a header or from
+  // the compiler, except for an include guard and for a default (`#ifndef X`, `#define X ...`).
   std::optional<bool> Defined(std::string_view name, bool wanted, Tokens after) const {
     if (macros_.IsDefined(name)) return wanted;
     const bool defines =
@@ -136,7 +136,7 @@ class Preprocessor {
     return std::nullopt;
   }
 
-  // What people write to leave a part of the text out, and macros that are that for sure.
+  // 0, 1, false and true, and macros that certainly stand for one of them.
   std::optional<bool> Constant(Tokens condition) {
     std::vector<Token> value;
     if (condition.size() == 1) macros_.Expand(condition, value);

@@ -34,7 +34,7 @@ BAD_REQUESTS = {
         {"f": ["arg", "ret", "attr.a:text"]},
         "'attr.a:text' has the type 'text', which XLA cannot pass",
     ),
-    "attribute without a name": (function(), {"f": ["arg", "ret", "attr.:int32"]}, "attribute '', which is no"),
+    "attribute without a name": (function(), {"f": ["arg", "ret", "attr.:int32"]}, "attribute '', which is not"),
     "attribute that is not in the signature": (function(), {"f": ["arg", "ret", "attr.gone"]}, "no parameter 'gone'"),
     "unreadable parameter": (
         function(TENSORS + ", std::vector<int> weights"),
@@ -63,8 +63,8 @@ BAD_REQUESTS = {
         None,
         ":4: function 'f' is exported twice",
     ),
-    "attribute that is no identifier": (function(), {"f": ["ret", "attr.a-b:int32"]}, "attribute 'a-b', which is no"),
-    "attribute of a name from elsewhere": (function(), {"f": ["ret", "attr.\u00e9:int32"]}, "which is no"),
+    "attribute that is no identifier": (function(), {"f": ["ret", "attr.a-b:int32"]}, "attribute 'a-b', which is not"),
+    "attribute of a name from elsewhere": (function(), {"f": ["ret", "attr.\u00e9:int32"]}, "which is not"),
     "attribute named twice": (
         function(TENSORS + ", int a, int b"),
         {"f": ["arg", "ret", "attr.a", "attr.a"]},
@@ -170,7 +170,7 @@ BAD_REQUESTS = {
     "scratch of arguments that are not variadic": (
         function(TENSORS + ", BE::Scratch s"),
         {"f": ["arg", "ret", "scratch:args[0].nbytes()"]},
-        r"names 'args', which there is not: .*where the function has these tokens, are args\[i\]",
+        r"names 'args', which does not exist: .*where the function has these tokens, are args\[i\]",
     ),
     "const that a macro decides": (
         "#ifdef ANYTHING\n#define IN const\n#else\n#define IN\n#endif\n" + function("IN BE::Tensor x, BE::Tensor y"),

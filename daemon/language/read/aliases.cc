@@ -12,7 +12,7 @@ using Tokens = absl::Span<const Token>;
 
 constexpr size_t kMaxType = 50;  // tokens
 
-// Only what reads the same as a parameter's type does: no array, no function, no pack.
+// Only what a parameter's type may be: not an array, a function or a pack.
 AliasedType TypeOf(Tokens tokens) {
   static constexpr std::string_view kPlain[] = {"::", "<", ">", ",", "*", "&"};
   const auto is_plain = [](const Token& token) {

@@ -13,12 +13,12 @@
 
 namespace kernix::language {
 
-// The tokens that a name stands for; nullopt for a type of its own, and for a name that stands for several.
+// The tokens that a name stands for; nullopt for a class or enum, and for a name with several meanings.
 using AliasedType = std::optional<std::vector<Token>>;
 
 class Aliases {
  public:
-  // Reads `declaration`, which ends before its ';' or '{'. What is no declaration of a type has no effect.
+  // Reads `declaration`, which ends before its ';' or '{'. Ignores what does not declare a type.
   void Read(absl::Span<const Token> declaration);
 
   // Null when the source declares no type of that name.

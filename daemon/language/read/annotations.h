@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `// @BE name [tokens]`: a function that asks to be exported.
+// `// @BE name [tokens]`: asks to export a function.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Annotation {
 };
 
 // The annotations among `comments`: those that begin with "@BE" and white space (after any number of slashes). Block
-// comments, string literals and what `#if 0` excludes hold none.
+// comments, string literals and text that `#if 0` excludes do not count.
 std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments);
 
 }  // namespace kernix::language

@@ -26,7 +26,7 @@ using Tokens = absl::Span<const Token>;
 using Line = std::vector<Token>;
 
 constexpr std::string_view kQuestions[] = {"__has_include", "__has_include_next"};
-// Macros that stand for macros that stand for macros ... that ask: nobody writes so many.
+// The longest chain of macros that stand for macros that ask.
 constexpr int kMaxRounds = 16;
 constexpr size_t kLongLine = 100'000;
 constexpr char kComputed[] =
@@ -80,7 +80,7 @@ bool IsVerbatim(const Line& line) {
   return line.size() > 1 && std::find(std::begin(kNames), std::end(kNames), line[1].text) != std::end(kNames);
 }
 
-// Calls `use` with each preprocessor line; of one that nobody has written, with its beginning.
+// Calls `use` with each preprocessor line, or with the beginning of a very long one.
 void ForEachLine(Lexer lexer, const std::function<void(const Line&)>& use) {
   Line line;
   for (Token token; lexer.NextInDirective(token);) {
@@ -113,7 +113,7 @@ std::string PathOf(Tokens tokens, const Include& name) {
   return path;
 }
 
-// `rest` up to the parenthesis that closes it; nothing when there is none.
+// `rest` up to its closing parenthesis; nullopt without one.
 std::optional<Tokens> UpToClose(Tokens rest) {
   int depth = 1;
   for (size_t i = 0; i < rest.size(); ++i) {
@@ -182,8 +182,8 @@ class Questions {
                      StrCat(found.label, ":", found.tokens.front().line, ": ", what, ": ", why));
   }
 
-  // Finds the lines that matter: those with a word that asks, and the definitions of what these lean on. False when
-  // there is no end to it.
+  // Finds the lines that matter: those with a word that asks, and the definitions of what these use. False when
+  // the chain is too long.
   bool Gather() {
     asking_.insert(std::begin(kQuestions), std::end(kQuestions));
     for (int round = 0; round < kMaxRounds; ++round) {
@@ -232,7 +232,7 @@ class Questions {
                        [&](const Token& token) { return token.IsIdentifier() && IsAsking(token.text); });
   }
 
-  // `#ifdef NAME`, `defined(NAME)`: where it is none, nobody asks for it.
+  // `#ifdef NAME`, `defined(NAME)`: where NAME is not a macro, the question is not asked.
   void NoteTested(Tokens line) {
     for (size_t i = 2; i < line.size(); ++i) {
       const bool tested = (i == 2 && line[1].Is("ifdef")) || IsTested(line.first(i));
@@ -325,7 +325,7 @@ class Questions {
     return why.empty() ? absl::OkStatus() : Refuse(found, StrCat("__has_include ", path), why);
   }
 
-  // A macro that is none, as far as is known: what it is elsewhere was asked for beside it.
+  // A name that is not known to be a macro: its definition elsewhere is checked with that text.
   bool MayPass(Tokens tokens) const {
     if (tokens.size() != 1 || !tokens[0].IsIdentifier()) return false;
     const std::string_view name = tokens[0].text;

@@ -17,13 +17,13 @@ namespace {
 
 using Tokens = absl::Span<const Token>;
 
-// Generated code calls the name, on one line: no literal that an end of line could break, no second statement.
+// Generated code calls the name, on one line: it holds no literal and no second statement.
 bool MayBeArgument(const Token& token) {
   if (token.kind == TokenKind::kString || token.kind == TokenKind::kCharacter) return false;
   return token.kind != TokenKind::kPunctuator || HasText("<>,*&()+-/%|^~!?:::[].", token.text);
 }
 
-// How a token changes how deep the next one is in brackets. Within parentheses '<' compares.
+// The depth in brackets after each token. Within parentheses '<' compares.
 class Depth {
  public:
   void Pass(const Token& token) {
@@ -43,7 +43,7 @@ class Reader {
  public:
   explicit Reader(const std::vector<Token>& tokens) : tokens_(tokens) {}
 
-  // False when the tokens are no name.
+  // False when the tokens are not a name.
   bool Read(FunctionName& name) {
     size_t at = !tokens_.empty() && tokens_[0].Is("::") ? 1 : 0;
     while (at + 1 < tokens_.size() && IsPlainIdentifier(tokens_[at].text) && tokens_[at + 1].Is("::")) {

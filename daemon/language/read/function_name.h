@@ -23,10 +23,10 @@ struct FunctionName {
   std::string Exported() const;
 };
 
-// Why two functions that were asked for as `one` and `other` cannot be exported both, since they would have one name.
+// The error for two functions, asked for as `one` and `other`, whose exported names are the same.
 std::string SameExport(const FunctionName& one, const FunctionName& other);
 
-// INVALID_REQUEST for anything else, and for what is longer than names are.
+// INVALID_REQUEST for anything else, and for names that are too long.
 absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text);
 
 // How many characters of `text` are the name in front: up to white space that is not between its brackets.

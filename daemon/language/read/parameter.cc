@@ -270,8 +270,8 @@ bool Holds(Tokens tokens, std::string_view text) {
   return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
 }
 
-// Puts what the parameter's type stands for in its place, again and again. False when it is a type of the source that
-// cannot be read so.
+// Replaces the parameter's type by what it stands for, repeatedly. False when the source declares a type that
+// cannot be replaced.
 bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
   constexpr int kMaxSteps = 8;
   for (int step = 0; step < kMaxSteps; ++step) {
@@ -283,7 +283,7 @@ bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
     if (aliased == nullptr) return true;
     if (!aliased->has_value()) return false;
     const std::vector<Token>& meaning = **aliased;
-    // `const P` of a pointer makes the pointer const, and of a reference nothing.
+    // `const P` makes the pointer const, not what it points to; of a reference it changes nothing.
     const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
     if (compound && Holds(tokens, "const")) return false;
     const auto place = tokens.erase(type);

@@ -18,7 +18,7 @@
 
 namespace kernix::language {
 
-// What reading all sources of one request may cost: they come from other users. Each goes down as it is used.
+// What reading all sources of one request may cost, since they come from other users. Each field counts down.
 struct ReadingBudget {
   size_t tokens = 1'000'000;  // of the sources, comments included
   MacroBudget macros;

@@ -89,7 +89,7 @@ class Resolver {
     return wanted;
   }
 
-  // Names must be names of functions, each exported once. Also finds the signatures, for which it takes all names.
+  // Checks that each name is valid and exported once. Also finds the signatures, in one pass for all names.
   absl::Status CheckNames(const std::vector<Wanted>& wanted) {
     NameSet bases;
     std::map<std::string, const FunctionName*> exported;
@@ -136,7 +136,7 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  // With the annotation's place before the message.
+  // Puts the annotation's place before the message.
   absl::Status Located(const Wanted& function, const absl::Status& status) const {
     if (!function.annotation.has_value()) return status;
     return Annotate(status, Where(function.annotation->source, function.annotation->line));
@@ -163,7 +163,7 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  // What C++ calls, if it is not the name: one that is not qualified is in the scope of its signatures.
+  // The C++ name to call, if it differs from the exported one: an unqualified name gets the scope of its signatures.
   std::string Callee(const std::string& written) const {
     const FunctionName& name = names_.at(written);
     const std::vector<const Signature*> candidates = Candidates();
@@ -172,7 +172,7 @@ class Resolver {
     return callee == name.Exported() ? "" : callee;
   }
 
-  // An annotation must stand for something. Whether it does can only be told when no header may hold the function.
+  // An annotation must name a function. That can be checked only if no header may define it.
   absl::Status CheckIsThere(const Wanted& function) const {
     if (!function.annotation.has_value() || !Candidates().empty()) return absl::OkStatus();
     if (mentioned_.contains(names_.at(function.name).base)) return absl::OkStatus();
@@ -182,7 +182,7 @@ class Resolver {
                    Invalid(StrCat("an annotation without a function: nothing here defines '", function.name, "'")));
   }
 
-  // What follows begins `NAME(`: a macro that some <header> defines, and that may make the function.
+  // Whether `NAME(` follows: perhaps a macro of a <header> that defines the function.
   bool PrecedesUnknownMacro(const Annotation& annotation) const {
     const std::vector<Token>& tokens = preprocessed_.tokens;
     const auto next = std::partition_point(tokens.begin(), tokens.end(), [&](const Token& token) {
@@ -204,7 +204,7 @@ class Resolver {
     return candidates;
   }
 
-  // Whether the sources have only a template of that name, which has no arguments.
+  // Whether the name has no template arguments, but the sources have only a template of that name.
   bool IsTemplate(const FunctionName& name) const {
     const auto found = found_.find(name.base);
     return !name.is_template && found != found_.end() &&
@@ -366,14 +366,15 @@ class Resolver {
       if (parameter.kind == ParameterClass::kStream && HasText(parameter.text, "int64_t")) {
         return Parameter{ParameterKind::kAttribute, attribute, AttributeType::kInt64};
       }
-      return Unreadable(function, i, parameter, parameter.problem.empty() ? "it is no attribute" : parameter.problem);
+      return Unreadable(function, i, parameter,
+                        parameter.problem.empty() ? "it is not an attribute" : parameter.problem);
     }
     return Invalid(StrCat("function '", function, "' (", Where(signature->source, signature->line),
                           ") has no parameter '", attribute, "', so 'attr.", attribute, "' has no type. Write 'attr.",
                           attribute, ":<type>' if the parameter has another name"));
   }
 
-  // Finds the token lists that cannot compile. What is in doubt passes: the compiler has the last word.
+  // Refuses token lists that cannot compile. Doubtful ones pass: the compiler decides.
   absl::Status CheckAgainstSignature(const FunctionSpec& spec) const {
     const std::vector<const Signature*> candidates = Candidates();
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return absl::OkStatus();
@@ -414,7 +415,7 @@ class Resolver {
            parameter.kind == ParameterClass::kOther && parameter.problem.ends_with("take a std::string_view");
   }
 
-  // Sets `narrowed_to` where the signature tells. What is in doubt converts as C++ does; so does any number to a bool.
+  // Sets `narrowed_to` where the signature is clear. Otherwise C++ converts, as it does any number to a bool.
   void NoteNarrowing(FunctionSpec& spec) const {
     const std::vector<const Signature*> candidates = Candidates();
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return;
@@ -428,7 +429,7 @@ class Resolver {
     }
   }
 
-  // Whether a parameter of that class might take what the token says.
+  // Whether a parameter of that class may take what the token stands for.
   static bool Fits(const Parameter& token, const SignatureParameter& parameter) {
     const ParameterClass kind = parameter.kind;
     const bool number = parameter.IsNumber();

@@ -20,8 +20,8 @@ namespace kernix::language {
 // A name may be qualified and may be an instance of a template (function_name.h); one that is not qualified is looked
 // for in namespaces, too.
 // `definitions` are preprocessor lines that stand before the sources: what the flags -D and -U say.
-// Errors are INVALID_REQUEST with label and line of the source where one is known; also for a request that would cost
-// more than people's do (see ReadingBudget).
+// Errors are INVALID_REQUEST, with label and line of the source where known; also for a request that would cost too
+// much to read (see ReadingBudget).
 absl::StatusOr<std::vector<FunctionSpec>> ResolveFunctions(const std::vector<SourceText>& sources,
                                                            const v1::Functions& functions,
                                                            const std::vector<std::string>& definitions = {});

@@ -120,7 +120,7 @@ TEST(ListTest, RefusesBadLists) {
   const std::string source = "void f(BE::Tensor o);";
   EXPECT_THAT(Listed(source, {}), IsInvalid(HasSubstr("nothing to export")));
   EXPECT_THAT(Listed(source, {"f", "f"}), IsInvalid(HasSubstr("'f' is exported twice")));
-  EXPECT_THAT(Listed(source, {"f;"}), IsInvalid(HasSubstr("'f;' is no C++ identifier")));
+  EXPECT_THAT(Listed(source, {"f;"}), IsInvalid(HasSubstr("'f;' is not a C++ identifier")));
   EXPECT_THAT(Listed(source, {"f arg"}), IsInvalid(HasSubstr("no 'ret'")));
   EXPECT_THAT(Listed(source, {"f ret stream stream"}), IsInvalid(HasSubstr("duplicate 'stream'")));
   EXPECT_EQ(KindOf(Listed(source, {}).status()), v1::ErrorDetail::INVALID_REQUEST);
@@ -162,7 +162,7 @@ TEST(ListTest, TypesAttributesFromTheSignature) {
             "f: ret attr.a:uint8 attr.b:float64 attr.stream:int64 attr.p:int64");
   EXPECT_THAT(Listed(source, {"f ret attr.c"}), IsInvalid(HasSubstr("function 'f' (k.cu:1) has no parameter 'c'")));
   EXPECT_THAT(Listed(source, {"f ret attr.p"}), IsInvalid(AllOf(HasSubstr("k.cu:1"), HasSubstr("'float* p'"))));
-  EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is no attribute")));
+  EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is not an attribute")));
   EXPECT_THAT(Listed("int x;", {"f ret attr.c"}), IsInvalid(HasSubstr("no signature 'void f(...)' in k.cu")));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Tokens = absl::Span<const Token>;
 
-// Sources come from other users: what is nested deeper, or longer, than people write is not read.
+// Sources come from other users: declarations longer or nested deeper than people write are not read.
 constexpr size_t kMaxNesting = 200;
 constexpr size_t kMaxDeclaration = 200;
 constexpr size_t kMaxScope = 1000;  // characters
@@ -67,7 +67,7 @@ size_t AfterAttributes(Tokens tokens, size_t i) {
   return i;
 }
 
-// Whether there is a '=' that is no part of '==', '<=', '>=' or '!='.
+// Whether there is a '=' other than in '==', '<=', '>=' and '!='.
 bool HasAssignment(Tokens tokens) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].Is("=")) continue;
@@ -100,7 +100,7 @@ std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& alias
   return parameters;
 }
 
-// A declaration without names leaves open what its integer is for.
+// In a declaration without parameter names, an int64_t may be the stream.
 bool MayBeStream(const SignatureParameter& parameter) {
   return parameter.kind == ParameterClass::kScalar && parameter.scalar == AttributeType::kInt64 &&
          parameter.name.empty();
@@ -161,7 +161,7 @@ std::vector<Token> Substituted(const std::vector<Token>& tokens,
   return result;
 }
 
-// One parameter of a template. A pack, which has no one value, counts as one without a name.
+// One parameter of a template. A pack, which has no single value, counts as unnamed.
 TemplateParameter ReadTemplateParameter(Tokens tokens) {
   TemplateParameter parameter;
   const auto equals = std::find_if(tokens.begin(), tokens.end(), [](const Token& token) { return token.Is("="); });
@@ -174,7 +174,7 @@ TemplateParameter ReadTemplateParameter(Tokens tokens) {
   return parameter;
 }
 
-// Takes "template <...>" from the front of `head`. Its parameters: none for a specialisation, which is no template.
+// Takes "template <...>" from the front of `head` and returns its parameters; a specialisation has none.
 std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
   std::vector<TemplateParameter> parameters;
   const auto word = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("template"); });
@@ -196,8 +196,8 @@ std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
   return parameters;
 }
 
-// "a", "c" of `a::inline b::c [[attribute]]`: of what stands between "namespace" and '{' the names that are needed. An
-// unknown macro, with arguments or without, is none.
+// The names needed to qualify a member, from the tokens between "namespace" and '{': "a", "c" of
+// `a::inline b::c [[attribute]]`. Skips unknown macros.
 std::vector<Token> NamesOfNamespace(Tokens tokens) {
   std::vector<Token> names;
   bool expected = true;
@@ -272,7 +272,7 @@ class Finder {
     }
   }
 
-  // A declaration that no branch has begun begins behind the mark.
+  // A declaration that did not begin before the mark begins after it.
   void FollowConditional(size_t i) {
     const Token& token = tokens_[i];
     const bool between = state_.declaration == i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Function signatures, read from tokens. No C++ front end: what is no plain parameter is reported as such, never
+// Function signatures, read from tokens, without a C++ front end: a parameter that cannot be read is reported, never
 // guessed.
 #pragma once
 
@@ -85,7 +85,7 @@ struct Signature {
 using NameSet = std::set<std::string, std::less<>>;
 using SignatureMap = std::map<std::string, std::vector<Signature>>;
 
-// Of more parameters a signature has only one more than these.
+// A signature with more parameters keeps one more than this number.
 inline constexpr size_t kMaxParameters = 1000;
 
 // One parameter of a list; `tokens` has no comma at its outer level.
@@ -99,10 +99,10 @@ SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& nam
 // the tokens that it makes, to 0 at least.
 Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments, size_t& budget);
 
-// Whether C++ takes both for one function, though tensors are const in one of them and not in the other.
+// Whether C++ takes both for the same function although a tensor is const in only one of them.
 bool DifferInConst(const Signature& a, const Signature& b);
 
-// Adds `signature`, or, if that function is known, what it says more of its parameters.
+// Adds `signature`, or merges it into the known declaration of the same function.
 void AddSignature(std::vector<Signature>& known, Signature signature);
 
 }  // namespace kernix::language

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of sources that are translation units of their own: which unit exports which.
+// Which function each translation unit exports, when every source is its own unit.
 #pragma once
 
 #include <string>

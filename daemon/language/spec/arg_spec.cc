@@ -69,7 +69,7 @@ absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::strin
   parsed.parameter.attribute_name = std::string(name);
   if (!IsPlainIdentifier(name) && !IsKeyword(name)) {
     return Invalid(function, StrCat("the token ", Quoted(token), " names the attribute ", Quoted(name),
-                                    ", which is no C++ identifier"));
+                                    ", which is not a C++ identifier"));
   }
   parsed.typed = colon != std::string_view::npos;
   if (!parsed.typed) return parsed;
@@ -77,7 +77,7 @@ absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::strin
   return parsed;
 }
 
-// Tokens that say all there is to say, with their aliases.
+// Tokens without a part that varies, with their aliases.
 bool FindPlainToken(std::string_view token, ParameterKind& kind) {
   static constexpr std::pair<std::string_view, ParameterKind> kTokens[] = {
       {"arg", ParameterKind::kArgument},
@@ -123,7 +123,7 @@ absl::Status CheckSingles(const FunctionSpec& spec) {
   return absl::OkStatus();
 }
 
-// Which arguments are there must follow from how many there are.
+// The number of arguments in a call must tell which ones it passes.
 absl::Status CheckOptionals(const FunctionSpec& spec) {
   const std::vector<ParameterKind> arguments = spec.Arguments();
   const auto first = std::find(arguments.begin(), arguments.end(), ParameterKind::kOptionalArgument);
@@ -152,7 +152,7 @@ absl::Status CheckDefaults(const FunctionSpec& spec) {
                                    " are possible"));
 }
 
-// What a name in a scratch expression could stand for.
+// What a name in a scratch expression may refer to.
 class ScratchNames {
  public:
   explicit ScratchNames(const FunctionSpec& spec)
@@ -180,10 +180,10 @@ class ScratchNames {
                         "otherwise in its token, which need not have the name of the C++ parameter"
                       : "";
     }
-    return is_value || !looks_like_one
-               ? ""
-               : ", which there is not: arguments are arg0, arg1, ..., results ret0, ret1, ... (those of 'args...' and "
-                 "'rets...', where the function has these tokens, are args[i] and rets[i])";
+    return is_value || !looks_like_one ? ""
+                                       : ", which does not exist: arguments are arg0, arg1, ..., results ret0, ret1, "
+                                         "... (those of 'args...' and "
+                                         "'rets...', where the function has these tokens, are args[i] and rets[i])";
   }
 
  private:
@@ -249,7 +249,7 @@ absl::Status CheckSpec(const FunctionSpec& spec) {
 absl::Status CheckFunctionName(std::string_view name) {
   if (IsPlainIdentifier(name)) return absl::OkStatus();
   const std::string_view problem =
-      IsKeyword(name) ? "is a C++ keyword" : "is no C++ identifier (letters, digits and '_', no digit first)";
+      IsKeyword(name) ? "is a C++ keyword" : "is not a C++ identifier (letters, digits and '_', no digit first)";
   return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("the function name ", Quoted(name), " ", problem));
 }
 

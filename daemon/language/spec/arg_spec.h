@@ -20,7 +20,7 @@ struct ParsedToken {
 
 // Reads
 //   arg  ret  stream  attr.<name>:<type>  attr.<name>:<type>[]  attr.<name>
-// and the aliases args, rets, ctx.stream and attrs.<name>, and what goes beyond the reference:
+// with the aliases args, rets, ctx.stream and attrs.<name>, and tokens that the reference does not have:
 //   attr.<name>?  attr.<name>:<type>?  arg?  args...  rets...  arg.token  ret.token  device_ordinal
 //   scratch:<expression>
 // INVALID_REQUEST, naming `function` and the token, for anything else.
@@ -30,7 +30,7 @@ absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_vi
 // and so on. INVALID_REQUEST, naming the function.
 absl::Status CheckSpec(const FunctionSpec& spec);
 
-// Of attributes with defaults a function has at most these: there is code for each number of them.
+// The most attributes with defaults that a function may have: the handler holds code for each number of them.
 inline constexpr int kMaxDefaults = 16;
 
 // INVALID_REQUEST unless `name` is an ASCII C++ identifier.

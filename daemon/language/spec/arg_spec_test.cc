@@ -79,7 +79,7 @@ TEST(ArgSpecTest, ANameInScratchIsOneThing) {
   EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "attr.arg0:int32", "scratch:4*ret0.numel()"})), IsOk());
   EXPECT_THAT(CheckSpec(Spec({"ret", "attr.arg0:int32", "attr.rets:int32", "scratch:arg0*rets"})), IsOk());
   EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:args[0].nbytes()"})),
-              IsInvalid(AllOf(HasSubstr("names 'args', which there is not"), HasSubstr("'args...'"))));
+              IsInvalid(AllOf(HasSubstr("names 'args', which does not exist"), HasSubstr("'args...'"))));
   EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:rets[0].nbytes()"})), IsInvalid(HasSubstr("names 'rets'")));
   EXPECT_THAT(CheckSpec(Spec({"args...", "rets...", "scratch:args[0].nbytes()+rets.size()"})), IsOk());
 }
@@ -166,7 +166,7 @@ TEST(ArgSpecTest, ChecksWholeLists) {
 
 TEST(ArgSpecTest, ChecksFunctionNames) {
   EXPECT_THAT(CheckFunctionName("vector_add2"), IsOk());
-  EXPECT_THAT(CheckFunctionName("2add"), IsInvalid(HasSubstr("'2add' is no C++ identifier")));
+  EXPECT_THAT(CheckFunctionName("2add"), IsInvalid(HasSubstr("'2add' is not a C++ identifier")));
   EXPECT_THAT(CheckFunctionName(""), IsInvalid(HasSubstr("''")));
   EXPECT_THAT(CheckFunctionName("f(); int g"), IsInvalid(HasSubstr("no C++ identifier")));
   EXPECT_THAT(CheckFunctionName("caf\xc3\xa9"), IsInvalid(HasSubstr("\\xc3\\xa9")));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user function looks like from outside: its parameters, in the order of its C++ signature.
+// A function as its callers see it: its parameters, in the order of its C++ signature.
 #pragma once
 
 #include <optional>
@@ -44,14 +44,14 @@ enum class AttributeType {
   kString,
 };
 
-// "float32" and so on; empty when `name` is no attribute type.
+// "float32" and so on; empty when `name` is not an attribute type.
 std::string_view AttributeTypeName(AttributeType type);
 bool ParseAttributeType(std::string_view name, AttributeType& type);
 
 // Whether XLA passes arrays of that type as attributes.
 bool CanBeArray(AttributeType type);
 
-// Whether every number of the type `from` is one of `to`.
+// Whether `to` can represent every value of `from`.
 bool FitsAlways(AttributeType from, AttributeType to);
 
 struct Parameter {
@@ -64,7 +64,7 @@ struct Parameter {
   bool has_default = false;  // a call may leave it out; kAttribute only
   std::string expression;    // kScratch only: a number of bytes
 
-  // The type that the function gets an attribute as.
+  // The type in which the function receives the attribute.
   AttributeType PassedAs() const { return narrowed_to.value_or(attribute_type); }
 
   // Whether the function has a C++ parameter for it.
@@ -76,7 +76,7 @@ struct FunctionSpec {
   std::string name;
   std::vector<Parameter> parameters;
   std::string callee = {};  // how C++ calls it, where that is not the name: "a::b::f", "f<float>"
-  // Where the tokens stand; no label when they are no part of a source.
+  // Where the tokens were written; no label when they are not part of a source.
   std::string label = {};
   int line = 0;
 
@@ -86,7 +86,7 @@ struct FunctionSpec {
   std::string HandlerSymbol() const;  // "kernix_handler_<name>"
   int CountOf(ParameterKind kind) const;
 
-  // What there is to each argument of a call, and to each result, tokens included.
+  // The kind of each argument of a call, and of each result, tokens included.
   std::vector<ParameterKind> Arguments() const;
   std::vector<ParameterKind> Results() const;
 

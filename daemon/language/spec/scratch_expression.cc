@@ -17,7 +17,7 @@ constexpr std::string_view kExample = "; an expression is a number of bytes, suc
 constexpr size_t kMaxExpression = 4096;
 constexpr size_t kMaxNesting = 64;
 
-// Comments, digraphs and trigraphs, which one character at a time does not show.
+// Comments, digraphs and trigraphs, which a check of single characters misses.
 constexpr std::string_view kHiddenMeanings[] = {"//", "/*", "<%", "%>", "<:", ":>", "%:", "?\?"};
 
 bool IsAllowed(const Token& token) {
@@ -29,7 +29,7 @@ bool IsAllowed(const Token& token) {
   return token.Is("::") || token.Is("->") || (token.text.size() == 1 && HasText(kPunctuators, token.text));
 }
 
-// Whether every bracket has its partner, and there are not more within each other than people write.
+// Whether all brackets match and are nested no deeper than people write.
 bool IsBalanced(const std::vector<Token>& tokens) {
   std::string open;
   for (const Token& token : tokens) {
@@ -63,7 +63,7 @@ class Marker {
   bool AtPrefix() const { return AtSign() || At("&") || At("*"); }
   void Take() { out_ += tokens_[at_++].text; }
 
-  // Up to a bracket that closes.
+  // Up to a closing bracket.
   void ReadExpression() {
     while (More() && !At(")") && !At("]")) {
       MarkOperand();
@@ -98,7 +98,7 @@ class Marker {
     }
   }
 
-  // A call, an index, a member; false when there is none.
+  // Reads a call, an index or a member; false when none follows.
   bool ReadPostfix() {
     if (At("(") || At("[")) {
       TakeGroup();
@@ -169,7 +169,7 @@ class Marker {
     return prefix && IsType(tokens_[end - 1]);
   }
 
-  // By its looks.
+  // A guess from its spelling.
   static bool IsType(const Token& token) {
     static constexpr std::string_view kTypes[] = {"bool",  "char",   "short",  "int",     "long",
                                                   "float", "double", "signed", "unsigned"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts of a request, under the labels that diagnostics name them by.
+// Source texts of a request, with the labels that diagnostics show.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct SourceText {
   std::string text;
 };
 
-// A text that somebody else keeps.
+// A text that the caller owns.
 struct TextView {
   std::string_view label;
   std::string_view text;

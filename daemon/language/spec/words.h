@@ -25,7 +25,7 @@ inline bool ConsumeSuffix(std::string_view& text, std::string_view suffix) {
 
 inline bool HasText(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// What stands between white space.
+// The words of `text`, which white space separates.
 inline std::vector<std::string_view> Words(std::string_view text) {
   static constexpr std::string_view kSpace = " \t\r\n\v\f";
   std::vector<std::string_view> words;

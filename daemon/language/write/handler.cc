@@ -64,7 +64,7 @@ std::string CppType(AttributeType type) {
   }
 }
 
-// A call's attribute as the user's parameter, from `value`, an AttributeValue.
+// The expression that converts `value`, an AttributeValue, to the user's parameter.
 std::string AttributeExpression(const Parameter& parameter, std::string_view value) {
   const std::string type = CppType(parameter.PassedAs());
   if (parameter.is_array) return StrCat("kernix_handler::SpanOf<", type, ">(", value, ")");
@@ -91,7 +91,7 @@ bool IsBlock(const Parameter& parameter) {
 
 bool IsNarrowed(const Parameter& parameter) { return parameter.narrowed_to.has_value(); }
 
-// What an attribute is in the expressions of `scratch:`: integers are wide enough to multiply sizes with.
+// The type of an attribute in `scratch:` expressions: integers are widened to 64 bits.
 std::string ScratchType(const Parameter& parameter) {
   switch (parameter.PassedAs()) {
     case AttributeType::kInt8:
@@ -262,7 +262,7 @@ std::string SignatureFields(v1::Language language, const FunctionSpec& spec, boo
                 attributes, ", ", Traits(language, spec, allow_cuda_graph));
 }
 
-// What follows the signature where a call may leave out attributes: it becomes that of the call.
+// The lines after the signature where a call may leave out attributes: they adapt it to the call.
 void AppendLeavingOut(const FunctionSpec& spec, std::string& out) {
   if (spec.DefaultCount() == 0) return;
   StrAppend(&out, "  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::LeaveOut(kernix_frame, ",
@@ -365,7 +365,7 @@ void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
   }
 }
 
-// What is done in a call before the user's function runs.
+// The lines of a call that run before the user's function.
 void AppendScratchMemory(v1::Language language, const FunctionSpec& spec, const std::vector<Value>& values,
                          std::string& out) {
   int index = 0;

@@ -127,7 +127,7 @@ constexpr HeaderNames kGlobalNames[] = {
     {"cstring", "memcpy memset memmove memcmp strlen strcmp strncmp strcpy strncpy strcat strstr strchr strerror"},
 };
 
-// Headers of ours that a text may lean on. Their names are looked up behind "BE::" only: a kernel that opens BE may
+// Headers of kernix that a text may use. Their names count behind "BE::" only: a kernel that opens BE may
 // have a Span of its own.
 constexpr HeaderNames kOwnNames[] = {
     {"brainevent/scratch.h", "Scratch"},

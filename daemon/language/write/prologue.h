@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a translation unit includes before the user's text. Kernels lean on headers that XLA's ffi.h once dragged in;
+// What a translation unit includes before the user's text. Kernels rely on headers that XLA's ffi.h used to include;
 // those few headers that a kernel really uses are found by the names in its text, since including them all would cost
 // more than compiling the kernel.
 #pragma once

@@ -38,7 +38,7 @@ void AppendDefinitions(const std::vector<std::string>& definitions, std::string&
 std::string RuntimeHeaderWith(const std::vector<std::string>& definitions) {
   std::string out = "#ifndef KERNIX_HAS_DEFINITIONS_OF_FLAGS\n#define KERNIX_HAS_DEFINITIONS_OF_FLAGS\n";
   AppendDefinitions(definitions, out);
-  // Behind the pragma nobody is told, by -pedantic, that #include_next is an extension.
+  // The pragma keeps -pedantic quiet about #include_next.
   return out + "#endif\n#pragma GCC system_header\n#include_next <cuda_runtime.h>\n";
 }
 

@@ -28,7 +28,7 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
     kernix.KernelRequestError: (
         _Row(rf"{_FUNCTION}: unknown token '(?P<token>[^']*)'", _TOKEN),
         _Row(
-            rf"{_FUNCTION}: the token '(?P<token>[^']*)' names the attribute '(?P<name>[^']*)', which is no C\+\+",
+            rf"{_FUNCTION}: the token '(?P<token>[^']*)' names the attribute '(?P<name>[^']*)', which is not a C\+\+",
             f"{_TOKEN}: Invalid attribute name '{{name}}': must be a valid C++ identifier",
         ),
         _Row(rf"{_FUNCTION}: the token '(?P<token>[^']*)'", _TOKEN),
