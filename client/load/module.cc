@@ -9,12 +9,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/runtime/elf_file.h"
 #include "client/runtime/handler_probe.h"
 #include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/elf_file.h"
 
 namespace kernix {
 namespace {
@@ -41,14 +41,14 @@ std::vector<GeneratedUnit> UnitsOf(const v1::LoadResult& result) {
 }
 
 // "ptx.sm_90.0": kind, architecture, number of the unit.
-std::optional<KeptText> KeptTextOf(const NamedSection& section) {
+std::optional<KeptText> KeptTextOf(const ElfImage::NamedSection& section) {
   constexpr std::pair<std::string_view, KeptText::Kind> kKinds[] = {
       {"ptx", KeptText::Kind::kPtx}, {"sass", KeptText::Kind::kSass}, {"resources", KeptText::Kind::kResources}};
-  const std::vector<std::string> words = absl::StrSplit(section.name.substr(kKeptSections.size()), '.');
+  const std::vector<std::string> words = absl::StrSplit(ToAbsl(section.name.substr(kKeptSections.size())), '.');
   size_t unit = 0;
   if (words.size() != 3 || !absl::SimpleAtoi(words[2], &unit)) return std::nullopt;
   for (const auto& [name, kind] : kKinds) {
-    if (words[0] == name) return KeptText{kind, unit, words[1], section.content};
+    if (words[0] == name) return KeptText{kind, unit, words[1], std::string(section.content)};
   }
   return std::nullopt;
 }
@@ -98,9 +98,10 @@ class OpenModule : public Module {
 }  // namespace
 
 absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<NamedSection> sections, SectionsOf(path, kKeptSections));
+  KERNIX_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
+  KERNIX_ASSIGN_OR_RETURN(const auto sections, file.image().SectionsNamed(kKeptSections));
   std::vector<KeptText> kept;
-  for (const NamedSection& section : sections) {
+  for (const ElfImage::NamedSection& section : sections) {
     if (std::optional<KeptText> text = KeptTextOf(section)) kept.push_back(*std::move(text));
   }
   return kept;

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "absl/container/flat_hash_set.h"
-#include "client/runtime/elf_file.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/elf_file.h"
 
 namespace kernix {
 namespace {
@@ -77,6 +77,11 @@ std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
   candidates.push_back("/usr/local/cuda/lib64");
   std::erase_if(candidates, [&](const std::string& path) { return !IsDirectory(env, path); });
   return candidates;
+}
+
+absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
+  return file.image().NeededLibraries();
 }
 
 absl::Status OpenNeededFrom(const std::vector<std::string>& directories, const std::string& path) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
 
@@ -17,6 +18,9 @@ namespace kernix {
 // folders that are there.
 std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
                                                 const std::vector<std::string>& site_packages);
+
+// The shared libraries that `path` asks the loader for, in order. Errors of ElfFile::Open(), kDataLoss.
+absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path);
 
 // Opens, for the life of the process, each library that `path` needs and that lies in one of `directories`, and before
 // it what it needs itself. Others are the loader's business. A LOAD error when one does not open.

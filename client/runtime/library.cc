@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "client/runtime/cuda_libraries.h"
-#include "client/runtime/elf_file.h"
 #include "client/runtime/symbol_versions.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
@@ -78,7 +77,7 @@ absl::Status LoaderError(std::string_view message) {
 }
 
 absl::StatusOr<void*> Open(const Artifact& artifact, const LibraryDirectories& directories) {
-  absl::StatusOr<std::vector<std::string>> needed = NeededLibraries(artifact.path);
+  const absl::StatusOr<std::vector<std::string>> needed = NeededLibraries(artifact.path);
   if (absl::IsNotFound(needed.status())) return needed.status();
   if (!needed.ok()) return LoaderError(ToStd(needed.status().message()));
   KERNIX_RETURN_IF_ERROR(CheckSymbolVersions(artifact.required_symbol_versions, LoadedRuntimeVersions()));

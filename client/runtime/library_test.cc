@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "client/runtime/cuda_libraries.h"
-#include "client/runtime/elf_file.h"
 #include "client/runtime/handler_probe.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
@@ -165,40 +164,6 @@ TEST(CudaLibraryDirectoriesTest, AreThoseThatAreThere) {
   ASSERT_GE(found.size(), 2u);
   EXPECT_EQ(found[0], folder / "site/nvidia/cu13/lib");
   EXPECT_EQ(found[1], folder / "toolkit/lib64");
-}
-
-TEST(ElfFileTest, SectionsByPrefix) {
-  const ScratchFolder folder;
-  CompileLibrary(
-      "asm(\".section .kx.one,\\\"\\\",@progbits\\n.ascii \\\"1\\\"\\n.section .kx.two,\\\"\\\",@progbits\\n\"\n"
-      "    \".ascii \\\"22\\\"\\n.text\");",
-      folder / "k.so");
-  const auto sections = SectionsOf(folder / "k.so", ".kx.");
-  ASSERT_TRUE(sections.ok()) << sections.status();
-  ASSERT_EQ(sections->size(), 2u);
-  EXPECT_EQ((*sections)[0].name, ".kx.one");
-  EXPECT_EQ((*sections)[0].content, "1");
-  EXPECT_EQ((*sections)[1].content, "22");
-  EXPECT_EQ(SectionsOf(folder / "none.so", "").status().code(), absl::StatusCode::kNotFound);
-}
-
-TEST(ElfFileTest, AnyBytesAreSafe) {
-  ScratchFolder folder;
-  CompileLibrary(AddConstantHandler("elf", 1), folder / "k.so");
-  const std::string image = *Env::Posix().ReadFile(folder / "k.so");
-  ASSERT_TRUE(ParseNeededLibraries(image).ok());
-  for (size_t size = 0; size < image.size(); size += 97) {
-    (void)ParseNeededLibraries(image.substr(0, size));
-    (void)ParseSections(image.substr(0, size), "");
-  }
-  for (size_t at = 0; at < 4096 && at < image.size(); ++at) {
-    std::string damaged = image;
-    damaged[at] = static_cast<char>(~damaged[at]);
-    (void)ParseNeededLibraries(damaged);
-    (void)ParseSections(damaged, "");
-  }
-  EXPECT_FALSE(ParseNeededLibraries("").ok());
-  EXPECT_FALSE(ParseNeededLibraries(std::string(200, 'x')).ok());
 }
 
 // Handlers that should not get to XLA.

@@ -5,18 +5,16 @@
 #include <gnu/libc-version.h>
 #include <link.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "common/base/symbol_version.h"
 
 namespace kernix {
 namespace {
@@ -68,42 +66,30 @@ int AddVersionsOf(dl_phdr_info* object, size_t, void* versions) {
   return 0;
 }
 
-// "GLIBCXX_3.4.30" -> "GLIBCXX".
-std::string FamilyOf(const std::string& version) { return version.substr(0, version.find('_')); }
-
-// The number after the family; nothing for names like GLIBC_PRIVATE.
-std::optional<std::vector<int>> NumberOf(std::string_view version) {
-  std::vector<int> number;
-  for (const absl::string_view part : absl::StrSplit(ToAbsl(version.substr(version.find('_') + 1)), '.')) {
-    int value = 0;
-    if (!absl::SimpleAtoi(part, &value)) return std::nullopt;
-    number.push_back(value);
-  }
-  return number;
-}
-
-// The newest version of a family that is there; empty when there is none of it at all.
-std::string NewestOf(const std::string& family, const RuntimeVersions& runtime) {
-  if (family == "GLIBC") return StrCat("GLIBC_", runtime.libc_version);
-  std::string newest;
-  for (const auto& [version, path] : runtime.libraries) {
-    if (FamilyOf(version) == family && (newest.empty() || NumberOf(newest) < NumberOf(version))) newest = version;
+// The newest version of a family that is there; nothing when none of it is.
+std::optional<SymbolVersion> NewestOf(const std::string& family, const RuntimeVersions& runtime) {
+  if (family == "GLIBC") return SymbolVersion::Parse(StrCat("GLIBC_", runtime.libc_version));
+  std::optional<SymbolVersion> newest;
+  for (const auto& [name, path] : runtime.libraries) {
+    const std::optional<SymbolVersion> version = SymbolVersion::Parse(name);
+    if (!version || version->family != family) continue;
+    if (!newest || newest->number < version->number) newest = version;
   }
   return newest;
 }
 
-bool Has(const RuntimeVersions& runtime, const std::string& version) {
-  if (runtime.libraries.contains(version)) return true;
-  const std::string newest = NewestOf(FamilyOf(version), runtime);
-  if (newest.empty()) return true;
-  const std::optional<std::vector<int>> wanted = NumberOf(version);
-  return FamilyOf(version) == "GLIBC" && wanted.has_value() && *wanted <= NumberOf(newest);
+// What there is of the family of `required`, when `required` is not.
+std::optional<SymbolVersion> InsteadOf(const std::string& required, const RuntimeVersions& runtime) {
+  const std::optional<SymbolVersion> wanted = SymbolVersion::Parse(required);
+  if (runtime.libraries.contains(required) || !wanted) return std::nullopt;
+  std::optional<SymbolVersion> newest = NewestOf(wanted->family, runtime);
+  if (newest && wanted->family == "GLIBC" && wanted->number <= newest->number) return std::nullopt;
+  return newest;
 }
 
-std::string DescribeNewest(const std::string& family, const RuntimeVersions& runtime) {
-  const std::string newest = NewestOf(family, runtime);
-  const auto found = runtime.libraries.find(newest);
-  return found == runtime.libraries.end() ? newest : StrCat(newest, " (", found->second, ")");
+std::string Describe(const SymbolVersion& version, const RuntimeVersions& runtime) {
+  const auto found = runtime.libraries.find(version.name);
+  return found == runtime.libraries.end() ? version.name : StrCat(version.name, " (", found->second, ")");
 }
 
 }  // namespace
@@ -118,8 +104,8 @@ RuntimeVersions LoadedRuntimeVersions() {
 absl::Status CheckSymbolVersions(const std::vector<std::string>& required, const RuntimeVersions& runtime) {
   std::vector<std::string> missing;
   for (const std::string& version : required) {
-    if (Has(runtime, version)) continue;
-    missing.push_back(StrCat(version, " where this process has ", DescribeNewest(FamilyOf(version), runtime)));
+    const std::optional<SymbolVersion> instead = InsteadOf(version, runtime);
+    if (instead) missing.push_back(StrCat(version, " where this process has ", Describe(*instead, runtime)));
   }
   if (missing.empty()) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::LOAD,

@@ -21,7 +21,7 @@ struct RuntimeVersions {
 RuntimeVersions LoadedRuntimeVersions();
 
 // A LOAD error that names each of `required` that `runtime` lacks, with what it has. A family ("GLIBCXX") of which no
-// library is loaded is left to the loader.
+// library is loaded, and a name without a number, are left to the loader.
 absl::Status CheckSymbolVersions(const std::vector<std::string>& required, const RuntimeVersions& runtime);
 
 }  // namespace kernix

@@ -5,13 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "common/base/elf_image.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/dependency_file.h"
-#include "daemon/builder/elf_image.h"
 #include "daemon/plan/toolchain_paths.h"
 
 namespace kernix::build {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builder/elf_image.h"
+#include "common/base/elf_image.h"
 
 #include <elf.h>
 #include <gmock/gmock.h>
@@ -8,9 +8,11 @@
 #include <cstring>
 #include <random>
 
+#include "common/base/symbol_version.h"
+#include "common/os/elf_file.h"
 #include "tests/support/test_util.h"
 
-namespace kernix::build {
+namespace kernix {
 namespace {
 
 using ::testing::Contains;
@@ -28,6 +30,8 @@ const std::string& RealObject() {
         "#include <string>\n"
         "#include <stdexcept>\n"
         "#include <cstdio>\n"
+        "asm(\".section .kx.one,\\\"\\\",@progbits\\n.ascii \\\"1\\\"\\n\"\n"
+        "    \".section .kx.two,\\\"\\\",@progbits\\n.ascii \\\"22\\\"\\n.text\");\n"
         "extern \"C\" void exported(int n) { std::puts(\"\"); if (n > 3) throw std::runtime_error(std::to_string(n)); "
         "}\n"
         "extern \"C\" __attribute__((visibility(\"hidden\"))) void hidden_one() {}\n"
@@ -63,6 +67,44 @@ TEST(ElfImageTest, NamesTheVersionsThatAreNeeded) {
   EXPECT_THAT(*versions, Contains(HasSubstr("GLIBCXX_3.4")));
   EXPECT_THAT(*versions, Contains(HasSubstr("CXXABI_1.3")));
   EXPECT_THAT(*versions, Contains(HasSubstr("GLIBC_2")));
+}
+
+TEST(ElfImageTest, NamesTheLibrariesThatAreNeeded) {
+  const auto libraries = ElfImage::Parse(RealObject())->NeededLibraries();
+  ASSERT_THAT(libraries, IsOk());
+  EXPECT_THAT(*libraries, Contains("libc.so.6"));
+  EXPECT_THAT(*libraries, Contains(HasSubstr("libstdc++.so")));
+}
+
+TEST(ElfImageTest, ShowsSectionsByTheBeginningOfTheirNames) {
+  const auto sections = ElfImage::Parse(RealObject())->SectionsNamed(".kx.");
+  ASSERT_THAT(sections, IsOk());
+  ASSERT_EQ(sections->size(), 2u);
+  EXPECT_EQ((*sections)[0].name, ".kx.one");
+  EXPECT_EQ((*sections)[0].content, "1");
+  EXPECT_EQ((*sections)[1].content, "22");
+}
+
+TEST(ElfFileTest, IsReadFromTheDisk) {
+  const ScratchDirectory folder;
+  Env& env = Env::Posix();
+  ASSERT_THAT(env.WriteFile(folder / "k.so", RealObject(), 0600), IsOk());
+  const auto file = ElfFile::Open(folder / "k.so");
+  ASSERT_THAT(file, IsOk());
+  EXPECT_EQ(file->image().SectionsNamed(".kx.")->size(), 2u);
+  EXPECT_TRUE(absl::IsNotFound(ElfFile::Open(folder / "none.so").status()));
+  ASSERT_THAT(env.WriteFile(folder / "empty.so", "", 0600), IsOk());
+  EXPECT_TRUE(absl::IsInvalidArgument(ElfFile::Open(folder / "empty.so").status()));
+}
+
+TEST(SymbolVersionTest, HasAFamilyAndANumber) {
+  const auto version = SymbolVersion::Parse("GLIBCXX_3.4.30");
+  ASSERT_TRUE(version.has_value());
+  EXPECT_EQ(version->family, "GLIBCXX");
+  EXPECT_THAT(version->number, ElementsAre(3, 4, 30));
+  for (const char* name : {"", "odd", "GLIBC_", "GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR", "GLIBC_2.x"}) {
+    EXPECT_FALSE(SymbolVersion::Parse(name).has_value()) << name;
+  }
 }
 
 TEST(ElfImageTest, RefusesWhatIsNoSharedObject) {
@@ -101,6 +143,8 @@ TEST(ElfImageTest, DamageIsSurvived) {
     if (!image.ok()) continue;
     answers += image->ExportedSymbols().ok();
     answers += image->NeededVersions().ok();
+    answers += image->NeededLibraries().ok();
+    answers += image->SectionsNamed("").ok();
   }
   EXPECT_GT(answers, 0);
 }
@@ -134,4 +178,4 @@ TEST(NewestRuntimeVersionsTest, ComparesByNumberAndKeepsTheFamiliesOfTheRuntime)
 }
 
 }  // namespace
-}  // namespace kernix::build
+}  // namespace kernix

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an ELF shared object says of itself: what it exports, and which symbol versions it needs. Reads every byte with
-// its bounds checked: the file was made by a compiler that a user's text had in its hands.
+// What an ELF shared object says of itself. Reads every byte with its bounds checked: the file may have been made by a
+// compiler that a user's text had in its hands.
 #pragma once
+
+#include <elf.h>
 
 #include <cstdint>
 #include <string>
@@ -12,10 +14,15 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 
-namespace kernix::build {
+namespace kernix {
 
 class ElfImage {
  public:
+  struct NamedSection {
+    std::string_view name;
+    std::string_view content;
+  };
+
   // A view of `bytes`, which must outlive it. kInvalidArgument unless it is a shared object for x86-64.
   static absl::StatusOr<ElfImage> Parse(std::string_view bytes);
 
@@ -25,21 +32,34 @@ class ElfImage {
   // "GLIBC_2.34", "GLIBCXX_3.4.30", ...: all that it needs, in the order of the file.
   absl::StatusOr<std::vector<std::string>> NeededVersions() const;
 
+  // The shared libraries that it asks the loader for (its DT_NEEDED entries), in order.
+  absl::StatusOr<std::vector<std::string>> NeededLibraries() const;
+
+  // The sections whose names begin with `prefix`, in the order of the file. They point into the image.
+  absl::StatusOr<std::vector<NamedSection>> SectionsNamed(std::string_view prefix) const;
+
  private:
   struct Section {
+    uint32_t name = 0;
     uint32_t type = 0;
     uint32_t link = 0;  // the section with its strings
     uint32_t count = 0;
     std::string_view bytes;
   };
 
+  absl::Status ReadSections(const Elf64_Ehdr& header);
+  absl::Status ReadSegments(const Elf64_Ehdr& header);
   const Section* FindSection(uint32_t type) const;
-  absl::StatusOr<std::string_view> Strings(const Section& section) const;
+  absl::StatusOr<std::string_view> Strings(uint32_t section) const;
+  std::string_view FromAddress(uint64_t address) const;
 
+  std::string_view bytes_;
   std::vector<Section> sections_;
+  std::vector<Elf64_Phdr> segments_;
+  uint32_t names_ = 0;  // the section with the names of sections
 };
 
 // Of each family (the part before the last "_") of the C and C++ runtime the newest one, sorted.
 std::vector<std::string> NewestRuntimeVersions(const std::vector<std::string>& versions);
 
-}  // namespace kernix::build
+}  // namespace kernix

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/elf_image.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/base/symbol_version.h"
+
+namespace kernix {
+namespace {
+
+absl::Status Damaged(std::string_view what) { return absl::DataLossError(StrCat("ELF: ", what)); }
+
+absl::Status CutOff() { return absl::InvalidArgumentError("an ELF file that was cut off"); }
+
+// The structure at `offset`. Copied, since nothing says that it is aligned.
+template <typename T>
+std::optional<T> ReadAt(std::string_view bytes, uint64_t offset) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+std::optional<std::string_view> Slice(std::string_view bytes, uint64_t offset, uint64_t size) {
+  if (offset > bytes.size() || bytes.size() - offset < size) return std::nullopt;
+  return bytes.substr(offset, size);
+}
+
+// A string with its end inside the table.
+std::optional<std::string_view> StringAt(std::string_view table, uint64_t offset) {
+  if (offset >= table.size()) return std::nullopt;
+  const size_t end = table.find('\0', offset);
+  if (end == std::string_view::npos) return std::nullopt;
+  return table.substr(offset, end - offset);
+}
+
+bool IsSharedObject(const Elf64_Ehdr& header) {
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+         header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_machine == EM_X86_64 && header.e_type == ET_DYN &&
+         header.e_shentsize == sizeof(Elf64_Shdr) && header.e_phentsize == sizeof(Elf64_Phdr);
+}
+
+bool IsExported(const Elf64_Sym& symbol) {
+  const unsigned binding = ELF64_ST_BIND(symbol.st_info);
+  const unsigned visibility = ELF64_ST_VISIBILITY(symbol.st_other);
+  return symbol.st_shndx != SHN_UNDEF && (binding == STB_GLOBAL || binding == STB_WEAK || binding == STB_GNU_UNIQUE) &&
+         (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
+}
+
+// The chain of Elf64_Vernaux that one Elf64_Verneed leads.
+absl::Status ReadNeeds(std::string_view table, std::string_view strings, uint64_t offset, unsigned count,
+                       std::vector<std::string>& names) {
+  for (unsigned i = 0; i < count; ++i) {
+    const auto need = ReadAt<Elf64_Vernaux>(table, offset);
+    // Chains that run in circles or across each other would otherwise cost far more than the file's size.
+    const bool too_many = names.size() >= table.size() / sizeof(Elf64_Vernaux);
+    if (!need.has_value() || too_many) return Damaged("a version need lies outside its section");
+    const std::optional<std::string_view> name = StringAt(strings, need->vna_name);
+    if (!name.has_value()) return Damaged("a version's name lies outside its string table");
+    names.emplace_back(*name);
+    offset += need->vna_next;
+  }
+  return absl::OkStatus();
+}
+
+bool IsRuntimeFamily(std::string_view family) { return family == "GLIBC" || family == "GLIBCXX" || family == "CXXABI"; }
+
+}  // namespace
+
+absl::StatusOr<ElfImage> ElfImage::Parse(std::string_view bytes) {
+  const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
+  if (!header.has_value() || !IsSharedObject(*header)) {
+    return absl::InvalidArgumentError("not an ELF shared object for x86-64");
+  }
+  ElfImage image;
+  image.bytes_ = bytes;
+  image.names_ = header->e_shstrndx;
+  KERNIX_RETURN_IF_ERROR(image.ReadSections(*header));
+  KERNIX_RETURN_IF_ERROR(image.ReadSegments(*header));
+  return image;
+}
+
+absl::Status ElfImage::ReadSections(const Elf64_Ehdr& header) {
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const auto section = ReadAt<Elf64_Shdr>(bytes_, header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (!section.has_value()) return CutOff();
+    const bool empty = section->sh_type == SHT_NOBITS || section->sh_type == SHT_NULL;
+    const auto content = Slice(bytes_, section->sh_offset, empty ? 0 : section->sh_size);
+    if (!empty && !content.has_value()) return CutOff();
+    sections_.push_back({section->sh_name, section->sh_type, section->sh_link, section->sh_info, content.value_or("")});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ElfImage::ReadSegments(const Elf64_Ehdr& header) {
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    const auto segment = ReadAt<Elf64_Phdr>(bytes_, header.e_phoff + i * sizeof(Elf64_Phdr));
+    if (!segment.has_value()) return CutOff();
+    segments_.push_back(*segment);
+  }
+  return absl::OkStatus();
+}
+
+const ElfImage::Section* ElfImage::FindSection(uint32_t type) const {
+  const auto found =
+      std::find_if(sections_.begin(), sections_.end(), [type](const Section& section) { return section.type == type; });
+  return found == sections_.end() ? nullptr : &*found;
+}
+
+absl::StatusOr<std::string_view> ElfImage::Strings(uint32_t section) const {
+  if (section >= sections_.size() || sections_[section].type != SHT_STRTAB) {
+    return Damaged("a section without its string table");
+  }
+  return sections_[section].bytes;
+}
+
+// What is loaded at `address`, and all behind it; empty when nothing is.
+std::string_view ElfImage::FromAddress(uint64_t address) const {
+  for (const Elf64_Phdr& segment : segments_) {
+    const uint64_t offset = address - segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || address < segment.p_vaddr || offset >= segment.p_filesz) continue;
+    const auto content = Slice(bytes_, segment.p_offset, segment.p_filesz);
+    return content.has_value() ? content->substr(offset) : "";
+  }
+  return "";
+}
+
+absl::StatusOr<absl::flat_hash_set<std::string>> ElfImage::ExportedSymbols() const {
+  absl::flat_hash_set<std::string> names;
+  const Section* symbols = FindSection(SHT_DYNSYM);
+  if (symbols == nullptr) return names;
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(symbols->link));
+  for (uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= symbols->bytes.size(); offset += sizeof(Elf64_Sym)) {
+    const auto symbol = ReadAt<Elf64_Sym>(symbols->bytes, offset);
+    if (!IsExported(*symbol)) continue;
+    const std::optional<std::string_view> name = StringAt(strings, symbol->st_name);
+    if (!name.has_value()) return Damaged("a symbol's name lies outside its string table");
+    names.emplace(*name);
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> ElfImage::NeededVersions() const {
+  std::vector<std::string> names;
+  const Section* needs = FindSection(SHT_GNU_verneed);
+  if (needs == nullptr) return names;
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(needs->link));
+  uint64_t offset = 0;
+  for (unsigned i = 0; i < needs->count; ++i) {
+    const auto file = ReadAt<Elf64_Verneed>(needs->bytes, offset);
+    if (!file.has_value()) return Damaged("a version need lies outside its section");
+    KERNIX_RETURN_IF_ERROR(ReadNeeds(needs->bytes, strings, offset + file->vn_aux, file->vn_cnt, names));
+    if (file->vn_next == 0) break;
+    offset += file->vn_next;
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> ElfImage::NeededLibraries() const {
+  std::vector<uint64_t> needed;  // places in the strings
+  std::string_view strings;
+  for (const Elf64_Phdr& segment : segments_) {
+    if (segment.p_type != PT_DYNAMIC) continue;
+    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz; at += sizeof(Elf64_Dyn)) {
+      const auto entry = ReadAt<Elf64_Dyn>(bytes_, segment.p_offset + at);
+      if (!entry.has_value() || entry->d_tag == DT_NULL) break;
+      if (entry->d_tag == DT_STRTAB) strings = FromAddress(entry->d_un.d_ptr);
+      if (entry->d_tag == DT_NEEDED) needed.push_back(entry->d_un.d_val);
+    }
+  }
+  std::vector<std::string> names;
+  for (const uint64_t place : needed) {
+    const std::optional<std::string_view> name = StringAt(strings, place);
+    if (!name.has_value()) return Damaged("a library's name lies outside its string table");
+    names.emplace_back(*name);
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<ElfImage::NamedSection>> ElfImage::SectionsNamed(std::string_view prefix) const {
+  std::vector<NamedSection> found;
+  if (sections_.empty()) return found;
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view names, Strings(names_));
+  for (const Section& section : sections_) {
+    const std::optional<std::string_view> name = StringAt(names, section.name);
+    if (!name.has_value()) return Damaged("a section's name lies outside its string table");
+    if (section.type != SHT_NOBITS && name->starts_with(prefix)) found.push_back({*name, section.bytes});
+  }
+  return found;
+}
+
+std::vector<std::string> NewestRuntimeVersions(const std::vector<std::string>& versions) {
+  std::map<std::string, SymbolVersion> newest;  // by family
+  for (const std::string& name : versions) {
+    const std::optional<SymbolVersion> version = SymbolVersion::Parse(name);
+    if (!version.has_value() || !IsRuntimeFamily(version->family)) continue;
+    SymbolVersion& known = newest.try_emplace(version->family, *version).first->second;
+    if (known.number < version->number) known = *version;
+  }
+  std::vector<std::string> names;
+  for (const auto& [family, version] : newest) names.push_back(version.name);
+  return names;
+}
+
+}  // namespace kernix
