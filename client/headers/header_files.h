@@ -14,7 +14,7 @@
 
 namespace kernix {
 
-// Remembers files until their size, times or inode change. Thread-safe; files are read outside the lock.
+// Remembers files until their identity changes. Thread-safe; files are read outside the lock.
 class HeaderFiles {
  public:
   explicit HeaderFiles(Env& env) : env_(env) {}
@@ -28,12 +28,12 @@ class HeaderFiles {
 
  private:
   struct Known {
-    FileInfo info;
+    FileIdentity identity;
     HeaderFilePtr file;
   };
 
-  HeaderFilePtr Find(const std::string& path, const FileInfo& info);
-  void Remember(const std::string& path, const FileInfo& info, const HeaderFilePtr& file);
+  HeaderFilePtr Find(const std::string& path, const FileIdentity& identity);
+  void Remember(const std::string& path, const FileIdentity& identity, const HeaderFilePtr& file);
 
   Env& env_;
   ForkSafeMutex mutex_;

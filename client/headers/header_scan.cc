@@ -15,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/os/file_identity.h"
 
 namespace kernix {
 namespace {
@@ -176,16 +177,10 @@ class Scan {
   bool NoteFoldersPassed(uint32_t root, const std::string& folder, const std::string& name) {
     for (std::string& passed : FoldersPassed(folder, name)) {
       const std::string path = JoinPath(roots_[root].folder, passed);
-      if (!IsSameFolder(path + "/..", Dirname(path))) return false;
+      if (!IsSameFile(env_, path + "/..", Dirname(path))) return false;
       passed_.insert({root, std::move(passed)});
     }
     return true;
-  }
-
-  bool IsSameFolder(const std::string& a, const std::string& b) const {
-    const absl::StatusOr<FileInfo> one = env_.Stat(a);
-    const absl::StatusOr<FileInfo> other = env_.Stat(b);
-    return one.ok() && other.ok() && one->inode == other->inode && one->device == other->device;
   }
 
   // False when there is no such file.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/headers/header_table.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "client/headers/header_table.pb.h"
@@ -13,14 +12,6 @@ namespace {
 
 constexpr size_t kDigestBytes = 32;
 
-// The coarsest time stamps of the file systems in use: two seconds (FAT).
-constexpr int64_t kRacyMillis = 2'000;
-
-// Whether no change after `read_unix_ms` could leave the file's time stamps as they are.
-bool IsSettled(const FileInfo& info, int64_t read_unix_ms) {
-  return std::max(info.mtime_ns, info.ctime_ns) / 1'000'000 + kRacyMillis < read_unix_ms;
-}
-
 void SetName(const IncludeName& from, internal::KnownHeader::Name& to) {
   to.set_form(static_cast<int>(from.form));
   to.set_name(from.name);
@@ -30,13 +21,13 @@ IncludeName NameFrom(const internal::KnownHeader::Name& name) {
   return {static_cast<IncludeForm>(name.form()), name.name()};
 }
 
-std::string Pack(const FileInfo& info, const HeaderFile& file) {
+std::string Pack(const FileIdentity& identity, const HeaderFile& file) {
   internal::KnownHeader known;
-  known.set_size(info.size);
-  known.set_mtime_ns(info.mtime_ns);
-  known.set_ctime_ns(info.ctime_ns);
-  known.set_inode(info.inode);
-  known.set_device(info.device);
+  known.set_size(identity.size);
+  known.set_mtime_ns(identity.mtime_ns);
+  known.set_ctime_ns(identity.ctime_ns);
+  known.set_inode(identity.inode);
+  known.set_device(identity.device);
   known.set_digest(file.digest.Raw());
   for (const Include& include : file.text.includes) {
     internal::KnownHeader::Include& entry = *known.add_include();
@@ -67,16 +58,16 @@ ScannedText TextFrom(const internal::KnownHeader& known) {
 }
 
 // Null when it is of the file in another state.
-HeaderFilePtr Unpack(const std::string& packed, const FileInfo& info) {
+HeaderFilePtr Unpack(const std::string& packed, const FileIdentity& identity) {
   internal::KnownHeader known;
   if (!known.ParseFromString(packed)) return nullptr;
-  const FileInfo then{.size = known.size(),
-                      .mtime_ns = known.mtime_ns(),
-                      .ctime_ns = known.ctime_ns(),
-                      .inode = known.inode(),
-                      .device = known.device()};
+  const FileIdentity then{.device = known.device(),
+                          .inode = known.inode(),
+                          .size = known.size(),
+                          .mtime_ns = known.mtime_ns(),
+                          .ctime_ns = known.ctime_ns()};
   const absl::StatusOr<Digest> digest = Digest::FromRaw(known.digest());
-  if (!SameContent(then, info) || !digest.ok()) return nullptr;
+  if (then != identity || !digest.ok()) return nullptr;
   return std::make_shared<const HeaderFile>(HeaderFile{*digest, known.size(), TextFrom(known)});
 }
 
@@ -106,27 +97,27 @@ void HeaderTable::Parse(const std::string& text) {
   }
 }
 
-HeaderFilePtr HeaderTable::Find(const std::string& path, const FileInfo& info) {
+HeaderFilePtr HeaderTable::Find(const std::string& path, const FileIdentity& identity) {
   if (++looked_for_ < kWorthwhile) return nullptr;
   if (!opened_) Open();
   const auto found = entries_.find(path);
   if (found == entries_.end()) return nullptr;
-  HeaderFilePtr file = Unpack(found->second.known, info);
+  HeaderFilePtr file = Unpack(found->second.known, identity);
   if (file != nullptr) found->second.used = true;
   return file;
 }
 
 // On a network file system, what another machine has written may show in the times of a file later than in its content.
-bool HeaderTable::TellsOfChanges(const std::string& path, const FileInfo& info) {
-  const auto [known, is_new] = local_devices_.try_emplace(info.device, false);
+bool HeaderTable::TellsOfChanges(const std::string& path, uint64_t device) {
+  const auto [known, is_new] = local_devices_.try_emplace(device, false);
   if (is_new) known->second = !env_.OnNetworkFileSystem(path).value_or(true);
   return known->second;
 }
 
-void HeaderTable::Note(const std::string& path, const FileInfo& info, const HeaderFile& file, int64_t read_unix_ms) {
+void HeaderTable::Note(const std::string& path, const FileIdentity& identity, const HeaderFile& file) {
   // What was read with a state that it no longer had is never found by that state again.
-  if (!IsSettled(info, read_unix_ms) || !TellsOfChanges(path, info)) return;
-  entries_.insert_or_assign(path, Entry{Pack(info, file), /*used=*/true});
+  if (!TellsOfChanges(path, identity.device)) return;
+  entries_.insert_or_assign(path, Entry{Pack(identity, file), /*used=*/true});
   ++noted_;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/headers/header_file.h"
 #include "common/os/env.h"
+#include "common/os/file_identity.h"
 
 namespace kernix {
 
@@ -20,8 +21,8 @@ namespace kernix {
 using PrivateFolder = std::function<absl::StatusOr<std::string>()>;
 
 // What one load sees of the table. What cannot be read or written is no error: the headers are then read themselves.
-// Never says more of a file than is sure: size, times, inode and device are what they were, on a file system that tells
-// of all changes at once, and were two seconds old when the file was read. Not thread-safe.
+// Never says more of a file than is sure: its identity is what it was, and settled when the file was read, on a file
+// system that tells of all changes at once. Not thread-safe.
 class HeaderTable {
  public:
   // Nothing is opened before a load has looked for that many files, nor kept for fewer: reading a few headers is
@@ -35,10 +36,10 @@ class HeaderTable {
       : env_(env), folder_(std::move(folder)), max_bytes_(max_bytes) {}
 
   // Null: not known.
-  HeaderFilePtr Find(const std::string& path, const FileInfo& info);
+  HeaderFilePtr Find(const std::string& path, const FileIdentity& identity);
 
-  // `file` was read at `read_unix_ms`, after it was as `info` says.
-  void Note(const std::string& path, const FileInfo& info, const HeaderFile& file, int64_t read_unix_ms);
+  // `file` was read when it was settled, after it was as `identity` says.
+  void Note(const std::string& path, const FileIdentity& identity, const HeaderFile& file);
 
   // Keeps what was noted, if that is worthwhile. What another process has kept since this one looked may be lost.
   void Save();
@@ -46,7 +47,7 @@ class HeaderTable {
  private:
   void Open();
   void Parse(const std::string& text);
-  bool TellsOfChanges(const std::string& path, const FileInfo& info);
+  bool TellsOfChanges(const std::string& path, uint64_t device);
   std::string Serialize(bool only_used) const;
 
   struct Entry {

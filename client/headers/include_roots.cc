@@ -10,17 +10,16 @@
 #include "client/tools/absolute_path.h"
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/os/file_identity.h"
 #include "common/wire/input_root.h"
 
 namespace kernix {
 namespace {
 
-using FolderId = std::pair<uint64_t, uint64_t>;  // device, inode
-
-std::optional<FolderId> IdOf(Env& env, const std::string& path) {
+std::optional<FileId> IdOf(Env& env, const std::string& path) {
   const absl::StatusOr<FileInfo> info = env.Stat(path);
   if (!info.ok() || info->type != FileType::kDirectory) return std::nullopt;
-  return FolderId(info->device, info->inode);
+  return FileId::Of(*info);
 }
 
 bool IsHeaderLike(const std::string& name) {
@@ -39,7 +38,7 @@ class Lister {
 
   void List(const std::string& relative) {
     const std::string folder = JoinPath(folder_, relative);
-    const std::optional<FolderId> id = IdOf(env_, folder);
+    const std::optional<FileId> id = IdOf(env_, folder);
     if (!id || !seen_.insert(*id).second) return;
     for (const std::string& name : env_.ListDirectory(folder).value_or(std::vector<std::string>())) {
       if (found_.size() > limit_ || seen_.size() > limit_) return;
@@ -61,7 +60,7 @@ class Lister {
   const std::string folder_;
   const size_t limit_;
   std::vector<RootedPath>& found_;
-  std::set<FolderId> seen_;
+  std::set<FileId> seen_;
 };
 
 }  // namespace
@@ -70,9 +69,9 @@ std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::strin
                                           const std::vector<std::string>& include_paths,
                                           const std::vector<std::string>& toolchain_folders) {
   std::vector<IncludeRoot> roots;
-  std::vector<FolderId> ids;
+  std::vector<FileId> ids;
   const auto add = [&](const std::string& folder, bool only_quoted) {
-    const std::optional<FolderId> id = IdOf(env, folder);
+    const std::optional<FileId> id = IdOf(env, folder);
     if (!id) return;
     const auto known = std::find(ids.begin(), ids.end(), *id);
     if (known == ids.end()) {
@@ -83,12 +82,12 @@ std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::strin
     }
   };
   for (const std::string& folder : source_folders) add(folder, true);
-  std::set<FolderId> toolchain;
+  std::set<FileId> toolchain;
   for (const std::string& folder : toolchain_folders) {
-    if (const std::optional<FolderId> id = IdOf(env, folder)) toolchain.insert(*id);
+    if (const std::optional<FileId> id = IdOf(env, folder)) toolchain.insert(*id);
   }
   for (const std::string& folder : include_paths) {
-    const std::optional<FolderId> id = IdOf(env, folder);
+    const std::optional<FileId> id = IdOf(env, folder);
     if (id && !toolchain.contains(*id)) add(folder, false);
   }
   return roots;

@@ -10,21 +10,9 @@
 namespace kernix {
 namespace {
 
-std::optional<FileInfo> InfoOf(Env& env, const std::string& path) {
-  absl::StatusOr<FileInfo> info = env.Stat(path);
-  return info.ok() ? std::optional(*info) : std::nullopt;
-}
-
-bool IsUnchanged(Env& env, const LoadInput& input) {
-  const std::optional<FileInfo> now = InfoOf(env, input.path);
-  if (!now || !input.info) return now.has_value() == input.info.has_value();
-  return SameContent(*now, *input.info);
-}
-
-// A file system takes its times from a clock that lags by up to a tick.
-bool IsSettled(const FileInfo& info, int64_t unix_ms) {
-  constexpr int64_t kTickMs = 100;
-  return info.ctime_ns / 1'000'000 + kTickMs < unix_ms;
+std::optional<FileIdentity> Identity(Env& env, const std::string& path) {
+  const absl::StatusOr<FileIdentity> identity = IdentityOf(env, path);
+  return identity.ok() ? std::optional(*identity) : std::nullopt;
 }
 
 // `folder` below the first of `roots` that holds it: "/sub", or "".
@@ -40,7 +28,8 @@ std::optional<std::string_view> BelowFirst(const std::vector<std::string>& roots
 }  // namespace
 
 bool Unchanged(Env& env, const std::vector<LoadInput>& inputs) {
-  return std::all_of(inputs.begin(), inputs.end(), [&](const LoadInput& input) { return IsUnchanged(env, input); });
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](const LoadInput& input) { return Identity(env, input.path) == input.identity; });
 }
 
 LoadInputs::LoadInputs(Env& env, const std::vector<std::string>& include_paths)
@@ -62,13 +51,13 @@ void LoadInputs::Add(const std::vector<std::string>& folders, const std::vector<
 
 std::optional<std::vector<LoadInput>> LoadInputs::Look() const {
   std::vector<LoadInput> inputs;
-  for (const std::string& path : found_) inputs.push_back({path, InfoOf(env_, path)});
-  const bool gone = std::any_of(inputs.begin(), inputs.end(), [](const LoadInput& input) { return !input.info; });
+  for (const std::string& path : found_) inputs.push_back({path, Identity(env_, path)});
+  const bool gone = std::any_of(inputs.begin(), inputs.end(), [](const LoadInput& input) { return !input.identity; });
   for (const std::string& path : possible_) {
-    if (!found_.contains(path)) inputs.push_back({path, InfoOf(env_, path)});
+    if (!found_.contains(path)) inputs.push_back({path, Identity(env_, path)});
   }
   const bool young = std::any_of(inputs.begin(), inputs.end(), [&](const LoadInput& input) {
-    return input.info && !IsSettled(*input.info, begun_unix_ms_);
+    return input.identity && !input.identity->SettledAt(begun_unix_ms_);
   });
   return gone || young ? std::nullopt : std::optional(std::move(inputs));
 }

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "common/os/env.h"
+#include "common/os/file_identity.h"
 
 namespace kernix {
 
-// A file or folder as it was; without `info` when it was not there.
+// A file or folder as it was; without an identity when it was not there.
 struct LoadInput {
   std::string path;
-  std::optional<FileInfo> info;
+  std::optional<FileIdentity> identity;
 };
 
 // Whether all of `inputs` are as they were.

@@ -6,13 +6,13 @@
 #include <string>
 
 #include "common/base/digest.h"
-#include "common/os/env.h"
+#include "common/os/file_identity.h"
 
 namespace kernix {
 
 struct KnownFile {
   std::string path;
-  FileInfo info;  // size, times, inode and device as they were when it was digested
+  FileIdentity identity;  // when it was digested
   Digest digest;
 };
 

@@ -11,6 +11,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/plan/toolchain_paths.h"
 
@@ -34,13 +35,11 @@ absl::Status CheckHandlers(const ElfImage& image, const std::vector<language::Fu
   return absl::OkStatus();
 }
 
-constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
-
 // Why the build may have read something else than what the file holds now; empty when it cannot.
 std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& content, const BuildStart& start) {
   if (!content.ok()) return std::string(content.status().message());
   if (content->since <= start.monotonic) return "";
-  if (content->info.ctime_ns / kNanosecondsPerMillisecond <= start.unix_ms) return "";
+  if (content->identity.SettledAt(start.unix_ms)) return "";
   return "it was changed during the build, or its time stamp is ahead of this machine's clock";
 }
 
@@ -58,10 +57,7 @@ Digest DigestSince(toolchain::FileDigests& digests, const std::string& path, con
 std::string ResolveDots(Env& env, const std::string& path) {
   const std::string normal = NormalizePath(path);
   if (normal == path) return path;
-  const absl::StatusOr<FileInfo> meant = env.Stat(path);
-  const absl::StatusOr<FileInfo> found = env.Stat(normal);
-  const bool same = meant.ok() && found.ok() && meant->inode == found->inode && meant->device == found->device;
-  return same ? normal : env.RealPath(path).value_or(path);
+  return IsSameFile(env, path, normal) ? normal : env.RealPath(path).value_or(path);
 }
 
 }  // namespace

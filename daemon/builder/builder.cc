@@ -81,7 +81,7 @@ absl::Status Outdated(const std::string& what) {
 // After a build: whether the tools and the files of flags are what they were when its key was made.
 absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request,
                                  const BuildStart& start) {
-  if (!toolchain::Unchanged(env, request.toolchain->files)) {
+  if (!Unchanged(env, request.toolchain->files)) {
     return Outdated(StrCat("the toolchain of ", request.toolchain->host.path));
   }
   for (const toolchain::FlagFile& file : request.flag_files) {

@@ -37,8 +37,8 @@ absl::Status BlobFolder::Put(const Digest& digest, std::string_view content) {
   if (IsSound(digest, content.size()).value_or(false)) return absl::OkStatus();
   const std::string path = PathOf(digest);
   KERNIX_RETURN_IF_ERROR(env_.WriteFileDurably(path, content, kBlobMode));
-  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env_.Stat(path, /*follow=*/false));
-  Remember(digest, info);
+  KERNIX_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(env_, path, /*follow=*/false));
+  Remember(digest, identity);
   return absl::OkStatus();
 }
 
@@ -48,7 +48,7 @@ absl::StatusOr<bool> BlobFolder::IsSound(const Digest& digest, uint64_t size) {
   if (absl::IsNotFound(info.status())) return false;
   KERNIX_RETURN_IF_ERROR(info.status());
   if (info->type != FileType::kRegular || info->size != size) return false;
-  if (Remembers(digest, *info)) return true;
+  if (Remembers(digest, FileIdentity::Of(*info))) return true;
   const absl::StatusOr<std::unique_ptr<ReadableFile>> file = env_.OpenFile(path);
   if (absl::IsNotFound(file.status())) return false;
   KERNIX_RETURN_IF_ERROR(file.status());
@@ -65,10 +65,11 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> BlobFolder::Open(const Digest& dig
 
 absl::StatusOr<bool> BlobFolder::Verify(const Digest& digest, ReadableFile& file) {
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, file.Stat());
-  if (Remembers(digest, info)) return true;
+  const FileIdentity identity = FileIdentity::Of(info);
+  if (Remembers(digest, identity)) return true;
   KERNIX_ASSIGN_OR_RETURN(const Digest content, DigestOfFile(file));
   if (content != digest) return false;
-  Remember(digest, info);
+  Remember(digest, identity);
   return true;
 }
 
@@ -91,15 +92,15 @@ absl::Status BlobFolder::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) {
   return absl::OkStatus();
 }
 
-void BlobFolder::Remember(const Digest& digest, const FileInfo& info) {
+void BlobFolder::Remember(const Digest& digest, const FileIdentity& identity) {
   const MutexLock lock(mutex_);
-  verified_[digest] = info;
+  verified_[digest] = identity;
 }
 
-bool BlobFolder::Remembers(const Digest& digest, const FileInfo& info) {
+bool BlobFolder::Remembers(const Digest& digest, const FileIdentity& identity) {
   const MutexLock lock(mutex_);
   const auto found = verified_.find(digest);
-  return found != verified_.end() && SameContent(found->second, info);
+  return found != verified_.end() && found->second == identity;
 }
 
 }  // namespace kernix::cache

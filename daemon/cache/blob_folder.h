@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
+#include "common/os/file_identity.h"
 #include "daemon/cache/blob_store.h"
 
 namespace kernix::cache {
@@ -28,13 +29,13 @@ class BlobFolder final : public BlobStore {
 
  private:
   absl::StatusOr<bool> Verify(const Digest& digest, ReadableFile& file);
-  void Remember(const Digest& digest, const FileInfo& info);
-  bool Remembers(const Digest& digest, const FileInfo& info);
+  void Remember(const Digest& digest, const FileIdentity& identity);
+  bool Remembers(const Digest& digest, const FileIdentity& identity);
 
   Env& env_;
   const std::string directory_;
   Mutex mutex_;
-  absl::flat_hash_map<Digest, FileInfo> verified_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, FileIdentity> verified_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::cache

@@ -240,7 +240,7 @@ TYPED_TEST(CacheContractTest, KeepsKnownFilesByPath) {
   ASSERT_THAT(files, IsOk());
   ASSERT_THAT(*files, SizeIs(2));
   EXPECT_EQ(files->at(0).path, "/one");
-  EXPECT_EQ(files->at(0).info.size, 3u);
+  EXPECT_EQ(files->at(0).identity.size, 3u);
   EXPECT_EQ(files->at(0).digest, DigestOf("3"));
   EXPECT_EQ(files->at(1).path, "/two");
 }

@@ -32,8 +32,7 @@ TEST_F(CacheTest, TheIndexIsInWalMode) {
 
 TEST_F(CacheTest, KnownFilesSurviveReopeningAndAreReplacedByPath) {
   Open();
-  KnownFile one{"/usr/bin/one", FileInfo{.size = 1, .mtime_ns = 2, .ctime_ns = 3, .inode = 4, .device = 5},
-                DigestOf("1")};
+  KnownFile one{"/usr/bin/one", {.device = 5, .inode = 4, .size = 1, .mtime_ns = 2, .ctime_ns = 3}, DigestOf("1")};
   const KnownFile two{"/usr/bin/two", {}, DigestOf("2")};
   ASSERT_THAT(cache_->SaveKnownFiles({one, two}), IsOk());
   one.digest = DigestOf("one");
@@ -44,11 +43,7 @@ TEST_F(CacheTest, KnownFilesSurviveReopeningAndAreReplacedByPath) {
   ASSERT_EQ(files->size(), 2u);
   EXPECT_EQ(files->at(0).path, one.path);
   EXPECT_EQ(files->at(0).digest, DigestOf("one"));
-  EXPECT_EQ(files->at(0).info.size, 1u);
-  EXPECT_EQ(files->at(0).info.mtime_ns, 2);
-  EXPECT_EQ(files->at(0).info.ctime_ns, 3);
-  EXPECT_EQ(files->at(0).info.inode, 4u);
-  EXPECT_EQ(files->at(0).info.device, 5u);
+  EXPECT_EQ(files->at(0).identity, one.identity);
   EXPECT_EQ(files->at(1).path, two.path);
 }
 

@@ -210,22 +210,22 @@ absl::StatusOr<std::vector<KnownFile>> IndexWriter::KnownFiles() {
     KnownFile& file = files.emplace_back();
     file.path = std::string(known_files_.Text(0));
     file.digest = *digest;
-    file.info.size = static_cast<uint64_t>(known_files_.Int(2));
-    file.info.mtime_ns = known_files_.Int(3);
-    file.info.ctime_ns = known_files_.Int(4);
-    file.info.inode = static_cast<uint64_t>(known_files_.Int(5));
-    file.info.device = static_cast<uint64_t>(known_files_.Int(6));
+    file.identity.size = static_cast<uint64_t>(known_files_.Int(2));
+    file.identity.mtime_ns = known_files_.Int(3);
+    file.identity.ctime_ns = known_files_.Int(4);
+    file.identity.inode = static_cast<uint64_t>(known_files_.Int(5));
+    file.identity.device = static_cast<uint64_t>(known_files_.Int(6));
   }
 }
 
 absl::Status IndexWriter::PutKnownFile(const KnownFile& file) {
   put_known_file_.BindText(1, file.path)
       .BindBlob(2, ColumnOf(file.digest))
-      .BindInt(3, static_cast<int64_t>(file.info.size))
-      .BindInt(4, file.info.mtime_ns)
-      .BindInt(5, file.info.ctime_ns)
-      .BindInt(6, static_cast<int64_t>(file.info.inode))
-      .BindInt(7, static_cast<int64_t>(file.info.device));
+      .BindInt(3, static_cast<int64_t>(file.identity.size))
+      .BindInt(4, file.identity.mtime_ns)
+      .BindInt(5, file.identity.ctime_ns)
+      .BindInt(6, static_cast<int64_t>(file.identity.inode))
+      .BindInt(7, static_cast<int64_t>(file.identity.device));
   return put_known_file_.Run();
 }
 

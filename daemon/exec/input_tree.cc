@@ -79,14 +79,10 @@ absl::Status InputTree::Write(Env& env, const std::string& top) {
   for (const std::string& leaf : FoldersOf(folder, files_)) {
     for (std::string path = leaf; path.size() >= top.size() && folders.insert(path).second;) path = Dirname(path);
   }
-  for (const std::string& path : folders) KERNIX_RETURN_IF_ERROR(Note(env, path));
-  for (const InputFile& file : files_) KERNIX_RETURN_IF_ERROR(Note(env, JoinPath(folder, file.path)));
-  return absl::OkStatus();
-}
-
-absl::Status InputTree::Note(Env& env, const std::string& path) {
-  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
-  written_.push_back({path, info});
+  for (const std::string& path : folders) KERNIX_RETURN_IF_ERROR(Watch(env, path, written_, /*follow=*/false));
+  for (const InputFile& file : files_) {
+    KERNIX_RETURN_IF_ERROR(Watch(env, JoinPath(folder, file.path), written_, /*follow=*/false));
+  }
   return absl::OkStatus();
 }
 
@@ -97,11 +93,7 @@ bool InputTree::Staged() {
 
 bool InputTree::Intact() {
   const MutexLock lock(mutex_);
-  for (const Written& written : written_) {
-    const absl::StatusOr<FileInfo> now = env_->Stat(written.path, /*follow=*/false);
-    if (!now.ok() || now->type != written.info.type || !SameContent(*now, written.info)) return false;
-  }
-  return true;
+  return top_.empty() || Unchanged(*env_, written_, /*follow=*/false);
 }
 
 }  // namespace kernix::exec

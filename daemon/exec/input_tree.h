@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_identity.h"
 #include "daemon/exec/input_file.h"
 
 namespace kernix::exec {
@@ -41,19 +42,13 @@ class InputTree {
   bool Intact();
 
  private:
-  struct Written {
-    std::string path;
-    FileInfo info;
-  };
-
   absl::Status Write(Env& env, const std::string& top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Note(Env& env, const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   std::vector<InputFile> files_ ABSL_GUARDED_BY(mutex_);  // let go of once they are written
   Env* env_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::string top_ ABSL_GUARDED_BY(mutex_);               // that the tree lies in, and nothing else; empty: not staged
-  std::vector<Written> written_ ABSL_GUARDED_BY(mutex_);  // folders, too: they show what is added
+  std::string top_ ABSL_GUARDED_BY(mutex_);  // that the tree lies in, and nothing else; empty: not staged
+  std::vector<WatchedFile> written_ ABSL_GUARDED_BY(mutex_);  // folders, too: they show what is added
 };
 
 using InputTreePtr = std::shared_ptr<InputTree>;

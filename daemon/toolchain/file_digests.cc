@@ -7,31 +7,6 @@
 #include "common/base/status_macros.h"
 
 namespace kernix::toolchain {
-namespace {
-
-// The coarsest time stamps of the file systems in use: two seconds (FAT), one (older NFS servers).
-constexpr int64_t kRacyMillis = 2'000;
-constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
-
-// Whether no change after `read_unix_ms` could leave the file's time stamps as they are.
-bool IsSettled(const FileInfo& info, int64_t read_unix_ms) {
-  return std::max(info.mtime_ns, info.ctime_ns) / kNanosecondsPerMillisecond + kRacyMillis < read_unix_ms;
-}
-
-}  // namespace
-
-absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files) {
-  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path));
-  files.push_back({path, info});
-  return absl::OkStatus();
-}
-
-bool Unchanged(Env& env, const std::vector<WatchedFile>& files) {
-  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
-    const absl::StatusOr<FileInfo> now = env.Stat(file.path);
-    return now.ok() && SameContent(*now, file.info);
-  });
-}
 
 absl::StatusOr<Digest> FileDigests::Get(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const Content content, GetContent(path));
@@ -39,45 +14,45 @@ absl::StatusOr<Digest> FileDigests::Get(const std::string& path) {
 }
 
 absl::StatusOr<FileDigests::Content> FileDigests::GetContent(const std::string& path) {
-  KERNIX_ASSIGN_OR_RETURN(const FileInfo before, env_.Stat(path));
+  KERNIX_ASSIGN_OR_RETURN(const FileIdentity before, IdentityOf(env_, path));
   return KnownOrRead(path, before);
 }
 
 absl::StatusOr<Digest> FileDigests::Get(const std::string& path, std::vector<WatchedFile>& watched) {
   KERNIX_RETURN_IF_ERROR(Watch(env_, path, watched));
-  KERNIX_ASSIGN_OR_RETURN(const Content content, KnownOrRead(path, watched.back().info));
+  KERNIX_ASSIGN_OR_RETURN(const Content content, KnownOrRead(path, watched.back().identity));
   return content.digest;
 }
 
-absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string& path, const FileInfo& before) {
+absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string& path, const FileIdentity& before) {
   {
     const MutexLock lock(mutex_);
     const auto known = known_.find(path);
-    if (known != known_.end() && SameContent(known->second.info, before)) return known->second;
+    if (known != known_.end() && known->second.identity == before) return known->second;
   }
   return Read(path, before);
 }
 
-absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, const FileInfo& before) {
+absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, const FileIdentity& before) {
   const int64_t read_unix_ms = env_.UnixMillis();
   KERNIX_ASSIGN_OR_RETURN(const std::string text, env_.ReadFile(path));
   const Content content{DigestOf(text), before, env_.Now()};
-  const absl::StatusOr<FileInfo> after = env_.Stat(path);
+  const absl::StatusOr<FileIdentity> after = IdentityOf(env_, path);
   // Else it changed under our hands: read it again next time.
-  if (!after.ok() || !SameContent(before, *after)) return content;
+  if (!after.ok() || *after != before) return content;
   const MutexLock lock(mutex_);
   // Another thread may have read it in this state before us: since then it is known.
   const auto known = known_.find(path);
-  if (known != known_.end() && SameContent(known->second.info, before)) return known->second;
+  if (known != known_.end() && known->second.identity == before) return known->second;
   known_.insert_or_assign(path, content);
-  if (IsSettled(before, read_unix_ms)) news_.push_back({path, before, content.digest});
+  if (before.SettledAt(read_unix_ms)) news_.push_back({path, before, content.digest});
   return content;
 }
 
 void FileDigests::Remember(const std::vector<KnownFile>& files) {
   const MutexLock lock(mutex_);
   for (const KnownFile& file : files) {
-    known_.try_emplace(file.path, Content{file.digest, file.info, MonotonicTime::min()});
+    known_.try_emplace(file.path, Content{file.digest, file.identity, MonotonicTime::min()});
   }
 }
 

@@ -12,30 +12,19 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_identity.h"
 #include "common/os/known_file.h"
 
 namespace kernix::toolchain {
 
-// A file that something was found out from, as it was before it was read.
-struct WatchedFile {
-  std::string path;
-  FileInfo info;
-};
-
-// Adds `path` as it is now. The status of Env::Stat() on error.
-absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files);
-
-// Whether all are as they were.
-bool Unchanged(Env& env, const std::vector<WatchedFile>& files);
-
-// Remembers a file's digest until its size, times or inode change. Thread-safe; files are read outside the lock.
+// Remembers a file's digest until its identity changes. Thread-safe; files are read outside the lock.
 class FileDigests {
  public:
   // What is known of a file.
   struct Content {
     Digest digest;
-    FileInfo info;
-    // When the file was first seen in the state that `info` tells of. Not when this content was first seen: there may
+    FileIdentity identity;
+    // When the file was first seen in that state. Not when this content was first seen: there may
     // have been another one in between.
     MonotonicTime since;
   };
@@ -52,8 +41,8 @@ class FileDigests {
   // Takes over what an earlier process has found out. What is known already stays.
   void Remember(const std::vector<KnownFile>& files);
 
-  // What was found out since the last call and can be told to a later process: not a file that was changed less than
-  // two seconds before it was read, since one more change could hide in the same time stamp.
+  // What was found out since the last call and can be told to a later process: only files that
+  // were settled when they were read.
   std::vector<KnownFile> TakeNews();
 
   // The files of a TakeNews() that could not be saved. What was found out since then counts.
@@ -61,8 +50,8 @@ class FileDigests {
 
  private:
   // The content of a file that was `before` a moment ago.
-  absl::StatusOr<Content> KnownOrRead(const std::string& path, const FileInfo& before);
-  absl::StatusOr<Content> Read(const std::string& path, const FileInfo& before);
+  absl::StatusOr<Content> KnownOrRead(const std::string& path, const FileIdentity& before);
+  absl::StatusOr<Content> Read(const std::string& path, const FileIdentity& before);
 
   Env& env_;
   Mutex mutex_;

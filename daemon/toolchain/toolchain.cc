@@ -19,10 +19,7 @@ namespace {
 void RemoveDoubles(std::vector<WatchedFile>& files) {
   std::stable_sort(files.begin(), files.end(),
                    [](const WatchedFile& a, const WatchedFile& b) { return a.path < b.path; });
-  const auto same = [](const WatchedFile& a, const WatchedFile& b) {
-    return a.path == b.path && SameContent(a.info, b.info);
-  };
-  files.erase(std::unique(files.begin(), files.end(), same), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
 }
 
 Digest IdentityOf(const Toolchain& toolchain) {

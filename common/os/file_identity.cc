@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/os/file_identity.h"
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+
+namespace kernix {
+namespace {
+
+constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
+constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+// File systems take their times from a clock that moves once a tick (10 ms at most), later where a virtual machine
+// waits for its processor.
+constexpr int64_t kTickMs = 100;
+// Those that store no fractions of a second: FAT (two seconds), ext3 and old NFS servers (one).
+constexpr int64_t kCoarseTickMs = 2'000;
+
+}  // namespace
+
+// The time of the last change, which nobody can set, unlike that of the last modification.
+bool FileIdentity::SettledAt(int64_t unix_ms) const {
+  const int64_t tick_ms = ctime_ns % kNanosecondsPerSecond == 0 ? kCoarseTickMs : kTickMs;
+  return ctime_ns / kNanosecondsPerMillisecond + tick_ms < unix_ms;
+}
+
+absl::StatusOr<FileIdentity> IdentityOf(Env& env, const std::string& path, bool follow) {
+  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, follow));
+  return FileIdentity::Of(info);
+}
+
+bool IsSameFile(Env& env, const std::string& a, const std::string& b) {
+  const absl::StatusOr<FileInfo> one = env.Stat(a);
+  const absl::StatusOr<FileInfo> other = env.Stat(b);
+  return one.ok() && other.ok() && FileId::Of(*one) == FileId::Of(*other);
+}
+
+absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files, bool follow) {
+  KERNIX_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(env, path, follow));
+  files.push_back({path, identity});
+  return absl::OkStatus();
+}
+
+bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
+  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
+    const absl::StatusOr<FileIdentity> now = IdentityOf(env, file.path, follow);
+    return now.ok() && *now == file.identity;
+  });
+}
+
+}  // namespace kernix
