@@ -25,16 +25,6 @@ struct DaemonCommand {
 
 inline constexpr int kInheritedSocket = 3;
 
-// What kernixd says by its exit code (kernix::server::ExitCode).
-enum KernixdExit : int {
-  kKernixdOk = 0,
-  kKernixdFailure = 1,
-  kKernixdUsage = 2,
-  kKernixdStoreUnusable = 3,
-  kKernixdAlreadyRunning = 4,
-  kKernixdDrainTimeout = 5,
-};
-
 // A child process. It is not ended when this goes. Call only inside a ForkGate::Section.
 class DaemonProcess {
  public:

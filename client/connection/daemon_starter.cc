@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/wire/kernixd_exit.h"
 
 namespace kernix {
 namespace {
@@ -81,16 +82,16 @@ std::string DescribeExit(int exit_code) {
   if (exit_code > 128) return StrCat("signal ", exit_code - 128);
   const char* meaning = "";
   switch (exit_code) {
-    case kKernixdFailure:
+    case kExitFailure:
       meaning = " (an unexpected failure)";
       break;
-    case kKernixdUsage:
+    case kExitUsage:
       meaning = " (a setting that it does not accept)";
       break;
-    case kKernixdStoreUnusable:
+    case kExitStoreUnusable:
       meaning = " (it cannot use the store)";
       break;
-    case kKernixdAlreadyRunning:
+    case kExitAlreadyRunning:
       meaning = " (another kernixd uses the store)";
       break;
     case 127:
@@ -223,12 +224,12 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, siz
 
 // OK when another daemon has the place, so that there is something to wait for.
 absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
-  if (exit_code == kKernixdAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
-  const ErrorKind kind = exit_code == kKernixdStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
+  if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
+  const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
   absl::Status status =
       MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",
                              WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
-  const bool place_is_at_fault = exit_code == kKernixdFailure || exit_code == kKernixdAlreadyRunning;
+  const bool place_is_at_fault = exit_code == kExitFailure || exit_code == kExitAlreadyRunning;
   return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
 }
 

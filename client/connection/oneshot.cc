@@ -20,6 +20,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/fork_safety.h"
+#include "common/wire/kernixd_exit.h"
 
 namespace kernix {
 namespace {
@@ -128,8 +129,7 @@ absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const
   ReapEndedDaemons();
   KERNIX_ASSIGN_OR_RETURN(const std::string program, FindKernixd(environment, options.kernixd));
   Attempt attempt = TryStore(environment, program, store_directory, options.start_timeout, section);
-  const bool store_is_at_fault =
-      attempt.exit_code == kKernixdStoreUnusable || attempt.exit_code == kKernixdAlreadyRunning;
+  const bool store_is_at_fault = attempt.exit_code == kExitStoreUnusable || attempt.exit_code == kExitAlreadyRunning;
   if (!store_is_at_fault) return std::move(attempt.oneshot);
 
   KERNIX_ASSIGN_OR_RETURN(const std::string scratch, ScratchStore::Get().Path(environment));

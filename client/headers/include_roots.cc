@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "client/tools/absolute_path.h"
 #include "common/base/paths.h"
+#include "common/base/source_language.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
 #include "common/wire/input_root.h"
@@ -23,9 +24,10 @@ std::optional<FileId> IdOf(Env& env, const std::string& path) {
 }
 
 bool IsHeaderLike(const std::string& name) {
-  static constexpr std::string_view kExtensions[] = {"h",   "hh",  "hpp", "hxx", "h++", "cuh", "inc", "inl", "ipp",
-                                                     "tpp", "tcc", "def", "c",   "cc",  "cpp", "cxx", "cu"};
+  static constexpr std::string_view kExtensions[] = {"h",   "hh",  "hpp", "hxx", "h++", "cuh", "inc",
+                                                     "inl", "ipp", "tpp", "tcc", "def", "c"};
   const size_t dot = name.rfind('.');
+  if (LanguageOfFile(name) != v1::LANGUAGE_UNSPECIFIED) return true;
   return dot != std::string::npos &&
          std::find(std::begin(kExtensions), std::end(kExtensions), name.substr(dot + 1)) != std::end(kExtensions);
 }

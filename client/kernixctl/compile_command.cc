@@ -15,6 +15,7 @@
 #include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
 #include "common/base/paths.h"
+#include "common/base/source_language.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -78,13 +79,6 @@ void CatchInterrupt() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-std::optional<Language> LanguageOf(const std::string& file) {
-  const std::string extension = file.substr(std::min(file.rfind('.'), file.size()));
-  if (extension == ".cu") return Language::kCuda;
-  if (extension == ".cpp" || extension == ".cc" || extension == ".cxx") return Language::kCpp;
-  return std::nullopt;
-}
-
 // `line` must outlive them.
 LoadCallbacks Callbacks(ProgressLine& line, bool verbose) {
   LoadCallbacks callbacks;
@@ -139,7 +133,7 @@ std::vector<std::vector<std::string>> Modules(const Flags& flags) {
 
 bool IsCuda(const std::vector<std::string>& files) {
   return std::any_of(files.begin(), files.end(),
-                     [](const std::string& file) { return LanguageOf(file) == Language::kCuda; });
+                     [](const std::string& file) { return LanguageOfFile(file) == v1::LANGUAGE_CUDA; });
 }
 
 std::string NameOf(const std::vector<std::string>& files, const Flags& flags) {
@@ -209,7 +203,8 @@ std::string Contradiction(const Flags& flags) {
     return "-o takes one module: one source file, or several with --name or --separate";
   }
   for (const std::string& file : flags.files) {
-    if (!LanguageOf(file)) return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
+    if (LanguageOfFile(file) == v1::LANGUAGE_UNSPECIFIED)
+      return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
   }
   if (NeedsKeep(flags.print)) {
     for (const std::vector<std::string>& files : Modules(flags)) {

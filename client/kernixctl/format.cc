@@ -3,33 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/strings.h"
+#include "common/base/units.h"
 #include "common/base/utf8.h"
 
 namespace kernix::ctl {
 namespace {
 
 using std::chrono::milliseconds;
-
-absl::StatusOr<milliseconds> UnitOf(char letter, std::string_view text) {
-  switch (letter) {
-    case 's':
-      return std::chrono::seconds(1);
-    case 'm':
-      return std::chrono::minutes(1);
-    case 'h':
-      return std::chrono::hours(1);
-    case 'd':
-      return std::chrono::hours(24);
-    default:
-      return absl::InvalidArgumentError(StrCat("\"", text, "\" is no age; write it as 90s, 10m, 2h or 7d"));
-  }
-}
 
 std::string JsonOf(const Character& character) {
   constexpr uint32_t kReplacement = 0xFFFD;
@@ -65,14 +49,9 @@ std::string FormatDuration(milliseconds duration) {
 }
 
 absl::StatusOr<milliseconds> ParseAge(std::string_view text) {
-  int64_t number = 0;
-  const absl::StatusOr<milliseconds> unit = UnitOf(text.empty() ? ' ' : text.back(), text);
-  if (!unit.ok()) return unit;
-  if (!absl::SimpleAtoi(ToAbsl(text.substr(0, text.size() - 1)), &number) || number <= 0 ||
-      number > std::numeric_limits<int64_t>::max() / unit->count()) {
-    return UnitOf(' ', text);
-  }
-  return number * *unit;
+  const absl::StatusOr<milliseconds> age = ParseDuration(text);
+  if (age.ok() && age->count() > 0) return age;
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is no age; write it as 90s, 10m, 2h or 7d"));
 }
 
 std::string JsonString(std::string_view text) {

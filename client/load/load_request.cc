@@ -14,6 +14,7 @@
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
+#include "common/base/source_language.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -103,16 +104,6 @@ std::string UniqueLabel(const std::string& label, std::set<std::string>& taken) 
   return unique;
 }
 
-// By the file's suffix; text that is no file is in the module's language.
-v1::Language LanguageOf(const std::string& path) {
-  const size_t dot = path.rfind('.');
-  const std::string suffix = dot == std::string::npos ? "" : path.substr(dot);
-  if (suffix == ".cu") return v1::LANGUAGE_CUDA;
-  constexpr std::string_view kCpp[] = {".cpp", ".cc", ".cxx", ".c++", ".C"};
-  return std::find(std::begin(kCpp), std::end(kCpp), suffix) != std::end(kCpp) ? v1::LANGUAGE_CPP
-                                                                               : v1::LANGUAGE_UNSPECIFIED;
-}
-
 void AddSources(const std::string& name, const std::vector<Source>& sources, bool separate, PreparedLoad& load) {
   std::set<std::string> labels;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -120,7 +111,7 @@ void AddSources(const std::string& name, const std::vector<Source>& sources, boo
     v1::Source& source = *load.request.add_source();
     source.set_label(UniqueLabel(label, labels));
     source.set_text(sources[i].text);
-    if (separate) source.set_language(LanguageOf(sources[i].path));
+    if (separate) source.set_language(LanguageOfFile(sources[i].path));  // text that is no file is in the module's
     if (!sources[i].path.empty()) {
       load.names.AddSource(source.label(), AbsolutePath(sources[i].path));
     } else if (source.label() == LabelToSend(label)) {

@@ -31,24 +31,24 @@ constexpr Duration kDrainRound{50};
 // From the answer to a client until it has opened the artifact, on a machine that is busy.
 constexpr Duration kLendTime{30'000};
 
-ExitCode CodeForStore(const absl::Status& status) {
+KernixdExit CodeForStore(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return kExitUsage;
   return absl::IsUnavailable(status) ? kExitAlreadyRunning : kExitStoreUnusable;
 }
 
-ExitCode CodeForSocket(const absl::Status& status) {
+KernixdExit CodeForSocket(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return kExitUsage;
   return absl::IsAlreadyExists(status) ? kExitAlreadyRunning : kExitFailure;
 }
 
-ExitCode CodeForUsage(const absl::Status&) { return kExitUsage; }
+KernixdExit CodeForUsage(const absl::Status&) { return kExitUsage; }
 
 }  // namespace
 
 Daemon::Daemon(Env& env, const ServerOptions& options, StopSignals signals)
     : env_(env), options_(options), signals_(std::move(signals)) {}
 
-ExitCode Daemon::Run() {
+KernixdExit Daemon::Run() {
   const absl::Status status = oneshot() ? StartOneshot() : Start();
   if (status.ok()) return Stop(WaitForStop());
   Log(LogLevel::kError, "start_failed", {{"error", status.message()}, {"exit_code", static_cast<int>(start_failure_)}});
@@ -184,7 +184,7 @@ Activity Daemon::CurrentActivity() {
 
 // --- Stop ------------------------------------------------------------------------------------------------------------
 
-ExitCode Daemon::Stop(const StopReason& reason) {
+KernixdExit Daemon::Stop(const StopReason& reason) {
   const Duration timeout = reason.drain_timeout.count() > 0 ? reason.drain_timeout : options_.drain_timeout;
   Log(LogLevel::kInfo, "drain",
       {{"reason", reason.text}, {"running_loads", gate().inside()}, {"timeout_ms", timeout.count()}});

@@ -31,10 +31,10 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   // All of its life. Blocks; returns the process's exit code. Call once.
-  ExitCode Run();
+  KernixdExit Run();
 
  private:
-  using ExitCodeOf = ExitCode (*)(const absl::Status& status);
+  using ExitCodeOf = KernixdExit (*)(const absl::Status& status);
 
   // --- Start: each step leaves the exit code of its failure.
   absl::Status Start();
@@ -55,7 +55,7 @@ class Daemon {
   Activity CurrentActivity();
 
   // --- Stop
-  ExitCode Stop(const StopReason& reason);
+  KernixdExit Stop(const StopReason& reason);
   bool Drain(MonotonicTime deadline);
   void CloseDoors();
 
@@ -66,7 +66,7 @@ class Daemon {
   const ServerOptions& options_;
   StopSignals signals_;
   StopRequest stop_;
-  ExitCode start_failure_ = kExitFailure;
+  KernixdExit start_failure_ = kExitFailure;
   std::string store_;
   std::string socket_;
   // Each needs those above it.

@@ -57,8 +57,4 @@ struct ParsedCommandLine {
 // `arguments` without the program's name.
 ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::vector<std::string>& arguments);
 
-// "10GiB", "512 MiB", "1000000" -> bytes. "90s", "10m", "2h", "250ms", "7d" -> time. INVALID_ARGUMENT with an example.
-absl::StatusOr<uint64_t> ParseSize(std::string_view text);
-absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text);
-
 }  // namespace kernix::server

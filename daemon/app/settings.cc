@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/units.h"
 
 namespace kernix::server {
 namespace {

@@ -18,7 +18,6 @@
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/os/unique_fd.h"
-#include "daemon/app/server.h"
 #include "tests/integration/client_world.h"
 
 namespace kernix {
@@ -189,14 +188,6 @@ TEST_F(ClientStartTest, KernixctlTellsWhetherADaemonRuns) {
   EXPECT_THAT(status.output, HasSubstr("\"store_directory\": \"" + Path("store") + "\""));
   EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "shutdown"}).exit_code, 0);
   EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "status"}).exit_code, 3);
-}
-
-TEST(KernixdExitTest, ClientAndDaemonMeanTheSame) {
-  EXPECT_EQ(static_cast<int>(kKernixdFailure), server::kExitFailure);
-  EXPECT_EQ(static_cast<int>(kKernixdUsage), server::kExitUsage);
-  EXPECT_EQ(static_cast<int>(kKernixdStoreUnusable), server::kExitStoreUnusable);
-  EXPECT_EQ(static_cast<int>(kKernixdAlreadyRunning), server::kExitAlreadyRunning);
-  EXPECT_EQ(static_cast<int>(kKernixdDrainTimeout), server::kExitDrainTimeout);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Sizes and times as people write them.
+#include "common/base/units.h"
+
 #include <array>
 #include <limits>
 #include <optional>
@@ -10,9 +10,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "common/base/strings.h"
-#include "daemon/app/options.h"
 
-namespace kernix::server {
+namespace kernix {
 namespace {
 
 struct Unit {
@@ -91,4 +90,4 @@ absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
       StrCat("\"", text, "\" is not a time: write a whole number and a unit, such as 250ms, 90s, 10m, 2h or 7d"));
 }
 
-}  // namespace kernix::server
+}  // namespace kernix
