@@ -11,6 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/os/unique_fd.h"
+#include "tests/support/need_right.h"
 
 namespace kernix {
 namespace {
@@ -108,7 +109,7 @@ TEST_F(EndpointTest, AStoreMustBeAnAbsolutePath) {
 }
 
 TEST_F(EndpointTest, WhereSomebodyElseHasTheRuntimeDirectoryTheStoreHasThePlaceAndHeIsNamed) {
-  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  KERNIX_NEED_ROOT("giving a folder away takes root");
   const std::string taken = JoinPath(directory_, "kernix");
   ASSERT_TRUE(Env::Posix().CreateDirectories(taken, 0700).ok());
   ASSERT_EQ(chown(taken.c_str(), 1, 1), 0);
@@ -126,7 +127,7 @@ TEST_F(EndpointTest, WhereSomebodyElseHasTheRuntimeDirectoryTheStoreHasThePlaceA
 }
 
 TEST_F(EndpointTest, AServiceSocketOfSomebodyElseIsRefusedByName) {
-  if (geteuid() != 0) GTEST_SKIP() << "giving a socket away takes root";
+  KERNIX_NEED_ROOT("giving a socket away takes root");
   MakeServiceSocket();
   EXPECT_EQ(Resolve()->warning, "");
   ASSERT_EQ(chown(environment_.service_socket.c_str(), 1, 1), 0);

@@ -14,6 +14,7 @@
 
 #include "common/base/paths.h"
 #include "common/os/env.h"
+#include "tests/support/need_right.h"
 
 namespace kernix {
 namespace {
@@ -69,7 +70,7 @@ TEST_F(UnixSocketTest, AFullQueueIsUnavailable) {
 }
 
 TEST_F(UnixSocketTest, AListenerOfSomebodyElseIsRefusedByName) {
-  if (geteuid() != 0) GTEST_SKIP() << "listening as somebody else takes root";
+  KERNIX_NEED_ROOT("listening as somebody else takes root");
   constexpr uid_t kSomebodyElse = 4711;
   ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
   ASSERT_EQ(seteuid(kSomebodyElse), 0);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/os/mem_env.h"
+#include "tests/support/need_right.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {
@@ -165,7 +166,7 @@ TEST(GuardedPathOnDiskTest, AScratchFolderOfOursIsFineAndAGivenAwayParentIsNot) 
   ASSERT_EQ(chmod((scratch / "parent").c_str(), 0777), 0);
   EXPECT_TRUE(absl::IsPermissionDenied(GuardedRealPath(Env::Posix(), store, {geteuid()}).status()));
   ASSERT_EQ(chmod((scratch / "parent").c_str(), 0755), 0);
-  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  KERNIX_NEED_ROOT("giving a folder away takes root");
   ASSERT_EQ(chown((scratch / "parent").c_str(), kMallory, kMallory), 0);
   EXPECT_TRUE(absl::IsPermissionDenied(GuardedRealPath(Env::Posix(), store, {geteuid()}).status()));
 }

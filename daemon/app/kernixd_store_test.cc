@@ -15,6 +15,7 @@
 #include "common/base/paths.h"
 #include "daemon/app/server.h"
 #include "tests/support/kernixd_fixture.h"
+#include "tests/support/need_right.h"
 
 namespace kernix::server {
 namespace {
@@ -80,7 +81,7 @@ using KernixdStoreTest = KernixdTest;
 
 // He would put another folder in its place between a client's look at an artifact and its dlopen().
 TEST_F(KernixdStoreTest, AStoreBelowAFolderOfSomebodyElseEndsTheStart) {
-  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  KERNIX_NEED_ROOT("giving a folder away takes root");
   const std::string his = place_.root() + "/his";
   ASSERT_THAT(Env::Posix().CreateDirectories(his + "/store", 0755), IsOk());
   ASSERT_EQ(chown(his.c_str(), kNobody, kNobody), 0);
@@ -99,10 +100,8 @@ class FullDiskTest : public KernixdTest {
  protected:
   void SetUp() override {
     ASSERT_EQ(mkdir(place_.store().c_str(), 0700), 0);
-    if (mount("tmpfs", place_.store().c_str(), "tmpfs", 0, "size=4m,mode=0700") != 0) {
-      GTEST_SKIP() << "no file system can be mounted here: " << std::generic_category().message(errno);
-    }
-    mounted_ = true;
+    mounted_ = mount("tmpfs", place_.store().c_str(), "tmpfs", 0, "size=4m,mode=0700") == 0;
+    KERNIX_NEED_RIGHT(mounted_, "no file system can be mounted here: " + std::generic_category().message(errno));
   }
   void TearDown() override {
     if (mounted_) EXPECT_EQ(umount2(place_.store().c_str(), MNT_DETACH), 0);

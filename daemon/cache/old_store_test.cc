@@ -12,6 +12,7 @@
 
 #include "common/base/error.h"
 #include "tests/support/cache_fixture.h"
+#include "tests/support/need_right.h"
 
 namespace kernix::cache {
 namespace {
@@ -143,7 +144,7 @@ TEST_F(OldStoreTest, AnUnfinishedTakeOverSeesWhatAnOlderKernixdWroteAfterwards) 
 }
 
 TEST_F(OldStoreTest, WhatOthersSeeOfAStoreIsItsVersionAndTheArtifactsThatTheyKnowOf) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  KERNIX_NEED_ROOT("only root can become somebody else");
   const mode_t before = umask(0022);
   ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
   ASSERT_THAT(env_.CreateDirectories(store(), 0755), IsOk());

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/error.h"
+#include "tests/support/need_right.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::cache {
@@ -49,7 +50,7 @@ TEST_F(StoreFolderTest, OneThatOthersMayWriteToIsRefusedWithTheRemedy) {
 }
 
 TEST_F(StoreFolderTest, OneOfSomebodyElseIsRefusedByName) {
-  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  KERNIX_NEED_ROOT("giving a folder away takes root");
   ASSERT_EQ(chown(store_.c_str(), 4711, 4711), 0);
   EXPECT_THAT(RefusalText(), AllOf(HasSubstr(store_), HasSubstr("belongs to uid 4711")));
 }

@@ -11,6 +11,7 @@
 #include "common/base/paths.h"
 #include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
+#include "tests/support/need_right.h"
 #include "tests/support/other_groups.h"
 #include "tests/support/test_util.h"
 
@@ -59,7 +60,7 @@ TEST_F(ListenerTest, ASharedOneLetsAGroupIn) {
 }
 
 TEST_F(ListenerTest, ASharedOneBelongsToItsGroup) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to a group that it is not in";
+  KERNIX_NEED_ROOT("only root can give a file to a group that it is not in");
   const OtherGroup other = AGroupThatIsNotOurs();
   const auto listener = Listener::Bind(TheEnv(), {.path = socket_, .for_group = true, .group = other.name});
   ASSERT_THAT(listener, IsOk());

@@ -8,6 +8,7 @@
 #include "client/connection/remote_client.h"
 #include "common/base/error.h"
 #include "tests/integration/client_world.h"
+#include "tests/support/need_right.h"
 
 namespace kernix {
 namespace {
@@ -89,7 +90,7 @@ TEST_F(ClientTransferTest, NothingIsKeptWhereOthersMayWrite) {
   EXPECT_EQ(KindOf(open_to_all), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(std::string(open_to_all.message()), HasSubstr("chmod 700 " + folder));
 
-  if (geteuid() != 0) GTEST_SKIP() << "giving a folder away takes root";
+  KERNIX_NEED_ROOT("giving a folder away takes root");
   ASSERT_EQ(chown(folder.c_str(), 4711, 4711), 0);
   const absl::Status of_a_stranger = remote->LocalArtifact(elsewhere).status();
   EXPECT_EQ(KindOf(of_a_stranger), v1::ErrorDetail::RESOURCE);

@@ -11,6 +11,8 @@
 set -euo pipefail
 
 skip() { echo "skipped: $*"; exit 77; }
+# Root has every right (see tests/support/need_right.h).
+lacks_right() { [ -z "${KERNIX_TEST_AS_ROOT:-}" ] || fail "$*"; skip "$*"; }
 fail() { echo "systemd_test: $*" >&2; exit 1; }
 # expect PATTERN TEXT
 # shellcheck disable=SC2053
@@ -132,10 +134,10 @@ leave() {
 }
 
 run_outside() {
-  [ "$(id -u)" = 0 ] || skip "needs root, to make namespaces"
+  [ "$(id -u)" = 0 ] || lacks_right "needs root, to make namespaces"
   [ -x /usr/lib/systemd/systemd ] || skip "no systemd here"
   grep -qx 'CMAKE_INSTALL_PREFIX:PATH=/usr/local' "$build/CMakeCache.txt" || skip "not configured for /usr/local"
-  (in_namespaces probe) >"$scratch/probe.log" 2>&1 || skip "no such namespaces here: $(<"$scratch/probe.log")"
+  (in_namespaces probe) >"$scratch/probe.log" 2>&1 || lacks_right "no such namespaces here: $(<"$scratch/probe.log")"
 
   mkfifo "$scratch/verdict"
   in_namespaces system &

@@ -10,6 +10,7 @@
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "tests/security/security_fixture.h"
+#include "tests/support/need_right.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::security {
@@ -56,7 +57,7 @@ TEST_F(NamesTest, NoTerminalGetsThem) {
     Load(member(), kernel);
   }
   const ProgramOutcome listed = List("");
-  if (!HasMounts(listed)) GTEST_SKIP() << "no mount namespaces here: " << listed.output;
+  KERNIX_NEED_RIGHT(HasMounts(listed), "no mount namespaces here: " + listed.output);
   ASSERT_EQ(listed.exit_code, 0) << listed.output;
   const std::string table = listed.output;
   const std::string json = List("--json").output;
@@ -112,7 +113,7 @@ TEST_F(SquattedTest, SomebodyElseWhoWasThereFirstKeepsNobodyFromLoading) {
   const uid_t user = TheUsers().member;
   const uid_t stranger = TheUsers().stranger;
   const ProgramOutcome free = CompileAfter(":");
-  if (!HasMounts(free)) GTEST_SKIP() << "no mount namespaces here: " << free.output;
+  KERNIX_NEED_RIGHT(HasMounts(free), "no mount namespaces here: " + free.output);
   JudgeTwin(kSquatted, "nobody was there", free.exit_code == 0 ? "" : free.output);
   const std::string place = StrCat("/tmp/kernix-", user);
   const auto squat = [&](const std::string& what, const std::string& commands) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: rights that not every run has.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+// Skips the test, saying why, where this process lacks a right. Where KERNIX_TEST_AS_ROOT is set the test fails
+// instead: .ci/run sets it for root, who has every right, so that nothing is skipped there unnoticed.
+#define KERNIX_NEED_RIGHT(right, why)                                   \
+  if (!(right)) {                                                       \
+    if (std::getenv("KERNIX_TEST_AS_ROOT") != nullptr) FAIL() << (why); \
+    GTEST_SKIP() << (why);                                              \
+  }                                                                     \
+  static_assert(true)
+
+#define KERNIX_NEED_ROOT(why) KERNIX_NEED_RIGHT(geteuid() == 0, why)
