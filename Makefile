@@ -50,19 +50,17 @@ fuzz: packages ## A short run of each fuzzer of tests/fuzz, always the same one
 	@cmake --build --preset fuzz --parallel $(JOBS)
 	ctest --preset fuzz --parallel $(JOBS)
 
-# What runs under sanitizers: parts in one process. JAX, nvcc's output and forked clients are nothing that they can judge.
+# What runs under sanitizers: the tests of parts in one process. JAX, nvcc's output and forked clients are nothing that
+# they can judge.
 SANITIZERS ?= asan tsan
-SANITIZED := common/common_test client/client_connection_test client/client_local_test daemon/builder/build_test \
-             daemon/builder/builder_test daemon/cache/cache_test daemon/language/language_test daemon/exec/exec_test \
-             daemon/app/server_test daemon/toolchain/toolchain_test
 
 # A forked child has none of its parent's threads, which ThreadSanitizer takes for threads that it never joined.
 sanitize: export TSAN_OPTIONS ?= report_thread_leaks=0
-sanitize: packages ## Parts of daemon and client under AddressSanitizer and ThreadSanitizer (slow: it builds them twice more)
+sanitize: packages ## All unit tests under AddressSanitizer and ThreadSanitizer (slow: it builds their parts twice more)
 	@set -e; for preset in $(SANITIZERS); do \
 	  cmake --preset $$preset --log-level=NOTICE; \
-	  cmake --build build-$$preset --parallel $(JOBS) --target $(notdir $(SANITIZED)); \
-	  for test in $(SANITIZED); do echo "$$preset: $$test"; build-$$preset/$$test --gtest_brief=1; done; \
+	  cmake --build build-$$preset --parallel $(JOBS) --target unit_tests; \
+	  ctest --preset $$preset --label-regex '^unit$$' --parallel $(JOBS); \
 	done
 
 lint: lint-text lint-cpp ## Both of them

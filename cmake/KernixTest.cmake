@@ -1,17 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# kernix_add_test(NAME SOURCES file... [DEPENDS library...] [LABELS label...])
-# A GoogleTest program; each of its tests is a CTest test. Labels: unit (default), integration, fault.
+# kernix_add_test(NAME SOURCES file... [DEPENDS library...] [LABELS label...] [SHARDS n])
+# A GoogleTest program; each of its tests is a CTest test. With SHARDS CTest runs it as n processes instead: for tests
+# that share what takes long to make. Labels: unit (default), integration, fault.
+#
+# The target unit_tests builds those without other labels: one process each, so sanitizers can judge them.
+if(KERNIX_BUILD_TESTS)
+  add_custom_target(unit_tests)
+endif()
 function(kernix_add_test name)
   if(NOT KERNIX_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE kernix_settings kernix_tests ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE kernix_settings kernix_tests ${ARG_DEPENDS} kernix_test_deadline GTest::gmock GTest::gtest GTest::gtest_main)
+  if(ARG_LABELS STREQUAL unit)
+    add_dependencies(unit_tests ${name})
+  endif()
+  if(ARG_SHARDS)
+    math(EXPR last "${ARG_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${name}.${shard} COMMAND ${name})
+      # The longest first, so that no core idles at the end.
+      set_tests_properties(${name}.${shard} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 900 COST 30
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+    return()
+  endif()
   gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 DISCOVERY_TIMEOUT 60)
 endfunction()
 

@@ -271,6 +271,21 @@ TEST(BindTargetsTest, ANameWithoutCodeSaysSoWhenItIsCalled) {
   EXPECT_THAT(the_error, HasSubstr("no kernel is loaded"));
 }
 
+// As another thread may do it between the check and the commit.
+TEST(BindTargetsTest, WhatIsBoundWhileARuntimeIsToldStays) {
+  const std::string a = Name(), b = Name();
+  Handler bound = nullptr;
+  const auto announce = [&](const std::string& target, Handler) {
+    if (target == b) bound = BindTarget(a, "cpu", MakeModule("bb", Numbered<7>), "f", false)->address;
+    return absl::OkStatus();
+  };
+  const TwoFunctions module("aa", Numbered<1>, Numbered<2>);
+  const auto late = BindTargets("cpu", module, {{a, "f"}, {b, "g"}}, false, announce);
+  EXPECT_EQ(KindOf(late.status()), v1::ErrorDetail::REGISTRATION);
+  EXPECT_EQ(Call(bound), 7u);
+  EXPECT_FALSE(IsListed(b));
+}
+
 TEST(BindTargetsTest, ANameComesOnce) {
   const std::string name = Name();
   const auto twice = BindTargets("cpu", MakeModule("aa", Numbered<1>), {{name, "f"}, {name, "f"}}, true);

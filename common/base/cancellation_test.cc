@@ -7,6 +7,8 @@
 #include <future>
 #include <thread>
 
+#include "tests/support/await.h"
+
 namespace kernix {
 namespace {
 
@@ -68,11 +70,11 @@ TEST(CancellationTest, RemoveWaitsForARunningCallback) {
   std::atomic<bool> finished = false;
   const int id = cancellation.OnCancel([&] {
     entered.set_value();
-    release.get_future().wait();
+    AwaitValue("the release of the callback", release.get_future());
     finished = true;
   });
   std::thread canceller([&] { cancellation.Cancel(); });
-  entered.get_future().wait();
+  AwaitValue("the callback", entered.get_future());
   std::thread releaser([&] { release.set_value(); });
   cancellation.Remove(id);
   EXPECT_TRUE(finished);

@@ -7,6 +7,7 @@
 
 #include <future>
 
+#include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {
@@ -76,7 +77,7 @@ TEST(MemEnvTest, ACancelledProgramIsCancelled) {
   env.SetProgram("/bin/cc", [](const ProcessSpec&, Cancellation* cancellation) -> absl::StatusOr<ProcessResult> {
     std::promise<void> cancelled;
     const int id = cancellation->OnCancel([&] { cancelled.set_value(); });
-    cancelled.get_future().wait();
+    AwaitValue("the cancellation", cancelled.get_future());
     cancellation->Remove(id);
     return ProcessResult{};
   });
@@ -84,7 +85,7 @@ TEST(MemEnvTest, ACancelledProgramIsCancelled) {
   auto run =
       std::async(std::launch::async, [&] { return env.RunProcess({.argv = {"/bin/cc"}}, nullptr, &cancellation); });
   cancellation.Cancel();
-  EXPECT_THAT(run.get(), HasError(absl::StatusCode::kCancelled, HasSubstr("/bin/cc")));
+  EXPECT_THAT(AwaitValue("the end of the program", run), HasError(absl::StatusCode::kCancelled, HasSubstr("/bin/cc")));
 }
 
 TEST(MemEnvTest, SaysWhatItWasToldAboutTheDisk) {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
 namespace kernix {
@@ -52,6 +53,7 @@ class PosixLocksTest : public testing::Test {
     }
     char byte = 0;
     close(ready[1]);
+    AwaitReadable("the child's lock", ready[0]);
     EXPECT_EQ(read(ready[0], &byte, 1), 1);
     close(ready[0]);
     return pid;

@@ -9,6 +9,8 @@
 
 #include <array>
 
+#include "tests/support/await.h"
+
 namespace kernix::posix {
 namespace {
 
@@ -24,6 +26,7 @@ class TwoGenerations {
     child_ = fork();
     if (child_ == 0) BeParent();
     setpgid(child_, child_);
+    AwaitReadable("a grandchild", pipe_[0]);
     EXPECT_EQ(read(pipe_[0], &grandchild_, sizeof grandchild_), static_cast<ssize_t>(sizeof grandchild_));
   }
   ~TwoGenerations() {
@@ -75,6 +78,7 @@ TEST(ProcessTableTest, WhoLostHisParentIsFoundByTheGroup) {
     while (true) pause();
   }
   pid_t orphan = 0;
+  AwaitReadable("an orphan", fds[0]);
   ASSERT_EQ(read(fds[0], &orphan, sizeof orphan), static_cast<ssize_t>(sizeof orphan));
   EXPECT_THAT(Family(leader), Contains(orphan));
   kill(-leader, SIGKILL);
@@ -86,11 +90,10 @@ TEST(ProcessTableTest, WhoLostHisParentIsFoundByTheGroup) {
 
 TEST(ProcessTableTest, CountsTheLiving) {
   const TwoGenerations processes;
-  while (CountFamily(processes.child()) != 2) {  // the table that others use may be a little old
-  }
+  // The table that others use may be a little old.
+  Await("two processes", [&] { return CountFamily(processes.child()) == 2; });
   kill(processes.grandchild(), SIGKILL);  // its parent does not ask what became of it
-  while (CountFamily(processes.child()) != 1) {
-  }
+  Await("one process", [&] { return CountFamily(processes.child()) == 1; });
 }
 
 }  // namespace

@@ -18,7 +18,9 @@
 #include "common/wire/grpc_status.h"
 #include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
+#include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
+#include "tests/support/need_right.h"
 #include "tests/support/other_groups.h"
 
 namespace kernix::server {
@@ -35,7 +37,8 @@ TEST_F(KernixdAccessTest, NoiseEndsItsConnectionOnly) {
   const std::string words(64, '?');
   ASSERT_EQ(write(noise.get(), words.data(), words.size()), static_cast<ssize_t>(words.size()));
   std::string answer(4096, '\0');
-  while (read(noise.get(), answer.data(), answer.size()) > 0) {
+  for (ssize_t size = 1; size > 0; size = read(noise.get(), answer.data(), answer.size())) {
+    AwaitReadable("the end of the connection", noise.get());
   }
   EXPECT_THAT(Connect()->Info(), IsOk());
 }
@@ -48,7 +51,7 @@ bool IsTurnedAway(const SocketAddress& address) {
 }
 
 TEST_F(KernixdAccessTest, AnotherUserIsTurnedAway) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  KERNIX_NEED_ROOT("only root can become somebody else");
   const auto daemon = Serve();
   const SocketAddress address(place_.socket());
   const auto is_forbidden = [&] {
@@ -95,7 +98,7 @@ TEST_F(SharedKernixdTest, TheGroupMayUseTheSocket) {
 }
 
 TEST_F(SharedKernixdTest, TheGroupOwnsTheSocket) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file to a group that it is not in";
+  KERNIX_NEED_ROOT("only root can give a file to a group that it is not in");
   const OtherGroup other = AGroupThatIsNotOurs();
   const auto daemon = ServeShared({"--socket-group", other.name});
   struct stat info = {};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/transport/unix_peer.h"
+#include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 
 namespace kernix::server {
@@ -75,8 +76,11 @@ TEST_F(KernixdLimitsTest, OneUserCannotTakeEveryThread) {
   first.SendBlob(header);
   EXPECT_TRUE(first.Finish().result);
   // The first has its answer, but may not have left yet.
-  LoadOutcome second = Connect()->Load(AddKernel(1));
-  while (second.status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) second = Connect()->Load(AddKernel(1));
+  LoadOutcome second;
+  Await("room for the second load", [&] {
+    second = Connect()->Load(AddKernel(1));
+    return second.status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED;
+  });
   EXPECT_TRUE(second.result) << second.status.error_message();
 }
 
@@ -113,8 +117,7 @@ TEST_F(KernixdLimitsTest, AUserWithTooManyConnectionsIsToldWhatToDo) {
   const auto refused = Connect()->Info();
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("raise max_connections_per_user")) << refused.status();
   idle.clear();
-  absl::StatusOr<v1::GetInfoResponse> info = Connect()->Info();
-  while (!info.ok()) info = Connect()->Info();  // until they are seen to have gone
+  Await("the daemon to see that they have gone", [&] { return Connect()->Info().ok(); });
 }
 
 std::string Filler(size_t bytes) { return StrCat("/*", std::string(bytes, 'x'), "*/\n"); }
@@ -139,8 +142,11 @@ TEST_F(KernixdLimitsTest, RequestsOfOneUserAreHeldWithinABound) {
 
   first.SendBlob(header);
   EXPECT_TRUE(first.Finish().result);
-  LoadOutcome again = client->Load(other);
-  while (again.failure && again.failure->kind() == v1::ErrorDetail::RESOURCE) again = client->Load(other);
+  LoadOutcome again;
+  Await("room for the other load", [&] {
+    again = client->Load(other);
+    return !again.failure || again.failure->kind() != v1::ErrorDetail::RESOURCE;
+  });
   EXPECT_TRUE(again.result) << again.status.error_message();
 }
 
@@ -227,8 +233,11 @@ TEST_F(KernixdLimitsTest, OneUserCannotFetchWithoutEnd) {
   EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("2 fetches"), HasSubstr("raise max_fetches_per_user")));
   EXPECT_TRUE(second->Finish().ok());
   // It has all of it, but may not have left yet.
-  absl::StatusOr<std::string> third = Connect()->Fetch(digest);
-  while (absl::IsResourceExhausted(third.status())) third = Connect()->Fetch(digest);
+  absl::StatusOr<std::string> third;
+  Await("room for the third fetch", [&] {
+    third = Connect()->Fetch(digest);
+    return !absl::IsResourceExhausted(third.status());
+  });
   EXPECT_THAT(third, IsOk());
 }
 

@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "daemon/app/server.h"
+#include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
+#include "tests/support/need_right.h"
 #include "tests/support/other_groups.h"
 
 namespace kernix::server {
@@ -23,9 +25,7 @@ constexpr uid_t kCarol = 70003;
 
 class KernixdMembersTest : public SharedKernixdTest {
  protected:
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "only root can be several users";
-  }
+  void SetUp() override { KERNIX_NEED_ROOT("only root can be several users"); }
 
   // Named after its owner.
   static LoadOutcome LoadAs(TestClient& client, const std::string& name, int addend) {
@@ -99,7 +99,7 @@ TEST_F(KernixdMembersTest, EveryoneWhoWaitedForABuildMayFetchItAtOnce) {
   ASSERT_TRUE(hers.Next()->has_need_blobs());  // the build cannot begin before she sends it
   LoadStream his(bob->stub());
   his.Send(WithHeader(header));
-  while (bob->Stats()->joined() == 0) std::this_thread::yield();
+  Await("the second asker", [&] { return bob->Stats()->joined() > 0; });
   hers.SendBlob(header);
   const LoadOutcome of_bob = his.Finish();
   const LoadOutcome of_alice = hers.Finish();

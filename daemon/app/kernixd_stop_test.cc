@@ -13,6 +13,7 @@
 #include "common/os/env.h"
 #include "common/wire/grpc_status.h"
 #include "daemon/app/server.h"
+#include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 
 namespace kernix::server {
@@ -46,7 +47,7 @@ TEST_F(KernixdStopTest, StopsWhenAsked) {
 
 // Returns once the daemon says that it drains.
 void AwaitDraining(TestClient& client) {
-  while (client.Info()->draining() == false) std::this_thread::yield();
+  Await("the drain", [&] { return client.Info()->draining(); });
 }
 
 TEST_F(KernixdStopTest, ADrainLetsRunningLoadsFinishAndTakesNoNewOnes) {

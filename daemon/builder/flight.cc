@@ -177,6 +177,11 @@ bool Flight::closed() const {
   return abandoned_ || state_ == State::kDone;
 }
 
+bool Flight::empty() const {
+  const MutexLock lock(mutex_);
+  return askers_ == 0;
+}
+
 void Flight::OnQueued(const std::string& step, int actions_ahead) {
   const MutexLock lock(mutex_);
   progress_.set_state(v1::Progress::QUEUED);

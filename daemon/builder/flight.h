@@ -54,6 +54,9 @@ class Flight : public PlanObserver {
   // True when nobody can join any more.
   bool closed() const;
 
+  // True when all askers have left.
+  bool empty() const;
+
   // What ends the build; fires when the flight is abandoned.
   const CancellationPtr& build_cancellation() const { return build_cancellation_; }
 

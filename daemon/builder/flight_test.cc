@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -166,13 +167,13 @@ TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
   std::promise<void> fetching, let_fail;
   TestObserver first([&](const std::vector<Digest>&) -> absl::StatusOr<HeaderContents> {
     fetching.set_value();
-    let_fail.get_future().wait();
+    AwaitValue("the second asker", let_fail.get_future());
     return MakeError(v1::ErrorDetail::CANCELLED, "the client left");
   });
   TestObserver second([](const std::vector<Digest>&) { return Contents("h"); });
   const auto build = [&](const HeaderContents&) { flight.Complete(ResultWithMs(5)); };
   auto first_result = std::async(std::launch::async, [&] { return flight.Await(first, false, nullptr, build); });
-  fetching.get_future().wait();
+  AwaitValue("a fetch of the first asker", fetching.get_future());
   auto second_result = std::async(std::launch::async, [&] { return flight.Await(second, false, nullptr, build); });
   let_fail.set_value();
   EXPECT_EQ(KindOf(first_result.get().status()), v1::ErrorDetail::CANCELLED);
@@ -218,10 +219,11 @@ TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
   auto left = std::async(std::launch::async, [&] {
     return flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
   });
-  started.get_future().wait();
+  AwaitValue("the start of the build", started.get_future());
   cancellation->Cancel();
+  Await("the asker to leave", [&] { return flight.empty(); });
   ASSERT_TRUE(flight.Join());
-  EXPECT_FALSE(left.get().ok());  // somebody is there again: it need not linger
+  EXPECT_FALSE(AwaitValue("the one who left", left).ok());  // somebody is there again: it need not linger
   EXPECT_FALSE(flight.build_cancellation()->cancelled());
   flight.Complete(ResultWithMs(3));
   EXPECT_THAT(flight.Await(returner, false, nullptr, nullptr), IsOk());
@@ -236,10 +238,11 @@ TEST(FlightTest, ABuildThatEndsWhileItLingersIsNotCancelled) {
   auto left = std::async(std::launch::async, [&] {
     return flight.Await(leaver, false, cancellation, [&](const HeaderContents&) { started.set_value(); });
   });
-  started.get_future().wait();
+  AwaitValue("the start of the build", started.get_future());
   cancellation->Cancel();
+  Await("the asker to leave", [&] { return flight.empty(); });
   flight.Complete(ResultWithMs(3));
-  left.wait();
+  EXPECT_FALSE(AwaitValue("the one who left", left).ok());
   EXPECT_FALSE(flight.build_cancellation()->cancelled());
 }
 

@@ -171,7 +171,7 @@ TEST_F(CudaFlagsTest, OddFoldersOfTheToolchainAndTheStoreAreNoCommands) {
   fs::create_directories(scratch, error);
   t.builder.reset();
   t.executor = exec::MakeInlineExecutor(t.env, {scratch});
-  t.builder = std::make_unique<Builder>(t.env, t.options_, t.toolchains, *t.executor, *t.cache);
+  t.builder = std::make_unique<Builder>(t.env, t.options_, t.toolchains(), *t.executor, *t.cache);
 
   request_.mutable_options()->add_architectures("sm_80");
   const auto plain = t.Load(request_);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/base/cancellation.h"
+#include "tests/support/await.h"
 #include "tests/support/testing_load.h"
 
 namespace kernix::build {
@@ -25,10 +26,10 @@ class StuckCancellation {
   StuckCancellation() {
     cancellation_->OnCancel([this] {
       stuck_.set_value();
-      release_.get_future().wait();
+      AwaitValue("the release of the cancellation", release_.get_future());
     });
     canceller_ = std::thread([this] { cancellation_->Cancel(); });
-    stuck_.get_future().wait();
+    AwaitValue("a cancellation that is stuck", stuck_.get_future());
   }
   ~StuckCancellation() { canceller_.join(); }
 
@@ -43,7 +44,7 @@ class StuckCancellation {
 
 TEST(SharedBuildTest, WhoAskedFirstIsNamedThoughTheSecondStartsTheBuild) {
   KERNIX_NEED_PROGRAM(compiler, "g++");
-  TestBuilder t(TestBuilder::On::kInlineExecutor);
+  TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kOwn);
   ASSERT_THAT(t.Load(CppRequest(compiler, 2)), IsOk());  // the tools are known from now on
   StuckCancellation stuck;
   const int calls = t.env.Calls(Operation::kStat, "");
@@ -51,7 +52,7 @@ TEST(SharedBuildTest, WhoAskedFirstIsNamedThoughTheSecondStartsTheBuild) {
     RecordingObserver observer;
     return t.builder->Load(Named(CppRequest(compiler), "first"), 1000, observer, stuck.get());
   });
-  while (t.env.Calls(Operation::kStat, "") == calls) std::this_thread::yield();
+  Await("the second load", [&] { return t.env.Calls(Operation::kStat, "") != calls; });
   EXPECT_THAT(t.Load(Named(CppRequest(compiler), "second")), IsOk());
   stuck.Release();
   EXPECT_THAT(first.get(), IsOk()) << "it was there when the cancellation came";

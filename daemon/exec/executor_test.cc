@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "common/os/mem_env.h"
+#include "tests/support/await.h"
 
 namespace kernix::exec {
 namespace {
@@ -29,7 +30,10 @@ class Events {
 
   void WaitFor(const std::string& event) {
     MutexLock lock(mutex_);
-    while (std::find(events_.begin(), events_.end(), event) == events_.end()) changed_.Wait(mutex_);
+    const auto happened = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return std::find(events_.begin(), events_.end(), event) != events_.end();
+    };
+    AwaitChange(event, changed_, mutex_, happened);
   }
 
   std::vector<std::string> All() const {

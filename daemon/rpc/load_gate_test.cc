@@ -40,7 +40,7 @@ TEST(LoadGate, WaitsForTheLastOneOnly) {
   auto pass = gate.Enter(kUser, NewCancellation());
   EXPECT_FALSE(gate.WaitUntilEmpty(MonotonicTime::min()));
   std::thread leaver([&] { pass->reset(); });
-  EXPECT_TRUE(gate.WaitUntilEmpty(MonotonicTime::max()));
+  EXPECT_TRUE(gate.WaitUntilEmpty(std::chrono::steady_clock::now() + std::chrono::minutes(1)));
   leaver.join();
 }
 

@@ -24,12 +24,6 @@
 namespace kernix::server {
 namespace {
 
-// What a client may take to send its question and to take the answer.
-constexpr std::chrono::seconds kPatience{5};
-
-// Of one user at once. Each may hold kMaxLookupBytes.
-constexpr int kMaxPerUser = 64;
-
 // Its end, also for the accept loop, which holds a descriptor of the same connection.
 void End(const UniqueFd& connection) { shutdown(connection.get(), SHUT_RDWR); }
 
@@ -39,8 +33,8 @@ void LogFailure(uid_t user, std::string_view error) {
 
 class Lookup {
  public:
-  Lookup(Backend& backend, UniqueFd connection, uid_t user)
-      : backend_(backend), connection_(std::move(connection)), user_(user) {}
+  Lookup(Backend& backend, UniqueFd connection, uid_t user, Duration patience)
+      : backend_(backend), connection_(std::move(connection)), user_(user), patience_(patience) {}
 
   ~Lookup() {
     cancellation_->Remove(on_cancel_);
@@ -66,7 +60,7 @@ class Lookup {
  private:
   absl::Status Answer() {
     const MonotonicTime begin = backend_.env.Now();
-    const MonotonicTime deadline = std::chrono::steady_clock::now() + kPatience;
+    const MonotonicTime deadline = std::chrono::steady_clock::now() + patience_;
     const int socket = connection_.get();
     const uint64_t limit = std::min<uint64_t>(kMaxLookupBytes, backend_.options.max_request_bytes);
     KERNIX_RETURN_IF_ERROR(ReceiveBytes(socket, kLookupMagic.size(), deadline).status());
@@ -102,6 +96,7 @@ class Lookup {
   Backend& backend_;
   const UniqueFd connection_;
   const uid_t user_;
+  const Duration patience_;
   const CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   const int on_cancel_ = cancellation_->OnCancel([this] { End(connection_); });
   std::unique_ptr<LoadGate::Pass> pass_;  // given back first
@@ -115,12 +110,12 @@ bool BeginsLookup(int connection) {
   return count == static_cast<ssize_t>(first.size()) && std::string_view(first.data(), first.size()) == kLookupMagic;
 }
 
-LookupServer::LookupServer(Backend& backend) : backend_(backend), gate_(kMaxPerUser) {}
+LookupServer::LookupServer(Backend& backend, Duration patience) : backend_(backend), patience_(patience) {}
 
 LookupServer::~LookupServer() { Stop(); }
 
 void LookupServer::Serve(UniqueFd connection, uid_t user) {
-  auto lookup = std::make_shared<Lookup>(backend_, std::move(connection), user);
+  auto lookup = std::make_shared<Lookup>(backend_, std::move(connection), user, patience_);
   if (!lookup->Enter(gate_).ok()) return;
   try {
     std::thread([lookup = std::move(lookup)] { lookup->Run(); }).detach();

@@ -18,8 +18,11 @@ bool BeginsLookup(int connection);
 // off, asks for a load and learns more. Thread-safe.
 class LookupServer {
  public:
-  // `backend` must outlive it.
-  explicit LookupServer(Backend& backend);
+  // Lookups of one user at once: each may hold kMaxLookupBytes.
+  static constexpr int kMaxPerUser = 64;
+
+  // `backend` must outlive it. `patience`: what a client may take to send its question and to take the answer.
+  explicit LookupServer(Backend& backend, Duration patience = std::chrono::seconds(5));
   ~LookupServer();
   LookupServer(const LookupServer&) = delete;
   LookupServer& operator=(const LookupServer&) = delete;
@@ -32,7 +35,8 @@ class LookupServer {
 
  private:
   Backend& backend_;
-  LoadGate gate_;
+  const Duration patience_;
+  LoadGate gate_{kMaxPerUser};
 };
 
 }  // namespace kernix::server

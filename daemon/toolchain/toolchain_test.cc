@@ -229,6 +229,43 @@ TEST_F(ToolchainTest, EveryPartOfGccIsPartOfTheIdentity) {
   EXPECT_EQ(MustResolve(gxx)->identity, before->identity);
 }
 
+// The libraries that the loader gives to `program`, by names that hold `part`.
+std::vector<std::string> LibrariesOf(const std::string& program, const std::string& part) {
+  const auto answer = AskTool(Env::Posix(), {"/usr/bin/ldd", program});
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  std::vector<std::string> libraries;
+  for (const std::string& line : SplitLines(answer.value_or(""))) {
+    const size_t path = line.find("=> /");
+    if (path == std::string::npos || line.find(part) == std::string::npos) continue;
+    libraries.push_back(line.substr(path + 3, line.rfind(" (") - path - 3));
+  }
+  return libraries;
+}
+
+// Programs of distributions are thin: what links is in libbfd, what compiles in libLLVM.
+TEST_F(ToolchainTest, TheLibrariesOfItsProgramsArePartOfTheIdentity) {
+  struct Case {
+    const char* compiler;
+    const char* program;
+    const char* library;
+  };
+  for (const Case& c : {Case{"g++", "as", "libbfd"}, Case{"clang++", "clang++", "libLLVM"}}) {
+    KERNIX_NEED_PROGRAM(compiler, c.compiler);
+    KERNIX_NEED_PROGRAM(program, c.program);
+    env_.PretendChanged("");
+    const ToolchainPtr before = MustResolve(compiler);
+    ASSERT_NE(before, nullptr);
+    const std::vector<std::string> libraries = LibrariesOf(program, c.library);
+    if (libraries.empty()) GTEST_SKIP() << program << " is not linked with " << c.library;
+    for (const std::string& library : libraries) {
+      env_.PretendChanged(library);
+      const ToolchainPtr after = MustResolve(compiler);
+      ASSERT_NE(after, nullptr);
+      EXPECT_NE(after->identity, before->identity) << library;
+    }
+  }
+}
+
 // Distributions have none: the compiler then uses those that are built in.
 TEST_F(ToolchainTest, ASpecsFileIsPartOfTheIdentity) {
   KERNIX_NEED_PROGRAM(gxx, "g++");

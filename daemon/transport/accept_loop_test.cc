@@ -16,6 +16,7 @@
 #include "common/base/mutex.h"
 #include "daemon/transport/listener.h"
 #include "daemon/transport/socket_address.h"
+#include "tests/support/await.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
@@ -33,7 +34,8 @@ class Recorder {
   // Waits for the next connection.
   std::pair<UniqueFd, Peer> Next() {
     const MutexLock lock(mutex_);
-    while (connections_.empty()) changed_.Wait(mutex_);
+    AwaitChange("a connection", changed_, mutex_,
+                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !connections_.empty(); });
     auto connection = std::move(connections_.back());
     connections_.pop_back();
     return connection;
@@ -41,7 +43,8 @@ class Recorder {
 
   void AwaitAllClosed() {
     const MutexLock lock(mutex_);
-    while (!all_closed_) changed_.Wait(mutex_);
+    AwaitChange("the end of all connections", changed_, mutex_,
+                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_closed_; });
     all_closed_ = false;
   }
 
@@ -71,6 +74,7 @@ void Speak(const UniqueFd& fd) { ASSERT_EQ(send(fd.get(), "x", 1, MSG_NOSIGNAL),
 bool ReadsEnd(const UniqueFd& fd) {
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
   char byte = 0;
+  AwaitReadable("the end of a connection", fd.get());
   return read(fd.get(), &byte, 1) == 0;
 }
 
@@ -123,6 +127,7 @@ TEST_F(AcceptLoopTest, HandsOverWhoSpeaksFirst) {
   served = recorder_.Next();  // some time later
   EXPECT_EQ(recv(served.first.get(), &word, 1, MSG_DONTWAIT), -1);
   Speak(silent);
+  AwaitReadable("what the silent one says", served.first.get());
   EXPECT_EQ(recv(served.first.get(), &word, 1, 0), 1);
 }
 
@@ -193,6 +198,7 @@ TEST_F(AcceptLoopTest, AfterStopConnectionsStayOpen) {
   ASSERT_EQ(write(connection.get(), "x", 1), 1);
   char byte = 0;
   fcntl(client.get(), F_SETFL, fcntl(client.get(), F_GETFL) & ~O_NONBLOCK);
+  AwaitReadable("a byte for the client", client.get());
   EXPECT_EQ(read(client.get(), &byte, 1), 1);
 }
 
@@ -232,6 +238,7 @@ class StderrReader {
   void Await(std::string_view text) {
     std::array<char, 1024> buffer;
     while (said_.find(text) == std::string::npos) {
+      AwaitReadable(std::string(text), read_.get());
       const ssize_t size = read(read_.get(), buffer.data(), buffer.size());
       ASSERT_GT(size, 0);
       said_.append(buffer.data(), size);
@@ -269,8 +276,7 @@ TEST_F(AcceptLoopTest, WhoHasTooManyConnectionsMayComeBackWithFewer) {
   EXPECT_TRUE(ReadsEnd(refused));
   EXPECT_EQ(loop->activity().running, 3);
   clients.pop_back();
-  while (loop->activity().running != 2) {
-  }
+  Await("the end of a connection", [&] { return loop->activity().running == 2; });
   const UniqueFd next = Connect();
   recorder_.Next();
 }

@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "tests/integration/client_world.h"
+#include "tests/support/await.h"
 
 namespace kernix {
 namespace {
@@ -94,7 +95,7 @@ TEST_F(ClientForkTest, AColdLoadThatAForkInterruptsIsMadeAgain) {
     module = LoadKernel(*client, 1, options);
     building = true;
   });
-  while (!building) std::this_thread::yield();
+  Await("the build", [&] { return building.load(); });
   EXPECT_EQ(CallInChild(*client), 0);
   loader.join();
   EXPECT_TRUE(module.ok()) << module.status();

@@ -19,6 +19,8 @@
 #include "common/os/places.h"
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
+#include "tests/support/await.h"
+#include "tests/support/need_right.h"
 
 namespace kernix {
 namespace {
@@ -63,10 +65,12 @@ class ClientServiceTest : public ClientWorld {
     ClientOptions named;
     named.address = environment_.service_socket;
     const auto probe = MakeClient(named);
-    while (!probe->Info(/*start=*/false).ok()) {
-      ASSERT_EQ(waitpid(service_, nullptr, WNOHANG), 0) << "the service has ended";
-      std::this_thread::yield();
-    }
+    bool ended = false;
+    Await("the service", [&] {
+      ended = waitpid(service_, nullptr, WNOHANG) != 0;
+      return ended || probe->Info(/*start=*/false).ok();
+    });
+    ASSERT_FALSE(ended) << "the service has ended";
   }
 
   // A listener in the service's place whose process is `uid`'s when it begins to listen.
@@ -143,7 +147,7 @@ TEST_F(ClientServiceTest, WithoutTheToolchainTheOwnDaemonLoadsAndTheUserIsTold) 
 }
 
 TEST_F(ClientServiceTest, TwoUsersShareOneBuild) {
-  if (geteuid() != 0) GTEST_SKIP() << "being two users takes root";
+  KERNIX_NEED_ROOT("being two users takes root");
   StartServiceWith(FindProgram("c++"));
   // What the socket's group does on a real machine.
   ASSERT_EQ(chmod(Path("").c_str(), 0755), 0);
@@ -157,7 +161,7 @@ TEST_F(ClientServiceTest, TwoUsersShareOneBuild) {
 }
 
 TEST_F(ClientServiceTest, TheSocketOfAStrangerIsRefusedByNameAndTheOwnDaemonServes) {
-  if (geteuid() != 0) GTEST_SKIP() << "giving a socket away takes root";
+  KERNIX_NEED_ROOT("giving a socket away takes root");
   const UniqueFd listener = ListenAs(4711);
   ASSERT_EQ(chown(environment_.service_socket.c_str(), 4711, 4711), 0);
   const auto module = LoadKernel(*MakeServiceClient(), 23, options_);
@@ -166,7 +170,7 @@ TEST_F(ClientServiceTest, TheSocketOfAStrangerIsRefusedByNameAndTheOwnDaemonServ
 }
 
 TEST_F(ClientServiceTest, AStrangerWhoServesTheSocketOfRootIsRefusedByName) {
-  if (geteuid() != 0) GTEST_SKIP() << "listening as somebody else takes root";
+  KERNIX_NEED_ROOT("listening as somebody else takes root");
   const UniqueFd listener = ListenAs(4711);
   const auto module = LoadKernel(*MakeServiceClient(), 24, options_);
   ASSERT_TRUE(module.ok()) << module.status();
@@ -174,7 +178,7 @@ TEST_F(ClientServiceTest, AStrangerWhoServesTheSocketOfRootIsRefusedByName) {
 }
 
 TEST_F(ClientServiceTest, AStrangerWhoServesANamedAddressIsAnError) {
-  if (geteuid() != 0) GTEST_SKIP() << "listening as somebody else takes root";
+  KERNIX_NEED_ROOT("listening as somebody else takes root");
   const UniqueFd listener = ListenAs(4711);
   ClientOptions named;
   named.address = environment_.service_socket;

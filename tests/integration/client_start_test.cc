@@ -19,6 +19,7 @@
 #include "common/base/version.h"
 #include "common/os/unique_fd.h"
 #include "tests/integration/client_world.h"
+#include "tests/support/await.h"
 
 namespace kernix {
 namespace {
@@ -123,7 +124,7 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
   {
     ForkGate::Section section;
     std::thread interrupter([&] {
-      while (!Env::Posix().Stat(starts).ok()) std::this_thread::yield();
+      Await("the start of kernixd", [&] { return Env::Posix().Stat(starts).ok(); });
       section.Interrupt();
       EXPECT_TRUE(Env::Posix().WriteFile(go, "", 0600).ok());
     });

@@ -95,7 +95,10 @@ constexpr uid_t kNobody = 65534;
 template <typename Body>
 bool AsNobody(const Body& body) {
   const pid_t child = fork();
-  if (child == 0) _exit(setgid(kNobody) == 0 && setuid(kNobody) == 0 && body() ? 0 : 1);
+  if (child == 0) {
+    alarm(60);
+    _exit(setgid(kNobody) == 0 && setuid(kNobody) == 0 && body() ? 0 : 1);
+  }
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;

@@ -4,6 +4,7 @@
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <chrono>
 #include <utility>
 
 #include "common/base/digest.h"
@@ -12,6 +13,9 @@
 
 namespace kernix::server {
 namespace {
+
+// Of every call: longer than one takes on any machine.
+std::chrono::system_clock::time_point Deadline() { return std::chrono::system_clock::now() + std::chrono::minutes(2); }
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
@@ -26,6 +30,7 @@ absl::StatusOr<Response> Unary(v1::Kernix::Stub& stub,
                                grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*, const Request&,
                                                                         Response*)) {
   grpc::ClientContext context;
+  context.set_deadline(Deadline());
   Response response;
   const grpc::Status status = (stub.*method)(&context, Request(), &response);
   if (!status.ok()) return FromGrpcStatus(status, "kernixd");
@@ -42,7 +47,10 @@ std::string Text(const grpc::ByteBuffer& buffer) {
 
 }  // namespace
 
-LoadStream::LoadStream(v1::Kernix::Stub& stub) : stream_(stub.Load(&context_)) {}
+LoadStream::LoadStream(v1::Kernix::Stub& stub) {
+  context_.set_deadline(Deadline());
+  stream_ = stub.Load(&context_);
+}
 
 LoadStream::~LoadStream() {
   if (over_) return;
@@ -96,6 +104,7 @@ LoadOutcome LoadStream::Finish() {
 }
 
 FetchStream::FetchStream(v1::Kernix::Stub& stub, const std::string& digest) {
+  context_.set_deadline(Deadline());
   v1::FetchArtifactRequest request;
   request.set_artifact_digest(digest);
   stream_ = stub.FetchArtifact(&context_, request);
@@ -151,6 +160,7 @@ absl::StatusOr<std::string> TestClient::Fetch(const std::string& digest) {
 
 absl::StatusOr<uint64_t> TestClient::Purge(const std::string& name) {
   grpc::ClientContext context;
+  context.set_deadline(Deadline());
   v1::PurgeCacheRequest request;
   request.set_name(name);
   v1::PurgeCacheResponse purged;
@@ -161,6 +171,7 @@ absl::StatusOr<uint64_t> TestClient::Purge(const std::string& name) {
 
 absl::StatusOr<std::string> TestClient::CallRaw(const std::string& method, const std::string& request) {
   grpc::ClientContext context;
+  context.set_deadline(Deadline());
   grpc::CompletionQueue queue;
   grpc::GenericStub generic(channel_);
   const auto call = generic.PrepareCall(&context, method, &queue);

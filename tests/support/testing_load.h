@@ -142,11 +142,20 @@ class ChangingEnv : public FaultEnv {
   std::string from_the_future_ ABSL_GUARDED_BY(mutex_);
 };
 
+// This machine's tools, found out once for all tests of a program: that takes longer than to build with them.
+inline toolchain::ToolchainRegistry& KnownToolchains() {
+  static auto& toolchains = *new toolchain::ToolchainRegistry(Env::Posix());
+  return toolchains;
+}
+
 // A builder on a store and a scratch folder of its own.
 struct TestBuilder {
   enum class On { kInlineExecutor, kLocalExecutor };
+  // kOwn: found out by this builder, through its `env`.
+  enum class Tools { kKnown, kOwn };
 
-  explicit TestBuilder(On on, BuilderOptions options = {}) : options_(std::move(options)) {
+  explicit TestBuilder(On on, BuilderOptions options = {}, Tools tools = Tools::kKnown) : options_(std::move(options)) {
+    if (tools == Tools::kOwn) own_toolchains = std::make_unique<toolchain::ToolchainRegistry>(env);
     auto opened = cache::Cache::Open(env, {folder / "store", 1 << 30});
     EXPECT_THAT(opened, IsOk());
     cache = *std::move(opened);
@@ -158,7 +167,7 @@ struct TestBuilder {
       local.max_jobs = 4;
       executor = exec::MakeLocalExecutor(env, local);
     }
-    builder = std::make_unique<Builder>(env, options_, toolchains, *executor, *cache);
+    builder = std::make_unique<Builder>(env, options_, toolchains(), *executor, *cache);
   }
 
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, RecordingObserver& observer) {
@@ -168,6 +177,7 @@ struct TestBuilder {
     RecordingObserver observer;
     return Load(request, observer);
   }
+  toolchain::ToolchainRegistry& toolchains() { return own_toolchains ? *own_toolchains : KnownToolchains(); }
   cache::CacheStats Stats() { return cache->Stats(); }
   std::string Artifact(const v1::LoadResult& result) {
     return Env::Posix().ReadFile(cache->BlobPath(Digest::FromRaw(result.artifact_digest()).value())).value();
@@ -175,7 +185,7 @@ struct TestBuilder {
 
   const ScratchDirectory folder;
   ChangingEnv env;
-  toolchain::ToolchainRegistry toolchains{env};
+  std::unique_ptr<toolchain::ToolchainRegistry> own_toolchains;
   std::unique_ptr<cache::Cache> cache;
   std::unique_ptr<exec::Executor> executor;
   const BuilderOptions options_;

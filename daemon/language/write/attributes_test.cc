@@ -164,14 +164,18 @@ void with_text(BE::Tensor out, std::string_view s, uint8_t k, int64_t) { Print(o
 
 class NarrowTest : public testing::Test {
  protected:
+  static void* Library() {
+    static void* library = (new Workshop())->Open(kNarrow, {"-Wall", "-Wextra", "-Werror"});
+    return library;
+  }
+
   template <typename T>
   static std::string Call(const std::string& function, T value, uint32_t dtype) {
-    static void* library = (new Workshop())->Open(kNarrow, {"-Wall", "-Wextra", "-Werror"});
     FakeCall call;
     char text[256] = {};
     if (function == "with_text") call.StringAttribute("s", "");
     call.Result(text, {256}, ffi::kU8).Attribute("k", value, dtype);
-    const std::string error = call.Call(library, "kernix_handler_" + function);
+    const std::string error = call.Call(Library(), "kernix_handler_" + function);
     return error.empty() ? text : error;
   }
 };

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In every test program: a test that hangs, wherever it does, ends the program and is named.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+// Less than CTest's, which does not tell the tests of a program apart.
+constexpr unsigned kSeconds = 280;
+
+std::string* the_message = nullptr;
+
+void EndHungTest(int) {
+  static_cast<void>(!write(STDERR_FILENO, the_message->data(), the_message->size()));
+  std::_Exit(EXIT_FAILURE);
+}
+
+class Deadline : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo& test) override {
+    delete the_message;
+    the_message = new std::string("[  HUNG    ] " + std::string(test.test_suite_name()) + "." + test.name() + "\n");
+    signal(SIGALRM, EndHungTest);
+    alarm(kSeconds);
+  }
+  void OnTestEnd(const testing::TestInfo&) override { alarm(0); }
+};
+
+[[maybe_unused]] const bool kListens = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new Deadline);
+  return true;
+}();
+
+}  // namespace
