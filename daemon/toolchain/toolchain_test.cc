@@ -333,9 +333,8 @@ TEST_F(ToolchainTest, ALibraryOfTheUserIsLinkedByItsContent) {
   link.argv = {gxx, "-shared", "-fPIC", "-o", "k.so", "k.cc"};
   link.argv.insert(link.argv.end(), checked->link.begin(), checked->link.end());
   link.environment = toolchain->environment;
-  const auto content = [](const std::string& text) { return std::make_shared<const std::string>(text); };
-  link.inputs = {{"k.cc", content("int in_library(); int f() { return in_library(); }")},
-                 {checked->files[0].staged, content(Env::Posix().ReadFile(checked->files[0].path).value())}};
+  link.inputs = {exec::MakeInput("k.cc", "int in_library(); int f() { return in_library(); }"),
+                 exec::MakeInput(checked->files[0].staged, Env::Posix().ReadFile(checked->files[0].path).value())};
   link.outputs = {"k.so"};
   const auto linked = exec::RunAction(env_, {temp_.File("scratch")}, link, nullptr, nullptr);
   ASSERT_TRUE(linked.ok()) << linked.status();
