@@ -240,6 +240,8 @@ TEST_F(FlagsTest, NoFlagOfTheLinkerLoadsReadsOrWrites) {
                     {Tool::kGccLink, {"-Wl,--error-handling-script={mallory}/as", "-lnone"}, {}},
                     {Tool::kGccLink, {"-Wl,-T,{mallory}/script"}, {"-Wl,-z,now"}},
                     {Tool::kGccLink, {"-Wl,-dT,{mallory}/script"}, {}},
+                    {Tool::kGccLink, {"-Wl,--u,-Tscript"}, {}},
+                    {Tool::kGccLink, {"-Xlinker", "--exclude-libs=a,-Tscript"}, {"-Xlinker", "--exclude-libs=a"}},
                     {Tool::kGccLink, {"-Wl,--version-script={secret}"}, {"-Wl,--exclude-libs,ALL"}},
                     {Tool::kGccLink, {"-Wl,--dynamic-list={secret}"}, {}},
                     {Tool::kGccLink, {"-Wl,-c,{mallory}/script"}, {}},
@@ -294,6 +296,10 @@ TEST_F(FlagsTest, NoFlagOfNvccOrItsToolsLoadsReadsOrWrites) {
                     {Tool::kNvcc, {"-fdevice-time-trace={canary}"}, {}},
                     {Tool::kNvcc, {"--time={canary}"}, {}},
                     {Tool::kNvcc, {"-dryrun"}, {}},
+                    // A flag in the place of another's value, which nvcc takes for a flag.
+                    {Tool::kNvcc, {"-frandom-seed=", "-optf", "-lineinfo"}, {"-frandom-seed=x"}},
+                    {Tool::kNvcc, {"-maxrregcount=", "-keep"}, {}},
+                    {Tool::kNvcc, {"-Ofc", "-keep"}, {"-Ofc=max"}},
                     {Tool::kNvccLink, {"-Xlinker", "-plugin={mallory}/plugin.so"}, {}},
                     {Tool::kNvccLink, {"-Xcompiler", "-wrapper,{mallory}/as"}, {}},
                 });

@@ -21,14 +21,16 @@ bool IsNumbers(std::string_view text) {
   return IsAllOf(text, [](char c) { return IsDigit(c) || c == ':'; });
 }
 
-bool IsWord(std::string_view text) {
+bool HoldsWordCharacters(std::string_view text) {
   constexpr std::string_view kSigns = "_+.-";
   return IsAllOf(text, [&](char c) { return IsLetter(c) || IsDigit(c) || kSigns.find(c) != kSigns.npos; });
 }
 
+bool IsWord(std::string_view text) { return HoldsWordCharacters(text) && text.front() != '-'; }
+
 bool IsPair(std::string_view text) {
   const size_t equals = text.find('=');
-  return equals != text.npos && IsWord(text.substr(0, equals)) && IsWord(text.substr(equals + 1));
+  return equals != text.npos && IsWord(text.substr(0, equals)) && HoldsWordCharacters(text.substr(equals + 1));
 }
 
 bool IsWords(std::string_view text) {

@@ -12,7 +12,7 @@ namespace kernix::toolchain {
 // Kinds, which can be combined.
 inline constexpr unsigned kBare = 1;      // none: "-fopenmp"
 inline constexpr unsigned kNumber = 2;    // "64"
-inline constexpr unsigned kWord = 4;      // letters, digits and _ + . -
+inline constexpr unsigned kWord = 4;      // letters, digits and _ + . - (not first: a tool could take it for a flag)
 inline constexpr unsigned kWords = 8;     // one or several, with ',' between them
 inline constexpr unsigned kNumbers = 16;  // with ':' between them, as alignments have it
 inline constexpr unsigned kPair = 32;     // "name=word"

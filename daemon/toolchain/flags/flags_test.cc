@@ -535,6 +535,20 @@ TEST_F(FlagsTest, ASharedDaemonRefusesFlagsAndValuesThatItDoesNotKnow) {
   }
 }
 
+// nvcc takes no next word behind a '=', nor one that begins with '-' where a value may be missing: such a word would be
+// a flag that nobody has looked at.
+TEST_F(FlagsTest, NoFlagPassesAsTheValueOfAnother) {
+  for (const char* flags : {"-frandom-seed=|-keep", "-maxrregcount=|-optf", "-Ofc|-keep", "--Ofast-compile|-optf",
+                            "-Xptxas=|-keep", "-diag-suppress=|-keep", "-std|-keep"}) {
+    EXPECT_FALSE(Check(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "").ok()) << flags;
+  }
+  for (const char* flags : {"-Wl,--u,-Tx", "-Wl,-u,-Tx", "-u|-Tx", "-Xlinker|--exclude-libs=a,-Tx",
+                            "-Xlinker|--exclude-libs=a,b", "-Wl,--wrap,-Tx"}) {
+    EXPECT_FALSE(Check(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", flags).ok()) << flags;
+  }
+  EXPECT_FALSE(Check(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-Xlinker|--exclude-libs=a,-rpath,/x").ok());
+}
+
 TEST_F(FlagsTest, OddTextIsRefused) {
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{""}, {std::string("-DX\0Y", 5)}, {"-DX=\n#include </etc/passwd>"}}) {

@@ -201,7 +201,7 @@ class LinkFlags {
     if (flag.starts_with("-Wl,")) return CheckLinkerWords(flag, absl::StrSplit(flag.substr(4), ','));
     if (flag == "-Xlinker") {
       KERNIX_ASSIGN_OR_RETURN(const std::string word, Value(flags_, i, flag));
-      return CheckLinkerWords(flag + " " + word, {word});
+      return CheckLinkerWords(flag + " " + word, absl::StrSplit(word, ','));
     }
     if (flag == "-z" || flag == "-u") {
       const std::string name = flag;
@@ -243,7 +243,8 @@ class LinkFlags {
 
   absl::Status CheckLinkerWord(const std::string& flag, const std::string& word) {
     KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, flag, word));
-    const std::string name = word.starts_with("--") ? word.substr(1) : word;
+    const bool two_dashes = word.starts_with("--") && word.size() > 3;  // "--u" is not "-u"
+    const std::string name = two_dashes ? word.substr(1) : word;
     if (name == "-Bstatic" || name == "-Bdynamic") static_only_ = name == "-Bstatic";
     value_next_ = FindValueNext(name);
     if (value_next_ != nullptr) return absl::OkStatus();

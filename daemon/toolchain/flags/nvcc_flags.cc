@@ -241,7 +241,9 @@ Given ReadWord(const std::string& word) {
 
 absl::StatusOr<Given> ReadFlag(const std::vector<std::string>& flags, size_t& next) {
   Given given = ReadWord(flags[next++]);
-  if (given.rule == nullptr || given.rule->kinds == kBare || !given.value.empty()) return given;
+  // Behind a '=' the value may be empty: nvcc does not go on to the next word.
+  const bool has_value = !given.value.empty() || given.text.ends_with('=');
+  if (given.rule == nullptr || given.rule->kinds == kBare || has_value) return given;
   if (next == flags.size()) return RefuseFlag(given.text, "its value is missing");
   given.value = flags[next++];
   given.words.push_back(given.value);
