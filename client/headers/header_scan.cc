@@ -60,7 +60,6 @@ class Scan {
 
   absl::StatusOr<HeaderScan> Run() && {
     for (const SourceToScan& source : request_.sources) KERNIX_RETURN_IF_ERROR(ScanSource(source));
-    KERNIX_RETURN_IF_ERROR(FollowForced());
     KERNIX_RETURN_IF_ERROR(FollowAll());
     KERNIX_RETURN_IF_ERROR(GuessRest());
     KERNIX_RETURN_IF_ERROR(CheckShadows());
@@ -87,15 +86,6 @@ class Scan {
 
   absl::Status ScanSource(const SourceToScan& source) {
     return FollowText(IncluderOf(source), ScanIncludes(source.text));
-  }
-
-  absl::Status FollowForced() {
-    if (request_.sources.empty()) return absl::OkStatus();
-    const Includer includer = IncluderOf(request_.sources.front());
-    for (const std::string& name : request_.forced_includes) {
-      KERNIX_RETURN_IF_ERROR(Follow(includer, Include{.target = {IncludeForm::kQuoted, name}}));
-    }
-    return absl::OkStatus();
   }
 
   absl::Status FollowText(const Includer& includer, const ScannedText& text) {

@@ -25,7 +25,6 @@ struct SourceToScan {
 
 struct HeaderScanRequest {
   std::vector<SourceToScan> sources;
-  std::vector<std::string> forced_includes;    // of -include
   std::vector<std::string> include_paths;      // absolute, in search order; missing ones are skipped, as compilers do
   std::vector<std::string> toolchain_folders;  // include paths that the compiler searches anyway: never roots
   size_t max_guessed_headers = 4096;           // see below

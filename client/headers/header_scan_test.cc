@@ -239,16 +239,6 @@ TEST_F(HeaderScanTest, NoticesChanges) {
   EXPECT_TRUE(absl::IsNotFound(first->Read(Env::Posix(), DigestOf("no header")).status()));
 }
 
-TEST_F(HeaderScanTest, ForcedIncludesAreFollowed) {
-  folder_.Write("inc/config.h", "");
-  HeaderScanRequest request;
-  request.sources = {Inline("int x;\n")};
-  request.forced_includes = {"config.h"};
-  request.include_paths = {folder_ / "inc"};
-  HeaderTable table(Env::Posix(), [this] { return folder_.path(); });
-  EXPECT_THAT(Names(ScanHeaders(Env::Posix(), files_, table, request)), ElementsAre("0:config.h"));
-}
-
 // Root, who reads everything, is nobody meanwhile.
 class NotRoot {
  public:

@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/optimization_level.h"
 #include "common/os/env.h"
 #include "kernix/inspection.h"
 #include "kernix/load.h"
@@ -239,7 +240,8 @@ void AddFlags(CLI::App& command, Flags& flags) {
   command.add_option("--flag", flags.flags, "Pass this to the compiler, as --flag=-fopenmp")->allow_extra_args(false);
   command.add_option("--link-flag", flags.link_flags, "Pass this to the linker, as --link-flag=-lm")
       ->allow_extra_args(false);
-  command.add_option("-O", flags.optimization_level, "Optimisation level")->check(CLI::Range(0, 3));
+  command.add_option("-O", flags.optimization_level, "Optimisation level")
+      ->check(CLI::Range(0, kernix::flags::kMaxOptimizationLevel));
   command.add_flag("--debug", flags.debug,
                    "For a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation");
   command.add_flag("--use-fast-math", flags.use_fast_math, "CUDA: faster, less exact arithmetic");

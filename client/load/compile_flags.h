@@ -17,8 +17,7 @@ struct SortedFlags {
   std::vector<std::string> link;                  // -L, -l, -Wl, and -Xlinker
   std::vector<std::string> include_paths;         // -I (and -iquote)
   std::vector<std::string> system_include_paths;  // -isystem: searched after all -I
-  std::vector<std::string> after_include_paths;   // -idirafter: searched last
-  std::vector<std::string> forced_includes;       // -include; these flags stay in `compile`
+  std::vector<std::string> last_include_paths;    // -idirafter
   std::string host_compiler;                      // nvcc's -ccbin
 };
 

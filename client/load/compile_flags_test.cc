@@ -21,7 +21,7 @@ TEST(SortFlagsTest, FoldersOfHeadersAreTakenOut) {
   EXPECT_THAT(flags->compile, ElementsAre("-O2", "-DX=1"));
   EXPECT_THAT(flags->include_paths, ElementsAre("a", "b", "f", "g"));
   EXPECT_THAT(flags->system_include_paths, ElementsAre("c", "d"));
-  EXPECT_THAT(flags->after_include_paths, ElementsAre("e"));
+  EXPECT_THAT(flags->last_include_paths, ElementsAre("e"));
 }
 
 TEST(SortFlagsTest, LinkerFlagsAreTakenOut) {
@@ -53,12 +53,6 @@ TEST(SortFlagsTest, FlagsOfNvccsAreNoLibraries) {
 TEST(SortFlagsTest, TheLastHostCompilerCounts) {
   EXPECT_EQ(SortFlags(Language::kCuda, {"-ccbin", "a", "--compiler-bindir=b"})->host_compiler, "b");
   EXPECT_THAT(SortFlags(Language::kCpp, {"-ccbin", "a"})->compile, ElementsAre("-ccbin", "a"));
-}
-
-TEST(SortFlagsTest, ForcedIncludesStayAndAreNoted) {
-  const auto flags = SortFlags(Language::kCpp, {"-include", "config.h", "-fno-exceptions"});
-  EXPECT_THAT(flags->compile, ElementsAre("-include", "config.h", "-fno-exceptions"));
-  EXPECT_THAT(flags->forced_includes, ElementsAre("config.h"));
 }
 
 TEST(SortFlagsTest, AFlagWithoutItsValueIsNamed) {

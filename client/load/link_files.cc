@@ -5,6 +5,7 @@
 
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/flags/tables.h"
 
 namespace kernix {
 namespace {
@@ -14,16 +15,10 @@ bool IsFile(Env& env, const std::string& path) {
   return info.ok() && info->type == FileType::kRegular;
 }
 
-// The values of a flag such as -L, joined to it or in the next word.
-std::vector<std::string> ValuesOf(std::string_view name, const std::vector<std::string>& flags) {
+std::vector<std::string> ValuesOf(flags::Meaning meaning, const std::vector<std::string>& link_flags) {
   std::vector<std::string> values;
-  for (size_t i = 0; i < flags.size(); ++i) {
-    if (!flags[i].starts_with(name)) continue;
-    if (flags[i].size() > name.size()) {
-      values.push_back(flags[i].substr(name.size()));
-    } else if (i + 1 < flags.size()) {
-      values.push_back(flags[++i]);
-    }
+  for (const flags::Flag& flag : flags::ReadAll(flags::kCompilerAtLink, link_flags)) {
+    if (flag.meaning() == meaning && !flag.value.empty()) values.push_back(flag.value);
   }
   return values;
 }
@@ -37,7 +32,7 @@ std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::st
 
 FlagFiles FindFlagFiles(Env& env, const std::vector<std::string>& compile_flags,
                         const std::vector<std::string>& link_flags) {
-  FlagFiles found{{}, ValuesOf("-L", link_flags)};
+  FlagFiles found{{}, ValuesOf(flags::Meaning::kLibraryPath, link_flags)};
   std::vector<std::string> candidates;
   for (const std::string& flag : compile_flags) {
     if (const size_t path = flag.find("=/"); path != std::string::npos) candidates.push_back(flag.substr(path + 1));
@@ -45,7 +40,7 @@ FlagFiles FindFlagFiles(Env& env, const std::vector<std::string>& compile_flags,
   for (const std::string& flag : link_flags) {
     if (flag.starts_with('/')) candidates.push_back(flag);
   }
-  for (const std::string& name : ValuesOf("-l", link_flags)) {
+  for (const std::string& name : ValuesOf(flags::Meaning::kLibrary, link_flags)) {
     for (const std::string& folder : found.folders) {
       for (std::string& path : FilesOfLibrary(folder, name)) candidates.push_back(std::move(path));
     }

@@ -18,12 +18,13 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/optimization_level.h"
+#include "common/flags/tables.h"
 
 namespace kernix {
 namespace {
 
 constexpr size_t kMaxNameLength = 200;
-constexpr int kMaxOptimizationLevel = 3;
 
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
@@ -72,9 +73,7 @@ absl::Status CheckArguments(Language language, const std::string& name, const st
   KERNIX_RETURN_IF_ERROR(CheckUtf8("the compiler flag", options.compile_flags));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("the linker flag", options.link_flags));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("compute_capability", {options.compute_capability}));
-  if (options.optimization_level < 0 || options.optimization_level > kMaxOptimizationLevel) {
-    return Invalid(StrCat("optimization_level ", options.optimization_level, " is not one of 0, 1, 2, 3"));
-  }
+  KERNIX_RETURN_IF_ERROR(flags::CheckOptimizationLevel(options.optimization_level));
   if (language == Language::kCpp && !options.compute_capability.empty()) {
     return Invalid("compute_capability is for CUDA sources only");
   }
@@ -150,14 +149,12 @@ absl::StatusOr<SortedFlags> AllFlags(Language language, const CompilerEnvironmen
 
 // The library path is sent only where it can matter: a shared daemon may refuse folders, and in containers it is always
 // set.
-std::vector<std::string> LinkFlags(const SortedFlags& flags, const CompilerEnvironment& environment,
+std::vector<std::string> LinkFlags(Language language, const SortedFlags& flags, const CompilerEnvironment& environment,
                                    const LoadOptions& options) {
   std::vector<std::string> link = flags.link;
   Append(link, options.link_flags);
-  const bool names_library = std::any_of(link.begin(), link.end(), [](const std::string& flag) {
-    return flag.starts_with("-l") || flag.starts_with("--library");
-  });
-  if (!names_library) return link;
+  const flags::Table& table = language == Language::kCuda ? flags::kNvcc : flags::kCompilerAtLink;
+  if (!flags::Has(table, link, flags::Meaning::kLibrary)) return link;
   for (const std::string& path : environment.library_paths) link.push_back(StrCat("-L", AbsolutePath(path)));
   return link;
 }
@@ -208,7 +205,7 @@ std::vector<std::string> IncludePaths(const SortedFlags& flags, const CompilerEn
   std::vector<std::string> paths;
   for (const auto* part :
        {&options.include_paths, &flags.include_paths, &environment.include_paths, &flags.system_include_paths,
-        &environment.system_include_paths, &flags.after_include_paths, &options.last_include_paths}) {
+        &environment.system_include_paths, &flags.last_include_paths, &options.last_include_paths}) {
     for (const std::string& path : *part) paths.push_back(AbsolutePath(path));
   }
   return paths;
@@ -263,11 +260,10 @@ absl::Status ScanTogether(Env& env, HeaderTable& table, HeaderScanRequest scan, 
 }
 
 absl::Status AddHeaders(const LoadSurroundings& surroundings, const std::vector<Source>& sources,
-                        std::vector<std::string> forced, std::vector<std::string> include_paths, PreparedLoad& load) {
+                        std::vector<std::string> include_paths, PreparedLoad& load) {
   Env& env = surroundings.env;
   HeaderTable table(env, surroundings.header_folder);
   HeaderScanRequest scan;
-  scan.forced_includes = std::move(forced);
   scan.include_paths = std::move(include_paths);
   scan.toolchain_folders = ToolchainFolders(load.request.toolchain());
   std::vector<SourceToScan> texts;
@@ -306,14 +302,13 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   load.request.set_language(language == Language::kCuda ? v1::LANGUAGE_CUDA : v1::LANGUAGE_CPP);
   AddSources(name, sources, options.separate, load);
   AddFunctions(options, *load.request.mutable_functions());
-  AddOptions(flags, LinkFlags(flags, environment, options), options, load.request);
+  AddOptions(flags, LinkFlags(language, flags, environment, options), options, load.request);
   KERNIX_RETURN_IF_ERROR(
       AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment, load.request));
   if (language == Language::kCuda) {
     KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, *load.request.mutable_options()));
   }
-  KERNIX_RETURN_IF_ERROR(
-      AddHeaders(surroundings, sources, flags.forced_includes, IncludePaths(flags, environment, options), load));
+  KERNIX_RETURN_IF_ERROR(AddHeaders(surroundings, sources, IncludePaths(flags, environment, options), load));
   return load;
 }
 

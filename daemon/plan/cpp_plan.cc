@@ -15,11 +15,11 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, exec::Action&
   const BuildRequest& request = inputs.request;
   std::vector<std::string>& argv = action.argv;
   argv = {inputs.places.host_compiler, "-c", StrCat("-O", request.optimization_level)};
-  Append(argv, DefaultStandard(request.compile_flags));
+  Append(argv, DefaultStandard(request));
   Append(argv, PrefixMaps(inputs, action, [](std::string_view) { return true; }));
   Append(argv, QuoteIncludeFlags(request, unit));
   Append(argv, IncludeFlags(request, unit));
-  Append(argv, request.compile_flags);
+  Append(argv, request.host_flags);
   Append(argv, PrivateSymbolFlags(*request.toolchain));
   Append(argv, AssemblerFlags(request, unit));
   // Last, so that no flag of the user undoes it.
@@ -43,7 +43,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
 std::vector<Step> CppSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
   for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
-  steps.push_back(LinkStep(inputs, inputs.request.compile_flags, {}));
+  steps.push_back(LinkStep(inputs, {}));
   return steps;
 }
 

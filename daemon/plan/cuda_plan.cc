@@ -108,15 +108,6 @@ Step DeviceLinkStep(const PlanInputs& inputs) {
   return step;
 }
 
-// What CheckFlags() has put behind -Xcompiler, one by one.
-std::vector<std::string> HostFlagsOf(const std::vector<std::string>& nvcc_flags) {
-  std::vector<std::string> flags;
-  for (size_t i = 0; i + 1 < nvcc_flags.size(); ++i) {
-    if (nvcc_flags[i] == "-Xcompiler") flags.push_back(nvcc_flags[++i]);
-  }
-  return flags;
-}
-
 std::vector<std::string> RuntimeLibraries(const PlanInputs& inputs) {
   std::vector<std::string> flags;
   for (const std::string& directory : inputs.places.library_directories) {
@@ -145,7 +136,7 @@ void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std
   // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
   // path.
   Append(argv, {"-Xcudafe", StrCat("--orig_src_path_name=", unit.path)});
-  Append(argv, DefaultStandard(request.compile_flags));
+  Append(argv, DefaultStandard(request));
   // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
   if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
   if (request.use_fast_math) argv.push_back("--use_fast_math");
@@ -153,7 +144,8 @@ void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std
   Append(argv, ForHostCompiler(QuoteIncludeFlags(request, unit)));
   Append(argv, IncludeFlags(request, unit));
   Append(argv, SystemIncludeFlags(inputs.places));
-  Append(argv, request.compile_flags);
+  Append(argv, request.nvcc_flags);
+  Append(argv, ForHostCompiler(request.host_flags));
   Append(argv, ForHostCompiler(PrivateSymbolFlags(*request.toolchain)));
   Append(argv, {"-Xcompiler", "-fPIC"});
 }
@@ -161,7 +153,7 @@ void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std
 std::vector<Step> CudaSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
   for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
-  Step link = LinkStep(inputs, HostFlagsOf(inputs.request.compile_flags), RuntimeLibraries(inputs));
+  Step link = LinkStep(inputs, RuntimeLibraries(inputs));
   const bool has_device_code = std::any_of(inputs.units.begin(), inputs.units.end(),
                                            [](const PlannedUnit& unit) { return unit.language == v1::LANGUAGE_CUDA; });
   if (inputs.request.relocatable_device_code && has_device_code) {

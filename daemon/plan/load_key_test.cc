@@ -76,8 +76,8 @@ TEST_P(LoadKeyTest, EveryFieldChangesIt) {
   vary("exported function", [](BuildRequest& r) { r.units[0].functions.push_back(Function("g")); });
   vary("token", [](BuildRequest& r) { r.functions[0].parameters.push_back({language::ParameterKind::kStream}); });
   vary("definition", [](BuildRequest& r) { r.definitions = {"#define X 1"}; });
-  vary("compile flag", [](BuildRequest& r) { r.compile_flags = {"-g"}; });
-  vary("two compile flags", [](BuildRequest& r) { r.compile_flags = {"-g", "-g"}; });
+  vary("host flag", [](BuildRequest& r) { r.host_flags = {"-g"}; });
+  vary("two host flags", [](BuildRequest& r) { r.host_flags = {"-g", "-g"}; });
   vary("link flag", [](BuildRequest& r) { r.link_flags = {"-s"}; });
   vary("optimization", [](BuildRequest& r) { r.optimization_level = 2; });
   vary("graph", [](BuildRequest& r) { r.allow_cuda_graph = false; });
@@ -109,6 +109,7 @@ TEST_P(LoadKeyTest, EveryFieldChangesIt) {
   if (GetParam() != v1::LANGUAGE_CUDA) return;
   vary("keep", [](BuildRequest& r) { r.keep = true; });
   vary("fast math", [](BuildRequest& r) { r.use_fast_math = true; });
+  vary("nvcc flag", [](BuildRequest& r) { r.nvcc_flags = {"-g"}; });
   vary("relocatable device code", [](BuildRequest& r) { r.relocatable_device_code = true; });
   vary("architecture", [](BuildRequest& r) { r.architectures = {"sm_90"}; });
   vary("two architectures", [](BuildRequest& r) { r.architectures = {"sm_80", "sm_90"}; });

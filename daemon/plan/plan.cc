@@ -14,6 +14,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/tables.h"
 #include "common/wire/input_root.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/kernel_headers.h"
@@ -25,6 +26,8 @@
 
 namespace kernix::build {
 namespace {
+
+using flags::Meaning;
 
 constexpr char kKernelHeaders[] = "kernix";
 constexpr char kLastKernelHeaders[] = "kernix/compat";
@@ -111,10 +114,6 @@ Digest SaltOf(const BuildRequest& request) {
     if (file.staged.empty()) hasher.Field("file", file.digest);
   }
   return hasher.Finish();
-}
-
-bool ChoosesStandard(const std::string& flag) {
-  return absl::StartsWith(flag, "-std") || absl::StartsWith(flag, "--std") || flag == "-ansi";
 }
 
 // The label as part of a file's name, which linkers show.
@@ -219,9 +218,17 @@ std::string PrefixMap(std::string_view folder, std::string_view name) {
   return StrCat("-ffile-prefix-map=", folder, "=", name);
 }
 
-// At the link these add a constructor that makes the whole process flush denormal numbers to zero.
-bool SetsProcessRounding(std::string_view flag) {
-  return flag == "-ffast-math" || flag == "-Ofast" || flag == "-funsafe-math-optimizations";
+// Those of a compile that a link may see.
+std::vector<std::string> HostFlagsAtLink(const BuildRequest& request) {
+  std::vector<std::string> words;
+  for (const flags::Flag& flag : flags::ReadAll(flags::kCompiler, request.host_flags)) {
+    if (flag.meaning() != Meaning::kProcessRounding) Append(words, flag.words);
+  }
+  return words;
+}
+
+bool CompilesForLto(const BuildRequest& request) {
+  return flags::Has(flags::kCompiler, request.host_flags, Meaning::kLinkTimeOptimization);
 }
 
 }  // namespace
@@ -264,12 +271,10 @@ std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& acti
   return flags;
 }
 
-bool UsesLto(const std::vector<std::string>& flags) {
-  return std::any_of(flags.begin(), flags.end(), [](const auto& flag) { return absl::StartsWith(flag, "-flto"); });
-}
-
-std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags) {
-  if (std::any_of(flags.begin(), flags.end(), ChoosesStandard)) return {};
+std::vector<std::string> DefaultStandard(const BuildRequest& request) {
+  const bool chosen = flags::Has(flags::kCompiler, request.host_flags, Meaning::kStandard) ||
+                      flags::Has(flags::kNvcc, request.nvcc_flags, Meaning::kStandard);
+  if (chosen) return {};
   return {"-std=c++17"};
 }
 
@@ -286,7 +291,7 @@ std::vector<std::string> AssemblerFlags(const BuildRequest& request, const Plann
   }
   // Through a pipe, so that the file between compiler and assembler is none that was read.
   flags.emplace_back("-pipe");
-  if (UsesLto(request.compile_flags)) flags.push_back("-ffat-lto-objects");
+  if (CompilesForLto(request)) flags.push_back("-ffat-lto-objects");
   return flags;
 }
 
@@ -315,8 +320,7 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
   return step;
 }
 
-Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
-              const std::vector<std::string>& libraries) {
+Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries) {
   const BuildRequest& request = inputs.request;
   Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
   // A missing symbol is told at once, with its name, not when the artifact is opened; `-Wl,-z,undefs` among the user's
@@ -324,12 +328,12 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_
   // open for the whole process (RTLD_GLOBAL) calls the same. The build id is a digest of the content.
   step.action.argv = {inputs.places.host_compiler, "-shared",        "-fPIC",
                       "-Wl,--no-undefined",        "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
-  for (const std::string& flag : compile_flags) {
-    if (!SetsProcessRounding(flag)) step.action.argv.push_back(flag);
-  }
+  Append(step.action.argv, HostFlagsAtLink(request));
   // An object that says it is one of link-time optimisation, as a source can have it by assembler text, is compiled in
   // the link, where nobody sees what is read.
-  if (!UsesLto(compile_flags) && !UsesLto(request.link_flags)) step.action.argv.emplace_back("-fno-lto");
+  const bool lto =
+      CompilesForLto(request) || flags::Has(flags::kCompilerAtLink, request.link_flags, Meaning::kLinkTimeOptimization);
+  if (!lto) step.action.argv.emplace_back("-fno-lto");
   Append(step.action.argv, {"-o", kArtifact});
   for (const PlannedUnit& unit : inputs.units) {
     step.action.argv.push_back(unit.object);

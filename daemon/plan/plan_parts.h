@@ -97,16 +97,12 @@ bool AssemblerTells(const BuildRequest& request);
 // also with -flto, which otherwise goes to the link.
 std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit);
 
-// Whether `flags` ask for link-time optimisation.
-bool UsesLto(const std::vector<std::string>& flags);
+// "-std=c++17", or nothing when the request's flags choose a standard.
+std::vector<std::string> DefaultStandard(const BuildRequest& request);
 
-// "-std=c++17", or nothing when `flags` choose a standard.
-std::vector<std::string> DefaultStandard(const std::vector<std::string>& flags);
-
-// Links the units' objects with the host compiler. `compile_flags`: what the host compiler compiled it with, since some
-// of these mean something to the link too (-fopenmp, -fsanitize=...). `libraries` go last.
-Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& compile_flags,
-              const std::vector<std::string>& libraries);
+// Links the units' objects with the host compiler, which is given what it compiled them with as well, since some of
+// these flags mean something to the link too (-fopenmp, -fsanitize=...). `libraries` go last.
+Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries);
 
 template <typename T>
 void Append(std::vector<T>& to, const std::vector<T>& from) {

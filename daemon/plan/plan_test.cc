@@ -151,7 +151,8 @@ BuildRequest WithEverything() {
   request.relocatable_device_code = true;
   request.keep = true;
   request.definitions = {"#define X $(touch x)"};
-  request.compile_flags = {"-lineinfo", "-Xcompiler", "-fopenmp"};
+  request.nvcc_flags = {"-lineinfo"};
+  request.host_flags = {"-fopenmp"};
   request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}};
   request.units = {{v1::LANGUAGE_CUDA, {{"a $(touch x);`y`'\".cu", ""}}, {}, {}},
                    {v1::LANGUAGE_CPP, {{"@b ~.cpp", ""}}, {}, {}}};
@@ -225,7 +226,7 @@ TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
 TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Contains("-fno-lto"));
-  request.compile_flags = {"-flto=2"};
+  request.host_flags = {"-flto=2"};
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Not(Contains("-fno-lto")));
 }
 

@@ -10,6 +10,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/optimization_level.h"
 #include "common/wire/input_root.h"
 #include "daemon/language/read/function_name.h"
 #include "daemon/language/read/resolve.h"
@@ -30,7 +31,6 @@ constexpr size_t kMaxPathBytes = 1024;
 constexpr size_t kMaxComponentBytes = 255;
 constexpr size_t kMaxComponents = 64;
 constexpr size_t kMaxNameBytes = 256;
-constexpr uint32_t kMaxOptimizationLevel = 3;
 
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
@@ -350,9 +350,7 @@ absl::Status CheckCppOptions(const v1::Options& options) {
 }
 
 absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPolicy policy, BuildRequest& request) {
-  if (options.optimization_level() > kMaxOptimizationLevel) {
-    return Invalid(StrCat("optimization_level ", options.optimization_level(), " is not one of 0, 1, 2, 3"));
-  }
+  KERNIX_RETURN_IF_ERROR(flags::CheckOptimizationLevel(options.optimization_level()));
   if (options.include_root_count() > kMaxIncludeRoots) {
     return Invalid(StrCat(options.include_root_count(), " include paths; at most ", kMaxIncludeRoots, " are possible"));
   }
@@ -360,7 +358,8 @@ absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPo
                           toolchain::CheckFlags(env, *request.toolchain, request.language, policy,
                                                 {options.compile_flags().begin(), options.compile_flags().end()},
                                                 {options.link_flags().begin(), options.link_flags().end()}));
-  request.compile_flags = std::move(flags.compile);
+  request.host_flags = std::move(flags.host);
+  request.nvcc_flags = std::move(flags.nvcc);
   request.definitions = std::move(flags.definitions);
   request.link_flags = std::move(flags.link);
   request.flag_files = std::move(flags.files);

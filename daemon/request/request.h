@@ -42,7 +42,8 @@ struct BuildRequest {
   v1::Language language = v1::LANGUAGE_CPP;       // of the module: what its functions are for
   std::vector<Unit> units;                        // at least one
   std::vector<language::FunctionSpec> functions;  // of all units
-  std::vector<std::string> compile_flags;
+  std::vector<std::string> host_flags;            // for the host compiler when it compiles
+  std::vector<std::string> nvcc_flags;            // CUDA: for nvcc itself
   std::vector<std::string> definitions;  // what -D and -U say, as preprocessor lines before all else in every unit
   std::vector<std::string> link_flags;
   std::vector<std::string> architectures;

@@ -308,7 +308,7 @@ TEST_F(ToolchainTest, NativeFlagsOfTheRealCompilers) {
       const auto checked = CheckFlags(env_, *toolchain, v1::LANGUAGE_CPP, FlagPolicy::kShared, {native}, {});
       ASSERT_TRUE(checked.ok()) << checked.status();
       std::vector<std::string> argv = {*path, "-fsyntax-only", "-x", "c++"};
-      argv.insert(argv.end(), checked->compile.begin(), checked->compile.end());
+      argv.insert(argv.end(), checked->host.begin(), checked->host.end());
       argv.push_back("/dev/null");
       const auto answer = AskTool(env_, argv);
       EXPECT_TRUE(answer.ok()) << answer.status();

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/flags/flag_table.h"
 #include "common/os/env.h"
 #include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/host_facts.h"
@@ -28,27 +30,34 @@ struct FlagContext {
 
 inline constexpr std::string_view kNotListed =
     "this kernixd is shared and lets pass only flags that it knows, with a value that they take";
+inline constexpr std::string_view kValueMissing = "its value is missing";
+inline constexpr std::string_view kNamesUnseenFile = "it names a file whose content kernix cannot take into account";
+inline constexpr std::string_view kCudartIsStatic = "cudart is always linked statically";
 
 // INVALID_REQUEST: the flag, and why not or what instead.
 absl::Status RefuseFlag(std::string_view flag, std::string_view why);
 
-// For a flag that the tables do not have: refused when it names a file, or when the daemon is shared.
-absl::Status CheckUnknownFlag(const FlagContext& context, const std::string& flag);
+// Refuses a word that is no flag, what the flag's table lets nobody use, and on a shared daemon what it does not let
+// everybody use. `text`: what the error calls the flag.
+absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text);
+
+// Refuses what only a user's own daemon lets pass when it names a file.
+absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text);
 
 // Refuses a word of `flag` that a shell would read, or that a tool would take for a file of further flags.
 absl::Status CheckWord(std::string_view flag, std::string_view word);
 // The same for a word that only the host compiler gets: no shell is there to read what a user gives his own g++.
 absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word);
 
-// Adds the file that `flag` names, for the key alone. Refused when shared, or when it is not the absolute path of a
-// file.
-absl::Status AddKeyFile(FlagContext& context, std::string_view flag, const std::string& path);
+// The digest of the file that `flag` names or stands for.
+absl::StatusOr<Digest> DigestOfFile(const FlagContext& context, std::string_view flag, const std::string& path);
 
-// Checks flags of g++ or clang++ that compile; what passes is added to `passed`.
+// Checks flags of g++ or clang++; what passes is added to `passed`.
+absl::Status CheckHostFlag(FlagContext& context, const flags::Flag& flag, std::vector<std::string>& passed);
 absl::Status CheckHostFlags(FlagContext& context, const std::vector<std::string>& flags,
                             std::vector<std::string>& passed);
 
-// Checks flags of nvcc that compile. Fills in the result's `compile` and what follows from the flags.
+// Checks flags of nvcc that compile. Fills in the result's `nvcc`, `host` and what follows from the flags.
 absl::Status CheckNvccFlags(FlagContext& context, const std::vector<std::string>& flags);
 
 // Checks flags of the link. Fills in the result's `link` and `files`.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/toolchain/flags/flags.h"
 
-#include <algorithm>
-
+#include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/tables.h"
 #include "daemon/toolchain/flags/flag_context.h"
 
 namespace kernix::toolchain {
 namespace {
 
 // A path, whatever stands before it: "/x", "-fprofile=/x", "-B/x".
-bool NamesAbsolutePath(const std::string& flag) {
+bool NamesAbsolutePath(std::string_view flag) {
   const size_t slash = flag.find('/');
   if (slash == std::string::npos) return false;
   return slash == 0 || flag[slash - 1] == '=' || flag[slash - 1] == ',' || flag.find('=') == std::string::npos;
@@ -30,14 +30,9 @@ bool HoldsFileOfFlags(std::string_view word) {
   return false;
 }
 
-// nvcc's spellings of the flag that lifts its limits.
-bool LiftsHostLimits(const std::string& flag) {
-  return flag == "-allow-unsupported-compiler" || flag == "--allow-unsupported-compiler";
-}
-
-absl::Status CheckHost(const FlagContext& context, const std::vector<std::string>& flags) {
+absl::Status CheckHost(const FlagContext& context, const std::vector<std::string>& words) {
   if (context.language != v1::LANGUAGE_CUDA || context.toolchain.cuda->host_refusal.empty()) return absl::OkStatus();
-  if (std::any_of(flags.begin(), flags.end(), LiftsHostLimits)) return absl::OkStatus();
+  if (flags::Has(flags::kNvcc, words, flags::Meaning::kAnyHostCompiler)) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::TOOLCHAIN, context.toolchain.cuda->host_refusal);
 }
 
@@ -73,20 +68,24 @@ absl::Status CheckWord(std::string_view flag, std::string_view word) {
   return RefuseFlag(flag, StrCat("a shell would read it: a flag's value may hold ", kHarmlessCharacters));
 }
 
-absl::Status CheckUnknownFlag(const FlagContext& context, const std::string& flag) {
-  if (!flag.starts_with("-")) return RefuseFlag(flag, "it is no flag (a flag's value can be joined to it with '=')");
-  if (context.shared()) return RefuseFlag(flag, "this kernixd is shared and lets pass only flags that it knows");
-  if (NamesAbsolutePath(flag)) return RefuseFlag(flag, "it names a file whose content kernix cannot take into account");
-  return absl::OkStatus();
+absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text) {
+  if (flag.user() == flags::User::kNobody) return RefuseFlag(text, flag.reason());
+  if (flag.rule == nullptr && !flag.text().starts_with("-")) {
+    return RefuseFlag(text, "it is no flag (a flag's value can be joined to it with '=')");
+  }
+  if (flag.user() == flags::User::kAnyone || !context.shared()) return absl::OkStatus();
+  return RefuseFlag(text, flag.reason().empty() ? kNotListed : flag.reason());
 }
 
-absl::Status AddKeyFile(FlagContext& context, std::string_view flag, const std::string& path) {
-  if (context.shared()) return RefuseFlag(flag, "this kernixd is shared and reads no file that a flag names");
-  if (!path.starts_with("/")) return RefuseFlag(flag, "give the file's absolute path");
+absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text) {
+  const bool names_file = flag.user() == flags::User::kOwnDaemon && NamesAbsolutePath(absl::StrJoin(flag.words, "="));
+  return names_file ? RefuseFlag(text, kNamesUnseenFile) : absl::OkStatus();
+}
+
+absl::StatusOr<Digest> DigestOfFile(const FlagContext& context, std::string_view flag, const std::string& path) {
   const absl::StatusOr<Digest> digest = context.facts.digests().Get(path);
   if (!digest.ok()) return RefuseFlag(flag, ToStd(digest.status().message()));
-  context.result.files.push_back({"", path, *digest});
-  return absl::OkStatus();
+  return *digest;
 }
 
 absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1::Language language, FlagPolicy policy,
@@ -102,7 +101,7 @@ absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1
   if (language == v1::LANGUAGE_CUDA) {
     KERNIX_RETURN_IF_ERROR(CheckNvccFlags(context, compile_flags));
   } else {
-    KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, compile_flags, result.compile));
+    KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, compile_flags, result.host));
   }
   KERNIX_RETURN_IF_ERROR(CheckLinkFlags(context, link_flags));
   return result;

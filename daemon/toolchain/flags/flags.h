@@ -4,11 +4,10 @@
 //
 // -D and -U become lines of the source. Refused under both policies: what the build's own mechanics rely on (-o, -c,
 // -E, -M*, --keep, ...); what makes the artifact depend on something that the key cannot see (-I, -include, -B,
-// -wrapper,
-// --sysroot, ..., and @file wherever a tool may read it); what a shell would read, since nvcc uses one
+// -wrapper, --sysroot, ..., and @file wherever a tool may read it); what a shell would read, since nvcc uses one
 // (shell_words.h); what puts somebody's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); what another field
-// of the request says (-arch, -ccbin). The shared policy then lets pass only flags of its lists, with a value of the
-// kind that each takes (flag_values.h); the per-user policy all else that names no file.
+// of the request says (-arch, -ccbin). The shared policy then lets pass only flags that the tables let everybody use
+// (common/flags/tables.h); the per-user policy all else that names no file.
 #pragma once
 
 #include <string>
@@ -39,8 +38,11 @@ struct FlagFile {
 
 // What passed. Everything here is part of the key, except FlagFile::path.
 struct CheckedFlags {
-  // For the compiler of the language (nvcc for CUDA), with -march=native and the like replaced by what they stand for.
-  std::vector<std::string> compile;
+  // For the host compiler when it compiles, with -march=native and the like replaced by what they stand for. CUDA: what
+  // -Xcompiler holds.
+  std::vector<std::string> host;
+  // CUDA: for nvcc itself.
+  std::vector<std::string> nvcc;
   // What -D and -U among the compile flags say, in order, as lines for the top of the source: "#define X 1". They are
   // no words of a command.
   std::vector<std::string> definitions;
@@ -50,7 +52,7 @@ struct CheckedFlags {
   std::vector<FlagFile> files;
   // CUDA, -rdc=true: the object needs a device link (nvcc -dlink) before the link, and -lcudadevrt.
   bool relocatable_device_code = false;
-  // CUDA, --threads=N: taken out of `compile`, since it changes no byte and the plan decides how many there are, up to
+  // CUDA, --threads=N: taken out of `nvcc`, since it changes no byte and the plan decides how many there are, up to
   // this. 0: no bound.
   int nvcc_threads = 0;
 };

@@ -47,7 +47,7 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
                               "-shared",
                               "-Wa,-mbig-obj,--noexecstack",
                               "-fvisibility=hidden"}) {
-      EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CPP, policy, flags, "").compile, "|"), flags);
+      EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CPP, policy, flags, "").host, "|"), flags);
     }
   }
 }
@@ -149,13 +149,12 @@ TEST_F(FlagsTest, APluginCountsByItsContent) {
 
 TEST_F(FlagsTest, NativeIsReplacedByWhatItStandsFor) {
   EXPECT_THAT(
-      MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-O2|-march=native|-g", "").compile,
+      MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-O2|-march=native|-g", "").host,
       ElementsAre("-O2", "-march=znver3", "-mavx2", "-mno-sgx", "--param=l1-cache-size=32", "-mtune=znver3", "-g"));
-  EXPECT_THAT(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-mtune=native", "").compile,
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-mtune=native", "").host,
               ElementsAre("--param=l1-cache-size=32", "-mtune=znver3"));
-  EXPECT_THAT(
-      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler|-mtune=native,-fopenmp", "").compile,
-      ElementsAre("-Xcompiler", "--param=l1-cache-size=32", "-Xcompiler", "-mtune=znver3", "-Xcompiler", "-fopenmp"));
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler|-mtune=native,-fopenmp", "").host,
+              ElementsAre("--param=l1-cache-size=32", "-mtune=znver3", "-fopenmp"));
 }
 
 TEST_F(FlagsTest, ACompilerThatDoesNotSayWhatNativeIsCannotBeUsedSo) {
@@ -196,7 +195,7 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCudaPassAsTheyAre) {
                               "-Werror=all-warnings",
                               "-lineinfo",
                               "-rdc=true"}) {
-      EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CUDA, policy, flags, "").compile, "|"), flags);
+      EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CUDA, policy, flags, "").nvcc, "|"), flags);
     }
   }
 }
@@ -204,7 +203,7 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCudaPassAsTheyAre) {
 TEST_F(FlagsTest, ThreadsOfNvccAreABoundForThePlan) {
   for (const char* flags : {"-t|4|-O3", "-t=4|-O3", "--threads=4|-O3", "--threads|4|-O3"}) {
     const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
-    EXPECT_THAT(checked.compile, ::testing::ElementsAre("-O3")) << flags;
+    EXPECT_THAT(checked.nvcc, ::testing::ElementsAre("-O3")) << flags;
     EXPECT_EQ(checked.nvcc_threads, 4) << flags;
   }
   EXPECT_EQ(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-O3", "").nvcc_threads, 0);
@@ -259,15 +258,17 @@ TEST_F(FlagsTest, CompileFlagsOfCudaThatAreNeverPossible) {
 }
 
 TEST_F(FlagsTest, FlagsForTheHostCompilerAreCheckedAsSuch) {
-  EXPECT_THAT(
-      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler=-fPIC,-Wall|-O3|--compiler-options|-g", "").compile,
-      ElementsAre("-O3", "-Xcompiler", "-fPIC", "-Xcompiler", "-Wall", "-Xcompiler", "-g"));
-  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler|-fopenmp -O1", "").compile,
-              ElementsAre("-Xcompiler", "-fopenmp", "-Xcompiler", "-O1"));
+  const CheckedFlags checked =
+      MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler=-fPIC,-Wall|-O3|--compiler-options|-g", "");
+  EXPECT_THAT(checked.nvcc, ElementsAre("-O3"));
+  EXPECT_THAT(checked.host, ElementsAre("-fPIC", "-Wall", "-g"));
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-Xcompiler|-fopenmp -O1", "").host,
+              ElementsAre("-fopenmp", "-O1"));
   for (const char* flags : {"-Xcompiler|-fPIC,-wrapper,/bin/sh", "-Xcompiler=@/x", "-Xcompiler=-B/x",
                             "-Xcompiler|-specs=/x", "-Xcompiler=-fplugin=x"}) {
-    const auto checked = Check(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
-    EXPECT_EQ(KindOf(checked.status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
+    EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "").status()),
+              v1::ErrorDetail::INVALID_REQUEST)
+        << flags;
   }
 }
 
@@ -277,9 +278,9 @@ TEST_F(FlagsTest, SomeFlagsOfCudaMeanMore) {
       MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "--relocatable-device-code|true", "").relocatable_device_code);
   const CheckedFlags device_compile = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-dc", "");
   EXPECT_TRUE(device_compile.relocatable_device_code);
-  EXPECT_THAT(device_compile.compile, ElementsAre("-rdc=true"));
+  EXPECT_THAT(device_compile.nvcc, ElementsAre("-rdc=true"));
   EXPECT_FALSE(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-rdc=false", "").relocatable_device_code);
-  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-cudart=static|-m64", "").compile, IsEmpty());
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "-cudart=static|-m64", "").nvcc, IsEmpty());
 }
 
 TEST_F(FlagsTest, AHostCompilerThatNvccRefusesIsAToolchainErrorUnlessTheUserInsists) {
@@ -313,7 +314,8 @@ TEST_F(FlagsTest, MacrosBecomeLinesOfTheSource) {
       for (const auto& [flags, line] : cases) {
         const CheckedFlags checked = MustPass(language, policy, flags, "");
         EXPECT_THAT(checked.definitions, ElementsAre(line)) << flags;
-        EXPECT_THAT(checked.compile, IsEmpty()) << flags;
+        EXPECT_THAT(checked.host, IsEmpty()) << flags;
+        EXPECT_THAT(checked.nvcc, IsEmpty()) << flags;
       }
     }
   }
@@ -339,7 +341,8 @@ TEST_F(FlagsTest, MacrosInNvccsSpelling) {
   for (const auto& [flags, lines] : cases) {
     const CheckedFlags checked = MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, flags, "");
     EXPECT_THAT(checked.definitions, ElementsAreArray(lines)) << flags;
-    EXPECT_THAT(checked.compile, IsEmpty()) << flags;
+    EXPECT_THAT(checked.host, IsEmpty()) << flags;
+    EXPECT_THAT(checked.nvcc, IsEmpty()) << flags;
   }
 }
 
@@ -425,7 +428,8 @@ TEST_F(FlagsTest, NothingReachesAShellThatItWouldRead) {
         for (std::string& word : words) word = absl::StrReplaceAll(word, {{"%", value}});
         const auto checked = CheckFlags(env_, toolchain_, v1::LANGUAGE_CUDA, policy, words, {});
         if (!checked.ok()) continue;
-        for (const std::string& word : checked->compile) EXPECT_TRUE(IsHarmlessWord(word)) << flag << " " << word;
+        for (const std::string& word : checked->nvcc) EXPECT_TRUE(IsHarmlessWord(word)) << flag << " " << word;
+        for (const std::string& word : checked->host) EXPECT_TRUE(IsHarmlessWord(word)) << flag << " " << word;
       }
     }
   }

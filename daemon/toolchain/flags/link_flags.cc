@@ -4,11 +4,9 @@
 // compiler and the toolkit are staged under names of our own, so that only their content counts and no folder of
 // anybody gets into the artifact.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -17,129 +15,16 @@
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/reasons.h"
+#include "common/flags/tables.h"
 #include "daemon/toolchain/flags/flag_context.h"
-#include "daemon/toolchain/flags/flag_values.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {
 namespace {
 
-constexpr std::string_view kRunPath =
-    "an artifact holds no folder of anybody. Have LD_LIBRARY_PATH name the library's folder, or open the library "
-    "before "
-    "the module is loaded (ctypes.CDLL(path); it needs a name of its own, linked with -Wl,-soname)";
-constexpr std::string_view kLinkerFile = "the linker would read or write a file that kernix cannot take into account";
-constexpr std::string_view kByItself = "give it by itself, not through -Wl or -Xlinker";
-constexpr std::string_view kName = "artifacts have no name of their own";
-
-// A name that ends with '*' is a prefix.
-struct LinkerRefusal {
-  std::string_view match;
-  std::string_view why;
-};
-
-// Words for the linker itself, with one dash; the second one of long names is taken off before.
-constexpr LinkerRefusal kLinkerRefusals[] = {
-    {"-rpath*", kRunPath},
-    {"-R*", kRunPath},
-    {"-L*", kByItself},
-    {"-library*", kByItself},
-    {"-l*", kByItself},
-    {"-T*", kLinkerFile},
-    {"-script*", kLinkerFile},
-    {"-default-script*", kLinkerFile},
-    {"-version-script*", kLinkerFile},
-    {"-dynamic-list", kLinkerFile},
-    {"-dynamic-list=*", kLinkerFile},
-    {"-retain-symbols-file*", kLinkerFile},
-    {"-just-symbols*", kLinkerFile},
-    {"-section-ordering*", kLinkerFile},
-    {"-symbol-ordering*", kLinkerFile},
-    {"-Map*", kLinkerFile},
-    {"-o*", kLinkerFile},
-    {"-output*", kLinkerFile},
-    {"-out-implib*", kLinkerFile},
-    {"-dependency-file*", kLinkerFile},
-    {"-plugin*", kLinkerFile},
-    {"-sysroot*", kLinkerFile},
-    {"-dynamic-linker*", kLinkerFile},
-    {"-audit*", kLinkerFile},
-    {"-depaudit*", kLinkerFile},
-    {"-auxiliary*", kName},
-    {"-filter*", kName},
-    {"-soname*", kName},
-    {"-h*", kName},
-};
-
-// What a shared kernixd lets pass, with one dash.
-constexpr ListedFlag kLinkerFlags[] = {
-    {"-as-needed"},
-    {"-no-as-needed"},
-    {"-no-undefined"},
-    {"-allow-shlib-undefined"},
-    {"-no-allow-shlib-undefined"},
-    {"-unresolved-symbols", kWord},
-    {"-gc-sections"},
-    {"-no-gc-sections"},
-    {"-print-gc-sections"},
-    {"-E"},
-    {"-eh-frame-hdr"},
-    {"-whole-archive"},
-    {"-no-whole-archive"},
-    {"-start-group"},
-    {"-end-group"},
-    {"-push-state"},
-    {"-pop-state"},
-    {"-Bstatic"},
-    {"-Bdynamic"},
-    {"-Bsymbolic"},
-    {"-Bsymbolic-functions"},
-    {"-exclude-libs", kWords},
-    {"-export-dynamic"},
-    {"-strip-all"},
-    {"-strip-debug"},
-    {"-s"},
-    {"-S"},
-    {"-x"},
-    {"-O0"},
-    {"-O1"},
-    {"-O2"},
-    {"-O3"},
-    {"-defsym", kPair},
-    {"-wrap", kWord},
-    {"-undefined", kWord},
-    {"-build-id", kBare | kWord},
-    {"-hash-style", kWord},
-    {"-warn-*"},
-    {"-no-warn-*"},
-    {"-fatal-warnings"},
-    {"-no-fatal-warnings"},
-    {"-enable-new-dtags"},
-    {"-disable-new-dtags"},
-    {"-sort-common", kBare | kWord},
-    {"-sort-section", kWord},
-    {"-compress-debug-sections", kWord},
-    {"-allow-multiple-definition"},
-    {"-relax"},
-    {"-no-relax"},
-};
-
-// Words that the next one belongs to, and of which kind that is.
-constexpr ListedFlag kValueNext[] = {
-    {"-z", kWord | kPair}, {"-exclude-libs", kWord}, {"-undefined", kWord},  {"-u", kWord},
-    {"-defsym", kPair},    {"-wrap", kWord},         {"-hash-style", kWord}, {"-unresolved-symbols", kWord},
-};
-
-const ListedFlag* FindValueNext(std::string_view word) {
-  const auto* found =
-      std::find_if(std::begin(kValueNext), std::end(kValueNext), [&](const ListedFlag& f) { return f.name == word; });
-  return found == std::end(kValueNext) ? nullptr : found;
-}
-
-bool Fits(std::string_view match, std::string_view word) {
-  if (match.ends_with('*')) return word.starts_with(match.substr(0, match.size() - 1));
-  return word == match;
-}
+using flags::Flag;
+using flags::Meaning;
 
 bool IsSharedLibrary(const std::string& name) {
   return name.ends_with(".so") || name.find(".so.") != std::string::npos;
@@ -154,106 +39,72 @@ std::string StagedName(std::string name) {
   return name.starts_with('@') || name.starts_with('~') ? StrCat("_", name) : name;
 }
 
-// The word after `name` that belongs to it: joined ("-lfoo"), or the next one.
-absl::StatusOr<std::string> Value(const std::vector<std::string>& flags, size_t& index, std::string_view name) {
-  if (flags[index].size() > name.size()) return flags[index].substr(name.size());
-  if (index + 1 == flags.size()) return RefuseFlag(flags[index], "its value is missing");
-  return flags[++index];
-}
-
 class LinkFlags {
  public:
-  LinkFlags(FlagContext& context, std::vector<std::string> flags) : context_(context), flags_(std::move(flags)) {}
+  LinkFlags(FlagContext& context, const std::vector<std::string>& words)
+      : context_(context), flags_(flags::ReadAll(flags::kCompilerAtLink, words)) {}
 
   absl::Status Check() {
     KERNIX_RETURN_IF_ERROR(ReadFolders());
-    for (size_t i = 0; i < flags_.size(); ++i) KERNIX_RETURN_IF_ERROR(CheckOne(i));
+    for (size_t i = 0; i < flags_.size();) {
+      if (flags_[i].meaning() == Meaning::kLinkerFlags) {
+        KERNIX_RETURN_IF_ERROR(CheckLinkerFlags(i));
+      } else {
+        KERNIX_RETURN_IF_ERROR(CheckOne(flags_[i++]));
+      }
+    }
     return absl::OkStatus();
   }
 
  private:
   // First of all: -L counts for every -l, also an earlier one.
   absl::Status ReadFolders() {
-    std::vector<std::string> rest;
-    for (size_t i = 0; i < flags_.size(); ++i) {
-      if (!flags_[i].starts_with("-L")) {
-        rest.push_back(flags_[i]);
-        continue;
-      }
-      const std::string flag = flags_[i];
-      KERNIX_ASSIGN_OR_RETURN(const std::string folder, Value(flags_, i, "-L"));
-      if (context_.shared()) return RefuseFlag(flag, "this kernixd is shared and reads no folder of a user");
-      if (!folder.starts_with("/")) return RefuseFlag(flag, "give the folder's absolute path");
-      folders_.push_back(folder);
+    for (const Flag& flag : flags_) {
+      if (flag.meaning() != Meaning::kLibraryPath) continue;
+      if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
+      KERNIX_RETURN_IF_ERROR(CheckUser(context_, flag, flag.text()));
+      if (!flag.value.starts_with("/")) return RefuseFlag(flag.text(), "give the folder's absolute path");
+      folders_.push_back(flag.value);
     }
-    flags_ = std::move(rest);
     return absl::OkStatus();
   }
 
-  absl::Status CheckOne(size_t& i) {
-    const std::string& flag = flags_[i];
-    // Whatever else stands between two words for the linker, nobody should have to know what it then makes of them.
-    if (!flag.starts_with("-Wl,") && flag != "-Xlinker") value_next_ = nullptr;
-    if (flag.starts_with("-l")) {
-      KERNIX_ASSIGN_OR_RETURN(const std::string name, Value(flags_, i, "-l"));
-      return AddLibrary(name);
+  absl::Status CheckOne(const Flag& flag) {
+    if (flag.meaning() == Meaning::kLibraryPath) return absl::OkStatus();
+    if (flag.meaning() == Meaning::kLibrary) {
+      return flag.lacks_value ? RefuseFlag(flag.text(), kValueMissing) : AddLibrary(flag.value);
     }
-    if (flag.starts_with("-Wl,")) return CheckLinkerWords(flag, absl::StrSplit(flag.substr(4), ','));
-    if (flag == "-Xlinker") {
-      KERNIX_ASSIGN_OR_RETURN(const std::string word, Value(flags_, i, flag));
-      return CheckLinkerWords(flag + " " + word, absl::StrSplit(word, ','));
-    }
-    if (flag == "-z" || flag == "-u") {
-      const std::string name = flag;
-      KERNIX_ASSIGN_OR_RETURN(const std::string value, Value(flags_, i, name));
-      KERNIX_RETURN_IF_ERROR(CheckValue(StrCat(name, " ", value), *FindValueNext(name), value));
-      Pass({name, value});
-      return absl::OkStatus();
-    }
-    return CheckOther(flag);
+    if (flag.rule == nullptr && !flag.text().starts_with("-")) return AddFile(flag.text());
+    return CheckHostFlag(context_, flag, context_.result.link);
   }
 
-  absl::Status CheckOther(const std::string& flag) {
-    constexpr std::string_view kPlain[] = {
-        "-static-libgcc", "-static-libstdc++", "-nostdlib", "-nodefaultlibs", "-rdynamic", "-s", "-symbolic"};
-    if (std::find(std::begin(kPlain), std::end(kPlain), flag) != std::end(kPlain)) {
-      Pass({flag});
-      return absl::OkStatus();
+  // Of flags for the linker that stand side by side, since a word of one may be the value of one before it. Whatever
+  // else stands between two, nobody should have to know what the linker then makes of them. Moves `i` behind them.
+  absl::Status CheckLinkerFlags(size_t& i) {
+    std::vector<std::string> words;
+    std::vector<std::string> texts;  // of the flag that each word belongs to
+    for (; i < flags_.size() && flags_[i].meaning() == Meaning::kLinkerFlags; ++i) {
+      const Flag& flag = flags_[i];
+      if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
+      const std::vector<std::string> pieces = absl::StrSplit(flag.value, ',');
+      words.insert(words.end(), pieces.begin(), pieces.end());
+      texts.resize(words.size(), absl::StrJoin(flag.words, " "));
+      Pass({StrCat("-Wl,", flag.value)});
     }
-    if (flag.starts_with("-rpath") || flag.starts_with("-R")) return RefuseFlag(flag, kRunPath);
-    if (flag.starts_with("-T")) return RefuseFlag(flag, kLinkerFile);
-    if (!flag.starts_with("-") && !flag.starts_with("@")) return AddFile(flag);
-    return CheckHostFlags(context_, {flag}, context_.result.link);
-  }
-
-  absl::Status CheckLinkerWords(const std::string& flag, const std::vector<std::string>& words) {
-    for (const std::string& word : words) {
-      const ListedFlag* takes = std::exchange(value_next_, nullptr);
-      KERNIX_RETURN_IF_ERROR(takes != nullptr ? CheckValue(flag, *takes, word) : CheckLinkerWord(flag, word));
+    for (size_t next = 0; next < words.size();) {
+      const std::string& text = texts[next];
+      KERNIX_RETURN_IF_ERROR(CheckLinkerFlag(text, flags::Read(flags::kLinker, words, next)));
     }
-    Pass({StrCat("-Wl,", absl::StrJoin(words, ","))});
     return absl::OkStatus();
   }
 
-  absl::Status CheckValue(const std::string& flag, const ListedFlag& of, const std::string& value) const {
-    KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, flag, value));
-    if (context_.shared() && !IsOfKind(of.kinds, value)) return RefuseFlag(flag, kNotListed);
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckLinkerWord(const std::string& flag, const std::string& word) {
-    KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, flag, word));
-    const bool two_dashes = word.starts_with("--") && word.size() > 3;  // "--u" is not "-u"
-    const std::string name = two_dashes ? word.substr(1) : word;
-    if (name == "-Bstatic" || name == "-Bdynamic") static_only_ = name == "-Bstatic";
-    value_next_ = FindValueNext(name);
-    if (value_next_ != nullptr) return absl::OkStatus();
-    if (IsListed(kLinkerFlags, name)) return absl::OkStatus();
-    for (const LinkerRefusal& refusal : kLinkerRefusals) {
-      if (Fits(refusal.match, name)) return RefuseFlag(flag, refusal.why);
-    }
-    if (context_.shared()) return RefuseFlag(flag, kNotListed);
-    return CheckUnknownFlag(context_, word);
+  absl::Status CheckLinkerFlag(const std::string& text, const Flag& flag) {
+    for (const std::string& word : flag.words) KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, text, word));
+    if (flag.lacks_value) return RefuseFlag(text, kValueMissing);
+    if (flag.meaning() == Meaning::kStaticLibraries) static_only_ = true;
+    if (flag.meaning() == Meaning::kSharedLibraries) static_only_ = false;
+    KERNIX_RETURN_IF_ERROR(CheckUser(context_, flag, text));
+    return CheckNamesNoFile(flag, text);
   }
 
   // -lNAME: the user's folders first, then the compiler's own, then the toolkit's.
@@ -309,7 +160,7 @@ class LinkFlags {
 
   // One of the compiler's or the toolkit's own.
   absl::Status AddKnown(const std::string& flag, const std::string& path) {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(flag, path));
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(context_, flag, path));
     context_.result.files.push_back({"", path, digest});
     Pass({flag});
     return absl::OkStatus();
@@ -317,13 +168,13 @@ class LinkFlags {
 
   // An object or a library that is named by its path.
   absl::Status AddFile(const std::string& path) {
-    if (context_.shared()) return RefuseFlag(path, "this kernixd is shared and reads no file that a flag names");
+    if (context_.shared()) return RefuseFlag(path, flags::kNamesFile);
     if (!path.starts_with("/")) return RefuseFlag(path, "give the file's absolute path");
     return AddStaged(StrCat("F", context_.result.files.size()), path);
   }
 
   absl::Status AddStaged(const std::string& place, const std::string& path) {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(path, path));
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(context_, path, path));
     const std::string folder = StrCat("flag-files/", place);
     const std::string name = StagedName(Basename(path));
     context_.result.files.push_back({JoinPath(folder, name), path, digest});
@@ -333,51 +184,42 @@ class LinkFlags {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Digest> DigestOfFile(const std::string& flag, const std::string& path) {
-    const absl::StatusOr<Digest> digest = context_.facts.digests().Get(path);
-    if (!digest.ok()) return RefuseFlag(flag, ToStd(digest.status().message()));
-    return *digest;
-  }
-
   void Pass(const std::vector<std::string>& words) {
     context_.result.link.insert(context_.result.link.end(), words.begin(), words.end());
   }
 
   FlagContext& context_;
-  std::vector<std::string> flags_;
+  const std::vector<Flag> flags_;
   std::vector<std::string> folders_;
-  bool static_only_ = false;                // -Bstatic is in force
-  const ListedFlag* value_next_ = nullptr;  // the linker's next word is the value of this one
+  bool static_only_ = false;  // -Bstatic is in force
 };
 
-struct NvccSpelling {
-  std::string_view name;     // with one dash
-  std::string_view instead;  // what goes before each piece of its value
-};
-constexpr NvccSpelling kNvccSpellings[] = {
-    {"-linker-options", "-Wl,"}, {"-Xlinker", "-Wl,"},    {"-compiler-options", ""},
-    {"-Xcompiler", ""},          {"-library-path", "-L"}, {"-library", "-l"},
-};
+// What goes before each piece of the value, for the host compiler. Nothing: it is spelled as there, or is refused
+// there.
+std::optional<std::string_view> HostSpelling(const Flag& flag) {
+  const bool is_joined = flag.text().substr(std::min<size_t>(2, flag.text().size())) == flag.value;  // "-lm"
+  const bool is_short = flag.text().size() == 2 || is_joined;
+  if (flag.meaning() == Meaning::kHostFlags) return "";
+  if (flag.meaning() == Meaning::kLinkerFlags && !flag.text().starts_with("-Wl,")) return "-Wl,";
+  if (flag.meaning() == Meaning::kLibraryPath && !is_short) return "-L";
+  if (flag.meaning() == Meaning::kLibrary && !is_short) return "-l";
+  return std::nullopt;
+}
 
 // What nvcc's spelling of a link flag means to the host compiler. -Xlinker -rpath,/x is two words for the linker.
-absl::StatusOr<std::vector<std::string>> FromNvcc(const std::vector<std::string>& flags) {
+absl::StatusOr<std::vector<std::string>> FromNvcc(const std::vector<std::string>& words) {
   std::vector<std::string> translated;
-  for (size_t i = 0; i < flags.size(); ++i) {
-    const std::string flag = flags[i].starts_with("--") ? flags[i].substr(1) : flags[i];
-    const std::string name = flag.substr(0, flag.find('='));
-    if (flag == "-cudart=static") continue;
-    if (name == "-cudart") return RefuseFlag(flags[i], "cudart is always linked statically");
-    const auto* spelling = std::find_if(std::begin(kNvccSpellings), std::end(kNvccSpellings),
-                                        [&](const NvccSpelling& candidate) { return candidate.name == name; });
-    if (spelling == std::end(kNvccSpellings)) {
-      translated.push_back(flags[i]);
+  for (const Flag& flag : flags::ReadAll(flags::kNvcc, words)) {
+    if (flag.meaning() == Meaning::kCudart && flag.value == "static") continue;
+    if (flag.meaning() == Meaning::kCudart) return RefuseFlag(flag.text(), kCudartIsStatic);
+    const std::optional<std::string_view> spelling = HostSpelling(flag);
+    if (!spelling) {
+      translated.insert(translated.end(), flag.words.begin(), flag.words.end());
       continue;
     }
-    const bool joined = name.size() < flag.size();
-    if (!joined && i + 1 == flags.size()) return RefuseFlag(flags[i], "its value is missing");
-    const std::string value = joined ? flag.substr(name.size() + 1) : flags[++i];
-    const std::vector<std::string> pieces = absl::StrSplit(value, ',', absl::SkipEmpty());
-    for (const std::string& piece : pieces) translated.push_back(StrCat(spelling->instead, piece));
+    if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
+    const std::vector<std::string> pieces = absl::StrSplit(flag.value, ',', absl::SkipEmpty());
+    for (const std::string& piece : pieces) translated.push_back(StrCat(*spelling, piece));
   }
   return translated;
 }
@@ -390,7 +232,7 @@ absl::Status CheckLinkFlags(FlagContext& context, const std::vector<std::string>
     KERNIX_ASSIGN_OR_RETURN(translated, FromNvcc(flags));
   }
   const size_t definitions = context.result.definitions.size();
-  KERNIX_RETURN_IF_ERROR(LinkFlags(context, std::move(translated)).Check());
+  KERNIX_RETURN_IF_ERROR(LinkFlags(context, translated).Check());
   context.result.definitions.resize(definitions);  // a macro means nothing to a link
   return absl::OkStatus();
 }

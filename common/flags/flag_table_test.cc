@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/flags/flag_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "common/base/strings.h"
+#include "common/flags/tables.h"
+
+namespace kernix::flags {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr Rule kRules[] = {
+    Anyone("-I *|-I*", kAnyValue, Meaning::kIncludePath),
+    Anyone("-std=*|--std=*", kWord, Meaning::kStandard),
+    Anyone("-reg:*", kNumber, Meaning::kThreads),
+    Anyone("-f[no-]inline[=*]", kNumber),
+    OwnDaemon("-fin*", "why"),
+    Nobody("-fi*", "because"),
+};
+constexpr Table kTable = {kRules};
+constexpr Table kTwoDashes = {.rules = kRules, .two_dashes = true};
+
+std::string Shown(const Table& table, const std::vector<std::string>& words) {
+  std::string shown;
+  for (const Flag& flag : ReadAll(table, words)) {
+    StrAppend(&shown, shown.empty() ? "" : " ", flag.rule == nullptr ? "?" : flag.rule->spellings.substr(0, 3), "/",
+              static_cast<int>(flag.user()), "/", flag.value, flag.lacks_value ? "!" : "");
+  }
+  return shown;
+}
+
+TEST(FlagTableTest, AValueFollowsAsTheSpellingSays) {
+  EXPECT_EQ(Shown(kTable, {"-Ia", "-I", "b", "-I=c", "-I"}), "-I /0/a -I /0/b -I /0/=c -I /0/!");
+  EXPECT_EQ(Shown(kTable, {"-std=a", "--std=b", "-std", "-std="}), "-st/0/a -st/0/b ?/1/ -st/1/");
+  // Nothing behind '=' is nothing: the next word is a flag of its own.
+  EXPECT_EQ(Shown(kTable, {"-reg=1", "-reg", "2", "-reg=", "-I3", "-reg", "x"}),
+            "-re/0/1 -re/0/2 -re/1/ -I /0/3 -re/1/x");
+  EXPECT_EQ(Shown(kTable, {"-finline", "-fno-inline=1"}), "-f[/0/ -f[/0/1");
+}
+
+TEST(FlagTableTest, TheFirstRuleThatFitsCounts) {
+  EXPECT_EQ(Shown(kTable, {"-finline=x", "-final", "-file", "-f", "file", ""}),
+            "-fi/1/line=x -fi/1/al -fi/2/le ?/1/ ?/1/ ?/1/");
+  EXPECT_EQ(ReadAll(kTable, {"-finline=x"})[0].reason(), "why");
+}
+
+TEST(FlagTableTest, SomeToolsKnowASecondDash) {
+  EXPECT_EQ(Shown(kTable, {"--reg=1"}), "?/1/");
+  EXPECT_EQ(Shown(kTwoDashes, {"--reg=1", "-reg=1", "---reg=1"}), "-re/0/1 -re/0/1 ?/1/");
+}
+
+TEST(FlagTableTest, ATableMayGoOnInAnother) {
+  constexpr Rule kMore[] = {Nobody("-Ix", "not this one")};
+  const Table table = {.rules = kMore, .otherwise = &kTable};
+  EXPECT_EQ(Shown(table, {"-Ix", "-Iy"}), "-Ix/2/ -I /0/y");
+}
+
+TEST(FlagTableTest, WordsOfAFlagStayAsTheyWere) {
+  const std::vector<Flag> flags = ReadAll(kTable, {"-I", "a", "-std=b"});
+  ASSERT_EQ(flags.size(), 2u);
+  EXPECT_THAT(flags[0].words, ElementsAre("-I", "a"));
+  EXPECT_THAT(flags[1].words, ElementsAre("-std=b"));
+  EXPECT_TRUE(Has(kTable, {"-I", "a", "-std=b"}, Meaning::kStandard));
+  EXPECT_FALSE(Has(kTable, {"-I", "-std=b"}, Meaning::kStandard));
+}
+
+std::string ValueFor(const Rule& rule) {
+  if ((rule.values & (kNumber | kNumbers)) != 0) return "1";
+  if ((rule.values & kPair) != 0) return "a=b";
+  return "x";
+}
+
+// Words that are spelled so, all that can be left out included.
+std::vector<std::vector<std::string>> Spelled(std::string_view spelling, const std::string& value) {
+  const std::string text = absl::StrReplaceAll(ToAbsl(spelling), {{"[", ""}, {"]", ""}});
+  if (text.ends_with(":*")) {
+    const std::string name = text.substr(0, text.size() - 2);
+    return {{name, value}, {StrCat(name, "=", value)}};
+  }
+  if (text.ends_with(" *")) return {{text.substr(0, text.size() - 2), value}};
+  return {{absl::StrReplaceAll(text, {{"*", value}})}};
+}
+
+// No row of a table is hidden by one before it.
+TEST(FlagTableTest, EverySpellingIsThatOfItsRow) {
+  for (const Table* table : {&kCompiler, &kCompilerAtLink, &kAssembler, &kLinker, &kNvcc, &kPtxas, &kCudafe}) {
+    for (const Rule& rule : table->rules) {
+      for (const absl::string_view spelling : absl::StrSplit(ToAbsl(rule.spellings), '|')) {
+        for (const std::vector<std::string>& words : Spelled({spelling.data(), spelling.size()}, ValueFor(rule))) {
+          const std::vector<Flag> flags = ReadAll(*table, words);
+          EXPECT_EQ(flags.size(), 1u) << spelling;
+          EXPECT_EQ(flags[0].rule, &rule) << spelling << " is read as " << flags[0].rule->spellings;
+          EXPECT_EQ(flags[0].user(), rule.user) << spelling;
+        }
+      }
+    }
+  }
+}
+
+// A flag that everybody may use takes nothing that names a file or is a flag.
+TEST(ValueKindTest, NoKindLetsPathsOrFlagsPass) {
+  for (const unsigned kinds : {kNumber, kWord, kWords, kNumbers, kPair, kNumber | kWord | kWords | kNumbers | kPair}) {
+    for (const char* value : {"", "/x", "x/y", "-x", "@x", "a,-x", "a b", "$x", "-a=b", "a=/b", "a,", ",a", "a;b"}) {
+      EXPECT_FALSE(IsOfKind(kinds, value)) << kinds << " " << value;
+    }
+  }
+  for (const char* value : {"/", "a/b", "A", "a=b", "a.b", "a b"}) EXPECT_FALSE(IsOfKind(kEnding, value)) << value;
+  EXPECT_TRUE(IsOfKind(kEnding, ""));
+  EXPECT_TRUE(IsOfKind(kNumber, "64"));
+  EXPECT_TRUE(IsOfKind(kWord, "c++20"));
+  EXPECT_TRUE(IsOfKind(kWords, "address,undefined"));
+  EXPECT_TRUE(IsOfKind(kNumbers, "32:16"));
+  EXPECT_TRUE(IsOfKind(kPair, "max=-1"));
+}
+
+}  // namespace
+}  // namespace kernix::flags
