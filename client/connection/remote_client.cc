@@ -160,6 +160,12 @@ absl::StatusOr<PurgeResult> RemoteClient::Purge(const PurgeFilter& filter, bool 
   return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
 }
 
+absl::StatusOr<std::string> RemoteClient::Metrics() {
+  KERNIX_ASSIGN_OR_RETURN(v1::GetMetricsResponse response,
+                          Call(&v1::Kernix::Stub::GetMetrics, v1::GetMetricsRequest(), /*start=*/false));
+  return std::move(*response.mutable_text());
+}
+
 absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
   KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, Info(/*start=*/false));
   const DaemonWatch watch(connector_.environment(), endpoint_, static_cast<pid_t>(info.pid));

@@ -22,6 +22,7 @@ class RemoteClient : public Remote {
   absl::StatusOr<CacheStats> Stats(bool start) override;
   absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name, bool start) override;
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override;
+  absl::StatusOr<std::string> Metrics() override;
   absl::Status Shutdown(std::chrono::milliseconds drain_timeout) override;
   const ClientOptions& options() const override { return connector_.options(); }
 

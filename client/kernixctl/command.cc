@@ -79,6 +79,7 @@ int Main(int argc, char** argv) {
   AddStatus(app, options, action);
   AddCache(app, options, action);
   AddCompile(app, options, action);
+  AddMetrics(app, options, action);
   AddShutdown(app, options, action);
   try {
     app.parse(argc, argv);

@@ -38,6 +38,7 @@ using Action = std::function<int()>;
 void AddStatus(CLI::App& app, const GlobalOptions& options, Action& action);
 void AddCache(CLI::App& app, const GlobalOptions& options, Action& action);
 void AddCompile(CLI::App& app, const GlobalOptions& options, Action& action);
+void AddMetrics(CLI::App& app, const GlobalOptions& options, Action& action);
 void AddShutdown(CLI::App& app, const GlobalOptions& options, Action& action);
 
 // Those of `cache`.

@@ -42,6 +42,7 @@ TEST(CommandTest, EveryHelpHasExamples) {
                                                                                        {"cache", "list"},
                                                                                        {"cache", "purge"},
                                                                                        {"compile"},
+                                                                                       {"metrics"},
                                                                                        {"shutdown"}}) {
     std::vector<std::string> arguments = command;
     arguments.push_back("--help");
@@ -105,8 +106,8 @@ TEST(CommandTest, APurgeMustSayWhat) {
 }
 
 TEST(CommandTest, WithoutADaemonTheExitCodeSaysSo) {
-  for (const std::vector<std::string>& command :
-       std::vector<std::vector<std::string>>{{"status"}, {"shutdown"}, {"cache", "stats"}, {"cache", "list"}}) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"status"}, {"metrics"}, {"shutdown"}, {"cache", "stats"}, {"cache", "list"}}) {
     std::vector<std::string> arguments = command;
     arguments.insert(arguments.begin(), {"--address", kNobody});
     const Outcome outcome = Ctl(arguments);

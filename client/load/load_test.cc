@@ -68,6 +68,7 @@ class StandIn : public Remote {
     return std::vector<CacheEntryInfo>();
   }
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter&, bool) override { return PurgeResult(); }
+  absl::StatusOr<std::string> Metrics() override { return std::string(); }
   absl::Status Shutdown(std::chrono::milliseconds) override { return absl::OkStatus(); }
   const ClientOptions& options() const override { return options_; }
 

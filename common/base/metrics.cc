@@ -56,7 +56,7 @@ std::string HistogramLines(const std::string& name, const Labels& labels, const 
 }  // namespace
 
 std::vector<double> MetricHistogram::Seconds() {
-  return {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600};
+  return {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600};
 }
 
 MetricHistogram::MetricHistogram(std::vector<double> bounds)

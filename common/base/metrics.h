@@ -31,7 +31,7 @@ class MetricCounter {
 // How many values were seen, their sum, and how many of them were at most as large as each of some bounds. Thread-safe.
 class MetricHistogram {
  public:
-  // From a millisecond to ten minutes.
+  // From a tenth of a millisecond to ten minutes.
   static std::vector<double> Seconds();
 
   // `bounds` ascend.

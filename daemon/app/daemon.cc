@@ -141,6 +141,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
     if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), peer.uid);
     servers_->Serve(std::move(fd), peer);
   };
+  handler.turned_away = [this] { engine_->backend().metrics.NoteRefusal(Refusal::kConnections); };
   handler.turn_away = [this](UniqueFd fd, const absl::Status& reason) { refusals_.Serve(std::move(fd), reason); };
   ConnectionQuota quota(options_.max_connections_per_user, ConnectionCapacity());
   if (oneshot()) handler.all_closed = [this] { stop_.Set("the connection closed"); };
@@ -154,6 +155,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
 // Who may connect to the socket of a shared daemon is the socket's mode to say.
 absl::Status Daemon::Admit(const Peer& peer) const {
   if (options_.shared || engine_->backend().may_administer(peer.uid)) return absl::OkStatus();
+  engine_->backend().metrics.NoteRefusal(Refusal::kStranger);
   return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
 }
 

@@ -41,8 +41,8 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
 Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop)
     : cache_(std::move(cache)),
       registry_(env),
-      executor_(exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
-      builder_(env, BuilderOptions(options), registry_, *executor_, *cache_),
+      executor_(env, exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, executor_, *cache_),
       policy_(env, options.shared, options.toolchains),
       gate_(options.max_loads_per_user),
       fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),
@@ -54,16 +54,21 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                            .max_fetches_per_user = options.max_fetches_per_user,
                            .upload_timeout = options.upload_timeout},
                .cache = *cache_,
-               .executor = *executor_,
+               .executor = executor_,
                .builder = builder_,
                .toolchains = policy_,
                .gate = gate_,
                .fetches = fetches_,
                .requests = requests_,
                .uploads = uploads_,
+               .metrics = service_metrics_,
+               .registry = metrics_,
                .started_at = env.Now(),
                .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
                .may_administer = [&options](uid_t user) { return IsAdministrator(user, options.admin_group); }} {
+  cache_->Register(metrics_);
+  executor_.Register(metrics_);
+  service_metrics_.Register(metrics_);
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
   if (files.ok()) {
     registry_.digests().Remember(*files);

@@ -10,7 +10,7 @@
 #include "daemon/app/stop_request.h"
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
-#include "daemon/exec/executor.h"
+#include "daemon/exec/measured_executor.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/backend.h"
 #include "daemon/rpc/load_gate.h"
@@ -37,13 +37,15 @@ class Engine {
  private:
   const std::unique_ptr<cache::Cache> cache_;
   toolchain::ToolchainRegistry registry_;
-  const std::unique_ptr<exec::Executor> executor_;
+  exec::MeasuredExecutor executor_;
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;
   UserLimit fetches_;
   ByteQuota requests_;
   ByteQuota uploads_;
+  ServiceMetrics service_metrics_;
+  MetricsRegistry metrics_;
   Backend backend_;
 };
 

@@ -16,7 +16,9 @@
 namespace kernix::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -126,6 +128,20 @@ TEST_F(KernixServiceTest, MembersOfTheAdminGroupDoWhatRootMay) {
   EXPECT_THAT(List(admin.uid), SizeIs(1));
   EXPECT_EQ(PurgeAll(admin.uid), 1u);
   EXPECT_TRUE(Shutdown(admin.uid).ok());
+}
+
+TEST_F(KernixServiceTest, MetricsAreForAdministratorsAndCountWhoIsRefused) {
+  const auto metrics = [&](uid_t caller, v1::GetMetricsResponse& response) {
+    const v1::GetMetricsRequest request;
+    return KernixService(engine_.backend(), caller).GetMetrics(nullptr, &request, &response).error_code();
+  };
+  Store("k", kAlice);
+  v1::GetMetricsResponse response;
+  EXPECT_EQ(metrics(kAlice, response), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(response.text(), "");
+  EXPECT_EQ(metrics(geteuid(), response), grpc::StatusCode::OK);
+  EXPECT_THAT(response.text(), AllOf(HasSubstr("\nkernix_builds_total 1\n"), HasSubstr("\nkernix_cache_entries 1\n"),
+                                     HasSubstr("\nkernix_refusals_total{reason=\"administrator\"} 1\n")));
 }
 
 TEST_F(KernixServiceTest, RootAndTheDaemonsUserDropAll) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/cache/cache.h"
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/log.h"
@@ -22,6 +22,22 @@ absl::StatusOr<std::shared_ptr<Index>> OpenIndex(Env& env, const StorePaths& pat
   KERNIX_RETURN_IF_ERROR(MoveIndexAside(env, paths));
   return Index::Open(paths.index);
 }
+
+struct MetricText {
+  const char* name;
+  const char* help;
+};
+
+constexpr MetricText kTotalTexts[] = {
+    {"kernix_builds_total", "Artifacts that were built and committed."},
+    {"kernix_cache_hits_total", "Loads that were served without a build."},
+    {"kernix_cache_misses_total", "Loads that started or joined a build."},
+    {"kernix_joined_loads_total", "Loads that waited for another one's build."},
+    {"kernix_failed_builds_total", "Builds that ended in an error."},
+    {"kernix_cache_evictions_total", "Entries that were dropped for room."},
+    {"kernix_cancelled_builds_total", "Builds that nobody waited for any more."},
+};
+static_assert(std::size(kTotalTexts) == kTotalCount);
 
 }  // namespace
 
@@ -157,11 +173,11 @@ void Cache::Touch(const Digest& key, const Label& label) {
 
 void Cache::AddLabel(const Digest& key, const Label& label) { journal_->AddLabel(key, label); }
 
-void Cache::Count(Total total, uint64_t n) { counted_[static_cast<size_t>(total)] += n; }
+void Cache::Count(Total total, uint64_t n) { counted_[static_cast<size_t>(total)].Add(n); }
 
 Totals Cache::CountedTotals() const {
   Totals totals = before_;
-  for (size_t i = 0; i < kTotalCount; ++i) totals[i] += counted_[i];
+  for (size_t i = 0; i < kTotalCount; ++i) totals[i] += counted_[i].value();
   return totals;
 }
 
@@ -179,6 +195,18 @@ CacheStats Cache::Stats() {
           .cancelled = of(Total::kCancelled),
           .entries = holdings.labels,
           .bytes = holdings.bytes};
+}
+
+void Cache::Register(MetricsRegistry& registry) {
+  for (size_t i = 0; i < kTotalCount; ++i) {
+    registry.AddCounter(kTotalTexts[i].name, kTotalTexts[i].help, counted_[i]);
+  }
+  registry.AddGauge("kernix_cache_entries", "Entries in the cache, one for each name and user of a key.",
+                    [this] { return static_cast<int64_t>(journal_->holdings().labels); });
+  registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache.",
+                    [this] { return static_cast<int64_t>(journal_->holdings().bytes); });
+  registry.AddGauge("kernix_cache_limit_bytes", "How large the cache may become.",
+                    [this] { return static_cast<int64_t>(options_.limit_bytes); });
 }
 
 absl::StatusOr<std::vector<KnownFile>> Cache::LoadKnownFiles() {

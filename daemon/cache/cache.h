@@ -21,7 +21,7 @@
 // of layout 1 (see old_store.h) is taken over.
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,6 +35,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/cache/action_cache.h"
@@ -143,6 +144,9 @@ class Cache {
   void Count(Total total, uint64_t n = 1);
   CacheStats Stats();
 
+  // What this process has counted, and what there is. The registry must not be read once the cache is gone.
+  void Register(MetricsRegistry& registry);
+
   // What earlier processes found out of files outside the store (the compilers'), and what this one has.
   absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles();
   absl::Status SaveKnownFiles(const std::vector<KnownFile>& files);
@@ -189,7 +193,7 @@ class Cache {
   const std::shared_ptr<BlobStore> blobs_;
   const std::shared_ptr<Journal> journal_;
   Totals before_{};  // what earlier processes counted
-  std::array<std::atomic<uint64_t>, kTotalCount> counted_{};
+  std::array<MetricCounter, kTotalCount> counted_;
 
   Mutex blobs_mutex_;  // held while a blob is removed, so that a pin made before keeps it
   absl::flat_hash_map<Digest, int> pins_ ABSL_GUARDED_BY(blobs_mutex_);

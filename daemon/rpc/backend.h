@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 
+#include "common/base/metrics.h"
 #include "common/os/env.h"
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
@@ -17,6 +18,7 @@
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/byte_quota.h"
 #include "daemon/rpc/load_gate.h"
+#include "daemon/rpc/service_metrics.h"
 #include "daemon/rpc/user_limit.h"
 
 namespace kernix::server {
@@ -40,6 +42,8 @@ struct Backend {
   UserLimit& fetches;
   ByteQuota& requests;
   ByteQuota& uploads;  // apart from the requests: a load holds one while it waits for the other
+  ServiceMetrics& metrics;
+  const MetricsRegistry& registry;  // of all metrics
   MonotonicTime started_at;
   // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;

@@ -97,7 +97,11 @@ grpc::Status KernixService::FetchArtifact(grpc::ServerContext*, const v1::FetchA
 absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request,
                                          grpc::ServerWriter<v1::ArtifactChunk>& writer) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(request.artifact_digest()));
-  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<UserLimit::Pass> pass, backend_.fetches.Enter(caller_));
+  const absl::StatusOr<std::unique_ptr<UserLimit::Pass>> pass = backend_.fetches.Enter(caller_);
+  if (!pass.ok()) {
+    backend_.metrics.NoteRefusal(Refusal::kFetches);
+    return pass.status();
+  }
   KERNIX_RETURN_IF_ERROR(CheckMayHave(digest));
   const absl::StatusOr<std::unique_ptr<ReadableFile>> file = backend_.cache.OpenBlob(digest);
   if (!file.ok()) return absl::IsNotFound(file.status()) ? NoSuchArtifact(digest) : file.status();
@@ -165,12 +169,23 @@ absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCache
   return filter;
 }
 
+absl::Status KernixService::CheckAdministers(std::string_view what) const {
+  if (backend_.may_administer(caller_)) return absl::OkStatus();
+  backend_.metrics.NoteRefusal(Refusal::kAdministrator);
+  return absl::PermissionDeniedError(
+      StrCat("only its own user, root and members of its admin_group may ", what, " a shared kernixd"));
+}
+
+grpc::Status KernixService::GetMetrics(grpc::ServerContext*, const v1::GetMetricsRequest*,
+                                       v1::GetMetricsResponse* response) {
+  if (const absl::Status status = CheckAdministers("read the metrics of"); !status.ok()) return ToGrpcStatus(status);
+  response->set_text(backend_.registry.Text());
+  return grpc::Status::OK;
+}
+
 grpc::Status KernixService::Shutdown(grpc::ServerContext*, const v1::ShutdownRequest* request,
                                      v1::ShutdownResponse* response) {
-  if (!backend_.may_administer(caller_)) {
-    return ToGrpcStatus(absl::PermissionDeniedError(
-        "only its own user, root and members of its admin_group may stop a shared kernixd"));
-  }
+  if (const absl::Status status = CheckAdministers("stop"); !status.ok()) return ToGrpcStatus(status);
   response->set_running_jobs(backend_.gate.inside());
   backend_.request_stop(request->reason().empty() ? "shutdown request" : request->reason(),
                         Duration(request->drain_timeout_ms()));

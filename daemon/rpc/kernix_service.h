@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <string_view>
+
 #include "daemon/rpc/backend.h"
 #include "kernix/v1/kernix.grpc.pb.h"
 
@@ -27,11 +29,15 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
                          v1::ListCacheResponse* response) override;
   grpc::Status PurgeCache(grpc::ServerContext* context, const v1::PurgeCacheRequest* request,
                           v1::PurgeCacheResponse* response) override;
+  grpc::Status GetMetrics(grpc::ServerContext* context, const v1::GetMetricsRequest* request,
+                          v1::GetMetricsResponse* response) override;
   grpc::Status Shutdown(grpc::ServerContext* context, const v1::ShutdownRequest* request,
                         v1::ShutdownResponse* response) override;
 
  private:
   absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>& writer);
+  // Whether the caller may `what` ("stop") a shared daemon.
+  absl::Status CheckAdministers(std::string_view what) const;
   absl::Status CheckMayHave(const Digest& artifact) const;
   absl::StatusOr<cache::PurgeFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
   absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);

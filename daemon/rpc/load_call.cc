@@ -140,12 +140,18 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     v1::LoadClientMessage first = std::exchange(incoming_, {});
     if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
     auto pass = backend_.gate.Enter(caller_, cancellation_);
-    if (!pass.ok()) return Refuse(std::move(first), pass.status());
+    if (!pass.ok()) {
+      backend_.metrics.NoteRefusal(absl::IsUnavailable(pass.status()) ? Refusal::kDraining : Refusal::kLoads);
+      return Refuse(std::move(first), pass.status());
+    }
     pass_ = *std::move(pass);
     const uint64_t bytes = first.request().ByteSizeLong();
     if (IsCrumbs(first.request(), bytes)) return Refuse(std::move(first), TooManyParts(bytes));
     request_share_ = backend_.requests.Take(caller_, bytes);
-    if (request_share_ == nullptr) return Refuse(std::move(first), TooMuchAtOnce(bytes));
+    if (request_share_ == nullptr) {
+      backend_.metrics.NoteRefusal(Refusal::kRequestBytes);
+      return Refuse(std::move(first), TooMuchAtOnce(bytes));
+    }
     request_ = std::move(*first.mutable_request());
     try {
       std::thread([self = shared_from_this()] { self->Run(); }).detach();
@@ -186,6 +192,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     upload_share_ = backend_.uploads.Await(caller_, bytes, backend_.env.Now() + timeout, *cancellation_);
     if (upload_share_ != nullptr) return absl::OkStatus();
     if (cancellation_->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
+    backend_.metrics.NoteRefusal(Refusal::kUploadBytes);
     return MakeError(v1::ErrorDetail::RESOURCE,
                      StrCat("user ", caller_, " has uploaded so many headers for loads under way that there was no ",
                             "room for ", bytes, " bytes more within ", std::chrono::duration<double>(timeout).count(),
@@ -198,7 +205,9 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
     const absl::StatusOr<v1::LoadResult> result = LoadAndCatch();
-    LogLoad(caller_, name, result, std::chrono::duration_cast<Duration>(backend_.env.Now() - begin));
+    const auto took = backend_.env.Now() - begin;
+    backend_.metrics.NoteLoad(result, took);
+    LogLoad(caller_, name, result, std::chrono::duration_cast<Duration>(took));
     if (!result.ok()) return End(result.status());
     v1::LoadEvent event;
     *event.mutable_result() = *result;

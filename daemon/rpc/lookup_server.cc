@@ -74,10 +74,10 @@ class Lookup {
       sent = Send(reply, deadline);
       return sent->ok();
     };
-    if (readable && LookUp(*request.mutable_load(), deliver)) {
-      const auto took = std::chrono::duration_cast<Duration>(backend_.env.Now() - begin);
-      LogLoad(user_, request.load().name(), reply.result(), took);
-    }
+    const bool hit = readable && LookUp(*request.mutable_load(), deliver);
+    const auto took = backend_.env.Now() - begin;
+    backend_.metrics.NoteQuickLookup(hit, took);
+    if (hit) LogLoad(user_, request.load().name(), reply.result(), std::chrono::duration_cast<Duration>(took));
     return sent ? *sent : Send(reply, deadline);
   }
 
@@ -116,7 +116,7 @@ LookupServer::~LookupServer() { Stop(); }
 
 void LookupServer::Serve(UniqueFd connection, uid_t user) {
   auto lookup = std::make_shared<Lookup>(backend_, std::move(connection), user, patience_);
-  if (!lookup->Enter(gate_).ok()) return;
+  if (!lookup->Enter(gate_).ok()) return backend_.metrics.NoteRefusal(Refusal::kLookups);
   try {
     std::thread([lookup = std::move(lookup)] { lookup->Run(); }).detach();
   } catch (const std::system_error& error) {

@@ -179,6 +179,7 @@ void AcceptLoop::TakeIn(UniqueFd connection) {
 
 void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status) {
   ++turned_away_;
+  if (handler_.turned_away) handler_.turned_away();
   const MonotonicTime now = std::chrono::steady_clock::now();
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (handler_.turn_away && watch.ok() && leaving_.size() < kMaxLeaving) {

@@ -32,6 +32,8 @@ struct AcceptHandler {
   std::function<void(UniqueFd connection, const Peer& peer)> serve;
   // Takes over one for which there is no room, to say so; it is cut off a second later. May be empty.
   std::function<void(UniqueFd connection, const absl::Status& reason)> turn_away;
+  // There was no room for one, whether or not `turn_away` is called. May be empty.
+  std::function<void()> turned_away;
   // A connection has closed (or was refused), and none is open. May be empty.
   std::function<void()> all_closed;
 };

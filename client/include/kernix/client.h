@@ -87,6 +87,9 @@ class Client {
   virtual absl::StatusOr<CacheStats> Stats(bool start = true) = 0;
   virtual absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name = "", bool start = true) = 0;
   virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start = true) = 0;
+  // What the daemon has counted and measured since it started, in Prometheus' text format. For its administrators;
+  // never starts one.
+  virtual absl::StatusOr<std::string> Metrics() = 0;
   // Waits until the daemon is gone, or its drain timeout has passed.
   virtual absl::Status Shutdown(std::chrono::milliseconds drain_timeout = std::chrono::milliseconds{0}) = 0;
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "client/kernixctl/command.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] =
+    R"(In Prometheus' text format, since the daemon was started. For its administrators. Never starts a daemon: exit code 3
+says that none runs.
+
+Examples:
+  kernixctl metrics
+  kernixctl --address unix:/run/kernix/kernixd.sock metrics > /var/lib/node_exporter/kernix.prom)";
+
+int Run(const GlobalOptions& options) {
+  return WithClient(options, [](Client& client) -> int {
+    const absl::StatusOr<std::string> metrics = client.Metrics();
+    if (!metrics.ok()) return Fail(metrics.status());
+    std::cout << *metrics;
+    return kOk;
+  });
+}
+
+}  // namespace
+
+void AddMetrics(CLI::App& app, const GlobalOptions& options, Action& action) {
+  CLI::App* command = app.add_subcommand("metrics", "What the daemon has counted and measured");
+  command->footer(kFooter);
+  command->callback([&options, &action] { action = [&options] { return Run(options); }; });
+}
+
+}  // namespace kernix::ctl

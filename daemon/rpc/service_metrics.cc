@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rpc/service_metrics.h"
+
+#include <iterator>
+
+namespace kernix::server {
+namespace {
+
+// By Refusal.
+constexpr const char* kReasons[] = {"stranger",      "connections",  "draining", "loads",        "lookups",
+                                    "request_bytes", "upload_bytes", "fetches",  "administrator"};
+static_assert(std::size(kReasons) == kRefusalCount);
+
+constexpr char kLoadName[] = "kernix_load_seconds";
+constexpr char kLoadHelp[] = "How long loads took, from the request to the answer.";
+constexpr char kQuickName[] = "kernix_quick_lookup_seconds";
+constexpr char kQuickHelp[] = "How long quick look-ups took. A miss is asked for again, as a load.";
+
+}  // namespace
+
+void ServiceMetrics::Register(MetricsRegistry& registry) const {
+  registry.AddHistogram(kLoadName, kLoadHelp, hits_, {{"outcome", "hit"}});
+  registry.AddHistogram(kLoadName, kLoadHelp, builds_, {{"outcome", "built"}});
+  registry.AddHistogram(kLoadName, kLoadHelp, failures_, {{"outcome", "failed"}});
+  registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
+  registry.AddHistogram(kQuickName, kQuickHelp, quick_misses_, {{"outcome", "miss"}});
+  for (size_t i = 0; i < kRefusalCount; ++i) {
+    registry.AddCounter("kernix_refusals_total", "Requests and connections that were turned away.", refusals_[i],
+                        {{"reason", kReasons[i]}});
+  }
+}
+
+void ServiceMetrics::NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took) {
+  MetricHistogram& times = !result.ok() ? failures_ : result->cache_hit() ? hits_ : builds_;
+  times.Observe(Seconds(took));
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the services count: how loads end, and what is refused.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "common/base/metrics.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix::server {
+
+// Why somebody was turned away.
+enum class Refusal {
+  kStranger,       // may not use this daemon
+  kConnections,    // has too many connections, or there are
+  kDraining,       // the daemon stops
+  kLoads,          // has too many loads under way
+  kLookups,        // has too many quick look-ups under way
+  kRequestBytes,   // sends too much
+  kUploadBytes,    // uploads too much
+  kFetches,        // has too many fetches under way
+  kAdministrator,  // asks for what administrators may
+};
+inline constexpr size_t kRefusalCount = 9;
+
+// Thread-safe.
+class ServiceMetrics {
+ public:
+  using Time = std::chrono::steady_clock::duration;
+
+  // The registry must not be read once this is gone.
+  void Register(MetricsRegistry& registry) const;
+
+  // A load that was asked for in full.
+  void NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took);
+  void NoteQuickLookup(bool hit, Time took) { (hit ? quick_hits_ : quick_misses_).Observe(Seconds(took)); }
+  void NoteRefusal(Refusal reason) { refusals_[static_cast<size_t>(reason)].Add(); }
+
+ private:
+  static double Seconds(Time took) { return std::chrono::duration<double>(took).count(); }
+
+  MetricHistogram hits_;
+  MetricHistogram builds_;
+  MetricHistogram failures_;
+  MetricHistogram quick_hits_;
+  MetricHistogram quick_misses_;
+  std::array<MetricCounter, kRefusalCount> refusals_;
+};
+
+}  // namespace kernix::server

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kernixctl metrics`, read by Prometheus' own parser."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+KERNEL = """
+#include "brainevent/common.h"
+// @BE value ret
+void value(BE::Tensor out) { *static_cast<float*>(out.data_ptr()) = 1; }
+"""
+
+
+@pytest.fixture(name="families")
+def families_fixture(own_place):
+    """Return a function that reads all families of metrics, by name."""
+
+    def read():
+        text = own_place.kernixctl("metrics").stdout
+        families = list(text_string_to_metric_families(text))
+        assert len({family.name for family in families}) == len(families)
+        return {family.name: family for family in families}
+
+    return read
+
+
+def values(family):
+    """Return the samples of a family by name and labels, without a histogram's buckets."""
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for sample in family.samples
+        if not sample.name.endswith("_bucket")
+    }
+
+
+@pytest.fixture(name="used_daemon")
+def used_daemon_fixture(own_place, tmp_path):
+    """A daemon that has built, hit and failed once each."""
+    good = tmp_path / "good.cpp"
+    good.write_text(KERNEL)
+    bad = tmp_path / "bad.cpp"
+    bad.write_text(KERNEL.replace("float*>", "nonsense*>"))
+    for source, code in [(good, 0), (good, 0), (bad, 4)]:
+        assert own_place.kernixctl("compile", str(source), check=False).returncode == code
+    return own_place
+
+
+def test_without_a_daemon_the_exit_code_says_so(own_place):
+    assert own_place.kernixctl("metrics", check=False).returncode == 3
+
+
+def test_names_types_and_help_follow_prometheus_rules(used_daemon, families):
+    for name, family in families().items():
+        assert name.startswith("kernix_")
+        assert family.documentation.endswith(".")
+        assert family.type in ("counter", "gauge", "histogram")
+        if family.type == "histogram":
+            assert name.endswith("_seconds")
+        if family.type == "counter":
+            assert all(sample.name == name + "_total" for sample in family.samples)
+
+
+def test_counts_what_happened(used_daemon, families):
+    read = families()
+    counted = {name: family.samples[0].value for name, family in read.items() if len(family.samples) == 1}
+    stats = used_daemon.stats()
+    assert stats["builds"] == counted["kernix_builds"] == 1
+    assert stats["hits"] == counted["kernix_cache_hits"] == 1
+    assert stats["misses"] == counted["kernix_cache_misses"] == 2
+    assert stats["failures"] == counted["kernix_failed_builds"] == 1
+    assert stats["entries"] == counted["kernix_cache_entries"]
+    assert stats["bytes"] == counted["kernix_cache_bytes"]
+    assert stats["limit_bytes"] == counted["kernix_cache_limit_bytes"]
+    steps = values(read["kernix_step_seconds"])
+    assert steps["kernix_step_seconds_count", ("step", "compile")] == 2
+    assert steps["kernix_step_seconds_count", ("step", "link")] == 1
+    assert values(read["kernix_queue_wait_seconds"])[("kernix_queue_wait_seconds_count",)] == 3
+    loads = values(read["kernix_load_seconds"])
+    assert loads["kernix_load_seconds_count", ("outcome", "built")] == 1
+    assert loads["kernix_load_seconds_count", ("outcome", "failed")] == 1
+    lookups = values(read["kernix_quick_lookup_seconds"])
+    assert lookups["kernix_quick_lookup_seconds_count", ("outcome", "hit")] == 1
+    assert lookups["kernix_quick_lookup_seconds_count", ("outcome", "miss")] == 2
+    assert sum(values(read["kernix_refusals"]).values()) == 0
+
+
+def test_totals_survive_a_restart_and_metrics_begin_anew(used_daemon, families):
+    before = used_daemon.stats()
+    used_daemon.kernixctl("shutdown")
+    assert used_daemon.stats() == before
+    assert families()["kernix_builds"].samples[0].value == 0
