@@ -19,7 +19,6 @@ for argument in "$@"; do
     */lib*.so | */lib*.so.*)
       archive=${argument%%.so*}.a
       if [ -f "$archive" ]; then argument=$archive; fi ;;
-    -lgrpc++_reflection) argument=-l:libgrpc++_reflection.a ;;
   esac
   # Archives need each other in any order.
   case $argument in
