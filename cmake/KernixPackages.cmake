@@ -7,6 +7,8 @@ find_package(OpenSSL REQUIRED)
 find_package(SQLite3 REQUIRED)
 # Its CMake package: CMake would run pkg-config some twenty times, each for most of a second.
 find_package(gRPC CONFIG REQUIRED)
+# Its re2 asks for -pthread, which libc 2.34 needs no more, and precompiled headers are for one set of flags.
+set_property(TARGET re2::re2 PROPERTY INTERFACE_COMPILE_OPTIONS)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 find_package(CLI11 REQUIRED)

@@ -5,9 +5,9 @@
 # target has the repository's root, so a source includes only from rooms that its target links: docs/architecture.md
 # says which ones may.
 #
-# kernix_add_room(TARGET FOLDER [SOURCES file...] [LINKS library...] [PRIVATE_LINKS library...] [PROTO name])
+# kernix_add_room(TARGET FOLDER [GRPC] [SOURCES file...] [LINKS library...] [PRIVATE_LINKS library...] [PROTO name])
 # The static library of a room. PROTO: FOLDER/name.proto, whose generated header is "FOLDER/name.pb.h"; other rooms
-# cannot include it.
+# cannot include it. GRPC: most of its sources include gRPC's headers.
 function(kernix_open_room target folder)
   set(rooms "${PROJECT_BINARY_DIR}/rooms/${target}")
   cmake_path(GET folder PARENT_PATH parent)
@@ -39,10 +39,15 @@ function(kernix_add_messages target folder name)
 endfunction()
 
 function(kernix_add_room target folder)
-  cmake_parse_arguments(ARG "" "PROTO" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC" "PROTO" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(${target} STATIC ${ARG_SOURCES})
   kernix_open_room(${target} ${folder})
   target_link_libraries(${target} PUBLIC kernix_settings ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
+  if(ARG_GRPC)
+    target_precompile_headers(${target} REUSE_FROM kernix_grpc_headers)
+  else()
+    target_precompile_headers(${target} REUSE_FROM kernix_headers)
+  endif()
   if(ARG_PROTO)
     kernix_add_messages(${target}_messages ${folder} ${ARG_PROTO})
     target_link_libraries(${target} PRIVATE ${target}_messages)

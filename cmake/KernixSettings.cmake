@@ -8,6 +8,13 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
+# ccache, where it is there: with what it has to be told to keep what was compiled with precompiled headers.
+find_program(KERNIX_CCACHE ccache)
+if(KERNIX_CCACHE AND (NOT CMAKE_CXX_COMPILER_LAUNCHER OR CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "ccache"))
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${KERNIX_CCACHE}")
+endif()
+
 add_library(kernix_settings INTERFACE)
 target_compile_features(kernix_settings INTERFACE cxx_std_20)
 target_compile_options(kernix_settings INTERFACE
