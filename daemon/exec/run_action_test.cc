@@ -23,8 +23,6 @@ using ::testing::Not;
 constexpr char kScratch[] = "/scratch";
 constexpr char kTool[] = "/bin/tool";
 
-Content Text(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
-
 Action MakeAction() {
   Action action;
   action.step = "compile";
