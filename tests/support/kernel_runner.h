@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "kernel/brainevent/internal/ffi_abi.h"
-#include "tests/support/test_util.h"
 #include "kernix/v1/kernix.pb.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::language {
 

@@ -6,8 +6,8 @@
 
 #include "common/base/error.h"
 #include "daemon/language/spec/source_text.h"
-#include "tests/support/test_util.h"
 #include "kernix/v1/kernix.pb.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::language {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/spec/source_text.h"
-#include "tests/support/test_util.h"
 #include "kernix/v1/kernix.pb.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::language {
 namespace {

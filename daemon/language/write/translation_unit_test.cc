@@ -5,8 +5,8 @@
 
 #include "daemon/language/spec/function_spec.h"
 #include "daemon/language/write/kernel_headers.h"
-#include "tests/support/test_util.h"
 #include "kernix/v1/kernix.pb.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::language {
 namespace {

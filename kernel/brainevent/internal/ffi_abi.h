@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of XLA's FFI C ABI, version 0.1, that a handler needs, declared in a namespace of our own. XLA's header
-// xla/ffi/api/c_api.h may be included beside it. `daemon/language/write/ffi_abi_test.cc` compares the two: sizes, offsets,
-// constants.
+// xla/ffi/api/c_api.h may be included beside it. `daemon/language/write/ffi_abi_test.cc` compares the two: sizes,
+// offsets, constants.
 //
 // Only what every jaxlib since 0.4.31 has laid out alike is here, but for the end of Api; structs may go on after our
 // last field. C++17, no other header than <stddef.h> and <stdint.h>: this is compiled into every kernel.
