@@ -305,10 +305,10 @@ TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
   request.root_climbs = {1};
   request.headers = {{0, "../up.h", DigestOf(text), text.size()}};
   const auto roots_files = [&] {
+    MemEnv env;  // outlives the plan's trees
     const Plan plan = MustPlan(request, {}, contents);
     const exec::MountedTree& root = plan.steps.at(0).action.trees->at(0);
     EXPECT_EQ(root.path, "inc/0");
-    MemEnv env;
     const std::string folder = root.tree->Stage(env, "/scratch").value();
     EXPECT_TRUE(env.Stat(folder + "/up.h").ok());
     return env.ListDirectory(folder + "/.up").value();

@@ -142,9 +142,9 @@ TEST(ArgSpecTest, RefusesUnknownTokens) {
 }
 
 TEST(ArgSpecTest, RefusesBadAttributes) {
-  EXPECT_THAT(ParseToken("f", "attr.:int32"), IsInvalid(HasSubstr("no C++ identifier")));
+  EXPECT_THAT(ParseToken("f", "attr.:int32"), IsInvalid(HasSubstr("not a C++ identifier")));
   EXPECT_THAT(ParseToken("f", "attr.2x:int32"), IsInvalid(HasSubstr("'2x'")));
-  EXPECT_THAT(ParseToken("f", "attr.a\"b:int32"), IsInvalid(HasSubstr("no C++ identifier")));
+  EXPECT_THAT(ParseToken("f", "attr.a\"b:int32"), IsInvalid(HasSubstr("not a C++ identifier")));
   EXPECT_THAT(ParseToken("f", "attr.x:float"), IsInvalid(HasSubstr("'float', which XLA cannot pass")));
   EXPECT_THAT(ParseToken("f", "attr.x:"), IsInvalid(HasSubstr("Types of attributes")));
   EXPECT_THAT(ParseToken("f", "attr.x:bool[]"), IsInvalid(HasSubstr("no arrays of bool; pass uint8[]")));
@@ -168,7 +168,7 @@ TEST(ArgSpecTest, ChecksFunctionNames) {
   EXPECT_THAT(CheckFunctionName("vector_add2"), IsOk());
   EXPECT_THAT(CheckFunctionName("2add"), IsInvalid(HasSubstr("'2add' is not a C++ identifier")));
   EXPECT_THAT(CheckFunctionName(""), IsInvalid(HasSubstr("''")));
-  EXPECT_THAT(CheckFunctionName("f(); int g"), IsInvalid(HasSubstr("no C++ identifier")));
+  EXPECT_THAT(CheckFunctionName("f(); int g"), IsInvalid(HasSubstr("not a C++ identifier")));
   EXPECT_THAT(CheckFunctionName("caf\xc3\xa9"), IsInvalid(HasSubstr("\\xc3\\xa9")));
   EXPECT_THAT(CheckFunctionName("double"), IsInvalid(HasSubstr("keyword")));
 }
