@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel on top of a large header tree: prints a Markdown table of medians.
+"""A kernel on top of header trees of several sizes: prints a Markdown table of medians for each.
 
-The tree is made for the run: by default 5,000 headers of 12 kB, all of which some branch of some condition includes,
-and a few of which the compiler reads. With ``--include DIR --source FILE`` it is a real one (CUTLASS, say). Rows:
+The trees are made for the run: by default of 1, 30 and 5,000 headers of 12 kB, all of which some branch of some
+condition includes, and up to 20 of which the compiler reads. With ``--include DIR --source FILE`` there is one tree, a
+real one (CUTLASS, say). ``--against DIR`` compares with another build's package, DIR/kernix: one load of each in turn,
+each build with a store of its own. Rows:
 
 * first build: nothing is known of the tree, neither to the client nor to the daemon.
 * build of another kernel on the same tree: a fresh process, the daemon has seen the tree.
@@ -13,6 +15,7 @@ and a few of which the compiler reads. With ``--include DIR --source FILE`` it i
 
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import statistics
@@ -69,16 +72,17 @@ def make_tree(folder: pathlib.Path, count: int, size: int) -> None:
 
 
 class Bench:
-    """One store, one tree."""
+    """One build of kernix on one tree, with a store of its own."""
 
-    def __init__(self, store: pathlib.Path, include: pathlib.Path, source: pathlib.Path) -> None:
+    def __init__(self, package: pathlib.Path | None, store: pathlib.Path, include: pathlib.Path, source: pathlib.Path):
         self.store, self.include, self.source = store, include, source
+        self.environment = os.environ | ({"PYTHONPATH": str(package)} if package else {})
         self.rows: dict[str, list[tuple[float, float]]] = {}
 
     def load(self, row: str, salt: str, hit: bool, repeats: int = 0) -> None:
         """Load in a fresh process; notes the first load, and with `repeats` those after it as "same process"."""
         command = [sys.executable, "-c", LOAD, str(self.store), str(self.source), str(self.include), salt, str(repeats)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, env=self.environment, check=False, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"bench: the load failed:\n{done.stdout}{done.stderr}")
         first, *again = json.loads(done.stdout.splitlines()[-1])
@@ -91,54 +95,81 @@ class Bench:
         """Remove what clients know of headers."""
         shutil.rmtree(self.store / "headers", ignore_errors=True)
 
-    def run(self, rounds: int) -> None:
-        """Measure everything."""
-        salt = uuid.uuid4().hex
-        self.load("first build", salt, hit=False)
-        for _ in range(rounds):
-            self.load("build of another kernel on the same tree", uuid.uuid4().hex, hit=False)
-            self.forget_tree()
-            self.load("hit, tree never read", salt, hit=True)
-            self.load("hit, fresh process", salt, hit=True, repeats=5)
+    def median(self, row: str) -> tuple[float, float]:
+        """Return wall and CPU time of a row in milliseconds."""
+        wall, cpu = zip(*self.rows[row], strict=True)
+        return statistics.median(wall), statistics.median(cpu)
 
 
-def table(rows: dict[str, list[tuple[float, float]]]) -> str:
-    """Return the Markdown table."""
-    lines = ["| | wall | CPU of the client |", "|---|---:|---:|"]
-    for row, times in rows.items():
-        wall, cpu = (statistics.median(column) for column in zip(*times, strict=True))
-        lines.append(f"| {row} | {wall:.3g} ms | {cpu:.3g} ms |")
+def run(benches: list[Bench], rounds: int) -> None:
+    """Measure everything, the builds in turn."""
+    salt = uuid.uuid4().hex
+    for bench in benches:
+        bench.load("first build", salt, hit=False)
+    for _ in range(rounds):
+        other = uuid.uuid4().hex
+        for bench in benches:
+            bench.load("build of another kernel on the same tree", other, hit=False)
+        for bench in benches:
+            bench.forget_tree()
+            bench.load("hit, tree never read", salt, hit=True)
+        for bench in benches:
+            bench.load("hit, fresh process", salt, hit=True, repeats=5)
+        benches = benches[::-1]  # none is always the first
+
+
+def table(benches: list[Bench]) -> str:
+    """Return the Markdown table: the first build's times, those of the other, and how many times as long it takes."""
+    lines = ["| | wall | CPU of the client |" + " other's wall | CPU | ratio of walls |" * (len(benches) - 1)]
+    lines.append("|---|" + "---:|" * (5 * len(benches) - 3))
+    for row in benches[0].rows:
+        cells = [f"{value:.3g} ms" for bench in benches for value in bench.median(row)]
+        if len(benches) > 1:
+            cells.append(f"{benches[1].median(row)[0] / benches[0].median(row)[0]:.2f}")
+        lines.append(f"| {row} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def measure(name: str, include: pathlib.Path, source: pathlib.Path, arguments: argparse.Namespace) -> None:
+    """Measure on one tree, and print."""
+    from kernix import _environment
+
+    stores = pathlib.Path(tempfile.mkdtemp(prefix="bench-store-"))
+    packages = [None] + ([arguments.against] if arguments.against else [])
+    benches = [Bench(package, stores / str(index), include, source) for index, package in enumerate(packages)]
+    try:
+        run(benches, arguments.rounds)
+        print(f"\n{name}\n\n{table(benches)}", flush=True)
+    finally:
+        for bench in benches:
+            command = [_environment.program("kernixctl"), "--store", str(bench.store), "shutdown"]
+            subprocess.run(command, check=False, capture_output=True)
+        shutil.rmtree(stores, ignore_errors=True)
 
 
 def main() -> None:
     """Measure as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--headers", type=int, default=5000)
+    parser.add_argument("--headers", type=int, nargs="+", default=[1, 30, 5000], help="how many, of each tree")
     parser.add_argument("--size", type=int, default=12_000, help="bytes of each header")
-    parser.add_argument("--include", type=pathlib.Path, help="a tree that is there, instead of one made for the run")
+    parser.add_argument("--include", type=pathlib.Path, help="a tree that is there, instead of those made for the run")
     parser.add_argument("--source", type=pathlib.Path, help="the kernel on it, .cu or .cpp")
+    parser.add_argument("--against", type=pathlib.Path, help="a folder with another build's package")
     arguments = parser.parse_args()
-    from kernix import _environment
-
     folder = pathlib.Path(tempfile.mkdtemp(prefix="bench-tree-"))
-    include, source = arguments.include or folder / "include", arguments.source or folder / "kernel.cpp"
+    source = arguments.source or folder / "kernel.cpp"
     try:
         if arguments.source is None:
             source.write_text(KERNEL)
-        if arguments.include is None:
-            make_tree(include, arguments.headers, arguments.size)
-            time.sleep(2.5)  # files that have just changed are not remembered
-        bench = Bench(folder / "store", include, source)
-        bench.run(arguments.rounds)
-        print(table(bench.rows))
+        if arguments.include is not None:
+            return measure(str(arguments.include), arguments.include, source, arguments)
+        for count in arguments.headers:
+            make_tree(folder / str(count), count, arguments.size)
+        time.sleep(2.5)  # files that have just changed are not remembered
+        for count in arguments.headers:
+            measure(f"{count} headers", folder / str(count), source, arguments)
     finally:
-        subprocess.run(
-            [_environment.program("kernixctl"), "--store", str(folder / "store"), "shutdown"],
-            check=False,
-            capture_output=True,
-        )
         shutil.rmtree(folder, ignore_errors=True)
 
 
