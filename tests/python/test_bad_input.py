@@ -27,7 +27,7 @@ BAD_REQUESTS = {
     ),
     "no ret": (function("const BE::Tensor x"), {"f": ["arg"]}, "function 'f': no 'ret'"),
     "no ret, inferred": (function("const BE::Tensor x"), ["f"], ":2: function 'f': no 'ret'"),
-    "no identifier": (function(), {"not a name": ["arg", "ret"]}, r"name 'not a name' is no C\+\+ identifier"),
+    "no identifier": (function(), {"not a name": ["arg", "ret"]}, r"name 'not a name' is not a C\+\+ identifier"),
     "keyword": (function(), {"class": ["arg", "ret"]}, r"'class' is a C\+\+ keyword"),
     "attribute that XLA cannot pass": (
         function(TENSORS + ", float a"),
@@ -55,9 +55,9 @@ BAD_REQUESTS = {
     "no function": (function(), [], "functions is empty"),
     "function named twice": (function(), ["f", "f"], "'f' is exported twice"),
     "no function at all": (function(), {}, "functions is empty"),
-    "name that no C++ compiler of ours takes": (function(), {"caf\u00e9": ["arg", "ret"]}, r"is no C\+\+ identifier"),
-    "name with code in it": (function(), {"f(); int x": ["arg", "ret"]}, r"'f\(\); int x' is no C\+\+ identifier"),
-    "name of an instance with code in it": (function(), {"f<1>(); g<2>": ["ret"]}, r"is no C\+\+ identifier"),
+    "name that no C++ compiler of ours takes": (function(), {"caf\u00e9": ["arg", "ret"]}, r"is not a C\+\+ identifier"),
+    "name with code in it": (function(), {"f(); int x": ["arg", "ret"]}, r"'f\(\); int x' is not a C\+\+ identifier"),
+    "name of an instance with code in it": (function(), {"f<1>(); g<2>": ["ret"]}, r"is not a C\+\+ identifier"),
     "annotation of the same function twice": (
         function(annotation="f") + "// @BE f\n",
         None,

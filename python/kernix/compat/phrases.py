@@ -33,7 +33,7 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
         ),
         _Row(rf"{_FUNCTION}: the token '(?P<token>[^']*)'", _TOKEN),
         _Row(
-            r"the function name '(?P<function>[^']*)' is no C\+\+ identifier",
+            r"the function name '(?P<function>[^']*)' is not a C\+\+ identifier",
             "Invalid function name '{function}': must be a valid C++ identifier",
         ),
         _Row(rf"{_FUNCTION}: duplicate 'stream'", "Duplicate 'stream' token in arg_spec for {function}"),
