@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages configure package build demo test test-cpp test-python fuzz sanitize lint lint-text lint-cpp \
+.PHONY: help setup packages configure package build demo test test-cpp test-python fuzz sanitize mutate lint lint-text lint-cpp \
         format check-format wheel test-wheel bench install clean
 
 help: ## This list
@@ -62,6 +62,9 @@ sanitize: packages ## All unit tests under AddressSanitizer and ThreadSanitizer 
 	  cmake --build build-$$preset --parallel $(JOBS) --target unit_tests; \
 	  ctest --preset $$preset --label-regex '^unit$$' --parallel $(JOBS); \
 	done
+
+mutate: build ## Change the product on purpose, one promise at a time, and see that tests notice (MUTANTS=word: only some)
+	$(VENV_PYTHON) deploy/mutate.py $(BUILD) $(MUTANTS)
 
 lint: lint-text lint-cpp ## Both of them
 

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do the tests notice? Makes one change after another that breaks a promise, and runs the tests that must then fail.
+
+    make mutate             # all of them; MUTANTS=word: those whose description holds it
+
+By hand, since each change builds a part of kernix again. It edits the working copy's files and puts them back.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SECONDS = 400  # a test program that takes longer has not noticed either
+
+
+class Mutant(NamedTuple):
+    """One change, and who must notice it."""
+
+    what: str
+    file: str
+    old: str  # occurs once in the file
+    new: str
+    program: str  # a C++ test program
+    tests: str  # a filter of GoogleTest
+
+
+MUTANTS = [
+    Mutant("the toolchain's identity without the libraries of its programs", "daemon/toolchain/host_compiler.cc",
+           "  AddLibraries(env, programs, parts);\n", "  static_cast<void>(&AddLibraries);\n",
+           "toolchain_test", "ToolchainTest.TheLibraries*"),
+    Mutant("the key without its last step", "daemon/plan/load_key.cc",
+           '  hasher.Field("step", last);\n', "", "build_test", "*LoadKeyTest*"),
+    Mutant("a flight that does not linger", "daemon/builder/flight.cc",
+           "while (state_ == State::kBuilding && joins_", "while (false && state_ == State::kBuilding && joins_",
+           "build_test", "FlightTest.*"),
+    Mutant("lookups of a user without bound", "daemon/rpc/lookup_server.h",
+           "LoadGate gate_{kMaxPerUser};", "LoadGate gate_;", "server_test", "LookupServerTest.AUser*"),
+    Mutant("lookups without patience's end", "daemon/rpc/lookup_server.cc",
+           "steady_clock::now() + patience_", "steady_clock::now() + std::chrono::hours(9) + patience_",
+           "server_test", "LookupServerTest.OneThat*"),
+    Mutant("targets committed without the second check", "client/runtime/targets.cc",
+           "(CheckAll(registry, changes, replace));\n  std::vector<Binding> bindings;",
+           "(CheckAll(registry, {}, replace));\n  std::vector<Binding> bindings;",
+           "client_local_test", "BindTargetsTest.*"),
+    Mutant("files that are not synced", "common/os/posix_files.cc",
+           "if (fsync(fd) != 0)", "if (fd < 0)", "cache_crash_test", "DurabilityTest.*"),
+    Mutant("an index that is not synced", "daemon/cache/index_schema.cc",
+           "synchronous = FULL", "synchronous = NORMAL", "cache_crash_test", "DurabilityTest.*"),
+    Mutant("pins ignored", "daemon/cache/cache.cc",
+           "  if (pins_.contains(artifact)) return;\n", "", "cache_test", "CachePinTest.*"),
+    Mutant("an executor that wakes nobody", "daemon/exec/local_executor.cc",
+           "    wake_.NotifyAll();\n", "", "exec_test", "*LocalExecutorTest*"),
+]  # fmt: skip
+
+
+def verdict(mutant: Mutant, build: pathlib.Path) -> str:
+    """Build and run what must notice the change, which is made already."""
+    built = subprocess.run(["cmake", "--build", build, "--target", mutant.program], capture_output=True, text=True)
+    if built.returncode != 0:
+        return f"DOES NOT BUILD\n{built.stdout[-2000:]}"
+    program = next(path for path in build.rglob(mutant.program) if path.is_file() and os.access(path, os.X_OK))
+    try:
+        run = subprocess.run(
+            [program, f"--gtest_filter={mutant.tests}"], capture_output=True, text=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return "HUNG"
+    if run.returncode == 0:
+        return "NOT NOTICED"
+    return "noticed" if "[  FAILED  ]" in run.stdout or "Failure" in run.stdout else "CRASHED"
+
+
+def main(build: pathlib.Path, wanted: str) -> int:
+    """Try the mutants; how many were not noticed as they should."""
+    bad = 0
+    for mutant in MUTANTS:
+        if wanted not in mutant.what:
+            continue
+        path = ROOT / mutant.file
+        text = path.read_text()
+        if text.count(mutant.old) != 1:
+            result = f"STALE: {mutant.file} holds its text {text.count(mutant.old)} times"
+        else:
+            try:
+                path.write_text(text.replace(mutant.old, mutant.new))
+                result = verdict(mutant, build)
+            finally:
+                path.write_text(text)
+        print(f"{mutant.what}: {result}", flush=True)
+        bad += result != "noticed"
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else ""))
