@@ -23,7 +23,7 @@ inline constexpr std::string_view kRootPlaceholder = "{kernix-action-root}";
 
 struct Action {
   std::string step;               // for people: "compile", "link"
-  std::vector<std::string> argv;  // argv[0]: path of a tool, through one of `links`, or absolute
+  std::vector<std::string> argv;  // argv[0]: path of a tool, through one of `links`, or a placeholder
   // The whole of it, but for TMPDIR: that is the action's root unless it is set here.
   std::map<std::string, std::string> environment;
   std::vector<InputFile> inputs;                          // their modification time is the same for all and for ever

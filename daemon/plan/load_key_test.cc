@@ -123,7 +123,9 @@ TEST_P(LoadKeyTest, PlacesAndLimitsDoNotChangeIt) {
   moved.toolchain = ToolchainIn("/some/where");
   moved.flag_files[0].path = "/b";
   EXPECT_EQ(KeyOf(moved), key);
-  moved.toolchain = ToolchainIn("/usr");
+  auto renamed = ToolchainIn("/usr");
+  renamed->host.path = "/usr/bin/c++";
+  moved.toolchain = renamed;
   EXPECT_EQ(KeyOf(moved), key);
   request.architectures.resize(request.architectures.empty() ? 0 : 2, "sm_90");
   EXPECT_EQ(KeyOf(request, {.step_timeout = std::chrono::seconds(1), .max_jobs = 8, .max_memory_bytes = 1ull << 40}),

@@ -48,13 +48,12 @@ void AddCuda(const toolchain::CudaToolkit& cuda, ToolPlaces& places) {
   places.library_directories = ReachAll(places, "lib", cuda.library_directories);
 }
 
-// Clang looks for its headers from the folder that it is called by, and names them by that. Behind a link these would
-// be nobody's.
+// A placeholder: one compiler has several names (c++, g++, g++-12), and what it is stands in the salt. Clang keeps its
+// own path, since it looks for its headers from the folder that it is called by, and names them by that.
 void PlaceHostCompiler(const toolchain::HostCompiler& host, ToolPlaces& places) {
-  constexpr char kClang[] = "{kernix-clang}";
   const bool absolute = host.kind == toolchain::HostCompilerKind::kClang && IsHarmlessWord(host.path);
-  if (absolute) places.local_paths[kClang] = host.path;
-  places.host_compiler = absolute ? kClang : places.Reach(host.path);
+  places.host_compiler = "{kernix-host-compiler}";
+  places.local_paths[places.host_compiler] = absolute ? host.path : places.Reach(host.path);
 }
 
 // As a path stands in a Makefile.
@@ -83,7 +82,7 @@ absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain)
   PlaceHostCompiler(toolchain.host, places);
   if (toolchain.cuda) {
     KERNIX_RETURN_IF_ERROR(CheckName(places.nvcc, toolchain.cuda->nvcc));
-    if (places.local_paths.empty()) KERNIX_RETURN_IF_ERROR(CheckName(places.host_compiler, toolchain.host.path));
+    KERNIX_RETURN_IF_ERROR(CheckName(places.local_paths.at(places.host_compiler), toolchain.host.path));
   }
   return places;
 }
