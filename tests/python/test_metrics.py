@@ -4,6 +4,8 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kernix import _environment
+
 KERNEL = """
 #include "brainevent/common.h"
 // @BE value ret
@@ -36,6 +38,7 @@ def values(family):
 @pytest.fixture(name="used_daemon")
 def used_daemon_fixture(own_place, tmp_path):
     """A daemon that has built, hit and failed once each."""
+    own_place.environment["KERNIXD"] = _environment.program("kernixd")
     good = tmp_path / "good.cpp"
     good.write_text(KERNEL)
     bad = tmp_path / "bad.cpp"

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 // Skips the test, saying why, where this process lacks a right. Where KERNIX_TEST_AS_ROOT is set the test fails
-// instead: .ci/run sets it for root, who has every right, so that nothing is skipped there unnoticed.
+// instead: set it where nothing may be skipped unnoticed.
 #define KERNIX_NEED_RIGHT(right, why)                                   \
   if (!(right)) {                                                       \
     if (std::getenv("KERNIX_TEST_AS_ROOT") != nullptr) FAIL() << (why); \
