@@ -55,7 +55,7 @@ BAD_REQUESTS = {
     "no function": (function(), [], "functions is empty"),
     "function named twice": (function(), ["f", "f"], "'f' is exported twice"),
     "no function at all": (function(), {}, "functions is empty"),
-    "name that no C++ compiler of ours takes": (function(), {"caf\u00e9": ["arg", "ret"]}, r"is not a C\+\+ identifier"),
+    "name that not every compiler takes": (function(), {"caf\u00e9": ["arg", "ret"]}, r"is not a C\+\+ identifier"),
     "name with code in it": (function(), {"f(); int x": ["arg", "ret"]}, r"'f\(\); int x' is not a C\+\+ identifier"),
     "name of an instance with code in it": (function(), {"f<1>(); g<2>": ["ret"]}, r"is not a C\+\+ identifier"),
     "annotation of the same function twice": (
