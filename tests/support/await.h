@@ -32,8 +32,8 @@ auto AwaitValue(const std::string& what, Future&& future) {
   return future.get();
 }
 
-// On `changed`, whose `mutex` is held, until `happened()`. Clang's analysis cannot see that the condition's mutex is this
-// one.
+// On `changed`, whose `mutex` is held, until `happened()`. Clang's analysis cannot see that the condition's mutex is
+// this one.
 template <typename Condition>
 void AwaitChange(const std::string& what, CondVar& changed, Mutex& mutex, const Condition& happened)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
