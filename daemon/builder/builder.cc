@@ -381,8 +381,8 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
-  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, job->label.owner,
-          executor, job->max_parallel, flight->build_cancellation(), *observer,
+  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes},
+          UserId{job->label.owner}, executor, job->max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
             Conclude(started, flight, files, std::move(end));
@@ -393,7 +393,7 @@ void Builder::Impl::Conclude(const JobPtr& job, const FlightPtr& flight, const P
   if (end.status.ok()) return Finish(*job, flight, Keep(*job, flight, files, end));
   if (!shared()) return Finish(*job, flight, end.status);
   const auto kept_files = std::make_shared<const PlanFiles>(files);
-  TellFailure({env, executor, job->label.owner, job->request, job->headers, *kept_files, std::move(end),
+  TellFailure({env, executor, UserId{job->label.owner}, job->request, job->headers, *kept_files, std::move(end),
                flight->build_cancellation()},
               [this, job, flight, kept_files](absl::Status status) { Finish(*job, flight, std::move(status)); });
 }

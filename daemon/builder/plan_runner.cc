@@ -31,7 +31,7 @@ exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
 // Lives as long as one of its steps is with the executor: each `done` callback holds a reference.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
-  PlanRun(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+  PlanRun(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
           PlanObserver& observer, PlanDone done)
       : user_(user),
         executor_(executor),
@@ -149,7 +149,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     return std::move(end_);
   }
 
-  const exec::UserId user_;
+  const UserId user_;
   exec::Executor& executor_;
   const uint64_t max_output_bytes_;
   const size_t max_parallel_;
@@ -170,7 +170,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
 }  // namespace
 
-void RunPlan(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+void RunPlan(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done) {
   std::make_shared<PlanRun>(std::move(plan), user, executor, max_parallel, std::move(cancellation), observer,
                             std::move(done))

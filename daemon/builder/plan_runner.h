@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/cancellation.h"
+#include "common/base/user_id.h"
 #include "daemon/exec/executor.h"
 #include "daemon/plan/plan.h"
 
@@ -43,7 +44,7 @@ using PlanDone = std::function<void(PlanEnd)>;
 // more, and gets that failure. A command that failed is a COMPILATION error, too large outputs are a RESOURCE error.
 // `executor` and `observer` must live until `done` returned. Firing `cancellation`, which stays with the caller, ends
 // the plan early, with a CANCELLED error. The executor serves `user`.
-void RunPlan(Plan plan, exec::UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+void RunPlan(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done);
 
 }  // namespace kernix::build

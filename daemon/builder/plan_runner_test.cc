@@ -27,7 +27,7 @@ class ManualExecutor : public exec::Executor {
     exec::ActionDone done;
   };
 
-  void Submit(exec::Action action, exec::UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
+  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     submitted_.push_back({std::move(action), observer, std::move(cancellation), std::move(done)});
   }
@@ -106,7 +106,7 @@ Plan Diamond() {
 class PlanRunnerTest : public ::testing::Test {
  protected:
   void Start(Plan plan, size_t max_parallel = 0) {
-    RunPlan(std::move(plan), /*user=*/7, executor_, max_parallel, cancellation_, observer_, [this](PlanEnd end) {
+    RunPlan(std::move(plan), UserId{7}, executor_, max_parallel, cancellation_, observer_, [this](PlanEnd end) {
       ++ends_;
       result_ = std::move(end);
     });
@@ -232,7 +232,7 @@ TEST_F(PlanRunnerTest, AStepThatCanNeverRunIsAnErrorNotAHang) {
 // Ends every step before Submit() returns, as the inline executor does.
 class InstantExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action action, exec::UserId, exec::ActionObserver* observer, CancellationPtr,
+  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr,
               exec::ActionDone done) override {
     observer->OnStarted(action);
     exec::ActionResult result;
@@ -244,7 +244,7 @@ class InstantExecutor : public exec::Executor {
 
 TEST_F(PlanRunnerTest, WorksOnAnExecutorThatRunsInTheCallersThread) {
   InstantExecutor instant;
-  RunPlan(Diamond(), /*user=*/7, instant, 0, cancellation_, observer_, [this](PlanEnd end) {
+  RunPlan(Diamond(), UserId{7}, instant, 0, cancellation_, observer_, [this](PlanEnd end) {
     ++ends_;
     result_ = std::move(end);
   });

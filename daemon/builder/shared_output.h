@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/cancellation.h"
+#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/exec/executor.h"
@@ -40,7 +41,7 @@ bool AssemblerMayRead(std::string_view text);
 struct FailedBuild {
   Env& env;
   exec::Executor& executor;
-  exec::UserId user;  // whom the executor serves
+  UserId user;  // whom the executor serves
   const BuildRequest& request;
   const HeaderContents& contents;
   const PlanFiles& files;

@@ -10,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
+#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/exec/action.h"
-#include "daemon/exec/user_id.h"
 
 namespace kernix::exec {
 

@@ -87,7 +87,7 @@ class ExecutorFixture {
   }
 
   void Submit(Executor& executor, const std::string& program, const std::string& name, uint64_t memory = 0,
-              CancellationPtr cancellation = nullptr, UserId user = 1) {
+              CancellationPtr cancellation = nullptr, UserId user = UserId{1}) {
     Action action;
     action.step = name;
     action.argv = {program, name};
@@ -162,7 +162,7 @@ TEST_P(ExecutorTest, AnActionMayBeSubmittedFromTheResultOfAnother) {
   Action action;
   action.step = "first";
   action.argv = {"/bin/say", "first"};
-  executor->Submit(action, 1, nullptr, nullptr,
+  executor->Submit(action, UserId{1}, nullptr, nullptr,
                    [&](const absl::StatusOr<ActionResult>&) { Submit(*executor, "/bin/say", "second"); });
   events_.WaitFor("second done 0");
 }
@@ -269,7 +269,7 @@ TEST_F(LocalExecutorTest, AUserWithOneActionDoesNotWaitForAllOfAnothers) {
   events_.WaitFor("first started");
   for (int i = 0; i < 200; ++i) Submit(*executor, "/bin/say", StrCat("many", i));
   events_.WaitFor("many199 queued 199");
-  Submit(*executor, "/bin/say", "other", 0, nullptr, /*user=*/2);
+  Submit(*executor, "/bin/say", "other", 0, nullptr, UserId{2});
   events_.WaitFor("other queued 0");
   events_.WaitFor("many0 queued 1");
   events_.Add("release first");
@@ -283,10 +283,10 @@ TEST_F(LocalExecutorTest, WhatDoesNotFitIsNotOvertakenByOthers) {
   const auto executor = Make(4, 100);
   Submit(*executor, "/bin/wait", "a", 60);
   events_.WaitFor("a started");
-  Submit(*executor, "/bin/wait", "big", 60, nullptr, /*user=*/2);
+  Submit(*executor, "/bin/wait", "big", 60, nullptr, UserId{2});
   events_.WaitFor("big queued 0");
   Submit(*executor, "/bin/wait", "b", 10);
-  Submit(*executor, "/bin/wait", "c", 10, nullptr, /*user=*/3);  // both would fit, but it is user 2's turn
+  Submit(*executor, "/bin/wait", "c", 10, nullptr, UserId{3});  // both would fit, but it is user 2's turn
   events_.WaitFor("c queued 1");
   events_.WaitFor("b queued 2");
   events_.Add("release a");
@@ -299,12 +299,12 @@ TEST_F(LocalExecutorTest, ATurnIsWorthTheLargerShareOfThePool) {
   Submit(*executor, "/bin/wait", "large", 60);  // of memory: three jobs' worth
   events_.WaitFor("large started");
   for (const char* name : {"b", "c"}) {
-    Submit(*executor, "/bin/wait", name, 0, nullptr, /*user=*/2);
+    Submit(*executor, "/bin/wait", name, 0, nullptr, UserId{2});
     events_.WaitFor(StrCat(name, " started"));
   }
   Submit(*executor, "/bin/wait", "d", 60);
   events_.WaitFor("d queued 0");
-  Submit(*executor, "/bin/wait", "e", 0, nullptr, /*user=*/2);  // has two jobs running; user 1 three jobs' worth
+  Submit(*executor, "/bin/wait", "e", 0, nullptr, UserId{2});  // has two jobs running; user 1 three jobs' worth
   events_.WaitFor("e started");
   EXPECT_EQ(events_.Count("d started"), 0);
   for (const char* name : {"large", "b", "c", "d", "e"}) events_.Add(StrCat("release ", name));

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/exec/user_id.h"
+#include "common/base/user_id.h"
 
 namespace kernix::exec {
 

@@ -15,9 +15,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr UserId kAnna = 1;
-constexpr UserId kBob = 2;
-constexpr UserId kCarl = 3;
+constexpr UserId kAnna{1};
+constexpr UserId kBob{2};
+constexpr UserId kCarl{3};
 
 // Items are "<user><number>".
 class FairQueueTest : public testing::Test {
@@ -30,7 +30,7 @@ class FairQueueTest : public testing::Test {
     UserId user;
     uint64_t weight;
     int number;
-    std::string Name() const { return StrCat(std::string(1, static_cast<char>('a' + user - 1)), number); }
+    std::string Name() const { return StrCat(std::string(1, static_cast<char>('a' + ToNumber(user) - 1)), number); }
   };
 
   Item Take() { return queue_.Take(); }

@@ -36,7 +36,7 @@ class MeasuredExecutorTest : public testing::Test {
     action.step = step;
     action.argv = {program};
     absl::StatusOr<ActionResult> ended;
-    executor_.Submit(action, 1000, observer, nullptr,
+    executor_.Submit(action, UserId{1000}, observer, nullptr,
                      [&](absl::StatusOr<ActionResult> result) { ended = std::move(result); });
     return ended;
   }
