@@ -17,6 +17,7 @@
 #include "common/base/version.h"
 #include "common/os/places.h"
 #include "daemon/transport/idle_monitor.h"
+#include "daemon/transport/local_user.h"
 #include "daemon/transport/user_groups.h"
 
 namespace kernix::server {
@@ -137,9 +138,9 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   lookups_ = std::make_unique<LookupServer>(engine_->backend());
   AcceptHandler handler;
   handler.admit = [this](const Peer& peer) { return Admit(peer); };
-  handler.serve = [this](UniqueFd fd, const Peer& peer) {
-    if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), peer.uid);
-    servers_->Serve(std::move(fd), peer);
+  handler.serve = [this](UniqueFd fd, const IdentityPtr& user) {
+    if (BeginsLookup(fd.get())) return lookups_->Serve(std::move(fd), user);
+    servers_->Serve(std::move(fd), user);
   };
   handler.turned_away = [this] { engine_->backend().metrics.NoteRefusal(Refusal::kConnections); };
   handler.turn_away = [this](UniqueFd fd, const absl::Status& reason) { refusals_.Serve(std::move(fd), reason); };
@@ -153,8 +154,9 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
 }
 
 // Who may connect to the socket of a shared daemon is the socket's mode to say.
-absl::Status Daemon::Admit(const Peer& peer) const {
-  if (options_.shared || engine_->backend().may_administer(peer.uid)) return absl::OkStatus();
+absl::StatusOr<IdentityPtr> Daemon::Admit(const Peer& peer) const {
+  IdentityPtr user = LocalUser(peer.uid, options_.admin_group);
+  if (options_.shared || user->IsAdministrator()) return user;
   engine_->backend().metrics.NoteRefusal(Refusal::kStranger);
   return absl::PermissionDeniedError(StrCat("this kernixd serves uid ", geteuid(), " and root only"));
 }

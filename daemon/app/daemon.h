@@ -6,7 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/identity.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/app/engine.h"
@@ -47,7 +48,7 @@ class Daemon {
   absl::Status OpenStore();
   absl::Status Listen();
   absl::Status Serve(int listener, UniqueFd connection);
-  absl::Status Admit(const Peer& peer) const;
+  absl::StatusOr<IdentityPtr> Admit(const Peer& peer) const;
 
   // --- Serve
   StopReason WaitForStop();

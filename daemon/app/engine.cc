@@ -5,7 +5,6 @@
 
 #include "common/base/log.h"
 #include "daemon/toolchain/file_digests.h"
-#include "daemon/transport/administrators.h"
 
 namespace kernix::server {
 namespace {
@@ -64,8 +63,7 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .metrics = service_metrics_,
                .registry = metrics_,
                .started_at = env.Now(),
-               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
-               .may_administer = [&options](uid_t user) { return IsAdministrator(user, options.admin_group); }} {
+               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); }} {
   cache_->Register(metrics_);
   executor_.Register(metrics_);
   service_metrics_.Register(metrics_);

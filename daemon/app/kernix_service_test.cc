@@ -10,7 +10,9 @@
 #include "absl/strings/str_replace.h"
 #include "daemon/app/engine.h"
 #include "daemon/cache/memory_cache.h"
+#include "daemon/transport/local_user.h"
 #include "tests/support/other_groups.h"
+#include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
@@ -33,11 +35,13 @@ class KernixServiceTest : public testing::Test {
     ASSERT_THAT(engine_.backend().cache.Insert(entry, {name, owner}, StrCat("artifact of ", name, owner)), IsOk());
   }
 
+  IdentityPtr User(uid_t uid) const { return LocalUser(uid, options_.admin_group); }
+
   std::vector<std::string> List(uid_t caller, const std::string& name = "") {
     v1::ListCacheRequest request;
     request.set_name(name);
     v1::ListCacheResponse response;
-    EXPECT_TRUE(KernixService(engine_.backend(), caller).ListCache(nullptr, &request, &response).ok());
+    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).ListCache(nullptr, &request, &response).ok());
     std::vector<std::string> found;
     for (const v1::CacheEntry& entry : response.entry()) found.push_back(StrCat(entry.name(), " of ", entry.owner()));
     return found;
@@ -45,7 +49,7 @@ class KernixServiceTest : public testing::Test {
 
   uint64_t Purge(uid_t caller, const v1::PurgeCacheRequest& request) {
     v1::PurgeCacheResponse response;
-    EXPECT_TRUE(KernixService(engine_.backend(), caller).PurgeCache(nullptr, &request, &response).ok());
+    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).PurgeCache(nullptr, &request, &response).ok());
     return response.removed_entries();
   }
 
@@ -64,7 +68,7 @@ class KernixServiceTest : public testing::Test {
   grpc::Status Shutdown(uid_t caller) {
     const v1::ShutdownRequest request;
     v1::ShutdownResponse response;
-    return KernixService(engine_.backend(), caller).Shutdown(nullptr, &request, &response);
+    return KernixService(engine_.backend(), User(caller)).Shutdown(nullptr, &request, &response);
   }
 
   ScratchDirectory scratch_;
@@ -107,7 +111,7 @@ TEST_F(KernixServiceTest, AnArtifactOfSomebodyElseIsAsOneThatIsNotThere) {
     v1::FetchArtifactRequest request;
     request.set_artifact_digest(digest.Raw());
     const grpc::Status status =
-        KernixService(engine_.backend(), caller).FetchArtifact(nullptr, &request, /*writer=*/nullptr);
+        KernixService(engine_.backend(), User(caller)).FetchArtifact(nullptr, &request, /*writer=*/nullptr);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
     return absl::StrReplaceAll(status.error_message(), {{digest.Hex(), "DIGEST"}});
   };
@@ -130,10 +134,27 @@ TEST_F(KernixServiceTest, MembersOfTheAdminGroupDoWhatRootMay) {
   EXPECT_TRUE(Shutdown(admin.uid).ok());
 }
 
+TEST_F(KernixServiceTest, WhoBecomesAnAdministratorNeedsNoNewConnection) {
+  const auto user = std::make_shared<TestIdentity>(kBob);
+  KernixService service(engine_.backend(), user);
+  const auto count = [&] {
+    const v1::ListCacheRequest request;
+    v1::ListCacheResponse response;
+    EXPECT_TRUE(service.ListCache(nullptr, &request, &response).ok());
+    return response.entry_size();
+  };
+  Store("k", kAlice);
+  EXPECT_EQ(count(), 0);
+  user->SetAdministrator(true);
+  EXPECT_EQ(count(), 1);
+  user->SetAdministrator(false);
+  EXPECT_EQ(count(), 0);
+}
+
 TEST_F(KernixServiceTest, MetricsAreForAdministratorsAndCountWhoIsRefused) {
   const auto metrics = [&](uid_t caller, v1::GetMetricsResponse& response) {
     const v1::GetMetricsRequest request;
-    return KernixService(engine_.backend(), caller).GetMetrics(nullptr, &request, &response).error_code();
+    return KernixService(engine_.backend(), User(caller)).GetMetrics(nullptr, &request, &response).error_code();
   };
   Store("k", kAlice);
   v1::GetMetricsResponse response;
@@ -164,7 +185,7 @@ TEST_F(KernixServiceTest, NothingAtAllIsNotEverything) {
   Store("k", kAlice);
   const v1::PurgeCacheRequest request;
   v1::PurgeCacheResponse response;
-  EXPECT_EQ(KernixService(engine_.backend(), kAlice).PurgeCache(nullptr, &request, &response).error_code(),
+  EXPECT_EQ(KernixService(engine_.backend(), User(kAlice)).PurgeCache(nullptr, &request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
 }

@@ -3,8 +3,6 @@
 // What the services of all users share. Everything outlives them.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -47,10 +45,6 @@ struct Backend {
   MonotonicTime started_at;
   // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;
-
-  // Whether a user may do what concerns everybody: see and drop the entries of all, have their artifacts, stop the
-  // daemon.
-  std::function<bool(uid_t user)> may_administer;
 };
 
 }  // namespace kernix::server

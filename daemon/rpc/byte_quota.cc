@@ -13,20 +13,20 @@ uint64_t AtLeastOne(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
 
 }  // namespace
 
-bool ByteQuota::HasRoom(uid_t user, uint64_t bytes) const {
+bool ByteQuota::HasRoom(UserId user, uint64_t bytes) const {
   const auto found = held_.find(user);
   if (max_per_user_ == 0 || found == held_.end()) return true;
   return found->second <= max_per_user_ && bytes <= max_per_user_ - found->second;
 }
 
-std::unique_ptr<ByteQuota::Share> ByteQuota::Take(uid_t user, uint64_t bytes) {
+std::unique_ptr<ByteQuota::Share> ByteQuota::Take(UserId user, uint64_t bytes) {
   const MutexLock lock(mutex_);
   if (!HasRoom(user, bytes)) return nullptr;
   held_[user] += AtLeastOne(bytes);
   return std::make_unique<Share>(*this, user, bytes);
 }
 
-std::unique_ptr<ByteQuota::Share> ByteQuota::Await(uid_t user, uint64_t bytes, MonotonicTime deadline,
+std::unique_ptr<ByteQuota::Share> ByteQuota::Await(UserId user, uint64_t bytes, MonotonicTime deadline,
                                                    Cancellation& cancellation) {
   std::atomic<bool> cancelled = false;
   const int id = cancellation.OnCancel([&] {
@@ -47,7 +47,7 @@ std::unique_ptr<ByteQuota::Share> ByteQuota::Await(uid_t user, uint64_t bytes, M
   return share;
 }
 
-void ByteQuota::GiveBack(uid_t user, uint64_t bytes) {
+void ByteQuota::GiveBack(UserId user, uint64_t bytes) {
   const MutexLock lock(mutex_);
   const auto found = held_.find(user);
   if ((found->second -= AtLeastOne(bytes)) == 0) held_.erase(found);

@@ -3,8 +3,6 @@
 // How much of each user's data is held at once.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "common/base/cancellation.h"
 #include "common/base/mutex.h"
+#include "common/base/user_id.h"
 #include "common/os/env.h"
 
 namespace kernix::server {
@@ -25,34 +24,34 @@ class ByteQuota {
   // Given back when it goes. The quota must outlive it.
   class Share {
    public:
-    Share(ByteQuota& quota, uid_t user, uint64_t bytes) : quota_(quota), user_(user), bytes_(bytes) {}
+    Share(ByteQuota& quota, UserId user, uint64_t bytes) : quota_(quota), user_(user), bytes_(bytes) {}
     ~Share() { quota_.GiveBack(user_, bytes_); }
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
    private:
     ByteQuota& quota_;
-    const uid_t user_;
+    const UserId user_;
     const uint64_t bytes_;
   };
 
   // Null when `user` has no room for `bytes` now. Who has nothing has room for anything.
-  std::unique_ptr<Share> Take(uid_t user, uint64_t bytes);
+  std::unique_ptr<Share> Take(UserId user, uint64_t bytes);
 
   // Waits for it. Null when `deadline` passed or `cancellation` fired first.
-  std::unique_ptr<Share> Await(uid_t user, uint64_t bytes, MonotonicTime deadline, Cancellation& cancellation);
+  std::unique_ptr<Share> Await(UserId user, uint64_t bytes, MonotonicTime deadline, Cancellation& cancellation);
 
   uint64_t max_per_user() const { return max_per_user_; }
 
  private:
-  bool HasRoom(uid_t user, uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveBack(uid_t user, uint64_t bytes);
+  bool HasRoom(UserId user, uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(UserId user, uint64_t bytes);
   void Wake();
 
   const uint64_t max_per_user_;
   Mutex mutex_;
   CondVar changed_;
-  std::map<uid_t, uint64_t> held_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, uint64_t> held_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::server

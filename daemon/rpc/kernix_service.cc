@@ -97,7 +97,7 @@ grpc::Status KernixService::FetchArtifact(grpc::ServerContext*, const v1::FetchA
 absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request,
                                          grpc::ServerWriter<v1::ArtifactChunk>& writer) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(request.artifact_digest()));
-  const absl::StatusOr<std::unique_ptr<UserLimit::Pass>> pass = backend_.fetches.Enter(caller_);
+  const absl::StatusOr<std::unique_ptr<UserLimit::Pass>> pass = backend_.fetches.Enter(*caller_);
   if (!pass.ok()) {
     backend_.metrics.NoteRefusal(Refusal::kFetches);
     return pass.status();
@@ -110,8 +110,8 @@ absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request
 
 // What is somebody else's is not there, for all that this caller is told.
 absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
-  KERNIX_ASSIGN_OR_RETURN(const bool owns, backend_.cache.Owns(caller_, artifact));
-  return owns || backend_.may_administer(caller_) ? absl::OkStatus() : NoSuchArtifact(artifact);
+  KERNIX_ASSIGN_OR_RETURN(const bool owns, backend_.cache.Owns(ToNumber(caller_->id()), artifact));
+  return owns || caller_->IsAdministrator() ? absl::OkStatus() : NoSuchArtifact(artifact);
 }
 
 grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
@@ -135,7 +135,7 @@ grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheR
                                       v1::ListCacheResponse* response) {
   cache::LabelFilter filter;
   if (!request->name().empty()) filter.name = request->name();
-  if (!backend_.may_administer(caller_)) filter.owner = caller_;
+  if (!caller_->IsAdministrator()) filter.owner = ToNumber(caller_->id());
   const auto entries = backend_.cache.List(filter);
   if (!entries.ok()) return ToGrpcStatus(entries.status());
   for (const cache::ListedEntry& listed : *entries) *response->add_entry() = ToProto(listed);
@@ -153,13 +153,13 @@ absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::Purg
   response.set_removed_entries(result.entries);
   response.set_removed_bytes(result.bytes);
   Log(LogLevel::kInfo, "purge",
-      {{"uid", caller_}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
+      {{"uid", caller_->name()}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
   return absl::OkStatus();
 }
 
 absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
   cache::PurgeFilter filter;
-  if (!backend_.may_administer(caller_)) filter.owner = caller_;
+  if (!caller_->IsAdministrator()) filter.owner = ToNumber(caller_->id());
   if (request.older_than_ms() > 0) filter.not_used_for_ms = request.older_than_ms();
   if (!request.name().empty()) {
     filter.name = request.name();
@@ -170,7 +170,7 @@ absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCache
 }
 
 absl::Status KernixService::CheckAdministers(std::string_view what) const {
-  if (backend_.may_administer(caller_)) return absl::OkStatus();
+  if (caller_->IsAdministrator()) return absl::OkStatus();
   backend_.metrics.NoteRefusal(Refusal::kAdministrator);
   return absl::PermissionDeniedError(
       StrCat("only its own user, root and members of its admin_group may ", what, " a shared kernixd"));

@@ -3,10 +3,10 @@
 // The RPCs, for the calls of one user. Each method validates, delegates, converts and logs; nothing else.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string_view>
+#include <utility>
 
+#include "common/base/identity.h"
 #include "daemon/rpc/backend.h"
 #include "kernix/v1/kernix.grpc.pb.h"
 
@@ -15,7 +15,7 @@ namespace kernix::server {
 // Load() uses gRPC's callback interface, which says at once when the client goes away; the others take a thread.
 class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kernix::Service> {
  public:
-  KernixService(Backend& backend, uid_t caller) : backend_(backend), caller_(caller) {}
+  KernixService(Backend& backend, IdentityPtr caller) : backend_(backend), caller_(std::move(caller)) {}
 
   grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* Load(grpc::CallbackServerContext* context) override;
 
@@ -43,7 +43,7 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
   absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);
 
   Backend& backend_;
-  const uid_t caller_;
+  const IdentityPtr caller_;
 };
 
 }  // namespace kernix::server

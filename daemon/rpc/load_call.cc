@@ -69,8 +69,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
                        public build::LoadObserver,
                        public std::enable_shared_from_this<LoadCall> {
  public:
-  LoadCall(Backend& backend, uid_t caller)
-      : backend_(backend), caller_(caller), cancellation_(std::make_shared<Cancellation>()) {}
+  LoadCall(Backend& backend, IdentityPtr caller)
+      : backend_(backend), caller_(std::move(caller)), cancellation_(std::make_shared<Cancellation>()) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -139,7 +139,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     // Nothing of what is refused is kept: clients can be slow to hear of it.
     v1::LoadClientMessage first = std::exchange(incoming_, {});
     if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
-    auto pass = backend_.gate.Enter(caller_, cancellation_);
+    auto pass = backend_.gate.Enter(*caller_, cancellation_);
     if (!pass.ok()) {
       backend_.metrics.NoteRefusal(absl::IsUnavailable(pass.status()) ? Refusal::kDraining : Refusal::kLoads);
       return Refuse(std::move(first), pass.status());
@@ -147,7 +147,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     pass_ = *std::move(pass);
     const uint64_t bytes = first.request().ByteSizeLong();
     if (IsCrumbs(first.request(), bytes)) return Refuse(std::move(first), TooManyParts(bytes));
-    request_share_ = backend_.requests.Take(caller_, bytes);
+    request_share_ = backend_.requests.Take(caller_->id(), bytes);
     if (request_share_ == nullptr) {
       backend_.metrics.NoteRefusal(Refusal::kRequestBytes);
       return Refuse(std::move(first), TooMuchAtOnce(bytes));
@@ -178,7 +178,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
 
   absl::Status TooMuchAtOnce(uint64_t bytes) const {
     return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("this request has ", bytes, " bytes, and with those of user ", caller_,
+                     StrCat("this request has ", bytes, " bytes, and with those of user ", caller_->name(),
                             " that are under way it is more than the ", backend_.requests.max_per_user(),
                             " that this kernixd holds of one user: wait for some of them, or raise "
                             "max_request_bytes_per_user (--max-request-bytes-per-user, "
@@ -189,15 +189,16 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   // same build, and are asked then.
   absl::Status ReserveUpload(uint64_t bytes) {
     const Duration timeout = backend_.options.upload_timeout;
-    upload_share_ = backend_.uploads.Await(caller_, bytes, backend_.env.Now() + timeout, *cancellation_);
+    upload_share_ = backend_.uploads.Await(caller_->id(), bytes, backend_.env.Now() + timeout, *cancellation_);
     if (upload_share_ != nullptr) return absl::OkStatus();
     if (cancellation_->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "the load was cancelled");
     backend_.metrics.NoteRefusal(Refusal::kUploadBytes);
-    return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("user ", caller_, " has uploaded so many headers for loads under way that there was no ",
-                            "room for ", bytes, " bytes more within ", std::chrono::duration<double>(timeout).count(),
-                            " s: load fewer kernels at once, or raise max_request_bytes_per_user "
-                            "(--max-request-bytes-per-user, KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
+    return MakeError(
+        v1::ErrorDetail::RESOURCE,
+        StrCat("user ", caller_->name(), " has uploaded so many headers for loads under way that there was no ",
+               "room for ", bytes, " bytes more within ", std::chrono::duration<double>(timeout).count(),
+               " s: load fewer kernels at once, or raise max_request_bytes_per_user "
+               "(--max-request-bytes-per-user, KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
   }
 
   // The worker thread.
@@ -207,7 +208,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     const absl::StatusOr<v1::LoadResult> result = LoadAndCatch();
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteLoad(result, took);
-    LogLoad(caller_, name, result, std::chrono::duration_cast<Duration>(took));
+    LogLoad(*caller_, name, result, std::chrono::duration_cast<Duration>(took));
     if (!result.ok()) return End(result.status());
     v1::LoadEvent event;
     *event.mutable_result() = *result;
@@ -231,7 +232,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     KERNIX_ASSIGN_OR_RETURN(*request_.mutable_toolchain(),
                             backend_.toolchains.Choose(request_.toolchain(), request_.language()));
     header_sizes_ = SizesOf(request_);
-    return backend_.builder.Load(std::move(request_), caller_, *this, cancellation_);
+    return backend_.builder.Load(std::move(request_), ToNumber(caller_->id()), *this, cancellation_);
   }
 
   // Ends the call with an error, which goes out as an event, and short as the call's status.
@@ -319,7 +320,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   }
 
   Backend& backend_;
-  const uid_t caller_;
+  const IdentityPtr caller_;
   const CancellationPtr cancellation_;
   // Given up with the call itself: when gRPC is done with it and the worker has returned.
   std::unique_ptr<LoadGate::Pass> pass_;
@@ -343,8 +344,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, uid_t caller) {
-  const auto call = std::make_shared<LoadCall>(backend, caller);
+grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, IdentityPtr caller) {
+  const auto call = std::make_shared<LoadCall>(backend, std::move(caller));
   call->Start();
   return call.get();
 }

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
-#include <sys/types.h>
 
+#include "common/base/identity.h"
 #include "daemon/rpc/backend.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -13,6 +13,6 @@ namespace kernix::server {
 
 // Starts a call of `caller`: reads the request, runs it in a thread of its own, and streams events until it ends. The
 // result deletes itself when gRPC is done with it. It is inside `backend.gate` until its last words are sent.
-grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, uid_t caller);
+grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>* StartLoadCall(Backend& backend, IdentityPtr caller);
 
 }  // namespace kernix::server

@@ -8,18 +8,19 @@
 
 namespace kernix::server {
 
-absl::StatusOr<std::unique_ptr<LoadGate::Pass>> LoadGate::Enter(uid_t user, CancellationPtr cancellation) {
+absl::StatusOr<std::unique_ptr<LoadGate::Pass>> LoadGate::Enter(const Identity& user, CancellationPtr cancellation) {
   const MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("this kernixd is draining: it stops and takes no new loads; ask another");
-  int& of_user = inside_of_user_[user];
+  int& of_user = inside_of_user_[user.id()];
   if (max_per_user_ > 0 && of_user >= max_per_user_) {
-    return absl::ResourceExhaustedError(StrCat(
-        "user ", user, " has ", of_user, " loads under way, as many as this kernixd takes from one at once: wait ",
-        "for some of them, or raise max_loads_per_user (--max-loads-per-user, KERNIX_MAX_LOADS_PER_USER)"));
+    return absl::ResourceExhaustedError(
+        StrCat("user ", user.name(), " has ", of_user,
+               " loads under way, as many as this kernixd takes from one at once: wait ",
+               "for some of them, or raise max_loads_per_user (--max-loads-per-user, KERNIX_MAX_LOADS_PER_USER)"));
   }
   ++of_user;
   const int id = next_id_++;
-  inside_[id] = {user, std::move(cancellation)};
+  inside_[id] = {user.id(), std::move(cancellation)};
   return std::make_unique<Pass>(*this, id);
 }
 

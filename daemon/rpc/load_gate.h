@@ -3,14 +3,13 @@
 // Where every load comes in and goes out: the daemon is done when the gate is closed and nobody is inside.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
+#include "common/base/identity.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 
@@ -37,7 +36,7 @@ class LoadGate {
 
   // kUnavailable when the gate is closed, kResourceExhausted when `user` has as many loads inside as one may have: each
   // costs a thread, and no user shall take them all. `cancellation` ends the load from outside.
-  absl::StatusOr<std::unique_ptr<Pass>> Enter(uid_t user, CancellationPtr cancellation);
+  absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user, CancellationPtr cancellation);
 
   // From now on nobody comes in.
   void Close();
@@ -55,7 +54,7 @@ class LoadGate {
   void Leave(int id);
 
   struct Load {
-    uid_t user;
+    UserId user;
     CancellationPtr cancellation;
   };
 
@@ -65,7 +64,7 @@ class LoadGate {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, Load> inside_ ABSL_GUARDED_BY(mutex_);
-  std::map<uid_t, int> inside_of_user_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, int> inside_of_user_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::server

@@ -5,12 +5,13 @@
 
 #include <thread>
 
+#include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
 namespace {
 
-constexpr uid_t kUser = 1000;
+const TestIdentity kUser(1000);
 
 CancellationPtr NewCancellation() { return std::make_shared<Cancellation>(); }
 
@@ -50,7 +51,7 @@ TEST(LoadGate, AUserWithTooManyInsideIsToldWhatToDo) {
   const auto two = gate.Enter(kUser, NewCancellation());
   EXPECT_THAT(gate.Enter(kUser, NewCancellation()),
               HasError(absl::StatusCode::kResourceExhausted, testing::HasSubstr("max_loads_per_user")));
-  EXPECT_THAT(gate.Enter(kUser + 1, NewCancellation()), IsOk());
+  EXPECT_THAT(gate.Enter(TestIdentity(1001), NewCancellation()), IsOk());
   one->reset();
   EXPECT_THAT(gate.Enter(kUser, NewCancellation()), IsOk());
   EXPECT_EQ(gate.inside(), 1);

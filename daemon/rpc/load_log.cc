@@ -18,10 +18,11 @@ std::string FirstLine(const absl::Status& status) {
 
 }  // namespace
 
-void LogLoad(uid_t user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result, Duration took) {
+void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result,
+             Duration took) {
   if (!result.ok()) {
     Log(LogLevel::kInfo, "load",
-        {{"uid", user},
+        {{"uid", user.name()},
          {"name", name},
          {"outcome", "failed"},
          {"ms", took.count()},
@@ -31,7 +32,7 @@ void LogLoad(uid_t user, const std::string& name, const absl::StatusOr<v1::LoadR
   }
   const absl::StatusOr<Digest> key = Digest::FromRaw(result->key());
   Log(LogLevel::kInfo, "load",
-      {{"uid", user},
+      {{"uid", user.name()},
        {"name", name},
        {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
        {"outcome", result->cache_hit() ? "hit" : "built"},

@@ -3,17 +3,17 @@
 // The log line at the end of each load, however it was asked for.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/identity.h"
 #include "common/os/env.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
 
 // `name` is the module's.
-void LogLoad(uid_t user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result, Duration took);
+void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result,
+             Duration took);
 
 }  // namespace kernix::server

@@ -27,14 +27,14 @@ namespace {
 // Its end, also for the accept loop, which holds a descriptor of the same connection.
 void End(const UniqueFd& connection) { shutdown(connection.get(), SHUT_RDWR); }
 
-void LogFailure(uid_t user, std::string_view error) {
-  Log(LogLevel::kWarning, "lookup_failed", {{"uid", user}, {"error", error}});
+void LogFailure(const Identity& user, std::string_view error) {
+  Log(LogLevel::kWarning, "lookup_failed", {{"uid", user.name()}, {"error", error}});
 }
 
 class Lookup {
  public:
-  Lookup(Backend& backend, UniqueFd connection, uid_t user, Duration patience)
-      : backend_(backend), connection_(std::move(connection)), user_(user), patience_(patience) {}
+  Lookup(Backend& backend, UniqueFd connection, IdentityPtr user, Duration patience)
+      : backend_(backend), connection_(std::move(connection)), user_(std::move(user)), patience_(patience) {}
 
   ~Lookup() {
     cancellation_->Remove(on_cancel_);
@@ -44,7 +44,7 @@ class Lookup {
   Lookup& operator=(const Lookup&) = delete;
 
   absl::Status Enter(LoadGate& gate) {
-    KERNIX_ASSIGN_OR_RETURN(pass_, gate.Enter(user_, cancellation_));
+    KERNIX_ASSIGN_OR_RETURN(pass_, gate.Enter(*user_, cancellation_));
     return absl::OkStatus();
   }
 
@@ -53,7 +53,7 @@ class Lookup {
     try {
       Answer().IgnoreError();  // the client is gone, or slow
     } catch (const std::exception& error) {
-      LogFailure(user_, error.what());
+      LogFailure(*user_, error.what());
     }
   }
 
@@ -77,7 +77,7 @@ class Lookup {
     const bool hit = readable && LookUp(*request.mutable_load(), deliver);
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteQuickLookup(hit, took);
-    if (hit) LogLoad(user_, request.load().name(), reply.result(), std::chrono::duration_cast<Duration>(took));
+    if (hit) LogLoad(*user_, request.load().name(), reply.result(), std::chrono::duration_cast<Duration>(took));
     return sent ? *sent : Send(reply, deadline);
   }
 
@@ -86,7 +86,7 @@ class Lookup {
     auto toolchain = backend_.toolchains.Choose(request.toolchain(), request.language());
     if (!toolchain.ok()) return false;
     *request.mutable_toolchain() = *std::move(toolchain);
-    return backend_.builder.LookUp(request, user_, deliver);
+    return backend_.builder.LookUp(request, ToNumber(user_->id()), deliver);
   }
 
   absl::Status Send(const v1::LookupReply& reply, MonotonicTime deadline) const {
@@ -95,7 +95,7 @@ class Lookup {
 
   Backend& backend_;
   const UniqueFd connection_;
-  const uid_t user_;
+  const IdentityPtr user_;
   const Duration patience_;
   const CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   const int on_cancel_ = cancellation_->OnCancel([this] { End(connection_); });
@@ -114,13 +114,13 @@ LookupServer::LookupServer(Backend& backend, Duration patience) : backend_(backe
 
 LookupServer::~LookupServer() { Stop(); }
 
-void LookupServer::Serve(UniqueFd connection, uid_t user) {
+void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
   auto lookup = std::make_shared<Lookup>(backend_, std::move(connection), user, patience_);
   if (!lookup->Enter(gate_).ok()) return backend_.metrics.NoteRefusal(Refusal::kLookups);
   try {
     std::thread([lookup = std::move(lookup)] { lookup->Run(); }).detach();
   } catch (const std::system_error& error) {
-    LogFailure(user, error.what());
+    LogFailure(*user, error.what());
   }
 }
 

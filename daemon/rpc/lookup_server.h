@@ -3,8 +3,7 @@
 // The daemon's side of common/wire/quick_lookup.h.
 #pragma once
 
-#include <sys/types.h>
-
+#include "common/base/identity.h"
 #include "common/os/unique_fd.h"
 #include "daemon/rpc/backend.h"
 #include "daemon/rpc/load_gate.h"
@@ -28,7 +27,7 @@ class LookupServer {
   LookupServer& operator=(const LookupServer&) = delete;
 
   // Answers the lookup of `user` and closes the connection.
-  void Serve(UniqueFd connection, uid_t user);
+  void Serve(UniqueFd connection, IdentityPtr user);
 
   // Cuts off those under way, refuses those to come, and waits for the threads.
   void Stop();

@@ -5,29 +5,31 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "common/wire/quick_lookup.h"
 #include "daemon/app/engine.h"
 #include "daemon/cache/memory_cache.h"
 #include "tests/support/await.h"
+#include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
 namespace {
 
-constexpr uid_t kAlice = 70001;
-constexpr uid_t kBob = 70002;
+const IdentityPtr kAlice = std::make_shared<TestIdentity>(70001);
+const IdentityPtr kBob = std::make_shared<TestIdentity>(70002);
 
 class LookupServerTest : public testing::Test {
  protected:
   // The client's end of a connection whose lookup has begun, and says no more.
-  static UniqueFd Begin(LookupServer& server, uid_t user) {
+  static UniqueFd Begin(LookupServer& server, IdentityPtr user) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     UniqueFd client(ends[0]);
     EXPECT_EQ(send(client.get(), kLookupMagic.data(), kLookupMagic.size(), 0), 8);
-    server.Serve(UniqueFd(ends[1]), user);
+    server.Serve(UniqueFd(ends[1]), std::move(user));
     return client;
   }
 

@@ -11,19 +11,20 @@ namespace kernix::server {
 UserLimit::UserLimit(std::string things, std::string setting, int most)
     : things_(std::move(things)), setting_(std::move(setting)), most_(most) {}
 
-absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(uid_t user) {
+absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(const Identity& user) {
   const MutexLock lock(mutex_);
-  int& count = counts_[user];
+  int& count = counts_[user.id()];
   if (most_ > 0 && count >= most_) {
-    return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("user ", user, " has ", count, " ", things_, " under way, as many as this kernixd takes ",
-                            "from one at once: wait for some of them, or raise ", setting_, " in its config"));
+    return MakeError(
+        v1::ErrorDetail::RESOURCE,
+        StrCat("user ", user.name(), " has ", count, " ", things_, " under way, as many as this kernixd takes ",
+               "from one at once: wait for some of them, or raise ", setting_, " in its config"));
   }
   ++count;
-  return std::make_unique<Pass>(*this, user);
+  return std::make_unique<Pass>(*this, user.id());
 }
 
-void UserLimit::Leave(uid_t user) {
+void UserLimit::Leave(UserId user) {
   const MutexLock lock(mutex_);
   const auto count = counts_.find(user);
   if (--count->second == 0) counts_.erase(count);

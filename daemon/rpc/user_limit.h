@@ -3,14 +3,13 @@
 // How many things of one kind each user may have at once.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "common/base/identity.h"
 #include "common/base/mutex.h"
 
 namespace kernix::server {
@@ -24,27 +23,27 @@ class UserLimit {
   // Held as long as the thing is there. The limit must outlive it.
   class Pass {
    public:
-    Pass(UserLimit& limit, uid_t user) : limit_(limit), user_(user) {}
+    Pass(UserLimit& limit, UserId user) : limit_(limit), user_(user) {}
     ~Pass() { limit_.Leave(user_); }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
 
    private:
     UserLimit& limit_;
-    const uid_t user_;
+    const UserId user_;
   };
 
   // RESOURCE, with what to do, when `user` has as many as one may have.
-  absl::StatusOr<std::unique_ptr<Pass>> Enter(uid_t user);
+  absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
 
  private:
-  void Leave(uid_t user);
+  void Leave(UserId user);
 
   const std::string things_;
   const std::string setting_;
   const int most_;
   Mutex mutex_;
-  std::map<uid_t, int> counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, int> counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::server

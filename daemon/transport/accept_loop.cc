@@ -164,17 +164,19 @@ void AcceptLoop::ResumeAccepting() {
 
 void AcceptLoop::TakeIn(UniqueFd connection) {
   const absl::StatusOr<Peer> peer = PeerOf(connection.get());
-  const absl::Status status = peer.ok() ? handler_.admit(*peer) : peer.status();
-  if (!status.ok()) {
+  absl::StatusOr<IdentityPtr> user = peer.ok() ? handler_.admit(*peer) : peer.status();
+  if (!user.ok()) {
     Log(LogLevel::kWarning, "connection_refused",
-        {{"uid", peer.ok() ? peer->uid : -1}, {"pid", peer.ok() ? peer->pid : -1}, {"reason", status.message()}});
+        {{"uid", peer.ok() ? peer->uid : -1},
+         {"pid", peer.ok() ? peer->pid : -1},
+         {"reason", user.status().message()}});
     connection.reset();
     if (open_ == 0 && handler_.all_closed) handler_.all_closed();
     return;
   }
-  const absl::Status room = quota_.Enter(peer->uid);
+  const absl::Status room = quota_.Enter(**user);
   if (!room.ok()) return TurnAway(std::move(connection), *peer, room);
-  Open(std::move(connection), *peer);
+  Open(std::move(connection), *std::move(user), *peer);
 }
 
 void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status) {
@@ -192,17 +194,18 @@ void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Sta
       {{"uid", peer.uid}, {"pid", peer.pid}, {"reason", status.message()}, {"turned_away", turned_away_}});
 }
 
-void AcceptLoop::Open(UniqueFd connection, const Peer& peer) {
+void AcceptLoop::Open(UniqueFd connection, IdentityPtr user, const Peer& peer) {
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLIN | EPOLLRDHUP)) {
-    Log(LogLevel::kWarning, "connection_dropped", {{"uid", peer.uid}, {"error", strerror(errno)}});
-    return quota_.Leave(peer.uid);
+    Log(LogLevel::kWarning, "connection_dropped", {{"uid", user->name()}, {"error", strerror(errno)}});
+    return quota_.Leave(user->id());
   }
+  Log(LogLevel::kDebug, "connection", {{"uid", user->name()}, {"pid", peer.pid}});
   ++open_;
   ++total_;
   const int key = watch.get();
-  watches_[key] = {std::move(watch), peer.uid};
-  silent_[key] = {std::move(connection), peer, std::chrono::steady_clock::now() + kSilence};
+  watches_[key] = {std::move(watch), user->id()};
+  silent_[key] = {std::move(connection), std::move(user), std::chrono::steady_clock::now() + kSilence};
 }
 
 // From now on only its end is watched for.
@@ -212,7 +215,7 @@ void AcceptLoop::HandOver(int watch) {
   event.data.fd = watch;
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, watch, &event);
   auto node = silent_.extract(watch);
-  handler_.serve(std::move(node.mapped().connection), node.mapped().peer);
+  handler_.serve(std::move(node.mapped().connection), node.mapped().user);
 }
 
 void AcceptLoop::HandOverTheSilent() {

@@ -4,8 +4,6 @@
 // nobody who a Unix peer is, and takes no listening socket from outside.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -16,6 +14,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "common/base/identity.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/transport/connection_quota.h"
@@ -26,10 +25,10 @@ namespace kernix::server {
 
 // Called from the loop's thread.
 struct AcceptHandler {
-  // Whether `peer` may come in. A refused connection is logged and closed.
-  std::function<absl::Status(const Peer& peer)> admit;
+  // Who `peer` is, or why that one may not come in: such a connection is logged and closed.
+  std::function<absl::StatusOr<IdentityPtr>(const Peer& peer)> admit;
   // Takes over an open connection, from which something can be read, or which has been silent for a second.
-  std::function<void(UniqueFd connection, const Peer& peer)> serve;
+  std::function<void(UniqueFd connection, const IdentityPtr& user)> serve;
   // Takes over one for which there is no room, to say so; it is cut off a second later. May be empty.
   std::function<void(UniqueFd connection, const absl::Status& reason)> turn_away;
   // There was no room for one, whether or not `turn_away` is called. May be empty.
@@ -66,7 +65,7 @@ class AcceptLoop {
   void TakeIn(UniqueFd connection);
   void TurnAway(UniqueFd connection, const Peer& peer, const absl::Status& status);
   void CutOffTheTurnedAway();
-  void Open(UniqueFd connection, const Peer& peer);
+  void Open(UniqueFd connection, IdentityPtr user, const Peer& peer);
   void HandOver(int watch);
   void HandOverTheSilent();
   void Closed(int watch);
@@ -92,13 +91,13 @@ class AcceptLoop {
   MonotonicTime next_word_;
   struct Watched {
     UniqueFd watch;
-    uid_t user = 0;
+    UserId user{};
   };
   // A second descriptor of each open connection: gRPC does not say when it closes one, but the kernel does.
   std::map<int, Watched> watches_;
   struct Silent {
     UniqueFd connection;
-    Peer peer;
+    IdentityPtr user;
     MonotonicTime until;
   };
   std::map<int, Silent> silent_;  // those that have not said anything yet, by their watch

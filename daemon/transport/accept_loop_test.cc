@@ -17,6 +17,7 @@
 #include "daemon/transport/listener.h"
 #include "daemon/transport/socket_address.h"
 #include "tests/support/await.h"
+#include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
@@ -26,19 +27,25 @@ namespace {
 class Recorder {
  public:
   AcceptHandler Handler(absl::Status admission = absl::OkStatus()) {
-    return {.admit = [admission](const Peer&) { return admission; },
-            .serve = [this](UniqueFd fd, const Peer& peer) { Add(std::move(fd), peer); },
+    return {.admit = [this, admission](const Peer& peer) { return Admit(peer, admission); },
+            .serve = [this](UniqueFd fd, const IdentityPtr& user) { Add(std::move(fd), user); },
             .all_closed = [this] { NoteAllClosed(); }};
   }
 
   // Waits for the next connection.
-  std::pair<UniqueFd, Peer> Next() {
+  std::pair<UniqueFd, IdentityPtr> Next() {
     const MutexLock lock(mutex_);
     AwaitChange("a connection", changed_, mutex_,
                 [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !connections_.empty(); });
     auto connection = std::move(connections_.back());
     connections_.pop_back();
     return connection;
+  }
+
+  // Who came last.
+  Peer peer() {
+    const MutexLock lock(mutex_);
+    return peer_;
   }
 
   void AwaitAllClosed() {
@@ -49,9 +56,16 @@ class Recorder {
   }
 
  private:
-  void Add(UniqueFd fd, const Peer& peer) {
+  absl::StatusOr<IdentityPtr> Admit(const Peer& peer, const absl::Status& admission) {
     const MutexLock lock(mutex_);
-    connections_.emplace_back(std::move(fd), peer);
+    peer_ = peer;
+    if (!admission.ok()) return admission;
+    return std::make_shared<TestIdentity>(peer.uid);
+  }
+
+  void Add(UniqueFd fd, const IdentityPtr& user) {
+    const MutexLock lock(mutex_);
+    connections_.emplace_back(std::move(fd), user);
     changed_.NotifyAll();
   }
 
@@ -63,7 +77,8 @@ class Recorder {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<std::pair<UniqueFd, Peer>> connections_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<UniqueFd, IdentityPtr>> connections_ ABSL_GUARDED_BY(mutex_);
+  Peer peer_ ABSL_GUARDED_BY(mutex_);
   bool all_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -102,10 +117,11 @@ class AcceptLoopTest : public testing::Test {
 TEST_F(AcceptLoopTest, KnowsWhoConnects) {
   const auto loop = Start();
   const UniqueFd client = Connect();
-  const auto [connection, peer] = recorder_.Next();
-  EXPECT_EQ(peer.pid, getpid());
-  EXPECT_EQ(peer.uid, geteuid());
-  EXPECT_EQ(peer.gid, getegid());
+  const auto [connection, user] = recorder_.Next();
+  EXPECT_EQ(recorder_.peer().pid, getpid());
+  EXPECT_EQ(recorder_.peer().uid, geteuid());
+  EXPECT_EQ(recorder_.peer().gid, getegid());
+  EXPECT_EQ(user->id(), UserId{geteuid()}) << "who it was taken for";
   EXPECT_EQ(fcntl(connection.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 }
 
@@ -157,7 +173,7 @@ TEST_F(AcceptLoopTest, CountsWhatIsOpen) {
 TEST_F(AcceptLoopTest, NoticesWhenTheServerCloses) {
   const auto loop = Start();
   const UniqueFd client = Connect();
-  auto [connection, peer] = recorder_.Next();
+  auto [connection, user] = recorder_.Next();
   char word = 0;
   ASSERT_EQ(recv(connection.get(), &word, 1, 0), 1);  // else the client would see a reset
   shutdown(connection.get(), SHUT_RDWR);              // as gRPC does before it closes
@@ -173,8 +189,8 @@ TEST_F(AcceptLoopTest, TakesAConnectionThatIsThere) {
   Speak(ours);
   const auto loop = AcceptLoop::Start(-1, UniqueFd(ends[1]), ConnectionQuota(3, 1000), recorder_.Handler());
   ASSERT_THAT(loop, IsOk());
-  const auto [connection, peer] = recorder_.Next();
-  EXPECT_EQ(peer.pid, getpid());
+  const auto [connection, user] = recorder_.Next();
+  EXPECT_EQ(recorder_.peer().pid, getpid());
   ours.reset();
   recorder_.AwaitAllClosed();
 }
@@ -192,7 +208,7 @@ TEST_F(AcceptLoopTest, SaysSoWhenItsOnlyConnectionIsRefused) {
 TEST_F(AcceptLoopTest, AfterStopConnectionsStayOpen) {
   auto loop = Start();
   const UniqueFd client = Connect();
-  const auto [connection, peer] = recorder_.Next();
+  const auto [connection, user] = recorder_.Next();
   loop->Stop();
   loop->Stop();
   ASSERT_EQ(write(connection.get(), "x", 1), 1);
@@ -262,8 +278,8 @@ TEST_F(AcceptLoopTest, GoesOnAfterAShortageOfDescriptors) {
     log.Await("accept_paused");
   }
   Speak(waiting);
-  const auto [connection, peer] = recorder_.Next();
-  EXPECT_EQ(peer.pid, getpid());
+  const auto [connection, user] = recorder_.Next();
+  EXPECT_EQ(recorder_.peer().pid, getpid());
   EXPECT_EQ(loop->activity().running, 1);
 }
 

@@ -10,25 +10,26 @@
 
 namespace kernix::server {
 
-absl::Status ConnectionQuota::Enter(uid_t user) {
-  const int of_user = open_of_user_[user];
+absl::Status ConnectionQuota::Enter(const Identity& user) {
+  const int of_user = open_of_user_[user.id()];
   if (max_per_user_ > 0 && of_user >= max_per_user_) {
     return absl::ResourceExhaustedError(
-        StrCat("user ", user, " has ", of_user, " connections open, as many as this kernixd takes from one: ",
+        StrCat("user ", user.name(), " has ", of_user, " connections open, as many as this kernixd takes from one: ",
                "close some, or raise max_connections_per_user (--max-connections-per-user, ",
                "KERNIX_MAX_CONNECTIONS_PER_USER)"));
   }
   if (of_user >= capacity_ - open_) {
-    return absl::ResourceExhaustedError(StrCat(
-        "user ", user, " has ", of_user, " connections open, and this kernixd keeps descriptors for no more than ",
-        capacity_, " of all users: close some, or let it have more (ulimit -n; LimitNOFILE= of a systemd unit)"));
+    return absl::ResourceExhaustedError(
+        StrCat("user ", user.name(), " has ", of_user,
+               " connections open, and this kernixd keeps descriptors for no more than ", capacity_,
+               " of all users: close some, or let it have more (ulimit -n; LimitNOFILE= of a systemd unit)"));
   }
   ++open_;
-  ++open_of_user_[user];
+  ++open_of_user_[user.id()];
   return absl::OkStatus();
 }
 
-void ConnectionQuota::Leave(uid_t user) {
+void ConnectionQuota::Leave(UserId user) {
   const auto found = open_of_user_.find(user);
   if (--found->second == 0) open_of_user_.erase(found);
   --open_;

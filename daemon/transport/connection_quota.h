@@ -3,11 +3,10 @@
 // How many connections each user may have open.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 
 #include "absl/status/status.h"
+#include "common/base/identity.h"
 
 namespace kernix::server {
 
@@ -19,14 +18,14 @@ class ConnectionQuota {
   ConnectionQuota(int max_per_user, int capacity) : max_per_user_(max_per_user), capacity_(capacity) {}
 
   // Counts one more connection of `user`. kResourceExhausted, which says what to do, when there may be no more.
-  absl::Status Enter(uid_t user);
-  void Leave(uid_t user);
+  absl::Status Enter(const Identity& user);
+  void Leave(UserId user);
 
  private:
   const int max_per_user_;
   const int capacity_;
   int open_ = 0;
-  std::map<uid_t, int> open_of_user_;
+  std::map<UserId, int> open_of_user_;
 };
 
 // As many as the descriptors of this process are for: a connection needs two, and a quarter is for compile jobs and

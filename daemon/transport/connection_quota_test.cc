@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/test_identity.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::server {
@@ -12,7 +13,10 @@ using testing::HasSubstr;
 
 constexpr auto kRefused = absl::StatusCode::kResourceExhausted;
 
-int EnterAll(ConnectionQuota& quota, uid_t user) {
+const TestIdentity kAlice(1);
+const TestIdentity kBob(2);
+
+int EnterAll(ConnectionQuota& quota, const Identity& user) {
   int count = 0;
   while (quota.Enter(user).ok()) ++count;
   return count;
@@ -20,28 +24,28 @@ int EnterAll(ConnectionQuota& quota, uid_t user) {
 
 TEST(ConnectionQuotaTest, AUserHasAsManyAsOneMayHave) {
   ConnectionQuota quota(3, 1000);
-  EXPECT_EQ(EnterAll(quota, 1), 3);
-  EXPECT_THAT(quota.Enter(1), HasError(kRefused, HasSubstr("raise max_connections_per_user")));
-  EXPECT_THAT(quota.Enter(2), IsOk());
-  quota.Leave(1);
-  EXPECT_THAT(quota.Enter(1), IsOk());
+  EXPECT_EQ(EnterAll(quota, kAlice), 3);
+  EXPECT_THAT(quota.Enter(kAlice), HasError(kRefused, HasSubstr("raise max_connections_per_user")));
+  EXPECT_THAT(quota.Enter(kBob), IsOk());
+  quota.Leave(kAlice.id());
+  EXPECT_THAT(quota.Enter(kAlice), IsOk());
 }
 
 TEST(ConnectionQuotaTest, WithoutALimitADescriptorIsLeftForTheNextUser) {
   ConnectionQuota quota(0, 1000);
-  EXPECT_EQ(EnterAll(quota, 1), 500);
-  EXPECT_THAT(quota.Enter(1), HasError(kRefused, HasSubstr("LimitNOFILE")));
-  EXPECT_EQ(EnterAll(quota, 2), 250);
-  for (uid_t user = 3; user < 10; ++user) EXPECT_GT(EnterAll(quota, user), 0) << user;
+  EXPECT_EQ(EnterAll(quota, kAlice), 500);
+  EXPECT_THAT(quota.Enter(kAlice), HasError(kRefused, HasSubstr("LimitNOFILE")));
+  EXPECT_EQ(EnterAll(quota, kBob), 250);
+  for (uint32_t id = 3; id < 10; ++id) EXPECT_GT(EnterAll(quota, TestIdentity(id)), 0) << id;
 }
 
 TEST(ConnectionQuotaTest, WhoHasLeftDoesNotCount) {
   ConnectionQuota quota(0, 10);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_THAT(quota.Enter(1), IsOk());
-    quota.Leave(1);
+    ASSERT_THAT(quota.Enter(kAlice), IsOk());
+    quota.Leave(kAlice.id());
   }
-  EXPECT_EQ(EnterAll(quota, 2), 5);
+  EXPECT_EQ(EnterAll(quota, kBob), 5);
 }
 
 }  // namespace

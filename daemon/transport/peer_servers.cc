@@ -59,7 +59,7 @@ void EnableStandardServices() {
 // The server of one user.
 class PeerServer {
  public:
-  PeerServer(Backend& backend, uid_t uid) : service_(backend, uid) {
+  PeerServer(Backend& backend, IdentityPtr user) : service_(backend, std::move(user)) {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(GrpcMessageLimit(backend.options));
     builder.SetMaxSendMessageSize(-1);
@@ -95,37 +95,36 @@ PeerServers::PeerServers(Backend& backend) : backend_(backend) { EnableStandardS
 
 PeerServers::~PeerServers() { Shutdown(std::chrono::system_clock::now()); }
 
-void PeerServers::Serve(UniqueFd connection, const Peer& peer) {
+void PeerServers::Serve(UniqueFd connection, const IdentityPtr& user) {
   const MutexLock lock(mutex_);
   if (shut_down_) return;
-  PeerServer* server = FindOrStart(peer.uid);
+  PeerServer* server = FindOrStart(user);
   if (server == nullptr) return;
-  Log(LogLevel::kDebug, "connection", {{"uid", peer.uid}, {"pid", peer.pid}});
   server->Serve(std::move(connection));
 }
 
-PeerServer* PeerServers::FindOrStart(uid_t uid) {
-  const auto found = servers_.find(uid);
+PeerServer* PeerServers::FindOrStart(const IdentityPtr& user) {
+  const auto found = servers_.find(user->id());
   if (found != servers_.end()) return found->second.get();
-  auto server = std::make_unique<PeerServer>(backend_, uid);
+  auto server = std::make_unique<PeerServer>(backend_, user);
   if (!server->ok()) {
-    Log(LogLevel::kError, "server_failed", {{"uid", uid}});
+    Log(LogLevel::kError, "server_failed", {{"uid", user->name()}});
     return nullptr;
   }
   server->SetServing(serving_);
-  return servers_.emplace(uid, std::move(server)).first->second.get();
+  return servers_.emplace(user->id(), std::move(server)).first->second.get();
 }
 
 void PeerServers::SetServing(bool serving) {
   const MutexLock lock(mutex_);
   serving_ = serving;
-  for (const auto& [uid, server] : servers_) server->SetServing(serving);
+  for (const auto& [id, server] : servers_) server->SetServing(serving);
 }
 
 void PeerServers::Shutdown(std::chrono::system_clock::time_point deadline) {
   const MutexLock lock(mutex_);
   shut_down_ = true;
-  for (const auto& [uid, server] : servers_) server->Shutdown(deadline);
+  for (const auto& [id, server] : servers_) server->Shutdown(deadline);
   servers_.clear();
 }
 

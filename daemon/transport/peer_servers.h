@@ -4,16 +4,14 @@
 // object that knows.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <memory>
 
+#include "common/base/identity.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/rpc/backend.h"
-#include "daemon/transport/unix_peer.h"
 
 namespace kernix::server {
 
@@ -28,8 +26,9 @@ class PeerServers {
   PeerServers(const PeerServers&) = delete;
   PeerServers& operator=(const PeerServers&) = delete;
 
-  // Serves `connection` as that peer's. One that comes after Shutdown(), or for which no server can be made, is closed.
-  void Serve(UniqueFd connection, const Peer& peer);
+  // Serves `connection` as one of `user`'s. One that comes after Shutdown(), or for which no server can be made, is
+  // closed.
+  void Serve(UniqueFd connection, const IdentityPtr& user);
 
   // What the health service answers from now on.
   void SetServing(bool serving);
@@ -38,13 +37,13 @@ class PeerServers {
   void Shutdown(std::chrono::system_clock::time_point deadline);
 
  private:
-  PeerServer* FindOrStart(uid_t uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PeerServer* FindOrStart(const IdentityPtr& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Backend& backend_;
   Mutex mutex_;
   bool serving_ ABSL_GUARDED_BY(mutex_) = true;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<uid_t, std::unique_ptr<PeerServer>> servers_ ABSL_GUARDED_BY(mutex_);
+  std::map<UserId, std::unique_ptr<PeerServer>> servers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::server
