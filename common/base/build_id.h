@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What cmake/BuildId.cmake writes at each build. Others use version.h.
+// The declarations behind the file that cmake/BuildId.cmake writes in each build. Other code uses version.h.
 #pragma once
 
 namespace kernix {

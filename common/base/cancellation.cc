@@ -6,7 +6,7 @@
 namespace kernix {
 
 void Cancellation::Cancel() {
-  // Callbacks run under the lock, which is what makes Remove() wait for them; they are destroyed after it.
+  // Callbacks run under the lock, so that Remove() waits for them. They are destroyed after the lock is released.
   std::vector<std::pair<int, std::function<void()>>> callbacks;
   MutexLock lock(mutex_);
   if (cancelled_) return;

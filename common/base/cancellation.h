@@ -13,7 +13,7 @@
 
 namespace kernix {
 
-// Shared by the one who cancels and the ones who are cancelled. Thread-safe. Cancelling is final.
+// The canceller and the cancelled work share one object. Thread-safe. A cancellation is final.
 class Cancellation {
  public:
   // Runs every callback once, in the calling thread. Later calls do nothing.
@@ -21,8 +21,8 @@ class Cancellation {
 
   bool cancelled() const;
 
-  // Calls `callback` at Cancel(), or at once when that has happened. Returns an id for Remove(). A callback must not
-  // call back into this object and must not block.
+  // Calls `callback` at Cancel(), or immediately if Cancel() has already been called. Returns an id for Remove(). The
+  // callback must not call back into this object and must not block.
   int OnCancel(std::function<void()> callback);
 
   // After Remove() returns, the callback is not running and will not run.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/digest.h"
 
-// The plain functions, deprecated but kept: EVP's first use reads the machine's openssl.cnf, a millisecond of every
-// client process, and would set up an OpenSSL that the process around us may use for something else.
+// kernix calls the plain SHA functions, which OpenSSL deprecates but keeps. The first use of EVP reads the machine's
+// openssl.cnf, which takes a millisecond in every client process, and sets up an OpenSSL that the host process may use
+// for something else.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
@@ -15,7 +16,7 @@
 namespace kernix {
 namespace {
 
-// The value of a hexadecimal digit; -1 when it is none.
+// The value of a hexadecimal digit, or -1 if `c` is not one.
 int HexValue(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -93,7 +94,7 @@ Digest Sha256::Finish() {
   return digest;
 }
 
-// Every field starts with a byte that says what it is: a number never looks like a text of eight bytes.
+// Every field starts with a byte for its type, so a number never looks like a text of eight bytes.
 CanonicalHasher::CanonicalHasher(std::string_view domain) { UpdateWithLength(sha_, domain); }
 
 CanonicalHasher& CanonicalHasher::Field(std::string_view name, std::string_view value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 digests and the canonical serialisation that keys are made of.
+// SHA-256 digests, and the canonical serialisation from which keys are computed.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ class Sha256 {
 
   void Update(std::string_view data);
 
-  // Ends the computation. Call once.
+  // Finishes the computation. Call it once.
   Digest Finish();
 
  private:
@@ -59,9 +59,9 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-// Builds a digest over a sequence of named fields. Each name and each value goes in with its length before it, so no
-// two different sequences give the same bytes. The names make a key independent of how the writing code happens to be
-// ordered today: a field that is added later gets a name of its own.
+// Computes a digest over a sequence of named fields. The length of each name and value precedes it, so two different
+// sequences never produce the same bytes. The names separate the fields, so a new field gets its own name and cannot be
+// confused with an existing one.
 class CanonicalHasher {
  public:
   // `domain` separates kinds of keys, e.g. "kernix-artifact-key-1".
@@ -71,7 +71,7 @@ class CanonicalHasher {
   CanonicalHasher& Field(std::string_view name, uint64_t value);
   CanonicalHasher& Field(std::string_view name, const Digest& value);
 
-  // Marks the start of a list of `size` elements; each element is then added with Field().
+  // Starts a list of `size` elements. The caller then adds each element with Field().
   CanonicalHasher& List(std::string_view name, uint64_t size);
 
   Digest Finish();

@@ -48,7 +48,7 @@ TEST(DigestTest, OrdersAndHashes) {
   EXPECT_TRUE(absl::VerifyTypeImplementsAbslHashCorrectly({DigestOf("a"), DigestOf("b"), Digest{}}));
 }
 
-// Each of these looks like another one to a hasher that forgets a length, a name or a type.
+// To a hasher that forgets a length, a name or a type, each of these sequences looks like another one.
 TEST(CanonicalHasherTest, DifferentSequencesDiffer) {
   const Digest d{};
   const std::set<Digest> digests = {
@@ -69,7 +69,7 @@ TEST(CanonicalHasherTest, DifferentSequencesDiffer) {
   EXPECT_EQ(digests.size(), 13u);
 }
 
-// Keys live in stores on disks: this value may never change.
+// Keys are stored on disk, so this value must never change.
 TEST(CanonicalHasherTest, StaysWhatItIs) {
   EXPECT_EQ(CanonicalHasher("domain").Field("name", "value").Field("n", uint64_t{7}).List("l", 2).Finish().Hex(),
             "153b86e5ef6ef13be79997f22c678bf99f7314622c9f9bf67adac48cf87153a2");

@@ -19,9 +19,9 @@ namespace {
 
 absl::Status Damaged(std::string_view what) { return absl::DataLossError(StrCat("ELF: ", what)); }
 
-absl::Status CutOff() { return absl::InvalidArgumentError("an ELF file that was cut off"); }
+absl::Status CutOff() { return absl::InvalidArgumentError("the ELF file is truncated"); }
 
-// The structure at `offset`. Copied, since nothing says that it is aligned.
+// The structure at `offset`, copied because it may not be aligned.
 template <typename T>
 std::optional<T> ReadAt(std::string_view bytes, uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<std::string_view> Slice(std::string_view bytes, uint64_t offset, u
   return bytes.substr(offset, size);
 }
 
-// A string with its end inside the table.
+// The string at `offset`; it must end inside the table.
 std::optional<std::string_view> StringAt(std::string_view table, uint64_t offset) {
   if (offset >= table.size()) return std::nullopt;
   const size_t end = table.find('\0', offset);
@@ -56,14 +56,14 @@ bool IsExported(const Elf64_Sym& symbol) {
          (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
-// The chain of Elf64_Vernaux that one Elf64_Verneed leads.
+// Reads the chain of Elf64_Vernaux that belongs to one Elf64_Verneed.
 absl::Status ReadNeeds(std::string_view table, std::string_view strings, uint64_t offset, unsigned count,
                        std::vector<std::string>& names) {
   for (unsigned i = 0; i < count; ++i) {
     const auto need = ReadAt<Elf64_Vernaux>(table, offset);
-    // Chains that run in circles or across each other would otherwise cost far more than the file's size.
+    // A chain that loops or crosses another one would otherwise cost far more time than the file's size warrants.
     const bool too_many = names.size() >= table.size() / sizeof(Elf64_Vernaux);
-    if (!need.has_value() || too_many) return Damaged("a version need lies outside its section");
+    if (!need.has_value() || too_many) return Damaged("a version requirement lies outside its section");
     const std::optional<std::string_view> name = StringAt(strings, need->vna_name);
     if (!name.has_value()) return Damaged("a version's name lies outside its string table");
     names.emplace_back(*name);
@@ -118,12 +118,12 @@ const ElfImage::Section* ElfImage::FindSection(uint32_t type) const {
 
 absl::StatusOr<std::string_view> ElfImage::Strings(uint32_t section) const {
   if (section >= sections_.size() || sections_[section].type != SHT_STRTAB) {
-    return Damaged("a section without its string table");
+    return Damaged("a section has no string table");
   }
   return sections_[section].bytes;
 }
 
-// What is loaded at `address`, and all behind it; empty when nothing is.
+// The bytes from `address` to the end of its segment; empty if no segment is loaded there.
 std::string_view ElfImage::FromAddress(uint64_t address) const {
   for (const Elf64_Phdr& segment : segments_) {
     const uint64_t offset = address - segment.p_vaddr;
@@ -157,7 +157,7 @@ absl::StatusOr<std::vector<std::string>> ElfImage::NeededVersions() const {
   uint64_t offset = 0;
   for (unsigned i = 0; i < needs->count; ++i) {
     const auto file = ReadAt<Elf64_Verneed>(needs->bytes, offset);
-    if (!file.has_value()) return Damaged("a version need lies outside its section");
+    if (!file.has_value()) return Damaged("a version requirement lies outside its section");
     KERNIX_RETURN_IF_ERROR(ReadNeeds(needs->bytes, strings, offset + file->vn_aux, file->vn_cnt, names));
     if (file->vn_next == 0) break;
     offset += file->vn_next;
@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<std::string>> ElfImage::NeededVersions() const {
 }
 
 absl::StatusOr<std::vector<std::string>> ElfImage::NeededLibraries() const {
-  std::vector<uint64_t> needed;  // places in the strings
+  std::vector<uint64_t> needed;  // offsets into the strings
   std::string_view strings;
   for (const Elf64_Phdr& segment : segments_) {
     if (segment.p_type != PT_DYNAMIC) continue;

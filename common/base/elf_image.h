@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an ELF shared object says of itself. Reads every byte with its bounds checked: the file may have been made by a
-// compiler that a user's text had in its hands.
+// A parser for ELF shared objects. It checks the bounds of every read, because a compiler may have produced the file
+// from a hostile user's source.
 #pragma once
 
 #include <elf.h>
@@ -23,26 +23,27 @@ class ElfImage {
     std::string_view content;
   };
 
-  // A view of `bytes`, which must outlive it. kInvalidArgument unless it is a shared object for x86-64.
+  // A view of `bytes`, which must outlive it. Returns kInvalidArgument unless `bytes` is a shared object for x86-64.
   static absl::StatusOr<ElfImage> Parse(std::string_view bytes);
 
-  // The names of the symbols that dlsym(3) finds. kDataLoss when the tables make no sense, here and below.
+  // The names of the symbols that dlsym(3) finds. This function and those below return kDataLoss if the tables are
+  // inconsistent.
   absl::StatusOr<absl::flat_hash_set<std::string>> ExportedSymbols() const;
 
-  // "GLIBC_2.34", "GLIBCXX_3.4.30", ...: all that it needs, in the order of the file.
+  // All versions that the object requires ("GLIBC_2.34", "GLIBCXX_3.4.30", ...), in file order.
   absl::StatusOr<std::vector<std::string>> NeededVersions() const;
 
-  // The shared libraries that it asks the loader for (its DT_NEEDED entries), in order.
+  // The shared libraries that the object asks the loader for (its DT_NEEDED entries), in order.
   absl::StatusOr<std::vector<std::string>> NeededLibraries() const;
 
-  // The sections whose names begin with `prefix`, in the order of the file. They point into the image.
+  // The sections whose names begin with `prefix`, in file order. They point into the image.
   absl::StatusOr<std::vector<NamedSection>> SectionsNamed(std::string_view prefix) const;
 
  private:
   struct Section {
     uint32_t name = 0;
     uint32_t type = 0;
-    uint32_t link = 0;  // the section with its strings
+    uint32_t link = 0;  // index of the section that holds its strings
     uint32_t count = 0;
     std::string_view bytes;
   };
@@ -56,10 +57,10 @@ class ElfImage {
   std::string_view bytes_;
   std::vector<Section> sections_;
   std::vector<Elf64_Phdr> segments_;
-  uint32_t names_ = 0;  // the section with the names of sections
+  uint32_t names_ = 0;  // index of the section that holds the section names
 };
 
-// Of each family (the part before the last "_") of the C and C++ runtime the newest one, sorted.
+// The newest version of each family of the C and C++ runtime, sorted. A family is the part before the last "_".
 std::vector<std::string> NewestRuntimeVersions(const std::vector<std::string>& versions);
 
 }  // namespace kernix

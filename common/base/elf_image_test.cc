@@ -58,7 +58,7 @@ TEST(ElfImageTest, NamesWhatIsExported) {
   EXPECT_THAT(*symbols, Contains("weak_one"));
   EXPECT_THAT(*symbols, Not(Contains("hidden_one")));
   EXPECT_THAT(*symbols, Not(Contains("local_one")));
-  EXPECT_THAT(*symbols, Not(Contains("__cxa_throw")));  // only needed
+  EXPECT_THAT(*symbols, Not(Contains("__cxa_throw")));  // imported only
 }
 
 TEST(ElfImageTest, NamesTheVersionsThatAreNeeded) {
@@ -128,14 +128,14 @@ TEST(ElfImageTest, EveryCutIsRefused) {
   }
 }
 
-// Nothing is asserted of the answers: run with the sanitizers, this shows that every read is inside.
+// Asserts nothing about the results. Under the sanitizers, this test shows that every read stays within bounds.
 TEST(ElfImageTest, DamageIsSurvived) {
   std::mt19937 random(1);
   int answers = 0;
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = RealObject();
     for (int flips = 0; flips < 8; ++flips) {
-      // Most of the structure is at the ends.
+      // Most of the structure is at the beginning and the end.
       const size_t at = random() % 2 == 0 ? random() % 4096 : bytes.size() - 1 - random() % 4096;
       bytes[at] = static_cast<char>(random());
     }

@@ -90,7 +90,7 @@ v1::ErrorDetail GetErrorDetail(const absl::Status& status) {
   } else {
     detail.set_kind(KindForCode(status.code()));
   }
-  // The status is the truth about both: Annotate() may have changed the message since.
+  // The status wins for code and message, because Annotate() may have changed the message.
   detail.set_message(PrintableLines(ToStd(status.message())));
   detail.set_code(static_cast<int>(status.code()));
   return detail;

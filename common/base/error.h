@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed errors. Everything inside kernix returns absl::Status; an error that a user should be able to tell from others
-// carries a kernix.v1.ErrorDetail as payload. The Python exception tree and the wire use the same detail.
+// Typed errors. All kernix functions return absl::Status. An error that a user should be able to distinguish carries a
+// kernix.v1.ErrorDetail as its payload. The Python exceptions and the wire protocol use the same detail.
 #pragma once
 
 #include <string>
@@ -14,25 +14,24 @@ namespace kernix {
 
 using ErrorKind = v1::ErrorDetail::Kind;
 
-// The status code that fits a kind: INVALID_REQUEST and COMPILATION are kInvalidArgument, TOOLCHAIN is
-// kFailedPrecondition, RESOURCE kResourceExhausted, UNREACHABLE kUnavailable, CANCELLED kCancelled, and so on.
+// The status code for a kind: INVALID_REQUEST and COMPILATION map to kInvalidArgument, TOOLCHAIN to
+// kFailedPrecondition, RESOURCE to kResourceExhausted, UNREACHABLE to kUnavailable, CANCELLED to kCancelled, and so on.
 absl::StatusCode CodeForKind(ErrorKind kind);
 
-// An error of `kind` with `message` for the person who reads it: what happened, where, what to do.
+// An error of `kind`. `message` tells the user what happened, where, and what to do.
 absl::Status MakeError(ErrorKind kind, std::string_view message);
 
-// The same from a whole detail. `detail.code` is filled in from the kind when it is zero.
+// The same for a complete detail. If `detail.code` is zero, it is derived from the kind.
 absl::Status MakeError(v1::ErrorDetail detail);
 
-// The detail of `status`. One without a payload gets a kind that fits its code (INTERNAL when nothing else does). What
-// acts on a terminal is escaped in the message, which may quote names: see utf8.h.
-// `status` must not be OK.
+// The detail of `status`, which must not be OK. A status without a payload gets a kind that matches its code, or
+// INTERNAL. The message may quote names, so characters that act on a terminal are escaped (see utf8.h).
 v1::ErrorDetail GetErrorDetail(const absl::Status& status);
 
 // The kind of GetErrorDetail().
 ErrorKind KindOf(const absl::Status& status);
 
-// `status` with `prefix` and ": " before its message; code and payload stay. OK stays OK.
+// `status` with `prefix` and ": " before its message. The code and the payload do not change; OK stays OK.
 absl::Status Annotate(const absl::Status& status, std::string_view prefix);
 
 }  // namespace kernix

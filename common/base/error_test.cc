@@ -71,7 +71,7 @@ TEST(ErrorTest, BytesThatAreNoTextStillTravel) {
   detail.set_message("bad \xFF");
   detail.set_compiler_output("k.cu:1: \xE2\x80");
   const ErrorDetail got = GetErrorDetail(MakeError(detail));
-  EXPECT_EQ(got.kind(), ErrorDetail::COMPILATION);  // INTERNAL when the payload does not parse
+  EXPECT_EQ(got.kind(), ErrorDetail::COMPILATION);  // INTERNAL if the payload does not parse
   EXPECT_TRUE(IsValidUtf8(got.message()));
   EXPECT_TRUE(IsValidUtf8(got.compiler_output()));
 }

@@ -39,7 +39,7 @@ void AppendQuoted(std::string& line, std::string_view value) {
   StrAppend(&line, "\"", Printable(escaped), "\"");
 }
 
-// A value may quote a request, whose length is not ours to choose.
+// A value may quote a request of any length.
 constexpr size_t kLongestValue = 4096;
 
 void AppendWhole(std::string& line, std::string_view value) {
@@ -84,7 +84,7 @@ void Log(LogLevel level, std::string_view event, std::initializer_list<LogField>
   if (level < g_level.load(std::memory_order_relaxed)) return;
   std::string line = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ ", absl::Now(), absl::UTCTimeZone());
   line += FormatLogLine(level, event, fields);
-  // Nothing can be done where stderr is gone.
+  // If stderr is gone, there is nowhere to report it.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 

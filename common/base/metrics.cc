@@ -17,7 +17,7 @@ std::string Escaped(const std::string& value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
 }
 
-// The shortest text that reads back as the same number.
+// The shortest text that parses back to the same number.
 std::string NumberText(double value) {
   std::array<char, 32> text{};
   const std::to_chars_result end = std::to_chars(text.data(), text.data() + text.size(), value);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a process counts and measures, in the terms of Prometheus.
+// Counters and histograms of a process, in Prometheus' terms.
 //
-// An instrument (MetricCounter, MetricHistogram) is a member of what it measures, and moves without a lock. A
-// MetricsRegistry knows the instruments by name and gives their values as text.
+// An instrument (MetricCounter, MetricHistogram) is a member of the object that it measures and updates without a lock.
+// A MetricsRegistry maps names to instruments and prints their values as text.
 //
-// Names: "kernix_", what is measured, the unit ("_seconds", "_bytes"), and "_total" for a counter.
+// A name consists of "kernix_", the quantity, the unit ("_seconds", "_bytes"), and "_total" for a counter.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace kernix {
 
-// Only goes up, from 0 at the start of the process. Thread-safe.
+// Only increases, from 0 at the start of the process. Thread-safe.
 class MetricCounter {
  public:
   void Add(uint64_t n = 1) { value_.fetch_add(n, std::memory_order_relaxed); }
@@ -28,13 +28,13 @@ class MetricCounter {
   std::atomic<uint64_t> value_{0};
 };
 
-// How many values were seen, their sum, and how many of them were at most as large as each of some bounds. Thread-safe.
+// Counts the observed values, sums them, and counts for each bound the values that do not exceed it. Thread-safe.
 class MetricHistogram {
  public:
-  // From a tenth of a millisecond to ten minutes.
+  // Bounds from a tenth of a millisecond to ten minutes.
   static std::vector<double> Seconds();
 
-  // `bounds` ascend.
+  // `bounds` must ascend.
   explicit MetricHistogram(std::vector<double> bounds = Seconds());
 
   void Observe(double value);
@@ -52,26 +52,28 @@ class MetricHistogram {
   std::atomic<double> sum_{0};
 };
 
-// Everything is registered before Text() is called; then thread-safe. What is registered must outlive it.
+// Register everything before the first call of Text(); after that, the registry is thread-safe. Registered instruments
+// must outlive it.
 class MetricsRegistry {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  // A name may come again with other labels: these are one family, with the help of the first.
+  // A name may be registered again with other labels. All of them form one family, which has the help text of the
+  // first.
   void AddCounter(const std::string& name, const std::string& help, const MetricCounter& counter, Labels labels = {});
   void AddHistogram(const std::string& name, const std::string& help, const MetricHistogram& histogram,
                     Labels labels = {});
-  // `read` is called by Text(), and must be thread-safe.
+  // Text() calls `read`, which must be thread-safe.
   void AddGauge(const std::string& name, const std::string& help, std::function<int64_t()> read);
 
-  // All values in Prometheus' text format (version 0.0.4), by name.
+  // All values in Prometheus' text format (version 0.0.4), sorted by name.
   std::string Text() const;
 
  private:
   struct Family {
     std::string type;
     std::string help;
-    std::vector<std::function<std::string()>> samples;  // whole lines
+    std::vector<std::function<std::string()>> samples;  // complete lines
   };
 
   void Add(const std::string& name, const std::string& type, const std::string& help,

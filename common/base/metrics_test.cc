@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tests/python/test_metrics.py reads a daemon's text with Prometheus' own parser.
+// tests/python/test_metrics.py parses a daemon's text with Prometheus' own parser.
 #include "common/base/metrics.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// std::mutex with Clang's thread-safety annotations. Not absl::Mutex: Debian's build of it shows false races under
-// TSan.
+// std::mutex with Clang's thread-safety annotations. kernix does not use absl::Mutex, because Debian's build of it
+// causes false race reports under TSan.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// A condition variable for Mutex. Waits can wake up for no reason: loop on the condition.
+// A condition variable for Mutex. A wait can return without a notification, so callers must loop on the condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -46,7 +46,7 @@ class CondVar {
     lock.release();
   }
 
-  // False when `deadline` passed first.
+  // Returns false if `deadline` passed first.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     const std::cv_status status = condition_.wait_until(lock, deadline);

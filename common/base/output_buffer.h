@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is kept of the output of a process.
+// A bounded buffer for the output of a process.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace kernix {
 
-// Keeps the first and the last half of `limit` bytes and drops what lies between. Not thread-safe.
+// Keeps the first and the last half of `limit` bytes and drops the middle. Not thread-safe.
 class OutputBuffer {
  public:
   explicit OutputBuffer(size_t limit) : limit_(limit) {}
 
   void Append(std::string_view data);
 
-  // All of it, or both ends with a line between them that says how much is missing.
+  // The complete output, or both ends with a line between them that says how much is missing.
   std::string Text() const;
 
  private:
@@ -25,7 +25,7 @@ class OutputBuffer {
 
   size_t limit_;
   std::string head_;
-  std::string tail_;  // up to twice what is shown, so that trimming it is rare
+  std::string tail_;  // up to twice the shown size, so that trimming is rare
   uint64_t total_ = 0;
 };
 

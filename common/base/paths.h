@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paths as text, and the environment that names them.
+// Paths as text, and access to environment variables that hold them.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace kernix {
 
-// Reads an environment variable. Injected, so that tests need not change the process.
+// Reads an environment variable. Callers inject it, so that tests need not change the process's environment.
 using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
 
-// The real one. An empty variable counts as absent.
+// Reads the process's environment. An empty variable counts as absent.
 std::optional<std::string> ProcessGetEnv(const std::string& name);
 
 std::string JoinPath(std::string_view a, std::string_view b);
 std::string Basename(std::string_view path);
 std::string Dirname(std::string_view path);
 
-// Lexical: collapses "//", "." and "..". Keeps a leading "/".
+// Normalises without looking at the file system: collapses "//", "." and "..". Keeps a leading "/".
 std::string NormalizePath(std::string_view path);
 
-// The longest socket path that bind(2) takes, without its NUL: 107.
+// The longest socket path that bind(2) accepts, without the terminating NUL.
 inline constexpr size_t kMaxSocketPath = 107;
 
 }  // namespace kernix

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nvcc hands what it is told to a shell, line by line. So what it is told holds nothing that a shell would read.
+// nvcc passes its arguments to a shell, line by line. These functions make sure that no argument contains anything that
+// a shell would interpret.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +15,11 @@ inline bool IsAlphanumeric(unsigned char c) {
 }
 }  // namespace shell_words_internal
 
-// What a harmless word may hold, for people.
+// The characters of a harmless word, for messages.
 inline constexpr std::string_view kHarmlessCharacters = "letters, digits and _ . , = + : / % @ ~ - (@ and ~ not first)";
 
-// Whether any shell takes `word`, which stands unquoted in a line, for nothing but itself: one word, no pattern, no
-// file of further words (@file, which tools read, not shells).
+// Whether every shell reads `word`, unquoted in a line, as exactly this word: no split, no pattern, and no file of
+// further arguments (@file, which the tools expand, not the shells).
 inline bool IsHarmlessWord(std::string_view word) {
   constexpr std::string_view kSigns = "_.,=+:/%@~-";
   const auto harmless = [&](unsigned char c) {
@@ -27,7 +28,7 @@ inline bool IsHarmlessWord(std::string_view word) {
   return !word.empty() && word.front() != '@' && word.front() != '~' && std::all_of(word.begin(), word.end(), harmless);
 }
 
-// Whether a shell that reads `text` between double quotes takes it for nothing but itself.
+// Whether a shell reads `text` between double quotes literally.
 inline bool IsHarmlessQuoted(std::string_view text) {
   return text.find_first_of(std::string_view("$`\"\\\n\0", 6)) == std::string_view::npos;
 }

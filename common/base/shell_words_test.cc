@@ -30,7 +30,7 @@ TEST(ShellWordsTest, WhatAShellWouldReadIsNot) {
   }
 }
 
-// The rule against the shell of this machine.
+// Tests the rule against this machine's shell.
 TEST(ShellWordsTest, AShellLeavesHarmlessWordsAsTheyAre) {
   std::string word = "x_.,=+:/%@~-";
   for (int c = 0x80; c < 0x100; ++c) word += static_cast<char>(c);

@@ -9,7 +9,8 @@
 
 namespace kernix {
 
-// By the suffix: ".cu" is CUDA; ".cpp", ".cc", ".cxx", ".c++" and ".C" are C++. LANGUAGE_UNSPECIFIED for other names.
+// Determines the language by the suffix: ".cu" is CUDA; ".cpp", ".cc", ".cxx", ".c++" and ".C" are C++. Returns
+// LANGUAGE_UNSPECIFIED for other names.
 v1::Language LanguageOfFile(std::string_view path);
 
 }  // namespace kernix

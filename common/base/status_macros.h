@@ -18,7 +18,7 @@
 #define KERNIX_CONCAT_INNER_(a, b) a##b
 #define KERNIX_CONCAT_(a, b) KERNIX_CONCAT_INNER_(a, b)
 
-// `lhs` is a declaration or an lvalue; `expr` an absl::StatusOr whose value is moved into it.
+// `lhs` is a declaration or an lvalue. `expr` is an absl::StatusOr, whose value is moved into `lhs`.
 #define KERNIX_ASSIGN_OR_RETURN(lhs, expr) \
   KERNIX_ASSIGN_OR_RETURN_IMPL_(KERNIX_CONCAT_(kernix_statusor_, __LINE__), lhs, expr)
 

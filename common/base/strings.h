@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distributions build Abseil as C++14, so there absl::string_view is a type of its own, which does not convert from or
-// to std::string_view, the one that kernix uses. These bridge the two; they also compile where both are the same type.
+// Distributions build Abseil as C++14. There, absl::string_view is a separate type that does not convert from or to
+// std::string_view, which kernix uses. These functions convert between the two; they also compile where both are the
+// same type.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ namespace kernix {
 
 inline absl::string_view ToAbsl(std::string_view text) { return absl::string_view(text.data(), text.size()); }
 
-// Also takes what absl::Status::message() returns.
+// Also accepts the result of absl::Status::message().
 template <typename StringView>
 std::string_view ToStd(const StringView& text) {
   return std::string_view(text.data(), text.size());
@@ -28,7 +29,7 @@ const T& Piece(const T& value) {
 inline absl::string_view Piece(std::string_view value) { return ToAbsl(value); }
 }  // namespace strings_internal
 
-// absl::StrCat and absl::StrAppend that also take std::string_view.
+// Like absl::StrCat and absl::StrAppend, but also accept std::string_view.
 template <typename... T>
 std::string StrCat(const T&... pieces) {
   return absl::StrCat(absl::AlphaNum(strings_internal::Piece(pieces)).Piece()...);

@@ -15,7 +15,7 @@ struct SymbolVersion {
   std::string family;       // "GLIBCXX"
   std::vector<int> number;  // 3, 4, 30
 
-  // Nothing for names that end with no number, such as "GLIBC_PRIVATE".
+  // Returns nullopt for a name that does not end with a number, such as "GLIBC_PRIVATE".
   static std::optional<SymbolVersion> Parse(std::string_view name);
 };
 

@@ -48,7 +48,7 @@ struct NumberAndUnit {
   std::string unit;
 };
 
-// "10 GiB" -> 10 and "gib". Nullopt when there is no whole number in front.
+// "10 GiB" -> 10 and "gib". Returns nullopt if `text` does not start with a whole number.
 std::optional<NumberAndUnit> Split(std::string_view text) {
   const absl::string_view trimmed = absl::StripAsciiWhitespace(ToAbsl(text));
   size_t digits = 0;

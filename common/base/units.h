@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes and times as people write them.
+// Sizes and durations as users write them.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@
 
 namespace kernix {
 
-// "10GiB", "512 MiB", "1000000" -> bytes. kInvalidArgument with an example.
+// "10GiB", "512 MiB", "1000000" -> bytes. For other texts, returns kInvalidArgument with an example.
 absl::StatusOr<uint64_t> ParseSize(std::string_view text);
 
-// "250ms", "90s", "10m", "2h", "7d"; "0" needs no unit. kInvalidArgument with an example.
+// "250ms", "90s", "10m", "2h", "7d"; "0" needs no unit. For other texts, returns kInvalidArgument with an example.
 absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text);
 
 }  // namespace kernix

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// How long a sequence is that starts with `lead`; 0 when none does.
+// The length of a sequence that starts with `lead`, or 0 if no sequence does.
 size_t SequenceLength(uint8_t lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -19,7 +19,7 @@ size_t SequenceLength(uint8_t lead) {
   return 0;
 }
 
-// The second byte alone can make a sequence overlong, a surrogate, or too large.
+// The second byte alone decides whether a sequence is overlong, a surrogate, or too large.
 bool SecondByteFits(uint8_t lead, uint8_t second) {
   switch (lead) {
     case 0xE0:
@@ -35,7 +35,7 @@ bool SecondByteFits(uint8_t lead, uint8_t second) {
   }
 }
 
-// The length of the well-formed sequence at the start of `text`; 0 when there is none.
+// The length of the well-formed sequence at the start of `text`, or 0 if there is none.
 size_t ValidSequence(std::string_view text) {
   const uint8_t lead = static_cast<uint8_t>(text[0]);
   const size_t length = SequenceLength(lead);

@@ -9,7 +9,7 @@ namespace {
 constexpr char kReplaced[] = "\xEF\xBF\xBD";
 
 TEST(Utf8Test, KeepsWhatIsWellFormed) {
-  // One sequence of each length, and the borders of the ranges.
+  // One sequence of each length, and the limits of the ranges.
   for (const char* text : {"", "plain", "\xC2\x80", "\xC3\xA9", "\xE2\x80\x98", "\xED\x9F\xBF", "\xEE\x80\x80",
                            "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_TRUE(IsValidUtf8(text)) << text;
@@ -18,12 +18,12 @@ TEST(Utf8Test, KeepsWhatIsWellFormed) {
 }
 
 TEST(Utf8Test, ReplacesEachBadByte) {
-  EXPECT_EQ(ToValidUtf8("a\x80z"), std::string("a") + kReplaced + "z");                    // no lead
-  EXPECT_EQ(ToValidUtf8("\xE2\x80"), std::string(kReplaced) + kReplaced);                  // cut off
+  EXPECT_EQ(ToValidUtf8("a\x80z"), std::string("a") + kReplaced + "z");                    // no lead byte
+  EXPECT_EQ(ToValidUtf8("\xE2\x80"), std::string(kReplaced) + kReplaced);                  // truncated
   EXPECT_EQ(ToValidUtf8("\xC0\xAF"), std::string(kReplaced) + kReplaced);                  // overlong
   EXPECT_EQ(ToValidUtf8("\xE0\x80\xAF"), std::string(kReplaced) + kReplaced + kReplaced);  // overlong
   EXPECT_EQ(ToValidUtf8("\xED\xA0\x80"), std::string(kReplaced) + kReplaced + kReplaced);  // surrogate
-  EXPECT_EQ(ToValidUtf8("\xF4\x90\x80\x80").size(), 4 * 3u);                               // past the end
+  EXPECT_EQ(ToValidUtf8("\xF4\x90\x80\x80").size(), 4 * 3u);                               // beyond U+10FFFF
   EXPECT_EQ(ToValidUtf8("\xE2(\xA1"), std::string(kReplaced) + "(" + kReplaced);           // broken inside
 }
 
@@ -37,8 +37,8 @@ TEST(Utf8Test, EscapesWhatActsOnATerminal) {
             "\\x9b2J");                                          // the same as a raw byte
   EXPECT_EQ(Printable("a\u202Eb\u202Ac"), "a\\u202eb\\u202ac");  // direction
   EXPECT_EQ(Printable("\u2066\u2069\u200E\u200F\u061C"), "\\u2066\\u2069\\u200e\\u200f\\u061c");
-  EXPECT_EQ(Printable("\u2028\u2029"), "\\u2028\\u2029");  // separators of lines
-  EXPECT_EQ(Printable("\xE2\x80"), "\\xe2\\x80");          // cut off
+  EXPECT_EQ(Printable("\u2028\u2029"), "\\u2028\\u2029");  // line separators
+  EXPECT_EQ(Printable("\xE2\x80"), "\\xe2\\x80");          // truncated
   EXPECT_EQ(Printable(std::string("a\0b", 3)), "a\\x00b");
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernix this is.
+// The version of this kernix.
 #pragma once
 
 #include <string>
 
 namespace kernix {
 
-// Release, e.g. "0.1.0".
+// The release, e.g. "0.1.0".
 const std::string& Version();
 
-// Changes with every build of the product: a digest of the sources that it was made from, set by CMake. Client and
+// A digest of the product's sources, which CMake computes. It changes with every build of other sources; a client and a
 // daemon of one build share it.
 const std::string& BuildId();
 

@@ -15,7 +15,7 @@ using language::Lexer;
 using language::Token;
 using language::TokenKind;
 
-// What `token` names where a file's name is asked for.
+// The file name that `token` holds, where a file name is expected.
 std::optional<IncludeName> NameIn(const Token& token) {
   if (token.IsIdentifier()) return IncludeName{IncludeForm::kComputed, std::string(token.text)};
   const bool angled = token.kind == TokenKind::kHeaderName;
@@ -37,7 +37,7 @@ class Scanner {
   }
 
  private:
-  // What the next token of a preprocessor line is.
+  // The meaning of the next token of a preprocessor line.
   enum class Expected { kNothing, kDirective, kInclude, kMacro, kValue, kOpen, kQuestion };
 
   bool Read(Token& token) {
@@ -88,7 +88,7 @@ class Scanner {
     }
   }
 
-  // `token` is the first one behind the macro's name.
+  // `token` is the first one after the macro's name.
   void NoteValue(const Token& token) {
     if (!token.space_before) return;  // a parameter list
     if (std::optional<IncludeName> value = NameIn(token)) {
@@ -100,8 +100,8 @@ class Scanner {
   Lexer lexer_;
   ScannedText result_;
   Expected expected_ = Expected::kNothing;
-  bool next_ = false;       // of the #include_next or the question at hand
-  std::string_view macro_;  // that is being defined
+  bool next_ = false;       // for the current #include_next or question
+  std::string_view macro_;  // the macro that is being defined
 };
 
 }  // namespace

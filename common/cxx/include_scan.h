@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files a C++ source may include: a light reading of its preprocessor lines, in all branches of all conditions.
+// Finds the files that a C++ source may include. It reads the preprocessor lines only, in all branches of all
+// conditionals.
 #pragma once
 
 #include <map>
@@ -21,22 +22,22 @@ struct IncludeName {
   std::string name;
 };
 
-// #include, #include_next, #import, or a question of __has_include.
+// #include, #include_next, #import, or a __has_include question.
 struct Include {
   IncludeName target;
-  bool next = false;      // #include_next: the search begins behind the folder of this file
+  bool next = false;      // #include_next: the search starts after this file's folder
   bool question = false;  // __has_include
   int line = 0;
 };
 
 struct ScannedText {
   std::vector<Include> includes;
-  // What `#define NAME "file"`, `#define NAME <file>` and `#define NAME OTHER` say, by name.
+  // The values of `#define NAME "file"`, `#define NAME <file>` and `#define NAME OTHER`, by name.
   std::map<std::string, std::vector<IncludeName>> definitions;
 };
 
-// Never fails: what cannot be read is the compiler's to complain about. Comments and literals are understood, so that a
-// name in them is not an include. Linear.
+// Never fails: the compiler reports text that this function cannot read. It recognises comments and literals, so a name
+// inside them is not an include. Linear in the size of `text`.
 ScannedText ScanIncludes(std::string_view text);
 
 }  // namespace kernix

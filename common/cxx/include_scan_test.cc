@@ -63,7 +63,7 @@ TEST(IncludeScanTest, JoinsLines) {
   EXPECT_THAT(Scan("#inc\\\nlude \\\r\n \"a.h\"\nint x;\n#include \"b.h\"\n"), ElementsAre("q:a.h@3", "q:b.h@5"));
 }
 
-// What this reading and that of the daemon took for different things, when each had a lexer of its own.
+// The client and the daemon once had a lexer each; these are the texts that the two read differently.
 TEST(IncludeScanTest, ReadsSplicesAsTheDaemonDoes) {
   EXPECT_THAT(Scan("/\\\n* *\\\n/ #include \"a.h\"\n"), ElementsAre("q:a.h@3"));
   EXPECT_THAT(Scan("/\\\n/ \\  \n#include \"no.h\"\n#include \"b.h\"\n"), ElementsAre("q:b.h@4"));

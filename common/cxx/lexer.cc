@@ -16,7 +16,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r'; }
 
-// Part of a word: of an identifier, whatever bytes it may have, of a keyword.
+// Bytes that can be part of a word: of a keyword, or of an identifier, which may contain any non-ASCII byte.
 constexpr std::array<bool, 256> kWordPart = [] {
   std::array<bool, 256> parts{};
   for (int c = 0; c < 256; ++c) {
@@ -115,7 +115,7 @@ void Lexer::SkipSplices() {
   }
 }
 
-// To `at`, over text in which splices mean nothing.
+// Moves to `at`, over text in which splices have no meaning.
 void Lexer::Jump(size_t at) {
   line_ += static_cast<int>(std::count(text_.begin() + at_, text_.begin() + at, '\n'));
   at_ = end_ = at;
@@ -126,7 +126,7 @@ bool Lexer::HasRoom() const {
   return count_ + comments < options_.max_tokens;
 }
 
-// Goes to the next token; false at the end, or when there is no room for more.
+// Moves to the next token. Returns false at the end, or when the token limit is reached.
 bool Lexer::SkipSpace() {
   space_ = false;
   while (HasRoom() && !at_end()) {
@@ -186,7 +186,7 @@ void Lexer::SkipBlockComment() {
   }
 }
 
-// To the end of the line, the comments on it included.
+// Moves to the end of the line, past the comments on it.
 void Lexer::SkipText() {
   while (!at_end() && text_[at_] != '\n') {
     const char c = text_[at_];
@@ -220,13 +220,13 @@ void Lexer::Read(Token& token, bool header_name) {
   ++count_;
 }
 
-// What is written from `begin` on, in one piece.
+// The text from `begin` on, without splices, in one piece.
 std::string_view Lexer::TextFrom(size_t begin) {
   const std::string_view written = text_.substr(begin, end_ - begin);
   return first_splice_ < end_ ? storage_.emplace_back(WithoutSplices(written)) : written;
 }
 
-// What the line asks for after `token`.
+// Notes what the line expects after `token`.
 void Lexer::Expect(const Token& token) {
   const Expected before = std::exchange(expected_, Expected::kNothing);
   if (token.starts_directive) {
@@ -238,11 +238,12 @@ void Lexer::Expect(const Token& token) {
   } else if (before == Expected::kOpen && token.Is("(")) {
     expected_ = Expected::kHeaderName;
   }
-  // What a macro stands for is plain tokens: <x> may hold its parameter.
+  // A macro's body consists of plain tokens: <x> may contain its parameter.
   if (token.IsIdentifier() && !is_definition_ && AsksForHeader(token.text)) expected_ = Expected::kOpen;
 }
 
-// <name> or "name", in which no character is special. False, and nothing is read, where the line has no such.
+// Reads <name> or "name", in which no character is special. Reads nothing and returns false if the line has neither
+// here.
 bool Lexer::ReadHeaderName(Token& token) {
   const char open = Peek();
   if ((open != '<' && open != '"') || at_ < unclosed_until_) return false;
@@ -261,7 +262,7 @@ bool Lexer::ReadHeaderName(Token& token) {
   return false;
 }
 
-// Sets the kind of `token`, and its text where that is not what is written.
+// Sets the kind of `token`. Sets the text, too, if it differs from the spelling.
 void Lexer::ReadKind(Token& token) {
   const char c = Peek();
   if (IsWordStart(c)) {
@@ -288,7 +289,7 @@ TokenKind Lexer::ReadWord() {
   return IsLiteralPrefix(word) ? ReadLiteral() : TokenKind::kIdentifier;
 }
 
-// To the end of its line where it does not end before.
+// Reads to the closing quote, or to the end of the line if there is none.
 TokenKind Lexer::ReadLiteral() {
   const char quote = Peek();
   Step();
@@ -301,7 +302,7 @@ TokenKind Lexer::ReadLiteral() {
   return quote == '"' ? TokenKind::kString : TokenKind::kCharacter;
 }
 
-// False, and nothing is read, where no "( or "name( follows.
+// Reads nothing and returns false unless "( or "name( follows.
 bool Lexer::ReadRawString() {
   constexpr size_t kMaxDelimiter = 16;
   const std::string_view begin = text_.substr(at_ + 1, kMaxDelimiter + 1);
@@ -310,7 +311,7 @@ bool Lexer::ReadRawString() {
   const std::string close = StrCat(")", begin.substr(0, open), "\"");
   const size_t found = text_.find(close, at_ + 1 + open);
   Jump(found == std::string_view::npos ? text_.size() : found + close.size());
-  first_splice_ = std::string_view::npos;  // what looks like one is text
+  first_splice_ = std::string_view::npos;  // text that looks like a splice is part of the literal
   SkipSplices();
   return true;
 }
@@ -337,7 +338,7 @@ bool Lexer::Follows(std::string_view text) const {
   return true;
 }
 
-// What it stands for.
+// Returns the text that the punctuator stands for.
 std::string_view Lexer::ReadPunctuator() {
   static constexpr std::pair<std::string_view, std::string_view> kLong[] = {
       {"...", "..."}, {"::", "::"}, {"->", "->"}, {"##", "##"}, {"%:%:", "##"},

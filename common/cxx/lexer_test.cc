@@ -56,7 +56,7 @@ TEST(LexerTest, StopsAtALimit) {
   EXPECT_EQ(source.tokens.size() + source.comments.size(), 3u);
 }
 
-// Every token comes once, with two before it, two after it and the rest of its preprocessor line at hand.
+// Every token appears once, together with two before it, two after it, and the rest of its preprocessor line.
 TEST(LexerTest, ReadsInPieces) {
   std::string text;
   for (int i = 0; i < 9'000; ++i) text += i % 3 == 0 ? "\n#if a b c d\n" : " x /* y */ z // w\n";
@@ -96,7 +96,7 @@ TEST(LexerTest, TellsAMacroWithParametersFromOneWithout) {
   EXPECT_TRUE(Lex("#define A (x)", 0).tokens[3].space_before);
 }
 
-// A splice (a backslash, the end of its line, and blanks between them) is no part of the text.
+// A splice (a backslash, the end of its line, and any blanks between them) is not part of the text.
 TEST(LexerTest, TokensMayBeSpelledOverSeveralLines) {
   EXPECT_THAT(Texts("__has_inc\\\nlude(x)"), ElementsAre("__has_include", "(", "x", ")"));
   EXPECT_THAT(Texts("a\\\n\\ \t\nb\\\r\nc d\\"), ElementsAre("abc", "d", "\\"));
@@ -145,7 +145,7 @@ TEST(LexerTest, TheNameOfAHeaderIsOneToken) {
       ElementsAre("#", "if", "__has_include", "(", "<a/*.h>", ")", "&", "&", "b", "<", "c", "&", "&", "d", ">", "e"));
 }
 
-// The parameter may stand in it.
+// The body may contain the parameter.
 TEST(LexerTest, TheNameOfAHeaderInAMacroIsPlainTokens) {
   EXPECT_THAT(Texts("#define F(x) __has_include(<x>)"),
               ElementsAre("#", "define", "F", "(", "x", ")", "__has_include", "(", "<", "x", ">", ")"));

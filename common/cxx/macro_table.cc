@@ -23,7 +23,7 @@ struct Call {
   size_t end = 0;  // after the closing parenthesis
 };
 
-// `tokens[open]` is '('. nullopt without a matching ')'.
+// `tokens[open]` is '('. Returns nullopt if it has no matching ')'.
 std::optional<Call> ReadCall(Tokens tokens, size_t open) {
   Call call;
   int depth = 0;
@@ -42,7 +42,7 @@ std::optional<Call> ReadCall(Tokens tokens, size_t open) {
   return std::nullopt;
 }
 
-// What goes beyond the named parameters is one argument, commas and all.
+// Joins the arguments beyond the named parameters into one, including its commas.
 void JoinVariadic(size_t count, bool variadic, Tokens tokens, size_t close, std::vector<Tokens>& arguments) {
   if (!variadic || arguments.size() <= count) return;
   const Token* begin = arguments[count - 1].data();
@@ -104,7 +104,7 @@ bool MacroTable::IsDefined(std::string_view name) const {
   return found != macros_.end() && !found->second.may_be_none;
 }
 
-// What `token` may expand to; null when it is left alone.
+// The meanings to which `token` may expand, or null if it must stay as it is.
 const MacroTable::Choices* MacroTable::Expandable(const Token& token) const {
   if (!token.IsIdentifier() || nesting_ > kMaxNesting || IsSpent()) return nullptr;
   const auto found = macros_.find(token.text);
@@ -126,7 +126,7 @@ void MacroTable::Expand(Tokens tokens, std::vector<Token>& out) {
   --nesting_;
 }
 
-// Expands the use of `name`, after which tokens[next] stands. Returns the index after the use.
+// Expands the use of `name`; tokens[next] follows the name. Returns the index after the use.
 size_t MacroTable::ExpandUse(const Choices& choices, const Token& name, Tokens tokens, size_t next,
                              std::vector<Token>& out) {
   const bool calls =
@@ -138,7 +138,7 @@ size_t MacroTable::ExpandUse(const Choices& choices, const Token& name, Tokens t
   if (choices.macros.size() > 1 || choices.may_be_none) return ExpandChoices(choices, name, tokens, next, out);
   const size_t before = out.size();
   next = ExpandOne(choices.macros[0], name, tokens, next, out);
-  // What it ends with may be a macro whose arguments follow.
+  // The expansion may end with a macro whose arguments follow.
   if (next >= tokens.size() || !tokens[next].Is("(") || out.size() == before) return next;
   const Choices* more = Expandable(out.back());
   if (more == nullptr || End(more->macros[0], tokens, next) == next) return next;
@@ -147,7 +147,7 @@ size_t MacroTable::ExpandUse(const Choices& choices, const Token& name, Tokens t
   return ExpandUse(*more, last, tokens, next, out);
 }
 
-// Likewise, when it is `macro`.
+// The same, with `macro` as the meaning of the name.
 size_t MacroTable::ExpandOne(const Macro& macro, const Token& name, Tokens tokens, size_t next,
                              std::vector<Token>& out) {
   if (!macro.function_like) {
@@ -166,7 +166,7 @@ size_t MacroTable::ExpandOne(const Macro& macro, const Token& name, Tokens token
   return call->end;
 }
 
-// The index after a use whose name is before `tokens[next]`.
+// The index after a use; tokens[next] follows the macro's name.
 size_t MacroTable::End(const Macro& macro, Tokens tokens, size_t next) {
   if (!macro.function_like || next >= tokens.size() || !tokens[next].Is("(")) return next;
   const std::optional<Call> call = ReadCall(tokens, next);
@@ -178,7 +178,7 @@ size_t MacroTable::ExpandChoices(const Choices& choices, const Token& name, Toke
                                  std::vector<Token>& out) {
   size_t end = next;
   for (const Macro& macro : choices.macros) end = std::max(end, End(macro, tokens, next));
-  // Every branch repeats what other macros take as arguments, and branches within it do again.
+  // Every branch repeats the tokens that other macros take as arguments, and so do the branches within it.
   const size_t cost = (choices.macros.size() + 1) * (end - next + 2);
   if (cost > budget_.tokens) {
     budget_.tokens = 0;
@@ -217,7 +217,7 @@ void MacroTable::ExpandBody(const Macro& macro, const std::vector<Tokens>& argum
   active_.pop_back();
 }
 
-// The body with arguments in place of parameters; `#` and `##` are done.
+// The body with arguments in place of parameters, and with `#` and `##` applied.
 std::vector<Token> MacroTable::Substitute(const Macro& macro, const std::vector<Tokens>& arguments) {
   const std::vector<Token> body = macro.variadic ? WithVaOpt(macro, arguments) : macro.body;
   std::vector<Token> result;
@@ -247,7 +247,7 @@ std::vector<Token> MacroTable::Substitute(const Macro& macro, const std::vector<
   return result;
 }
 
-// The body of a variadic macro, with what `__VA_OPT__(...)` gives for these arguments.
+// The body of a variadic macro, with `__VA_OPT__(...)` resolved for these arguments.
 std::vector<Token> MacroTable::WithVaOpt(const Macro& macro, const std::vector<Tokens>& arguments) {
   const bool given = arguments.size() == macro.parameters.size() && !arguments.back().empty();
   std::vector<Token> body;
@@ -268,7 +268,7 @@ std::vector<Token> MacroTable::WithVaOpt(const Macro& macro, const std::vector<T
   return body;
 }
 
-// What stands for the body's token `i`, which is advanced over `#parameter`.
+// The replacement for the body's token `i`. Advances `i` over `#parameter`.
 std::vector<Token> MacroTable::Piece(const Macro& macro, const std::vector<Tokens>& arguments, Tokens body, size_t& i,
                                      bool pasted) {
   const Token& token = body[i];
@@ -287,7 +287,7 @@ std::vector<Token> MacroTable::Piece(const Macro& macro, const std::vector<Token
 }
 
 void MacroTable::Paste(Token& left, const Token& right) {
-  // A few macros that paste an argument to itself can make a token of any size. No identifier is that long.
+  // A few macros that paste an argument to itself can make a token of any size. No real identifier is this long.
   constexpr size_t kMaxPastedBytes = 16 << 10;
   const size_t bytes = left.text.size() + right.text.size();
   if (bytes > kMaxPastedBytes || bytes > budget_.text) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The macros of a text, and what their uses expand to.
+// The macros of a text, and the expansion of their uses.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +15,38 @@
 
 namespace kernix::language {
 
-// What macros may cost, since sources come from other users. Each field counts down; at 0 macros are left alone.
+// Limits the cost of macros, because sources come from other users. Each field counts down; at 0, macros stay
+// unexpanded.
 struct MacroBudget {
-  size_t tokens = 1'000'000;  // that they make
-  size_t text = 32 << 20;  // bytes of these tokens: pasting, and arguments that are long, make large ones out of little
+  size_t tokens = 1'000'000;  // tokens that macros produce
+  size_t text = 32 << 20;     // bytes of these tokens: pasting and long arguments make large tokens out of short texts
   size_t work = 16'000'000;
 };
 
-// A mark in a row of tokens: "#if", "#else", "#endif".
+// A marker in a token sequence: "#if", "#else" or "#endif".
 Token Mark(std::string_view text, const Token& at);
 
-// Where conditionals decide what a name is, its use expands to all its meanings, each as a branch between marks.
+// If conditionals decide the meaning of a name, a use of it expands to all meanings, each as a branch between marks.
 class MacroTable {
  public:
-  // The most meanings of one name; the oldest is dropped.
+  // The most meanings of one name. A further one replaces the oldest.
   static constexpr size_t kMaxChoices = 8;
 
-  // `storage` gets the text of pasted tokens. Both must outlive the table.
+  // `storage` receives the text of pasted tokens. `storage` and `budget` must outlive the table.
   MacroTable(std::deque<std::string>& storage, MacroBudget& budget) : storage_(storage), budget_(budget) {}
 
-  // `line` is what follows `#define`. `certain`: no conditional decides whether it is compiled. Else the name may
-  // also be what it was before.
+  // `line` is the text after `#define`. `certain` means that no conditional decides whether the definition is compiled;
+  // otherwise, the name keeps its earlier meanings as well.
   void Define(absl::Span<const Token> line, bool certain);
   void Undefine(std::string_view name, bool certain);
 
-  // Whether `name` is a macro here, whatever the conditionals say.
+  // Whether `name` is a macro here in any branch of the conditionals.
   bool IsDefined(std::string_view name) const;
 
   // Appends the expansion of `tokens` to `out`.
   void Expand(absl::Span<const Token> tokens, std::vector<Token>& out);
 
-  // Whether some use was left alone because it is nested too deeply, or the budget was spent.
+  // Whether a use stayed unexpanded because it is nested too deeply or the budget is spent.
   bool IsCut() const { return too_deep_ || budget_.tokens == 0 || budget_.work == 0; }
 
  private:
@@ -55,7 +56,7 @@ class MacroTable {
     std::vector<std::string_view> parameters;
     std::vector<Token> body;
   };
-  // The meanings of a name, the latest first.
+  // The meanings of a name, latest first.
   struct Choices {
     std::vector<Macro> macros;
     bool may_be_none = true;

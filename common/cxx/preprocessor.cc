@@ -11,18 +11,18 @@ namespace {
 
 using Tokens = absl::Span<const Token>;
 
-// Whether it may be one of the user's headers.
+// Whether `include` may name one of the user's headers.
 bool IsUserHeader(const Include& include) { return include.quoted && !include.path.starts_with("brainevent/"); }
 
-// The conditionals around a place.
+// The conditionals around a position in the text.
 class Conditionals {
  public:
   // Whether the text here may be compiled, and whether it always is.
   bool Live() const { return open_.empty() || open_.back().live; }
   bool Certain() const { return open_.empty() || open_.back().certain; }
 
-  // `condition`: what is known of it; true for `#else`. These return the mark that begins the branch or ends the
-  // conditional: "" for a branch that is certain or not live.
+  // `condition` is the known value of the condition; true for `#else`. These functions return the mark that begins the
+  // branch or ends the conditional, or "" for a branch that is certain or not live.
   std::string_view If(std::optional<bool> condition) {
     open_.push_back({Live(), Certain()});
     return Begin(open_.back(), condition);
@@ -39,9 +39,9 @@ class Conditionals {
     bool live_around;
     bool certain_around;
     bool live = false;     // its current branch
-    bool certain = false;  // likewise
-    bool begun = false;    // some branch may have been compiled
-    bool decided = false;  // no later branch can be
+    bool certain = false;  // its current branch, too
+    bool begun = false;    // an earlier or the current branch may be compiled
+    bool decided = false;  // no later branch can be compiled
     bool marked = false;
   };
 
@@ -80,7 +80,7 @@ class Preprocessor {
   }
 
  private:
-  // One directive, or everything up to the next one.
+  // The end of one directive, or of everything up to the next one.
   static size_t EndOfRun(Tokens tokens, size_t begin) {
     size_t end = begin + 1;
     while (end < tokens.size() && !tokens[end].starts_directive &&
@@ -89,7 +89,7 @@ class Preprocessor {
     return end;
   }
 
-  // Takes the comments from `comment` up to the token `until`; text between directives is live or dead as a whole.
+  // Takes the comments from `comment` up to the token `until`. All text between two directives is either live or dead.
   size_t AddComments(const LexedSource& source, size_t comment, size_t until) {
     for (; comment < source.comments.size() && source.comments[comment].next_token <= until; ++comment) {
       const LineComment& line = source.comments[comment];
@@ -98,7 +98,7 @@ class Preprocessor {
     return comment;
   }
 
-  // `after` is what follows the line.
+  // `after` is the text after the line.
   void Directive(Tokens line, Tokens after) {
     if (line.size() < 2) return;
     const std::string_view name = line[1].text;
@@ -114,7 +114,7 @@ class Preprocessor {
     }
   }
 
-  // What is known of the condition of an #if, #ifdef or #ifndef.
+  // The known value of the condition of an #if, #ifdef or #ifndef.
   std::optional<bool> Condition(std::string_view kind, Tokens rest, Tokens after) {
     if (kind != "if") return rest.empty() ? std::nullopt : Defined(rest[0].text, kind == "ifdef", after);
     const bool negated = !rest.empty() && rest[0].Is("!");
@@ -125,8 +125,8 @@ class Preprocessor {
     return Defined(test[brackets ? 2 : 1].text, !negated, after);
   }
 
-  // Whether `name` is defined (or, unless `wanted`, is not). A name that is not known may come from a header or from
-  // the compiler, except for an include guard and for a default (`#ifndef X`, `#define X ...`).
+  // Whether `name` is defined (or, unless `wanted`, is not). An unknown name may come from a header or from the
+  // compiler, unless it is an include guard or has a default (`#ifndef X`, `#define X ...`).
   std::optional<bool> Defined(std::string_view name, bool wanted, Tokens after) const {
     if (macros_.IsDefined(name)) return wanted;
     const bool defines =
@@ -136,7 +136,7 @@ class Preprocessor {
     return std::nullopt;
   }
 
-  // 0, 1, false and true, and macros that certainly stand for one of them.
+  // The values 0, 1, false and true, and macros that certainly expand to one of them.
   std::optional<bool> Constant(Tokens condition) {
     std::vector<Token> value;
     if (condition.size() == 1) macros_.Expand(condition, value);

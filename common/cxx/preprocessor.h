@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rough C preprocessor: expands the macros that the sources define themselves, so that functions which a macro makes
-// (token pasting included) have a signature to read. Headers are not looked into. Of a conditional all branches are
-// kept but those that the sources themselves exclude: by `#if 0` and `#if 1`, and by what they define for sure.
+// A rough C preprocessor. It expands the macros that the sources themselves define, so that a function that a macro
+// makes (also by token pasting) has a signature to read. It does not look into headers. It keeps all branches of a
+// conditional, except those that the sources themselves exclude with `#if 0` and `#if 1` or with their own certain
+// definitions.
 #pragma once
 
 #include <deque>
@@ -29,22 +30,22 @@ struct Include {
   bool quoted = false;
 };
 
-// The header that an `#include` asks for; `rest` is what follows the word. nullopt when a macro names it.
+// The header that an `#include` names; `rest` is the text after the word. Returns nullopt if a macro names it.
 std::optional<Include> ReadInclude(absl::Span<const Token> rest);
 
 struct Preprocessed {
-  // Expanded tokens of all sources. A token from a macro has the place of the outermost use. Branches that are compiled
-  // perhaps stand between marks: the punctuators "#if", "#else" and "#endif".
+  // The expanded tokens of all sources. A token from a macro has the position of the outermost use. Branches that may
+  // or may not be compiled are between marks: the punctuators "#if", "#else" and "#endif".
   std::vector<Token> tokens;
   std::vector<Comment> comments;
-  bool includes_user_headers = false;                                   // perhaps
-  std::deque<std::string> storage;                                      // of the text of pasted tokens
-  std::vector<std::shared_ptr<const std::deque<std::string>>> spliced;  // that of the sources' own
-  bool has_text = false;                                                // some source has more than comments
+  bool includes_user_headers = false;                                   // possibly
+  std::deque<std::string> storage;                                      // holds the text of pasted tokens
+  std::vector<std::shared_ptr<const std::deque<std::string>>> spliced;  // the sources' own storage
+  bool has_text = false;                                                // some source contains more than comments
 };
 
-// `sources` are one translation unit, lexed with their index as `source`. What they were lexed from must outlive the
-// result. Macros that would grow beyond `budget` are left alone.
+// `sources` form one translation unit; each was lexed with its index as `source`. The texts that they were lexed from
+// must outlive the result. Macros that would exceed `budget` stay unexpanded.
 Preprocessed Preprocess(const std::vector<LexedSource>& sources, MacroBudget& budget);
 
 }  // namespace kernix::language

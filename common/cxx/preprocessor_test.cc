@@ -48,7 +48,7 @@ TEST(PreprocessorTest, PastesTokens) {
   EXPECT_EQ(Expanded("#define T f32\n#define F(S) g##S h S\nF(T)"), "gT h f32");
 }
 
-// Some kilobytes that stand for 100,000 times `piece` of a name of 15,000 bytes.
+// A few kilobytes that expand to 100,000 times `piece` of a name of 15,000 bytes.
 std::string Bomb(const std::string& piece) {
   std::string text = StrCat("#define ONE(x) ", piece, "\n");
   std::string inner = "ONE";
@@ -75,7 +75,7 @@ TEST(PreprocessorTest, WhatMacrosMakeIsBoundedInBytes) {
   }
 }
 
-// As large as any that people write, and far from the bound.
+// As many macros as any real source has, and far below the limit.
 TEST(PreprocessorTest, AMillionBytesOfMacrosAreExpanded) {
   std::string text = "#define KERNEL(N) void kernel_##N(int first_##N, int second_##N);\n";
   for (int i = 0; i < 10'000; ++i) StrAppend(&text, "KERNEL(", i, ")\n");
@@ -114,7 +114,7 @@ TEST(PreprocessorTest, MarksConditionalsAndDropsIfZero) {
   EXPECT_THAT(LiveComments("#if 0\n// @BE f\n#endif"), IsEmpty());
 }
 
-// A definition that is compiled perhaps leaves what the name was before.
+// A definition that may not be compiled keeps the name's earlier meaning.
 TEST(PreprocessorTest, ShowsAllThatAMacroMayBe) {
   EXPECT_EQ(Expanded("#ifdef A\n#define X 1\n#else\n#define X 2\n#endif\nX"),
             "#if #else #endif #if 2 #else 1 #else X #endif");
@@ -145,7 +145,7 @@ TEST(PreprocessorTest, DecidesWhatIsCertain) {
   EXPECT_EQ(Expanded("#include \"a.h\"\n#ifndef A\n#define A\na\n#endif"), "a");
 }
 
-// What the branch before an #elif defines is not there where the #elif is asked.
+// A definition in the branch before an #elif is not visible in the condition of the #elif.
 TEST(PreprocessorTest, AsksAnElifAroundItsConditional) {
   EXPECT_EQ(Expanded("#ifdef A\n#define M 1\n#elif defined(M)\nb\n#else\nc\n#endif"), "#if #else b #else c #endif");
   EXPECT_EQ(Expanded("#ifdef A\n#define M 1\n#elif M\nb\n#else\nc\n#endif"), "#if #else b #else c #endif");

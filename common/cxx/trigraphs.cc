@@ -4,7 +4,7 @@
 namespace kernix::language {
 namespace {
 
-// 0: none.
+// The character that a trigraph at `at` stands for, or 0 if there is no trigraph.
 char TrigraphAt(std::string_view text, size_t at) {
   constexpr std::string_view kThird = "=/'()!<>-";
   constexpr std::string_view kMeaning = "#\\^[]|{}~";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a text says to compilers that know trigraphs, and to those that do not.
+// How compilers with and without trigraph support read a text.
 #pragma once
 
 #include <deque>
@@ -10,8 +10,8 @@
 
 namespace kernix::language {
 
-// `text`; and, where it has trigraphs, that text once more with what they stand for: the compiler's flags decide which
-// of the two counts. Points into `text` and `storage`.
+// `text` and, if it contains trigraphs, a second version with the trigraphs replaced. The compiler's flags decide which
+// version it reads. The views point into `text` and `storage`.
 std::vector<std::string_view> Readings(std::string_view text, std::deque<std::string>& storage);
 
 }  // namespace kernix::language

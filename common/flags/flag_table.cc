@@ -13,7 +13,7 @@ struct Spelled {
   bool takes_value = true;  // false for "-c=x", where "-c" has none
 };
 
-// Whether `word` is spelled so. Nothing: it is not.
+// Matches `word` against `spelling`. Returns nullopt if it does not match.
 std::optional<Spelled> Match(std::string_view spelling, std::string_view word) {
   for (; !spelling.empty(); spelling.remove_prefix(1)) {
     const char c = spelling.front();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What flags of a tool look like, what they mean to kernix, and who may use them: one table a tool (tables.h), which
-// the client, the daemon's policy and the plan read with Read().
+// Which flags a tool has, what they mean to kernix, and who may use them. There is one table per tool (tables.h). The
+// client, the daemon's policy and the plan all read flags from the tables with Read().
 #pragma once
 
 #include <span>
@@ -14,17 +14,17 @@
 namespace kernix::flags {
 
 enum class User {
-  kAnyone,     // with a value of a kind that the rule names; with any other value as kOwnDaemon
-  kOwnDaemon,  // users of a daemon that runs as themselves
+  kAnyone,     // with a value of a kind that the rule names; any other value counts as kOwnDaemon
+  kOwnDaemon,  // users of a daemon that runs under their own account
   kNobody,
 };
 
 enum class Meaning {
-  kNothingMore,  // kernix passes it to the tool, that is all
-  // Lines of the source.
+  kNothingMore,  // kernix only passes it to the tool
+  // Preprocessor input.
   kDefine,
   kUndefine,
-  // Folders of headers, in the order in which they are searched.
+  // Header folders, in search order.
   kIncludePath,
   kSystemIncludePath,
   kLastIncludePath,
@@ -34,36 +34,37 @@ enum class Meaning {
   kPtxasFlags,
   kCudafeFlags,
   kLinkerFlags,
-  // What is linked.
+  // Link inputs.
   kLibraryPath,
   kLibrary,
   kStaticLibraries,  // libraries named from here on: -Bstatic
   kSharedLibraries,  // -Bdynamic
-  // What a plan has to know.
+  // Properties that a plan must know.
   kStandard,
   kLinkTimeOptimization,
   kProcessRounding,  // at the link: makes the whole process flush denormal numbers to zero
   kRelocatableDeviceCode,
-  kDeviceCompile,  // -rdc=true, and -c, which is kernix's business
-  kThreads,        // how many nvcc may use
-  // What kernix replaces, or sees to itself.
+  kDeviceCompile,  // -rdc=true, and -c, which kernix controls
+  kThreads,        // how many threads nvcc may use
+  // Flags that kernix replaces or handles itself.
   kProcessor,        // may be "native"
-  kFileForKey,       // the value is a file whose content goes into the key
-  kHostCompiler,     // which one
-  kAnyHostCompiler,  // also one that nvcc refuses
-  kCudart,           // which CUDA runtime is linked
-  kIsTheCaseAnyway,  // dropped
+  kFileForKey,       // the value names a file whose content goes into the key
+  kHostCompiler,     // names the host compiler
+  kAnyHostCompiler,  // also accepts one that nvcc refuses
+  kCudart,           // which CUDA runtime to link
+  kIsTheCaseAnyway,  // redundant, so dropped
 };
 
-// `spellings` are the flag as the tool takes it. "|" stands between two spellings, "[...]" around what can be left out,
-// and "*" for the value. Before it stands nothing when the value is joined to the name ("-I*"), "=" ("-std=*"), a
-// blank when it is the next word ("-I *"), or ":" for either "=" or the next word ("-maxrregcount:*").
+// `spellings` lists the flag as the tool accepts it. "|" separates two spellings, "[...]" encloses an optional part,
+// and "*" stands for the value. The character before "*" says how the value is attached: none when it is joined to the
+// name ("-I*"), "=" ("-std=*"), a blank when it is the next word ("-I *"), or ":" for either "=" or the next word
+// ("-maxrregcount:*").
 struct Rule {
   std::string_view spellings;
   User user = User::kAnyone;
   unsigned values = 0;  // kinds of value, for kAnyone
   Meaning meaning = Meaning::kNothingMore;
-  std::string_view reason = {};  // why not everybody may use it, or what to use instead
+  std::string_view reason = {};  // why not everyone may use it, or what to use instead
 };
 
 constexpr Rule Anyone(std::string_view spellings, unsigned values = 0, Meaning meaning = Meaning::kNothingMore) {
@@ -77,35 +78,35 @@ constexpr Rule Nobody(std::string_view spellings, std::string_view reason, Meani
   return {spellings, User::kNobody, 0, meaning, reason};
 }
 
-// The first rule that fits a flag counts. One whose spelling fits, but that takes no value, or none of this kind,
-// counts when no other does.
+// The first rule that fits a flag applies. A rule whose spelling fits but that takes no value, or no value of this
+// kind, applies only if no other rule fits.
 struct Table {
   std::span<const Rule> rules;
-  bool two_dashes = false;           // the tool takes "--x" for "-x"
-  const Table* otherwise = nullptr;  // where flags are looked up that this table does not have
+  bool two_dashes = false;           // the tool accepts "--x" for "-x"
+  const Table* otherwise = nullptr;  // the table for flags that this one does not contain
 };
 
-// One flag as it was given.
+// One flag of a command line.
 struct Flag {
-  const Rule* rule = nullptr;      // null: the table has none for it
-  std::vector<std::string> words;  // one, or two when the value is the next word
+  const Rule* rule = nullptr;      // null: the table has no rule for it
+  std::vector<std::string> words;  // one word, or two if the value is the next word
   std::string value;
-  bool lacks_value = false;  // there is no next word
+  bool lacks_value = false;  // the value should be the next word, but there is none
   bool fits_kind = true;     // the value is of one of the rule's kinds
 
   const std::string& text() const { return words.front(); }
-  // Of what no rule knows, nobody can say that it is harmless.
+  // kernix cannot tell that an unknown flag is harmless.
   User user() const { return rule == nullptr || !fits_kind ? User::kOwnDaemon : rule->user; }
   Meaning meaning() const { return rule == nullptr ? Meaning::kNothingMore : rule->meaning; }
   std::string_view reason() const { return rule == nullptr ? std::string_view() : rule->reason; }
 };
 
-// Reads the flag that begins at words[next], and moves `next` behind it.
+// Reads the flag that begins at words[next] and moves `next` past it.
 Flag Read(const Table& table, const std::vector<std::string>& words, size_t& next);
 
 std::vector<Flag> ReadAll(const Table& table, const std::vector<std::string>& words);
 
-// Whether one of the flags has this meaning.
+// Whether any of the flags has this meaning.
 bool Has(const Table& table, const std::vector<std::string>& words, Meaning meaning);
 
 }  // namespace kernix::flags

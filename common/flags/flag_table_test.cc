@@ -37,7 +37,7 @@ std::string Shown(const Table& table, const std::vector<std::string>& words) {
 TEST(FlagTableTest, AValueFollowsAsTheSpellingSays) {
   EXPECT_EQ(Shown(kTable, {"-Ia", "-I", "b", "-I=c", "-I"}), "-I /0/a -I /0/b -I /0/=c -I /0/!");
   EXPECT_EQ(Shown(kTable, {"-std=a", "--std=b", "-std", "-std="}), "-st/0/a -st/0/b ?/1/ -st/1/");
-  // Nothing behind '=' is nothing: the next word is a flag of its own.
+  // An empty value after '=' is no value: the next word is a separate flag.
   EXPECT_EQ(Shown(kTable, {"-reg=1", "-reg", "2", "-reg=", "-I3", "-reg", "x"}),
             "-re/0/1 -re/0/2 -re/1/ -I /0/3 -re/1/x");
   EXPECT_EQ(Shown(kTable, {"-finline", "-fno-inline=1"}), "-f[/0/ -f[/0/1");
@@ -75,7 +75,7 @@ std::string ValueFor(const Rule& rule) {
   return "x";
 }
 
-// Words that are spelled so, all that can be left out included.
+// Words that match this spelling, with all optional parts.
 std::vector<std::vector<std::string>> Spelled(std::string_view spelling, const std::string& value) {
   const std::string text = absl::StrReplaceAll(ToAbsl(spelling), {{"[", ""}, {"]", ""}});
   if (text.ends_with(":*")) {
@@ -86,7 +86,7 @@ std::vector<std::vector<std::string>> Spelled(std::string_view spelling, const s
   return {{absl::StrReplaceAll(text, {{"*", value}})}};
 }
 
-// No row of a table is hidden by one before it.
+// No row of a table hides a later one.
 TEST(FlagTableTest, EverySpellingIsThatOfItsRow) {
   for (const Table* table : {&kCompiler, &kCompilerAtLink, &kAssembler, &kLinker, &kNvcc, &kPtxas, &kCudafe}) {
     for (const Rule& rule : table->rules) {
@@ -102,7 +102,7 @@ TEST(FlagTableTest, EverySpellingIsThatOfItsRow) {
   }
 }
 
-// A flag that everybody may use takes nothing that names a file or is a flag.
+// A flag that everyone may use accepts no value that names a file or is itself a flag.
 TEST(ValueKindTest, NoKindLetsPathsOrFlagsPass) {
   for (const unsigned kinds : {kNumber, kWord, kWords, kNumbers, kPair, kNumber | kWord | kWords | kNumbers | kPair}) {
     for (const char* value : {"", "/x", "x/y", "-x", "@x", "a,-x", "a b", "$x", "-a=b", "a=/b", "a,", ",a", "a;b"}) {

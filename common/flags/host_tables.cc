@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags of g++ and clang++, which compile and link, and words of the assembler and the linker behind them.
+// Flags of g++ and clang++, which compile and link, and flags of the assembler and the linker that they call.
 //
-// What no rule lets everybody use may read or write a file (-fplugin=, -fdump-..., -fprofile-use,
+// A flag that no rule opens to everyone may read or write a file (-fplugin=, -fdump-..., -fprofile-use,
 // -fsanitize-ignorelist=), quote one (-fdiagnostics-generate-patch, -gembed-source), put text into the assembler's
-// input (-mfentry-section=), or has never been asked for.
+// input (-mfentry-section=), or simply has not been requested yet.
 #include "common/flags/reasons.h"
 #include "common/flags/tables.h"
 
@@ -12,15 +12,15 @@ namespace kernix::flags {
 namespace {
 
 constexpr std::string_view kMechanics = "kernix decides what the compiler makes, and where";
-constexpr std::string_view kTools = "it exchanges parts of the compiler: choose another compiler with CXX instead";
-constexpr std::string_view kSideFiles = "it reads or writes files beside the object, which nobody would find";
+constexpr std::string_view kTools = "it replaces parts of the compiler: choose another compiler with CXX instead";
+constexpr std::string_view kSideFiles = "it reads or writes files beside the object, which kernix does not keep";
 constexpr std::string_view kCommandLine = "it writes the command line, with this machine's paths, into the artifact";
 constexpr std::string_view kPrefixMaps = "kernix itself keeps paths out of the artifact";
 constexpr std::string_view kNoOtherOutput = "an artifact is a shared library";
-constexpr std::string_view kPreprocessor = "give the preprocessor's flag by itself";
+constexpr std::string_view kPreprocessor = "pass the preprocessor flag by itself";
 constexpr std::string_view kLto =
     "this kernixd is shared, and with link-time optimisation the link calls compilers, assemblers and a shell, which "
-    "do not tell what they read";
+    "do not report the files that they read";
 
 constexpr Rule kCompilerRules[] = {
     Nobody("@*", kFileOfFlags),
@@ -38,7 +38,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("-emit-*", kMechanics),
     Nobody("-save-temps*|--save-temps*", kSideFiles),
 
-    // Where headers and the compiler's own files are looked for.
+    // Where the compiler looks for headers and its own files.
     Nobody("-isysroot*", kTools),
     Nobody("-isystem *|-isystem*", kInclude, Meaning::kSystemIncludePath),
     Nobody("-idirafter *|-idirafter*", kInclude, Meaning::kLastIncludePath),
@@ -49,7 +49,7 @@ constexpr Rule kCompilerRules[] = {
     Nobody("--sysroot*|--gcc-*|-B*|-wrapper", kTools),
     Nobody("-target|--target*|-resource-dir*|--config*|-fuse-ld*", kTools),
 
-    // What runs code, and files beside the object.
+    // Flags that run code, and files beside the object.
     OwnDaemon("-specs=*|--specs=*|-fplugin=*|-fpass-plugin=*", kNamesFile, Meaning::kFileForKey),
     OwnDaemon("-fplugin-arg-*"),
     Nobody("-fprofile*|-fcs-profile*|-fauto-profile*|-fbranch-probabilities", kSideFiles),
@@ -82,7 +82,7 @@ constexpr Rule kCompilerRules[] = {
     Anyone("-pipe"),
     Anyone("-shared"),
     Anyone("-O|-O0|-O1|-O2|-O3|-O4|-Og|-Os|-Oz"),
-    // Names of warnings, of which there are hundreds, and what they compare with. None holds a comma.
+    // Names of warnings, of which there are hundreds, and the values that some compare with. None contains a comma.
     Anyone("-W*", kWord | kPair),
     Anyone("-W[no-]error=*", kPair),  // "-Werror=format=2"
     Anyone("-w|-pedantic|-pedantic-errors"),
@@ -129,7 +129,7 @@ constexpr Rule kCompilerRules[] = {
     Anyone("-f[no-]openmp-simd"),
     Anyone("-f[no-]openmp-version=*", kNumber),
 
-    // What is said of the source.
+    // Diagnostics about the source.
     Anyone("-f[no-]max-errors=*|-f[no-]error-limit=*|-f[no-]macro-backtrace-limit=*", kNumber),
     Anyone("-f[no-]message-length=*", kNumber),
     Anyone("-f[no-]pretty-templates|-f[no-]show-column"),
@@ -138,7 +138,7 @@ constexpr Rule kCompilerRules[] = {
     Anyone("-f[no-]diagnostics-show-labels|-f[no-]diagnostics-show-line-numbers"),
     Anyone("-f[no-]diagnostics-show-template-tree|-f[no-]diagnostics-plain-output|-f[no-]caret-diagnostics"),
 
-    // What is generated.
+    // Code generation.
     Anyone("-f[no-]PIC|-f[no-]pic|-f[no-]PIE|-f[no-]pie|-f[no-]plt|-f[no-]common|-f[no-]gnu-unique"),
     Anyone("-f[no-]ident|-f[no-]function-sections|-f[no-]data-sections|-f[no-]unique-section-names"),
     Anyone("-f[no-]section-anchors|-f[no-][asynchronous-]unwind-tables|-f[no-]dwarf2-cfi-asm"),
@@ -163,7 +163,7 @@ constexpr Rule kCompilerRules[] = {
     Anyone("-f[no-]sanitize-undefined-trap-on-error|-f[no-]sanitize-address-use-after-scope"),
     Anyone("-f[no-]sanitize-address-use-after-return=*", kWord),
 
-    // How it is optimised.
+    // Optimisation.
     Anyone("-f[no-]inline[-*]", kEnding),
     Anyone("-f[no-]inline-limit=*", kNumber),
     Anyone("-f[no-]early-inlining|-f[no-]partial-inlining|-f[no-]keep-inline-functions"),
@@ -212,7 +212,7 @@ constexpr Rule kCompilerRules[] = {
     Anyone("-fno-lto"),
     OwnDaemon("-flto*", kLto, Meaning::kLinkTimeOptimization),
 
-    // The processor. All flags of -m without a value are properties of it.
+    // The processor. All -m flags without a value are properties of it.
     Anyone("-march=*|-mcpu=*|-mtune=*", kWord, Meaning::kProcessor),
     Anyone("-m[no-]fpmath=*", kWords),
     Anyone("-m[no-]cmodel=*|-m[no-]abi=*|-m[no-]asm=*", kWord),
@@ -239,15 +239,14 @@ constexpr Rule kCompilerRules[] = {
 };
 
 constexpr std::string_view kRunPath =
-    "an artifact holds no folder of anybody. Have LD_LIBRARY_PATH name the library's folder, or open the library "
-    "before the module is loaded (ctypes.CDLL(path); it needs a name of its own, linked with -Wl,-soname)";
-constexpr std::string_view kLinkerFile = "the linker would read or write a file that kernix cannot take into account";
-constexpr std::string_view kByItself = "give it by itself, not through -Wl or -Xlinker";
+    "an artifact holds no user's folder. Add the library's folder to LD_LIBRARY_PATH, or open the library before "
+    "you load the module (ctypes.CDLL(path); the library needs a name of its own, set with -Wl,-soname)";
+constexpr std::string_view kLinkerFile = "the linker would read or write a file that kernix cannot track";
+constexpr std::string_view kByItself = "pass it by itself, not through -Wl or -Xlinker";
 constexpr std::string_view kName = "artifacts have no name of their own";
 
 constexpr Rule kLinkRules[] = {
-    OwnDaemon("-L *|-L*|--library-path:*", "this kernixd is shared and reads no folder of a user",
-              Meaning::kLibraryPath),
+    OwnDaemon("-L *|-L*|--library-path:*", "this kernixd is shared and reads no user's folders", Meaning::kLibraryPath),
     Anyone("-l *|-l*|--library:*", kAnyValue, Meaning::kLibrary),
     Anyone("-Wl,*|-Xlinker:*", kAnyValue, Meaning::kLinkerFlags),
     Anyone("-z *", kWord | kPair),
@@ -259,7 +258,7 @@ constexpr Rule kLinkRules[] = {
 
 constexpr Rule kLinkerRules[] = {
     Nobody("@*", kFileOfFlags),
-    OwnDaemon("--z|--u|--E|--s|--S|--x"),  // the linker knows these with one dash
+    OwnDaemon("--z|--u|--E|--s|--S|--x"),  // the linker accepts these with one dash only
     Anyone("-z *", kWord | kPair),
     Anyone("-u *", kWord),
     Anyone("-[no-]as-needed"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags of nvcc, and of the tools behind it. Each of nvcc's has a long and often a short name.
+// Flags of nvcc and of the tools that it calls. Each nvcc flag has a long name and often a short one.
 #include "common/flags/reasons.h"
 #include "common/flags/tables.h"
 
@@ -9,11 +9,11 @@ namespace {
 
 constexpr std::string_view kMechanics = "kernix decides what nvcc makes, and where";
 constexpr std::string_view kArchitecture = "choose the GPU with compute_capability";
-constexpr std::string_view kTools = "it exchanges parts of the toolkit: choose another nvcc with CUDA_HOME instead";
-constexpr std::string_view kForward = "name the host compiler's flags one by one, as -Xcompiler=FLAG";
+constexpr std::string_view kTools = "it replaces parts of the toolkit: choose another nvcc with CUDA_HOME instead";
+constexpr std::string_view kForward = "pass each host compiler flag separately, as -Xcompiler=FLAG";
 constexpr std::string_view kThreads =
-    "its threads would not count as jobs of kernixd, which compiles several architectures side by side by itself (as "
-    "many as ninja_workers allows)";
+    "kernixd does not count its threads as jobs. kernixd itself compiles several architectures in parallel, as many "
+    "as ninja_workers allows";
 constexpr std::string_view kQuotesFiles =
     "this kernixd is shared, and PTX would quote any file of the machine that a #line names";
 constexpr std::string_view kDeviceLto = "device link-time optimisation is not supported";
@@ -31,7 +31,7 @@ constexpr Rule kNvccRules[] = {
     Anyone("-default-stream:*", kWord),
     Anyone("-static-global-template-stub:*|-device-entity-has-hidden-visibility:*", kWord),
 
-    // What is generated.
+    // Code generation.
     Anyone("-optimize:*|-O:*", kNumber),
     Anyone("-Ofast-compile:*|-Ofc:*|-dopt:*", kWord),
     Anyone("-debug|-g|-device-debug|-G|-generate-line-info|-lineinfo"),
@@ -47,7 +47,7 @@ constexpr Rule kNvccRules[] = {
     Nobody("-split-compile:*|-split-compile-extended:*", kThreads),
     Nobody("-dlink-time-opt|-dlto|-lto|-gen-opt-lto", kDeviceLto),
 
-    // What is said of the source.
+    // Diagnostics about the source.
     Anyone("-ftemplate-backtrace-limit:*|-fmax-errors:*", kNumber),
     Anyone("-disable-warnings|-w|-Wreorder|-Wdefault-stream-launch|-Wmissing-launch-bounds|-Wconversion"),
     Anyone("-Wext-lambda-captures-this|-Wno-deprecated-declarations|-Wno-deprecated-gpu-targets"),
@@ -70,7 +70,7 @@ constexpr Rule kNvccRules[] = {
     Nobody("-libdevice-directory:*|-ldir:*|-target-directory:*|-target-dir:*|-archiver-binary:*|-arbin:*", kTools),
     Nobody("-dont-use-profile|-noprof|-apply-controls:*|-qpp-config:*", kTools),
 
-    // Where headers and libraries are. nvcc does not know the last two kinds; kernix does.
+    // Folders of headers and libraries. nvcc does not have the last two kinds of flag; kernix does.
     Nobody("-include-path:*|-I:*", kInclude, Meaning::kIncludePath),
     Nobody("-system-include:*|-isystem:*|-isystem*", kInclude, Meaning::kSystemIncludePath),
     Nobody("-pre-include:*|-include:*", kPreInclude),
@@ -79,7 +79,7 @@ constexpr Rule kNvccRules[] = {
     Nobody("-iquote:*|-iquote*|-include-directory:*", kInclude, Meaning::kIncludePath),
     Nobody("-idirafter:*|-idirafter*", kInclude, Meaning::kLastIncludePath),
 
-    // What nvcc makes, and where.
+    // Outputs.
     Anyone("-m64|-shared", 0, Meaning::kIsTheCaseAnyway),
     Anyone("-cudart:*", kAnyValue, Meaning::kCudart),
     Nobody("-machine:*|-m:*", "kernix compiles for 64 bits"),
@@ -97,7 +97,8 @@ constexpr Rule kNvccRules[] = {
     Nobody("-help|-h|-version|-V|-list-gpu-code|-code-ls|-list-gpu-arch|-arch-ls", kMechanics),
     Nobody("-host-linker-script:*|-hls:*|-augment-host-linker-script|-aug-hls", kMechanics),
 
-    // Short names with their value joined to them, with one dash only. After all other names, which may begin so.
+    // Short names with the value joined to them; they take one dash only. They come last, because other names may begin
+    // with them.
     OwnDaemon("--D*|--U*|--O*|--I*|--L*|--l*"),
     Anyone("-D*", kAnyValue, Meaning::kDefine),
     Anyone("-U*", kAnyValue, Meaning::kUndefine),

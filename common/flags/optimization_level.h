@@ -7,10 +7,10 @@
 
 namespace kernix::flags {
 
-// What a request's optimization_level may be: 0 to this, for host and device code alike.
+// The highest optimization_level of a request, for host and device code alike. The lowest is 0.
 inline constexpr int kMaxOptimizationLevel = 3;
 
-// INVALID_REQUEST for others.
+// Returns INVALID_REQUEST for a level outside of this range.
 absl::Status CheckOptimizationLevel(int64_t level);
 
 }  // namespace kernix::flags

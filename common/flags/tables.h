@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags that kernix knows: a table for each tool.
+// The flags that kernix knows, one table per tool.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace kernix::flags {
 
-extern const Table kCompiler;        // g++ and clang++
-extern const Table kCompilerAtLink;  // the same, when they link
-extern const Table kAssembler;       // words behind -Wa
-extern const Table kLinker;          // words behind -Wl and -Xlinker
+extern const Table kCompiler;        // g++ and clang++ when they compile
+extern const Table kCompilerAtLink;  // g++ and clang++ when they link
+extern const Table kAssembler;       // words after -Wa
+extern const Table kLinker;          // words after -Wl and -Xlinker
 extern const Table kNvcc;
 extern const Table kPtxas;
 extern const Table kCudafe;

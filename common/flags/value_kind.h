@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the value of a flag may be, for rules that let everybody use it: a value of one of these kinds (but kAnyValue)
-// names no file, runs nothing, quotes nothing, and is no flag itself.
+// Kinds of flag values, for rules that open a flag to everyone. A value of one of these kinds (except kAnyValue) names
+// no file, runs nothing, quotes nothing, and is not itself a flag.
 #pragma once
 
 #include <string_view>
 
 namespace kernix::flags {
 
-// Kinds, which can be combined.
+// Kinds, which can be combined with "|".
 inline constexpr unsigned kNumber = 1;     // "64"
-inline constexpr unsigned kWord = 2;       // letters, digits and _ + . - (not first: a tool could take it for a flag)
-inline constexpr unsigned kWords = 4;      // one or several, with ',' between them
-inline constexpr unsigned kNumbers = 8;    // with ':' between them, as alignments have it
+inline constexpr unsigned kWord = 2;       // letters, digits and _ + . - (no leading -: it might read as a flag)
+inline constexpr unsigned kWords = 4;      // one or several, separated by ','
+inline constexpr unsigned kNumbers = 8;    // separated by ':', as in alignments
 inline constexpr unsigned kPair = 16;      // "name=word"
 inline constexpr unsigned kEnding = 32;    // the rest of a name: small letters, digits, - and _, or nothing
-inline constexpr unsigned kAnyValue = 64;  // who uses this kind checks the value
+inline constexpr unsigned kAnyValue = 64;  // the code that reads the flag checks the value
 
-// Whether `value` is of one of `kinds`.
+// Whether `value` matches one of `kinds`.
 bool IsOfKind(unsigned kinds, std::string_view value);
 
 }  // namespace kernix::flags

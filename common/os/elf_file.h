@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A shared object on the disk.
+// A shared object on disk.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace kernix {
 
 class ElfFile {
  public:
-  // Maps `path`. kNotFound when there is no such file; errors of ElfImage::Parse().
+  // Maps `path`. Returns kNotFound if the file does not exist, and the errors of ElfImage::Parse().
   static absl::StatusOr<ElfFile> Open(const std::string& path);
   ~ElfFile();
   ElfFile(ElfFile&& other) noexcept;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one seam to the operating system: files, clock and processes. Nothing above common/os calls open(), fork() or a
-// clock by itself, so a test can run the same code on an in-memory file system (MemEnv) or with faults (FaultEnv).
+// The one interface to the operating system: files, clock and processes. Code above common/os never calls open(),
+// fork() or a clock directly, so tests can run the same code on an in-memory file system (MemEnv) or with injected
+// faults (FaultEnv).
 //
 // All methods are thread-safe. Errors: kNotFound, kAlreadyExists, kPermissionDenied, kResourceExhausted (no space, no
-// descriptors, quota), kInternal for the rest; every message names the path and the operating system's words.
+// descriptors, quota), and kInternal for the rest. Every message names the path and includes the operating system's
+// text.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +33,8 @@ using Duration = std::chrono::milliseconds;
 
 enum class FileType { kRegular, kDirectory, kSymlink, kOther };
 
-// What stat(2) tells. `Fingerprint` fields together say whether a file can have changed since it was last read.
+// The result of stat(2). Together, the `Fingerprint` fields show whether a file can have changed since it was last
+// read.
 struct FileInfo {
   FileType type = FileType::kOther;
   uint64_t size = 0;
@@ -44,51 +47,53 @@ struct FileInfo {
   mode_t mode = 0;  // permission bits only
 };
 
-// Whether what stat(2) says leaves no room for another content.
+// Whether the results of stat(2) rule out that the content differs.
 inline bool SameContent(const FileInfo& a, const FileInfo& b) {
   return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns && a.inode == b.inode &&
          a.device == b.device;
 }
 
-// A file that is open for reading: it stays the same one when its name goes, or becomes another file's. Thread-safe.
+// A file that is open for reading. It remains the same file when its name is removed or given to another file.
+// Thread-safe.
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
   virtual absl::StatusOr<FileInfo> Stat() = 0;
-  // The bytes from `offset` on, into `buffer`. How many: fewer than there is room for only at the file's end.
+  // Reads the bytes from `offset` on into `buffer` and returns their number. The number is less than the buffer's size
+  // only at the end of the file.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) = 0;
 };
 
-// A program to run to its end.
+// A program to run until it ends.
 struct ProcessSpec {
   std::vector<std::string> argv;                   // argv[0] is the path of the program
-  std::map<std::string, std::string> environment;  // the whole of it; nothing is inherited
+  std::map<std::string, std::string> environment;  // the complete environment; nothing is inherited
   std::string working_directory;
-  std::chrono::milliseconds timeout{0};  // 0: none. On expiry the whole process group is killed.
-  uint64_t max_file_bytes = 0;           // 0: none. A program that makes a larger file is killed by SIGXFSZ.
-  // Of each process: none gets more memory than that, or more processor time (SIGXCPU, and 5 s later SIGKILL). 0: none.
+  std::chrono::milliseconds timeout{0};  // 0: no limit. On expiry, the whole process group is killed.
+  uint64_t max_file_bytes = 0;           // 0: no limit. SIGXFSZ kills a program that makes a larger file.
+  // Limits of each process: memory, and processor time (SIGXCPU, and 5 s later SIGKILL). 0: no limit.
   uint64_t max_address_space_bytes = 0;
   std::chrono::seconds max_cpu_time{0};
-  // Running at once, of the program and what it has started. 0: any number. Above it all of them are killed; they are
-  // counted every now and then, so many more may have been there for a moment.
+  // How many processes the program and its descendants may be at a time. 0: no limit. Above the limit, all of them are
+  // killed. They are counted at intervals, so many more may exist for a moment.
   int max_processes = 0;
-  size_t max_output_bytes = 4 << 20;  // what is kept of stdout and stderr together; the middle is dropped
+  size_t max_output_bytes = 4 << 20;  // how much of stdout and stderr together is kept; the middle is dropped
 };
 
 struct ProcessResult {
   int exit_code = 0;  // 128 + signal when a signal ended it
   int signal = 0;     // 0 unless a signal ended it
   bool timed_out = false;
-  bool too_many_processes = false;  // it was killed for that
-  std::string output;               // stdout and stderr, in the order written
+  bool too_many_processes = false;  // it was killed because it had too many processes
+  std::string output;               // stdout and stderr, in the order in which they were written
   std::chrono::milliseconds wall{0};
-  uint64_t max_rss_bytes = 0;  // of the largest process among it and its children; never below this process's own peak
+  uint64_t max_rss_bytes = 0;  // of the largest process among it and its children; at least this process's own peak
 };
 
-// Called with pieces of output as they come, from the thread that runs the process.
+// Receives pieces of output as they arrive, in the thread that runs the process.
 using OutputCallback = std::function<void(std::string_view)>;
 
-// Releases an advisory lock when it goes. The kernel also releases it when the process dies.
+// An advisory lock, released on destruction. The kernel also releases it when the process dies.
 class FileLock {
  public:
   virtual ~FileLock() = default;
@@ -98,74 +103,77 @@ class Env {
  public:
   virtual ~Env() = default;
 
-  // The operating system. Lives for ever.
+  // The operating system. Never destroyed.
   static Env& Posix();
 
   // --- Files -------------------------------------------------------------------------------------------------------
-  // The content of a regular file; kInternal when it is something else (a pipe is never waited for).
+  // The content of a regular file. Returns kInternal for anything else; it never waits for a pipe.
   virtual absl::StatusOr<std::string> ReadFile(const std::string& path) = 0;
 
-  // Opens a regular file; kInternal when it is something else, a link included.
+  // Opens a regular file. Returns kInternal for anything else, including a link.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) = 0;
 
-  // Creates or replaces `path`, with exactly `mode`. No promise for a crash.
+  // Creates or replaces `path` with exactly `mode`. Guarantees nothing after a crash.
   virtual absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) = 0;
 
-  // Writes beside `path`, syncs, renames over it and syncs the folder: after a crash `path` holds the old or the new
-  // content, whole. Exactly `mode`, whatever the umask is. On error nothing is left behind; a crash can leave a file
-  // named `path` + "." + 16 hexadecimal digits + ".tmp".
+  // Writes a temporary file beside `path`, syncs it, renames it to `path` and syncs the folder. After a crash, `path`
+  // holds either the complete old or the complete new content. The mode is exactly `mode`, whatever the umask. On an
+  // error nothing is left behind; a crash can leave a file named `path` + "." + 16 hexadecimal digits + ".tmp".
   virtual absl::Status WriteFileDurably(const std::string& path, std::string_view data, mode_t mode) = 0;
 
-  // `follow`: of what a link points to.
+  // With `follow`, describes the file that a link points to.
   virtual absl::StatusOr<FileInfo> Stat(const std::string& path, bool follow = true) = 0;
 
-  // Names, without "." and "..", sorted.
+  // The names in a folder, without "." and "..", sorted.
   virtual absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
 
-  // With all missing parents. OK when it is there already. `mode` applies to what is made.
+  // Creates `path` with all missing parents. Returns OK if it already exists. `mode` applies to the folders that it
+  // creates.
   virtual absl::Status CreateDirectories(const std::string& path, mode_t mode = 0755) = 0;
 
-  // A new empty folder, mode 0700, named `prefix` + random characters. `prefix` is a whole path.
+  // Creates an empty folder with mode 0700, named `prefix` + random characters. `prefix` is a complete path.
   virtual absl::StatusOr<std::string> CreateTempDirectory(const std::string& prefix) = 0;
 
-  // Sets what Stat() tells as `mtime_ns`, to the second, of an existing file.
+  // Sets the `mtime_ns` of an existing file, with a resolution of one second.
   virtual absl::Status SetModificationTime(const std::string& path, int64_t unix_seconds) = 0;
 
   virtual absl::Status RemoveFile(const std::string& path) = 0;
-  // A file or a folder with all in it. Links are removed, not followed. OK when there is none.
+  // Removes a file, or a folder with everything in it. Removes links without following them. Returns OK if `path` does
+  // not exist.
   virtual absl::Status RemoveTree(const std::string& path) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
 
-  // After a crash the folder holds the names that it holds now.
+  // Guarantees that after a crash the folder contains the names that it contains now.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
 
-  // Makes `path` a symbolic link to `target`, which need not be there.
+  // Makes `path` a symbolic link to `target`, which need not exist.
   virtual absl::Status CreateSymlink(const std::string& target, const std::string& path) = 0;
 
-  // Where the link at `path` points, as it was made.
+  // The target of the link at `path`, exactly as it was created.
   virtual absl::StatusOr<std::string> ReadLink(const std::string& path) = 0;
 
   // `path` with every link resolved.
   virtual absl::StatusOr<std::string> RealPath(const std::string& path) = 0;
 
-  // Exclusive, does not wait. kUnavailable when somebody else holds it. Creates the file.
+  // Takes an exclusive lock without waiting. Creates the file. Returns kUnavailable if another process or object holds
+  // it.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) = 0;
-  // Exclusive, waits until `deadline`, then kDeadlineExceeded.
+  // Takes an exclusive lock; waits until `deadline`, then returns kDeadlineExceeded.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) = 0;
 
-  // Bytes that this user can still write on the file system of `path`.
+  // How many bytes this user can still write on the file system of `path`.
   virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
 
-  // True when `path` lies on a network file system (NFS, CIFS, 9P, FUSE, Lustre, GPFS, Ceph...), where SQLite's locks
-  // and mapped files cannot be trusted. A path that does not exist yet lies where its nearest parent does.
+  // Whether `path` is on a network file system (NFS, CIFS, 9P, FUSE, Lustre, GPFS, Ceph...), where SQLite's locks and
+  // mapped files are unreliable. For a path that does not exist yet, looks at its nearest existing parent.
   virtual absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) = 0;
 
   // --- Rights ------------------------------------------------------------------------------------------------------
-  // Whether `path` (no link) has a POSIX access list beside its mode. False where there are no such lists.
+  // Whether `path` (not a link) has a POSIX access list in addition to its mode. False on systems without access lists.
   virtual absl::StatusOr<bool> HasAccessList(const std::string& path) = 0;
 
-  // Whether `group` is the one that was made for `user` alone: it is that user's first, has the same name, and the
-  // database lists no other member.
+  // Whether `group` was created for `user` alone: it is the user's primary group, has the same name, and has no other
+  // member in the user database.
   virtual bool IsPrivateGroup(gid_t group, uid_t user) = 0;
 
   // --- Clock -------------------------------------------------------------------------------------------------------
@@ -174,11 +182,11 @@ class Env {
   virtual int64_t UnixMillis() = 0;
 
   // --- Processes ---------------------------------------------------------------------------------------------------
-  // Runs a program to its end in a process group of its own, stdin from /dev/null, no descriptor inherited. Blocks.
-  // kNotFound or kPermissionDenied when it cannot be started, kCancelled when `cancellation` fired (the group is then
-  // killed and reaped). A non-zero exit is no error. Both `on_output` and `cancellation` may be null. Ends when the
-  // program ends: what it left running in its group is killed then. The program is also killed when this process dies
-  // (programs that it has started itself are not).
+  // Runs a program until it ends, in its own process group, with stdin from /dev/null and without inherited
+  // descriptors. Blocks. Returns kNotFound or kPermissionDenied if the program cannot be started, and kCancelled if
+  // `cancellation` fired; the process group is then killed and reaped. A non-zero exit is not an error. `on_output` and
+  // `cancellation` may be null. When the program ends, the processes that it left in its group are killed. The program
+  // is also killed when this process dies (but not the programs that it has started itself).
   virtual absl::StatusOr<ProcessResult> RunProcess(const ProcessSpec& spec, const OutputCallback& on_output,
                                                    Cancellation* cancellation) = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What env.h promises of files and locks, for the operating system and for its twin in memory alike.
+// The contract of env.h for files and locks, tested on both the operating system and its twin in memory.
 #include "common/os/env.h"
 
 #include <gtest/gtest.h>

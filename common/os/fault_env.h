@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: an Env that passes every call on to another one, except those that a test wants to fail, to be slow, or to
+// For tests: an Env that passes every call on to another Env, except calls that a test wants to fail, to be slow, or to
 // end badly.
 #pragma once
 
@@ -42,45 +42,46 @@ enum class Operation {
   kRunProcess,
 };
 
-// What happens to which calls. Make one with the functions below.
+// A fault and the calls that it affects. Create one with the functions below.
 struct Fault {
   Operation operation = Operation::kReadFile;
-  std::string match;  // part of the path (of Rename: of either; of RunProcess: of the command line); empty: every call
-  int nth = 1;        // the first matching call that it hits, counted from 1 and from when it was injected
-  int times = 1;      // how many calls it hits from there on; 0: all
+  std::string match;  // part of the path (Rename: of either path; RunProcess: of the command line); empty: every call
+  int nth = 1;        // the first matching call that it affects, counted from 1 since its injection
+  int times = 1;      // how many calls it affects from there on; 0: all
 
-  std::function<void()> before = nullptr;     // runs before the call, in its thread, without a lock held
-  bool take_effect = false;                   // with `error`: the call is passed on first
+  std::function<void()> before = nullptr;     // runs before the call, in the calling thread, without a lock held
+  bool take_effect = false;                   // with `error`: passes the call on first
   absl::Status error = absl::OkStatus();      // returned instead of the call's own result
-  std::optional<ProcessResult> process = {};  // RunProcess returns it; the program does not run
+  std::optional<ProcessResult> process = {};  // RunProcess returns it without running the program
 };
 
-// The disk is full: kResourceExhausted, as Env::Posix() puts it.
+// The disk is full: kResourceExhausted, as Env::Posix() reports it.
 Fault NoSpace(Operation operation, std::string match, int nth = 1);
-// WriteFileDurably() fails because a sync does. `renamed`: only that of the folder, when the new content is already in
+// A sync in WriteFileDurably() fails. With `renamed`, only the sync of the folder fails, after the new content is in
 // place.
 Fault FailedSync(std::string match, int nth = 1, bool renamed = false);
 // The file or program cannot be used: kPermissionDenied.
 Fault Forbidden(Operation operation, std::string match, int nth = 1);
 // The program ends at once with `exit_code` and `output`.
 Fault FailingChild(std::string match, int exit_code, std::string output = "", int nth = 1);
-// The program is killed at once by `signal`.
+// `signal` kills the program at once.
 Fault KilledChild(std::string match, int signal = 9, int nth = 1);
-// The call waits for `until_done` to return: a slow disk, or a compiler that takes its time.
+// The call waits until `until_done` returns: a slow disk, or a slow compiler.
 Fault Slow(Operation operation, std::string match, std::function<void()> until_done, int nth = 1);
 
-// `base` must outlive it. Calls about the clock and about users are passed on as they are.
+// `base` must outlive it. Calls about the clock and about users go through unchanged.
 class FaultEnv : public Env {
  public:
   explicit FaultEnv(Env& base) : base_(base) {}
 
-  // When several faults fit a call, all of their `before` run; the one that was injected first decides the result.
+  // If several faults match a call, all their `before` functions run; the fault that was injected first decides the
+  // result.
   void Inject(Fault fault);
   void Clear();
 
-  // How many calls were hit by a fault so far: a test should know that its fault happened.
+  // How many calls a fault has affected so far, so that a test can check that its fault happened.
   int Hits() const;
-  // How many calls of that kind there were whose text contains `match`.
+  // How many calls of this kind had a text that contains `match`.
   int Calls(Operation operation, std::string_view match = "") const;
 
   absl::StatusOr<std::string> ReadFile(const std::string& path) override;
@@ -120,10 +121,10 @@ class FaultEnv : public Env {
     std::string text;
   };
 
-  // Counts the call and runs what has to run before it. The fault that decides its result, if one does.
+  // Counts the call and runs the `before` functions. Returns the fault that decides the call's result, if there is one.
   std::optional<Fault> Hit(Operation operation, const std::string& text);
   std::vector<Fault> Record(Operation operation, const std::string& text);
-  // `call` as it is, or as the faults have it. Result: absl::Status or an absl::StatusOr.
+  // Runs `call`, or applies the fault to it. Result is absl::Status or an absl::StatusOr.
   template <typename Result>
   Result Pass(Operation operation, const std::string& text, const std::function<Result()>& call);
 

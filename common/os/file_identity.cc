@@ -11,15 +11,16 @@ namespace {
 constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-// File systems take their times from a clock that moves once a tick (10 ms at most), later where a virtual machine
-// waits for its processor.
+// File systems take their times from a clock that advances once per tick (10 ms at most, but later if a virtual machine
+// waits for its processor).
 constexpr int64_t kTickMs = 100;
-// Those that store no fractions of a second: FAT (two seconds), ext3 and old NFS servers (one).
+// The tick of file systems that store no fractions of a second: FAT (two seconds), ext3 and old NFS servers (one
+// second).
 constexpr int64_t kCoarseTickMs = 2'000;
 
 }  // namespace
 
-// The time of the last change, which nobody can set, unlike that of the last modification.
+// Uses the time of the last status change, because users can set the time of the last modification.
 bool FileIdentity::SettledAt(int64_t unix_ms) const {
   const int64_t tick_ms = ctime_ns % kNanosecondsPerSecond == 0 ? kCoarseTickMs : kTickMs;
   return ctime_ns / kNanosecondsPerMillisecond + tick_ms < unix_ms;

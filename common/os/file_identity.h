@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a file has changed since it was last looked at.
+// Detects whether a file has changed since it was last read.
 #pragma once
 
 #include <compare>
@@ -13,7 +13,7 @@
 
 namespace kernix {
 
-// Which file of this machine, whatever its name is.
+// Identifies a file of this machine independently of its name.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -22,8 +22,7 @@ struct FileId {
   auto operator<=>(const FileId&) const = default;
 };
 
-// Which file, and in which state: two identities that are equal leave no room for another content, as long as the first
-// was settled.
+// Identifies a file and its state. If two identities are equal and the first was settled, the content is the same.
 struct FileIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -36,18 +35,18 @@ struct FileIdentity {
   }
   bool operator==(const FileIdentity&) const = default;
 
-  // Whether every change after `unix_ms` shows in the identity. A change shows only when the clock of the file system
-  // has moved on since the one before. So a file that was read when it was too young must be read again.
+  // Whether every change after `unix_ms` shows in the identity. A change shows only if the file system's clock has
+  // advanced since the change before it. So a file that was too young when it was read must be read again.
   bool SettledAt(int64_t unix_ms) const;
 };
 
-// The status of Env::Stat() on error. `follow`: of what a link points to.
+// Returns the status of Env::Stat() on an error. With `follow`, describes the file that a link points to.
 absl::StatusOr<FileIdentity> IdentityOf(Env& env, const std::string& path, bool follow = true);
 
-// Whether both paths lead to one file or folder that is there.
+// Whether both paths lead to the same existing file or folder.
 bool IsSameFile(Env& env, const std::string& a, const std::string& b);
 
-// A file as it was.
+// The recorded state of a file.
 struct WatchedFile {
   std::string path;
   FileIdentity identity;
@@ -55,10 +54,10 @@ struct WatchedFile {
   bool operator==(const WatchedFile&) const = default;
 };
 
-// Adds `path` as it is now. The status of Env::Stat() on error.
+// Adds the current state of `path`. Returns the status of Env::Stat() on an error.
 absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files, bool follow = true);
 
-// Whether all are as they were. `follow` as with Watch().
+// Whether all files still have their recorded state. Pass the same `follow` as to Watch().
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow = true);
 
 }  // namespace kernix

@@ -20,7 +20,7 @@ Protected& AllProtected() {
 
 [[maybe_unused]] const Protected& kMadeAtLoad = AllProtected();
 
-// The locks are taken here and released by the handlers below, which the analysis cannot follow.
+// The handlers below release the locks that this function takes, which the analysis cannot follow.
 void LockAll() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Protected& all = AllProtected();
   all.mutex.Lock();

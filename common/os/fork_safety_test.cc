@@ -12,14 +12,14 @@
 namespace kernix {
 namespace {
 
-// Leaked: a protected mutex lives for ever.
+// Leaked, because a protected mutex lives for ever.
 ForkSafeMutex& TestMutex() {
   static auto* mutex = new ForkSafeMutex;
   return *mutex;
 }
 
 TEST(ForkSafetyTest, AChildFindsTheLockFree) {
-  TestMutex();  // made before anybody forks: a child cannot finish what another thread began to construct
+  TestMutex();  // make it before any fork(): a child cannot finish a construction that another thread began
   std::atomic<bool> stop{false};
   std::vector<std::thread> lockers;
   for (int i = 0; i < 4; ++i) {
@@ -31,7 +31,7 @@ TEST(ForkSafetyTest, AChildFindsTheLockFree) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      alarm(60);  // a lock that is not free ends the child with a signal
+      alarm(60);  // if a lock is not free, a signal ends the child
       { MutexLock lock(TestMutex()); }
       _exit(0);
     }

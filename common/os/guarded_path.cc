@@ -19,14 +19,14 @@ constexpr mode_t kWritableByGroup = 0020;
 constexpr mode_t kWritableByAll = 0002;
 constexpr int kMostLinks = 40;
 
-// The components of `path` from the last to the first, so that the next one is at the back.
+// The components of `path` in reverse order, so that the next one is at the back.
 std::vector<std::string> Reversed(std::string_view path) {
   std::vector<std::string> parts = absl::StrSplit(ToAbsl(path), '/', absl::SkipEmpty());
   std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
-// One walk from the root to the end, link by link, as the kernel does it.
+// One walk from the root to the end of the path, link by link, in the order of the kernel.
 class Walk {
  public:
   Walk(Env& env, const std::string& path, const std::vector<uid_t>& owners)
@@ -55,14 +55,14 @@ class Walk {
       case FileType::kDirectory:
         return Enter(next, info);
       default:
-        here_ = next;  // the end, or what comes is not found
+        here_ = next;  // the end of the path; or the next component does not exist
         here_is_sticky_ = false;
         return absl::OkStatus();
     }
   }
 
   absl::Status FollowLink(const std::string& link) {
-    if (++links_ > kMostLinks) return absl::NotFoundError(StrCat(path_, " has too many links on its way"));
+    if (++links_ > kMostLinks) return absl::NotFoundError(StrCat(path_, " has too many links in its path"));
     KERNIX_ASSIGN_OR_RETURN(const std::string target, env_.ReadLink(link));
     const std::vector<std::string> parts = Reversed(target);
     ahead_.insert(ahead_.end(), parts.begin(), parts.end());
@@ -86,10 +86,11 @@ class Walk {
     KERNIX_ASSIGN_OR_RETURN(const bool has_list, env_.HasAccessList(folder));
     const bool owners_alone = (info.mode & kWritableByAll) == 0 && env_.IsPrivateGroup(info.gid, info.uid);
     if (owners_alone && !has_list) return absl::OkStatus();
-    return Refuse(folder, absl::StrFormat("its mode %04o%s lets others than %s write to it. Check what is in it, then: "
-                                          "chmod go-w %s",
-                                          info.mode, has_list ? " and its access list (getfacl)" : "",
-                                          DescribeUser(info.uid), folder));
+    return Refuse(
+        folder,
+        absl::StrFormat("its mode %04o%s lets users other than %s write to it. Check its contents, then run: "
+                        "chmod go-w %s",
+                        info.mode, has_list ? " and its access list (getfacl)" : "", DescribeUser(info.uid), folder));
   }
 
   bool IsOurs(uid_t user) const {
@@ -98,20 +99,21 @@ class Walk {
 
   std::string BelongsTo(uid_t user) const {
     return StrCat("it belongs to ", DescribeUser(user), ", neither to root nor to ", DescribeUser(owners_.front()),
-                  ". Have it given to one of them");
+                  ". Have its owner changed to one of them");
   }
 
   absl::Status Refuse(const std::string& where, const std::string& why) const {
     const std::string on_the_way =
-        where == path_ ? ""
-                       : StrCat(where, " is on the way there, and who can write to it can exchange what follows: ");
+        where == path_
+            ? ""
+            : StrCat(where, " is on the way to it, and anyone who can write there can replace what follows: ");
     return absl::PermissionDeniedError(StrCat("will not use ", path_, ": ", on_the_way, why));
   }
 
   Env& env_;
   const std::string& path_;
   const std::vector<uid_t>& owners_;
-  std::vector<std::string> ahead_;  // the next one is the last
+  std::vector<std::string> ahead_;  // the next component is the last element
   std::string here_;
   uid_t owner_of_all_ = 0;
   bool here_is_sticky_ = false;

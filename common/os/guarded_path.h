@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether somebody else can exchange what lies at a path. Code is run from there, so it matters who can.
+// Checks whether another user can replace the file or folder at a path. kernix runs code from such paths.
 #pragma once
 
 #include <sys/types.h>
@@ -13,17 +13,18 @@
 
 namespace kernix {
 
-// `path` without links, when nobody but root and `owners` can put something else in the place of any folder or link on
-// the way, or of what lies at its end: each folder belongs to one of them, and nobody else can write there. Excepted
-// are
-//   - sticky folders (/tmp), where what the way goes on with has to belong to root or `owners`;
-//   - folders that a group may write to which is its owner's alone, as where umask is 002;
-//   - folders of whoever owns "/", who can exchange every library and program as well. Outside of containers that is
-//     root. In a user namespace without the host's root (Apptainer, rootless containers) it may be the user who stands
-//     for all whom the namespace does not have.
+// Returns `path` without links, if only root and `owners` can replace the folders and links along the path and the file
+// or folder at its end: each folder belongs to one of them, and no other user can write to it. There are three
+// exceptions:
+//   - sticky folders (/tmp): the next component of the path must belong to root or `owners`;
+//   - folders that are writable by a group which is their owner's alone, as with umask 002;
+//   - folders of the owner of "/", who can replace every library and program anyway. Outside of containers, that is
+//   root.
+//     In a user namespace without the host's root (Apptainer, rootless containers), it may be the user who represents
+//     all users that the namespace does not map.
 //
-// kPermissionDenied names the folder, whose it is and what to do; kNotFound when there is nothing at `path`. What lies
-// at its end may have any mode, unless it is a folder.
+// kPermissionDenied names the folder, its owner and the remedy; kNotFound means that `path` does not exist. A file at
+// the end of the path may have any mode; a folder must not be writable by others.
 absl::StatusOr<std::string> GuardedRealPath(Env& env, const std::string& path, const std::vector<uid_t>& owners);
 
 }  // namespace kernix

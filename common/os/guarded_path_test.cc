@@ -18,7 +18,7 @@ using testing::HasSubstr;
 constexpr uid_t kAlice = 70001;
 constexpr uid_t kMallory = 70002;
 
-// "/" and "/tmp" are root's, as everywhere; what is made later is Alice's.
+// As usual, root owns "/" and "/tmp". Alice owns everything that is created later.
 class GuardedPathTest : public testing::Test {
  protected:
   GuardedPathTest() {
@@ -126,8 +126,7 @@ TEST_F(GuardedPathTest, WhatIsNotThereIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(GuardedRealPath(env_, "/home/alice/none/at/all", {kAlice}).status()));
 }
 
-// What /proc shows of the user namespace.
-// As in a container that does not have the host's root.
+// The contents of /proc about the user namespace, as in a container without the host's root.
 class OtherRootTest : public GuardedPathTest {
  protected:
   OtherRootTest() {

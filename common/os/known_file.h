@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file whose content was digested once.
+// A file whose content has been digested.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace kernix {
 
 struct KnownFile {
   std::string path;
-  FileIdentity identity;  // when it was digested
+  FileIdentity identity;  // at the time of the digest
   Digest digest;
 };
 

@@ -30,10 +30,11 @@ class MemFile : public ReadableFile {
   const std::string content_;
 };
 
-// A round moment in 2023, so that times in test output are easy to read.
+// A round time in 2023, so that times in test output are easy to read.
 constexpr int64_t kStartUnixMillis = 1'700'000'000'000;
 
-// The keys of what lies in a folder are those between its own with '/' and with the character after that one appended.
+// The keys of a folder's contents lie between the folder's key with '/' appended and its key with the next character
+// appended.
 std::string FirstBelow(const std::string& key) { return key == "/" ? "/" : key + '/'; }
 std::string PastBelow(const std::string& key) { return (key == "/" ? "" : key) + static_cast<char>('/' + 1); }
 
@@ -203,7 +204,7 @@ absl::Status MemEnv::WriteFileDurably(const std::string& path, std::string_view 
   return Write(path, data, mode, /*replace=*/true);
 }
 
-// `replace`: a new file takes the name; else the file that is there gets new content.
+// With `replace`, a new file takes the name; otherwise, the existing file gets the new content.
 absl::Status MemEnv::Write(const std::string& path, std::string_view data, mode_t mode, bool replace) {
   MutexLock lock(mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/!replace));
@@ -396,7 +397,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> MemEnv::TryLockFile(const std::string&
   MutexLock lock(mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::string key, Resolve(path, /*follow=*/false));
   if (Find(key) == nullptr) Put(key, FileType::kRegular, "", 0600);
-  if (!locks_.insert(key).second) return absl::UnavailableError(StrCat("somebody else holds the lock ", path));
+  if (!locks_.insert(key).second) return absl::UnavailableError(StrCat("another process holds the lock ", path));
   return std::make_unique<Lock>(*this, key);
 }
 
@@ -406,7 +407,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> MemEnv::LockFile(const std::string& pa
     if (!absl::IsUnavailable(held.status())) return held;
     MutexLock lock(mutex_);
     if (MonotonicTime(elapsed_) >= deadline) {
-      return absl::DeadlineExceededError(StrCat("somebody else still holds the lock ", path));
+      return absl::DeadlineExceededError(StrCat("another process still holds the lock ", path));
     }
     const absl::StatusOr<std::string> key = Resolve(path, /*follow=*/false);
     if (key.ok() && locks_.contains(*key)) clock_or_locks_changed_.Wait(mutex_);

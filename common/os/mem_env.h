@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: an Env in memory. Files in a map, a clock that stands still until it is moved, and programs that are
-// functions.
+// For tests: an Env in memory. It has files in a map, a clock that moves only when a test moves it, and functions in
+// place of programs.
 #pragma once
 
 #include <functional>
@@ -19,44 +19,45 @@
 
 namespace kernix {
 
-// Starts with an empty "/". Paths are absolute; ".." is taken lexically. Links work. Owners and modes are kept and
-// reported, but nothing is forbidden because of them: FaultEnv refuses things. Calls give the errors that the operating
-// system would.
+// Starts with an empty "/". Paths must be absolute; ".." is resolved lexically. Links work. Owners and modes are stored
+// and reported, but never checked: use FaultEnv to refuse calls. Calls return the same errors as the operating system.
 class MemEnv : public Env {
  public:
-  // Stands for a program: gets the call, may use the MemEnv, returns how it ended. `output` of the result also goes to
-  // the caller's OutputCallback. A program that wants to hang waits for `cancellation` (which may be null).
+  // Replaces a program: receives the call, may use the MemEnv, and returns how the program ended. The caller's
+  // OutputCallback also receives the result's `output`. A program that should hang waits for `cancellation` (which may
+  // be null).
   using Program = std::function<absl::StatusOr<ProcessResult>(const ProcessSpec& spec, Cancellation* cancellation)>;
 
-  // --- For the test
-  // ---------------------------------------------------------------------------------------------------- Moves both
-  // clocks forward and lets waiting LockFile() calls look at their deadlines.
+  // --- For the test ------------------------------------------------------------------------------------------------
+
+  // Moves both clocks forward, so that waiting LockFile() calls check their deadlines.
   void AdvanceClock(Duration by);
 
-  // The program at `path`, instead of any earlier one. Running a path without one is kNotFound.
+  // Sets the program at `path` and replaces an earlier one. Running a path without a program returns kNotFound.
   void SetProgram(const std::string& path, Program program);
   // All RunProcess() calls so far, in order.
   std::vector<ProcessSpec> Processes() const;
 
-  // These need an existing `path` and crash without it: a mistake in the test.
+  // These functions need an existing `path` and crash without it, because the test is wrong.
   void SetOwner(const std::string& path, uid_t uid);
   void SetMode(const std::string& path, mode_t mode);
   void SetGroup(const std::string& path, gid_t gid);
-  // Gives it an access list.
+  // Gives `path` an access list.
   void SetAccessList(const std::string& path);
 
-  // Makes `group` the private one of `user`. Nobody has one before.
+  // Makes `group` the private group of `user`. By default, no user has one.
   void SetPrivateGroup(gid_t group, uid_t user);
 
-  // Who owns what is made from now on, with the group of that number. Default: 1000.
+  // Sets the owner of all files and folders that are created from now on; their group gets the same number. Default:
+  // 1000.
   void SetUid(uid_t uid);
-  // What FreeBytes() says. Default: 1 TiB. Writing does not change it.
+  // Sets the result of FreeBytes(). Default: 1 TiB. Writing does not change it.
   void SetFreeBytes(uint64_t bytes);
-  // Makes `path` and all below it a network file system.
+  // Makes `path` and everything below it a network file system.
   void AddNetworkFileSystem(const std::string& path);
 
-  // --- Env
-  // -------------------------------------------------------------------------------------------------------------
+  // --- Env ---------------------------------------------------------------------------------------------------------
+
   absl::StatusOr<std::string> ReadFile(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override;
   absl::Status WriteFile(const std::string& path, std::string_view data, mode_t mode) override;
@@ -89,17 +90,17 @@ class MemEnv : public Env {
 
   struct Node {
     FileInfo info;
-    std::string content;  // of a file, or where a link points
+    std::string content;  // of a file; the target of a link
     bool has_access_list = false;
   };
 
-  // The map's key for `path`: links in its folders followed, and in its last part when `follow`. The last part need not
-  // exist; kNotFound when another does not.
+  // The map's key for `path`. Follows links in its folders, and in its last component if `follow` is set. Only the last
+  // component may be missing; otherwise returns kNotFound.
   absl::StatusOr<std::string> Resolve(const std::string& path, bool follow, int links_left = 40) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Null when there is none.
+  // Returns null if there is no such node.
   Node* Find(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // For the test's own calls: must be there.
+  // For the test's own calls: the node must exist.
   Node& MustFind(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Node& Put(const std::string& key, FileType type, std::string_view content, mode_t mode)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -107,7 +108,7 @@ class MemEnv : public Env {
   absl::Status CheckRename(const std::string& from, const std::string& to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasEntries(const std::string& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseTree(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A time that no earlier change has had.
+  // A time that is later than that of every earlier change.
   int64_t ChangeTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Node RootNode();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What MemEnv has beyond Env; env_test.cc has the rest.
+// Features of MemEnv beyond Env; env_test.cc tests the rest.
 #include "common/os/mem_env.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ constexpr char kSocketName[] = "kernixd.sock";
 
 std::string TemporaryRuntimeDirectory(uid_t uid) { return StrCat("/tmp/kernix-", uid); }
 
-// A folder that only `uid` can change, as the login manager makes it.
+// A folder that only `uid` can change, as login managers create it.
 bool IsUsableRuntimeRoot(Env& env, const std::string& path, uid_t uid) {
   if (!path.starts_with('/')) return false;
   const absl::StatusOr<FileInfo> info = env.Stat(path);
@@ -30,7 +30,7 @@ std::string RuntimeDirectoryPath(Env& env, const GetEnv& get_env, uid_t uid) {
   return TemporaryRuntimeDirectory(uid);
 }
 
-// The folder of one store: named by the store, so that daemons of different stores never meet.
+// The name of a store's folder. It depends on the store, so that daemons of different stores never meet.
 std::string NameForStore(const std::string& canonical_store) { return DigestOf(canonical_store).Hex().substr(0, 16); }
 
 DaemonPlace PlaceIn(const std::string& directory) {
@@ -60,7 +60,7 @@ absl::StatusOr<DaemonPlace> PlaceInStore(Env& env, uid_t uid, const std::string&
   return place;
 }
 
-// The user's cache folder, and where it is not given, the reason to look elsewhere is that there is no home.
+// The user's cache folder. Returns nullopt if it is not set and the user has no home.
 std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid) {
   const std::optional<std::string> cache = get_env("XDG_CACHE_HOME");
   if (cache && cache->starts_with('/')) return *cache;  // the specification says to ignore a relative one
@@ -70,7 +70,7 @@ std::optional<std::string> CacheHome(const GetEnv& get_env, uid_t uid) {
   return JoinPath(home, ".cache");
 }
 
-// The node's own disk. Anybody can make that folder first, so it has to be ours.
+// A folder on the node's own disk. Any user could create it first, so it must belong to us.
 absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
   const std::string path = StrCat("/var/tmp/kernix-", uid);
   const absl::Status status = EnsurePrivateDirectory(env, path, uid);

@@ -52,7 +52,7 @@ TEST_F(PlacesTest, CanonicalPathIsTheSameBeforeAndAfterAFolderIsMade) {
 TEST_F(PlacesTest, RuntimeDirectoryIsPrivateAndWhereTheLoginManagerSays) {
   ASSERT_EQ(UserRuntimeDirectory(env_, with_runtime_, kUser).value(), "/run/user/1000/kernix");
   EXPECT_EQ(env_.Stat("/run/user/1000/kernix")->mode, 0700u);
-  // And again, now that it is there.
+  // And again, now that it exists.
   EXPECT_EQ(UserRuntimeDirectory(env_, with_runtime_, kUser).value(), "/run/user/1000/kernix");
 }
 

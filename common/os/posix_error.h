@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// errno, as a status that a person can read.
+// Converts errno to a status with a readable message.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace kernix {
 
-// The status code that Env promises for `error_number`.
+// The status code that Env documents for `error_number`.
 absl::StatusCode CodeForErrno(int error_number);
 
-// "cannot <action> <subject>: <the operating system's words>".
+// "cannot <action> <subject>: <the operating system's text>".
 absl::Status ErrnoStatus(int error_number, std::string_view action, std::string_view subject);
 
 }  // namespace kernix

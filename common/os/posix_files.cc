@@ -52,7 +52,7 @@ absl::Status WriteAll(int fd, std::string_view data, const std::string& path) {
   return absl::OkStatus();
 }
 
-// close(2) is where some file systems tell that a write failed.
+// On some file systems, only close(2) reports that a write failed.
 absl::Status Close(UniqueFd fd, const std::string& path) {
   if (close(fd.release()) != 0 && errno != EINTR) return ErrnoStatus(errno, "write", path);
   return absl::OkStatus();
@@ -69,7 +69,7 @@ absl::StatusOr<std::string> RandomSuffix() {
   return StrCat(absl::Hex(bits, absl::kZeroPad16));
 }
 
-// Fills a file that was just made, to the disk. The exact `mode`, whatever the umask is.
+// Writes and syncs a new file. Sets exactly `mode`, whatever the umask.
 absl::Status FillAndSync(UniqueFd fd, std::string_view data, mode_t mode, const std::string& path) {
   KERNIX_RETURN_IF_ERROR(WriteAll(fd.get(), data, path));
   if (fchmod(fd.get(), mode) != 0) return ErrnoStatus(errno, "set the mode of", path);
@@ -98,7 +98,7 @@ FileInfo InfoOf(const struct stat& info) {
           .mode = info.st_mode & 07777u};
 }
 
-// O_NONBLOCK: a named pipe is then refused and not waited for.
+// O_NONBLOCK makes open() refuse a named pipe instead of waiting for it.
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path, int flags, struct stat& info) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
   if (!fd.ok()) return ErrnoStatus(errno, "open", path);
@@ -171,7 +171,7 @@ bool IsNetworkFileSystem(uint32_t type) {
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   struct stat info;
   KERNIX_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path, /*flags=*/0, info));
-  // One byte more than there is, so that the last read finds the end. Files in /proc say 0.
+  // One byte more than the file's size, so that the last read detects the end. Files in /proc report size 0.
   std::string data(static_cast<size_t>(info.st_size) + 1, '\0');
   KERNIX_RETURN_IF_ERROR(ReadAll(fd.get(), data, path));
   return data;
@@ -288,7 +288,7 @@ absl::StatusOr<std::string> RealPath(const std::string& path) {
   return std::string(real.get());
 }
 
-// A list that says no more than the mode does is not kept as one.
+// The kernel does not store an access list that says no more than the mode.
 absl::StatusOr<bool> HasAccessList(const std::string& path) {
   if (lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0) return true;
   if (errno == ENODATA || errno == ENOTSUP) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file half of Env::Posix(); see env.h for what each function promises.
+// The file functions of Env::Posix(); see env.h for their contracts.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What only the real file system can show; env_test.cc has the rest.
+// Properties that only the real file system has; env_test.cc tests the rest.
 #include "common/os/posix_files.h"
 
 #include <grp.h>
@@ -35,7 +35,7 @@ TEST_F(PosixFilesTest, ErrorsNameThePathAndTheSystemsWords) {
   EXPECT_EQ(env_.ReadFile("/no/such").status().message(), "cannot open /no/such: No such file or directory");
 }
 
-// An access list that lets the user 4711 write, as the kernel takes it.
+// An access list that lets user 4711 write, in the kernel's format.
 std::string AccessList() {
   struct Entry {
     uint16_t tag, rights;

@@ -20,14 +20,14 @@ namespace {
 class PosixFileLock : public FileLock {
  public:
   explicit PosixFileLock(UniqueFd fd) : fd_(std::move(fd)) {}
-  // Closing alone would not do where another thread has forked: the child shares the lock until it calls exec().
+  // Closing alone is not enough if another thread has forked: the child shares the lock until it calls exec().
   ~PosixFileLock() override { flock(fd_.get(), LOCK_UN); }
 
  private:
   UniqueFd fd_;
 };
 
-// False when somebody removed or replaced `path` since `fd` was opened: then the lock guards nothing.
+// Returns false if `path` was removed or replaced since `fd` was opened. The lock then guards nothing.
 bool StillNamed(int fd, const std::string& path) {
   struct stat opened;
   struct stat named;
@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) {
     UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
     if (!fd.ok()) return ErrnoStatus(errno, "open the lock", path);
     if (LockWithoutWaiting(fd.get()) != 0) {
-      if (errno == EWOULDBLOCK) return absl::UnavailableError(StrCat("somebody else holds the lock ", path));
+      if (errno == EWOULDBLOCK) return absl::UnavailableError(StrCat("another process holds the lock ", path));
       return ErrnoStatus(errno, "lock", path);
     }
     if (StillNamed(fd.get(), path)) return std::make_unique<PosixFileLock>(std::move(fd));
@@ -58,14 +58,14 @@ absl::StatusOr<std::unique_ptr<FileLock>> TryLockFile(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) {
-  // flock() cannot wait with a bound, so ask again: often at first, since most locks here are held for milliseconds.
+  // flock() cannot wait with a timeout, so poll: often at first, because most locks here are held for milliseconds.
   constexpr std::chrono::milliseconds kLongestPause{20};
   std::chrono::milliseconds pause{1};
   while (true) {
     absl::StatusOr<std::unique_ptr<FileLock>> lock = TryLockFile(path);
     if (!absl::IsUnavailable(lock.status())) return lock;
     if (std::chrono::steady_clock::now() >= deadline) {
-      return absl::DeadlineExceededError(StrCat("somebody else still holds the lock ", path));
+      return absl::DeadlineExceededError(StrCat("another process still holds the lock ", path));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);

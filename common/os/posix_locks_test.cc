@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locks between processes; env_test.cc has those within one.
+// Locks between processes; env_test.cc tests locks within one.
 #include "common/os/posix_locks.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::function<void()> before_flock;
 }  // namespace
 }  // namespace kernix
 
-// Stands before libc's: what happens between opening a lock's file and locking it cannot be brought about otherwise.
+// Replaces libc's flock(). A test cannot otherwise act between the opening and the locking of a lock's file.
 extern "C" int flock(int fd, int operation) noexcept {
   if (kernix::before_flock) std::exchange(kernix::before_flock, nullptr)();
   return static_cast<int>(syscall(SYS_flock, fd, operation));
@@ -41,7 +41,7 @@ MonotonicTime FarAway() { return Env::Posix().Now() + std::chrono::minutes(1); }
 
 class PosixLocksTest : public testing::Test {
  protected:
-  // A child that holds the lock until it is killed. Returns when it has it.
+  // A child that holds the lock until it is killed. Returns once the child holds the lock.
   pid_t StartHolder() {
     int ready[2];
     EXPECT_EQ(pipe(ready), 0);

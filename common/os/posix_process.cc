@@ -65,12 +65,13 @@ absl::StatusOr<Pipe> MakePipe() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "create", "a pipe");
   Pipe pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-  // Our end only: a compiler that finds its stdout non-blocking loses output.
+  // Only our end is non-blocking: a compiler with a non-blocking stdout loses output.
   if (fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus(errno, "set up", "a pipe");
   return pipe;
 }
 
-// A child that runs, until Reap() has been called. Its number stays ours until then, so signals cannot hit another.
+// A running child, until Reap() is called. Its process id stays reserved until then, so a signal cannot hit another
+// process.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid), exit_fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
@@ -83,7 +84,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Readable when the child has ended; negative on kernels before 5.3, where one has to ask.
+  // Readable when the child has ended; negative on kernels before 5.3, where the caller must poll.
   int exit_fd() const { return exit_fd_.get(); }
 
   bool HasExited() const {
@@ -95,15 +96,16 @@ class Child {
 
   void KillGroup() const { kill(-pid_, SIGKILL); }
 
-  // While it runs: also what it has started in groups of their own, which nobody could find later.
+  // Call this while the child runs. It also kills descendants in process groups of their own, which cannot be found
+  // later.
   void KillFamily() const {
     const std::vector<pid_t> family = Family(pid_);
-    for (const pid_t member : family) kill(member, SIGSTOP);  // lest they start more
+    for (const pid_t member : family) kill(member, SIGSTOP);  // so that they start no more
     for (const pid_t member : Family(pid_)) kill(member, SIGKILL);
     KillGroup();
   }
 
-  // Waits for the end and fills in what wait4(2) tells.
+  // Waits for the end and returns the results of wait4(2).
   ProcessResult Reap() {
     int status = 0;
     struct rusage usage = {};
@@ -123,7 +125,7 @@ class Child {
   bool reaped_ = false;
 };
 
-// Watches one child until it has ended, was cancelled, ran out of time, or has become too many.
+// Watches one child until it has ended, was cancelled, timed out, or has too many processes.
 class Watch {
  public:
   enum class End { kExited, kCancelled, kTimedOut, kTooMany };
@@ -138,7 +140,7 @@ class Watch {
         buffer_(buffer),
         on_output_(on_output) {}
 
-  // A child has ended when it says so, not when the pipe closes: a program that it left behind may hold the pipe open.
+  // The child's exit ends the watch, not the closing of the pipe: a program that it left behind may hold the pipe open.
   // Such leftovers are killed with the group.
   End Run() {
     const End end = WaitForEnd();
@@ -164,14 +166,14 @@ class Watch {
     }
   }
 
-  // Counts them when it is time to.
+  // Counts the processes if a count is due.
   bool AreTooMany() {
     if (max_processes_ == 0 || Clock::now() < next_count_) return false;
     next_count_ = Clock::now() + kCountAgain;
     return CountFamily(child_.pid()) > max_processes_;
   }
 
-  // Milliseconds until something may have to be done without a descriptor saying so.
+  // Milliseconds until an action may be due that no descriptor announces.
   int PollTimeout() const {
     constexpr std::chrono::milliseconds kAskAgain(20);
     const MonotonicTime now = Clock::now();
@@ -183,7 +185,7 @@ class Watch {
     return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
   }
 
-  // One read. False when there is nothing now, or nothing any more.
+  // Reads once. Returns false if no data is available, now or ever again.
   bool ReadSome() {
     if (!output_.ok()) return false;
     char data[16 * 1024];
@@ -198,7 +200,7 @@ class Watch {
     return got < 0 && errno == EINTR;
   }
 
-  // What is in the pipe now, and no more than a pipe can hold: a leftover that is just dying may still write.
+  // Reads what the pipe contains now, at most a pipe's capacity: a dying leftover may still write.
   void DrainOutput() {
     for (int reads = 0; reads < 128 && ReadSome(); ++reads) {
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process half of Env::Posix().
+// The process functions of Env::Posix().
 #pragma once
 
 #include "absl/status/statusor.h"

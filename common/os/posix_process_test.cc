@@ -39,7 +39,7 @@ std::string OutputOf(const std::string& script) {
   return result->output;
 }
 
-// A named pipe that shows whether a program that opened it for writing still lives.
+// A named pipe that shows whether a program that opened it for writing is still running.
 class Lifeline {
  public:
   Lifeline() {
@@ -52,7 +52,7 @@ class Lifeline {
   Lifeline& operator=(const Lifeline&) = delete;
 
   std::string path() const { return scratch_ / "lifeline"; }
-  // Returns when no program has it open any more. Nothing may have been written to it.
+  // Returns once no program has the pipe open. No program may have written to it.
   bool WaitUntilGone() {
     char byte = 0;
     AwaitReadable("the end of all that hold the lifeline", fd_);
@@ -103,7 +103,7 @@ TEST(RunProcessTest, AProcessGetsNoMoreProcessorTimeThanItMay) {
   EXPECT_FALSE(result->timed_out);
 }
 
-// The kernel kills at the second limit.
+// At the second limit, the kernel kills the process.
 TEST(RunProcessTest, WhoIgnoresThatItsProcessorTimeIsOverGetsALittleMore) {
   ProcessSpec spec = Shell("ulimit -S -t; ulimit -H -t");
   spec.max_cpu_time = std::chrono::seconds(1);
@@ -140,7 +140,7 @@ TEST(RunProcessTest, ThoseThatHaveAGroupOfTheirOwnAreCountedAndKilled) {
 }
 
 TEST(RunProcessTest, AsManyProcessesAsMayAreLeftAlone) {
-  ProcessSpec spec = Shell(Sleepers(10, "sleep 1; echo alive"));  // longer than from one count to the next
+  ProcessSpec spec = Shell(Sleepers(10, "sleep 1; echo alive"));  // longer than the interval between two counts
   spec.max_processes = 20;
   const auto result = RunToEnd(spec);
   ASSERT_THAT(result, IsOk());
@@ -153,7 +153,7 @@ TEST(RunProcessTest, StreamsOutputWhileTheProgramRuns) {
   ASSERT_EQ(mkfifo((scratch / "go").c_str(), 0600), 0);
   std::string streamed;
   std::thread answer;
-  // The program goes on only after its first line was seen here.
+  // The program continues only after this test has seen its first line.
   const auto result = Env::Posix().RunProcess(
       Shell("echo first; read x < " + (scratch / "go") + "; echo $x"),
       [&](std::string_view text) {
@@ -202,7 +202,7 @@ TEST(RunProcessTest, InheritsNoDescriptor) {
   ScratchDirectory scratch;
   const int leak = open((scratch / "f").c_str(), O_CREAT | O_RDWR, 0600);  // on purpose without O_CLOEXEC
   ASSERT_GE(leak, 0);
-  // ls has its own for the folder it lists.
+  // ls opens one for the folder that it lists
   EXPECT_EQ(OutputOf("exec ls /proc/self/fd"), "0\n1\n2\n3\n");
   EXPECT_EQ(OutputOf("readlink /proc/self/fd/0"), "/dev/null\n");
   close(leak);
@@ -274,7 +274,7 @@ TEST(RunProcessTest, AProgramThatCannotRunIsAnErrorThatNamesIt) {
 TEST(RunProcessTest, ATimeLimitKillsTheWholeGroup) {
   Lifeline grandchild;
   ProcessSpec spec = Shell("(exec 9>" + grandchild.path() + "; echo started; exec sleep 1000) & wait");
-  // However slow the machine is, some limit is long enough to let the grandchild start.
+  // However slow the machine is, some limit is long enough for the grandchild to start.
   for (spec.timeout = milliseconds(50);; spec.timeout *= 2) {
     const auto result = RunToEnd(spec);
     ASSERT_THAT(result, IsOk());
@@ -334,7 +334,7 @@ TEST(RunProcessTest, AProgramThatClosesItsOutputIsStillWaitedFor) {
   ScratchDirectory scratch;
   const std::string go = scratch / "go";
   ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
-  // Opening the pipe for writing waits until the program reads it: by then it has closed its output.
+  // Opening the pipe for writing waits until the program reads from it. By then, the program has closed its output.
   std::thread starter([&] { close(open(go.c_str(), O_WRONLY)); });
   const auto result = RunToEnd(Shell("exec >/dev/null 2>&1; read x < " + go + "; exit 4"));
   starter.join();
@@ -342,7 +342,7 @@ TEST(RunProcessTest, AProgramThatClosesItsOutputIsStillWaitedFor) {
   EXPECT_EQ(result->exit_code, 4);
 }
 
-// A daemon that is killed takes its compilers with it.
+// When a daemon is killed, its compilers die with it.
 TEST(RunProcessTest, TheProgramDiesWithThisProcess) {
   Lifeline program;
   int output[2];

@@ -25,19 +25,19 @@
 #include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"
 
-// clone(2) as glibc exports it a second time, out of the sight of ThreadSanitizer's wrapper, which takes it for a fork.
+// A second name that glibc exports for clone(2). ThreadSanitizer's wrapper of clone(2) would take the call for a fork.
 extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);  // NOLINT
 
 namespace kernix::posix {
 namespace {
 
-// Seconds between the signal that says what is wrong and the one that nobody can ignore.
+// Seconds between SIGXCPU, which names the problem, and SIGKILL.
 constexpr uint64_t kCpuGrace = 5;
 
 enum class Step { kPrepare, kChangeDirectory, kExecute };
 
-// What the child needs, made ready before it exists. Child and parent share memory until the child calls execve(), and
-// the parent's thread sleeps that long: that is how `error` comes back.
+// Everything that the child needs, prepared before the child exists. Child and parent share memory until the child
+// calls execve(), and the parent's thread sleeps until then. So the child can return `error`.
 struct ChildPlan {
   char* const* argv;
   char* const* environment;
@@ -53,32 +53,32 @@ struct ChildPlan {
   int error = 0;
 };
 
-// posix_spawn() cannot set a parent-death signal, and fork() would copy the page tables of a large process. So this is
-// what posix_spawn() does inside, with the signal added: all signals blocked, a stack of its own, and below only bare
-// system calls, since another thread may hold any lock, and since a sanitizer takes what its wrappers see for the
-// parent's doing.
+// posix_spawn() cannot set a parent-death signal, and fork() would copy the page tables of a large process. So this
+// code does what posix_spawn() does internally, and sets the signal as well: it blocks all signals and gives the child
+// its own stack. The child makes only bare system calls, because another thread may hold any lock, and because
+// sanitizers attribute calls of their wrappers to the parent.
 #define KERNIX_CHILD_CODE ABSL_ATTRIBUTE_NO_SANITIZE_THREAD ABSL_ATTRIBUTE_NO_SANITIZE_ADDRESS
 
 KERNIX_CHILD_CODE bool ResetSignals() {
   constexpr size_t kKernelMaskBytes = _NSIG / 8;
   const unsigned long zeros[8] = {};  // as the kernel's sigaction: SIG_DFL, no flags; as its mask: nothing blocked
-  // Before they are unblocked: a handler of the parent must not run in the memory that we share with it.
+  // Do this before unblocking signals: a handler of the parent must not run in the memory that both processes share.
   for (int number = 1; number < _NSIG; ++number) syscall(SYS_rt_sigaction, number, zeros, nullptr, kKernelMaskBytes);
   return syscall(SYS_rt_sigprocmask, SIG_SETMASK, zeros, nullptr, kKernelMaskBytes) == 0;
 }
 
 KERNIX_CHILD_CODE void CloseDescriptorsFrom(unsigned first, rlim_t limit) {
   if (syscall(SYS_close_range, first, UINT_MAX, 0) == 0) return;
-  // Kernels before 5.9. All of ours have O_CLOEXEC anyway; this is for those of libraries.
+  // For kernels before 5.9. All descriptors of kernix have O_CLOEXEC; this closes those of libraries.
   for (unsigned fd = first; fd < limit; ++fd) syscall(SYS_close, fd);
 }
 
-// What is unlimited stays as the parent has it.
+// A resource without a limit keeps the parent's limit.
 KERNIX_CHILD_CODE bool SetLimit(int resource, const struct rlimit& limit) {
   return limit.rlim_cur == RLIM_INFINITY || syscall(SYS_prlimit64, 0, resource, &limit, nullptr) == 0;
 }
 
-// No core files either: a compiler that dies leaves one as large as its memory.
+// Core files are disabled, because a crashed compiler leaves one as large as its memory.
 KERNIX_CHILD_CODE bool SetLimits(const ChildPlan& plan) {
   const struct rlimit no_core = {0, 0};
   return SetLimit(RLIMIT_CORE, no_core) && SetLimit(RLIMIT_FSIZE, plan.file_limit) &&
@@ -113,7 +113,7 @@ KERNIX_CHILD_CODE int RunChild(void* argument) {
   return 127;
 }
 
-// Blocks every signal of this thread while it lives.
+// Blocks every signal of the calling thread during its lifetime.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -129,7 +129,7 @@ class BlockedSignals {
   sigset_t saved_;
 };
 
-// Returns when the child has called execve() or ended. -1 with errno set when there is no child.
+// Returns when the child has called execve() or ended. Returns -1 and sets errno if no child could be created.
 pid_t CloneAndWaitForExec(ChildPlan& plan) {
   constexpr size_t kStackBytes = 65536;
   struct alignas(16) Stack {
@@ -172,8 +172,8 @@ rlim_t DescriptorLimit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_cur, kMost) : kMost;
 }
 
-// `wanted` (0: none), and for the hard limit `grace` more. Never above what this process may do itself: that would be
-// refused.
+// `wanted` (0: none); the hard limit is `grace` higher. Neither exceeds the limit of this process, because setrlimit()
+// would refuse that.
 struct rlimit LimitOf(__rlimit_resource resource, uint64_t wanted, uint64_t grace = 0) {
   struct rlimit own;
   if (wanted == 0 || getrlimit(resource, &own) != 0) return {RLIM_INFINITY, RLIM_INFINITY};

@@ -10,7 +10,7 @@
 namespace kernix::posix {
 namespace {
 
-// For what an entry of the database points to. A group may list thousands of members.
+// Space for the data that a database entry points to. A group may list thousands of members.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 bool HasNoMemberBut(const struct group& group, std::string_view user) {
@@ -22,8 +22,8 @@ bool HasNoMemberBut(const struct group& group, std::string_view user) {
 
 }  // namespace
 
-// Whose first group it is cannot be asked of a database without reading all of it, so the name has to say it, as where
-// useradd makes a group for each user.
+// Finding all users with this primary group would mean reading the whole database. The name decides instead, because
+// useradd gives each user's own group the user's name.
 bool IsPrivateGroup(gid_t group, uid_t user) {
   std::vector<char> user_buffer(kBufferBytes);
   struct passwd user_entry {};

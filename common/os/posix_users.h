@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Env::Posix() asks the user database; see env.h.
+// The user database queries of Env::Posix(); see env.h.
 #pragma once
 
 #include <sys/types.h>

@@ -15,9 +15,9 @@ namespace {
 
 absl::Status CheckPrivateDirectory(const FileInfo& info, const std::string& path, uid_t uid) {
   if (info.type != FileType::kDirectory) {
-    return absl::PermissionDeniedError(StrCat("will not use ", path, ": it is ",
-                                              info.type == FileType::kSymlink ? "a link" : "no folder", " (owned by ",
-                                              DescribeUser(info.uid), "). Remove it, or have it removed."));
+    return absl::PermissionDeniedError(
+        StrCat("will not use ", path, ": it is ", info.type == FileType::kSymlink ? "a link" : "not a folder",
+               " (owned by ", DescribeUser(info.uid), "). Remove it, or have it removed."));
   }
   if (info.uid != uid) {
     return absl::PermissionDeniedError(StrCat("will not use ", path, ": it belongs to ", DescribeUser(info.uid),
@@ -25,8 +25,8 @@ absl::Status CheckPrivateDirectory(const FileInfo& info, const std::string& path
   }
   if ((info.mode & 0077) != 0) {
     return absl::PermissionDeniedError(
-        absl::StrFormat("will not use %s: its mode %04o lets others in. Check what is in it, then: chmod 700 %s", path,
-                        info.mode, path));
+        absl::StrFormat("will not use %s: its mode %04o lets others in. Check its contents, then run: chmod 700 %s",
+                        path, info.mode, path));
   }
   return absl::OkStatus();
 }
@@ -55,7 +55,7 @@ absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid)
   }
   if ((info.mode & 0022) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrFormat(
-      "will not use %s: its mode %04o lets others than its owner, %s, write to it. Check what is in it, then: "
+      "will not use %s: its mode %04o lets users other than its owner, %s, write to it. Check its contents, then run: "
       "chmod go-w %s",
       path, info.mode, DescribeUser(info.uid), path));
 }

@@ -12,22 +12,22 @@
 
 namespace kernix {
 
-// `path` with every link resolved, also where its last parts do not exist yet: the same text before and after they are
-// made.
+// `path` with every link resolved. The last components of the path need not exist; the result is the same before and
+// after they are created.
 std::string CanonicalPath(Env& env, const std::string& path);
 
-// Makes `path` with mode 0700 when absent, with its parents. kPermissionDenied, naming the owner, when it is somebody
-// else's, a link, no folder, or open to others.
+// Creates `path`, with its parents, with mode 0700 if it does not exist. Returns kPermissionDenied, with the owner's
+// name, if it belongs to another user, is a link, is not a folder, or is open to others.
 absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid);
 
-// For a folder that may be a link, and that others may read: kPermissionDenied, naming the owner and what to do, when
-// it belongs to neither `uid` nor root, or when others may write to it.
+// For a folder that may be a link and that others may read. Returns kPermissionDenied, with the owner and the remedy,
+// if it belongs to neither `uid` nor root, or if others may write to it.
 absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid);
 
-// EnsurePrivateDirectory(), and nobody else can put another in its place: see GuardedRealPath().
+// Like EnsurePrivateDirectory(); also checks that no other user can replace the folder (see GuardedRealPath()).
 absl::Status EnsureOwnDirectory(Env& env, const std::string& path, uid_t uid);
 
-// "mallory (uid 1002)", or "uid 1002" where the user database has no such user.
+// "mallory (uid 1002)", or "uid 1002" if the user database has no such user.
 std::string DescribeUser(uid_t uid);
 
 }  // namespace kernix

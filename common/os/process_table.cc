@@ -33,7 +33,7 @@ struct Process {
 
 using Table = std::vector<Process>;
 
-// "12 (name) S 1 12 ...": the name may hold anything.
+// "12 (name) S 1 12 ...": the name may contain any characters.
 std::optional<Process> ParseStat(pid_t pid, std::string_view text) {
   const size_t close = text.rfind(')');
   if (close == std::string_view::npos) return std::nullopt;
@@ -70,7 +70,7 @@ Table ReadTable() {
 
 Table FamilyIn(const Table& table, pid_t leader) {
   std::multimap<pid_t, const Process*> children;
-  std::set<pid_t> found;  // /proc is not read at once: a number may come up twice, also as its own ancestor
+  std::set<pid_t> found;  // /proc is not read atomically: a process id may appear twice, even as its own ancestor
   Table family;
   for (const Process& process : table) {
     children.emplace(process.parent, &process);
@@ -86,7 +86,7 @@ Table FamilyIn(const Table& table, pid_t leader) {
   return family;
 }
 
-// Of all who count.
+// All callers of CountFamily() share it.
 class SharedTable {
  public:
   int CountFamily(pid_t leader) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has started whom, of the processes of this machine.
+// The parent-child relations of this machine's processes.
 #pragma once
 
 #include <sys/types.h>
@@ -9,13 +9,13 @@
 
 namespace kernix::posix {
 
-// `leader`, what is in its process group, and what descends from any of those, also in groups of its own; as /proc says
-// now. Not found is who has left the group and whose parent has ended. Empty when /proc cannot be read.
+// `leader`, the processes in its process group, and all their descendants, also those in other groups, as /proc shows
+// them now. A process that has left the group and whose parent has ended is not found. Empty if /proc cannot be read.
 std::vector<pid_t> Family(pid_t leader);
 
-// How many those are, without the dead that wait for their parent. From a table that is not older than a fraction of a
-// second (or, on machines with so many processes that reading it takes long, of which a small part of the time goes
-// into reading it). Thread-safe: all who ask share it.
+// The size of that family, without zombies. Uses a table that is at most a fraction of a second old. On machines with
+// so many processes that reading the table is slow, it may be older, so that reading takes only a small part of the
+// time. Thread-safe: all callers share the table.
 int CountFamily(pid_t leader);
 
 }  // namespace kernix::posix

@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-// A child in a group of its own, whose child is in another one.
+// A child in its own process group, whose child is in another group.
 class TwoGenerations {
  public:
   TwoGenerations() {
@@ -90,9 +90,9 @@ TEST(ProcessTableTest, WhoLostHisParentIsFoundByTheGroup) {
 
 TEST(ProcessTableTest, CountsTheLiving) {
   const TwoGenerations processes;
-  // The table that others use may be a little old.
+  // The shared table may be slightly out of date.
   Await("two processes", [&] { return CountFamily(processes.child()) == 2; });
-  kill(processes.grandchild(), SIGKILL);  // its parent does not ask what became of it
+  kill(processes.grandchild(), SIGKILL);  // its parent does not wait for it
   Await("one process", [&] { return CountFamily(processes.child()) == 1; });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of libsystemd that kernixd calls, for programs that are linked from archives: distributions have no
-// archive of that library. The protocols behind them are documented and promised to stay.
+// The functions of libsystemd that kernixd calls, for programs that are linked from archives, because distributions
+// ship no archive of that library. The protocols behind the functions are documented and stable.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -26,7 +26,7 @@ std::string_view Variable(const char* name) {
   return value == nullptr ? std::string_view() : value;
 }
 
-// The whole of `text` as a positive number.
+// All of `text` as a positive number.
 std::optional<int> PositiveNumber(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -34,7 +34,7 @@ std::optional<int> PositiveNumber(std::string_view text) {
   return number;
 }
 
-// 0, or a negative errno. `name` begins with '/', or with '@' for the abstract namespace.
+// Returns 0 or a negative errno. `name` begins with '/', or with '@' for the abstract namespace.
 int SendTo(std::string_view name, std::string_view message) {
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   if (name.size() < 2 || (name[0] != '/' && name[0] != '@')) return -EAFNOSUPPORT;
@@ -49,7 +49,7 @@ int SendTo(std::string_view name, std::string_view message) {
   return sent < 0 ? -errno : 0;
 }
 
-// How many descriptors were passed to this very process.
+// How many descriptors systemd passed to this process.
 int PassedDescriptors() {
   const std::optional<int> pid = PositiveNumber(Variable("LISTEN_PID"));
   const std::optional<int> count = PositiveNumber(Variable("LISTEN_FDS"));
@@ -86,7 +86,7 @@ int sd_listen_fds(int unset_environment) {
   return count;
 }
 
-// As kernixd calls it: without a path to compare.
+// Supports only kernixd's call, which passes no path to compare.
 int sd_is_socket_unix(int fd, int type, int listening, const char* path, size_t /*length*/) {
   if (path != nullptr) return -ENOSYS;
   const int domain = kernix::SocketOption(fd, SO_DOMAIN);

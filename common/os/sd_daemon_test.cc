@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Run twice: on our functions and on libsystemd's, which they stand for.
+// Runs twice: with our functions, and with those of libsystemd that they replace.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -61,7 +61,7 @@ TEST_F(SdDaemonTest, AManagerThatIsGoneIsAnError) {
 }
 
 TEST_F(SdDaemonTest, TakesDescriptorsThatWerePassedToThisProcess) {
-  // 3 may be in use here: keep it, and put it back.
+  // Descriptor 3 may be in use here: save and restore it.
   UniqueFd saved(fcntl(SD_LISTEN_FDS_START, F_DUPFD_CLOEXEC, 64));
   const UniqueFd listener = BoundSocket(SOCK_STREAM, scratch_ / "s");
   ASSERT_EQ(dup2(listener.get(), SD_LISTEN_FDS_START), SD_LISTEN_FDS_START);

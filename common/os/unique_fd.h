@@ -9,7 +9,7 @@
 
 namespace kernix {
 
-// Closes its descriptor when it goes. Holds none when get() is negative.
+// Closes its descriptor on destruction. It holds none if get() is negative.
 class UniqueFd {
  public:
   UniqueFd() = default;

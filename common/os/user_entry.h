@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the user database says of a user.
+// A user's entry in the user database.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@
 
 namespace kernix {
 
-// Empty texts when the database has no such user.
+// The texts are empty if the database has no such user.
 struct UserEntry {
   std::string name;
   std::string home;

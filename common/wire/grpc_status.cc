@@ -15,8 +15,8 @@ namespace {
 
 constexpr char kDaemonLost[] = "kernix/daemon-lost";
 
-// Headers count percent-encoded, three bytes for each that is not ASCII, and the message goes in three times: twice
-// inside the details.
+// The limit of headers applies to the percent-encoded text, which has three bytes for each non-ASCII byte, and the
+// headers contain the message three times: twice inside the details.
 constexpr size_t kLongestMessage = 1000;
 
 std::string Shorten(std::string text) {
@@ -73,7 +73,7 @@ bool DaemonWasLost(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
       return true;
-    // How gRPC names a connection that broke depends on how far the call had come.
+    // gRPC's name for a broken connection depends on how far the call had progressed.
     case grpc::StatusCode::UNKNOWN:
     case grpc::StatusCode::INTERNAL:
     case grpc::StatusCode::CANCELLED:

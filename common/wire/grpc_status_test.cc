@@ -14,7 +14,8 @@
 namespace kernix {
 namespace {
 
-// What a peer takes of headers by default, and what this status needs of it, percent-encoded at the worst.
+// The header size that a peer accepts by default, and the size of this status in headers, percent-encoded, at the
+// worst.
 constexpr size_t kHeaderLimit = 8192;
 size_t HeaderBytes(const grpc::Status& status) {
   return 3 * status.error_message().size() + status.error_details().size();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernixd says by its exit code to whoever started it. docs/operations.md documents them.
+// The exit codes of kernixd. docs/operations.md documents them.
 #pragma once
 
 namespace kernix {
 
 enum KernixdExit : int {
-  kExitOk = 0,              // asked to stop, or idle
-  kExitFailure = 1,         // something that should not happen
-  kExitUsage = 2,           // flags or configuration
+  kExitOk = 0,              // stopped on request, or idle
+  kExitFailure = 1,         // an unexpected error
+  kExitUsage = 2,           // wrong flags or configuration
   kExitStoreUnusable = 3,   // the cache directory cannot be used
   kExitAlreadyRunning = 4,  // another kernixd serves this socket or store
-  kExitDrainTimeout = 5,    // stopped with loads still running
+  kExitDrainTimeout = 5,    // stopped while loads were still running
 };
 
 }  // namespace kernix

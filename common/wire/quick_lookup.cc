@@ -21,7 +21,7 @@ constexpr size_t kChunkBytes = 16 << 10;
 
 absl::Status Gone() { return absl::UnavailableError("the other end of the connection is gone"); }
 
-// Until `events` can be done, or `deadline`.
+// Waits until one of `events` is possible, or until `deadline`.
 absl::Status Await(int socket, short events, MonotonicTime deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -33,7 +33,7 @@ absl::Status Await(int socket, short events, MonotonicTime deadline) {
   }
 }
 
-// After a failed call: OK when it may be tried again.
+// Call it after a failed system call. Returns OK if the caller may try again.
 absl::Status AwaitAfter(int error, int socket, short events, MonotonicTime deadline) {
   if (error == EINTR) return absl::OkStatus();
   if (error == EAGAIN || error == EWOULDBLOCK) return Await(socket, events, deadline);
@@ -70,7 +70,7 @@ absl::Status SendFrame(int socket, std::string_view prefix, std::string_view pay
 }
 
 absl::StatusOr<std::string> ReceiveBytes(int socket, size_t size, MonotonicTime deadline) {
-  std::string bytes;  // grows as they come: an announcement alone costs nothing
+  std::string bytes;  // grows as the bytes arrive: an announced size alone costs nothing
   std::array<char, kChunkBytes> chunk;
   while (bytes.size() < size) {
     const ssize_t count = recv(socket, chunk.data(), std::min(chunk.size(), size - bytes.size()), MSG_DONTWAIT);
@@ -88,7 +88,7 @@ absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTi
   KERNIX_ASSIGN_OR_RETURN(const std::string length, ReceiveBytes(socket, kLengthBytes, deadline));
   const uint64_t size = DecodeLength(length);
   if (size > limit) {
-    return absl::ResourceExhaustedError(StrCat("a message of ", size, " bytes; at most ", limit, " are taken"));
+    return absl::ResourceExhaustedError(StrCat("a message of ", size, " bytes; the limit is ", limit, " bytes"));
   }
   return ReceiveBytes(socket, size, deadline);
 }
