@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assertions of a kernel. A check that fails on the host throws, and the handler turns that into a JAX exception; one
-// that fails on the device prints its message and traps.
+// Assertions for kernels. A check that fails on the host throws an exception, which the handler turns into a JAX
+// exception. A check that fails on the device prints its message and traps.
 //
 //   BE_CHECK(x.ndim() == 1) << "expected a vector, got " << x.ndim() << " dimensions";
 //   BE_CUDA_CHECK(cudaMemsetAsync(p, 0, n, stream));
@@ -11,14 +11,14 @@
 
 #include <stdint.h>
 
-#include <new>  // the lightest header that has to define std::exception
+#include <new>  // the lightest header that must define std::exception
 
 #include "brainevent/dtypes.h"
 #include "brainevent/internal/macros.h"
 #include "brainevent/internal/text.h"
 
-// The generated prologue sets this when the sources mention the exceptions of <stdexcept>: that header alone costs more
-// than everything else here together.
+// The generated prologue defines this macro if the sources mention the exceptions of <stdexcept>. That header alone
+// costs more compile time than everything else here together.
 #if defined(KERNIX_USES_STDEXCEPT)
 #include <stdexcept>
 #endif
@@ -26,7 +26,7 @@
 namespace BE {
 namespace internal {
 
-// Longer messages are cut off.
+// Longer messages are truncated.
 inline constexpr int kMessageSize = 768;
 
 }  // namespace internal
@@ -53,7 +53,7 @@ class MessageError : public std::exception {
  public:
   explicit MessageError(const char* message) { Copy(message); }
 
-  // A std::string, or what looks like one.
+  // A std::string, or a type with the same members.
   template <typename String>
   explicit MessageError(const String& message) : MessageError(message.c_str()) {}
 
@@ -95,7 +95,7 @@ template <typename Error>
 }
 #endif
 
-// What the checks below fail with. A macro, since device functions take no variable arguments; `FORMAT` is printf's.
+// Reports a failed check. A macro, because device functions take no variable arguments; `FORMAT` is printf's.
 #if defined(__CUDA_ARCH__)
 #define KERNIX_FAIL(ERROR, FORMAT, ...) \
   do {                                  \
@@ -112,7 +112,7 @@ template <typename Error>
   } while (0)
 #endif
 
-// What BE::Tensor throws besides.
+// The other exceptions that BE::Tensor throws.
 #if defined(KERNIX_USES_STDEXCEPT)
 using RankError = std::out_of_range;
 using CountError = std::overflow_error;
@@ -127,7 +127,7 @@ template <typename Error>
   KERNIX_FAIL(Error, "%s %lld", message, number);
 }
 
-// Collects the message of a failed BE_CHECK; fails when the full expression ends.
+// Collects the message of a failed BE_CHECK, and fails at the end of the full expression.
 class FailedCheck {
  public:
   KERNIX_HD KERNIX_COLD FailedCheck(const char* file, int line, const char* condition)
@@ -154,7 +154,7 @@ class FailedCheck {
     return text_.Add("0x").AddUnsigned(reinterpret_cast<uintptr_t>(value), 16), *this;
   }
 
-  // std::string, std::string_view and the like.
+  // std::string, std::string_view and similar types.
   template <typename String>
   auto operator<<(const String& value) -> decltype(value.data() + value.size(), *this) {
     return text_.Add(value.data(), value.size()), *this;
@@ -167,12 +167,12 @@ class FailedCheck {
   Text text_;
 };
 
-// Gives both branches of BE_CHECK the type void; binds after `<<`.
+// Gives both branches of BE_CHECK the type void. Its operator binds less tightly than `<<`.
 struct Discard {
   KERNIX_HD void operator&(const FailedCheck&) const {}
 };
 
-// `name` and `description` are those of the error, empty on the device, where CUDA cannot tell them.
+// `name` and `description` describe the error. They are empty on the device, where CUDA does not provide them.
 [[noreturn]] KERNIX_HD KERNIX_COLD inline void FailCuda(const char* file, int line, const char* expression, int code,
                                                         const char* name, const char* description) {
   KERNIX_FAIL(CudaError, "CUDA error %d at %s:%d: %s: %s %s", code, file, line, expression, name, description);
@@ -181,7 +181,7 @@ struct Discard {
 }  // namespace internal
 }  // namespace BE
 
-// Fails unless `condition` holds. A message may be streamed into it; it is built on failure only.
+// Fails unless `condition` holds. A message may be streamed into it; the message is built only on failure.
 #define BE_CHECK(condition)          \
   (condition) ? static_cast<void>(0) \
               : ::BE::internal::Discard() & ::BE::internal::FailedCheck(__FILE__, __LINE__, #condition)
@@ -202,12 +202,12 @@ struct Discard {
     }                                                                                                \
   } while (0)
 
-// After a kernel launch: catches a bad launch (grid, block, shared memory). What goes wrong while the kernel runs shows
-// up at the next synchronisation only.
+// Use it after a kernel launch. It detects an invalid launch (grid, block, shared memory). An error while the kernel
+// runs appears only at the next synchronisation.
 #define BE_CHECK_KERNEL_LAUNCH() BE_CUDA_CHECK(cudaGetLastError())
 
-// The same, and waits for the device, so that a fault of the kernel is found here. For debugging; not while a CUDA
-// graph is captured.
+// Like BE_CHECK_KERNEL_LAUNCH(), but also waits for the device, so that it detects a fault of the kernel. For
+// debugging; do not use it while a CUDA graph is captured.
 #define BE_CHECK_KERNEL_LAUNCH_SYNC()       \
   do {                                      \
     BE_CUDA_CHECK(cudaGetLastError());      \

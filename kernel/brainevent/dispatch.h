@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a runtime element type to a C++ type. The last argument is a block, compiled once for each type of the family,
-// in which SCALAR names that type:
+// Maps a runtime element type to a C++ type. The last argument is a block that is compiled once for each type of the
+// family. In the block, SCALAR names that type:
 //
 //   BE_DISPATCH_FLOATING(x.dtype(), scalar_t, {
 //     Scale(x.data_ptr<const scalar_t>(), y.data_ptr<scalar_t>(), x.numel());
 //   });
 //
-// A dtype outside the family fails as a BE_CHECK does. The block is the body of a lambda: `return` leaves the block
-// only.
+// A dtype outside of the family fails like BE_CHECK. The block is the body of a lambda, so `return` leaves only the
+// block.
 #pragma once
 
 #include "brainevent/check.h"
@@ -30,7 +30,7 @@ struct complex128_t {
 
 }  // namespace BE
 
-// One case of the switch. KERNIX_CASES_<FAMILY> lists those of a family.
+// One case of the switch. KERNIX_CASES_<FAMILY> lists the cases of a family.
 #define KERNIX_CASE(TAG, TYPE, SCALAR, ...) \
   case ::BE::DType::TAG: {                  \
     using SCALAR = TYPE;                    \
@@ -93,7 +93,7 @@ namespace internal {
   KERNIX_DISPATCH("BE_DISPATCH_FLOATING_AND_HALF", DTYPE, \
                   KERNIX_CASES_HALF(SCALAR, __VA_ARGS__) KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__))
 
-// bool, and integers of 8 to 64 bits with and without sign.
+// bool, and signed and unsigned integers of 8 to 64 bits.
 #define BE_DISPATCH_INTEGRAL(DTYPE, SCALAR, ...) \
   KERNIX_DISPATCH("BE_DISPATCH_INTEGRAL", DTYPE, KERNIX_CASES_INTEGRAL(SCALAR, __VA_ARGS__))
 
@@ -116,11 +116,11 @@ namespace internal {
 #define BE_DISPATCH_SIGNED_INDEX(DTYPE, SCALAR, ...) \
   KERNIX_DISPATCH("BE_DISPATCH_SIGNED_INDEX", DTYPE, KERNIX_CASES_INDEX(SCALAR, __VA_ARGS__))
 
-// Two of them at once: the block is compiled for each of the four pairs.
+// Two index types at once: the block is compiled for each of the four pairs.
 #define BE_DISPATCH_SIGNED_INDEX_PAIR(DTYPE1, DTYPE2, SCALAR1, SCALAR2, ...) \
   BE_DISPATCH_SIGNED_INDEX(DTYPE1, SCALAR1, { BE_DISPATCH_SIGNED_INDEX(DTYPE2, SCALAR2, {__VA_ARGS__}); })
 
-// The row pointers of a CSR matrix: int32 or int64. Its column indices are int32, see below.
+// The row pointers of a CSR matrix: int32 or int64. Its column indices must be int32 (see below).
 #define BE_DISPATCH_CSR_INDPTR(DTYPE, SCALAR, ...) \
   KERNIX_DISPATCH("BE_DISPATCH_CSR_INDPTR", DTYPE, KERNIX_CASES_INDEX(SCALAR, __VA_ARGS__))
 

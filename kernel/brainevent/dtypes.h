@@ -26,7 +26,7 @@ enum class DType : uint8_t {
   Bool = 12,
   Complex64 = 13,
   Complex128 = 14,
-  // One byte each: "brainevent/float8.h" has C++ types for them.
+  // Types of one byte. "brainevent/float8.h" defines C++ types for them.
   Float8E4M3FN = 15,
   Float8E5M2 = 16,
   Float8E4M3 = 17,
@@ -35,7 +35,7 @@ enum class DType : uint8_t {
   Float8E4M3FNUZ = 20,
   Float8E5M2FNUZ = 21,
   Float8E8M0FNU = 22,
-  // Less than a byte, packed: the first element of a byte is in its lowest bits.
+  // Types of less than a byte, packed: the lowest bits of a byte hold its first element.
   Float4E2M1FN = 23,
   Int4 = 24,
   UInt4 = 25,
@@ -46,17 +46,17 @@ enum class DType : uint8_t {
   Invalid = 255,
 };
 
-// Bits of one element; 0 for Invalid.
+// The number of bits of one element; 0 for Invalid.
 KERNIX_HD constexpr int dtype_bits(DType dtype) noexcept {
   constexpr uint8_t kBits[30] = {16, 32, 64, 16, 8, 16, 32, 64, 8, 16, 32, 64, 8, 64, 128,
                                  8,  8,  8,  8,  8, 8,  8,  8,  4, 4,  4,  2,  2, 1,  1};
   return static_cast<unsigned>(dtype) < 30 ? kBits[static_cast<unsigned>(dtype)] : 0;
 }
 
-// Bytes of one element; 0 for Invalid, and where several share a byte.
+// The number of bytes of one element; 0 for Invalid and for types of less than a byte.
 KERNIX_HD constexpr size_t dtype_size(DType dtype) noexcept { return static_cast<size_t>(dtype_bits(dtype)) / 8; }
 
-// As NumPy (with ml_dtypes) calls it; "invalid" for Invalid.
+// The name that NumPy (with ml_dtypes) uses; "invalid" for Invalid.
 KERNIX_HD constexpr const char* dtype_name(DType dtype) noexcept {
   switch (dtype) {
     case DType::Float16:
@@ -127,7 +127,7 @@ KERNIX_HD constexpr const char* dtype_name(DType dtype) noexcept {
 
 namespace internal {
 
-// `code` is an XLA_FFI_DataType. Invalid for what is no array of elements (tokens) and what XLA has not got yet.
+// `code` is an XLA_FFI_DataType. Returns Invalid for tokens, which have no elements, and for unknown codes.
 KERNIX_HD constexpr DType DTypeFromXla(uint32_t code) noexcept {
   constexpr DType kTable[34] = {
       DType::Invalid,        DType::Bool,           DType::Int8,       DType::Int16,
@@ -144,7 +144,7 @@ KERNIX_HD constexpr DType DTypeFromXla(uint32_t code) noexcept {
 
 }  // namespace internal
 
-// The dtype of an xla::ffi::DataType or an XLA_FFI_DataType, for kernels that speak XLA's own API.
+// The dtype of an xla::ffi::DataType or an XLA_FFI_DataType, for kernels that use XLA's own API.
 template <typename XlaDataType>
 constexpr DType xla_to_jkb_dtype(XlaDataType dtype) noexcept {
   return internal::DTypeFromXla(static_cast<uint32_t>(dtype));

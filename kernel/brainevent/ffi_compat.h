@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For kernels that take XLA's own buffers: BE::Tensor from an xla::ffi::AnyBuffer. Needs XLA's headers
-// (`jax.ffi.include_dir()`) and costs their compile time; nothing else of kernix does.
+// For kernels that take XLA's own buffers: makes a BE::Tensor from an xla::ffi::AnyBuffer. This header needs XLA's
+// headers (`jax.ffi.include_dir()`) and costs their compile time; no other part of kernix does.
 #pragma once
 
 #include "brainevent/dtypes.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C++ types for elements of eight bits, and dispatch over them. Not part of "brainevent/common.h", since every kernel
-// would pay for it.
+// C++ types for elements of eight bits, and dispatch over them. "brainevent/common.h" does not include this header,
+// because every kernel would pay for it.
 //
-// They convert to float and from it as JAX does, on host and device: to the nearest, ties to even, and beyond the
-// largest number to infinity or, in a type without, to NaN. CUDA's own types of cuda_fp8.h have the same bits
-// (`data_ptr<__nv_fp8_e4m3>()`), but go to the largest number instead.
+// The types convert from and to float as in JAX, on host and device: to the nearest value, ties to even. A value beyond
+// the largest number becomes infinity or, in a type without infinity, NaN. CUDA's own types in cuda_fp8.h have the same
+// bits (`data_ptr<__nv_fp8_e4m3>()`), but convert such a value to the largest number.
 #pragma once
 
 #include "brainevent/dispatch.h"
@@ -13,7 +13,7 @@
 namespace BE {
 namespace internal {
 
-// What the bits of a type mean that are no finite number.
+// The meaning of the bit patterns that are not finite numbers.
 enum class Float8Specials {
   kInfinities,  // as in IEEE 754: the largest exponent is infinity and NaN
   kNaN,         // all ones is NaN
@@ -76,7 +76,8 @@ struct Float8 {
     return static_cast<uint8_t>(sign | rounded);
   }
 
-  // Exponent and fraction of what a float that is no NaN is rounded to; any number above kLargest when it is larger.
+  // The exponent and fraction of the rounded value of a float that is not NaN. Any number above kLargest means that the
+  // value is too large.
   KERNIX_HD static uint32_t Rounded(uint32_t magnitude) {
     constexpr int kShift = 23 - kFractionBits;
     const int exponent = static_cast<int>(magnitude >> 23) - 127 + kBias;
@@ -96,7 +97,7 @@ using float8_e4m3b11fnuz_t = internal::Float8<3, 11, internal::Float8Specials::k
 using float8_e4m3fnuz_t = internal::Float8<3, 8, internal::Float8Specials::kOneNaN>;
 using float8_e5m2fnuz_t = internal::Float8<2, 16, internal::Float8Specials::kOneNaN>;
 
-// A power of two, 2^(bits - 127), or NaN when all bits are one: the scale of a block of smaller floats.
+// A power of two, 2^(bits - 127), or NaN if all bits are one: the scale of a block of smaller floats.
 struct float8_e8m0fnu_t {
   uint8_t bits;
 
@@ -117,11 +118,11 @@ struct float8_e8m0fnu_t {
   KERNIX_CASE(Float8E4M3FNUZ, ::BE::float8_e4m3fnuz_t, SCALAR, __VA_ARGS__)       \
   KERNIX_CASE(Float8E5M2FNUZ, ::BE::float8_e5m2fnuz_t, SCALAR, __VA_ARGS__)
 
-// The floats of eight bits, but for float8_e8m0fnu, which is a scale and no number to compute with.
+// The eight-bit floats except float8_e8m0fnu, which is a scale and does not support arithmetic.
 #define BE_DISPATCH_FLOAT8(DTYPE, SCALAR, ...) \
   KERNIX_DISPATCH("BE_DISPATCH_FLOAT8", DTYPE, KERNIX_CASES_FLOAT8(SCALAR, __VA_ARGS__))
 
-// Everything that has a C++ type: all but the types of less than a byte.
+// All types with a C++ type, which excludes the types of less than a byte.
 #define BE_DISPATCH_EVERYTHING(DTYPE, SCALAR, ...)                                                         \
   KERNIX_DISPATCH("BE_DISPATCH_EVERYTHING", DTYPE,                                                         \
                   KERNIX_CASES_HALF(SCALAR, __VA_ARGS__) KERNIX_CASES_FLOATING(SCALAR, __VA_ARGS__)        \

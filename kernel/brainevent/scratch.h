@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BE::Scratch: memory for one call, what a `scratch:<bytes>` parameter is.
+// BE::Scratch: memory for one call, the type of a `scratch:<bytes>` parameter.
 #pragma once
 
 #include <stddef.h>
@@ -9,14 +9,14 @@
 
 namespace BE {
 
-// Bytes whose content is not defined, on the device of a CUDA function (aligned to 16), else on the host (aligned to
-// 64). They are the function's until it returns; on a device also until what it has enqueued on its stream has run.
+// Uninitialised bytes: on the device for a CUDA function (aligned to 16), otherwise on the host (aligned to 64). The
+// function may use them until it returns; on a device, also until the work that it has enqueued on its stream has run.
 class Scratch {
  public:
   KERNIX_HD Scratch() noexcept {}
   KERNIX_HD Scratch(void* data, size_t size) noexcept : data_(data), size_(size) {}
 
-  // Null for no bytes.
+  // Null if the size is 0.
   KERNIX_HD void* data() const noexcept { return data_; }
   KERNIX_HD size_t size() const noexcept { return size_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BE::Span: a row of values that somebody else keeps. An attribute that is an array comes as a BE::Span<const T>, the
-// arguments of `args...` as a BE::Span<const BE::Tensor>.
+// BE::Span: a sequence of values owned by other code. An array attribute arrives as a BE::Span<const T>, the arguments
+// of `args...` as a BE::Span<const BE::Tensor>.
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 namespace BE {
 
-// Pointer and size. Trivially copyable. What a handler passes lies in host memory: device code cannot read it there.
+// A pointer and a size. Trivially copyable. Handlers pass spans of host memory, which device code cannot read.
 template <typename T>
 class Span {
  public:
@@ -24,7 +24,7 @@ class Span {
   KERNIX_HD constexpr T* begin() const noexcept { return data_; }
   KERNIX_HD constexpr T* end() const noexcept { return data_ + size_; }
 
-  // Host code that asks for an element that there is not gets a CheckError.
+  // In host code, an index outside of the span throws CheckError.
   KERNIX_HD T& operator[](size_t i) const {
 #if !defined(__CUDA_ARCH__)
     if (i >= size_) internal::FailNumber<CheckError>("BE::Span has no element", static_cast<long long>(i));

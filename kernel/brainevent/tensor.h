@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BE::Tensor: what a kernel sees of a JAX array.
+// BE::Tensor: a kernel's view of a JAX array.
 #pragma once
 
 #include "brainevent/check.h"
@@ -11,22 +11,22 @@ namespace BE {
 
 inline constexpr int kMaxDim = 8;
 
-// A view of a dense row-major array: pointer, shape, strides, element type. Owns nothing. Trivially copyable: it can be
-// passed by value into a CUDA kernel, and every member works on host and device.
+// A view of a dense row-major array: pointer, shape, strides, element type. It owns nothing. It is trivially copyable,
+// so it can be passed by value to a CUDA kernel, and every member works on host and device.
 class Tensor {
  public:
   // No data, rank 0, DType::Invalid.
   KERNIX_HD Tensor() noexcept {}
 
-  // `shape` has `ndim` extents and is copied. Throws CheckError unless 0 <= ndim <= kMaxDim; std::out_of_range in a
-  // unit that names exceptions of <stdexcept>.
+  // Copies `shape`, which has `ndim` extents. Throws CheckError unless 0 <= ndim <= kMaxDim; in a unit that names
+  // exceptions of <stdexcept>, throws std::out_of_range.
   KERNIX_HD Tensor(void* data, const int64_t* shape, int ndim, DType dtype) {
     if (ndim < 0 || ndim > kMaxDim)
       internal::FailNumber<internal::RankError>("BE::Tensor holds 0 to 8 dimensions, not", ndim);
     Assign(data, shape, ndim, dtype);
   }
 
-  // Becomes that tensor. `ndim` must be 0 to kMaxDim.
+  // Replaces this tensor. `ndim` must be 0 to kMaxDim.
   KERNIX_HD void Assign(void* data, const int64_t* shape, int ndim, DType dtype) noexcept {
     data_ = data;
     ndim_ = ndim;
@@ -39,11 +39,11 @@ class Tensor {
     }
   }
 
-  // Perhaps null for an array without elements.
+  // May be null for an array without elements.
   KERNIX_HD void* data_ptr() const noexcept { return data_; }
   KERNIX_HD void* data() const noexcept { return data_; }
 
-  // The same as a T*; T is not checked against dtype().
+  // The same as a T*; does not check T against dtype().
   template <typename T>
   KERNIX_HD T* data_ptr() const noexcept {
     return static_cast<T*>(data_);
@@ -55,40 +55,40 @@ class Tensor {
 
   KERNIX_HD int ndim() const noexcept { return ndim_; }
 
-  // Extent and stride (in elements) of axis `i`. Host code that asks for an axis that there is not gets a CheckError.
+  // The extent and the stride (in elements) of axis `i`. In host code, an axis that does not exist throws CheckError.
   KERNIX_HD int64_t shape(int i) const { return shape_[Axis(i)]; }
   KERNIX_HD int64_t size(int i) const { return shape_[Axis(i)]; }
   KERNIX_HD int64_t stride(int i) const { return strides_[Axis(i)]; }
 
-  // `ndim()` values each.
+  // Each array has `ndim()` values.
   KERNIX_HD const int64_t* shape_ptr() const noexcept { return shape_; }
   KERNIX_HD const int64_t* strides_ptr() const noexcept { return strides_; }
 
   KERNIX_HD DType dtype() const noexcept { return dtype_; }
 
-  // Bytes of one element (0 for a type of less than a byte), and of all.
+  // The size in bytes of one element (0 for a type of less than a byte), and of all elements.
   KERNIX_HD size_t element_size() const noexcept { return dtype_size(dtype_); }
   KERNIX_HD size_t nbytes() const noexcept {
     return (static_cast<size_t>(numel()) * static_cast<size_t>(dtype_bits(dtype_)) + 7) / 8;
   }
 
-  // How many elements; 1 for a scalar.
+  // The number of elements; 1 for a scalar.
   KERNIX_HD int64_t numel() const noexcept {
     int64_t count = 1;
     for (int i = 0; i < ndim_; ++i) count *= shape_[i];
     return count;
   }
 
-  // numel() for APIs that take an int. Throws CheckError when it does not fit; std::overflow_error in a unit that names
-  // exceptions of <stdexcept>.
+  // numel() for APIs that take an int. Throws CheckError if it does not fit; in a unit that names exceptions of
+  // <stdexcept>, throws std::overflow_error.
   KERNIX_HD int numel_checked_int() const {
     const int64_t count = numel();
     if (count > INT32_MAX) internal::FailNumber<internal::CountError>("more elements than an int can count:", count);
     return static_cast<int>(count);
   }
 
-  // Handlers get row-major arrays, unless the caller asked JAX for another layout, of which XLA tells them nothing:
-  // this holds for every tensor that a handler makes.
+  // Always true for tensors that a handler makes. Handlers receive row-major arrays, unless the caller asked JAX for
+  // another layout, and XLA does not report that layout to them.
   KERNIX_HD bool is_contiguous() const noexcept {
     int64_t expected = 1;
     for (int i = ndim_ - 1; i >= 0; --i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Helpers of sparse CUDA kernels, under the names by which kernels that were written for BrainEvent know them: sums
-// over a warp, atomic additions, tests for an active input, conversions by element type, launch extents. Found only
-// where no include path of the user has a header of this name.
+// Helpers for sparse CUDA kernels, with the names that kernels written for BrainEvent use: sums over a warp, atomic
+// additions, tests for an active input, conversions by element type, launch extents. The compiler finds this header
+// only if no include path of the user has a header of this name.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,8 +12,8 @@
 #include <cstdint>
 
 // --- Sums over a warp ------------------------------------------------------------------------------------------------
-// All 32 lanes have to call these together, those without a value with 0. Lane 0 gets the sum; what the others get
-// means nothing. Half types are summed as float.
+// All 32 lanes must call these functions together; lanes without a value pass 0. Lane 0 receives the sum; the results
+// of the other lanes are undefined. Half types are summed as float.
 
 __device__ inline float warp_reduce_sum_f32(float value) {
   for (int distance = 16; distance > 0; distance /= 2) value += __shfl_down_sync(0xffffffffu, value, distance);
@@ -26,7 +26,7 @@ __device__ inline double warp_reduce_sum_f64(double value) {
 }
 
 // --- Active inputs ---------------------------------------------------------------------------------------------------
-// Whatever is not zero is active, negative numbers and NaN too.
+// Every value other than zero is active, including negative numbers and NaN.
 
 #define IS_ACTIVE_BOOL(x) ((x) != 0)
 #define IS_ACTIVE_F32(x) ((x) != 0.0f)
@@ -54,12 +54,12 @@ __device__ inline double warp_reduce_sum_f64(double value) {
 
 // --- Launch extents --------------------------------------------------------------------------------------------------
 
-// Kernels in which a warp works on a row: warps of a block, and how many blocks there are at most, so that the kernel
-// has to step on by the size of the grid.
+// For kernels in which a warp processes a row: warps per block, and the maximum number of blocks. With the maximum, the
+// kernel must advance by the size of the grid.
 #define BE_WARP_PER_ROW_WPB 8
 #define BE_WARP_PER_ROW_MAX_GRID 4096
 
-// Blocks for `rows` rows; at least one, since a grid cannot be empty.
+// The number of blocks for `rows` rows; at least one, because a grid cannot be empty.
 __host__ inline int be_warp_per_row_grid(int rows) {
   if (rows <= BE_WARP_PER_ROW_WPB) return 1;
   const int blocks = (rows - 1) / BE_WARP_PER_ROW_WPB + 1;
@@ -68,7 +68,8 @@ __host__ inline int be_warp_per_row_grid(int rows) {
 
 #define BE_WARP_PER_ROW_GRID(rows) be_warp_per_row_grid(rows)
 
-// Matrix products in which the lanes of a warp are columns: rows of a block, and blocks along x at most.
+// For matrix products in which the lanes of a warp are columns: rows per block, and the maximum number of blocks along
+// x.
 #define CSRMM_WARP_RPB 4
 #define CSRMM_MAX_GRID_X 4096
 
@@ -81,8 +82,8 @@ __device__ inline float ToFloat(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ inline void FromFloat(float x, __half& to) { to = __float2half(x); }
 __device__ inline void FromFloat(float x, __nv_bfloat16& to) { to = __float2bfloat16(x); }
 
-// For GPUs that cannot add to 16 bits: exchanges the aligned word of 32 bits that they are in. Arrays have to fill
-// whole words, since the neighbour is written too.
+// For GPUs that cannot atomically add 16 bits: exchanges the aligned 32-bit word that contains them. Arrays must
+// consist of whole words, because the neighbouring element is written, too.
 template <typename Half>
 __device__ inline void AddWithinWord(Half* address, float value) {
   const auto place = reinterpret_cast<uintptr_t>(address);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of the extension module. What they bind is described, for readers and type checkers, in kernix/_core.pyi.
+// The parts of the extension module. kernix/_core.pyi documents the bindings, for readers and type checkers.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -44,7 +44,7 @@ AttributeValue ToArray(std::string_view type, const py::object& values) {
   throw py::type_error("attributes of type " + std::string(type) + " cannot be passed");
 }
 
-// Only with values that `kernix/_attributes.py` has checked.
+// Pass only values that `kernix/calling/attributes.py` has checked.
 AttributeValue ToAttribute(std::string_view type, const py::object& value) {
   if (type == "bool") return value.cast<bool>();
   if (type == "int8") return value.cast<int8_t>();
@@ -61,7 +61,7 @@ AttributeValue ToAttribute(std::string_view type, const py::object& value) {
   return ToArray(type, value);
 }
 
-// `attributes`: from names to (type, value).
+// `attributes` maps names to (type, value).
 void AddAttributes(CallFrame& frame, const py::dict& attributes) {
   for (const auto& [name, attribute] : attributes) {
     const auto [type, value] = attribute.cast<std::pair<std::string_view, py::object>>();
@@ -105,7 +105,7 @@ bool AddArguments(CallFrame& frame, const PlainArrays& arrays, const py::tuple& 
   return true;
 }
 
-// Not when two share memory.
+// Returns false if two results share memory.
 bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::tuple& results) {
   std::vector<PlainArray> added;
   for (const py::handle result : results) {
@@ -119,11 +119,11 @@ bool AddResults(CallFrame& frame, const PlainArrays& arrays, const py::tuple& re
   return true;
 }
 
-// The results of a call on arrays that are all plain; None, without a call, where one is not, or where there are none:
-// what memory such a call would run on nobody says.
+// The results of a call on plain arrays. Returns None, without calling, if an array is not plain. Also returns None if
+// there are no arrays, because then nothing says in which memory the call should run.
 py::object CallOnPlainArrays(const PlainArrays& arrays, uintptr_t handler, const py::tuple& arguments,
                              const std::optional<py::sequence>& outputs, const py::dict& attributes) {
-  py::tuple results;  // no list, which another thread could empty during the call: it is what keeps the memory
+  py::tuple results;  // a tuple, because another thread could empty a list during the call; it keeps the memory alive
   if (outputs) {
     results = py::tuple(*outputs);
   } else {

@@ -29,7 +29,7 @@ namespace py = pybind11;
 
 namespace {
 
-// What a load asks for. Labels are left to libkernix, so that Python and C++ come to the same key.
+// The arguments of a load. libkernix chooses the labels, so that Python and C++ produce the same key.
 struct Request {
   Language language;
   std::string name;
@@ -62,7 +62,7 @@ Request MakeRequest(Language language, std::string name, std::vector<TextAndPath
 // A module and its slot.
 using Loaded = std::pair<std::shared_ptr<Module>, uint64_t>;
 
-// Python changes the environment under the GIL.
+// Runs with the GIL, because Python changes the environment under the GIL.
 Loaded Find(const Client& client, const Request& request) {
   LoadedModule found = FindLoaded(client, request.language, request.name, request.sources, request.options);
   return {std::move(found.module), found.slot};
@@ -113,7 +113,7 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
 }
 
-// What the compiler made of text is in no certain encoding.
+// Text from the compiler has no certain encoding.
 py::bytes Bytes(absl::StatusOr<std::string> text) { return py::bytes(ValueOrThrow(std::move(text))); }
 
 std::vector<std::string> SourceLabels(const Module& module) {
@@ -124,14 +124,14 @@ std::vector<std::string> SourceLabels(const Module& module) {
   return labels;
 }
 
-// None: no unit was made from a source of that label.
+// None if no unit was made from a source with that label.
 std::optional<py::bytes> SourceOf(const Module& module, const std::string& label) {
   const absl::StatusOr<std::string> text = GeneratedSource(module, label);
   if (absl::IsNotFound(text.status())) return std::nullopt;
   return Bytes(text);
 }
 
-// A path of any encoding.
+// The path may have any encoding.
 void WriteInto(const Module& module, const py::bytes& directory) {
   const std::string path = directory;
   const absl::Status status = [&] {

@@ -20,7 +20,7 @@ namespace py = pybind11;
 
 namespace {
 
-// What jax.ffi.register_ffi_target() takes: a capsule without a name.
+// The argument of jax.ffi.register_ffi_target(): a capsule without a name.
 py::capsule ToCapsule(Handler handler) { return py::capsule(reinterpret_cast<const void*>(handler)); }
 
 using Names = std::vector<std::pair<std::string, std::string>>;  // target, function or platform
@@ -52,7 +52,7 @@ Names List() {
   return names;
 }
 
-// 0: nothing is bound to it.
+// Returns 0 if no handler is bound to the target.
 uintptr_t TargetAddress(std::string_view target, std::string_view platform) {
   for (const TargetInfo& info : ListTargets()) {
     if (info.target == target && info.platform == platform) return reinterpret_cast<uintptr_t>(info.address);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernix._core: libkernix for Python. Thin on purpose; what users see is made in the package's Python files.
+// kernix._core: libkernix for Python. It is a thin layer; the package's Python files implement the public interface.
 #include <grpc/support/log.h>
 #include <pybind11/pybind11.h>
 
@@ -13,8 +13,8 @@
 
 namespace {
 
-// gRPC writes to the program's stderr what no user of kernix can act on, such as that its threads take their time to
-// end on a busy machine. What fails is an exception anyway.
+// gRPC writes messages to stderr that users of kernix cannot act on, for example that its threads are slow to end on a
+// busy machine. Failures become exceptions in any case.
 void SilenceGrpc() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
 }

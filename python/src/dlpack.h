@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The structures of DLPack, as a consumer meets them: version 1 (`DLManagedTensorVersioned`, in a capsule named
-// "dltensor_versioned") and the one before (`DLManagedTensor`, "dltensor"). Source: dmlc/dlpack,
+// The structures of DLPack, for a consumer: version 1 (`DLManagedTensorVersioned`, in a capsule named
+// "dltensor_versioned") and the version before it (`DLManagedTensor`, "dltensor"). Source: dmlc/dlpack,
 // include/dlpack/dlpack.h.
 #pragma once
 

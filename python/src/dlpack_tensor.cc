@@ -35,7 +35,7 @@ DlpackTensor::DlpackTensor(const py::capsule& capsule) {
   }
   if (name != "dltensor_versioned") {
     throw py::value_error("has a __dlpack__() that returned a capsule named '" + std::string(name) +
-                          "', which holds no tensor or one that was used already");
+                          "', which holds no tensor or has already been used");
   }
   const auto* managed = capsule.get_pointer<dlpack::ManagedVersioned>();
   if (managed->version.major != dlpack::kMajorVersion) {

@@ -13,11 +13,11 @@
 
 namespace kernix::python {
 
-// An array of another library, received through DLPack. Keeps the memory alive; give it back with the GIL held.
+// An array of another library, received through DLPack. Keeps the memory alive. Destroy it with the GIL held.
 class DlpackTensor {
  public:
-  // Takes the tensor out of `capsule`, what `__dlpack__()` returned. Throws ValueError for what is no such capsule, has
-  // been used, or is of a version of DLPack that this does not know.
+  // Takes the tensor out of `capsule`, the result of `__dlpack__()`. Throws ValueError if it is not such a capsule, has
+  // already been used, or has a version of DLPack that kernix does not support.
   explicit DlpackTensor(const pybind11::capsule& capsule);
 
   uintptr_t data() const;
@@ -26,7 +26,7 @@ class DlpackTensor {
   std::vector<int> dtype() const { return {tensor_->dtype.code, tensor_->dtype.bits, tensor_->dtype.lanes}; }
   std::vector<int64_t> shape() const { return {tensor_->shape, tensor_->shape + tensor_->rank}; }
   bool is_read_only() const { return (flags_ & dlpack::kReadOnly) != 0; }
-  // Whether this is not the array's own memory.
+  // Whether this is a copy instead of the array's own memory.
   bool is_copied() const { return (flags_ & dlpack::kIsCopied) != 0; }
   // Row-major without gaps.
   bool is_contiguous() const;

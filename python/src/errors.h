@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From absl::Status to the exceptions of kernix._errors.
+// Converts absl::Status to the exceptions of kernix._errors.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace kernix::python {
 
-// Throws the Python exception that belongs to the kind of `status`, which must not be OK. Needs the GIL.
+// Throws the Python exception for the kind of `status`, which must not be OK. Needs the GIL.
 [[noreturn]] void Throw(const absl::Status& status);
 
 inline void ThrowIfError(const absl::Status& status) {

@@ -17,13 +17,13 @@ namespace py = pybind11;
 
 namespace {
 
-// A load that is cancelled ends within milliseconds. More is for one that hangs: the process shall end all the same.
+// A cancelled load ends within milliseconds. This limit is for a load that hangs: the process must end anyway.
 constexpr std::chrono::seconds kPatience{5};
 
 struct State {
   ForkSafeMutex mutex;
   CondVar changed;
-  int threads ABSL_GUARDED_BY(mutex) = 0;  // in a WithoutGil
+  int threads ABSL_GUARDED_BY(mutex) = 0;  // threads that are inside a WithoutGil
   uint64_t generation ABSL_GUARDED_BY(mutex) = 0;
   std::optional<std::thread::id> ended_by ABSL_GUARDED_BY(mutex);
 };
@@ -35,7 +35,7 @@ State& TheState() {
 
 [[maybe_unused]] const State& kMadeAtLoad = TheState();
 
-// Threads of a parent are none of a forked child.
+// A forked child does not have its parent's threads.
 void ForgetParents(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (state.generation == ForkGate::Generation()) return;
   state.generation = ForkGate::Generation();
@@ -73,7 +73,7 @@ void AwaitThreads() {
 }
 
 void AtExit() {
-  const py::gil_scoped_release no_gil;  // they may need it to come to their end
+  const py::gil_scoped_release no_gil;  // the threads may need the GIL to finish
   AwaitThreads();
 }
 
@@ -85,16 +85,16 @@ bool PythonEnds() {
   return state.ended_by && *state.ended_by != std::this_thread::get_id();
 }
 
-// Who sees no end here counts already, so the end waits.
+// A thread that does not see the end here has already been counted, so the end waits for it.
 WithoutGil::WithoutGil() : generation_(Enter()) {
   if (PythonEnds()) {
     Leave(generation_);
-    throw std::runtime_error("kernix cannot be called any more: Python is ending");
+    throw std::runtime_error("kernix can no longer be called: Python is exiting");
   }
   state_ = PyEval_SaveThread();
 }
 
-// Whoever sees no end here still counts, so the end waits until the GIL is taken.
+// A thread that does not see the end here still counts, so the end waits until the thread has taken the GIL.
 WithoutGil::~WithoutGil() {
   if (PythonEnds()) {
     Leave(generation_);

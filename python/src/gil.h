@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting without the GIL, in a way that the end of the interpreter survives.
+// Waiting without the GIL in a way that survives the end of the interpreter.
 //
-// Once the interpreter is being finalised, CPython ends a daemon thread that asks for the GIL by unwinding its stack,
-// which crashes C++ code on it. So from then on kernix' threads leave Python alone, and a function of `atexit` waits
-// until all of them have noticed.
+// Once the interpreter is being finalised, CPython ends a daemon thread that requests the GIL by unwinding its stack,
+// which crashes if C++ code is on it. So from then on, kernix' threads do not touch Python, and an `atexit` function
+// waits until all of them have noticed.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,14 +13,14 @@
 
 namespace kernix::python {
 
-// True once the interpreter ends, except in the thread that ends it. Then work without the GIL shall end soon, and must
-// not take the GIL any more. Needs no GIL.
+// True once the interpreter is ending, except in the thread that ends it. Work without the GIL must then end soon and
+// must not take the GIL again. Needs no GIL.
 bool PythonEnds();
 
-// Frees the GIL while it lives. Where PythonEnds(), making one throws std::runtime_error, with the GIL still held, so
-// that whoever waits for this thread in a function of `atexit` that comes after ours gets an end; destroying one stops
-// the thread for ever: the process goes without it. Work that is done in one looks at PythonEnds() every now and then,
-// unless it is short.
+// Releases the GIL during its lifetime. If PythonEnds() is true, the constructor throws std::runtime_error with the GIL
+// still held, so that a later `atexit` function that waits for this thread can finish; the destructor stops the thread
+// for ever, and the process exits without it. Work inside a WithoutGil must check PythonEnds() regularly unless it is
+// short.
 class WithoutGil {
  public:
   WithoutGil();
@@ -33,7 +33,7 @@ class WithoutGil {
   uint64_t generation_;
 };
 
-// Registers the function that waits. Needs the GIL; once, when the extension is loaded.
+// Registers the function that waits. Call it once, when the extension is loaded. Needs the GIL.
 void WaitAtExit();
 
 }  // namespace kernix::python

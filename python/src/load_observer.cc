@@ -28,8 +28,8 @@ std::function<void(std::string_view)> LoadObserver::TextCallback(const char* met
   return [this, method](std::string_view text) { WithPython([&] { observer_.attr(method)(ToPython(text)); }); };
 }
 
-// After the first exception the observer is left alone: only the end of the load is waited for. So it is when Python
-// ends.
+// After the first exception, or once Python is ending, the observer receives no more calls; the load only runs to its
+// end.
 template <typename Call>
 void LoadObserver::WithPython(Call call) {
   if (exception_ || PythonEnds()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The callbacks of a load, as methods of a Python object.
+// Forwards the callbacks of a load to the methods of a Python object.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,19 +13,19 @@
 
 namespace kernix::python {
 
-// Make it and destroy it with the GIL held; load in the same thread without. That a callback waits for the GIL is no
-// danger to os.fork(), which holds it while running loads pause: what has to pause for it runs in a thread of libkernix
-// that never calls us.
+// Create and destroy it with the GIL held, and run the load in the same thread without the GIL. A callback may wait for
+// the GIL without risk of a deadlock with os.fork(), which holds the GIL while running loads pause: the code that must
+// pause runs in a thread of libkernix that never calls this class.
 class LoadObserver {
  public:
-  // `observer` is an Observer of _core.pyi, and must outlive this.
+  // `observer` is an Observer of _core.pyi and must outlive this object.
   explicit LoadObserver(const pybind11::object& observer) : observer_(observer) {}
 
-  // They hold a pointer to this. An exception of the observer or of a signal handler (Ctrl-C) cancels the load, and
-  // so does the end of the interpreter.
+  // The callbacks hold a pointer to this object. An exception in the observer or in a signal handler (Ctrl-C) cancels
+  // the load, and so does the end of the interpreter.
   LoadCallbacks Callbacks();
 
-  // Throws what cancelled the load, if something did. Needs the GIL.
+  // Throws the exception that cancelled the load, if there was one. Needs the GIL.
   void ThrowIfCancelled();
 
  private:

@@ -26,19 +26,19 @@ struct PlainArray {
   }
 };
 
-// NumPy arrays that the extension reads by itself: of exactly the type `numpy.ndarray`, row-major, aligned, and of an
-// element type that kernix/calling/arrays.py has seen before.
+// NumPy arrays that the extension reads itself: of exactly the type `numpy.ndarray`, row-major, aligned, and of an
+// element type that kernix/calling/arrays.py has already seen.
 class PlainArrays {
  public:
-  // `types` is kernix/calling/arrays.py's: from dtype, in this machine's byte order, to XLA_FFI_DataType. It may grow
-  // later.
+  // `types` comes from kernix/calling/arrays.py. It maps a dtype, in this machine's byte order, to an XLA_FFI_DataType,
+  // and it may grow later.
   PlainArrays(pybind11::object ndarray, pybind11::object empty, pybind11::dict types)
       : ndarray_(std::move(ndarray)), empty_(std::move(empty)), types_(std::move(types)) {}
 
-  // Nothing for an array that is not plain, and for one that cannot be written to if it has to be.
+  // Returns nullopt if the array is not plain, or if it is read-only and `writable` is set.
   std::optional<PlainArray> Read(pybind11::handle array, bool writable) const;
 
-  // A new array like all of `arguments`; null where these are not plain, or not alike.
+  // Creates an array like `arguments`. Returns null if they are not plain or not alike.
   pybind11::object MakeLike(const pybind11::tuple& arguments) const;
 
  private:

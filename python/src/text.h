@@ -7,7 +7,8 @@
 
 namespace kernix::python {
 
-// A str of text that a compiler or a file name made: bytes that are no UTF-8 become U+FFFD instead of an exception.
+// Converts text from a compiler or a file name to a str. Bytes that are not UTF-8 become U+FFFD instead of an
+// exception.
 inline pybind11::str ToPython(std::string_view text) {
   PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
   if (decoded == nullptr) throw pybind11::error_already_set();

@@ -104,7 +104,7 @@ def test_exit_while_daemon_threads_load(own_place, run_python, way):
 def test_exit_handler_that_waits_for_a_thread_that_calls(own_place, run_python):
     """A function of atexit that is older than kernix waits for a thread; that one gets an error, and so an end."""
     assert run_python("exit_handler_waits.py", where=own_place).splitlines() == [
-        "kernix cannot be called any more: Python is ending",
+        "kernix can no longer be called: Python is exiting",
         "joined",
     ]
 

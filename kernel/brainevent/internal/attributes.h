@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes that are strings or arrays. Included where a function has one.
+// String and array attributes. The generated code includes this header only for functions that have one.
 #pragma once
 
 #include "brainevent/internal/scalars.h"
@@ -27,7 +27,7 @@ inline bool ReadArray(const ffi::Array& array, AttributeType type, AttributeValu
   return array.dtype == ElementType(type);
 }
 
-// An AttributeReader for every type.
+// An AttributeReader for all types.
 inline bool ReadAnyAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
                              Problem& problem) {
   problem = {spec.is_array ? "must be a NumPy array, not " : "must be a str, not ", TagName(tag)};
@@ -41,7 +41,7 @@ inline bool ReadAnyAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, c
   return true;
 }
 
-// What a function takes for an array.
+// The value that a function receives for an array attribute.
 template <typename T>
 inline BE::Span<const T> SpanOf(const AttributeValue& value) {
   return {static_cast<const T*>(value.block.data), value.block.size};

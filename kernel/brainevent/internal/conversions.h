@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes whose type is another one than that of the function's parameter, which may not hold every value. Included
-// where a function has one.
+// Attributes whose declared type differs from the type of the function's parameter, which may not be able to hold every
+// value. The generated code includes this header only for functions that have one.
 #pragma once
 
 #include "brainevent/internal/scalars.h"
 
 namespace kernix_handler {
 
-// What is wrong with `value`, which does not fit its parameter. Until the next call in this thread.
+// Describes why `value` does not fit its parameter. The text is valid until the next call in this thread.
 KERNIX_COLD inline const char* DoesNotFit(const AttributeSpec& spec, const AttributeValue& value) {
   static thread_local char text[128];
   char number[40];
@@ -24,8 +24,8 @@ KERNIX_COLD inline const char* DoesNotFit(const AttributeSpec& spec, const Attri
   return text;
 }
 
-// Makes `value`, of `spec.type`, what the parameter takes; false when that is another number. float64 rounds to
-// float32.
+// Converts `value`, of `spec.type`, to the parameter's type. Returns false if the result would be a different number.
+// float64 is rounded to float32.
 KERNIX_COLD inline bool Convert(const AttributeSpec& spec, AttributeValue& value, Problem& problem) {
   const bool is_signed = spec.type >= kInt8 && spec.type <= kInt64;
   AttributeValue given = value;
@@ -35,7 +35,7 @@ KERNIX_COLD inline bool Convert(const AttributeSpec& spec, AttributeValue& value
   return false;
 }
 
-// What `kReader` reads, as the parameter takes it.
+// Reads a value with `kReader` and converts it to the parameter's type.
 template <AttributeReader* kReader>
 bool ReadConvertedAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
                             Problem& problem) {

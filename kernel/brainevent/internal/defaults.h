@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes that a call may leave out, since their parameters have default arguments. Included where a function has
-// one.
+// Attributes that a call may omit, because their parameters have default arguments. The generated code includes this
+// header only for functions that have one.
 #pragma once
 
 #include "brainevent/internal/scalars.h"
@@ -16,8 +16,8 @@ inline bool IsGiven(const ffi::Attributes& given, const char* name) {
   return false;
 }
 
-// Makes `signature` that of a function without the last attributes that the call leaves out; it may not leave out the
-// first `required`.
+// Removes from `signature` the last attributes, which the call omits. The call must not omit any of the first
+// `required` ones.
 KERNIX_COLD inline ffi::Error* LeaveOut(const ffi::CallFrame* frame, int required, Signature& signature) {
   int given = signature.attribute_count;
   while (given > required && !IsGiven(frame->attributes, signature.attributes[given - 1].name)) --given;

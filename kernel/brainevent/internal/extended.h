@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handlers of functions that take more than handler.h knows: optional and variadic arguments and results, tokens, the
-// device's ordinal, scratch memory. Included where a function does; everybody else does not pay for it.
+// Handlers for functions with features beyond handler.h: optional and variadic arguments and results, tokens, the
+// device ordinal, scratch memory. The generated code includes this header only for such functions, so other kernels do
+// not pay for it.
 #pragma once
 
 #include "brainevent/internal/handler.h"
@@ -9,11 +10,11 @@
 
 namespace kernix_handler {
 
-// What stands at one place among a function's arguments or results.
+// The role of one position in a function's argument or result list.
 enum BufferRole : uint8_t {
   kTensor,
-  kToken,  // of XLA, which orders calls: it has no data, and the user's function does not see it
-  kRest,   // any number of tensors: what the other places leave over. At most once
+  kToken,  // an XLA token, which orders calls: it has no data, and the user's function does not see it
+  kRest,   // any number of tensors: those that the other positions leave over. At most one per list
 };
 
 // A function's arguments or results, in its order. The last `optional` of them may be missing.
@@ -21,11 +22,11 @@ struct BufferRoles {
   const BufferRole* roles;
   int count;
   int optional;
-  int rest;  // the place of kRest, or `count`
+  int rest;  // the index of kRest, or `count`
 
   int Fewest() const { return count - optional - (rest < count ? 1 : 0); }
 
-  // The role of the `index`th of `given` buffers.
+  // The role of buffer `index` out of `given`.
   BufferRole At(int64_t index, int64_t given) const {
     if (index < rest) return roles[index];
     const int64_t places_after = count - rest - 1;
@@ -38,7 +39,7 @@ struct ExtendedSignature : Signature {
   BufferRoles results;
 };
 
-// The tensors of a call's arguments or results; a token's place holds an empty one.
+// The tensors of a call's arguments or results. A token's position holds an empty tensor.
 struct TensorList {
   BE::Tensor* tensors;
   int64_t count;
@@ -47,7 +48,7 @@ struct TensorList {
   BE::Tensor& FromEnd(int64_t place) const { return tensors[count - 1 - place]; }
   const BE::Tensor* Optional(int64_t place) const { return place < count ? &tensors[place] : nullptr; }
 
-  // What stands between the first `before` and the last `after`.
+  // The tensors between the first `before` and the last `after`.
   template <typename Tensor>
   BE::Span<Tensor> Rest(int64_t before, int64_t after) const {
     return {tensors + before, static_cast<size_t>(count - before - after)};
@@ -62,10 +63,10 @@ struct ExtendedCall {
   TensorList results = {};
   Stream stream = {};
   int32_t device_ordinal = 0;
-  ffi::Error* error = nullptr;  // what went wrong where nothing can be returned
+  ffi::Error* error = nullptr;  // set by code that cannot return an error
 };
 
-// Room for the tensors of a call.
+// Storage for the tensors of a call.
 class TensorRoom {
  public:
   explicit TensorRoom(int64_t count) : tensors_(count <= kInPlace ? in_place_ : new BE::Tensor[count]) {}
@@ -103,7 +104,7 @@ KERNIX_COLD inline ffi::Error* CheckRole(const ffi::CallFrame* frame, const Sign
               static_cast<long long>(index), want_token ? "a token" : "an array", is_token ? "a token" : "an array");
 }
 
-// Fills `list` from `buffers`, which must be as `roles` says.
+// Fills `list` from `buffers`, which must match `roles`.
 KERNIX_COLD inline ffi::Error* ReadList(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                         const ffi::Buffers& buffers, const BufferRoles& roles, BE::Tensor* tensors,
                                         TensorList& list) {
@@ -120,7 +121,7 @@ KERNIX_COLD inline ffi::Error* ReadList(const ffi::CallFrame* frame, const Signa
   return error;
 }
 
-// The error for a function of XLA's API that `token` needs and the runtime does not have.
+// The error for `token`, which needs a function of XLA's API that the runtime does not have.
 KERNIX_COLD inline ffi::Error* NotInThisRuntime(const ffi::CallFrame* frame, const Signature& signature,
                                                 const char* token, const char* function) {
   return Fail(frame, signature, ffi::kUnimplemented,
@@ -141,7 +142,7 @@ KERNIX_COLD inline ffi::Error* ReadDeviceOrdinal(const ffi::CallFrame* frame, co
   return error;
 }
 
-// As Run() in handler.h. `function` may leave an error in the call.
+// Like Run() in handler.h. `function` may store an error in the call.
 template <AttributeReader* kReader, StreamUse kStream, bool kDeviceOrdinal>
 inline ffi::Error* RunExtended(const ffi::CallFrame* frame, const ExtendedSignature& signature,
                                AttributeValue* attributes, void (*function)(ExtendedCall&)) {

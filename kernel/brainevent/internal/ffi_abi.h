@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of XLA's FFI C ABI, version 0.1, that a handler needs, declared in a namespace of our own. XLA's header
-// xla/ffi/api/c_api.h may be included beside it. `daemon/language/write/ffi_abi_test.cc` compares the two: sizes,
-// offsets, constants.
+// The part of XLA's FFI C ABI, version 0.1, that a handler needs, declared in kernix' own namespace. A source may also
+// include XLA's header xla/ffi/api/c_api.h. `daemon/language/write/ffi_abi_test.cc` compares sizes, offsets and
+// constants of the two.
 //
-// Only what every jaxlib since 0.4.31 has laid out alike is here, but for the end of Api; structs may go on after our
-// last field. C++17, no other header than <stddef.h> and <stdint.h>: this is compiled into every kernel.
+// Except for the end of Api, this header declares only what every jaxlib since 0.4.31 lays out in the same way. XLA's
+// structs may continue after our last field. Every kernel compiles this header, so it is C++17 and includes only
+// <stddef.h> and <stdint.h>.
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +17,7 @@ namespace kernix_ffi_abi {
 inline constexpr int kApiMajor = 0;
 inline constexpr int kApiMinor = 1;
 
-// Opaque to us.
+// Opaque here.
 struct Error;
 struct ExecutionContext;
 struct InternalApi;
@@ -24,7 +25,7 @@ struct Future;
 
 enum ExtensionType : uint32_t { kExtensionMetadata = 1 };
 
-// A linked list that starts in the `extension_start` of a struct.
+// An element of the linked list that starts in a struct's `extension_start`.
 struct ExtensionBase {
   size_t struct_size;
   ExtensionType type;
@@ -38,7 +39,7 @@ struct ApiVersion {
   int minor_version;
 };
 
-// The numbers of absl::StatusCode.
+// The values of absl::StatusCode.
 enum ErrorCode : uint32_t {
   kOk = 0,
   kCancelled = 1,
@@ -123,10 +124,10 @@ struct Buffer {
   DataType dtype;
   void* data;
   int64_t rank;
-  int64_t* dims;  // `rank` of them, row-major
+  int64_t* dims;  // `rank` extents, in row-major order
 };
 
-// Arguments and results have the same tag.
+// Arguments and results use the same tag.
 enum BufferTag : uint32_t { kBuffer = 1 };
 
 enum AttributeTag : uint32_t {
@@ -174,7 +175,7 @@ struct Attributes {
   int64_t size;
   AttributeTag* types;
   ByteSpan** names;  // sorted
-  void** values;     // by type: a Scalar*, a ByteSpan*, ...
+  void** values;     // depends on the type: a Scalar*, a ByteSpan*, ...
 };
 
 struct StreamGetArgs {
@@ -212,8 +213,9 @@ struct DeviceOrdinalGetArgs {
 };
 using DeviceOrdinalGet = Error*(DeviceOrdinalGetArgs*);
 
-// XLA_FFI_Api up to what we use of it. What follows `stream_get` may be read only as far as `struct_size` reaches: it
-// came later, and up to jaxlib 0.5 `struct_size` leaves it out. Since 0.6 all of it is there, laid out like this.
+// The beginning of XLA_FFI_Api, up to the last function that kernix uses. Fields after `stream_get` were added later:
+// read them only if `struct_size` covers them. Up to jaxlib 0.5, `struct_size` does not. Since 0.6, all of them exist
+// with this layout.
 struct Api {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -239,7 +241,7 @@ struct Api {
   DeviceOrdinalGet* device_ordinal_get;
 };
 
-// Older runtimes end it after `attributes`: never read `future`.
+// In older runtimes, this struct ends after `attributes`: never read `future`.
 struct CallFrame {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -256,7 +258,8 @@ using Handler = Error*(CallFrame*);
 
 inline constexpr uint32_t kCommandBufferCompatible = 1u << 0;
 
-// Newer runtimes go on with a `state_type_id`. It is no part of this struct on purpose: writing it overruns older ones.
+// Newer runtimes continue with a `state_type_id`. This struct deliberately omits it, because writing it would overrun
+// older structs.
 struct Metadata {
   size_t struct_size;
   ApiVersion api_version;

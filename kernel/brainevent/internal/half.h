@@ -2,9 +2,9 @@
 //
 // BE::float16_t and BE::bfloat16_t.
 //
-// Under nvcc they are CUDA's own types; cuda_fp16.h and cuda_bf16.h double the compile time of a small kernel, so the
-// generated prologue asks for them (KERNIX_USES_HALF) only when the sources need a half type. Elsewhere they are 16
-// bits of storage that convert from and to float, so that arithmetic on them is float arithmetic.
+// Under nvcc, they are CUDA's own types. cuda_fp16.h and cuda_bf16.h double the compile time of a small kernel, so the
+// generated prologue requests them (KERNIX_USES_HALF) only if the sources need a half type. Without nvcc, the types are
+// 16 bits of storage that convert from and to float, so all arithmetic is float arithmetic.
 #pragma once
 
 #include <stdint.h>
@@ -41,7 +41,7 @@ KERNIX_HD inline uint32_t ShiftRounded(uint32_t value, int shift) {
   return kept + (rest > half || (rest == half && (kept & 1)) ? 1 : 0);
 }
 
-// IEEE binary16, rounded to nearest even; too large becomes infinity.
+// Converts to IEEE binary16, rounding to nearest even; values that are too large become infinity.
 KERNIX_HD inline uint16_t Float16Bits(float value) {
   const uint32_t bits = BitsOfFloat(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
@@ -79,7 +79,7 @@ KERNIX_HD inline float FloatOfBFloat16(uint16_t half) { return FloatOfBits(stati
 
 namespace internal {
 
-// Braces give the bits, `Half{0x3c00}`; everything else a value, `Half(1)`, `Half x = 0.5f`.
+// Braces take the bits, `Half{0x3c00}`; every other form takes a value, `Half(1)`, `Half x = 0.5f`.
 template <uint16_t (*kToBits)(float), float (*kToFloat)(uint16_t)>
 struct Half {
   uint16_t bits;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The run time of a generated XLA FFI handler: from a call frame to the parameters of the user's function, and from
-// exceptions to XLA errors. For the generated code only.
+// The run-time part of a generated XLA FFI handler. It turns a call frame into the parameters of the user's function,
+// and exceptions into XLA errors. Only generated code uses it.
 //
-// A handler answers the metadata query, checks stage, arity, types and attributes against its Signature, and calls.
-// Every failure becomes an XLA error that names the function and says what was expected.
+// A handler answers the metadata query; checks stage, arity, types and attributes against its Signature; and calls the
+// function. Every failure becomes an XLA error that names the function and says what was expected.
 //
-// This is compiled with every kernel, and emitting code costs the compiler far more than reading it. So: failures are
-// one call each and optimised for size, and what a function does not need (attributes, a stream) is not instantiated.
+// Every kernel compiles this header, and generating code costs the compiler far more than parsing it. So each failure
+// is a single call, optimised for size, and features that a function does not use (attributes, a stream) are not
+// instantiated.
 #pragma once
 
 #include <stdarg.h>
@@ -30,7 +31,7 @@ enum AttributeType : uint8_t {
   kUInt32,
   kUInt64,
   kFloat16,   // as bits in a uint16_t
-  kBFloat16,  // likewise
+  kBFloat16,  // as bits in a uint16_t
   kFloat32,
   kFloat64,
   kString,
@@ -41,10 +42,10 @@ struct AttributeSpec {
   const char* name;
   AttributeType type;
   bool is_array = false;
-  AttributeType parameter = kAsItIs;  // what the function takes, where a value might not fit it
+  AttributeType parameter = kAsItIs;  // the parameter's type, if a value might not fit it
 };
 
-// What a function without a stream gets for one: on the CPU there is none.
+// How a function receives the stream. On the CPU there is no stream.
 enum StreamUse : uint8_t { kNoStream, kNullableStream, kRequiredStream };
 
 struct Signature {
@@ -69,13 +70,13 @@ union AttributeValue {
   Block block;
 };
 
-// What is wrong with an attribute, in two parts.
+// Describes a problem with an attribute, in two parts.
 struct Problem {
   const char* text;
   const char* detail = "";
 };
 
-// Becomes whatever the user's stream parameter is: an integer or a cudaStream_t.
+// Converts to the type of the user's stream parameter: an integer or a cudaStream_t.
 struct Stream {
   void* handle;
 
@@ -86,14 +87,14 @@ struct Stream {
   }
 };
 
-// The parameters of one call: arguments, then results, in `tensors`.
+// The parameters of one call. `tensors` holds the arguments, then the results.
 struct Call {
   BE::Tensor* tensors;
   AttributeValue* attributes;
   Stream stream;
 };
 
-// XLA's error for what went wrong in `signature`'s function; `format` is printf's.
+// The XLA error for a failure in the function of `signature`; `format` is printf's.
 KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::ErrorCode code,
                                     const char* format, ...) {
   char message[768];
@@ -107,7 +108,7 @@ KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature
   return frame->api->error_create(&args);
 }
 
-// Makes `tensor` of the `i`th of `buffers`. `what` is "argument" or "result".
+// Makes `tensor` from element `i` of `buffers`. `what` is "argument" or "result".
 KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                            const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
   const ffi::Buffer* buffer = static_cast<const ffi::Buffer*>(buffers.buffers[i]);
@@ -127,7 +128,7 @@ KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Si
   return nullptr;
 }
 
-// Fills `tensors` from `buffers`, whose count must be `expected`.
+// Fills `tensors` from `buffers`. Their number must be `expected`.
 KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                            const ffi::Buffers& buffers, int expected, BE::Tensor* tensors) {
   if (buffers.size != expected) {
@@ -145,11 +146,12 @@ KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Si
 using AttributeReader = bool(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
                              Problem& problem);
 
-// Fills `values` with the attributes of `signature`. In scalars.h, which is included where a function has attributes.
+// Fills `values` with the attributes of `signature`. Defined in scalars.h, which is included only for functions with
+// attributes.
 template <AttributeReader* kReader>
 ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature, AttributeValue* values);
 
-// Call ReadAttributes() before: of more attributes than the function has, one has a name that it does not know.
+// Call ReadAttributes() first. If the call has more attributes than the function, one of their names is unknown.
 KERNIX_COLD inline ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, const Signature& signature) {
   const ffi::Attributes& given = frame->attributes;
   for (int64_t i = 0; i < given.size; ++i) {
@@ -167,7 +169,7 @@ KERNIX_COLD inline ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, 
   return nullptr;
 }
 
-// The error of XLA, where there is no stream and the function cannot do without.
+// Reads the stream. Returns XLA's error if there is no stream and the function requires one.
 KERNIX_COLD inline ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse use, Stream& stream) {
   ffi::StreamGetArgs args = {sizeof(args), nullptr, frame->ctx, nullptr};
   ffi::Error* error = frame->api->stream_get(&args);
@@ -178,8 +180,8 @@ KERNIX_COLD inline ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse
   return nullptr;
 }
 
-// True when the frame was XLA's question what this handler is; it is answered then. `frame->api` may be null in such a
-// frame.
+// Returns true if XLA called the handler with its metadata query, which is answered then. In such a frame, `frame->api`
+// may be null.
 inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signature) {
   ffi::ExtensionBase* extension = frame->extension_start;
   if (extension == nullptr || extension->type != ffi::kExtensionMetadata) return false;
@@ -190,7 +192,7 @@ inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signatu
   return true;
 }
 
-// Calls `function`. What it throws becomes an error.
+// Calls `function` and turns its exceptions into errors.
 template <typename Call>
 inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_unused]] const Signature& signature,
                           Call& call, void (*function)(Call&)) {
@@ -208,8 +210,8 @@ inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_
   return nullptr;
 }
 
-// The whole of a handler. `call` has room for what `signature` says; `function` passes it on to the user's function.
-// `kReader` is null for a function without attributes.
+// A complete handler. `call` has room for the parameters of `signature`; `function` passes it on to the user's
+// function. `kReader` is null for a function without attributes.
 template <AttributeReader* kReader, StreamUse kStream>
 inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&)) {
   if (AnswerMetadata(frame, signature)) return nullptr;

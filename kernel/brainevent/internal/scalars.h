@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes, and those that are scalars. Included where a function has attributes.
+// Attributes in general, and scalar attributes. The generated code includes this header only for functions with
+// attributes.
 #pragma once
 
 #include "brainevent/internal/handler.h"
@@ -13,7 +14,7 @@ inline const char* TypeName(AttributeType type) {
   return kNames[type];
 }
 
-// As NumPy calls it. A table, which costs a compiler less than dtype_name().
+// The name that NumPy uses. A table compiles faster than dtype_name().
 inline const char* XlaTypeName(ffi::DataType type) {
   static constexpr const char* kNames[] = {"nothing",
                                            "bool",
@@ -52,7 +53,7 @@ inline const char* XlaTypeName(ffi::DataType type) {
   return type < sizeof(kNames) / sizeof(kNames[0]) ? kNames[type] : "a type that kernix does not know";
 }
 
-// An integer (or bool) attribute from a scalar of any integer type that holds the same number.
+// Reads an integer (or bool) attribute from a scalar of any integer type that holds the same number.
 KERNIX_COLD inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType type, uint64_t& value) {
   const bool is_signed = scalar.dtype >= ffi::kS8 && scalar.dtype <= ffi::kS64;
   const unsigned size = scalar.dtype == ffi::kPred ? 1u : 1u << ((scalar.dtype - ffi::kS8) & 3u);
@@ -69,7 +70,8 @@ KERNIX_COLD inline bool ReadInteger(const ffi::Scalar& scalar, AttributeType typ
   return value >> (width - 1) >> (to_signed ? 0 : 1) == 0;
 }
 
-// A floating attribute from float32 or float64, or from an integer when nothing is lost. float64 rounds to float32.
+// Reads a floating-point attribute from a float32 or float64, or from an integer if the conversion is exact. float64 is
+// rounded to float32.
 KERNIX_COLD inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, double& value) {
   uint64_t integer = 0;
   float single = 0;
@@ -88,8 +90,8 @@ KERNIX_COLD inline bool ReadReal(const ffi::Scalar& scalar, AttributeType type, 
   return type == kFloat64 || !is_finite || __builtin_fabs(value) < 3.4028235677973366e38;  // FLT_MAX and half a unit
 }
 
-// An integer from a float32 or float64 that is a whole number. JAX makes no difference between 1 and 1.0: a call with
-// one of them may come with what an earlier call had.
+// Reads an integer from a float32 or float64 that is a whole number. JAX does not distinguish 1 from 1.0: a call with
+// one of them may receive the value of an earlier call with the other.
 KERNIX_SMALL inline bool ReadWhole(const ffi::Scalar& scalar, AttributeType type, uint64_t& value, Problem& problem) {
   double real = 0;
   ReadReal(scalar, kFloat64, real);
@@ -99,7 +101,7 @@ KERNIX_SMALL inline bool ReadWhole(const ffi::Scalar& scalar, AttributeType type
   return static_cast<double>(whole) == real && ReadInteger({ffi::kS64, &whole}, type, value);
 }
 
-// Stores the value of `scalar` as `type`; false when it does not fit. What is wrong is in `problem` then.
+// Stores the value of `scalar` as `type`. If it does not fit, describes why in `problem` and returns false.
 KERNIX_SMALL inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType type, AttributeValue& value,
                                     Problem& problem) {
   const bool integer = scalar.dtype >= ffi::kPred && scalar.dtype <= ffi::kU64;
@@ -114,14 +116,14 @@ KERNIX_SMALL inline bool ReadScalar(const ffi::Scalar& scalar, AttributeType typ
   return false;
 }
 
-// For functions whose attributes are all scalars.
+// For functions that have only scalar attributes.
 KERNIX_SMALL inline bool ReadScalarAttribute(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given,
                                              AttributeValue& value, Problem& problem) {
   problem = {"must be a scalar"};
   return tag == ffi::kAttributeScalar && ReadScalar(*static_cast<const ffi::Scalar*>(given), spec.type, value, problem);
 }
 
-// XLA sorts attributes by name; there are few.
+// XLA sorts attributes by name, and there are few of them.
 template <AttributeReader* kReader>
 KERNIX_COLD ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature,
                                        AttributeValue* values) {

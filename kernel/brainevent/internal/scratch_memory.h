@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the memory of a BE::Scratch comes from. Included where a function has one.
+// The memory of a BE::Scratch. The generated code includes this header only for functions that have one.
 #pragma once
 
 #include "brainevent/internal/extended.h"
@@ -9,12 +9,12 @@
 
 namespace kernix_handler {
 
-// The memory of one scratch parameter for one call: XLA's for a function that runs on a device, else the host's. What
-// goes wrong is left in the call.
+// The memory of one scratch parameter for one call: XLA's for a function that runs on a device, otherwise the host's.
+// Errors are stored in the call.
 //
-// Freed when the user's function has returned, while its kernels may still run. XLA's allocator stands for the end of
-// the device's compute stream: it gives the memory to what is enqueued there later, which is why XLA's own
-// ffi::ScratchAllocator frees at that time, too.
+// The memory is freed when the user's function returns, while its kernels may still be running. That is safe because
+// XLA's allocator works in the order of the device's compute stream: it gives the memory only to work that is enqueued
+// there later. XLA's own ffi::ScratchAllocator frees its memory at the same time.
 template <bool kOnDevice>
 class ScratchMemory {
  public:
@@ -47,7 +47,7 @@ class ScratchMemory {
 
  private:
   static constexpr std::align_val_t kHostAlignment{64};
-  static constexpr size_t kDeviceAlignment = 16;  // the most that XLA takes
+  static constexpr size_t kDeviceAlignment = 16;  // the highest alignment that XLA accepts
 
   KERNIX_COLD ffi::Error* NoSize(const ScratchSize& size) const {
     if (!size.failed) {

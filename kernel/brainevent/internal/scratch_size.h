@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the expressions of `scratch:` are computed: in whole numbers of 64 bits that notice when they overflow, since a
-// size that has wrapped around would be memory that is too small. Included where a function has such an expression.
+// Evaluates the expressions of `scratch:` in 64-bit integers with overflow checks, because a size that has wrapped
+// around would give too little memory. The generated code includes this header only for functions with such an
+// expression.
 #pragma once
 
 #include <stddef.h>
@@ -13,17 +14,18 @@ namespace kernix_handler {
 
 struct ScratchSize {
   int64_t bytes;
-  bool failed;  // something overflowed, or was divided by 0
+  bool failed;  // an operation overflowed or divided by 0
   const char* expression;
 };
 
 template <typename T>
 inline constexpr bool kIsNumber = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, long long>);
 
-// A number of an expression: whole until it meets a floating one, as in C++. What fails gives 0, and sets `failed`.
+// A number of an expression. It is an integer until it meets a floating-point number, as in C++. A failing operation
+// gives 0 and sets `failed`.
 class Number {
  public:
-  // Without `failed`: what a macro of the source has beside its first operand.
+  // `failed` is null for an operand without `->*` before it: any but the first one in a macro of the source.
   template <typename T, std::enable_if_t<kIsNumber<T>, int> = 0>
   Number(T value, bool* failed = nullptr) : failed_(failed) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -112,11 +114,11 @@ class Number {
   bool* failed_;
 };
 
-// The evaluation of one expression, which has `->*` before each of its operands. That binds more tightly than anything
-// between them, and needs no brackets: a macro of the source stays the text that it is.
+// Evaluates one expression, in which `->*` precedes each operand. `->*` binds more tightly than all operators in the
+// expression and needs no parentheses, so the text of the source's macros stays unchanged.
 class Arithmetic {
  public:
-  // What signs in front of an operand make of it.
+  // Applies the signs before an operand.
   struct Signs {
     const char* signs;
     Arithmetic& of;
@@ -132,7 +134,7 @@ class Arithmetic {
   };
   Signs After(const char* signs) { return {signs, *this}; }
 
-  // Numbers are computed with as such; everything else is what it was.
+  // Numbers are computed as Number; all other operands stay unchanged.
   template <typename T>
   decltype(auto) operator->*(T&& operand) {
     if constexpr (kIsNumber<std::remove_cv_t<std::remove_reference_t<T>>>) {
@@ -158,7 +160,7 @@ class Arithmetic {
     } else if constexpr (std::is_convertible_v<T, int64_t>) {
       return Number(static_cast<int64_t>(value), &failed_);
     } else {
-      return Number(static_cast<bool>(value), &failed_);  // of a pointer
+      return Number(static_cast<bool>(value), &failed_);  // for a pointer
     }
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A message of bounded length, built without the standard library and without allocation: on the host and on the
-// device.
+// A message of bounded length, built without the standard library and without allocation, on host and device.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +10,7 @@
 namespace BE {
 namespace internal {
 
-// What does not fit is cut off. Always null-terminated.
+// Text beyond the limit is dropped. Always null-terminated.
 class Text {
  public:
   KERNIX_HD Text() { buffer_[0] = '\0'; }
@@ -76,7 +75,7 @@ class Text {
     buffer_[size_] = '\0';
   }
 
-  // `digits`: six decimal digits of which the first stands before the point; or seven after rounding up to 10.
+  // `digits` has six decimal digits, the first of which precedes the point; or seven after rounding up to 10.
   KERNIX_HD KERNIX_COLD Text& AddDecimal(unsigned digits, int exponent) {
     if (digits >= 1000000) {
       digits /= 10;
