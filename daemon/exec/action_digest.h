@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The digest of an action: of its command, its input root and the identity of its tools, as the Remote Execution API
-// makes it.
+// The digest of an action, as the Remote Execution API defines it: it covers the command, the input root and the
+// identity of the tools.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,9 @@
 
 namespace kernix::exec {
 
-// Covers words, variables, outputs, inputs and trees by their digests, and the salt; not how the action is run here:
-// links to tools, local words and paths, time limit, memory, jobs. `more_inputs`: inputs that `action` lacks yet.
+// Covers argv, environment, outputs, the digests of inputs and trees, and the salt. Does not cover how the action runs
+// on this machine: links to tools, local words and paths, time limit, memory, jobs. `more_inputs`: inputs that `action`
+// does not list yet.
 BlobDigest DigestOfAction(const Action& action, const std::vector<InputFile>& more_inputs = {});
 
 }  // namespace kernix::exec

@@ -84,12 +84,13 @@ TEST(ActionDigestTest, AnInputThatComesLaterCountsAsIfItWereThere) {
   EXPECT_EQ(DigestOfAction(action, {last}), DigestOfAction(Example()));
 }
 
-// The digests of the empty Directory and of one with a file, as engines of the Remote Execution API compute them.
+// The digests of the empty Directory and of a Directory with one file, as Remote Execution API implementations compute
+// them.
 TEST(MerkleTreeTest, IsWhatTheRemoteExecutionApiSays) {
   EXPECT_EQ(MerkleTree().Digest(), BlobDigestOf(""));
   MerkleTree tree;
   tree.AddFile("a", BlobDigestOf("1"));
-  // Directory{files: [FileNode{name: "a", digest: Digest{hash: SHA-256("1"), size_bytes: 1}}]} by its wire format.
+  // Directory{files: [FileNode{name: "a", digest: Digest{hash: SHA-256("1"), size_bytes: 1}}]} in wire format.
   const std::string digest = "\x0a\x40" + DigestOf("1").Hex() + "\x10\x01";
   const std::string node = std::string("\x0a\x01") + "a" + "\x12" + static_cast<char>(digest.size()) + digest;
   EXPECT_EQ(tree.Digest(), BlobDigestOf("\x0a" + std::string(1, static_cast<char>(node.size())) + node));

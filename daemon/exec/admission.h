@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many actions may run at once: by the jobs that they are worth and by memory.
+// Decides how many actions may run at once, by jobs and by memory.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class Admission {
   Admission(int max_jobs, uint64_t memory_budget_bytes)
       : max_jobs_(max_jobs), budget_(memory_budget_bytes == 0 ? UINT64_MAX : memory_budget_bytes) {}
 
-  // Whether an action of this estimate may start now. One that is larger than a whole limit may when nothing runs.
+  // Whether an action with this estimate may start now. An action that exceeds a whole limit may start when nothing
+  // else runs.
   bool MayStart(uint64_t estimate, int jobs = 1) const {
     if (running_ == 0) return true;
     return jobs_ < max_jobs_ && jobs <= max_jobs_ - jobs_ && used_ <= budget_ && estimate <= budget_ - used_;
@@ -26,7 +27,7 @@ class Admission {
     used_ += estimate;
   }
 
-  // Of one that was started with the same values.
+  // Must be called with the values passed to Start().
   void Finish(uint64_t estimate, int jobs = 1) {
     --running_;
     jobs_ -= jobs;

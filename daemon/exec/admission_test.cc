@@ -44,7 +44,7 @@ TEST(AdmissionTest, HugeEstimatesDoNotOverflow) {
 
 TEST(AdmissionTest, AnActionMayBeWorthSeveralJobs) {
   Admission admission(4, 0);
-  EXPECT_TRUE(admission.MayStart(1, 9));  // alone
+  EXPECT_TRUE(admission.MayStart(1, 9));  // allowed because it runs alone
   admission.Start(1, 3);
   EXPECT_FALSE(admission.MayStart(1, 2));
   EXPECT_TRUE(admission.MayStart(1));

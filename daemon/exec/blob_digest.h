@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the Remote Execution API names a blob by.
+// How the Remote Execution API identifies a blob: by hash and size.
 #pragma once
 
 #include <compare>

@@ -16,16 +16,17 @@
 
 namespace kernix::exec {
 
-// A command that failed is a result with its exit code. An error is for what kept it from running to its end: RESOURCE
-// (no space, no memory, time limit, more output than is allowed; also where the tool itself reports so), CANCELLED,
-// TOOLCHAIN (the tool cannot be started). RESOURCE errors of a command carry what it printed and its command line.
+// A command that fails is a result with a nonzero exit code. An error means that the command could not run to its end:
+// RESOURCE (no space, no memory, time limit, too much output; also when the tool itself reports one of these),
+// CANCELLED, or TOOLCHAIN (the tool cannot be started). A RESOURCE error of a command carries its output and its
+// command line.
 using ActionDone = std::function<void(absl::StatusOr<ActionResult>)>;
 
 struct ExecutorLoad {
   int running = 0;
   int queued = 0;
-  int max_jobs = 1;  // that may run at once: a constant of the executor
-  // What the actions that run at once may need together: a constant, too. 0: no limit is known.
+  int max_jobs = 1;  // most jobs that may run at once; constant for an executor
+  // Memory budget of all running actions together; constant for an executor. 0: unknown.
   uint64_t memory_budget_bytes = 0;
 };
 
@@ -34,44 +35,45 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Queues `action` of `user` and returns. `done` is called exactly once, from a thread of the executor (the inline
-  // executor, and one that is being destroyed: before Submit() returns). `observer` and `cancellation` may be null;
-  // `observer` must live until `done`.
+  // Queues `action` of `user` and returns. Calls `done` exactly once, from a thread of the executor. The inline
+  // executor, and an executor that is being destroyed, call it before Submit() returns. `observer` and `cancellation`
+  // may be null; `observer` must outlive the call of `done`.
   virtual void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
                       ActionDone done) = 0;
 
-  // An action has left both counts when its `done` is called.
+  // Both counts exclude an action by the time its `done` is called.
   virtual ExecutorLoad load() const = 0;
 };
 
-// Where and within which bounds actions run.
+// Where actions run, and their limits.
 struct ActionPlace {
   std::string scratch_directory;
-  // Of each file that a command makes, and of all outputs of an action together. 0: none.
+  // Limit for each file that a command writes, and for all outputs of an action together. 0: no limit.
   uint64_t max_output_bytes = 0;
-  uint64_t max_process_memory_bytes = 0;  // of address space, for each process of a command. 0: none
-  int max_processes = 0;                  // of one command, at once. 0: any number
+  uint64_t max_process_memory_bytes = 0;  // address space of each process of a command. 0: no limit
+  int max_processes = 0;                  // processes of one command at one time. 0: no limit
 };
 
-// Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs,
-// removes the folder. What both executors below do for each action. Blocks. `observer` and `cancellation` may be null.
+// Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs
+// and removes the folder. Both executors below call it for each action. Blocks. `observer` and `cancellation` may be
+// null.
 absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation);
 
-// In the caller's thread: for tests of what stands above.
+// Runs each action in the caller's thread. For tests of the rooms above.
 std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
 
 struct LocalExecutorOptions {
   ActionPlace place;
-  int max_jobs = 0;                  // 0: number of processors that this process may use
-  uint64_t memory_budget_bytes = 0;  // 0: three quarters of what the machine (or the cgroup) has
+  int max_jobs = 0;                  // 0: the number of processors that this process may use
+  uint64_t memory_budget_bytes = 0;  // 0: three quarters of the memory of the machine (or of the cgroup)
 };
 
-// A pool of threads that serves users in turn (see FairQueue), and each user's actions first come first served. A turn
-// is worth the larger of an action's shares of the pool's jobs and of its memory. The next action starts when its jobs
-// and its memory estimate fit into what the running ones leave of the two limits, and no other one overtakes it
-// meanwhile; one that is larger than a whole limit runs alone. Destruction cancels what is queued and running and
-// waits.
+// A thread pool that serves users in turn (see FairQueue), and each user's actions in order of submission. The weight
+// of an action is the larger of its shares of the pool's jobs and of the pool's memory. The next action starts when its
+// jobs and its memory estimate fit into what the running actions leave free; until then, no other action overtakes it.
+// An action that exceeds a whole limit runs alone. The destructor cancels all queued and running actions and waits for
+// them.
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options);
 
 }  // namespace kernix::exec

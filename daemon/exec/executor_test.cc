@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// What happened, in order, from any thread.
+// Records events in order, from any thread.
 class Events {
  public:
   void Add(std::string event) {
@@ -73,7 +73,7 @@ class ExecutorFixture {
     env_.SetProgram("/bin/fail", [](const ProcessSpec&, Cancellation*) {
       return absl::StatusOr<ProcessResult>(ProcessResult{.exit_code = 3});
     });
-    // Runs until somebody says "release <its name>", or cancels it.
+    // Runs until the test releases it by name or cancels it.
     env_.SetProgram("/bin/wait", [this](const ProcessSpec& spec, Cancellation* c) { return Wait(spec, *c); });
   }
 
@@ -105,7 +105,7 @@ class ExecutorFixture {
   std::deque<Observer> observers_;
 };
 
-// What holds for every executor.
+// Tests that every executor must pass.
 class ExecutorTest : public ExecutorFixture, public ::testing::TestWithParam<bool> {
  protected:
   std::unique_ptr<Executor> Make() {
@@ -167,7 +167,7 @@ TEST_P(ExecutorTest, AnActionMayBeSubmittedFromTheResultOfAnother) {
   events_.WaitFor("second done 0");
 }
 
-// What only a pool has.
+// Tests of the thread pool only.
 class LocalExecutorTest : public ExecutorFixture, public ::testing::Test {
  protected:
   std::unique_ptr<Executor> Make(int jobs, uint64_t memory = 1000) {
@@ -225,7 +225,7 @@ TEST_F(LocalExecutorTest, WaitsUntilTheMemoryIsThere) {
   Submit(*executor, "/bin/wait", "a", 60);
   events_.WaitFor("a started");
   Submit(*executor, "/bin/wait", "b", 60);
-  Submit(*executor, "/bin/wait", "c", 10);  // would fit, but was later
+  Submit(*executor, "/bin/wait", "c", 10);  // would fit, but was submitted later
   events_.WaitFor("b queued 0");
   events_.WaitFor("c queued 1");
   events_.Add("release a");
@@ -296,7 +296,7 @@ TEST_F(LocalExecutorTest, WhatDoesNotFitIsNotOvertakenByOthers) {
 
 TEST_F(LocalExecutorTest, ATurnIsWorthTheLargerShareOfThePool) {
   const auto executor = Make(4, 100);
-  Submit(*executor, "/bin/wait", "large", 60);  // of memory: three jobs' worth
+  Submit(*executor, "/bin/wait", "large", 60);  // its memory counts as three jobs
   events_.WaitFor("large started");
   for (const char* name : {"b", "c"}) {
     Submit(*executor, "/bin/wait", name, 0, nullptr, UserId{2});
@@ -304,7 +304,7 @@ TEST_F(LocalExecutorTest, ATurnIsWorthTheLargerShareOfThePool) {
   }
   Submit(*executor, "/bin/wait", "d", 60);
   events_.WaitFor("d queued 0");
-  Submit(*executor, "/bin/wait", "e", 0, nullptr, UserId{2});  // has two jobs running; user 1 three jobs' worth
+  Submit(*executor, "/bin/wait", "e", 0, nullptr, UserId{2});  // user 2 runs two jobs, user 1 the weight of three
   events_.WaitFor("e started");
   EXPECT_EQ(events_.Count("d started"), 0);
   for (const char* name : {"large", "b", "c", "d", "e"}) events_.Add(StrCat("release ", name));
@@ -321,7 +321,7 @@ TEST_F(LocalExecutorTest, CancellingEndsWhatRuns) {
 
 TEST_F(LocalExecutorTest, DestructionCancelsWhatRunsAndWhatIsQueued) {
   auto executor = Make(1);
-  const auto others = std::make_shared<Cancellation>();  // shared with somebody else's work: must not fire
+  const auto others = std::make_shared<Cancellation>();  // shared with another caller's work: must not fire
   Submit(*executor, "/bin/wait", "a", 0, others);
   events_.WaitFor("a started");
   Submit(*executor, "/bin/wait", "b", 0, others);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What waits to run, in the order in which it will: users take turns.
+// A queue in which users take turns.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,13 @@
 
 namespace kernix::exec {
 
-// Each item has a weight of at least 1, such as the jobs that it keeps busy. The next one to be served is the first
-// item of the user whose served items that have not finished weigh least; among those, of the one who has been served
-// least since they wait side by side; then of the one who came first. So one user's many or large items hold another's
-// back by no more than what runs at the moment. A user's own items are served in the order that they came in.
+// Each item has a weight of at least 1, such as the number of jobs that it keeps busy. The queue serves the first item
+// of the user whose running items (served, not finished) weigh least. Among equals, it chooses the user who has been
+// served least since these users have been waiting side by side, then the user who came first. So many or large items
+// of one user delay another user only by what is running at the moment. Items of one user are served in the order of
+// their arrival.
 //
-// Nobody is passed over for ever: what others are served makes their turn later, and the first item of whoever's turn
+// No user waits forever: serving one user moves that user's next turn back, and the first item of the user whose turn
 // it is stays next until it is taken.
 //
 // Not thread-safe.
@@ -32,7 +33,7 @@ class FairQueue {
     const auto [found, is_new] = users_.try_emplace(user);
     User& own = found->second;
     if (is_new) own.standing.arrival = ++arrivals_;
-    // Not having asked for anything gives no right to catch up.
+    // A user who was idle does not get to catch up on missed turns.
     if (own.waiting.empty()) own.standing.served = std::max(own.standing.served, clock_);
     own.waiting.push_back({weight, std::move(item)});
     ++size_;
@@ -41,10 +42,10 @@ class FairQueue {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  // What is served next. There must be one.
+  // The item to serve next. The queue must not be empty.
   const Item& Next() const { return NextUser()->second.waiting.front().item; }
 
-  // Serves it: it weighs on its user until Finish().
+  // Removes and returns the next item. Its weight counts as running for its user until Finish().
   Item Take() {
     User& user = NextUser()->second;
     Entry entry = std::move(user.waiting.front());
@@ -56,10 +57,11 @@ class FairQueue {
     return std::move(entry.item);
   }
 
-  // Of one that was taken, with what it was pushed with.
+  // Ends an item that was taken. Must be called with the user and weight passed to Push().
   void Finish(UserId user, uint64_t weight) { users_.at(user).standing.running -= weight; }
 
-  // Those that wait, in the order in which they would be served if nothing finished or came meanwhile.
+  // The waiting items, in the order in which they would be served if nothing finished and nothing arrived in the
+  // meantime.
   std::vector<Item> InOrder() const {
     std::vector<Line> lines;
     for (const auto& [user, own] : users_) {
@@ -76,7 +78,7 @@ class FairQueue {
     return order;
   }
 
-  // Takes out those that wait and for which `is_unwanted` holds.
+  // Removes and returns the waiting items for which `is_unwanted` holds.
   template <typename Predicate>
   std::vector<Item> Remove(const Predicate& is_unwanted) {
     std::vector<Item> removed;
@@ -101,11 +103,11 @@ class FairQueue {
     Item item;
   };
 
-  // What decides whose turn it is: the least is next.
+  // Determines whose turn it is: the user with the least standing is next.
   struct Standing {
-    uint64_t running = 0;  // the weight of what was taken and has not finished
-    uint64_t served = 0;   // of all that was taken, and what others had been served before this user came
-    uint64_t arrival = 0;  // a number of its own
+    uint64_t running = 0;  // total weight of items taken and not finished
+    uint64_t served = 0;  // total weight of items taken; starts at the queue's clock, so that newcomers do not catch up
+    uint64_t arrival = 0;  // unique for each user
 
     void Serve(uint64_t weight) {
       running += weight;
@@ -121,7 +123,7 @@ class FairQueue {
     std::deque<Entry> waiting;
   };
 
-  // A user's items in InOrder().
+  // A user's waiting items and position in InOrder().
   struct Line {
     Standing standing;
     const std::deque<Entry>* waiting;
@@ -147,8 +149,8 @@ class FairQueue {
   typename Users::const_iterator NextUser() const { return NextOf(users_); }
   typename Users::iterator NextUser() { return NextOf(users_); }
 
-  // Those of whom there is nothing to know: who has been served more than others stays, and who comes back counts as
-  // new.
+  // Drops users without waiting or running items, except those who have been served more than others: a user who was
+  // dropped and returns counts as new.
   void ForgetTheIdle() {
     std::erase_if(users_, [this](const auto& user) {
       const Standing& standing = user.second.standing;
@@ -156,9 +158,9 @@ class FairQueue {
     });
   }
 
-  Users users_;  // who waits, has something running, or has been served more than others
+  Users users_;  // users who wait, have something running, or have been served more than others
   size_t size_ = 0;
-  uint64_t clock_ = 0;  // how far service had come when the last item was taken
+  uint64_t clock_ = 0;  // the `served` of the user whose item was taken last
   uint64_t arrivals_ = 0;
 };
 

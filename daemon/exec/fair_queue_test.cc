@@ -35,7 +35,7 @@ class FairQueueTest : public testing::Test {
 
   Item Take() { return queue_.Take(); }
 
-  // Takes and finishes one after the other, as a pool of one worker does.
+  // Takes and finishes one item after the other, as a pool with one worker does.
   std::vector<std::string> Serve(size_t count) {
     std::vector<std::string> names;
     while (names.size() < count && !queue_.empty()) {
@@ -98,7 +98,7 @@ TEST_F(FairQueueTest, TheOrderThatIsToldIsTheOneOfServing) {
   Take();
   const std::vector<std::string> told = Order();
   std::vector<std::string> served;
-  while (!queue_.empty()) served.push_back(Take().Name());  // and nothing finishes
+  while (!queue_.empty()) served.push_back(Take().Name());  // nothing finishes meanwhile
   EXPECT_EQ(told, served);
 }
 
@@ -115,7 +115,7 @@ TEST_F(FairQueueTest, WhatRunsCounts) {
   for (int i = 0; i < 8; ++i) ++running[Take().user];
   EXPECT_EQ(running[kAnna], 4);
   EXPECT_EQ(running[kBob], 4);
-  // Bob's are quick: what becomes free goes to him again, and not to her long ones.
+  // Bob's items are short: freed capacity goes to Bob again, not to Alice's long items.
   for (int i = 0; i < 3; ++i) {
     queue_.Finish(kBob, 1);
     EXPECT_EQ(Take().user, kBob);
@@ -136,7 +136,7 @@ TEST_F(FairQueueTest, WhoComesAgainAndAgainDoesNotKeepOthersOut) {
   Push(kAnna, 3, 8);
   std::string users;
   for (int turns = 0; turns < 20; ++turns) {
-    Push(kBob, 1);  // one at a time: nothing of his waits or runs in between
+    Push(kBob, 1);  // one at a time: Bob has nothing waiting or running in between
     users += Serve(1)[0][0];
     if (users.back() == 'a') users += Serve(1)[0][0];
   }

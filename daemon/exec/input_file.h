@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an action reads.
+// The inputs of an action.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ using Content = std::shared_ptr<const std::string>;
 struct InputFile {
   std::string path;  // relative to the action's root
   BlobDigest digest;
-  Content content = nullptr;  // null until it is needed
+  Content content = nullptr;  // null until needed
   bool executable = false;
 };
 

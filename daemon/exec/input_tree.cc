@@ -11,11 +11,11 @@
 namespace kernix::exec {
 namespace {
 
-// Of all inputs: GCC takes two files of one content for one, under `#pragma once`, when their times are the same
-// second. 2000-01-01.
+// The modification time of all inputs, 2000-01-01. `#pragma once` in GCC takes two files of the same content for one
+// file only if their times agree to the second.
 constexpr int64_t kInputTime = 946684800;
 
-// Where the tree lies in its own folder: kMaxMountDepth deep.
+// The folder of the tree in its own top folder, kMaxMountDepth deep.
 std::string TreeFolder(const std::string& top) {
   std::string folder = top;
   for (int i = 0; i < kMaxMountDepth; ++i) folder += "/tree";
@@ -75,7 +75,7 @@ absl::Status InputTree::Write(Env& env, const std::string& top) {
   const std::string folder = TreeFolder(top);
   KERNIX_RETURN_IF_ERROR(WriteInputs(env, folder, files_));
   written_.clear();
-  std::set<std::string> folders;  // those between the top and the files, too
+  std::set<std::string> folders;  // includes the folders between the top and the files
   for (const std::string& leaf : FoldersOf(folder, files_)) {
     for (std::string path = leaf; path.size() >= top.size() && folders.insert(path).second;) path = Dirname(path);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that many actions see alike, on the disk once: to write a header tree of thousands of files can take longer
-// than to compile what includes it.
+// Files that many actions share, written to disk once: writing a header tree of thousands of files can take longer than
+// compiling the code that includes it.
 #pragma once
 
 #include <memory>
@@ -17,53 +17,54 @@
 
 namespace kernix::exec {
 
-// How deep in an action's root a tree may appear. It is seen through a link, and who climbs from a link is where the
-// tree lies: so it lies as deep in a folder of its own, where a path that by its text stays in the root finds nothing.
+// How deep in an action's root a tree may appear. Actions see a tree through a link, and ".." behind a link leads to
+// the folder that really contains the tree. Each tree therefore lies this deep in a folder of its own, so that a path
+// that textually stays in the root finds nothing there.
 inline constexpr int kMaxMountDepth = 2;
 
-// Written when the first action needs it, removed when the tree goes. Thread-safe.
+// Written when the first action needs it; removed when the tree is destroyed. Thread-safe.
 class InputTree {
  public:
-  // Paths are relative and stay inside.
+  // Paths must be relative and must not leave the tree.
   explicit InputTree(std::vector<InputFile> files) : files_(std::move(files)) {}
   ~InputTree();
   InputTree(const InputTree&) = delete;
   InputTree& operator=(const InputTree&) = delete;
 
-  // A folder in `scratch_directory` that holds the files and nothing else. The first caller writes it, while others
-  // wait. On error nothing is left, and the next caller tries again. `env` must outlive the tree, which is staged in
-  // one place only.
+  // Returns a folder in `scratch_directory` that holds exactly these files. The first caller writes it while others
+  // wait. On error, nothing remains and the next caller tries again. `env` must outlive the tree. All calls must name
+  // the same directory.
   absl::StatusOr<std::string> Stage(Env& env, const std::string& scratch_directory);
 
-  // False: the contents of its files are still in memory.
+  // False: the contents of the files are still in memory.
   bool Staged();
 
-  // Whether what is staged is what was written: no file was changed, added or removed. True before that.
+  // Whether the staged files are exactly those written: none was changed, added or removed. True before staging.
   bool Intact();
 
  private:
   absl::Status Write(Env& env, const std::string& top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
-  std::vector<InputFile> files_ ABSL_GUARDED_BY(mutex_);  // let go of once they are written
+  std::vector<InputFile> files_ ABSL_GUARDED_BY(mutex_);  // released once they are written
   Env* env_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::string top_ ABSL_GUARDED_BY(mutex_);  // that the tree lies in, and nothing else; empty: not staged
-  std::vector<WatchedFile> written_ ABSL_GUARDED_BY(mutex_);  // folders, too: they show what is added
+  std::string top_ ABSL_GUARDED_BY(mutex_);                   // the folder that holds only the tree; empty: not staged
+  std::vector<WatchedFile> written_ ABSL_GUARDED_BY(mutex_);  // includes folders, which reveal added files
 };
 
 using InputTreePtr = std::shared_ptr<InputTree>;
 
-// A tree and where in an action's root it appears, at most kMaxMountDepth deep.
+// A tree and its path in an action's root, at most kMaxMountDepth deep.
 struct MountedTree {
   std::string path;
   BlobDigest digest;  // of the folder
   InputTreePtr tree;
 };
 
-// Writes `files` with their folders below `root`, all with one modification time that never changes.
+// Writes `files` and their folders below `root`, all with the same, constant modification time.
 absl::Status WriteInputs(Env& env, const std::string& root, const std::vector<InputFile>& files);
 
-// A new folder, with every link in its path resolved: as tools will print it.
+// Makes a new folder. Returns its path with all links resolved, as tools will print it.
 absl::StatusOr<std::string> MakeScratchFolder(Env& env, const std::string& scratch_directory, std::string_view prefix);
 
 }  // namespace kernix::exec

@@ -21,7 +21,7 @@ std::vector<InputFile> Files() {
   return {MakeInput("a.h", "a"), MakeInput("sub/deep/b.h", "b"), MakeInput("sub/a.h", "a")};
 }
 
-// On real files: times and inodes are what it is about.
+// Uses real files, because the tree depends on times and inodes.
 class InputTreeTest : public ::testing::Test {
  protected:
   std::vector<std::string> Left() { return env_.ListDirectory(scratch_.path()).value(); }
@@ -89,14 +89,14 @@ TEST_F(InputTreeTest, ActionsSeeItAsAFolderOfTheirOwnRoot) {
     const absl::StatusOr<ActionResult> result = RunAction(env_, {scratch_.path()}, action, nullptr, nullptr);
     ASSERT_THAT(result, IsOk());
     EXPECT_EQ(*result->outputs.at("out"), "abc");
-    EXPECT_EQ(Left().size(), 1u);  // the tree stays, and what it holds
+    EXPECT_EQ(Left().size(), 1u);  // the tree and its contents remain
     EXPECT_TRUE(action.trees->front().tree->Intact());
   }
   action.trees = nullptr;
   EXPECT_THAT(Left(), IsEmpty());
 }
 
-// A path that by its text stays in the action's root must not lead to what lies beside the tree.
+// A path that textually stays in the action's root must not lead to the tree's neighbours.
 TEST_F(InputTreeTest, ClimbingFromItLeadsToNothing) {
   ScratchDirectory store;
   const std::string scratch = store / "tmp";

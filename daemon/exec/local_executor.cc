@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads: one worker for each job that may run at once, and one that looks after the queue (tells those who wait their
-// place, takes out those that were cancelled), since the workers may all be busy for minutes.
+// Threads: one worker for each job that may run at once, and one thread that looks after the queue. That thread tells
+// waiting actions their place and removes cancelled ones, since all workers may be busy for minutes.
 //
-// Locks, in the order that they may be taken in: the caller's Cancellation, `mutex_`, a job's own Cancellation. No
-// foreign code (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
+// Locks are taken in this order: the caller's Cancellation, `mutex_`, a job's own Cancellation. No foreign code
+// (observers, ActionDone, the caller's Cancellation) is called with `mutex_` held.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,7 +25,7 @@
 namespace kernix::exec {
 namespace {
 
-// An action on its way through the pool. Queued, then either running or cancelled, then done.
+// An action in the pool: queued, then running or cancelled, then done.
 class Job {
  public:
   Job(Action action, UserId user, ActionObserver* observer, CancellationPtr asked, ActionDone done)
@@ -41,7 +41,7 @@ class Job {
   int jobs() const { return action_.jobs; }
   Cancellation& cancellation() { return cancellation_; }
 
-  // Passes the caller's cancelling on to this job, then calls `and_then`.
+  // Forwards the caller's cancellation to this job, then calls `and_then`.
   void Follow(std::function<void()> and_then) {
     if (asked_ == nullptr) return;
     subscription_ = asked_->OnCancel([this, then = std::move(and_then)] {
@@ -50,7 +50,7 @@ class Job {
     });
   }
 
-  // Tells the observer how many are ahead, unless it knows or the job has left the queue.
+  // Tells the observer how many actions are ahead, unless it already knows or the job has left the queue.
   void TellPlace(int ahead) {
     MutexLock lock(telling_);
     if (observer_ == nullptr || left_queue_ || ahead == told_) return;
@@ -58,7 +58,7 @@ class Job {
     observer_->OnQueued(ahead);
   }
 
-  // The observer hears of no place after this.
+  // After this, the observer gets no more OnQueued() calls.
   void LeaveQueue() {
     MutexLock lock(telling_);
     left_queue_ = true;
@@ -126,7 +126,7 @@ class LocalExecutor : public Executor {
   }
 
  private:
-  // False when the pool is being destroyed.
+  // Returns false if the pool is being destroyed.
   bool Enqueue(const JobPtr& job) {
     MutexLock lock(mutex_);
     if (stopping_) return false;
@@ -135,7 +135,7 @@ class LocalExecutor : public Executor {
     return true;
   }
 
-  // What it takes of the pool, in jobs.
+  // The job's share of the pool, in jobs.
   uint64_t Weight(const Job& job) const {
     const auto jobs = static_cast<uint64_t>(std::clamp(job.jobs(), 1, max_jobs_));
     if (memory_budget_ == 0) return jobs;
@@ -170,7 +170,7 @@ class LocalExecutor : public Executor {
     }
   }
 
-  // An output that does not fit into memory must not end the pool.
+  // If an output does not fit into memory, only this job fails, not the pool.
   absl::StatusOr<ActionResult> RunAndCatch(Job& job) {
     try {
       return job.Run(env_, place_);
@@ -179,7 +179,7 @@ class LocalExecutor : public Executor {
     }
   }
 
-  // The next job, admitted. Waits for one; null when the pool ends.
+  // Waits for the next job and admits it. Null when the pool ends.
   JobPtr NextJob() {
     MutexLock lock(mutex_);
     while (!stopping_ && (queue_.empty() || !MayStart(*queue_.Next()))) wake_.Wait(mutex_);
@@ -213,7 +213,7 @@ class LocalExecutor : public Executor {
     }
   }
 
-  // False when the pool ends and nothing is queued any more.
+  // Returns false when the pool ends and the queue is empty.
   bool WaitForQueueChange() {
     MutexLock lock(mutex_);
     while (!queue_changed_ && !stopping_) wake_.Wait(mutex_);
@@ -224,7 +224,7 @@ class LocalExecutor : public Executor {
   std::vector<JobPtr> TakeCancelled() {
     MutexLock lock(mutex_);
     std::vector<JobPtr> cancelled = queue_.Remove([](const JobPtr& job) { return job->cancellation().cancelled(); });
-    if (!cancelled.empty()) WakeAll();  // another one may stand at the head now
+    if (!cancelled.empty()) WakeAll();  // the queue may have a new head
     return cancelled;
   }
 
@@ -232,7 +232,7 @@ class LocalExecutor : public Executor {
     std::vector<JobPtr> waiting;
     {
       MutexLock lock(mutex_);
-      if (!queue_.empty() && MayStart(*queue_.Next())) return;  // about to move
+      if (!queue_.empty() && MayStart(*queue_.Next())) return;  // the queue is about to change
       waiting = queue_.InOrder();
     }
     for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPlace(static_cast<int>(i));
@@ -249,7 +249,7 @@ class LocalExecutor : public Executor {
   std::vector<JobPtr> running_ ABSL_GUARDED_BY(mutex_);
   bool queue_changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::vector<std::thread> threads_;  // last member: the threads use all of the above
 };
 
 }  // namespace

@@ -20,14 +20,14 @@ constexpr char kCgroupRoot[] = "/sys/fs/cgroup";
 
 std::string Trimmed(const std::string& text) { return std::string(absl::StripAsciiWhitespace(text)); }
 
-// Of a file that may not be there.
+// The lines of a file, which may be absent.
 std::vector<std::string> Lines(Env& env, const std::string& path) {
   const absl::StatusOr<std::string> text = env.ReadFile(path);
   if (!text.ok()) return {};
   return absl::StrSplit(*text, '\n', absl::SkipEmpty());
 }
 
-// The value of "Name:   value" in a file of /proc. Empty when there is none.
+// The value of "Name:   value" in a file of /proc. Empty if absent.
 std::string ProcField(Env& env, const std::string& path, const std::string& name) {
   const std::string prefix = name + ":";
   for (const std::string& line : Lines(env, path)) {
@@ -36,8 +36,8 @@ std::string ProcField(Env& env, const std::string& path, const std::string& name
   return "";
 }
 
-// The folders of `path`, a cgroup, and of all its parents below `mount`. In a container the path may be one of the
-// host, with only the mount's root to be seen: files that are not there are passed over.
+// The folders below `mount` of the cgroup `path` and of all its parents. In a container, `path` may be a path of the
+// host of which only the mount's root is visible; callers skip files that do not exist.
 std::vector<std::string> CgroupFolders(const std::string& mount, std::string path) {
   std::vector<std::string> folders;
   for (; path.size() > 1; path = Dirname(path)) folders.push_back(mount + path);
@@ -45,7 +45,7 @@ std::vector<std::string> CgroupFolders(const std::string& mount, std::string pat
   return folders;
 }
 
-// Where the limits of `controller` are to be read.
+// The folders that hold the limits of `controller`.
 std::vector<std::string> LimitFolders(Env& env, std::string_view controller) {
   std::vector<std::string> folders;
   for (const std::string& line : Lines(env, "/proc/self/cgroup")) {
@@ -60,13 +60,13 @@ std::vector<std::string> LimitFolders(Env& env, std::string_view controller) {
   return folders;
 }
 
-// The first line of a limit's file. Empty when it is not there.
+// The first line of a limit's file. Empty if the file does not exist.
 std::string ReadLimit(Env& env, const std::string& path) {
   const std::vector<std::string> lines = Lines(env, path);
   return lines.empty() ? "" : Trimmed(lines.front());
 }
 
-// Processors of a "quota period" pair of microseconds. Nothing for "max" and -1, which stand for no limit.
+// Processors for a "quota period" pair in microseconds. nullopt for "max" and -1, which mean no limit.
 std::optional<int> Quota(const std::string& quota, const std::string& period) {
   int64_t used = 0;
   int64_t whole = 0;
@@ -83,7 +83,7 @@ std::optional<int> CpuQuota(Env& env, const std::string& folder) {
   return parts.size() == 2 ? Quota(parts[0], parts[1]) : std::nullopt;
 }
 
-// How many a list such as "0-3,8" has. 0 when it cannot be read.
+// The number of elements in a list such as "0-3,8". 0 if it cannot be read.
 int CountOfList(const std::string& list) {
   int count = 0;
   const std::vector<std::string> ranges = absl::StrSplit(list, ',');
@@ -103,7 +103,7 @@ uint64_t MachineMemory(Env& env) {
   return absl::SimpleAtoi(absl::StripSuffix(field, " kB"), &kib) ? kib * 1024 : 0;
 }
 
-// Of this process. nullopt: unlimited.
+// The file size limits of this process. nullopt: unlimited.
 struct OwnFileSizeLimits {
   std::optional<uint64_t> soft, hard;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of the machine this process may use.
+// The share of the machine that this process may use.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace kernix::exec {
 
-// Processors: of the affinity mask, and of the cgroup's CPU quota (rounded up). At least 1.
+// The number of processors, from the affinity mask and the cgroup's CPU quota (rounded up). At least 1.
 int UsableProcessors(Env& env);
 
-// Bytes of memory: the machine's, or the tightest limit of the cgroups (version 1 or 2) that this process is in. 0 when
-// neither can be read.
+// Bytes of memory: that of the machine, or the tightest limit of this process's cgroups (version 1 or 2). 0 if neither
+// can be read.
 uint64_t UsableMemory(Env& env);
 
-// The largest file that a program can make which this process starts with a limit of `wanted` bytes (0: none of its
-// own): the limits of this process bound it, too. nullopt: any size.
+// The size in bytes of the largest file that a child can write if this process starts it with a limit of `wanted` bytes
+// (0: no limit of its own). The limits of this process apply, too. nullopt: unlimited.
 std::optional<uint64_t> FileSizeLimit(Env& env, uint64_t wanted);
 
 }  // namespace kernix::exec

@@ -56,7 +56,7 @@ TEST_F(MachineLimitsTest, Version2TheTightestOfAllParentsCounts) {
   EXPECT_EQ(UsableProcessors(env_), 2);
 }
 
-// The path is one of the host: only the mount's root is there.
+// The path belongs to the host: only the mount's root is visible.
 TEST_F(MachineLimitsTest, Version2InAContainer) {
   Write("/proc/self/cgroup", "0::/docker/0123456789ab\n");
   Write("/sys/fs/cgroup/memory.max", "4294967296\n");

@@ -9,7 +9,7 @@ namespace {
 
 double Seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// Action::step without the unit that it is about.
+// The possible values of Action::step, without the unit's name.
 constexpr const char* kKinds[] = {"compile",      "link",        "device link",          "ptx",
                                   "machine code", "disassemble", "collect what is kept", "explain"};
 constexpr char kOther[] = "other";
@@ -20,7 +20,7 @@ bool IsOfKind(std::string_view step, std::string_view kind) {
 
 }  // namespace
 
-// Stands between the executor and an action's own observer, which may be null.
+// Sits between the executor and the action's own observer, which may be null.
 class MeasuredExecutor::Waiting final : public ActionObserver {
  public:
   Waiting(MeasuredExecutor& executor, ActionObserver* observer)

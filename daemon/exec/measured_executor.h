@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures what another executor does.
+// An executor that measures another one.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ namespace kernix::exec {
 
 class MeasuredExecutor final : public Executor {
  public:
-  // `env`, the clock, and `registry` must outlive it.
+  // `env` (the clock) and `registry` must outlive it.
   MeasuredExecutor(Env& env, std::unique_ptr<Executor> executor);
 
-  // Before the first Submit(). The registry must not be read once this is gone.
+  // Must be called before the first Submit(). The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
   void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
@@ -32,8 +32,8 @@ class MeasuredExecutor final : public Executor {
 
   Env& env_;
   MetricHistogram queue_waits_;
-  std::map<std::string, MetricHistogram, std::less<>> steps_;  // by kind; nothing is added after construction
-  const std::unique_ptr<Executor> executor_;                   // goes first: it uses the above
+  std::map<std::string, MetricHistogram, std::less<>> steps_;  // by kind; constant after construction
+  const std::unique_ptr<Executor> executor_;                   // destroyed first: it uses the above
 };
 
 }  // namespace kernix::exec

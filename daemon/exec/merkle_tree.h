@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The digest of a folder's content: a Merkle tree of Directory messages, as the Remote Execution API has it.
+// The digest of a folder's content: a Merkle tree of Directory messages, as the Remote Execution API defines it.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@ namespace kernix::exec {
 
 class MerkleTree {
  public:
-  // Paths are relative, stay inside, and name each file and folder once.
+  // Paths must be relative, must not leave the tree, and must name each file and folder once.
   void AddFile(std::string_view path, const BlobDigest& content, bool executable = false);
 
-  // A folder whose own digest is known, and in which no other path lies.
+  // Adds a folder with a known digest. No other path may lie in it.
   void AddFolder(std::string_view path, const BlobDigest& digest);
 
-  // Of the Directory that is the root.
+  // The digest of the root Directory.
   BlobDigest Digest() const;
 
  private:
@@ -28,7 +28,7 @@ class MerkleTree {
     bool executable = false;
   };
 
-  // The folder of `path`, made when absent; `path` becomes the name in it.
+  // Returns the folder that contains `path`, creating it if needed. `path` becomes the name in that folder.
   MerkleTree& FolderOf(std::string_view& path);
 
   std::map<std::string, File, std::less<>> files_;

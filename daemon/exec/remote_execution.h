@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages of the Remote Execution API in the form that their digests are taken of. Internal to exec.
+// Messages of the Remote Execution API in the form that is digested. Internal to exec.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline reapi::Digest ToReapi(const BlobDigest& digest) {
   return message;
 }
 
-// Fields in the order of their numbers, which is how Protobuf writes messages without maps and unknown fields.
+// Protobuf writes messages without maps and unknown fields in the order of their field numbers.
 template <typename Message>
 BlobDigest DigestOfMessage(const Message& message) {
   return BlobDigestOf(message.SerializeAsString());

@@ -11,7 +11,7 @@
 namespace kernix::exec {
 namespace {
 
-// The length of the longest end of `text` that is a proper beginning of `pattern`.
+// The length of the longest suffix of `text` that is a proper prefix of `pattern`.
 size_t PartialMatchAtEnd(std::string_view text, std::string_view pattern) {
   for (size_t length = std::min(text.size(), pattern.size() - 1); length > 0; --length) {
     if (pattern.starts_with(text.substr(text.size() - length))) return length;
@@ -35,7 +35,7 @@ std::string RootRemover::Feed(std::string_view piece) {
   pending_.append(piece);
   std::string shown;
   size_t found = pending_.find(root_);
-  // At the very end it is not clear yet whether "/" follows.
+  // At the very end, it is not known yet whether "/" follows.
   while (found != std::string::npos && found + root_.size() < pending_.size()) {
     shown.append(pending_, 0, found);
     const bool folder = pending_[found + root_.size()] == '/';

@@ -23,7 +23,7 @@ TEST(RemoveRootTest, ShowsWhatLiesInItRelative) {
   EXPECT_EQ(RemoveRoot("/scratch/other", kRoot), "/scratch/other");
 }
 
-// Text comes cut anywhere, also within the path.
+// Text may be cut anywhere, also within the path.
 TEST(RootRemoverTest, GivesTheSameForEveryCut) {
   const std::string text = "from /scratch/action-x7/a.cc and /scratch/action-x7 and /scratch/action-";
   for (size_t first = 0; first <= text.size(); ++first) {

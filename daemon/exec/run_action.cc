@@ -24,7 +24,7 @@
 namespace kernix::exec {
 namespace {
 
-// What tools write when it is the machine that failed them. LC_ALL=C, so these are the words.
+// What tools print when the machine fails them. They run with LC_ALL=C, so these are the exact words.
 struct Telltale {
   std::string_view text;
   std::string_view meaning;
@@ -35,11 +35,11 @@ constexpr std::string_view kOutOfTime = "used more processor time than";
 constexpr std::string_view kOutOfSpace = "found no space left on the disk that kernixd works on";
 constexpr std::string_view kOutputTooLarge = "made a file larger than";
 constexpr Telltale kTelltales[] = {
-    {"File size limit exceeded", kOutputTooLarge},  // g++ and collect2, of what they run
+    {"File size limit exceeded", kOutputTooLarge},  // g++ and collect2, about their children
     {"died due to signal 25", kOutputTooLarge},     // nvcc
     {"No space left on device", kOutOfSpace},
     {"Disk quota exceeded", kOutOfSpace},
-    {"fatal error: when writing output to", kOutOfSpace},  // GCC, with the reason of an earlier failure
+    {"fatal error: when writing output to", kOutOfSpace},  // GCC, followed by the reason of an earlier failure
     {"Killed signal terminated program", kKilled},         // g++
     {"died due to signal 9", kKilled},                     // nvcc
     {"virtual memory exhausted", kOutOfMemory},            // g++
@@ -49,11 +49,11 @@ constexpr Telltale kTelltales[] = {
     {"what():  std::bad_alloc", kOutOfMemory},
     {"catastrophic error: out of memory", kOutOfMemory},  // cudafe++
     {"Memory allocation failure", kOutOfMemory},          // ptxas
-    {"CPU time limit exceeded", kOutOfTime},              // g++ and collect2, of what they run
+    {"CPU time limit exceeded", kOutOfTime},              // g++ and collect2, about their children
     {"died due to signal 24", kOutOfTime},                // nvcc
 };
 
-// Removes the action's folder however its life ends.
+// Removes the action's folder when it goes out of scope.
 class ScratchFolder {
  public:
   ScratchFolder(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
@@ -69,7 +69,7 @@ class ScratchFolder {
   std::string path_;
 };
 
-// One that was raised with a kind keeps it; a bare one of the operating system gets one.
+// Keeps the kind of an error that has one; gives `kind` to a bare error of the operating system.
 absl::Status WithKind(const absl::Status& status, ErrorKind kind) {
   if (absl::IsResourceExhausted(status)) kind = v1::ErrorDetail::RESOURCE;
   return MakeError(kind, ToStd(status.message()));
@@ -99,7 +99,7 @@ const std::vector<MountedTree>& TreesOf(const Action& action) {
 absl::Status CheckPaths(const Action& action) {
   const auto bad = [&](const std::string& path) {
     return MakeError(v1::ErrorDetail::INTERNAL,
-                     StrCat("step \"", action.step, "\": path \"", path, "\" does not lie in the action's root"));
+                     StrCat("step \"", action.step, "\": path \"", path, "\" is outside the action's root"));
   };
   for (const InputFile& input : action.inputs) {
     if (!IsInside(input.path)) return bad(input.path);
@@ -113,8 +113,9 @@ absl::Status CheckPaths(const Action& action) {
   for (const MountedTree& mounted : TreesOf(action)) {
     if (!IsInside(mounted.path)) return bad(mounted.path);
     if (IsTooDeep(mounted.path)) {
-      return MakeError(v1::ErrorDetail::INTERNAL,
-                       StrCat("step \"", action.step, "\": a tree cannot appear as deep as \"", mounted.path, "\""));
+      return MakeError(
+          v1::ErrorDetail::INTERNAL,
+          StrCat("step \"", action.step, "\": a tree cannot be mounted as deep as \"", mounted.path, "\""));
     }
   }
   return absl::OkStatus();
@@ -146,7 +147,8 @@ absl::Status StageInputs(Env& env, const std::string& scratch_directory, const s
   return WriteInputs(env, root, action.inputs);
 }
 
-// Twice what it can use within its time: only who has escaped that gets so far. 0: any.
+// Twice the processor time that the action can use within its time limit: only a process that escaped the time limit
+// reaches it. 0: no limit.
 std::chrono::seconds CpuLimit(const Action& action) {
   return 2 * std::max(1, action.jobs) * std::chrono::ceil<std::chrono::seconds>(action.timeout);
 }
@@ -165,23 +167,23 @@ ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const
   return spec;
 }
 
-// The last look at what a shell will see.
+// The last check of what a shell will see.
 absl::Status CheckForShell(const Action& action, const std::string& root) {
   if (!action.tool_uses_shell) return absl::OkStatus();
   for (const std::string& word : LocalCommand(action)) {
     if (IsHarmlessWord(ExpandRoot(word, root))) continue;
     return MakeError(v1::ErrorDetail::INTERNAL,
-                     StrCat("step \"", action.step, "\": a shell would read the word \"", word, "\""));
+                     StrCat("step \"", action.step, "\": a shell would interpret the word \"", word, "\""));
   }
   if (IsHarmlessQuoted(root)) return absl::OkStatus();
   return MakeError(
       v1::ErrorDetail::RESOURCE,
       StrCat("step \"", action.step, "\": ", Basename(action.argv.front()), " cannot work in ", Dirname(root),
-             ", since it hands that name to a shell, which would read its $, `, \" or \\: keep the "
+             ", because it passes that path to a shell, which would interpret its $, `, \" or \\: keep the "
              "store in another folder (store_directory, KERNIX_CACHE_DIR)"));
 }
 
-// Of this machine, not through a link.
+// The tool's path on this machine, not through a link.
 std::string ToolPath(const Action& action) {
   const std::string path = LocalCommand(action).front();
   for (const InputLink& link : action.links) {
@@ -194,7 +196,7 @@ absl::Status StartError(const absl::Status& status, const Action& action) {
   if (absl::IsCancelled(status)) return MakeError(v1::ErrorDetail::CANCELLED, ToStd(status.message()));
   if (absl::IsInvalidArgument(status)) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                     StrCat("step \"", action.step, "\": ", status.message(), ". Give it fewer or shorter flags."));
+                     StrCat("step \"", action.step, "\": ", status.message(), ". Use fewer or shorter flags."));
   }
   const bool no_program = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
   return Annotate(WithKind(status, no_program ? v1::ErrorDetail::TOOLCHAIN : v1::ErrorDetail::INTERNAL),
@@ -232,7 +234,7 @@ std::string WhatToRaise(uint64_t max_output_bytes) {
                 "make the kernel's static data smaller");
 }
 
-// The limit may also be one that kernixd was started with.
+// The limit that applied may be that of kernixd's own process.
 std::string TooLarge(Env& env, uint64_t max_output_bytes) {
   const std::optional<uint64_t> limit = FileSizeLimit(env, max_output_bytes);
   if (max_output_bytes != 0 && limit == max_output_bytes) {
@@ -243,8 +245,7 @@ std::string TooLarge(Env& env, uint64_t max_output_bytes) {
                 "make the kernel's static data smaller");
 }
 
-// Some tools take a full disk for something else: cudafe++ for an error of its own. What they have written still lies
-// there.
+// Some tools misreport a full disk; cudafe++ reports an error of its own. The files that they wrote are still there.
 bool IsDiskFull(Env& env, const std::string& root) {
   constexpr uint64_t kNextToNothing = 64 << 10;
   const absl::StatusOr<uint64_t> free = env.FreeBytes(root);
@@ -260,16 +261,16 @@ std::string NoMemory(const ActionPlace& place) {
 
 std::string NoProcessorTime(const Action& action) {
   return StrCat(kOutOfTime, " ", CpuLimit(action).count(),
-                " s, which follow from this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)");
+                " s, a limit derived from this kernixd's job_timeout: raise it (--job-timeout, KERNIX_JOB_TIMEOUT)");
 }
 
 std::string TooManyProcesses(const ActionPlace& place) {
-  return StrCat("had more than ", place.max_processes,
+  return StrCat("ran more than ", place.max_processes,
                 " processes at once, this kernixd's max_processes_per_job: let it start fewer (flags such as -flto=N), "
                 "or raise it (--max-processes-per-job, KERNIX_MAX_PROCESSES_PER_JOB)");
 }
 
-// What to say of a command that ended with an error, when it was not its input that was wrong.
+// Describes why a command failed if its input was not at fault.
 std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const ActionPlace& place,
                                        const Action& action, const ProcessResult& process) {
   const auto words = [&](std::string_view meaning) {
@@ -288,7 +289,7 @@ std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const 
   return std::nullopt;
 }
 
-// Tells a machine that gave out from a command that judged its input.
+// Distinguishes a failure of the machine from a command that rejected its input.
 absl::Status CheckMachine(Env& env, const std::string& root, const ActionPlace& place, const Action& action,
                           const ProcessResult& process) {
   if (process.timed_out) {
@@ -302,7 +303,7 @@ absl::Status CheckMachine(Env& env, const std::string& root, const ActionPlace& 
   return what ? MachineFailure(action, process, *what) : absl::OkStatus();
 }
 
-// Links are not followed: a command must not be able to make the daemon read another file.
+// Does not follow links: a command must not make the daemon read another file.
 absl::StatusOr<FileInfo> StatOutput(Env& env, const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
   if (info.type != FileType::kRegular) return absl::NotFoundError(StrCat(path, " is not a regular file"));
@@ -315,7 +316,7 @@ absl::StatusOr<Content> ReadOutput(Env& env, const std::string& path) {
   return std::make_shared<const std::string>(std::move(data));
 }
 
-// Before they are read: they will be in this process's memory.
+// Runs before the outputs are read, since reading puts them into this process's memory.
 absl::Status CheckOutputSizes(Env& env, const std::string& root, const Action& action, uint64_t max_output_bytes) {
   uint64_t bytes = 0;
   for (const std::string& path : action.outputs) {
@@ -323,7 +324,7 @@ absl::Status CheckOutputSizes(Env& env, const std::string& root, const Action& a
     if (info.ok()) bytes += info->size;
   }
   if (max_output_bytes == 0 || bytes <= max_output_bytes) return absl::OkStatus();
-  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("step \"", action.step, "\": what it made has ", bytes,
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat("step \"", action.step, "\": its outputs have ", bytes,
                                                      " bytes, more than ", WhatToRaise(max_output_bytes)));
 }
 
@@ -334,7 +335,7 @@ absl::Status ReadOutputs(Env& env, const std::string& root, const Action& action
       result.outputs[path] = *std::move(content);
     } else if (result.exit_code == 0) {
       return Annotate(WithKind(content.status(), v1::ErrorDetail::INTERNAL),
-                      StrCat("step \"", action.step, "\" succeeded without making \"", path, "\""));
+                      StrCat("step \"", action.step, "\" succeeded without writing \"", path, "\""));
     }
   }
   return absl::OkStatus();
@@ -358,11 +359,11 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
   }
   KERNIX_RETURN_IF_ERROR(CheckPaths(action));
   const absl::StatusOr<std::string> root = MakeScratchFolder(env, place.scratch_directory, "action-");
-  if (!root.ok()) return StagingError(root.status(), "cannot make a folder to build in");
+  if (!root.ok()) return StagingError(root.status(), "cannot create a folder to build in");
   const ScratchFolder folder(env, *root);
   KERNIX_RETURN_IF_ERROR(CheckForShell(action, *root));
   const absl::Status staged = StageInputs(env, place.scratch_directory, *root, action);
-  if (!staged.ok()) return StagingError(staged, "cannot write the files to build from");
+  if (!staged.ok()) return StagingError(staged, "cannot write the build's input files");
 
   KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, place, action, observer, cancellation));
   KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, place, action, process));

@@ -33,7 +33,7 @@ Action MakeAction() {
   return action;
 }
 
-// Notes what it is told, in order.
+// Records what it is told, in order.
 class Recorder : public ActionObserver {
  public:
   void OnQueued(int ahead) override { events.push_back(StrCat("queued ", ahead)); }
@@ -218,7 +218,7 @@ TEST_F(RunActionTest, AToolThatTheMachineFailedIsAResourceErrorWithWhatItSaid) {
   }
 }
 
-// What a compiler quotes of a source is no word of its own.
+// Text that a compiler quotes from a source is not the compiler's own message.
 TEST_F(RunActionTest, ASourceMaySpeakOfMemory) {
   SetResult(
       {.exit_code = 1, .output = "a.cc:1: error: x\n 1 | catch (const std::bad_alloc&) { puts(\"out of memory\"); }"});
@@ -237,7 +237,7 @@ TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfThePlace) {
   EXPECT_EQ(spec.max_file_bytes, 1000u);
   EXPECT_EQ(spec.max_address_space_bytes, 2000u);
   EXPECT_EQ(spec.max_processes, 30);
-  EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(12));  // of three threads, and twice that
+  EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(12));  // 2 * 3 threads * 2 s
 }
 
 TEST_F(RunActionTest, AToolThatFailsOnAFullDiskWasFailedByIt) {
@@ -257,7 +257,7 @@ TEST_F(RunActionTest, AToolThatSucceedsMaySpeakOfFullDisks) {
 }
 
 TEST_F(RunActionTest, AToolThatCannotBeStartedIsAToolchainError) {
-  const v1::ErrorDetail missing = RunToError(MakeAction());  // nothing is at kTool
+  const v1::ErrorDetail missing = RunToError(MakeAction());  // no file exists at kTool
   EXPECT_EQ(missing.kind(), v1::ErrorDetail::TOOLCHAIN);
   EXPECT_THAT(missing.message(), HasSubstr(kTool));
   env_.Inject(Forbidden(Operation::kRunProcess, kTool));
@@ -284,7 +284,6 @@ TEST_F(RunActionTest, ACancelledToolIsACancelledAction) {
   ExpectNothingLeft();
 }
 
-// Through the real operating system: where the pieces of text really come from, and links in the scratch folder's path.
 TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
   SetResult({.exit_code = 153, .signal = SIGXFSZ});
   ASSERT_TRUE(mem_.CreateDirectories("/proc/self", 0755).ok());
@@ -298,6 +297,7 @@ TEST_F(RunActionTest, OfTwoLimitsTheOneThatAppliedIsNamed) {
   EXPECT_THAT(error(0), HasSubstr("larger than 5000 bytes, the limit that kernixd itself runs under"));
 }
 
+// Runs on the real operating system: it cuts output into pieces as pipes do, and the scratch folder's path has a link.
 TEST(RunActionRealTest, ShellInALinkedScratchFolder) {
   const testing::TempFolder temp;
   ASSERT_TRUE(Env::Posix().CreateDirectories(temp.File("real"), 0700).ok());
@@ -370,7 +370,7 @@ TEST(RunActionRealTest, AFileOverTheLimitIsAnErrorThatNamesIt) {
   EXPECT_THAT(Env::Posix().ListDirectory(temp.path()).value(), IsEmpty());
 }
 
-// The soft limit of this process, for a while.
+// Sets the soft limit of this process for a while.
 class ScopedFileLimit {
  public:
   explicit ScopedFileLimit(rlim_t bytes) {
