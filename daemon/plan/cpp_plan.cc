@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C++: compile, link. As fast as one command that does both, and a failure says which of the two it was.
+// C++: one step compiles, one links. Two steps are as fast as one command that does both, and an error shows which of
+// them failed.
 #include <utility>
 
 #include "common/base/strings.h"
@@ -22,14 +23,14 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, exec::Action&
   Append(argv, request.host_flags);
   Append(argv, PrivateSymbolFlags(*request.toolchain));
   Append(argv, AssemblerFlags(request, unit));
-  // Last, so that no flag of the user undoes it.
+  // Last, so that no user flag overrides it.
   Append(argv, {"-fPIC", "-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
 }
 
 Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Step step = NewStep(inputs, Tool::kHostCompiler, StepName("compile", unit), kCompileMemory);
   SetCommand(inputs, unit, step.action);
-  // Clang has no pipe to an assembler: the file between them shall have a path of the input root.
+  // Clang does not pipe to an assembler: the file between the two needs a path in the input root.
   if (inputs.request.assembler_must_tell) step.action.environment.insert_or_assign("TMPDIR", std::string("."));
   step.action.trees = unit.trees;
   step.action.inputs = unit.files;

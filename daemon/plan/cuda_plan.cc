@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CUDA: nvcc compiles each unit for all architectures (a C++ unit with the host compiler), the host compiler links them
-// with the static CUDA runtime. Running nvcc's own phases as steps of the graph would fit in here.
+// CUDA: nvcc compiles each unit for all architectures (a C++ unit with the host compiler), and the host compiler links
+// the objects with the static CUDA runtime. nvcc's own phases could become steps here.
 #include <algorithm>
 #include <utility>
 
@@ -16,10 +16,10 @@ namespace {
 
 constexpr char kDeviceLinkKeepFolder[] = "kernix-unit/keep-dlink";
 constexpr char kDeviceObject[] = "kernix-unit/device.o";
-constexpr uint64_t kCompileMemory = 1ull << 30;  // of each thread
+constexpr uint64_t kCompileMemory = 1ull << 30;  // for each thread
 constexpr uint64_t kDeviceLinkMemory = 512ull << 20;
 
-// Machine code for each architecture, and PTX of the newest, which newer GPUs can run.
+// Machine code for each architecture, and PTX of the newest one, which newer GPUs can run.
 std::vector<std::string> ArchitectureFlags(const std::vector<std::string>& architectures) {
   std::vector<std::string> flags;
   const auto add = [&](const std::string& architecture, std::string_view kind) {
@@ -37,12 +37,12 @@ std::vector<std::string> ForHostCompiler(const std::vector<std::string>& flags) 
   return result;
 }
 
-// Those that nvcc would cut in two, or its shell would read, are left out: such a folder then shows in debug
-// information, no more.
+// Leaves out flags that nvcc would split, or that its shell would interpret. The only effect is that such a folder
+// shows in debug information.
 bool CanPassThroughNvcc(std::string_view flag) { return IsHarmlessWord(flag) && !absl::StrContains(ToAbsl(flag), ','); }
 
-// nvcc can compile for several architectures at once; the bytes are the same. Each is then worth a job of the pool, and
-// needs its memory. Units that are compiled side by side share the jobs.
+// nvcc can compile for several architectures at once, with identical output bytes. Each architecture then counts as a
+// job of the pool and needs memory of its own. Units that are compiled in parallel share the jobs.
 int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
   if (unit.language != v1::LANGUAGE_CUDA) return 1;
   const PlanLimits& limits = inputs.limits;
@@ -53,8 +53,8 @@ int Threads(const PlanInputs& inputs, const PlannedUnit& unit) {
   return std::max(static_cast<int>(threads), 1);
 }
 
-// What nvcc needs in every call to write the same bytes in every folder: intermediate files with fixed names (else they
-// hold the process number), kept apart from ours.
+// Flags that nvcc needs in every call to write the same bytes in every folder: they give intermediate files fixed names
+// (by default, the names contain the process number) in a folder of their own.
 std::vector<std::string> KeepFlags(std::string_view folder) { return {"--keep", "--keep-dir", std::string(folder)}; }
 
 std::vector<std::string> SystemIncludeFlags(const ToolPlaces& places) {
@@ -82,7 +82,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   return step;
 }
 
-// Objects and static libraries among what the link flags name: device code in them is linked, too.
+// Link flags may name objects and static libraries: their device code is linked, too.
 bool MayHoldDeviceCode(const std::string& path) { return path.ends_with(".o") || path.ends_with(".a"); }
 
 Step DeviceLinkStep(const PlanInputs& inputs) {
@@ -133,11 +133,11 @@ void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std
           StrCat("-O", request.optimization_level),
           "-Wno-deprecated-gpu-targets"};
   Append(argv, KeepFlags(keep_folder));
-  // The module id, which names every device symbol of internal linkage, is otherwise made from the unit's absolute
-  // path.
+  // By default, nvcc makes the module id, which is part of the name of every device symbol with internal linkage, from
+  // the unit's absolute path.
   Append(argv, {"-Xcudafe", StrCat("--orig_src_path_name=", unit.path)});
   Append(argv, DefaultStandard(request));
-  // -O is the host's; the device code's is ptxas's, 3 unless told otherwise.
+  // -O applies to the host code only; ptxas has its own level for device code, by default 3.
   if (request.optimization_level != 3) Append(argv, {"-Xptxas", StrCat("-O", request.optimization_level)});
   if (request.use_fast_math) argv.push_back("--use_fast_math");
   Append(argv, ForHostCompiler(PrefixMaps(inputs, action, CanPassThroughNvcc)));

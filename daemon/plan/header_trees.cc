@@ -8,12 +8,12 @@
 namespace kernix::build {
 namespace {
 
-// What a small file takes on the disk besides its bytes.
+// What a small file occupies on disk besides its bytes.
 constexpr uint64_t kBlockBytes = 4096;
 
-const exec::Content kEmpty = std::make_shared<const std::string>();  // of a marker
+const exec::Content kEmpty = std::make_shared<const std::string>();  // content of marker files
 
-// Of the `copy`-th root of a build with these files, from 0.
+// The id of the `copy`-th root (from 0) with these files in one build.
 Digest IdOf(const Digest& files, uint64_t copy) {
   if (copy == 0) return files;
   return CanonicalHasher("kernix-header-tree-copy").Field("files", files).Field("copy", copy).Finish();
@@ -54,7 +54,7 @@ exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<TreeFile
 }
 
 void HeaderTrees::DropUnstaged(const std::vector<exec::MountedTree>& trees) {
-  Trees surplus;  // goes, with its files, when the lock is free
+  Trees surplus;  // declared before the lock, so that it is destroyed, and its files removed, after the unlock
   for (const exec::MountedTree& mounted : trees) {
     if (mounted.tree->Staged()) continue;
     const MutexLock lock(mutex_);
@@ -73,7 +73,7 @@ exec::InputTreePtr HeaderTrees::Find(const Digest& id) {
 
 exec::InputTreePtr HeaderTrees::Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes,
                                      const exec::InputTreePtr& damaged) {
-  Trees surplus;  // goes, with its files, when the lock is free
+  Trees surplus;  // declared before the lock, so that it is destroyed, and its files removed, after the unlock
   const MutexLock lock(mutex_);
   if (const auto old = places_.find(id); old != places_.end()) {
     if (old->second->tree != damaged) return old->second->tree;

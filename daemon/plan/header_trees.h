@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The include roots of builds, as they lie on the disk. What does not change from one build to the next is written
-// once.
+// The include roots of builds, as they lie on disk. Builds with the same root share one copy.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +18,18 @@ namespace kernix::build {
 
 using HeaderContents = absl::flat_hash_map<Digest, exec::Content>;
 
-// Keeps the trees that were used last, up to a number of bytes on the disk. Thread-safe.
+// Keeps the most recently used trees, up to a number of bytes on disk. Thread-safe.
 class HeaderTrees {
  public:
   explicit HeaderTrees(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // The trees of those of a build's include roots that are not empty: each was made before and is still what it was, or
-  // is new. No two are the same, even of the same files, since compilers take a folder that is there twice for one.
-  // `contents` has all of them.
+  // Returns a tree for each non-empty include root of a build. Each tree is either new, or was made earlier and is
+  // unchanged since. No two trees are the same, even with the same files, because compilers take a folder that appears
+  // twice for one folder. `contents` must have all files.
   std::vector<exec::InputTreePtr> Get(const std::vector<IncludeRoot>& roots, const HeaderContents& contents);
 
-  // For the end of a build: lets go of those among `trees` whose contents are still in memory, since no action has come
-  // to write them.
+  // Called at the end of a build. Releases those of `trees` whose contents are still in memory because no action needed
+  // them on disk.
   void DropUnstaged(const std::vector<exec::MountedTree>& trees);
 
  private:
@@ -43,13 +42,13 @@ class HeaderTrees {
 
   exec::InputTreePtr Get(const Digest& id, const std::vector<TreeFile>& files, const HeaderContents& contents);
   exec::InputTreePtr Find(const Digest& id);
-  // Returns the tree that another build has kept by now, if there is one and it is not `damaged`.
+  // Returns the tree that another build has added meanwhile, if there is one and it is not `damaged`.
   exec::InputTreePtr Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes, const exec::InputTreePtr& damaged);
   void Drop(Trees::iterator kept, Trees& surplus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t limit_bytes_;
   Mutex mutex_;
-  Trees trees_ ABSL_GUARDED_BY(mutex_);  // the one used last in front
+  Trees trees_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<Digest, Trees::iterator> places_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -35,7 +35,7 @@ class HeaderTreesTest : public ::testing::Test {
   std::vector<std::string> Left() { return Env::Posix().ListDirectory(scratch_.path()).value(); }
 
   ScratchDirectory scratch_;
-  HeaderTrees trees_{20'000};  // four small files
+  HeaderTrees trees_{20'000};  // fits four small files
 };
 
 TEST_F(HeaderTreesTest, WhatDidNotChangeIsWrittenOnce) {
@@ -87,14 +87,14 @@ TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
   const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")},
                                    {DigestOf("y"), std::make_shared<const std::string>("y")}};
   const std::vector<exec::InputTreePtr> trees = trees_.Get(roots, contents);
-  ASSERT_THAT(trees, SizeIs(4));  // the empty one has none
+  ASSERT_THAT(trees, SizeIs(4));  // the empty root has no tree
   EXPECT_NE(trees[0], trees[2]);
   EXPECT_NE(trees[2], trees[3]);
   EXPECT_NE(trees[0], trees[3]);
   EXPECT_EQ(trees_.Get(roots, contents), trees);
 }
 
-// Both make it; the later one must not take the place of the earlier one.
+// Both builds make the tree; the later one must not replace the earlier one.
 TEST_F(HeaderTreesTest, BuildsThatBeginAtOnceShareANewTree) {
   IncludeRoot root = Root("x");
   root.files.resize(2'000, root.files.front());

@@ -14,9 +14,9 @@ namespace kernix::build {
 namespace {
 
 constexpr size_t kMaxHeaders = 100'000;  // some tens of megabytes
-constexpr size_t kWorthOfList = 50;      // in headers: what an empty list takes, and its look-up
+constexpr size_t kWorthOfList = 50;      // cost of a list itself (an empty list and its lookup), in headers
 
-// Numbers and lengths go in as bytes of fixed width, so that no two lists give the same text.
+// Numbers and lengths are written with a fixed width, so that no two lists give the same text.
 void AddNumber(std::string& text, uint64_t number) {
   for (int shift = 0; shift < 64; shift += 8) text += static_cast<char>(number >> shift);
 }
@@ -34,7 +34,7 @@ Digest DigestOfList(const BuildRequest& request) {
   return DigestOf(text);
 }
 
-// A root above which headers lie has to be there itself, or a path that leads through it leads nowhere.
+// If headers lie above a root, the root itself must exist, or paths that go through it cannot be resolved.
 std::string RootMarker(const BuildRequest& request, uint32_t root) {
   return StrCat(IncludeRootFolder(request, root), "/.keep").substr(TopOfIncludeRoot(root).size() + 1);
 }
@@ -96,7 +96,7 @@ IncludeRootsPtr IncludeRootsMemo::Find(const Digest& list) {
 }
 
 void IncludeRootsMemo::Keep(IncludeRootsPtr roots, size_t headers) {
-  std::list<Kept> surplus;  // goes when the lock is free
+  std::list<Kept> surplus;  // declared before the lock, so that it is destroyed after the unlock
   const MutexLock lock(mutex_);
   kept_.push_front({std::move(roots), headers});
   headers_ += headers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The include roots of a request as folders of an input root: which file lies where, by digest.
+// The include roots of a request as folders of an input root: the place and digest of each file.
 #pragma once
 
 #include <list>
@@ -16,7 +16,7 @@
 
 namespace kernix::build {
 
-// A file of an include root, by its place below "inc/<index>".
+// A file of an include root. The path is relative to "inc/<index>".
 struct TreeFile {
   std::string path;
   exec::BlobDigest digest;
@@ -34,14 +34,15 @@ struct IncludeRoots {
 
 using IncludeRootsPtr = std::shared_ptr<const IncludeRoots>;
 
-// Where the root lies in the input root: so deep that what its headers climb to is inside "inc/<index>".
+// The folder of the root in the input root. It is deep enough that paths with which the root's headers climb out stay
+// inside "inc/<index>".
 std::string IncludeRootFolder(const BuildRequest& request, uint32_t index);
 
 // "inc/<index>".
 std::string TopOfIncludeRoot(uint32_t index);
 
-// Remembers the roots of the lists that were asked for last, up to a number of headers in all: of thousands of headers
-// they take longer to make than a look-up may take. Thread-safe.
+// Remembers the roots of the header lists that were requested most recently, up to a total number of headers. For
+// thousands of headers, making the roots takes longer than a lookup may take. Thread-safe.
 class IncludeRootsMemo {
  public:
   IncludeRootsPtr Get(const BuildRequest& request);
@@ -55,7 +56,7 @@ class IncludeRootsMemo {
     size_t headers;
   };
   Mutex mutex_;
-  std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // the one used last in front
+  std::list<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   size_t headers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

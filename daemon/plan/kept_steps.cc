@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the compiler makes on the way, for people to look at: PTX, machine code in words and resource usage of each unit
-// and architecture, as sections of the artifact that no loader maps: ".kernix.ptx.sm_90.0" and so on, where the number
-// is the unit's. The cache, streaming and sharing know nothing of them.
+// Steps that keep the compiler's intermediate results for people to read: PTX, disassembled machine code and resource
+// usage of each unit and architecture. The artifact holds them as sections that no loader maps, ".kernix.ptx.sm_90.0"
+// and so on; the last number is the unit's. The cache, streaming and sharing know nothing of them.
 #include <utility>
 
 #include "common/base/strings.h"
@@ -28,13 +28,13 @@ struct KeptPart {
   std::string StepNamed(std::string_view what) const { return StrCat(StepName(what, unit), " ", architecture); }
 };
 
-// The PTX that the machine code of the architecture is made from.
+// Makes the PTX from which the architecture's machine code is made.
 Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
   const std::string keep_folder = part.File("keep-ptx");
   Step step = NewStep(inputs, Tool::kNvcc, part.StepNamed("ptx"), kPtxMemory);
   SetNvccCommand(inputs, part.unit, "-ptx", keep_folder, step.action);
   const std::string virtual_architecture = StrCat("compute", part.architecture.substr(part.architecture.find('_')));
-  // What this pass reads counts, too: a source can include for one architecture what it does not for several.
+  // The files that this pass reads count, too: a source can include a file for one architecture only.
   Append(step.action.argv, {"-MD", "-MF", part.File("d")});
   Append(step.action.argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
   step.action.trees = part.unit.trees;
@@ -65,11 +65,11 @@ Step SassStep(const PlanInputs& inputs, const KeptPart& part) {
   return step;
 }
 
-// SHF_GNU_RETAIN: keep it also with --gc-sections. As a number, since the letter for it ("R") is an error to binutils
-// before 2.36, which then take it for a bit that means nothing.
+// SHF_GNU_RETAIN: keeps the section also with --gc-sections. It is a number because binutils before 2.36 reject its
+// letter ("R") but ignore the unknown bit.
 constexpr char kRetain[] = "0x200000";
 
-// Has the assembler put the texts into an object, which is linked as any other.
+// Has the assembler put the texts into an object, which is linked like any other.
 class Collector {
  public:
   void Add(const KeptPart& part, std::string_view kind) {

@@ -10,7 +10,7 @@
 namespace kernix::build {
 namespace {
 
-// What stands for an output until it is made.
+// A placeholder for an output that is not made yet.
 exec::BlobDigest PromiseOf(const Digest& step, const std::string& output, const Printed& printed) {
   CanonicalHasher hasher("kernix-output");
   hasher.Field("step", step).Field("output", output);
@@ -18,7 +18,7 @@ exec::BlobDigest PromiseOf(const Digest& step, const std::string& output, const 
   return {hasher.Finish(), 0};
 }
 
-// The steps' digests, in the order of the plan.
+// The steps' digests. Steps must be added in the order of the plan.
 class StepDigests {
  public:
   Digest Add(const Step& step) {

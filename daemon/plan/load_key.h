@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The key under which a load's artifact is kept.
+// The key under which the store keeps a load's artifact.
 #pragma once
 
 #include "common/base/digest.h"
@@ -9,10 +9,10 @@
 
 namespace kernix::build {
 
-// Of the plan's last step, and of what the result says of its functions. A step's digest is that of its action; an
-// input that another step makes stands in it as that step's digest and the output's name. So the key covers every
-// command, variable, input and tool that the artifact is made from, and nothing of where, by whom or how fast it is
-// made.
+// The key covers the digest of the plan's last step, and the functions that the result lists. A step's digest is that
+// of its action; an input that another step makes is represented by that step's digest and the output's name. So the
+// key covers every command, variable, input and tool that the artifact is made from. It does not cover where, by whom
+// or how fast the artifact is made.
 Digest LoadKey(const BuildRequest& request, const Plan& plan);
 
 }  // namespace kernix::build

@@ -15,7 +15,7 @@
 namespace kernix::build {
 namespace {
 
-// Nothing of it need be there.
+// None of its files need to exist.
 std::shared_ptr<toolchain::Toolchain> ToolchainIn(const std::string& folder) {
   auto toolchain = std::make_shared<toolchain::Toolchain>();
   toolchain->host.path = folder + "/bin/g++";
@@ -144,7 +144,7 @@ TEST_P(LoadKeyTest, TheMemoOfIncludeRootsDoesNotChangeIt) {
   }
 }
 
-// What the daemon itself puts into a build: an input, and so in the key.
+// Everything that the daemon adds to a build is an input, so the key covers it.
 TEST_P(LoadKeyTest, OurHeadersAndTheTextThatIsCompiledAreInputs) {
   const BuildRequest request = Request(GetParam());
   IncludeRootsMemo roots;

@@ -42,12 +42,12 @@ std::vector<exec::InputFile> StagedKernelHeaders() {
   return files;
 }
 
-// XLA's headers bring what they need themselves.
+// XLA's headers include everything that they need.
 bool MayLeanOnPrologue(const HeaderRef& header) { return !absl::StartsWith(header.path, "xla/"); }
 
 language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderContents& contents) {
   language::PrologueScan scan;
-  absl::flat_hash_set<Digest> added;  // one content may have any number of names
+  absl::flat_hash_set<Digest> added;  // several names may share one content
   for (const HeaderRef& header : request.headers) {
     if (MayLeanOnPrologue(header) && added.insert(header.digest).second) scan.Add(*contents.at(header.digest));
   }
@@ -59,8 +59,8 @@ std::string PrologueText(const Unit& unit, language::PrologueScan scan) {
   return scan.Text();
 }
 
-// Stands for the prologue header's content, which depends on the texts of the headers: the same when these and the
-// code that reads them are the same.
+// Represents the prologue header's content, which depends on the texts of the headers: the id stays the same as long as
+// these texts and the code that reads them do.
 Digest PrologueId(const Unit& unit, const Digest& header_list) {
   CanonicalHasher hasher("kernix-prologue");
   hasher.Field("reader", language::PrologueSourcesDigest()).Field("headers", header_list);
@@ -72,18 +72,18 @@ exec::InputFile ProloguePlace(const Unit& unit, const Digest& header_list) {
   return {StrCat(kKernelHeaders, "/", language::kPrologueHeader), {PrologueId(unit, header_list), 0}};
 }
 
-// Whether a source can lie under its label in the input root.
+// Whether a source can be staged under its label in the input root.
 bool CanBeStaged(const std::string& label) {
-  // nvcc looks for the last one in the input root before everywhere else.
+  // nvcc searches the input root for the last one before all other folders.
   static const auto& ours = *new absl::flat_hash_set<std::string>{
       ".",         "..",         "specs",     kKernelHeaders,          kIncludeRootsFolder,
       kUnitFolder, kMacroFolder, kLinkFolder, language::kRuntimeHeader};
   return label.size() <= kMaxFileName && label.find('/') == std::string::npos && !ours.contains(label);
 }
 
-// The sources under their labels: nothing includes them, but it is there that a compiler looks for the line that it
-// shows with an error. Of two with one label it would show the wrong one's; and where a header "../<label>" is meant,
-// it would find the source.
+// Stages the sources under their labels. No file includes them, but compilers read from there the line that they show
+// with an error. If two sources share a label, the compiler would show the wrong one; if a header "../<label>" exists,
+// an include of it would find the source. Such sources are not staged.
 std::vector<exec::InputFile> StageSources(const BuildRequest& request, const Unit& unit) {
   absl::flat_hash_map<std::string, int> uses;
   for (const language::SourceText& source : unit.sources) ++uses[source.label];
@@ -106,7 +106,7 @@ std::vector<exec::InputFile> FlagFiles(const BuildRequest& request) {
   return files;
 }
 
-// What a step is made with besides its words and inputs: the tools, and files that flags name in their own places.
+// The inputs of a step beyond its words and files: the tools, and files that flags name in place.
 Digest SaltOf(const BuildRequest& request) {
   CanonicalHasher hasher("kernix-tools");
   hasher.Field("toolchain", request.toolchain->identity);
@@ -116,7 +116,7 @@ Digest SaltOf(const BuildRequest& request) {
   return hasher.Finish();
 }
 
-// The label as part of a file's name, which linkers show.
+// The label as part of a file name, which linkers show.
 std::string FileName(std::string label) {
   constexpr size_t kLongest = 100;
   const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-'; };
@@ -178,7 +178,7 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
   return files;
 }
 
-// One for each include root that is not empty.
+// One mount point for each non-empty include root.
 std::shared_ptr<std::vector<exec::MountedTree>> MountPoints(const IncludeRoots& roots) {
   auto trees = std::make_shared<std::vector<exec::MountedTree>>();
   for (uint32_t root = 0; root < roots.roots.size(); ++root) {
@@ -209,7 +209,7 @@ absl::Status CheckSizes(const BuildRequest& request, const HeaderContents& conte
     const uint64_t size = contents.at(header.digest)->size();
     if (size == header.size) continue;
     return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                     StrCat("header \"", header.path, "\" has ", size, " bytes, and the request says ", header.size));
+                     StrCat("header \"", header.path, "\" has ", size, " bytes, but the request says ", header.size));
   }
   return absl::OkStatus();
 }
@@ -218,7 +218,7 @@ std::string PrefixMap(std::string_view folder, std::string_view name) {
   return StrCat("-ffile-prefix-map=", folder, "=", name);
 }
 
-// Those of a compile that a link may see.
+// The compile flags that may be passed to the link.
 std::vector<std::string> HostFlagsAtLink(const BuildRequest& request) {
   std::vector<std::string> words;
   for (const flags::Flag& flag : flags::ReadAll(flags::kCompiler, request.host_flags)) {
@@ -240,7 +240,7 @@ std::string HeaderName(const BuildRequest& request, const HeaderRef& header) {
 std::vector<std::string> QuoteIncludeFlags(const BuildRequest& request, const PlannedUnit& unit) {
   std::vector<std::string> flags;
   if (HasMacroHeader(request, unit.language)) flags.push_back(StrCat("-iquote", kMacroFolder));
-  // Ours are first for both forms.
+  // For both forms of `#include`, our headers come first.
   flags.push_back(StrCat("-iquote", kKernelHeaders));
   for (const SearchedRoot& searched : unit.roots) {
     if (searched.only_quoted) flags.push_back(StrCat("-iquote", IncludeRootFolder(request, searched.root)));
@@ -289,7 +289,7 @@ std::vector<std::string> AssemblerFlags(const BuildRequest& request, const Plann
     flags.emplace_back("-fno-integrated-as");
     return flags;
   }
-  // Through a pipe, so that the file between compiler and assembler is none that was read.
+  // Uses a pipe, so that the dependency files do not list a file between compiler and assembler.
   flags.emplace_back("-pipe");
   if (CompilesForLto(request)) flags.push_back("-ffat-lto-objects");
   return flags;
@@ -314,7 +314,7 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
   step.action.timeout = inputs.limits.step_timeout;
   step.action.memory_estimate_bytes = memory_estimate_bytes;
   if (tool == Tool::kNvcc) {
-    step.action.environment["TMPDIR"] = std::string(".");  // it redirects output into it, without quotes
+    step.action.environment["TMPDIR"] = std::string(".");  // nvcc redirects output into it, without quotes
     step.action.tool_uses_shell = true;
   }
   return step;
@@ -323,14 +323,15 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries) {
   const BuildRequest& request = inputs.request;
   Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
-  // A missing symbol is told at once, with its name, not when the artifact is opened; `-Wl,-z,undefs` among the user's
-  // flags undoes that. What the sources and their static libraries define is what they use, whatever a library that is
-  // open for the whole process (RTLD_GLOBAL) calls the same. The build id is a digest of the content.
+  // -Wl,--no-undefined: the link reports a missing symbol by name; otherwise only opening the artifact would. Users can
+  // undo this with `-Wl,-z,undefs`. -Wl,-Bsymbolic: the artifact uses the definitions of its own sources and static
+  // libraries, even if a library opened for the whole process (RTLD_GLOBAL) defines the same names. The build id is a
+  // digest of the content.
   step.action.argv = {inputs.places.host_compiler, "-shared",        "-fPIC",
                       "-Wl,--no-undefined",        "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"};
   Append(step.action.argv, HostFlagsAtLink(request));
-  // An object that says it is one of link-time optimisation, as a source can have it by assembler text, is compiled in
-  // the link, where nobody sees what is read.
+  // If an object claims to take part in link-time optimization, which a source can cause with assembler text, the link
+  // would compile it, and no step would report the files read.
   const bool lto =
       CompilesForLto(request) || flags::Has(flags::kCompilerAtLink, request.link_flags, Meaning::kLinkTimeOptimization);
   if (!lto) step.action.argv.emplace_back("-fno-lto");

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
-// A plan reads no file, so these tools need not be there.
+// A plan reads no file, so these tools need not exist.
 BuildRequest Request(v1::Language language, int architectures = 0) {
   auto toolchain = std::make_shared<toolchain::Toolchain>();
   toolchain->host.path = "/bin/g++";
@@ -49,7 +49,7 @@ Plan MustPlan(const BuildRequest& request, const PlanLimits& limits = {}, const 
 
 constexpr uint64_t kGiB = 1ull << 30;
 
-// How many threads nvcc is given, which the pool has to be told of.
+// The number of threads given to nvcc, which the pool must know.
 int Threads(const BuildRequest& request, const PlanLimits& limits) {
   const Plan plan = MustPlan(request, limits);
   if (plan.steps.empty()) return 0;
@@ -99,10 +99,10 @@ TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
   request.units = {{v1::LANGUAGE_CUDA, {{"a b,c.cu", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"d.cpp", ""}}, {}, {}}};
   const Plan plan = MustPlan(request, {.max_jobs = 4});
   EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "link"));
-  // The two share the jobs, and only one of them has architectures to use them for.
+  // The two units share the jobs, and only one of them can use them for several architectures.
   EXPECT_EQ(plan.steps[0].action.jobs, 2);
   EXPECT_EQ(plan.steps[1].action.jobs, 1);
-  // What nvcc and linkers read as part of a word holds nothing that they would cut it at.
+  // Names that nvcc and linkers read as part of a word contain no separators of theirs.
   EXPECT_THAT(plan.steps[2].inputs_from_steps, ElementsAre("kernix-unit/0-a_b_c.cu/unit.o"));
   EXPECT_THAT(plan.steps[3].inputs_from_steps,
               ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/device.o"));
@@ -159,7 +159,7 @@ BuildRequest WithEverything() {
   return request;
 }
 
-// nvcc hands its words to a shell.
+// nvcc passes its words to a shell.
 TEST(PlanTest, NoWordForNvccIsOneThatAShellWouldRead) {
   const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")}};
   const BuildRequest plain = WithEverything();
@@ -213,7 +213,7 @@ TEST(PlanTest, MacrosOfFlagsAreTextOfTheUnits) {
   EXPECT_EQ(TextOf(without.steps[0].action, "kernix-macros/cuda_runtime.h"), "");
 }
 
-// It would be found before the toolkit's and ours.
+// The source would be found before the toolkit's header and ours.
 TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
   request.units[0].sources = {{"cuda_runtime.h", "int a;"}};
@@ -222,7 +222,7 @@ TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
   EXPECT_EQ(TextOf(MustPlan(request).steps[0].action, "other.h"), "int a;");
 }
 
-// A source can write sections of link-time optimisation by assembler text, which the link would compile.
+// A source can write link-time optimization sections with assembler text; the link would compile them.
 TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Contains("-fno-lto"));
@@ -296,7 +296,7 @@ TEST(PlanTest, KeptTextsOfEachCudaUnitAndArchitecture) {
       HasSubstr(".section .kernix.sass.sm_80.0,\"0x200000\",@progbits\n.incbin \"kernix-unit/0-kernel/sm_80.sass\""));
 }
 
-// A root that headers climb out of has to be there, but nothing of ours stands where a header of the user does.
+// If headers climb out of a root, the root must exist, but our marker must not replace a header of the user.
 TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
   const std::string text = "int kept;\n";
@@ -305,7 +305,7 @@ TEST(PlanTest, AMarkerOfARootIsNoHeaderOfTheUser) {
   request.root_climbs = {1};
   request.headers = {{0, "../up.h", DigestOf(text), text.size()}};
   const auto roots_files = [&] {
-    MemEnv env;  // outlives the plan's trees
+    MemEnv env;  // must outlive the plan's trees
     const Plan plan = MustPlan(request, {}, contents);
     const exec::MountedTree& root = plan.steps.at(0).action.trees->at(0);
     EXPECT_EQ(root.path, "inc/0");

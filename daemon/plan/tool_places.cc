@@ -31,13 +31,14 @@ std::vector<std::string> ReachAll(ToolPlaces& places, const std::string& name,
   return reached;
 }
 
-// Words of nvcc's command.
+// The names become words of nvcc's command.
 absl::Status CheckName(const std::string& reached, const std::string& path) {
   if (IsHarmlessWord(reached)) return absl::OkStatus();
-  return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("nvcc would hand the name of ", path,
-                                                      " to a shell, which would read its signs: give the program "
-                                                      "a name of ",
-                                                      kHarmlessCharacters, " (by a link)"));
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat("nvcc would pass the path ", path,
+                          " to a shell, which would interpret some of its characters: give the program "
+                          "a name of ",
+                          kHarmlessCharacters, " (by a link)"));
 }
 
 void AddCuda(const toolchain::CudaToolkit& cuda, ToolPlaces& places) {
@@ -48,15 +49,16 @@ void AddCuda(const toolchain::CudaToolkit& cuda, ToolPlaces& places) {
   places.library_directories = ReachAll(places, "lib", cuda.library_directories);
 }
 
-// A placeholder: one compiler has several names (c++, g++, g++-12), and what it is stands in the salt. Clang keeps its
-// own path, since it looks for its headers from the folder that it is called by, and names them by that.
+// A placeholder, because one compiler may have several names (c++, g++, g++-12), and the salt covers its identity.
+// Clang keeps its own path: it finds its headers relative to the folder through which it is called, and names them by
+// that folder.
 void PlaceHostCompiler(const toolchain::HostCompiler& host, ToolPlaces& places) {
   const bool absolute = host.kind == toolchain::HostCompilerKind::kClang && IsHarmlessWord(host.path);
   places.host_compiler = "{kernix-host-compiler}";
   places.local_paths[places.host_compiler] = absolute ? host.path : places.Reach(host.path);
 }
 
-// As a path stands in a Makefile.
+// Escapes a path as in a Makefile.
 std::string Escaped(const std::string& path) {
   return absl::StrReplaceAll(path, {{"\\", "\\\\"}, {" ", "\\ "}, {"#", "\\#"}, {"$", "$$"}});
 }
@@ -77,7 +79,8 @@ std::string ToolPlaces::Reach(const std::string& path) const {
 absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain) {
   ToolPlaces places;
   if (toolchain.cuda) AddCuda(*toolchain.cuda, places);
-  // Last: nvcc looks for the toolkit from its own folder, which in an environment with both is the host compiler's.
+  // Last: nvcc finds the toolkit relative to its own folder. In an environment with both, that is the host compiler's
+  // folder.
   AddLink(places, "host", Dirname(toolchain.host.path));
   PlaceHostCompiler(toolchain.host, places);
   if (toolchain.cuda) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The toolchain as commands name it: through links in the action's root. So a command holds no place of this machine,
-// and nothing that a shell of nvcc's would read.
+// The toolchain as commands name it: through links in the action's root. So commands contain no place of this machine,
+// and no character that a shell started by nvcc would interpret.
 #pragma once
 
 #include <map>
@@ -15,31 +15,32 @@
 
 namespace kernix::build {
 
-// Holds the links: "toolchain/host", "toolchain/cuda", ....
+// The folder of the links: "toolchain/host", "toolchain/cuda", ....
 inline constexpr char kLinkFolder[] = "toolchain";
 
 struct ToolPlaces {
   std::string host_compiler;
-  std::string nvcc;  // the following are empty without a CUDA toolkit
+  std::string nvcc;  // this and the following are empty without a CUDA toolkit
   std::vector<std::string> include_directories;
   std::vector<std::string> library_directories;
   std::vector<exec::InputLink> links;
-  std::map<std::string, std::string> local_paths;  // by placeholders: what must be absolute, see exec::Action
+  std::map<std::string, std::string>
+      local_paths;  // values of placeholders for paths that must be absolute, see exec::Action
 
-  // `path`, through a link when it lies where one leads.
+  // `path`, rewritten to go through a link if one leads to its folder.
   std::string Reach(const std::string& path) const;
 };
 
-// TOOLCHAIN when nvcc or a host compiler that it calls has a name that a shell would read.
+// TOOLCHAIN if nvcc, or a host compiler that it calls, has a name that a shell would interpret.
 absl::StatusOr<ToolPlaces> FindToolPlaces(const toolchain::Toolchain& toolchain);
 
-// The environment of the toolchain's actions, without a place of this machine.
+// The environment of the toolchain's actions. It contains no place of this machine.
 std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& toolchain, const ToolPlaces& places);
 
-// `path`, which a tool has named, without a link on its way.
+// Resolves the links in `path`, a name that a tool has reported.
 std::string BehindLinks(const std::string& path, const std::vector<exec::InputLink>& links);
 
-// A dependency file with what lies behind the links named by its own path.
+// Rewrites a dependency file so that files behind the links have their own paths.
 std::string FollowLinks(std::string_view dependency_file, const std::vector<exec::InputLink>& links);
 
 }  // namespace kernix::build

@@ -44,7 +44,7 @@ TEST(ToolPlacesTest, CommandsReachToolsThroughLinks) {
                            Pair("toolchain/include-1", "/home/`w`/cccl"), Pair("toolchain/lib-1", "/home/`w`/lib")));
 }
 
-// nvcc looks for its parts from the folder that it is called by, and ".." of a link is somewhere else.
+// nvcc finds its parts relative to the folder through which it is called, and ".." behind a link is another folder.
 TEST(ToolPlacesTest, AToolkitBesideTheHostCompilerIsReachedFromItsRoot) {
   const auto places = FindToolPlaces(At("/env", "/env/bin/g++"));
   ASSERT_THAT(places, IsOk());

@@ -28,7 +28,7 @@ std::vector<NamedFolder> ToolchainFolders(const toolchain::Toolchain& toolchain)
     folders.push_back({NormalizePath(toolchain.cuda->root), "kernix-cuda"});
     AddFolders(folders, toolchain.cuda->include_directories, "kernix-cuda-include");
   }
-  // GCC takes the last map that fits, and so do we: the innermost folder.
+  // GCC applies the last map that matches, and so do we: the innermost folder.
   std::stable_sort(folders.begin(), folders.end(),
                    [](const NamedFolder& a, const NamedFolder& b) { return a.path.size() < b.path.size(); });
   return folders;
