@@ -20,7 +20,7 @@ namespace {
 
 absl::Status Unusable(std::string_view why) {
   return MakeError(v1::ErrorDetail::COMPILATION,
-                   StrCat("the link succeeded, but what it made is of no use: ", why,
+                   StrCat("the link succeeded, but its output is unusable: ", why,
                           " (does a flag change what is built, or which symbols it exports?)"));
 }
 
@@ -35,7 +35,7 @@ absl::Status CheckHandlers(const ElfImage& image, const std::vector<language::Fu
   return absl::OkStatus();
 }
 
-// Why the build may have read something else than what the file holds now; empty when it cannot.
+// Why the build may have read other content than the file has now; empty if it cannot have.
 std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& content, const BuildStart& start) {
   if (!content.ok()) return std::string(content.status().message());
   if (content->since <= start.monotonic) return "";
@@ -43,17 +43,17 @@ std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& con
   return "it was changed during the build, or its time stamp is ahead of this machine's clock";
 }
 
-// The digest of what the build has certainly read, else one of nothing.
+// The digest of what the build has certainly read, otherwise a digest that matches no content.
 Digest DigestSince(toolchain::FileDigests& digests, const std::string& path, const BuildStart& start) {
   const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);
   const std::string why = WhyUnsure(content, start);
   if (why.empty()) return content->digest;
   Log(LogLevel::kWarning, "header-not-recorded",
-      {{"path", path}, {"reason", why}, {"effect", "it is built once more"}});
+      {{"path", path}, {"reason", why}, {"effect", "the next load of this entry builds it again"}});
   return Digest();
 }
 
-// `path` without "..", which a link on the way may turn into another place than the text says.
+// `path` without "..". If `path` contains links, the text alone may name another place.
 std::string ResolveDots(Env& env, const std::string& path) {
   const std::string normal = NormalizePath(path);
   if (normal == path) return path;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what a plan made to what the cache keeps.
+// Turns the outputs of a plan into what the cache stores.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace kernix::build {
 
-// The newest versions of the C and C++ runtime's symbols that an artifact needs. COMPILATION when it is no shared
-// object or lacks a handler of `functions`.
+// Returns the newest versions of the C and C++ runtimes' symbols that an artifact needs. COMPILATION if it is not a
+// shared object or lacks a handler of `functions`.
 absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifact,
                                                          const std::vector<language::FunctionSpec>& functions);
 
@@ -29,16 +29,16 @@ struct BuildStart {
   int64_t unix_ms = 0;
 };
 
-// The toolchain's headers that a build has read, by portable path. One that may have changed since the build began gets
-// a digest that nothing has, and a line in the log: the entry is built again when it is asked for. That next build
-// knows its content from before, so it settles the matter, whatever the file's time stamps say (a file server's clock
-// may be ahead of ours).
+// The toolchain headers that a build has read, by portable path. A header that may have changed since the build began
+// gets a digest that matches no content, and a line in the log: the next load of the entry builds it again. That build
+// already knows the header's content, so it records the right digest whatever the file's time stamps say (a file
+// server's clock may be ahead of ours).
 std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
                                                            const toolchain::Toolchain& toolchain,
                                                            const std::vector<std::string_view>& dependency_files,
                                                            const BuildStart& start);
 
-// Whether the headers that `entry` was built with are the ones that `toolchain` has now.
+// Whether `toolchain` still has the headers that `entry` was built with.
 bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
                                const cache::Entry& entry);
 

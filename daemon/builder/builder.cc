@@ -28,7 +28,7 @@
 namespace kernix::build {
 namespace {
 
-// What a build needs to know, for as long as it runs.
+// The data of one build, for as long as it runs.
 struct Job {
   BuildRequest request;
   Plan plan;
@@ -45,10 +45,10 @@ struct Job {
 using JobPtr = std::shared_ptr<const Job>;
 using FlightPtr = std::shared_ptr<Flight>;
 
-// Enough for what a project of some size includes again and again.
+// Enough for the headers that a medium-sized project includes repeatedly.
 constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
-// On the disk: some large trees.
+// On disk: some large trees.
 constexpr uint64_t kHeaderTreeBytes = 256 << 20;
 
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
@@ -59,17 +59,17 @@ std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   return digests;
 }
 
-// One content may be staged under any number of names.
+// One content may be staged under several names.
 absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const HeaderContents& contents, uint64_t limit) {
   uint64_t bytes = 0;
   for (const HeaderRef& header : headers) bytes += contents.at(header.digest)->size();
   if (bytes <= limit) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("the headers of this load are ", bytes, " bytes as files; at most ", limit,
-                          " are possible: narrow the include paths"));
+                   StrCat("the headers of this load take ", bytes, " bytes as files; at most ", limit,
+                          " are allowed: narrow the include paths"));
 }
 
-// For what is no longer what the key says.
+// The error for a file that no longer matches the key.
 absl::Status Outdated(const std::string& what) {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
@@ -78,7 +78,7 @@ absl::Status Outdated(const std::string& what) {
   return MakeError(std::move(detail));
 }
 
-// After a build: whether the tools and the files of flags are what they were when its key was made.
+// Checks after a build that the tools and the files that flags name are those that its key was made from.
 absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, const BuildRequest& request,
                                  const BuildStart& start) {
   if (!Unchanged(env, request.toolchain->files)) {
@@ -87,13 +87,13 @@ absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, cons
   for (const toolchain::FlagFile& file : request.flag_files) {
     const auto content = digests.GetContent(file.path);
     if (!content.ok() || content->digest != file.digest) return Outdated(file.path);
-    // Back to what it was, perhaps. What was staged is what the key says, whatever has become of the file.
+    // The file may have changed and changed back during the build. Staged content always matches the key.
     if (file.staged.empty() && content->since > start.monotonic) return Outdated(file.path);
   }
   return absl::OkStatus();
 }
 
-// Adds the content of the files that are to be staged.
+// Adds the content of the flag files that are staged.
 absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& files, HeaderContents& contents) {
   for (const toolchain::FlagFile& file : files) {
     if (file.staged.empty()) continue;
@@ -104,7 +104,7 @@ absl::Status ReadFlagFiles(Env& env, const std::vector<toolchain::FlagFile>& fil
   return absl::OkStatus();
 }
 
-// What the compiler has read, by paths that mean the same outside of the input root.
+// The files that the compiler has read, by paths that are also valid outside the input root.
 std::vector<std::string> DependenciesOf(const PlanOutputs& made, const PlanFiles& files) {
   std::vector<std::string> texts;
   for (const std::string& path : files.dependencies) texts.push_back(FollowLinks(*made.at(path), files.links));
@@ -139,7 +139,7 @@ void AddGeneratedUnits(const BuildRequest& request, const Plan& plan, v1::LoadRe
   }
 }
 
-// Tells a flight. What compilers say goes on only where it may be shown as it comes.
+// Forwards events to a flight. Forwards compiler output only if users may see it as it arrives.
 class BuildObserver : public PlanObserver {
  public:
   BuildObserver(Flight& flight, bool shows_output) : flight_(flight), shows_output_(shows_output) {}
@@ -162,10 +162,10 @@ struct Builder::Impl {
   Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c)
       : env(e), options(std::move(o)), toolchains(t), executor(x), cache(c) {}
 
-  // Keeps the builder alive while work of its own is on the way.
+  // Keeps the builder alive while a load or build is under way.
   void BeginWork();
   void EndWork();
-  class Work;  // from its beginning to its end
+  class Work;  // calls BeginWork(), then EndWork() when destroyed
   void StopAndWait();
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
@@ -173,10 +173,10 @@ struct Builder::Impl {
   absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, uid_t owner);
 
   std::optional<v1::LoadResult> Find(const Job& job);
-  std::optional<v1::LoadResult> LookUp(const Job& job);  // and counts it
+  std::optional<v1::LoadResult> LookUp(const Job& job);  // also counts the hit
   v1::LoadResult ResultOf(const Job& job, const cache::Entry& entry) const;
 
-  // The flight of `job`'s key, joined. `mine`: it was made for this.
+  // Joins the flight of `job`'s key, making one if needed. `mine`: this call made it.
   absl::StatusOr<FlightPtr> JoinOrMake(const Job& job, bool& mine);
   FlightPtr MakeFlight(const BuildRequest& request);
   void Forget(const Digest& key, const FlightPtr& flight);
@@ -206,7 +206,7 @@ struct Builder::Impl {
   Mutex mutex;
   CondVar idle;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
-  int work ABSL_GUARDED_BY(mutex) = 0;  // loads and builds
+  int work ABSL_GUARDED_BY(mutex) = 0;  // number of loads and builds
   absl::flat_hash_map<Digest, FlightPtr> flights ABSL_GUARDED_BY(mutex);
 };
 
@@ -217,7 +217,7 @@ void Builder::Impl::BeginWork() {
 
 void Builder::Impl::EndWork() {
   const MutexLock lock(mutex);
-  // Under the lock: once it is released, the builder may be gone.
+  // Under the lock: once it is released, the builder may be destroyed.
   if (--work == 0) idle.NotifyAll();
 }
 
@@ -262,7 +262,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, uid_
                                                    const CancellationPtr& cancellation) {
   KERNIX_ASSIGN_OR_RETURN(const JobPtr job, Prepare(request, owner));
   const bool verbose = request.verbose();
-  v1::LoadRequest().Swap(&request);  // its texts may be large, and the job has them
+  v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the job has its own copy
   if (std::optional<v1::LoadResult> hit = LookUp(*job)) return *std::move(hit);
   bool mine = false;
   KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*job, mine));
@@ -271,7 +271,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, uid_
     cache.Count(cache::Total::kJoined);
   }
   absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, verbose, cancellation);
-  // The entry has the name of whoever started the build, and that may be any of those who asked.
+  // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
   cache.AddLabel(job->key, job->label);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
@@ -291,7 +291,7 @@ std::optional<v1::LoadResult> Builder::Impl::Find(const Job& job) {
   if (job.force) return std::nullopt;
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(job.key);
   if (!entry.ok()) {
-    // A build can still serve this load; whether the store takes its result will be seen.
+    // The load can still be served by a build. Whether the store accepts its result will show later.
     Log(LogLevel::kWarning, "cache-lookup-failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
@@ -358,8 +358,8 @@ absl::Status Builder::Impl::StageBuild(Job& job) {
 
 PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
   const exec::ExecutorLoad pool = executor.load();
-  // An action that is worth nearly the whole pool waits until that is free, and everybody behind it waits with it. Who
-  // has bounded a load has said how much of the pool it should take.
+  // An action that counts as nearly the whole pool waits until the pool is free, and so does everybody behind it. An
+  // explicit bound on a load states how much of the pool the load may take.
   const size_t wanted = max_parallel > 0 ? max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
   return {.step_timeout = options.step_timeout,
           .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
@@ -368,7 +368,7 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
 
 void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents) {
   BeginWork();
-  // Somebody else's build may have ended between our look-up and the start of this flight.
+  // Another build of this key may have ended between our lookup and the start of this flight.
   if (std::optional<v1::LoadResult> hit = LookUp(*job)) return Finish(*job, flight, *std::move(hit));
   cache.Count(cache::Total::kMisses);
   auto started = std::make_shared<Job>(*job);
@@ -429,7 +429,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const ToolRe
 
 void Builder::Impl::Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
   if (!result.ok()) CountFailure(job, result.status());
-  // In this order: who finds no flight finds the entry.
+  // In this order: a load that no longer finds the flight must find the entry.
   Forget(job.key, flight);
   flight->Complete(std::move(result));
   EndWork();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The middle of the daemon: from a request to an artifact, from the cache or by a build, one build for any number of
-// askers.
+// The core of the daemon: turns a request into an artifact, from the cache or by a build. Concurrent loads of one key
+// share one build.
 #pragma once
 
 #include <sys/types.h>
@@ -28,9 +28,9 @@ struct BuilderOptions {
   toolchain::FlagPolicy flag_policy = toolchain::FlagPolicy::kPerUser;
   RequestLimits limits;
   std::chrono::milliseconds step_timeout{600'000};
-  uint64_t max_made_bytes = 0;  // by all steps of a load together; 0: any
-  // How long a build goes on after its last asker has left, so that one who comes back (after a fork, say) finds it
-  // running.
+  uint64_t max_made_bytes = 0;  // limit for the outputs of all steps of a load together; 0: no limit
+  // How long a build continues after its last asker has left, so that an asker who comes back (after a fork, for
+  // example) finds it running.
   std::chrono::milliseconds linger{1'000};
 };
 
@@ -39,23 +39,26 @@ class Builder {
   // All references must outlive the builder.
   Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
           cache::Cache& cache);
-  // Cancels what runs, and waits until every Load() and LookUp() has returned.
+  // Cancels running work and waits until every Load() and LookUp() has returned.
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  // Blocks until the artifact is there, the build failed, or `cancellation` (may be null) fired. The life of one load:
-  // resolve the toolchain, validate, key, look up (a hit's recorded toolchain headers must still have the recorded
-  // content), else join the build of that key or start it. With `force_rebuild` nothing is looked up, but a build that
-  // runs already is joined. `owner` is who the cache entry belongs to. kAborted when a tool or a file of flags was
-  // replaced under the build, whose result nobody keeps: the client loads again.
+  // Blocks until the artifact is available, the build has failed, or `cancellation` (may be null) has fired. A load
+  // goes through these stages: resolve the toolchain, validate, make the key, look it up (a hit requires that the
+  // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it. With
+  // `force_rebuild` there is no lookup, but the load joins a build that already runs. `owner` is the user whose tag the
+  // entry gets. kAborted if a tool or a flag's file was replaced during the build; the builder discards the result, and
+  // the client loads again.
   //
-  // The last one to give up a build returns up to `linger` later than it was cancelled. Failures are not remembered.
+  // When the last asker gives up, its call returns up to `linger` after the cancellation. The builder does not remember
+  // failures.
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
                                       CancellationPtr cancellation);
 
-  // Gives the hit of Load() to `deliver`, which says whether it has arrived: only then it counts. Where Load() would
-  // have to build, or would fail, nothing is delivered. True when something has arrived.
+  // Passes the hit that Load() would return to `deliver`, which reports whether it was delivered; only then does the
+  // hit count. If Load() would have to build, or would fail, nothing is delivered. Returns true if something was
+  // delivered.
   bool LookUp(const v1::LoadRequest& request, uid_t owner,
               const std::function<bool(const v1::LoadResult& hit)>& deliver);
 

@@ -23,14 +23,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// What the artifact tells the dynamic linker, as readelf prints it.
+// The artifact's dynamic section, as readelf prints it.
 std::string DynamicSection(const std::string& readelf, const v1::LoadResult& result) {
   const auto answer = toolchain::AskTool(Env::Posix(), {readelf, "--dynamic", "--wide", result.artifact_path()});
   EXPECT_THAT(answer, IsOk());
   return answer.value_or("");
 }
 
-// On both executors: what stands above must not care.
+// On both executors: the builder must work the same on each.
 class BuilderTest : public ::testing::TestWithParam<TestBuilder::On> {
  protected:
   void SetUp() override {
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Executors, BuilderTest,
                            return param.param == TestBuilder::On::kInlineExecutor ? "Inline" : "Local";
                          });
 
-// Each has what the other one has too, and what would clash in one unit.
+// The two sources share names that would clash in one unit.
 v1::LoadRequest SeparateRequest(const std::string& compiler) {
   v1::LoadRequest request = CppRequest(compiler);
   v1::Source second = request.source(0);
@@ -80,7 +80,7 @@ TEST_P(BuilderTest, SeparateUnitsAreLinkedOnce) {
   EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::COMPILATION);
 }
 
-// What the second unit alone reads counts like what the first one does.
+// The files that only the second unit reads count like those of the first.
 TEST_P(BuilderTest, FilesThatAnyUnitReadsAreChecked) {
   TestBuilder t(GetParam());
   v1::LoadRequest request = SeparateRequest(compiler_);
@@ -164,7 +164,7 @@ TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
 
 TEST_P(BuilderTest, OddLabelsAreHarmless) {
   TestBuilder t(GetParam());
-  const std::string long_label(300, 'x');  // no file has such a name
+  const std::string long_label(300, 'x');  // too long for a file name
   for (const char* label :
        {"inc", "kernix", "kernix-unit", "..", "a b/c\"d", "unit.cc", "vector", "it's", long_label.c_str()}) {
     v1::LoadRequest request = CppRequest(compiler_);
@@ -278,7 +278,7 @@ TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
   EXPECT_TRUE(t.Load(request)->cache_hit()) << "it is still there as \"first\"";
 }
 
-// What a file server whose clock is ahead, or an upgrade during the build, looks like.
+// Simulates a file server whose clock is ahead, or an upgrade during the build.
 TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
   TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
   t.env.PretendFromTheFuture("/usr/include/locale.h");
@@ -290,7 +290,7 @@ TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
   EXPECT_EQ(t.Stats().builds, 2u);
 }
 
-// A header that leans on what XLA's ffi.h once dragged in, included in both forms.
+// A header that relies on what XLA's ffi.h used to include, included in both forms.
 TEST_P(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
   const std::string text = "#pragma once\ninline std::vector<float> Table() { return {1, 2}; }\n";
   for (const char* directive : {"#include \"my.h\"\n", "#include <my.h>\n", "#define MY <my.h>\n#include MY\n"}) {
@@ -314,14 +314,14 @@ TEST_P(BuilderTest, HeadersMayLieAboveTheirRoot) {
   const std::string y = "#pragma once\ninline int Y() { return 1; }\n";
   const std::string top = "#pragma once\ninline int Top() { return Y(); }\n";
   v1::LoadRequest request = CppRequest(compiler_);
-  request.mutable_source(0)->set_label("x.h");  // must not stand in for the header
+  request.mutable_source(0)->set_label("x.h");  // must not replace the header
   request.mutable_source(0)->mutable_text()->insert(0, "#include \"../x.h\"\ninline int z = Top();\n");
   request.mutable_options()->add_quoted_include_root(0);
   AddHeader(request, 0, "../x.h", x);
   AddHeader(request, 0, "../y.h", y);
   AddHeader(request, 0, "../../top.h", top);
   RecordingObserver observer({x, y, top});
-  // "../top.h" of a header that lies one folder up is two folders up.
+  // For a header that lies one folder up, "../top.h" is two folders up.
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
@@ -338,7 +338,7 @@ TEST_P(BuilderTest, OnlyQuotedNamesAreLookedUpInAQuotedRoot) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-// As a project has it that brings a copy of a header along; GCC compares the times of such files.
+// Some projects bring a copy of a header along; GCC compares the times of such files.
 TEST_P(BuilderTest, PragmaOnceTakesCopiesForOneHeader) {
   TestBuilder t(GetParam());
   const std::string text = "#pragma once\nstruct Once {};\n";
@@ -443,7 +443,7 @@ TEST_P(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   replace.before = [&] { t.env.PretendChanged(compiler_); };
   t.env.Inject(replace);
   const absl::Status outdated = t.Load(request).status();
-  EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;  // the client's sign to load again
+  EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;  // tells the client to load again
   EXPECT_THAT(ToStd(outdated.message()), HasSubstr("changed while it was being used"));
   EXPECT_EQ(t.Stats().entries, 0u);
   const auto again = t.Load(request);
@@ -514,7 +514,7 @@ TEST_P(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
   EXPECT_THAT(artifact, Not(HasSubstr("/usr/include/c++")));
 }
 
-// Known, then another content during the build, then the first again.
+// The content is known, changes during the build, and changes back.
 TEST_P(BuilderTest, AFileThatWasAnotherOneForAWhileIsNoticed) {
   TestBuilder t(GetParam());
   const std::string header = t.folder / "mine.h";
@@ -579,7 +579,7 @@ TEST_P(BuilderTest, FlagsOfTheUserWin) {
   EXPECT_THAT(t.Load(request), IsOk());
 }
 
-// As a header of the user has it before JAX's folder, which clients name last.
+// For example, a user's header in a folder before JAX's, which clients name last.
 TEST_P(BuilderTest, TheFirstIncludeRootThatHasAHeaderWins) {
   TestBuilder t(GetParam());
   const std::string mine = "#define MINE 1\n", theirs = "#error theirs\n", only_theirs = "#define THEIRS 1\n";
@@ -601,7 +601,7 @@ TEST_P(BuilderTest, AnArtifactNamesNoFolderToSearchForLibraries) {
   EXPECT_THAT(DynamicSection(readelf, *built), AllOf(HasSubstr("(NEEDED)"), Not(ContainsRegex("R(UN)?PATH"))));
 }
 
-// One content under many names is read and checked once, by whichever name.
+// A content with many names is read and checked once, under any of its names.
 TEST_P(BuilderTest, AHeaderUnderManyNamesIsOneText) {
   TestBuilder t(GetParam());
   v1::LoadRequest request = CppRequest(compiler_);
@@ -612,7 +612,7 @@ TEST_P(BuilderTest, AHeaderUnderManyNamesIsOneText) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-// Threads that load while a build is held back by the test.
+// Threads that load while the test holds a build back.
 class HeldBuild : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -620,7 +620,7 @@ class HeldBuild : public ::testing::Test {
     compiler_ = compiler;
   }
 
-  // The compiler waits until Release().
+  // Makes the compiler wait until Release().
   void Hold(TestBuilder& t) {
     t.env.Inject(Slow(Operation::kRunProcess, "unit.cc", [this] {
       reached_.set_value();
@@ -648,7 +648,7 @@ TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
     loads.push_back(std::async(std::launch::async, [&, i] {
       v1::LoadRequest request = CppRequest(compiler_);
       request.set_name(StrCat("name ", i));
-      request.set_force_rebuild(i % 3 == 0);  // these join, too
+      request.set_force_rebuild(i % 3 == 0);  // forced rebuilds join, too
       return t.Load(request);
     }));
   }
@@ -761,7 +761,7 @@ TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
   EXPECT_TRUE(hit->cache_hit());
 }
 
-// cudart is in it; of other libraries it says no more than their names.
+// cudart is linked in; other libraries appear only by name.
 TEST_F(CudaBuilderTest, AnArtifactNeedsNoCudaRuntimeAndNamesNoFolder) {
   KERNIX_NEED_PROGRAM(readelf, "readelf");
   TestBuilder t(TestBuilder::On::kInlineExecutor);
@@ -793,7 +793,7 @@ TEST_F(CudaBuilderTest, HeadersOfTheUserMayUseHalfTypes) {
   EXPECT_THAT(t.Load(request_, observer), IsOk());
 }
 
-// Two architectures are two jobs, unless the load asks for fewer; the bytes are the same.
+// Two architectures count as two jobs, unless the load asks for fewer; the bytes are the same.
 TEST_F(CudaBuilderTest, ArchitecturesAreCompiledSideBySideWithinTheBounds) {
   request_.mutable_options()->add_architectures("sm_80");
   request_.set_verbose(true);
@@ -832,7 +832,7 @@ TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName)
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-// But for the toolkit's own place, which is then part of the key.
+// The toolkit's own place is an exception; it is then part of the key.
 TEST_F(CudaBuilderTest, LineTablesGiveTheSameBytesInTwoFolders) {
   TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
   for (const char* flag : {"-lineinfo", "-G"}) {

@@ -7,12 +7,13 @@
 namespace kernix::build {
 namespace {
 
-// Reads words as make would: "\ " and "\#" and "$$" are escapes, "\" before a line's end continues the line.
+// Splits text into words as make does: "\ ", "\#" and "$$" are escapes, and a "\" before a line's end continues the
+// line.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
 
-  // Past the "target:" of the first rule. False when there is none.
+  // Moves past the "target:" of the first rule. False if there is none.
   bool SkipTargets() {
     while (at_ < text_.size()) {
       if (text_[at_] == ':' && (at_ + 1 == text_.size() || IsSpace(text_[at_ + 1]) || text_[at_ + 1] == '\\')) {
@@ -52,7 +53,7 @@ class Scanner {
     }
   }
 
-  // One character of a word; at a backslash, what it and its like before a blank stand for.
+  // One character of a word. At a backslash, handles escapes, including a run of backslashes before a blank.
   char Character() {
     const char c = text_[at_++];
     if (at_ == text_.size()) return c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a compiler says it has read, in the Makefile syntax of -MD.
+// Reads the files that a compiler lists with -MD, in Makefile syntax.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace kernix::build {
 
-// The prerequisites of the first rule, in order, without doubles.
+// The prerequisites of the first rule, in order, without duplicates.
 std::vector<std::string> ParseDependencyFile(std::string_view text);
 
-// Those that lie outside the action's root, which are the absolute ones: commands name their own inputs by relative
-// paths. As the compiler wrote them, without doubles, sorted.
+// The prerequisites outside the action's root. These are the absolute paths, since commands name their own inputs by
+// relative paths. Spelled as the compiler wrote them, sorted, without duplicates.
 std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file);
 
 }  // namespace kernix::build

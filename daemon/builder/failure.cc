@@ -25,7 +25,7 @@ std::string ShellQuote(std::string_view word) {
   return quoted + "'";
 }
 
-// What linkers say about symbols and libraries, after a place like "unit.o: in function `f': unit.cc:(.text+0x1f): ".
+// What linkers print about symbols and libraries, after a place like "unit.o: in function `f': unit.cc:(.text+0x1f): ".
 constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefined symbol", "multiple definition of",
                                               "duplicate symbol",       "cannot find",      "unable to find"};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user is told when a compiler or linker said no.
+// The errors that users get when a compiler or linker fails.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace kernix::build {
 
-// `argv` as a shell would take it, relative to the action's root.
+// `argv` quoted for a shell, relative to the action's root.
 std::string ShellCommand(const std::vector<std::string>& argv);
 
-// The line of a tool's output that says what is wrong: the first error, without the place in an object file that means
-// nothing to a user. The last line when none looks like an error; empty when there is no output.
+// The line of a tool's output that tells what is wrong: the first error, without its place in an object file, which
+// means nothing to users. The last line if none looks like an error; empty if there is no output.
 std::string FirstError(std::string_view output);
 
-// A COMPILATION error with the whole output and the command. `result` has a non-zero exit code.
+// Makes a COMPILATION error with the complete output and the command. `result` must have a nonzero exit code.
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result);
 
 }  // namespace kernix::build

@@ -44,7 +44,7 @@ TEST(FailureTest, FindsTheFirstError) {
        "cannot find -lnope: No such file or directory"},
       {"ld.lld: error: undefined symbol: missing(int)\n>>> referenced by unit.cc\n",
        "ld.lld: error: undefined symbol: missing(int)"},
-      // Nothing known
+      // Unknown forms
       {"the compiler is not amused\n\n", "the compiler is not amused"},
       {"", ""},
   };

@@ -28,20 +28,20 @@ namespace kernix::build {
 namespace {
 
 constexpr char kSharedAdvice[] =
-    "this kernixd is shared and reads no file of the machine but the toolchain's. Give the header's folder in "
+    "this kernixd is shared and reads no files of the machine except the toolchain's. Put the header's folder into "
     "extra_include_paths and include it by its name";
 constexpr char kQuestionAdvice[] =
-    "kernix cannot notice when the answer changes. Give the header's folder in extra_include_paths and ask for its "
+    "kernix cannot notice when the answer changes. Put the header's folder into extra_include_paths and ask for its "
     "name, or pass -D with the answer";
 
 bool InToolchain(const std::vector<NamedFolder>& folders, const std::string& path) {
   return PortablePath(folders, path) != NormalizePath(path);
 }
 
-// Compilers shorten the paths of system headers by resolving links.
+// Compilers resolve links to shorten the paths of system headers.
 bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::string& path) {
   std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
-  const bool climbs = path.find("/../") != std::string::npos;  // perhaps from a link: its text says nothing
+  const bool climbs = path.find("/../") != std::string::npos;  // ".." may follow a link, so the text proves nothing
   if (!climbs && InToolchain(folders, path)) return true;
   const absl::StatusOr<std::string> real = env.RealPath(path);
   if (!real.ok()) return false;
@@ -49,8 +49,8 @@ bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::str
   return InToolchain(folders, *real);
 }
 
-// Whether a path walks out of the input root, or out of an include root or a folder of the toolchain, even to come
-// back: these are links, and what lies above them is not what their names say.
+// Whether a path leaves the input root, an include root or a folder of the toolchain through "..", even if it comes
+// back. Include roots and toolchain folders are links, so their parent folders are not those that the text suggests.
 bool LeavesRoot(const std::string& relative) {
   std::vector<absl::string_view> folders;
   for (const absl::string_view part : absl::StrSplit(ToAbsl(relative), '/')) {
@@ -71,29 +71,30 @@ absl::Status ReadError(std::string_view tool, const std::string& path) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
                    StrCat("the ", tool, " has read ", path,
                           ", because a macro or an assembler directive of the sources names it, and kernix cannot take "
-                          "its content into account: nothing was kept of this build. Give headers by their folders in "
-                          "extra_include_paths, and write data into a header (`xxd -i` does)"));
+                          "its content into account: the build was discarded. Put the folders of headers into "
+                          "extra_include_paths, and turn data into a header (with `xxd -i`, for example)"));
 }
 
-// The same words whether the file is there or not. Of a path that climbs, compilers say something else then.
+// Uses the same words whether or not the file exists. For a path that climbs, compilers report the two cases
+// differently.
 absl::Status SharedReadError(const std::string& path) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("the compiler was to read ", path.starts_with('/') ? path : "a file outside the request",
+                   StrCat("the compiler was told to read ", path.starts_with('/') ? path : "a file outside the request",
                           ", because a macro of the sources names it: ", kSharedAdvice));
 }
 
-// What texts are asked for besides what the tools never tell.
+// Which checks of the texts to make, beyond those that no tool can replace.
 struct Asked {
   bool absolute_includes;
   bool climbing_includes;
   bool assembler_text;
   bool shared;
-  bool all_texts;  // whether no text is missing that may define a macro
+  bool all_texts;  // whether all texts that may define a macro are present
 };
 
 using HeadersByContent = std::map<Digest, std::vector<std::string>>;
 
-// The texts of a translation unit, and where they lie.
+// The texts of a translation unit and their places.
 class UnitTexts {
  public:
   explicit UnitTexts(const BuildRequest& request) : request_(request) {
@@ -106,7 +107,7 @@ class UnitTexts {
   UnitTexts(const UnitTexts&) = delete;
   UnitTexts& operator=(const UnitTexts&) = delete;
 
-  // One content may have any number of names, the first of which is shown.
+  // A content may have several names; errors show the first.
   void Add(const std::vector<std::string>& names, std::string_view text) {
     views_.push_back({names.front(), text});
     names_[names.front()] = &names;
@@ -114,8 +115,8 @@ class UnitTexts {
 
   const std::vector<language::TextView>& views() const { return views_; }
 
-  // Whether a header of the request is what `path`, which climbs, leads to from the text, whichever of its names that
-  // was read under.
+  // Whether `path`, which climbs, leads from the text to a header of the request, under any name under which the text
+  // was read.
   bool Has(std::string_view label, const language::Include& name) const {
     const auto header = names_.find(label);
     if (header == names_.end()) return IsInRoots(std::string(name.path));
@@ -144,7 +145,7 @@ class UnitTexts {
   const BuildRequest& request_;
   std::string flags_;
   std::vector<language::TextView> views_;
-  mutable absl::flat_hash_set<std::string> places_;  // of the headers, made when somebody asks
+  mutable absl::flat_hash_set<std::string> places_;  // of the headers; computed on first use
   std::map<std::string, const std::vector<std::string>*, std::less<>> names_;
 };
 
@@ -173,7 +174,7 @@ absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, con
   const bool shared = policy == toolchain::FlagPolicy::kShared;
   for (const std::string& path : compiler) {
     const bool absolute = path.front() == '/';
-    // A per-user daemon records an absolute one, by its digest, with the artifact.
+    // A per-user daemon records an absolute path, by digest, with the artifact.
     const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : !LeavesRoot(path);
     if (!known) return shared ? SharedReadError(path) : ReadError("compiler", path);
   }
@@ -205,7 +206,7 @@ HeadersByContent HeadersRead(const BuildRequest& request, const std::vector<std:
   return headers;
 }
 
-// `by_tools`: what is to be said of what the tools have read.
+// `by_tools`: the result of checking what the tools report.
 absl::Status CheckUnit(Env& env, const BuildRequest& request, const HeaderContents& contents,
                        const std::vector<std::string>& read, const absl::Status& by_tools, const Asked& asked) {
   const HeadersByContent headers = HeadersRead(request, read);
@@ -220,16 +221,17 @@ absl::Status CheckUnit(Env& env, const BuildRequest& request, const HeaderConten
 absl::Status AssemblerTextError() {
   return MakeError(
       v1::ErrorDetail::INVALID_REQUEST,
-      "the assembler text of the sources holds directives that may read files (.include, .incbin, .macro, "
-      ".irp, .rept, ...), and names one outside the request or is refused by the assembler: this kernixd is "
-      "shared and does not say which. Write the text without them, or load it with a kernixd of your own");
+      "the assembler text of the sources contains directives that may read files (.include, .incbin, .macro, "
+      ".irp, .rept, ...), and it either names a file outside the request or is rejected by the assembler: this kernixd "
+      "is "
+      "shared and does not say which. Remove these directives, or load with a kernixd of your own");
 }
 
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy) {
   const bool shared = policy == toolchain::FlagPolicy::kShared;
   return CheckTexts(env, request, UnitTexts(request),
                     {.absolute_includes = shared,
-                     .climbing_includes = false,  // whether a header of that name is missed, the compiler knows
+                     .climbing_includes = false,  // the compiler notices if such a header is missing
                      .assembler_text = true,
                      .shared = shared,
                      .all_texts = request.headers.empty()});
@@ -239,7 +241,7 @@ absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderC
                             const ToolReads& reads, toolchain::FlagPolicy policy) {
   const std::vector<std::string> read = PathsIn(reads.compiler);
   const absl::Status by_tools = CheckToolReads(env, *request.toolchain, read, PathsIn(reads.assembler), policy);
-  // Where a tool tells, its word counts, and the texts are asked only for the line of what it has read.
+  // If a tool reports what it reads, its report decides, and the texts only serve to find the line of a bad read.
   const bool shared = policy == toolchain::FlagPolicy::kShared;
   return CheckUnit(env, request, contents, read, by_tools,
                    {.absolute_includes = shared && !by_tools.ok(),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A build reads its input root and the toolchain, or its artifact would depend on what no key covers. Checked twice:
-// before the build in the sources, which gives the user's line; after it by what the tools say they have read, which
-// macros cannot deceive, and in the headers that the compiler did read. (Of the others nothing is asked: clients send
-// what might be included.)
+// Ensures that a build reads only its input root and the toolchain; otherwise its artifact would depend on files that
+// no key covers. There are two checks. The check before the build reads the sources, so its errors have the user's
+// line. The check after the build uses what the tools report as read, which macros cannot deceive, and the headers that
+// the compiler has read. (Headers that it has not read are not checked: clients send every header that might be
+// included.)
 #pragma once
 
 #include <string_view>
@@ -17,34 +18,34 @@
 
 namespace kernix::build {
 
-// Before the build: INVALID_REQUEST for a source that names a file which is neither. A per-user daemon lets an absolute
-// `#include` pass: such a header is recorded as the toolchain's are, and looked at again for every hit.
+// Before the build: INVALID_REQUEST for a source that names a file outside both. A per-user daemon accepts an absolute
+// `#include`: it records such a header like those of the toolchain and checks it again for every hit.
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy);
 
-// What the tools say they have read, in Makefile syntax, one text of each unit.
+// The files that the tools report as read, in Makefile syntax, one text for each unit.
 struct ToolReads {
   std::vector<std::string_view> compiler;
-  std::vector<std::string_view> assembler;  // none: it does not tell
+  std::vector<std::string_view> assembler;  // empty: the assembler cannot report
 };
 
-// After the build: the same of what the tools have read, and of the texts of the headers among that. `contents` has
-// every header of `request`.
+// After the build: makes the same check for the files that the tools have read, and for the texts of the headers among
+// them. `contents` must have every header of `request`.
 absl::Status CheckFilesRead(Env& env, const BuildRequest& request, const HeaderContents& contents,
                             const ToolReads& reads, toolchain::FlagPolicy policy);
 
-// What one command has tried to include.
+// The files that one command has tried to include.
 struct IncludesTried {
-  std::vector<std::string> read;      // as it says itself
-  std::vector<std::string> not_read;  // names that it complains of
+  std::vector<std::string> read;      // spelled as the command reports them
+  std::vector<std::string> not_read;  // names that the command reports as missing
 };
 
-// The same of a command that failed, for a shared daemon: INVALID_REQUEST where something lies outside the request and
-// the toolchain, or may tell of that; in the same words whether it is there or not.
+// Makes the same check for a command that failed, for a shared daemon. INVALID_REQUEST if a file lies outside the
+// request and the toolchain, or its name could reveal whether such a file exists. The error has the same words whether
+// or not the file exists.
 absl::Status CheckIncludes(Env& env, const BuildRequest& request, const HeaderContents& contents,
                            const IncludesTried& includes);
 
-// For a shared daemon, the same whether the assembler has read a file that is none of the request's, or has not found
-// it.
+// For a shared daemon: the same error whether the assembler has read a file outside the request or has not found it.
 absl::Status AssemblerTextError();
 
 }  // namespace kernix::build

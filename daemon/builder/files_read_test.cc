@@ -20,7 +20,7 @@ using toolchain::FlagPolicy;
 
 constexpr TestBuilder::On kInline = TestBuilder::On::kInlineExecutor;
 
-// Data from a file of the machine, in words that only the assembler puts together.
+// Reads a file of the machine by words that only the assembler puts together.
 constexpr char kHiddenIncbin[] = "asm(\".section .rodata\\n.in\" \"cbin \\\"/etc/passwd\\\"\\n.text\\n\");\n";
 
 class FilesReadTest : public ::testing::Test {
@@ -51,7 +51,7 @@ TEST_F(FilesReadTest, AnAssemblerFileIsRefusedWithTheUsersLine) {
   EXPECT_THAT(detail.message(), StartsWith("kernel.cc:9: .incbin in assembler text: "));
 }
 
-// A file that is there, or the compiler itself would complain.
+// Names a file that exists; otherwise the compiler itself would complain.
 constexpr char kIncbinHeader[] =
     "#pragma once\n#ifdef WITH_DATA\nasm(\".section .rodata\\n.incbin \\\"/etc/passwd\\\"\\n.text\\n\");\n#endif\n";
 
@@ -82,7 +82,7 @@ TEST_F(FilesReadTest, AHeaderThatIsReadMayAskForNoFile) {
   EXPECT_THAT(ToStd(t.Load(request, observer).status().message()), StartsWith("inc/0/asks.h:3: __has_embed"));
 }
 
-// A client sends what might be included, whatever the conditions say.
+// A client sends every header that might be included, whatever the conditions around the include.
 TEST_F(FilesReadTest, HeadersThatNothingIncludesMaySayAnything) {
   const std::vector<std::string> texts = {"asm(\".incbin 'data'\");\n", "#embed \"data.bin\"\n",
                                           "#if __has_embed(\"data.bin\")\n#endif\n",
@@ -106,7 +106,7 @@ TEST_F(FilesReadTest, AnAssemblerFileThatMacrosHideIsRefusedAllTheSame) {
   EXPECT_EQ(t.Stats().entries, 0u);
 }
 
-// Clang's assembler does not tell what it reads: the flag's text does.
+// Clang's assembler does not report what it reads, so the flag's text is checked.
 TEST_F(FilesReadTest, AMacroOfAFlagNamesNoFileEither) {
   TestBuilder t(kInline);
   v1::LoadRequest request = RequestWith("DATA\n");
@@ -140,7 +140,7 @@ TEST_F(FilesReadTest, ASharedDaemonSeesThroughMacros) {
   TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
   const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::INVALID_REQUEST);
-  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler was to read ", header_)));
+  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler was told to read ", header_)));
   EXPECT_EQ(t.Stats().entries, 0u);
 }
 
@@ -153,8 +153,8 @@ TEST_F(FilesReadTest, APathThatClimbsOutOfTheInputRootIsRefused) {
   EXPECT_EQ(t.Stats().entries, 0u);
 }
 
-// Where an include root lies on the disk, and what lies near it, is nobody's to read. The files are good headers: it is
-// not the compiler that must refuse them.
+// No source may read the place of an include root on disk, or its neighbours. The files are valid headers, so that it
+// is not the compiler that refuses them.
 class ClimbingTest : public FilesReadTest {
  protected:
   void SetUp() override {
@@ -201,7 +201,7 @@ TEST_F(ClimbingTest, ByAnIncludeIsRefused) {
   ExpectRefused(StrCat("#define WHERE <", Dirname(t_.cache->scratch_directory()), "/beside>\n#include WHERE\n"));
 }
 
-// The tree's own files by a name that nobody gave them: what is asked of headers would not be asked of these.
+// The tree's own files under a name that the request does not have: the checks of headers would not apply to them.
 TEST_F(ClimbingTest, OutOfAnIncludeRootAndBackIsRefused) {
   ExpectRefused("#ifndef ONCE\n#define ONCE\n#include \"../tree/climbs.h\"\n#endif\n");
   ExpectRefused("#ifndef ONCE\n#define ONCE\n#include \"../../tree/tree/climbs.h\"\n#endif\n");
@@ -221,9 +221,9 @@ TEST_F(FilesReadTest, ClangTellsOfHeadersToo) {
   compiler_ = clang;
   EXPECT_THAT(t.Load(RequestWith("#include <vector>\n")), IsOk());
   const auto result = t.Load(RequestWith(StrCat("#define HERE <", header_, ">\n#include HERE\n")));
-  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler was to read ", header_)));
+  EXPECT_THAT(ToStd(result.status().message()), StartsWith(StrCat("the compiler was told to read ", header_)));
 
-  // Its own assembler, which a private daemon lets it use, does not: every header that was read is asked.
+  // Clang's own assembler, which a private daemon allows, does not report: every header that was read is checked.
   TestBuilder own(kInline);
   v1::LoadRequest request = RequestWith("#include \"data.h\"\n");
   AddHeader(request, 0, "data.h", kIncbinHeader);
@@ -241,9 +241,9 @@ TEST_F(FilesReadTest, NvccTellsOfEveryPass) {
   };
   const auto device =
       t.Load(with(StrCat("#define HERE <", header_, ">\n#ifdef __CUDA_ARCH__\n#include HERE\n#endif\n")));
-  EXPECT_THAT(ToStd(device.status().message()), StartsWith(StrCat("the compiler was to read ", header_)));
+  EXPECT_THAT(ToStd(device.status().message()), StartsWith(StrCat("the compiler was told to read ", header_)));
   const auto host = t.Load(with(StrCat("#ifndef __CUDA_ARCH__\n", kHiddenIncbin, "#endif\n")));
-  EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler text of the sources holds directives"));
+  EXPECT_THAT(ToStd(host.status().message()), StartsWith("the assembler text of the sources contains directives"));
   v1::LoadRequest in_header = with("#ifndef __CUDA_ARCH__\n#define WITH_DATA\n#endif\n#include \"data.h\"\n");
   AddHeader(in_header, 0, "data.h", kIncbinHeader);
   RecordingObserver observer({kIncbinHeader});
@@ -251,7 +251,7 @@ TEST_F(FilesReadTest, NvccTellsOfEveryPass) {
   EXPECT_THAT(t.Load(CudaRequest(compiler_, nvcc)), IsOk());
 }
 
-// Which files are there is nobody's to ask, and no key covers the answer.
+// Sources must not ask which files exist, and no key covers the answer.
 TEST_F(FilesReadTest, QuestionsWithAnAnswerThatNoKeyCoversAreRefused) {
   const std::string name = StrCat("\"", header_, "\"");
   for (const FlagPolicy policy : {FlagPolicy::kPerUser, FlagPolicy::kShared}) {
@@ -284,7 +284,7 @@ TEST_F(FilesReadTest, QuestionsOfHeadersCountLikeTheSources) {
   }
 }
 
-// As libraries write them.
+// The forms that libraries use.
 TEST_F(FilesReadTest, QuestionsForPlainNamesLoad) {
   TestBuilder t(kInline, {.flag_policy = FlagPolicy::kShared});
   const std::string has =

@@ -12,7 +12,7 @@
 namespace kernix::build {
 namespace {
 
-// What is kept for askers who come late. A compiler that says more has lost its reader anyway.
+// How much output is kept for askers who join late. Nobody reads longer output anyway.
 constexpr size_t kMaxOutputBytes = 8 << 20;
 
 absl::Status CheckContents(const std::vector<Digest>& digests, const HeaderContents& contents) {
@@ -23,14 +23,14 @@ absl::Status CheckContents(const std::vector<Digest>& digests, const HeaderConte
     }
     if (DigestOf(*found->second) != digest) {
       return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("header content ", digest.Hex(),
-                                                                " is not what its digest says: did the file change "
+                                                                " does not match its digest: did the file change "
                                                                 "during the load?"));
     }
   }
   return absl::OkStatus();
 }
 
-// A callback for the cancellation of one load, for the time of a scope.
+// Registers a callback for the cancellation of one load, for the duration of a scope.
 class ScopedOnCancel {
  public:
   ScopedOnCancel(Cancellation* cancellation, std::function<void()> callback) : cancellation_(cancellation) {
@@ -146,7 +146,7 @@ void Flight::Leave() {
   build_cancellation_->Cancel();
 }
 
-// A flight that has not started to build holds nothing that somebody could come back for.
+// A flight that has not started to build has nothing to come back for.
 bool Flight::StaysEmpty() {
   const uint64_t joins = joins_;
   const auto deadline = std::chrono::steady_clock::now() + linger_;
@@ -222,7 +222,7 @@ void Flight::AddOutput(v1::Output output) {
   output_bytes_ += output.ByteSizeLong();
   if (output_bytes_ > kMaxOutputBytes) {
     output.clear_command();
-    output.set_text("[the rest of the output is left out]\n");
+    output.set_text("[the rest of the output is omitted]\n");
   }
   outputs_.push_back(std::move(output));
   changed_.NotifyAll();

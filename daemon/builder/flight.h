@@ -6,8 +6,8 @@
 //      ^            |
 //      +------------+   the asker who fetched headers failed or left: another one fetches
 //
-// Askers wait in their own threads and pick up there what the build reported, so that a slow one holds up nobody. When
-// the last asker has left, the flight lingers for a while, then it is abandoned: its build is cancelled, and nobody can
+// Askers wait in their own threads and collect there what the build has reported, so a slow asker delays nobody. When
+// the last asker has left, the flight lingers for a while. Then it is abandoned: its build is cancelled, and nobody can
 // join it any more.
 #pragma once
 
@@ -31,33 +31,33 @@ namespace kernix::build {
 class Flight : public PlanObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
-  // Starts the build with the fetched and the known contents. Called once, from the thread of an asker, who then waits
-  // on.
+  // Starts the build with the fetched and the known contents. Called once, in the thread of an asker, who then
+  // continues to wait.
   using StartBuild = std::function<void(HeaderContents)>;
 
-  // `headers`: what has to be fetched before the build can start. `known`: contents that are there already.
+  // `headers`: contents to fetch before the build can start. `known`: contents that are already available.
   Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known = {});
 
-  // Counts one more asker, who must call Await(). False when the flight is done or abandoned.
+  // Counts one more asker, who must call Await(). Returns false if the flight is done or abandoned.
   bool Join();
 
-  // Waits for the result, or until `cancellation` (may be null) fires; then CANCELLED. `start` is called here when it
-  // falls to this asker.
+  // Waits for the result. Returns CANCELLED if `cancellation` (may be null) fires first. Calls `start` if this asker is
+  // the one to start the build.
   Result Await(LoadObserver& observer, bool verbose, const CancellationPtr& cancellation, const StartBuild& start);
 
-  // How many steps the build has. Before its first step runs.
+  // Sets the number of steps. Must be called before the first step runs.
   void SetStepsTotal(int steps);
 
-  // Ends the flight. Call once, after StartBuild was called.
+  // Ends the flight. Must be called once, after StartBuild was called.
   void Complete(Result result);
 
-  // True when nobody can join any more.
+  // True if nobody can join any more.
   bool closed() const;
 
-  // True when all askers have left.
+  // True if all askers have left.
   bool empty() const;
 
-  // What ends the build; fires when the flight is abandoned.
+  // Cancels the build; fires when the flight is abandoned.
   const CancellationPtr& build_cancellation() const { return build_cancellation_; }
 
   void OnQueued(const std::string& step, int actions_ahead) override;
@@ -68,7 +68,7 @@ class Flight : public PlanObserver {
  private:
   enum class State { kWaiting, kFetching, kBuilding, kDone };
 
-  // How far one asker has come in what the build reported.
+  // How much of the build's reports one asker has received.
   struct Asker {
     LoadObserver& observer;
     const bool verbose;
@@ -86,7 +86,7 @@ class Flight : public PlanObserver {
   void Leave();
   bool StaysEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddOutput(v1::Output output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Called while the load's Cancellation is locked: so that one must not be asked under our lock.
+  // Called with the load's Cancellation locked; so our code must not query that Cancellation under our own lock.
   void OnCancelled(Asker& asker);
 
   const std::vector<Digest> headers_;
@@ -104,8 +104,8 @@ class Flight : public PlanObserver {
   uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<v1::Output> outputs_ ABSL_GUARDED_BY(mutex_);
   size_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // What came of it. Not one absl::Status for all: each asker gets one of its own, since TSan does not see the
-  // reference counts inside a distribution's Abseil.
+  // The outcome. Not a shared absl::Status: each asker gets its own, because TSan does not see the reference counts
+  // inside a distribution's Abseil.
   v1::LoadResult result_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::ErrorDetail> error_ ABSL_GUARDED_BY(mutex_);
 };

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 constexpr std::chrono::hours kForever{1};
 
-// Records what it is told; fetches as the test says.
+// Records the events; fetches as the test prescribes.
 class TestObserver : public LoadObserver {
  public:
   using Fetch = std::function<absl::StatusOr<HeaderContents>(const std::vector<Digest>&)>;
@@ -88,7 +88,7 @@ TEST(FlightTest, VerboseAskersGetOutputAndAllGetProgress) {
     flight.Complete(ResultWithMs(1));
   };
   EXPECT_THAT(flight.Await(verbose, true, nullptr, build), IsOk());
-  EXPECT_THAT(flight.Await(quiet, false, nullptr, build), IsOk());  // late: everything has happened
+  EXPECT_THAT(flight.Await(quiet, false, nullptr, build), IsOk());  // joins after everything has happened
   EXPECT_EQ(verbose.text, "tool compilewarning!");
   EXPECT_EQ(quiet.text, "");
   for (const TestObserver* observer : {&verbose, &quiet}) {
@@ -111,7 +111,7 @@ TEST(FlightTest, OutputWithoutEndIsCutOff) {
                            }),
               IsOk());
   EXPECT_LT(observer.text.size(), 10u << 20);
-  EXPECT_THAT(observer.text, ::testing::EndsWith("[the rest of the output is left out]\n"));
+  EXPECT_THAT(observer.text, ::testing::EndsWith("[the rest of the output is omitted]\n"));
 }
 
 TEST(FlightTest, FetchedHeadersReachTheBuild) {
@@ -223,7 +223,7 @@ TEST(FlightTest, OneWhoComesBackWhileItLingersFindsItRunning) {
   cancellation->Cancel();
   Await("the asker to leave", [&] { return flight.empty(); });
   ASSERT_TRUE(flight.Join());
-  EXPECT_FALSE(AwaitValue("the one who left", left).ok());  // somebody is there again: it need not linger
+  EXPECT_FALSE(AwaitValue("the one who left", left).ok());  // another asker has joined: no need to linger
   EXPECT_FALSE(flight.build_cancellation()->cancelled());
   flight.Complete(ResultWithMs(3));
   EXPECT_THAT(flight.Await(returner, false, nullptr, nullptr), IsOk());

@@ -4,7 +4,7 @@
 namespace kernix::build {
 namespace {
 
-// What a small content costs besides its text.
+// The overhead of a small content besides its text.
 constexpr uint64_t kOverheadBytes = 256;
 
 uint64_t CostOf(const exec::Content& content) { return content->size() + kOverheadBytes; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contents of headers that clients have sent lately, so that they need not be sent for every build.
+// The contents of headers that clients have sent recently, so that clients need not send them for every build.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace kernix::build {
 
-// Keeps what was used last, up to a number of bytes. Thread-safe.
+// Keeps the most recently used contents, up to a number of bytes. Thread-safe.
 class HeaderCache {
  public:
   explicit HeaderCache(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // Those of `digests` that are there.
+  // The contents that are available, among `digests`.
   HeaderContents Find(const std::vector<Digest>& digests);
 
-  // Each content must be what its digest says. One that is larger than the limit is not kept.
+  // Each content must match its digest. A content larger than the limit is not kept.
   void Add(const HeaderContents& contents);
 
  private:
@@ -37,7 +37,7 @@ class HeaderCache {
 
   const uint64_t limit_bytes_;
   Mutex mutex_;
-  Blobs blobs_ ABSL_GUARDED_BY(mutex_);  // the one used last in front
+  Blobs blobs_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<Digest, Blobs::iterator> places_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

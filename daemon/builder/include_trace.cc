@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kMaxBytes = 16 << 20;
 
-// ".. path": a dot for each level. A source can have GCC count none ("# 1 "x" 2"). Precompiled headers are marked
-// otherwise.
+// Parses ".. path", with a dot for each level. A source can make GCC count zero levels ("# 1 "x" 2"). Precompiled
+// headers have another mark.
 std::string_view TracedFile(std::string_view line) {
   size_t marks = line.find_first_not_of('.');
   if (marks == 0 && (line.front() == '!' || line.front() == 'x')) marks = 1;

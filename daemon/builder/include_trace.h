@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a compiler says with -H, as it says it: each file that it begins to read, among its messages. Unlike a
-// dependency file, which is written at the end, that holds for a run that stops half-way. What comes after a fatal
-// error is left out: GCC ends there, and Clang still opens files, but no longer says which are missing.
+// Reads what a compiler prints with -H: the name of each file when it starts to read it, among its messages. Unlike a
+// dependency file, which is written at the end, the trace is also valid for a run that stops half-way. Lines after a
+// fatal error are ignored: GCC ends there, and Clang still opens files but no longer reports which are missing.
 #pragma once
 
 #include <string>
@@ -17,19 +17,18 @@ namespace kernix::build {
 
 inline constexpr std::string_view kFatalError = "fatal error: ";
 
-// For one command. Messages can make it believe that a file was read, never hide one: a file's line is written at once
-// by the one compiler that runs, and a message ends its line.
+// Reads the output of one command. Messages can make the trace list a file that was not read, but never hide one: the
+// only running compiler writes a file's line at once, and a message ends its line.
 class IncludeTrace : public exec::ActionObserver {
  public:
   void OnQueued(int) override {}
   void OnStarted(const exec::Action&) override {}
   void OnOutput(std::string_view text) override;
 
-  // After the command has ended.
-  // False when there was more than can be kept.
+  // The following are valid after the command has ended. False if there was more than the trace can keep.
   bool complete() const { return complete_; }
   const std::vector<std::string>& files() const { return files_; }
-  // The messages alone. Of many, both ends.
+  // The messages alone; if there are many, only the beginning and the end.
   std::string Messages();
 
  private:
@@ -42,7 +41,7 @@ class IncludeTrace : public exec::ActionObserver {
   size_t bytes_ = 0;
   bool complete_ = true;
   bool ended_ = false;        // by a fatal error
-  bool lists_files_ = false;  // GCC's list of headers without a guard
+  bool lists_files_ = false;  // inside GCC's list of headers without a guard
   OutputBuffer messages_{4 << 20};
 };
 

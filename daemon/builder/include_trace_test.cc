@@ -29,7 +29,7 @@ TEST(IncludeTraceTest, NoMarkInASourceHidesAFile) {
   EXPECT_THAT(trace.files(), ElementsAre("/secret", "inc/0/a.h.gch"));
 }
 
-// Clang goes on to open files then, and no longer says which are not there.
+// After a fatal error, Clang continues to open files but no longer reports which are missing.
 TEST(IncludeTraceTest, WhatComesAfterAFatalErrorDoesNotCount) {
   IncludeTrace trace;
   trace.OnOutput(". a.h\nk.cc:1:10: fatal error: 'b.h' file not found\n. /secret\nk.cc:3:1: error: x\n");

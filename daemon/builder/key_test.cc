@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads that differ in what their artifact depends on are not answered with each other's.
+// Loads get different keys if their artifacts depend on different data.
 #include <gtest/gtest.h>
 
 #include "tests/support/testing_load.h"

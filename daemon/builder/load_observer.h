@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one who asks for an artifact, as the builder sees it.
+// The asker of a load, as the builder sees it.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace kernix::build {
 
-// Called only from the thread that is in Builder::Load() for it.
+// Called only from the thread that calls Builder::Load() with it.
 class LoadObserver {
  public:
   virtual ~LoadObserver() = default;

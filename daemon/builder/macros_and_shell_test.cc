@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags against real compilers: what -D means, and that no shell reads what a user, or a folder's name, says.
+// Flags on real compilers: -D has its meaning, and no shell interprets a user's text or a folder's name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ class CudaFlagsTest : public ::testing::Test {
   v1::LoadRequest request_;
 };
 
-// In the host's and in the device's pass, in the PTX that is kept, and in a C++ unit beside; before cuda_runtime.h.
+// In the host and device passes, in the PTX that is kept, and in a C++ unit beside them; before cuda_runtime.h.
 TEST_F(CudaFlagsTest, MacrosAreTheSameInEveryPassAndUnit) {
   request_.mutable_options()->set_separate_units(true);
   request_.mutable_options()->set_keep(true);
@@ -135,7 +135,7 @@ TEST_F(CudaFlagsTest, WhatAShellOrAToolWouldReadIsRefused) {
   EXPECT_EQ(t.Stats().entries, 0u);
 }
 
-// g++ took "-D" "@file" for the flags of that file, and an uploaded header can be one.
+// g++ took "-D" "@file" for the flags in that file, and an uploaded header can be such a file.
 TEST(AtFileTest, NoCompilerReadsFlagsFromAFile) {
   KERNIX_NEED_PROGRAM(compiler, "g++");
   TestBuilder t(kInline);
@@ -155,7 +155,7 @@ TEST(AtFileTest, NoCompilerReadsFlagsFromAFile) {
   }
 }
 
-// A toolkit and a compiler whose paths are commands, and a store whose path has blanks: the same artifact.
+// A toolkit and a compiler whose paths are shell commands, and a store whose path has blanks, give the same artifact.
 TEST_F(CudaFlagsTest, OddFoldersOfTheToolchainAndTheStoreAreNoCommands) {
   namespace fs = std::filesystem;
   TestBuilder t(kInline);
@@ -163,7 +163,7 @@ TEST_F(CudaFlagsTest, OddFoldersOfTheToolchainAndTheStoreAreNoCommands) {
   const std::string root = Dirname(Dirname(request_.toolchain().nvcc()));
   std::error_code error;
   fs::create_directories(odd + "/bin", error);
-  // Not by hard links, which change what other tests know the toolkit's files by.
+  // Not by hard links: they would change the identities by which other tests know the toolkit's files.
   fs::copy(fs::canonical(root), odd + "/cuda", fs::copy_options::recursive, error);
   ASSERT_FALSE(error) << error.message();
   fs::create_symlink(request_.toolchain().host_compiler(), odd + "/bin/g++", error);

@@ -28,7 +28,7 @@ exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
   return std::make_shared<const std::string>(std::move(kept));
 }
 
-// Lives as long as one of its steps is with the executor: each `done` callback holds a reference.
+// Lives as long as the executor has one of its steps: each `done` callback holds a reference.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
   PlanRun(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
@@ -46,7 +46,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   ~PlanRun() { asked_to_stop_->Remove(on_asked_to_stop_); }
 
-  // Submits what can run; ends the run when nothing can and nothing does.
+  // Submits the steps that can run. Ends the run when no step can run and none is running.
   void Advance() {
     std::vector<std::unique_ptr<Job>> ready;
     bool ended = false;
@@ -55,7 +55,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       ready = TakeReady();
       ended = running_ == 0 && !std::exchange(ended_, true);
     }
-    // Without the lock: an inline executor runs the step, and comes back here, before Submit() returns.
+    // Without the lock: an inline executor runs the step, and calls back here, before Submit() returns.
     for (std::unique_ptr<Job>& job : ready) Submit(std::move(job));
     if (ended) done_(End());
   }
@@ -113,7 +113,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     Advance();
   }
 
-  // Takes in what a step came to. The number of steps done so far, 0 when the run has failed.
+  // Records the result of a step. Returns the number of steps done so far, 0 if the run has failed.
   int Settle(const Job& job, absl::StatusOr<exec::ActionResult> result) {
     absl::Status status = result.status();
     const bool said_no = status.ok() && result->exit_code != 0;
@@ -135,16 +135,16 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     for (const auto& [path, content] : result.outputs) output_bytes_ += content->size();
     if (max_output_bytes_ == 0 || output_bytes_ <= max_output_bytes_) return absl::OkStatus();
     return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("the steps of this load make more than ", max_output_bytes_,
-                            " bytes together, which is as much as this kernixd's max_output_bytes lets them: raise it "
-                            "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or make a load of fewer sources"));
+                     StrCat("the outputs of this load's steps have more than ", max_output_bytes_,
+                            " bytes together, the limit derived from this kernixd's max_output_bytes: raise it "
+                            "(--max-output-bytes, KERNIX_MAX_OUTPUT_BYTES), or put fewer sources into one load"));
   }
 
   PlanEnd End() {
     const MutexLock lock(mutex_);
     if (end_.status.ok() && !waiting_.empty()) {
       end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
-                                                                "\" needs what no other step makes"));
+                                                                "\" needs a file that no other step makes"));
     }
     return std::move(end_);
   }
@@ -155,7 +155,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   const size_t max_parallel_;
   const CancellationPtr asked_to_stop_;
   int on_asked_to_stop_ = 0;
-  const CancellationPtr stop_ = std::make_shared<Cancellation>();  // of the steps
+  const CancellationPtr stop_ = std::make_shared<Cancellation>();  // cancels the steps
   PlanObserver& observer_;
   const PlanDone done_;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a plan's steps on an executor, each as soon as its inputs are there.
+// Runs a plan's steps on an executor, each as soon as its inputs are available.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@
 
 namespace kernix::build {
 
-// Told how a plan goes. Thread-safe: steps that run side by side call it at the same time. Must not call back into what
-// runs the plan.
+// Receives the events of a plan. Thread-safe: steps that run in parallel call it concurrently. Must not call back into
+// the code that runs the plan.
 class PlanObserver {
  public:
   virtual ~PlanObserver() = default;
@@ -30,20 +30,20 @@ class PlanObserver {
 
 using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 
-// What came of a plan.
+// The outcome of a plan.
 struct PlanEnd {
   absl::Status status;                         // the first failure
   PlanOutputs outputs;                         // of the steps that succeeded
-  std::string printed;                         // by these, in the order in which they ended
-  std::shared_ptr<const exec::Action> failed;  // the command that said no, when `status` tells of one
+  std::string printed;                         // output of these steps, in the order in which they ended
+  std::shared_ptr<const exec::Action> failed;  // the command that failed, if `status` is about one
 };
 using PlanDone = std::function<void(PlanEnd)>;
 
-// Returns once the first steps are submitted. At most `max_parallel` of the steps (0: any number) are with the executor
-// at once. The first failure cancels what still runs; `done` is called exactly once, when nothing of the plan runs any
-// more, and gets that failure. A command that failed is a COMPILATION error, too large outputs are a RESOURCE error.
-// `executor` and `observer` must live until `done` returned. Firing `cancellation`, which stays with the caller, ends
-// the plan early, with a CANCELLED error. The executor serves `user`.
+// Returns once the first steps are submitted. Submits at most `max_parallel` steps (0: any number) to the executor at a
+// time. The first failure cancels the running steps. `done` is called exactly once, when no step runs any more, and
+// gets that failure. A command that failed gives a COMPILATION error, outputs that are too large a RESOURCE error.
+// `executor` and `observer` must live until `done` has returned. If `cancellation`, which the caller keeps, fires, the
+// plan ends early with a CANCELLED error. The executor serves `user`.
 void RunPlan(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done);
 

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// Runs nothing by itself: the test says when a step ends, and how.
+// Runs nothing by itself: the test says when and how a step ends.
 class ManualExecutor : public exec::Executor {
  public:
   struct Submitted {
@@ -50,7 +50,7 @@ class ManualExecutor : public exec::Executor {
     return {};
   }
 
-  // Ends a step well: each output holds the step's name and what its inputs held.
+  // Ends a step successfully: each output holds the step's name and the content of its inputs.
   void Finish(const std::string& step, const std::string& printed = "") {
     Submitted taken = Take(step);
     exec::ActionResult result;
@@ -121,7 +121,8 @@ class PlanRunnerTest : public ::testing::Test {
 
 TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
   Plan plan;
-  plan.steps = {MakeStep("one", {}), MakeStep("two", {}), MakeStep("more", {})};  // each makes its name
+  plan.steps = {MakeStep("one", {}), MakeStep("two", {}),
+                MakeStep("more", {})};  // each makes an output with its own name
   plan.max_output_bytes = 6;
   Start(plan);
   executor_.Finish("one");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One build for two who ask, each under a name of their own.
+// One build for two askers, each with its own label.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -20,7 +20,7 @@ v1::LoadRequest Named(v1::LoadRequest request, const std::string& name) {
   return request;
 }
 
-// Keeps those who register for it waiting: a cancellation whose first callback does not end.
+// Blocks those who register for it: a cancellation whose first callback does not end.
 class StuckCancellation {
  public:
   StuckCancellation() {
@@ -45,7 +45,7 @@ class StuckCancellation {
 TEST(SharedBuildTest, WhoAskedFirstIsNamedThoughTheSecondStartsTheBuild) {
   KERNIX_NEED_PROGRAM(compiler, "g++");
   TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kOwn);
-  ASSERT_THAT(t.Load(CppRequest(compiler, 2)), IsOk());  // the tools are known from now on
+  ASSERT_THAT(t.Load(CppRequest(compiler, 2)), IsOk());  // from here on, the tools are known
   StuckCancellation stuck;
   const int calls = t.env.Calls(Operation::kStat, "");
   auto first = std::async(std::launch::async, [&] {

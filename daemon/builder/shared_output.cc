@@ -27,18 +27,18 @@ using toolchain::HostCompilerKind;
 constexpr char kAssemblySource[] = "kernix-unit/explained.s";
 constexpr char kAssemblyObject[] = "kernix-unit/explained.o";
 
-// By whatever path it is reached: no other tool of a plan uses a shell.
+// Independent of the path to nvcc: no other tool of a plan uses a shell.
 bool IsNvcc(const exec::Action& action) { return action.tool_uses_shell; }
 
 bool Has(const std::vector<std::string>& argv, std::string_view word) {
   return std::find(argv.begin(), argv.end(), word) != argv.end();
 }
 
-// Whether the command reads sources, and whether it goes on to an assembler.
+// Whether the command reads sources, and whether it runs an assembler.
 bool ReadsSources(const exec::Action& action) { return Has(action.argv, "-MD"); }
 bool Assembles(const exec::Action& action) { return Has(action.argv, "-c"); }
 
-// Words for the host compiler, whoever is called.
+// Adds words for the host compiler, whether the command calls it directly or through nvcc.
 void AddHostWords(const std::vector<std::string>& words, exec::Action& action) {
   for (const std::string& word : words) {
     if (IsNvcc(action)) action.local_words.push_back("-Xcompiler");
@@ -58,8 +58,8 @@ QuotableTexts TextsOf(const BuildRequest& request, const HeaderContents& content
   return texts;
 }
 
-// The name in "fatal error: x.h: No such file or directory", as GCC says it, or "fatal error: 'x.h' file not found", as
-// Clang does. Such an error is the last thing in a trace.
+// The name in "fatal error: x.h: No such file or directory" (GCC) or "fatal error: 'x.h' file not found" (Clang). Such
+// an error is the last line of a trace.
 std::vector<std::string> NamesNotRead(std::string_view messages, HostCompilerKind kind) {
   const size_t at = messages.find(kFatalError);
   if (at == std::string_view::npos) return {};
@@ -78,7 +78,7 @@ absl::Status WithoutOutput(const absl::Status& status) {
   return MakeError(std::move(detail));
 }
 
-// For output of which it is not known what it quotes.
+// The error that replaces output which may quote unknown files.
 absl::Status Hidden(const exec::Action& action, std::string_view why) {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
@@ -89,9 +89,11 @@ absl::Status Hidden(const exec::Action& action, std::string_view why) {
 }
 
 constexpr char kUnknownReads[] =
-    "What was said is not shown: this kernixd is shared, and it is not known which files the compiler has read. Load "
-    "it with a kernixd of your own to see it";
-// The command with a compiler that tells what it opens, one at a time, and no assembler.
+    "The compiler's output is not shown: this kernixd is shared and does not know which files the compiler has read. "
+    "Load "
+    "with a kernixd of your own to see it";
+// The command, changed so that the compiler reports what it opens, handles one architecture at a time, and runs no
+// assembler.
 exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action action) {
   action.step = StrCat("explain ", action.step);
   std::erase_if(action.local_words, [](const std::string& word) { return absl::StartsWith(word, "--threads="); });
@@ -99,7 +101,7 @@ exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action 
   std::vector<std::string> words = {"-H"};
   if (Assembles(action)) {
     words.push_back("-S");
-    action.outputs.resize(1);  // the assembler's text, in place of the object
+    action.outputs.resize(1);  // the assembler's text instead of the object
   }
   if (toolchain.host.kind == HostCompilerKind::kClang) words.emplace_back("-Wno-unused-command-line-argument");
   AddHostWords(words, action);
@@ -119,7 +121,7 @@ exec::Action AssembleCommand(const toolchain::Toolchain& toolchain, const exec::
   return action;
 }
 
-// Lives as long as one of its commands is with the executor.
+// Lives as long as the executor has one of its commands.
 class Explanation : public std::enable_shared_from_this<Explanation> {
  public:
   Explanation(FailedBuild build, std::function<void(absl::Status)> told)
@@ -128,7 +130,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
   void Start() {
     const exec::Action* failed = build_.end.failed.get();
     if (failed == nullptr) return told_(WithoutOutput(build_.end.status));
-    // What the failed command took in is what other steps have made.
+    // Earlier steps have made the inputs of the failed command.
     const absl::Status before = CheckStepsBefore();
     if (!before.ok()) return told_(before);
     if (ReadsSources(*failed)) return Compile(*failed);
@@ -144,7 +146,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
                           toolchain::FlagPolicy::kShared);
   }
 
-  // Those dependency files that are there.
+  // The dependency files that exist.
   std::vector<std::string> Made(const std::vector<std::string>& paths) const {
     std::vector<std::string> texts;
     for (const std::string& path : paths) {
@@ -226,7 +228,7 @@ std::string ShownOfSuccess(const BuildRequest& request, const HeaderContents& co
 }
 
 bool AssemblerMayRead(std::string_view text) {
-  // In either case of letters, as assemblers read them. MRI's syntax has words without a dot.
+  // Assemblers ignore case. MRI syntax has words without a dot.
   static constexpr std::string_view kWords[] = {".include", ".incbin", ".macro", ".irp",      ".irep",
                                                 ".rep",     ".mri",    ".alt",   ".endmacro", ".purgem"};
   const std::string lower = absl::AsciiStrToLower(ToAbsl(text));

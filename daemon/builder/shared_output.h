@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a shared kernixd shows of what compilers say. A source can have a compiler read any file that the service can
-// read, by ways that no reading of the source sees, and quote it: as the line under a message, in the message itself,
-// as the name of a symbol. So nothing is shown before it is known that what was read is the request's or the
-// toolchain's.
+// Decides what a shared kernixd shows of compiler output. A source can make a compiler read any file that the service
+// can read, in ways that no check of the source sees, and quote it: as the line under a message, in the message itself,
+// or as the name of a symbol. So kernixd shows nothing before it knows that every file read belongs to the request or
+// the toolchain.
 //
-// Of a build that succeeds the tools have told (CheckFilesRead). A compile that fails is done once more, by the same
-// command, with a compiler that says which files it opens as it opens them (`-H`), and hands nothing to an assembler,
-// which does not tell when it fails; what that says is shown. When the compiler has nothing to say, it is the assembler
+// If a build succeeds, the tools have reported what they read (CheckFilesRead). If a compile fails, kernixd runs the
+// same command again with a compiler that reports each file as it opens it (`-H`) and without an assembler, which does
+// not report after a failure; kernixd shows the output of this run. If the compiler reports no error, it was the
+// assembler that failed: kernixd gives it the compiler's output again, if nothing in that can make it read a file.
 // that said no: it is shown what the compiler made, if none of that can make it read a file.
 #pragma once
 
@@ -27,21 +28,23 @@
 
 namespace kernix::build {
 
-// Has every compiler that `plan` calls show no line of a file: it would open what `#line` names. Does not change what
-// is made.
+// Stops every compiler that `plan` calls from showing source lines: it would open whatever file `#line` names. Does not
+// change the outputs.
 void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan);
 
-// What steps of a build that succeeded, and for which CheckFilesRead() is content, have printed, as users see it.
+// What the steps of a successful build have printed, in the form for users. CheckFilesRead() must have accepted the
+// build.
 std::string ShownOfSuccess(const BuildRequest& request, const HeaderContents& contents, std::string_view printed);
 
-// Whether the assembler, given `text`, may read another file. True for what can make the words that do so.
+// Whether the assembler may read another file when it is given `text`. Also true for directives that can produce such
+// words.
 bool AssemblerMayRead(std::string_view text);
 
-// A plan that failed. All of it must live until `told` returned.
+// A plan that failed. All its members must live until `told` has returned.
 struct FailedBuild {
   Env& env;
   exec::Executor& executor;
-  UserId user;  // whom the executor serves
+  UserId user;  // the user whom the executor serves
   const BuildRequest& request;
   const HeaderContents& contents;
   const PlanFiles& files;
@@ -49,8 +52,8 @@ struct FailedBuild {
   CancellationPtr cancellation;
 };
 
-// Calls `told` once, with what the askers are told: `end.status` with output that may be shown, or without, or the
-// error of what was read. Perhaps before it returns.
+// Calls `told` once with the error for the askers: `end.status` with output that may be shown, or without output, or
+// the error about a file that was read. May call it before returning.
 void TellFailure(FailedBuild build, std::function<void(absl::Status)> told);
 
 }  // namespace kernix::build

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr char kMarker[] = "marrowbone";  // in a file of the service that no request holds
+constexpr char kMarker[] = "marrowbone";  // in a file of the service that is in no request
 
 class SharedOutputTest : public ::testing::Test {
  protected:
@@ -35,7 +35,7 @@ class SharedOutputTest : public ::testing::Test {
     return request;
   }
 
-  // Loads what must not load; nothing of the marker may show.
+  // Makes a load that must fail; its error must not show the marker.
   v1::ErrorDetail Failure(const v1::LoadRequest& request, const std::vector<std::string>& headers = {}) {
     RecordingObserver observer(headers);
     const auto result = t_.Load(request, observer);
@@ -96,7 +96,7 @@ TEST_F(SharedOutputTest, LinesOfOtherFilesAreNotShown) {
   EXPECT_THAT(observer.output, AllOf(HasSubstr("warning: "), Not(HasSubstr(kMarker))));
 }
 
-// How an include can be spelled that no reading of the line sees; %s is the file.
+// Ways to spell an include that no check of the line sees; %s is the file.
 constexpr const char* kIncludes[] = {
     "#define WHERE \"%s\"\n#include WHERE\n",
     "#define WHERE <%s>\n#include_next WHERE\n",
@@ -144,7 +144,7 @@ TEST_F(SharedOutputTest, AHeaderOfTheToolchainMayNotIncludeItEither) {
   EXPECT_EQ(Failure(request, {header}).kind(), v1::ErrorDetail::INVALID_REQUEST);
 }
 
-// The compiler's step succeeds; what it has read would be told by the linker.
+// The compile step succeeds; the linker would reveal what it has read.
 TEST_F(SharedOutputTest, WhatAnEarlierStepHasReadIsNotToldByTheLink) {
   ASSERT_THAT(Env::Posix().WriteFile(secret_, StrCat("int ", kMarker, "();"), 0644), IsOk());
   EXPECT_EQ(
@@ -198,7 +198,7 @@ TEST_F(SharedOutputTest, Clang) {
               HasSubstr("frobnicate"));
   ASSERT_THAT(Env::Posix().WriteFile(secret_, StrCat(".print \"", kMarker, "\"\n.warning \"", kMarker, "\"\n"), 0644),
               IsOk());
-  // Its own assembler would have put the file into the artifact, and told nobody.
+  // Clang's own assembler would have put the file into the artifact without reporting it.
   for (const char* words : {"inc lude", "inc bin"}) {
     const std::string text = StrCat("asm(\".macro m a b\\n .\\\\a\\\\b \\\"%s\\\"\\n.endm\\nm ", words, "\\n\");\n");
     EXPECT_EQ(Failure(With(Naming(text, secret_))).kind(), v1::ErrorDetail::INVALID_REQUEST) << words;
@@ -211,7 +211,7 @@ TEST_F(SharedOutputTest, Clang) {
   EXPECT_THAT(observer.output, AllOf(HasSubstr("unused"), HasSubstr("mine")));
 }
 
-// Whether the file is there or not, and whatever the message looks like.
+// Whether or not the file exists, and whatever the message looks like.
 TEST_F(SharedOutputTest, NoFormOfAMessageHidesWhatWasNotRead) {
   for (const std::string& path : {secret_, missing_}) {
     for (const char* flag : {"-fdiagnostics-color=always", "-fdiagnostics-color"}) {
@@ -234,7 +234,7 @@ TEST_F(SharedOutputTest, NoFormOfAMessageHidesWhatWasNotRead) {
   }
 }
 
-// Its tools read what the preprocessor has written once more.
+// nvcc's tools read the preprocessor's output once more.
 TEST_F(SharedOutputTest, NvccReadsNoDirectiveThatMacrosMake) {
   KERNIX_NEED_NVCC(nvcc);
   for (const char* text : {"#define HASH #\nHASH include \"%s\"\n", "#define ID(x) x\nID(%%:) include \"%s\"\n",

@@ -12,19 +12,19 @@
 namespace kernix::build {
 namespace {
 
-// Longer ones help nobody, and a text may have one line.
+// Longer lines help nobody, and a text may be a single line.
 constexpr size_t kMaxLineBytes = 500;
-// Of what is added to one output.
+// Limit for the text added to one output.
 constexpr size_t kMaxAddedBytes = 1 << 20;
 constexpr size_t kTabStop = 8;
 
 struct Place {
   std::string name;
   size_t line = 0;
-  size_t column = 0;  // from 1; 0: none is named
+  size_t column = 0;  // from 1; 0: no column is named
 };
 
-// Takes ":<number>" off the end.
+// Removes ":<number>" from the end.
 std::optional<size_t> TakeNumber(std::string_view& text) {
   const size_t colon = text.rfind(':');
   size_t number = 0;
@@ -35,7 +35,7 @@ std::optional<size_t> TakeNumber(std::string_view& text) {
   return number;
 }
 
-// What stands before ": error: ".
+// Parses the text before ": error: ".
 std::optional<Place> ReadPlace(std::string_view text) {
   const std::optional<size_t> last = TakeNumber(text);
   if (!last) return std::nullopt;
@@ -54,8 +54,8 @@ std::optional<Place> PlaceOf(std::string_view line) {
   return first == std::string_view::npos ? std::nullopt : ReadPlace(line.substr(0, first));
 }
 
-// The line as it is shown, and how wide what stands before `column` is. GCC counts columns as they are shown, Clang in
-// bytes: they differ for tabs and for letters that are no ASCII, where the mark may stand a little off.
+// A line as it is shown, and the width of the text before `column`. GCC counts columns as displayed, Clang in bytes:
+// these differ for tabs and for non-ASCII letters, where the mark may be slightly off.
 struct ShownLine {
   std::string text;
   size_t width_before = 0;
@@ -65,7 +65,7 @@ ShownLine Show(std::string_view line, size_t column) {
   ShownLine shown;
   size_t width = 0;
   for (const char c : line) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xc0) == 0x80;  // a letter of several bytes
+    const bool continues = (static_cast<unsigned char>(c) & 0xc0) == 0x80;  // a byte within a multi-byte letter
     const size_t next = c == '\t' ? (width / kTabStop + 1) * kTabStop : width + (continues ? 0 : 1);
     const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     if (c == '\t' || control) {
