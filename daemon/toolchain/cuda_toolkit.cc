@@ -25,8 +25,8 @@ constexpr char kTargetFolder[] = "targets/x86_64-linux";
 
 absl::Status ToolchainError(std::string_view message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
 
-// What a dry run says of nvcc's own variables, "#$ NAME=value". Only these: the commands after them change from release
-// to release.
+// nvcc's own variables in the output of a dry run, "#$ NAME=value". Only these are read: the commands after them change
+// from release to release.
 class DryRun {
  public:
   explicit DryRun(std::string text) : text_(std::move(text)) {}
@@ -49,7 +49,7 @@ class DryRun {
   std::string text_;
 };
 
-// The sisters of a root in the pip layout of CUDA 12.
+// The sibling folders of a root in the pip layout of CUDA 12.
 std::vector<std::string> SisterFolders(Env& env, const std::string& root, const std::string& name) {
   std::vector<std::string> folders;
   if (Basename(root) != "cuda_nvcc") return folders;
@@ -63,7 +63,7 @@ void Append(std::vector<std::string>& to, const std::vector<std::string>& from) 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// Folders that the host compiler searches anyway must not come earlier than it has them.
+// Folders that the host compiler searches anyway must not come earlier than in the compiler's own order.
 std::vector<std::string> IncludeFolders(Env& env, const DryRun& dry_run, const v1::ToolchainPaths& paths,
                                         const std::string& root, const HostCompiler& host) {
   std::vector<std::string> folders = dry_run.Folders("INCLUDES", "-I");
@@ -93,11 +93,11 @@ std::vector<std::string> LibraryFolders(Env& env, const DryRun& dry_run, const v
   return folders;
 }
 
-// A part that nvcc cannot do without, and how it comes to be there.
+// A part that nvcc needs, and how to install it.
 struct RequiredPart {
   const char* name;
   std::vector<std::string> folders;
-  const char* package;  // of PyPI, as CUDA 13 names them
+  const char* package;  // on PyPI, with the names of CUDA 13
 };
 
 absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const HostCompiler& host, const DryRun& dry_run) {
@@ -132,7 +132,7 @@ absl::StatusOr<Parts> FindParts(Env& env, const CudaToolkit& cuda, const HostCom
   return parts;
 }
 
-// A distribution has the toolkit's headers where every compiler finds them.
+// A distribution installs the toolkit's headers where every compiler finds them.
 std::optional<std::string> FindHeader(Env& env, const CudaToolkit& cuda, const HostCompiler& host, const char* name) {
   std::vector<std::string> folders = cuda.include_directories;
   Append(folders, host.system_include_directories);
@@ -161,7 +161,7 @@ absl::Status ReadVersion(const std::string& answer, CudaToolkit& cuda) {
       return absl::OkStatus();
     }
   }
-  return ToolchainError(StrCat(cuda.nvcc, " does not say its version as nvcc does:\n", answer));
+  return ToolchainError(StrCat(cuda.nvcc, " does not report its version as nvcc does:\n", answer));
 }
 
 absl::Status ReadArchitectures(const std::string& answer, CudaToolkit& cuda) {
@@ -171,7 +171,8 @@ absl::Status ReadArchitectures(const std::string& answer, CudaToolkit& cuda) {
   }
   std::sort(cuda.architectures.begin(), cuda.architectures.end());
   if (!cuda.architectures.empty()) return absl::OkStatus();
-  return ToolchainError(StrCat(cuda.nvcc, " does not say which architectures it knows; kernix needs CUDA 12 or newer"));
+  return ToolchainError(
+      StrCat(cuda.nvcc, " does not report which architectures it supports; kernix needs CUDA 12 or newer"));
 }
 
 HostLimits ReadHostLimits(Env& env, const CudaToolkit& cuda, const HostCompiler& host) {
@@ -190,13 +191,13 @@ std::string Refusal(Env& env, const CudaToolkit& cuda, const HostCompiler& host)
   const bool gcc = host.kind == HostCompilerKind::kGcc;
   const int newest = NewestHost(env, cuda, host);
   const std::string program = gcc ? "g++" : "clang++";
-  std::string text = StrCat("nvcc ", cuda.version, " (", cuda.nvcc, ") does not take ", gcc ? "GCC " : "Clang ",
+  std::string text = StrCat("nvcc ", cuda.version, " (", cuda.nvcc, ") does not support ", gcc ? "GCC " : "Clang ",
                             host.version, " (", host.path, ") as its host compiler");
   if (newest > 0) {
-    StrAppend(&text, ": the newest ", gcc ? "GCC" : "Clang", " that it takes is ", newest, ". Install ", program, "-",
-              newest, " and set CXX=", program, "-", newest);
+    StrAppend(&text, ": the newest ", gcc ? "GCC" : "Clang", " that it supports is ", newest, ". Install ", program,
+              "-", newest, " and set CXX=", program, "-", newest);
   } else {
-    StrAppend(&text, ": set CXX to one that it takes");
+    StrAppend(&text, ": set CXX to one that it supports");
   }
   return text + ", or pass the flag -allow-unsupported-compiler at your own risk.";
 }
@@ -207,12 +208,12 @@ absl::Status CheckHostByNumber(Env& env, const HostCompiler& host, CudaToolkit& 
   return absl::OkStatus();
 }
 
-// Asks nvcc itself: it has the last word on which host compilers work.
+// Asks nvcc itself, because it decides which host compilers work.
 absl::Status CheckHost(Env& env, const HostCompiler& host, CudaToolkit& cuda) {
   std::vector<std::string> argv = {cuda.nvcc, "-ccbin", host.path, "-x", "cu", "-E", "-o", "/dev/null"};
   for (const std::string& folder : cuda.include_directories) argv.push_back("-I" + folder);
   argv.push_back("/dev/null");
-  // A shell would read these, and here is no action to give them other names.
+  // A shell would interpret these words, and there is no action here that could rename them.
   if (!std::all_of(argv.begin(), argv.end(), IsHarmlessWord)) return CheckHostByNumber(env, host, cuda);
   absl::Status answer = AskTool(env, argv).status();
   if (answer.ok()) return answer;
@@ -234,7 +235,7 @@ absl::Status CheckThere(Env& env, const std::string& path) {
   return ToolchainError(StrCat("there is no nvcc at ", path));
 }
 
-// The program behind links and scripts: it says itself where it is.
+// Resolves links and wrapper scripts: the program itself reports where it is.
 absl::StatusOr<std::string> RealNvcc(Env& env, const std::string& path, const DryRun& dry_run) {
   const std::string here = dry_run.Variable("_HERE_");
   const std::optional<std::string> found = FindFile(env, {here}, "nvcc");
@@ -262,8 +263,9 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   KERNIX_ASSIGN_OR_RETURN(const std::string version, AskTool(env, {cuda.nvcc, "--version"}));
   KERNIX_RETURN_IF_ERROR(ReadVersion(version, cuda));
   if (cuda.major_version < kOldestMajor) {
-    return ToolchainError(StrCat("the nvcc at ", cuda.nvcc, " is of CUDA ", cuda.version, ", and kernix needs CUDA ",
-                                 kOldestMajor, " or newer: set CUDA_HOME to such a toolkit"));
+    return ToolchainError(StrCat("the nvcc at ", cuda.nvcc, " belongs to CUDA ", cuda.version,
+                                 ", but kernix needs CUDA ", kOldestMajor,
+                                 " or newer: set CUDA_HOME to a newer toolkit"));
   }
   KERNIX_ASSIGN_OR_RETURN(const std::string architectures, AskTool(env, {cuda.nvcc, "--list-gpu-code"}));
   KERNIX_RETURN_IF_ERROR(ReadArchitectures(architectures, cuda));

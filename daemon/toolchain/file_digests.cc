@@ -38,10 +38,10 @@ absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, 
   KERNIX_ASSIGN_OR_RETURN(const std::string text, env_.ReadFile(path));
   const Content content{DigestOf(text), before, env_.Now()};
   const absl::StatusOr<FileIdentity> after = IdentityOf(env_, path);
-  // Else it changed under our hands: read it again next time.
+  // Otherwise the file changed while it was read, and the next call reads it again.
   if (!after.ok() || *after != before) return content;
   const MutexLock lock(mutex_);
-  // Another thread may have read it in this state before us: since then it is known.
+  // Another thread may have read the file in this state earlier; its time counts.
   const auto known = known_.find(path);
   if (known != known_.end() && known->second.identity == before) return known->second;
   known_.insert_or_assign(path, content);
@@ -63,7 +63,7 @@ std::vector<KnownFile> FileDigests::TakeNews() {
 
 void FileDigests::PutBackNews(const std::vector<KnownFile>& files) {
   const MutexLock lock(mutex_);
-  // One of each path: they may be put back for as long as the disk is full.
+  // One for each path, because files may be put back repeatedly while the disk is full.
   absl::flat_hash_map<std::string, KnownFile> latest;
   for (const KnownFile& file : files) latest.insert_or_assign(file.path, file);
   for (const KnownFile& file : news_) latest.insert_or_assign(file.path, file);

@@ -17,39 +17,39 @@
 
 namespace kernix::toolchain {
 
-// Remembers a file's digest until its identity changes. Thread-safe; files are read outside the lock.
+// Remembers a file's digest until its identity changes. Thread-safe; reads files outside the lock.
 class FileDigests {
  public:
-  // What is known of a file.
+  // What is known about a file.
   struct Content {
     Digest digest;
     FileIdentity identity;
-    // When the file was first seen in that state. Not when this content was first seen: there may
-    // have been another one in between.
+    // When the file was first seen in this state. Not when this content was first seen: the file may have had other
+    // content in between.
     MonotonicTime since;
   };
 
   explicit FileDigests(Env& env) : env_(env) {}
 
-  // The SHA-256 of the file's content. The status of Env::Stat() or Env::ReadFile() on error.
+  // The SHA-256 of the file's content. On error, the status of Env::Stat() or Env::ReadFile().
   absl::StatusOr<Digest> Get(const std::string& path);
   absl::StatusOr<Content> GetContent(const std::string& path);
 
-  // The same; adds the file, as it was before it was read, to `watched`.
+  // Also adds the file, in its state before it was read, to `watched`.
   absl::StatusOr<Digest> Get(const std::string& path, std::vector<WatchedFile>& watched);
 
-  // Takes over what an earlier process has found out. What is known already stays.
+  // Takes over the results of an earlier process. Does not replace what is already known.
   void Remember(const std::vector<KnownFile>& files);
 
-  // What was found out since the last call and can be told to a later process: only files that
+  // Returns what was found since the last call and is safe to pass to a later process: only files whose time stamps
   // were settled when they were read.
   std::vector<KnownFile> TakeNews();
 
-  // The files of a TakeNews() that could not be saved. What was found out since then counts.
+  // Takes back the files of a TakeNews() call that could not be saved. Newer results take precedence.
   void PutBackNews(const std::vector<KnownFile>& files);
 
  private:
-  // The content of a file that was `before` a moment ago.
+  // The content of a file whose identity was `before` a moment ago.
   absl::StatusOr<Content> KnownOrRead(const std::string& path, const FileIdentity& before);
   absl::StatusOr<Content> Read(const std::string& path, const FileIdentity& before);
 

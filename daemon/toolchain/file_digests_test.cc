@@ -29,7 +29,7 @@ TEST_F(FileDigestsTest, ReadsAFileOnce) {
 TEST_F(FileDigestsTest, ReadsAgainWhatHasChanged) {
   Write("one");
   EXPECT_EQ(digests_.Get("/f").value(), DigestOf("one"));
-  Write("two");  // as long as before
+  Write("two");  // same length as before
   EXPECT_EQ(digests_.Get("/f").value(), DigestOf("two"));
   EXPECT_EQ(Reads(), 2);
 }
@@ -49,12 +49,12 @@ TEST_F(FileDigestsTest, TellsSinceWhenTheFileIsInItsState) {
   const auto first = digests_.GetContent("/f").value();
   mem_.AdvanceClock(Duration(1000));
   EXPECT_EQ(digests_.GetContent("/f")->since, first.since);
-  Write("one");  // another time stamp, the same content: what it held in between, nobody knows
+  Write("one");  // same content with a new time stamp: the content in between is unknown
   EXPECT_EQ(digests_.GetContent("/f")->digest, first.digest);
   EXPECT_GT(digests_.GetContent("/f")->since, first.since);
 }
 
-// The slower of two readers must not make it look as if the file had come to its state only now.
+// The slower of two readers must not make the state of the file look newer than it is.
 TEST_F(FileDigestsTest, WhoeverReadsItFirstSaysSinceWhen) {
   Write("one");
   MonotonicTime first;

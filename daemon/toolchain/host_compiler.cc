@@ -20,7 +20,7 @@
 namespace kernix::toolchain {
 namespace {
 
-// What a shared object is linked with, as far as it is not the user's.
+// The compiler's own files that a shared object is linked with.
 constexpr const char* kLinkedFiles[] = {
     "crti.o",
     "crtbeginS.o",
@@ -37,7 +37,7 @@ constexpr const char* kLinkedFiles[] = {
     "specs",
     "libgomp.so",
     "libgomp.spec",
-    // What -ffast-math, -static-libstdc++, -static-libgcc and -fsanitize link.
+    // Linked by -ffast-math, -static-libstdc++, -static-libgcc and -fsanitize.
     "crtfastmath.o",
     "libstdc++.a",
     "libgcc_eh.a",
@@ -51,12 +51,12 @@ constexpr const char* kLinkedFiles[] = {
     "libc++abi.so.1",
     "libc++abi.a",
 };
-// Those of -flto do not have to be there.
+// The programs for -flto may be missing.
 constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld", "lto1", "lto-wrapper", "liblto_plugin.so"};
 constexpr const char* kClangPrograms[] = {"ld", "as"};
 
-// What Clang has in its resource folder besides headers, which the builds' dependency files list: runtime libraries, in
-// both of their layouts, and lists of what a sanitizer passes over.
+// The parts of Clang's resource folder besides headers, which the builds' dependency files list: runtime libraries, in
+// both layouts, and the ignore lists of sanitizers.
 constexpr const char* kResourceFolders[] = {"lib/linux", "lib/x86_64-unknown-linux-gnu", "lib/x86_64-pc-linux-gnu",
                                             "share"};
 constexpr const char* kResourceFiles[] = {"libclang_rt.builtins-x86_64.a",
@@ -67,7 +67,7 @@ constexpr const char* kResourceFiles[] = {"libclang_rt.builtins-x86_64.a",
                                           "libclang_rt.ubsan_standalone-x86_64.so",
                                           "libclang_rt.ubsan_standalone.so"};
 
-// Folders of "programs: =a:b:c".
+// The folders of "programs: =a:b:c".
 std::vector<std::string> SearchFolders(const std::string& answer, std::string_view kind) {
   const std::optional<std::string> line = LineAfter(answer, StrCat(kind, ": ="));
   if (!line) return {};
@@ -85,7 +85,7 @@ std::vector<std::string> IncludeFolders(const std::string& answer) {
   return folders;
 }
 
-// The word after `title` in what `-v` prints, such as "12.2.0" in "gcc version 12.2.0 (Debian 12.2.0-14)".
+// The word after `title` in the output of `-v`, such as "12.2.0" in "gcc version 12.2.0 (Debian 12.2.0-14)".
 std::optional<std::string> WordAfter(const std::string& answer, std::string_view title) {
   const size_t found = answer.find(title);
   if (found == std::string::npos) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<std::string> WordAfter(const std::string& answer, std::string_view
   return answer.substr(begin, answer.find_first_of(" \r\n", begin) - begin);
 }
 
-// Clang first: it may mention the GCC whose libraries it uses.
+// Checks for Clang first, because Clang may mention the GCC whose libraries it uses.
 bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
   for (const HostCompilerKind kind : {HostCompilerKind::kClang, HostCompilerKind::kGcc}) {
     const bool clang = kind == HostCompilerKind::kClang;
@@ -106,8 +106,8 @@ bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
   return false;
 }
 
-// The libraries that the loader would give to `program`: compilers and linkers of distributions are thin, what does the
-// work is in libLLVM or libbfd. A static program answers with its version instead, which names none.
+// The libraries that the loader would load for `program`. Compilers and linkers of distributions are thin; libLLVM or
+// libbfd does the work. A static program prints its version instead, which names no libraries.
 std::vector<std::string> LoadedLibraries(Env& env, const std::string& program) {
   ProcessSpec spec = ToolQuery({program, "--version"});
   spec.environment.emplace("LD_TRACE_LOADED_OBJECTS", "1");
@@ -121,7 +121,7 @@ std::vector<std::string> LoadedLibraries(Env& env, const std::string& program) {
   return libraries;
 }
 
-// A wrapper script or ccache has nothing to trace: the text "=> /..." does not come up.
+// A wrapper script or ccache has no libraries to list: its output has no "=> /...".
 void AddLibraries(Env& env, const std::vector<std::string>& programs, Parts& parts) {
   std::set<std::string> libraries;
   for (const std::string& program : programs) {
@@ -143,7 +143,7 @@ std::vector<std::string> AddPrograms(Env& env, const char* const (&names)[n], co
   return programs;
 }
 
-// `answer`: what Clang prints with -v, its configuration files among it.
+// `answer`: the output of Clang's -v, which lists its configuration files.
 absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::string& answer, Parts& parts) {
   int number = 0;
   for (const std::string& line : SplitLines(answer)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a g++ or clang++ is.
+// The parts of a g++ or clang++.
 #pragma once
 
 #include <string>
@@ -13,9 +13,8 @@
 
 namespace kernix::toolchain {
 
-// Asks the compiler at `path`. `files` receives every file that the answer depends on, as it was
-// before. TOOLCHAIN errors as
-// ToolchainRegistry::Resolve() has them.
+// Queries the compiler at `path`. Adds to `files` every file that the answer depends on, in its state before the query.
+// TOOLCHAIN errors as in ToolchainRegistry::Resolve().
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
                                                std::vector<WatchedFile>& files);
 

@@ -11,7 +11,7 @@
 namespace kernix::toolchain {
 namespace {
 
-// The command line of the compiler proper, which `-###` prints among other things.
+// The command line of cc1 or cc1plus, which is part of the output of `-###`.
 std::vector<std::string> CompilerProper(const std::string& answer) {
   for (const std::string& line : SplitLines(answer)) {
     std::vector<std::string> words = SplitCommand(line);
@@ -21,7 +21,7 @@ std::vector<std::string> CompilerProper(const std::string& answer) {
   return {};
 }
 
-// GCC spells it out: -march=znver3 -mavx2 -mno-sgx --param l1-cache-size=48 -mtune=znver3.
+// GCC lists it explicitly: -march=znver3 -mavx2 -mno-sgx --param l1-cache-size=48 -mtune=znver3.
 std::vector<std::string> GccFlags(const std::vector<std::string>& words, bool tune_only) {
   std::vector<std::string> flags;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -33,7 +33,7 @@ std::vector<std::string> GccFlags(const std::vector<std::string>& words, bool tu
   return flags;
 }
 
-// Clang names a processor that it knows and the features in which this one differs.
+// Clang prints the name of a known processor and the features in which this one differs.
 std::vector<std::string> ClangFlags(const std::vector<std::string>& words, bool tune_only) {
   std::vector<std::string> flags;
   for (size_t i = 0; i + 1 < words.size(); ++i) {
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<std::string>> HostFacts::ExpandNative(const HostCompi
   });
   if (!resolved) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                     StrCat(compiler.path, " does not say what ", flag, " stands for: name a processor instead"));
+                     StrCat(compiler.path, " does not report what ", flag, " means: name a processor instead"));
   }
   MutexLock lock(mutex_);
   return native_[key] = flags;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What flags ask of this host, found out once.
+// Facts about this host that flags depend on, each found out once.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ class HostFacts {
 
   FileDigests& digests() { return digests_; }
 
-  // What `flag` of a compiler stands for on this processor: "-march=native" -> "-march=znver3", "-mavx2", ....
-  // TOOLCHAIN when the compiler does not say.
+  // The meaning of a compiler's `flag` on this processor: "-march=native" -> "-march=znver3", "-mavx2", .... TOOLCHAIN
+  // if the compiler does not report it.
   absl::StatusOr<std::vector<std::string>> ExpandNative(const HostCompiler& compiler, const std::string& flag);
 
  private:

@@ -10,7 +10,7 @@
 namespace kernix::toolchain {
 namespace {
 
-// The largest number that follows `comparison` anywhere. 0 when there is none.
+// The largest number that follows `comparison` anywhere. 0 if there is none.
 int LargestAfter(const std::string& text, std::string_view comparison) {
   int largest = 0;
   for (size_t at = text.find(comparison); at != std::string::npos; at = text.find(comparison, at + 1)) {
@@ -28,7 +28,7 @@ int LargestAfter(const std::string& text, std::string_view comparison) {
 HostLimits ParseHostLimits(const std::string& host_config) {
   HostLimits limits;
   limits.newest_gcc = LargestAfter(host_config, "__GNUC__ > ");
-  // Several Clangs have a limit of their own; LLVM's is never the lower one.
+  // The text has separate limits for several Clangs; LLVM's is never the lowest.
   limits.newest_clang = std::max(0, LargestAfter(host_config, "(__clang_major__ >= ") - 1);
   return limits;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files that a tool is made of, and its identity: what they hold, not where they are.
+// The files that make up a tool, and the tool's identity, which covers their content but not their place.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,16 @@ namespace kernix::toolchain {
 
 class Parts {
  public:
-  // `role` is the file's name for the identity: the same wherever the tool lies.
+  // `role` is the file's name in the identity, independent of the tool's place.
   void Add(std::string role, std::string path) { parts_.push_back({std::move(role), std::move(path)}); }
 
-  // A part that not every tool has.
+  // Adds a part that not every tool has.
   void AddIfThere(std::string role, std::optional<std::string> path) {
     if (path) Add(std::move(role), *std::move(path));
   }
 
-  // Over roles and contents, in the order of Add(). Adds every part to `watched`. TOOLCHAIN when a file cannot be read.
+  // A digest of roles and contents, in the order of Add(). Adds every part to `watched`. TOOLCHAIN if a file cannot be
+  // read.
   absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain,
                                   std::vector<WatchedFile>& watched) const;
 

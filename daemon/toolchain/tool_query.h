@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking tools about themselves, and finding what they say.
+// Queries tools about themselves and parses their answers.
 #pragma once
 
 #include <map>
@@ -14,30 +14,30 @@
 
 namespace kernix::toolchain {
 
-// What a tool at `program` gets as its environment, here and in builds: no locale, nothing of a client's, and PATH with
-// the folder of the program and the system's.
+// The environment of a tool at `program`, in queries and in builds: no locale, nothing from a client, and a PATH with
+// the program's folder and the system's folders.
 std::map<std::string, std::string> ToolEnvironment(const std::string& program);
 
-// A quick question to a tool, to be run as it is.
+// A quick query to a tool, ready to run.
 ProcessSpec ToolQuery(const std::vector<std::string>& argv);
 
-// What the command prints. TOOLCHAIN, with that text, when it cannot be started, fails, or does not end in a minute.
+// The output of the command. TOOLCHAIN, with that output, if the command cannot be started, fails, or does not end
+// within a minute.
 absl::StatusOr<std::string> AskTool(Env& env, const std::vector<std::string>& argv);
 
-// The lines of `text`, ends of line removed.
+// The lines of `text`, without line ends.
 std::vector<std::string> SplitLines(std::string_view text);
 
-// What follows `prefix` in the first line that starts with it. Nothing when there is none.
+// The rest of the first line that starts with `prefix`. nullopt if there is none.
 std::optional<std::string> LineAfter(std::string_view text, std::string_view prefix);
 
-// The parts of a line that is written as for a shell: split at spaces, but for those in double quotes, which are
-// removed.
+// Splits a line that is quoted as for a shell: at spaces outside double quotes. Removes the quotes.
 std::vector<std::string> SplitCommand(std::string_view line);
 
-// `name` in the first of `folders` that has it as a file, normalised. Nothing when none does.
+// The normalised path of `name` in the first of `folders` that has it as a file. nullopt if none has.
 std::optional<std::string> FindFile(Env& env, const std::vector<std::string>& folders, const std::string& name);
 
-// Those that exist, with links resolved, in order, no doubles.
+// The folders that exist, with links resolved, in order, without duplicates.
 std::vector<std::string> ExistingFolders(Env& env, const std::vector<std::string>& folders);
 
 }  // namespace kernix::toolchain

@@ -15,7 +15,8 @@
 namespace kernix::toolchain {
 namespace {
 
-// Each file once. One that was seen in two states stays twice, and is never unchanged.
+// Keeps each file once. A file that was seen in two states stays in the list twice, so the list never passes as
+// unchanged.
 void RemoveDoubles(std::vector<WatchedFile>& files) {
   std::stable_sort(files.begin(), files.end(),
                    [](const WatchedFile& a, const WatchedFile& b) { return a.path < b.path; });
@@ -41,7 +42,7 @@ std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
 }  // namespace
 
 struct ToolchainRegistry::Entry {
-  Mutex mutex;  // held while the toolchain is found out: all who want this one wait for that
+  Mutex mutex;  // held while the toolchain is probed: everybody who needs it waits
   ToolchainPtr toolchain ABSL_GUARDED_BY(mutex);
 };
 
@@ -78,7 +79,7 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   toolchain->identity = IdentityOf(*toolchain);
   toolchain->environment = ToolEnvironment(toolchain->host.path);
   toolchain->environment["PWD"] = "/proc/self/cwd";
-  // What __DATE__ and __TIME__ say, so that they do not make every build another artifact: 2000-01-01.
+  // The value of __DATE__ and __TIME__, so that they do not make every artifact different: 2000-01-01.
   toolchain->environment["SOURCE_DATE_EPOCH"] = "946684800";
   toolchain->facts = facts_;
   return toolchain;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compilers of this host: where they are, what they are (by content), and what they may be asked to do.
+// Compilers of this host: where they are, their identity (by content), and which flags they accept.
 #pragma once
 
 #include <map>
@@ -25,60 +25,60 @@ enum class HostCompilerKind { kGcc, kClang };
 
 struct HostCompiler {
   HostCompilerKind kind = HostCompilerKind::kGcc;
-  // Absolute, the links of its folder resolved. Its own name stays: it may be what tells the program to be clang++, or
-  // g++ behind ccache.
+  // Absolute, with the links of its folder resolved. Its own name stays, because it may be what makes the program act
+  // as clang++, or as g++ behind ccache.
   std::string path;
   int major_version = 0;
   std::string version;  // "12.2.0", for people
-  // Content of driver, cc1plus, as, ld, collect2 and the libraries that these are linked with; of specs, crt files,
-  // libgcc, libstdc++, libc.
+  // Covers the content of driver, cc1plus, as, ld, collect2 and the libraries that these load, and of specs, crt files,
+  // libgcc, libstdc++ and libc.
   Digest identity;
-  std::vector<std::string> system_include_directories;  // what `-v` prints: no header under these is the user's
-  std::vector<std::string> library_directories;         // where it looks for -lfoo, in order
+  std::vector<std::string> system_include_directories;  // listed by `-v`; headers under these are not the user's
+  std::vector<std::string> library_directories;         // where the compiler looks for -lfoo, in order
 };
 
 struct CudaToolkit {
   std::string nvcc;  // absolute: the program itself, behind links and wrapper scripts
-  std::string root;  // the folder above bin/, links resolved
+  std::string root;  // the folder above bin/, with links resolved
   int major_version = 0, minor_version = 0;
   std::string version;  // "13.0"
-  // Content of nvcc, cudafe++, cicc, ptxas, fatbinary, nvlink, nvcc.profile, link stubs, libdevice, static cudart and
-  // cudadevrt.
+  // Covers the content of nvcc, cudafe++, cicc, ptxas, fatbinary, nvlink, nvcc.profile, link stubs, libdevice, static
+  // cudart and cudadevrt.
   Digest identity;
   std::vector<std::string> include_directories;  // of the toolkit and beside it (pip layouts), absolute
   std::vector<std::string> library_directories;  // the one with libcudart_static.a first
-  std::vector<int> architectures;                // that this nvcc can compile for: 75, 80, ..., 120
-  // Why this nvcc does not take the host compiler, with what to do; empty when it does. CheckFlags() makes it an error.
+  std::vector<int> architectures;                // the ones that this nvcc can compile for: 75, 80, ..., 120
+  // Why this nvcc refuses the host compiler, and what to do; empty if it accepts it. CheckFlags() makes it an error.
   std::string host_refusal;
 };
 
 struct Toolchain {
   HostCompiler host;
   std::optional<CudaToolkit> cuda;
-  Digest identity;  // of all of it: the same tools in another place have the same
-  // What the identity was made from, as it was before it was read: while all are Unchanged(), it holds.
+  Digest identity;  // of all parts: the same tools in another place have the same identity
+  // The files from which the identity was made, in their state before they were read. The identity is valid while all
+  // are Unchanged().
   std::vector<WatchedFile> files;
-  // The whole environment of a compile or link action; nothing of a client's. It has PWD=/proc/self/cwd, so that
-  // compilers which note the folder they run in write the same whatever that is.
+  // The complete environment of a compile or link action; it contains nothing from a client. It has PWD=/proc/self/cwd,
+  // so that compilers that record their working folder write the same bytes in every folder.
   std::map<std::string, std::string> environment;
-  // What CheckFlags() has found out about this host, remembered. May be null: then it is found out each time.
+  // A memo of what CheckFlags() has found out about this host. May be null: then it finds out each time.
   std::shared_ptr<HostFacts> facts;
 };
 
 using ToolchainPtr = std::shared_ptr<const Toolchain>;
 
-// Finds out what the tools at the given paths are. Results are kept as long as no file that took part has changed (by
-// stat), so that a warm load costs some stat calls. Thread-safe; askers of different toolchains do not wait for each
-// other.
+// Finds out what the tools at the given paths are. Keeps a result until one of its files changes (by stat), so that a
+// warm load costs a few stat calls. Thread-safe; callers that need different toolchains do not wait for each other.
 class ToolchainRegistry {
  public:
   explicit ToolchainRegistry(Env& env);
 
-  // TOOLCHAIN errors: no such program, does not run, not a GCC or Clang, an nvcc without its parts. `language` decides
-  // whether nvcc is needed; a host compiler that nvcc refuses is told by CheckFlags(). Errors are not kept.
+  // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. `language`
+  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
 
-  // Of all files that make a toolchain what it is, headers too.
+  // The digests of all files that make up a toolchain, including headers.
   FileDigests& digests();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// With the real compilers of this machine, and copies of them in other places.
+// Uses the real compilers of this machine, and copies of them in other places.
 #include "daemon/toolchain/toolchain.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using testing::TempFolder;
 
-// A file, by whatever path it is reached, can be made to look as if it had changed; another one as if it were there.
+// Can make a file look changed, under whatever path it is reached, or make a missing file look present.
 class PretendingEnv : public FaultEnv {
  public:
   PretendingEnv() : FaultEnv(Env::Posix()) {}
@@ -124,7 +124,8 @@ TEST_F(ToolchainTest, TwoCompilersHaveTwoIdentities) {
   EXPECT_NE(gcc->identity, clang->identity);
 }
 
-// A compiler with a configuration file and runtime libraries, as Clang tells of them; the real one does the rest.
+// Simulates a compiler with a configuration file and runtime libraries, as Clang reports them; the real compiler does
+// the rest.
 TEST_F(ToolchainTest, ClangIsWhatItsConfigurationAndItsResourcesMakeIt) {
   KERNIX_NEED_PROGRAM(clangxx, "clang++");
   const std::string config = temp_.File("clang++.cfg");
@@ -149,7 +150,7 @@ TEST_F(ToolchainTest, ClangIsWhatItsConfigurationAndItsResourcesMakeIt) {
   EXPECT_NE(configured->identity, updated->identity);
 }
 
-// A link elsewhere to the same compiler: other path, same content.
+// A link to the same compiler: other path, same content.
 TEST_F(ToolchainTest, IdentityDoesNotDependOnThePath) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   std::filesystem::create_symlink(gxx, temp_.File("g++"));
@@ -160,7 +161,7 @@ TEST_F(ToolchainTest, IdentityDoesNotDependOnThePath) {
   EXPECT_EQ(here->identity, there->identity);
 }
 
-// The file system says of the driver that it was replaced, as soon as another part is read.
+// The driver appears replaced as soon as another part is read.
 TEST_F(ToolchainTest, APartThatIsReplacedWhileTheOthersAreReadIsLookedAtAgain) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   const std::string driver = temp_.File("g++");
@@ -201,7 +202,7 @@ TEST_F(ToolchainTest, AChangedCompilerIsFoundOutAgain) {
   EXPECT_NE(before->identity, after->identity);
 }
 
-// What GCC itself says of where it has a program or a file; empty when it has none.
+// GCC's own answer about where it has a program or a file; empty if it has none.
 std::string PartOfGcc(const std::string& gxx, const std::string& question) {
   const absl::StatusOr<std::string> answer = AskTool(Env::Posix(), {gxx, question});
   EXPECT_TRUE(answer.ok()) << answer.status();
@@ -229,7 +230,7 @@ TEST_F(ToolchainTest, EveryPartOfGccIsPartOfTheIdentity) {
   EXPECT_EQ(MustResolve(gxx)->identity, before->identity);
 }
 
-// The libraries that the loader gives to `program`, by names that hold `part`.
+// The libraries that the loader loads for `program` and whose names contain `part`.
 std::vector<std::string> LibrariesOf(const std::string& program, const std::string& part) {
   const auto answer = AskTool(Env::Posix(), {"/usr/bin/ldd", program});
   EXPECT_TRUE(answer.ok()) << answer.status();
@@ -242,7 +243,7 @@ std::vector<std::string> LibrariesOf(const std::string& program, const std::stri
   return libraries;
 }
 
-// Programs of distributions are thin: what links is in libbfd, what compiles in libLLVM.
+// Programs of distributions are thin: libbfd links, libLLVM compiles.
 TEST_F(ToolchainTest, TheLibrariesOfItsProgramsArePartOfTheIdentity) {
   struct Case {
     const char* compiler;
@@ -266,7 +267,7 @@ TEST_F(ToolchainTest, TheLibrariesOfItsProgramsArePartOfTheIdentity) {
   }
 }
 
-// Distributions have none: the compiler then uses those that are built in.
+// Distributions have no specs file: their compilers use the built-in specs.
 TEST_F(ToolchainTest, ASpecsFileIsPartOfTheIdentity) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   const ToolchainPtr before = MustResolve(gxx);
@@ -297,7 +298,7 @@ TEST_F(ToolchainTest, AnErrorIsNotKept) {
   EXPECT_NE(MustResolve(wrapper), nullptr);
 }
 
-// What -march=native was replaced by must be something that the compiler takes.
+// The compiler must accept the flags that replace -march=native.
 TEST_F(ToolchainTest, NativeFlagsOfTheRealCompilers) {
   for (const char* name : {"g++", "clang++"}) {
     const std::optional<std::string> path = testing::FindOnPath(name);
@@ -316,7 +317,7 @@ TEST_F(ToolchainTest, NativeFlagsOfTheRealCompilers) {
   }
 }
 
-// A shared library of the user in a folder of the user: found, and the artifact names neither folder.
+// A user's shared library in a user's folder: the link finds it, and the artifact names neither folder.
 TEST_F(ToolchainTest, ALibraryOfTheUserIsLinkedByItsContent) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   const std::string source = temp_.Write("u.cc", "int in_library() { return 7; }");
@@ -385,7 +386,7 @@ TEST_F(CudaToolchainTest, ScriptsAndLinksLeadToTheSameToolkit) {
   EXPECT_EQ(script->identity, direct->identity);
 }
 
-// A toolkit made of links to the real one's parts: another place, and any part can be left out.
+// A toolkit made of links to the parts of the real one: it has another place, and any part can be left out.
 class LinkedToolkit {
  public:
   LinkedToolkit(const TempFolder& temp, const CudaToolkit& real) : temp_(temp), real_(real) {
@@ -399,7 +400,7 @@ class LinkedToolkit {
   std::string File(const std::string& name) const { return temp_.File("cuda/" + name); }
 
  private:
-  // nvcc looks beside itself, so bin must be a real folder; the rest is large.
+  // nvcc looks beside itself, so bin must be a real folder; the other folders are too large to copy.
   void CopyOrLink(const std::string& folder) {
     namespace fs = std::filesystem;
     const fs::path from = fs::path(real_.root) / folder;
@@ -427,8 +428,8 @@ TEST_F(CudaToolchainTest, ACopyOfTheToolkitElsewhereIsTheSameToolchain) {
   EXPECT_EQ(copied->identity, real->identity);
 }
 
-// As Debian and Ubuntu lay it out: nvcc and cicc in a folder of their own, the other programs beside the host compiler,
-// headers and libraries where that one has its own.
+// The layout of Debian and Ubuntu: nvcc and cicc in a folder of their own, the other programs beside the host compiler,
+// headers and libraries where the host compiler has its own.
 class DistributionToolkit {
  public:
   DistributionToolkit(const TempFolder& temp, const CudaToolkit& real, const std::string& gxx) : temp_(temp) {
@@ -486,7 +487,7 @@ TEST_F(CudaToolchainTest, AMissingPartIsNamedAndAChangedOneCounts) {
   EXPECT_THAT(ErrorOf(gxx, copy.nvcc()), HasSubstr("cicc"));
 }
 
-// The file of that name below `folder`, links resolved.
+// The file of that name below `folder`, with links resolved.
 std::string FileBelow(const std::string& folder, const std::string& name) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().filename() == name && entry.is_regular_file()) return std::filesystem::canonical(entry.path());
@@ -526,14 +527,14 @@ TEST_F(CudaToolchainTest, WhatIsNoNvccIsNamed) {
   EXPECT_THAT(ErrorOf(gxx, "/bin/true"), HasSubstr("version"));
 }
 
-// A compiler that claims to be of the future.
+// A compiler that claims a future version.
 TEST_F(CudaToolchainTest, AHostCompilerThatIsTooNewIsRefusedWithTheNewestThatWorks) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   KERNIX_NEED_NVCC(nvcc);
   const std::string future = temp_.Write("g++", Script("exec " + gxx + " -U__GNUC__ -D__GNUC__=99 \"$@\""), true);
   const ToolchainPtr toolchain = MustResolve(future, nvcc);
   ASSERT_NE(toolchain, nullptr);
-  EXPECT_THAT(toolchain->cuda->host_refusal, HasSubstr("the newest GCC that it takes is 1"));
+  EXPECT_THAT(toolchain->cuda->host_refusal, HasSubstr("the newest GCC that it supports is 1"));
   EXPECT_THAT(toolchain->cuda->host_refusal, HasSubstr("CXX=g++-"));
   const auto refused = CheckFlags(env_, *toolchain, v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, {}, {});
   ASSERT_FALSE(refused.ok());

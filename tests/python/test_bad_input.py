@@ -192,7 +192,7 @@ BAD_REQUESTS = {
         ["f"],
         ":2: parameter 2 '\u03bb' .*the name of an attribute is of the letters a to z.*with another name",
     ),
-    "flag that takes over the output": (function(annotation="f"), None, '"-o" is not possible', ["-o", "elsewhere"]),
+    "flag that takes over the output": (function(annotation="f"), None, '"-o" is not allowed', ["-o", "elsewhere"]),
 }
 
 
@@ -328,7 +328,7 @@ def test_host_compiler_too_new_for_nvcc(monkeypatch, tmp_path):
     compiler.write_text('#!/bin/sh\nexec /usr/bin/g++ -U__GNUC__ -D__GNUC__=99 "$@"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
-    with pytest.raises(kernix.KernelToolchainError, match="does not take GCC"):
+    with pytest.raises(kernix.KernelToolchainError, match="does not support GCC"):
         kernix.load_cuda_inline("surroundings", kernels.VECTOR_ADD, compute_capability="sm_90")
 
 

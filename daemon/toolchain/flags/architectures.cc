@@ -18,8 +18,8 @@
 namespace kernix::toolchain {
 namespace {
 
-// A number, and a letter: "a" for this very GPU only, "f" for its family, none for this and newer. Pairs order
-// themselves as CheckArchitectures() wants it.
+// A number and a letter: "a" for exactly this GPU, "f" for its family, empty for this GPU and newer ones. Pairs sort in
+// the order that CheckArchitectures() promises.
 using Architecture = std::pair<int, std::string>;
 
 std::string Name(const Architecture& architecture) { return StrCat("sm_", architecture.first, architecture.second); }
@@ -50,8 +50,8 @@ absl::Status CheckKnown(const CudaToolkit& cuda, const Architecture& architectur
   const std::vector<int>& known = cuda.architectures;
   if (std::find(known.begin(), known.end(), architecture.first) != known.end()) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("nvcc ", cuda.version, " cannot compile for ", Name(architecture), ". It can for ",
-                          Known(cuda), ". Choose one of these with compute_capability, or another CUDA toolkit"));
+                   StrCat("nvcc ", cuda.version, " cannot compile for ", Name(architecture), ". It supports ",
+                          Known(cuda), ". Choose one of these with compute_capability, or use another CUDA toolkit"));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<std::string>> CheckArchitectures(const CudaToolkit& c
     const std::optional<Architecture> architecture = Parse(text);
     if (!architecture) {
       return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                       StrCat("\"", text, "\" is no compute capability: write it as \"sm_86\" or \"8.6\""));
+                       StrCat("\"", text, "\" is not a compute capability: write \"sm_86\" or \"8.6\""));
     }
     KERNIX_RETURN_IF_ERROR(CheckKnown(cuda, *architecture));
     checked.insert(*architecture);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the checks of the different kinds of flags share. Internal to CheckFlags().
+// Shared parts of the checks for the different kinds of flags. Internal to CheckFlags().
 #pragma once
 
 #include <string>
@@ -29,35 +29,35 @@ struct FlagContext {
 };
 
 inline constexpr std::string_view kNotListed =
-    "this kernixd is shared and lets pass only flags that it knows, with a value that they take";
+    "this kernixd is shared and accepts only flags that it knows, with values that they allow";
 inline constexpr std::string_view kValueMissing = "its value is missing";
 inline constexpr std::string_view kNamesUnseenFile = "it names a file whose content kernix cannot take into account";
 inline constexpr std::string_view kCudartIsStatic = "cudart is always linked statically";
 
-// INVALID_REQUEST: the flag, and why not or what instead.
+// INVALID_REQUEST with the flag, and the reason or an alternative.
 absl::Status RefuseFlag(std::string_view flag, std::string_view why);
 
-// Refuses a word that is no flag, what the flag's table lets nobody use, and on a shared daemon what it does not let
-// everybody use. `text`: what the error calls the flag.
+// Refuses a word that is not a flag and a flag that its table allows nobody; on a shared daemon, also a flag that the
+// table does not allow everybody. `text`: the flag's name in the error.
 absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text);
 
-// Refuses what only a user's own daemon lets pass when it names a file.
+// Refuses a flag that only a user's own daemon accepts, if it names a file.
 absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text);
 
-// Refuses a word of `flag` that a shell would read, or that a tool would take for a file of further flags.
+// Refuses a word of `flag` that a shell would interpret, or that a tool would take for a file of further flags.
 absl::Status CheckWord(std::string_view flag, std::string_view word);
-// The same for a word that only the host compiler gets: no shell is there to read what a user gives his own g++.
+// The same for a word that only the host compiler gets. A user's own g++ gets it without a shell.
 absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word);
 
-// The digest of the file that `flag` names or stands for.
+// The digest of the file that `flag` names or implies.
 absl::StatusOr<Digest> DigestOfFile(const FlagContext& context, std::string_view flag, const std::string& path);
 
-// Checks flags of g++ or clang++; what passes is added to `passed`.
+// Checks flags of g++ or clang++ and adds the accepted ones to `passed`.
 absl::Status CheckHostFlag(FlagContext& context, const flags::Flag& flag, std::vector<std::string>& passed);
 absl::Status CheckHostFlags(FlagContext& context, const std::vector<std::string>& flags,
                             std::vector<std::string>& passed);
 
-// Checks flags of nvcc that compile. Fills in the result's `nvcc`, `host` and what follows from the flags.
+// Checks nvcc's flags for compiling. Fills in the result's `nvcc`, `host` and the fields that depend on the flags.
 absl::Status CheckNvccFlags(FlagContext& context, const std::vector<std::string>& flags);
 
 // Checks flags of the link. Fills in the result's `link` and `files`.

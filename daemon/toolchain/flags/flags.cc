@@ -12,14 +12,14 @@
 namespace kernix::toolchain {
 namespace {
 
-// A path, whatever stands before it: "/x", "-fprofile=/x", "-B/x".
+// Whether the flag contains an absolute path, with or without a prefix: "/x", "-fprofile=/x", "-B/x".
 bool NamesAbsolutePath(std::string_view flag) {
   const size_t slash = flag.find('/');
   if (slash == std::string::npos) return false;
   return slash == 0 || flag[slash - 1] == '=' || flag[slash - 1] == ',' || flag.find('=') == std::string::npos;
 }
 
-// "@file", wherever a tool may pass it on as a word of its own: behind '=' or ',', or joined to a flag's name,
+// Finds "@file" wherever a tool may pass it on as a separate word: after '=' or ',', or joined to a flag's name,
 // "-u@file".
 bool HoldsFileOfFlags(std::string_view word) {
   for (size_t at = word.find('@'); at != word.npos; at = word.find('@', at + 1)) {
@@ -40,7 +40,7 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
   for (const std::string& flag : flags) {
     if (flag.empty()) return RefuseFlag(flag, "a flag cannot be empty");
     if (flag.find('\0') != std::string::npos || flag.find('\n') != std::string::npos) {
-      return RefuseFlag(flag, "a flag cannot hold a line end or a NUL");
+      return RefuseFlag(flag, "a flag cannot contain a line end or a NUL");
     }
   }
   return absl::OkStatus();
@@ -48,13 +48,13 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
 
 absl::Status CheckNoFileOfFlags(std::string_view flag, std::string_view word) {
   if (!HoldsFileOfFlags(word)) return absl::OkStatus();
-  return RefuseFlag(flag, "a tool may take it for a file of flags: write the flags of the file out");
+  return RefuseFlag(flag, "a tool may take it for a file of flags: write the flags themselves instead");
 }
 
 }  // namespace
 
 absl::Status RefuseFlag(std::string_view flag, std::string_view why) {
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("flag \"", flag, "\" is not possible: ", why));
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("flag \"", flag, "\" is not allowed: ", why));
 }
 
 absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, std::string_view word) {
@@ -65,13 +65,13 @@ absl::Status CheckHostWord(const FlagContext& context, std::string_view flag, st
 absl::Status CheckWord(std::string_view flag, std::string_view word) {
   KERNIX_RETURN_IF_ERROR(CheckNoFileOfFlags(flag, word));
   if (IsHarmlessWord(word)) return absl::OkStatus();
-  return RefuseFlag(flag, StrCat("a shell would read it: a flag's value may hold ", kHarmlessCharacters));
+  return RefuseFlag(flag, StrCat("a shell would interpret it: a flag's value may contain only ", kHarmlessCharacters));
 }
 
 absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text) {
   if (flag.user() == flags::User::kNobody) return RefuseFlag(text, flag.reason());
   if (flag.rule == nullptr && !flag.text().starts_with("-")) {
-    return RefuseFlag(text, "it is no flag (a flag's value can be joined to it with '=')");
+    return RefuseFlag(text, "it is not a flag (a flag and its value can be joined with '=')");
   }
   if (flag.user() == flags::User::kAnyone || !context.shared()) return absl::OkStatus();
   return RefuseFlag(text, flag.reason().empty() ? kNotListed : flag.reason());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which flags may pass to the compilers.
+// Decides which flags may be passed to the compilers.
 //
-// -D and -U become lines of the source. Refused under both policies: what the build's own mechanics rely on (-o, -c,
-// -E, -M*, --keep, ...); what makes the artifact depend on something that the key cannot see (-I, -include, -B,
-// -wrapper, --sysroot, ..., and @file wherever a tool may read it); what a shell would read, since nvcc uses one
-// (shell_words.h); what puts somebody's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); what another field
-// of the request says (-arch, -ccbin). The shared policy then lets pass only flags that the tables let everybody use
-// (common/flags/tables.h); the per-user policy all else that names no file.
+// -D and -U become lines of the source. Both policies refuse: flags that the build itself relies on (-o, -c, -E, -M*,
+// --keep, ...); flags that make the artifact depend on something that the key does not cover (-I, -include, -B,
+// -wrapper, --sysroot, ..., and @file wherever a tool may read it); text that a shell would interpret, since nvcc uses
+// one (shell_words.h); flags that put a user's path into the artifact (-Wl,-rpath, -frecord-gcc-switches); flags for
+// which the request has a field (-arch, -ccbin). Beyond these, the shared policy accepts only flags that the tables
+// allow everybody (common/flags/tables.h); the per-user policy accepts every other flag that names no file.
 #pragma once
 
 #include <string>
@@ -23,49 +23,49 @@ namespace kernix::toolchain {
 
 enum class FlagPolicy {
   kPerUser,  // the daemon runs as the user
-  kShared,   // also refused: what runs code or reads files outside the request (-fplugin, -specs, -L, objects, ...)
+  kShared,   // also refuses flags that run code or read files outside the request (-fplugin, -specs, -L, objects, ...)
 };
 
-// A file outside the request that the flags name, or that a library's name stands for. Its content is part of the key;
-// its path is not.
+// A file outside the request that a flag names, or that a library's name stands for. The key covers its content but not
+// its path.
 struct FlagFile {
-  // Where the link step needs it, relative to the action's root: stage `path` there, checking that it still has
-  // `digest`. Empty: nothing to stage, the tools find it themselves.
+  // Where the link step needs the file, relative to the action's root: the plan stages `path` there after checking that
+  // it still has `digest`. Empty: nothing is staged, because the tools find the file themselves.
   std::string staged;
   std::string path;  // on this host, absolute
   Digest digest;
 };
 
-// What passed. Everything here is part of the key, except FlagFile::path.
+// The accepted flags. The key covers everything here except FlagFile::path.
 struct CheckedFlags {
-  // For the host compiler when it compiles, with -march=native and the like replaced by what they stand for. CUDA: what
-  // -Xcompiler holds.
+  // For the host compiler when it compiles, with -march=native and similar flags replaced by their meaning. CUDA: the
+  // words in -Xcompiler.
   std::vector<std::string> host;
   // CUDA: for nvcc itself.
   std::vector<std::string> nvcc;
-  // What -D and -U among the compile flags say, in order, as lines for the top of the source: "#define X 1". They are
-  // no words of a command.
+  // The -D and -U among the compile flags, in order, as lines for the top of the source: "#define X 1". No command
+  // contains them.
   std::vector<std::string> definitions;
-  // For the host compiler, which links: nvcc's spelling is translated (-Xlinker a,b; -Xcompiler -fopenmp). Objects and
-  // libraries of the user go by their `staged` names: "flag-files/0/libx.a"; "-Lflag-files/0 -lx".
+  // For the host compiler when it links, with nvcc's spelling translated (-Xlinker a,b; -Xcompiler -fopenmp). The
+  // user's objects and libraries appear under their `staged` names: "flag-files/0/libx.a"; "-Lflag-files/0 -lx".
   std::vector<std::string> link;
   std::vector<FlagFile> files;
   // CUDA, -rdc=true: the object needs a device link (nvcc -dlink) before the link, and -lcudadevrt.
   bool relocatable_device_code = false;
-  // CUDA, --threads=N: taken out of `nvcc`, since it changes no byte and the plan decides how many there are, up to
-  // this. 0: no bound.
+  // CUDA, --threads=N: not in `nvcc`, because it changes no byte and the plan chooses the number, up to this one. 0: no
+  // limit.
   int nvcc_threads = 0;
 };
 
-// INVALID_REQUEST that names the flag, why, and what to use instead. TOOLCHAIN for a host compiler that nvcc refuses
-// (CudaToolkit::host_refusal), unless the flags hold -allow-unsupported-compiler.
+// INVALID_REQUEST with the flag, the reason and an alternative. TOOLCHAIN for a host compiler that nvcc refuses
+// (CudaToolkit::host_refusal), unless the flags contain -allow-unsupported-compiler.
 absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1::Language language, FlagPolicy policy,
                                         const std::vector<std::string>& compile_flags,
                                         const std::vector<std::string>& link_flags);
 
-// "sm_86", "8.6", "86", "compute_86" -> "sm_86"; "sm_90a" and "sm_100f" keep their letter. Sorted by number, no
-// doubles. INVALID_REQUEST when unreadable or none; TOOLCHAIN when this toolkit cannot compile for one (naming what it
-// can).
+// "sm_86", "8.6", "86", "compute_86" -> "sm_86"; "sm_90a" and "sm_100f" keep their letter. Sorted by number, without
+// duplicates. INVALID_REQUEST if one is unreadable or none is given; TOOLCHAIN if this toolkit cannot compile for one
+// (the error lists the supported ones).
 absl::StatusOr<std::vector<std::string>> CheckArchitectures(const CudaToolkit& cuda,
                                                             const std::vector<std::string>& architectures);
 

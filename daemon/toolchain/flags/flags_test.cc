@@ -52,7 +52,7 @@ TEST_F(FlagsTest, CommonCompileFlagsOfCppPassAsTheyAre) {
   }
 }
 
-// In the link compilers, assemblers and a shell are called again.
+// With link-time optimization, the link calls compilers, assemblers and a shell again.
 TEST_F(FlagsTest, LinkTimeOptimisationIsForAUsersOwnDaemon) {
   for (const char* flag : {"-flto", "-flto=auto", "-flto-partition=one"}) {
     MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, flag, flag);
@@ -62,7 +62,7 @@ TEST_F(FlagsTest, LinkTimeOptimisationIsForAUsersOwnDaemon) {
   MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "-fno-lto", "-fno-lto");
 }
 
-// nvcc cuts the words for the host compiler once more.
+// nvcc splits the words for the host compiler once more.
 TEST_F(FlagsTest, NoCommaGoesToTheHostCompilerThroughNvcc) {
   for (const FlagPolicy policy : kBoth) {
     for (const char* flag : {"-Xcompiler=-fsanitize=address\\,-B.", "-Xcompiler|-fsanitize=address\\,-include"}) {
@@ -111,8 +111,8 @@ TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
       {"-Wa,-I/x", "assembler"},
       {"-Wa,-mbig-obj,-o,x", "assembler"},
       {"-D", "value is missing"},
-      {"file.cc", "no flag"},
-      {"/home/u/o.o", "no flag"},
+      {"file.cc", "not a flag"},
+      {"/home/u/o.o", "not a flag"},
   };
   for (const FlagPolicy policy : kBoth) {
     for (const Refusal& refusal : refusals) {
@@ -248,7 +248,7 @@ TEST_F(FlagsTest, CompileFlagsOfCudaThatAreNeverPossible) {
       {"-Xptxas|--options-file=x", "kernix decides"},
       {"-Xcudafe|--gen_c_file_name=x", "cudafe++"},
       {"-maxrregcount", "value is missing"},
-      {"k.cu", "no flag"},
+      {"k.cu", "not a flag"},
   };
   for (const FlagPolicy policy : kBoth) {
     for (const Refusal& refusal : refusals) {
@@ -290,7 +290,7 @@ TEST_F(FlagsTest, AHostCompilerThatNvccRefusesIsAToolchainErrorUnlessTheUserInsi
   MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "");
 }
 
-// As g++ reads them, in g++'s and nvcc's spelling.
+// As g++ reads them, in the spellings of g++ and nvcc.
 TEST_F(FlagsTest, MacrosBecomeLinesOfTheSource) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"-DX", "#define X 1"},
@@ -323,7 +323,7 @@ TEST_F(FlagsTest, MacrosBecomeLinesOfTheSource) {
               ElementsAre("#define X 1", "#undef X", "#define X 2"));
 }
 
-// nvcc reads lists, and hands -Xcompiler's macros on before its own.
+// nvcc reads lists, and passes the macros in -Xcompiler on before its own.
 TEST_F(FlagsTest, MacrosInNvccsSpelling) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
       {"--define-macro=X", {"#define X 1"}},
@@ -348,15 +348,15 @@ TEST_F(FlagsTest, MacrosInNvccsSpelling) {
 
 TEST_F(FlagsTest, AMacroIsANameAndOneLine) {
   const Refusal refusals[] = {
-      {"-D1X", "no name"},
-      {"-D|@inc/0/args.h", "no name"},
-      {"-U|@inc/0/args.h", "no name"},
-      {"-DX Y=1", "no name"},
-      {"-D$(id)", "no name"},
-      {"-DF(x=1", "no name"},
-      {"-DF(\"x\")=1", "no name"},
-      {"-UX=1", "no name"},
-      {"-UF(x)", "no name"},
+      {"-D1X", "not a macro name"},
+      {"-D|@inc/0/args.h", "not a macro name"},
+      {"-U|@inc/0/args.h", "not a macro name"},
+      {"-DX Y=1", "not a macro name"},
+      {"-D$(id)", "not a macro name"},
+      {"-DF(x=1", "not a macro name"},
+      {"-DF(\"x\")=1", "not a macro name"},
+      {"-UX=1", "not a macro name"},
+      {"-UF(x)", "not a macro name"},
       {"-DX=a\\", "next line"},
       {"-DX=a\\ ", "next line"},
       {"-DX=a?\?/", "next line"},
@@ -390,11 +390,11 @@ TEST_F(FlagsTest, NoWordNamesAFileOfFlags) {
       EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CPP, policy, "", flags).status()), v1::ErrorDetail::INVALID_REQUEST) << flags;
     }
   }
-  // A version of a symbol is none.
+  // A symbol version is not a file of flags.
   MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "", "-Wl,--defsym=f=memcpy@GLIBC_2.2.5|-Wl,-u,f@@V1");
 }
 
-// Whatever a value holds, it is refused, or every word that is left is harmless.
+// Whatever a value contains, either the flag is refused or every remaining word is harmless.
 TEST_F(FlagsTest, NothingReachesAShellThatItWouldRead) {
   const std::string_view flags[] = {"-D%",
                                     "-U%",
@@ -499,7 +499,7 @@ TEST_F(FlagsTest, ASharedDaemonKnowsTheFlagsThatPeopleUse) {
   }
 }
 
-// These pass for one's own daemon alone.
+// Only a user's own daemon accepts these.
 TEST_F(FlagsTest, ASharedDaemonRefusesFlagsAndValuesThatItDoesNotKnow) {
   for (const char* flag : {"-fdiagnostics-generate-patch",
                            "-fdiagnostics-format=sarif-file",
@@ -539,8 +539,8 @@ TEST_F(FlagsTest, ASharedDaemonRefusesFlagsAndValuesThatItDoesNotKnow) {
   }
 }
 
-// nvcc takes no next word behind a '=', nor one that begins with '-' where a value may be missing: such a word would be
-// a flag that nobody has looked at.
+// nvcc does not take the next word as a value after a '=', nor a word that begins with '-' where the value is optional:
+// such a word would be an unchecked flag.
 TEST_F(FlagsTest, NoFlagPassesAsTheValueOfAnother) {
   for (const char* flags : {"-frandom-seed=|-keep", "-maxrregcount=|-optf", "-Ofc|-keep", "--Ofast-compile|-optf",
                             "-Xptxas=|-keep", "-diag-suppress=|-keep", "-std|-keep"}) {

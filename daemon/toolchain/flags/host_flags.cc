@@ -21,7 +21,8 @@ absl::Status CheckAssembler(const FlagContext& context, const Flag& flag) {
   const std::vector<std::string> words = absl::StrSplit(flag.value, ',');
   for (const Flag& word : flags::ReadAll(flags::kAssembler, words)) {
     if (word.rule != nullptr && CheckUser(context, word, word.text()).ok()) continue;
-    return RefuseFlag(flag.text(), "the assembler is given -m..., --noexecstack and --compress-debug-sections only");
+    return RefuseFlag(flag.text(),
+                      "only -m..., --noexecstack and --compress-debug-sections may be passed to the assembler");
   }
   return absl::OkStatus();
 }
@@ -33,7 +34,7 @@ absl::Status AddKeyFile(FlagContext& context, const Flag& flag) {
   return absl::OkStatus();
 }
 
-// A file that a flag of g++ names may lie anywhere; nvcc's shell would read its path.
+// A file that a g++ flag names may have any path; for nvcc, a shell would interpret the path.
 absl::Status CheckWords(const FlagContext& context, const Flag& flag) {
   if (flag.meaning() == Meaning::kFileForKey && context.language != v1::LANGUAGE_CUDA) return absl::OkStatus();
   for (const std::string& word : flag.words) KERNIX_RETURN_IF_ERROR(CheckHostWord(context, flag.text(), word));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags of the link, which the host compiler does for both languages. Libraries and objects that lie outside the
-// compiler and the toolkit are staged under names of our own, so that only their content counts and no folder of
-// anybody gets into the artifact.
+// Flags of the link, which the host compiler does for both languages. Libraries and objects outside the compiler and
+// the toolkit are staged under names of our own, so that only their content counts and no user's folder gets into the
+// artifact.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -30,7 +30,8 @@ bool IsSharedLibrary(const std::string& name) {
   return name.ends_with(".so") || name.find(".so.") != std::string::npos;
 }
 
-// A shared library keeps its name, which is what is asked for when it is loaded. All else may be told to nvcc, too.
+// A shared library keeps its name, because programs request it by that name when it is loaded. Other names may also be
+// passed to nvcc.
 std::string StagedName(std::string name) {
   if (IsSharedLibrary(name)) return name;
   for (char& c : name) {
@@ -57,7 +58,7 @@ class LinkFlags {
   }
 
  private:
-  // First of all: -L counts for every -l, also an earlier one.
+  // Runs first: -L affects every -l, also earlier ones.
   absl::Status ReadFolders() {
     for (const Flag& flag : flags_) {
       if (flag.meaning() != Meaning::kLibraryPath) continue;
@@ -78,11 +79,12 @@ class LinkFlags {
     return CheckHostFlag(context_, flag, context_.result.link);
   }
 
-  // Of flags for the linker that stand side by side, since a word of one may be the value of one before it. Whatever
-  // else stands between two, nobody should have to know what the linker then makes of them. Moves `i` behind them.
+  // Checks adjacent linker flags together, because a word of one may be the value of the flag before it. Flags that are
+  // not adjacent are checked separately, so that nobody needs to know how the linker would combine them. Moves `i` past
+  // the checked flags.
   absl::Status CheckLinkerFlags(size_t& i) {
     std::vector<std::string> words;
-    std::vector<std::string> texts;  // of the flag that each word belongs to
+    std::vector<std::string> texts;  // the text of the flag to which each word belongs
     for (; i < flags_.size() && flags_[i].meaning() == Meaning::kLinkerFlags; ++i) {
       const Flag& flag = flags_[i];
       if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
@@ -107,9 +109,9 @@ class LinkFlags {
     return CheckNamesNoFile(flag, text);
   }
 
-  // -lNAME: the user's folders first, then the compiler's own, then the toolkit's.
+  // -lNAME: searches the user's folders first, then the compiler's own, then the toolkit's.
   absl::Status AddLibrary(const std::string& name) {
-    if (name.find('/') != std::string::npos) return RefuseFlag("-l" + name, "a library's name holds no '/'");
+    if (name.find('/') != std::string::npos) return RefuseFlag("-l" + name, "a library's name cannot contain '/'");
     KERNIX_RETURN_IF_ERROR(CheckHostWord(context_, "-l" + name, name));
     if (name == "cudart" && context_.language == v1::LANGUAGE_CUDA)
       return absl::OkStatus();  // linked statically anyway
@@ -126,7 +128,7 @@ class LinkFlags {
     return PassUnknown(name);
   }
 
-  // The linker will say that it is not there.
+  // The linker will report that the library is missing.
   absl::Status PassUnknown(const std::string& name) {
     Pass({"-l" + name});
     return absl::OkStatus();
@@ -158,7 +160,7 @@ class LinkFlags {
     return std::nullopt;
   }
 
-  // One of the compiler's or the toolkit's own.
+  // Adds a library of the compiler or the toolkit.
   absl::Status AddKnown(const std::string& flag, const std::string& path) {
     KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(context_, flag, path));
     context_.result.files.push_back({"", path, digest});
@@ -166,7 +168,7 @@ class LinkFlags {
     return absl::OkStatus();
   }
 
-  // An object or a library that is named by its path.
+  // Adds an object or a library that is named by its path.
   absl::Status AddFile(const std::string& path) {
     if (context_.shared()) return RefuseFlag(path, flags::kNamesFile);
     if (!path.starts_with("/")) return RefuseFlag(path, "give the file's absolute path");
@@ -178,7 +180,7 @@ class LinkFlags {
     const std::string folder = StrCat("flag-files/", place);
     const std::string name = StagedName(Basename(path));
     context_.result.files.push_back({JoinPath(folder, name), path, digest});
-    // By name and not by path: a shared library without a name of its own is then asked for by its file's name.
+    // By name, not by path: the artifact then requests a shared library without a soname by its file name.
     Pass(IsSharedLibrary(name) ? std::vector<std::string>{"-L" + folder, "-l:" + name}
                                : std::vector<std::string>{JoinPath(folder, name)});
     return absl::OkStatus();
@@ -191,11 +193,11 @@ class LinkFlags {
   FlagContext& context_;
   const std::vector<Flag> flags_;
   std::vector<std::string> folders_;
-  bool static_only_ = false;  // -Bstatic is in force
+  bool static_only_ = false;  // -Bstatic is in effect
 };
 
-// What goes before each piece of the value, for the host compiler. Nothing: it is spelled as there, or is refused
-// there.
+// The prefix for each piece of the value, for the host compiler. nullopt: the host compiler uses the same spelling, or
+// refuses it.
 std::optional<std::string_view> HostSpelling(const Flag& flag) {
   const bool is_joined = flag.text().substr(std::min<size_t>(2, flag.text().size())) == flag.value;  // "-lm"
   const bool is_short = flag.text().size() == 2 || is_joined;
@@ -206,7 +208,7 @@ std::optional<std::string_view> HostSpelling(const Flag& flag) {
   return std::nullopt;
 }
 
-// What nvcc's spelling of a link flag means to the host compiler. -Xlinker -rpath,/x is two words for the linker.
+// Translates nvcc's spelling of link flags for the host compiler. -Xlinker -rpath,/x is two words for the linker.
 absl::StatusOr<std::vector<std::string>> FromNvcc(const std::vector<std::string>& words) {
   std::vector<std::string> translated;
   for (const Flag& flag : flags::ReadAll(flags::kNvcc, words)) {
@@ -233,7 +235,7 @@ absl::Status CheckLinkFlags(FlagContext& context, const std::vector<std::string>
   }
   const size_t definitions = context.result.definitions.size();
   KERNIX_RETURN_IF_ERROR(LinkFlags(context, translated).Check());
-  context.result.definitions.resize(definitions);  // a macro means nothing to a link
+  context.result.definitions.resize(definitions);  // macros have no effect on a link
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user may say to the linker.
+// The flags that users may pass to the linker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,14 +40,14 @@ TEST_F(FlagsTest, LinkFlagsThatAreNeverPossible) {
       {"-Wl,-o,/x", "a file"},
       {"-Wl,-plugin,/x", "a file"},
       {"-Wl,-L/x", "by itself"},
-      {"-Wl,-soname,x", "no name"},
+      {"-Wl,-soname,x", "not a macro name"},
       {"-Wl,@/x", "write the flags"},
       {"-o|x", "kernix decides"},
       {"-B/x", "CXX"},
       {"@x", "write the flags"},
       {"-pie", "shared library"},
       {"-l", "value is missing"},
-      {"-l/x", "holds no"},
+      {"-l/x", "cannot contain"},
   };
   for (const FlagPolicy policy : kBoth) {
     for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
@@ -57,7 +57,7 @@ TEST_F(FlagsTest, LinkFlagsThatAreNeverPossible) {
   ExpectRefusedLink("-Xlinker|-rpath");
 }
 
-// A word is a value only when the linker, too, sees it right after its flag.
+// A word is a value only if the linker, too, sees it directly after its flag.
 TEST_F(FlagsTest, WordsOfTheLinkerCannotHideAsValues) {
   EXPECT_EQ(absl::StrJoin(MustPass(v1::LANGUAGE_CPP, FlagPolicy::kShared, "", "-Xlinker|-z|-Xlinker|now").link, "|"),
             "-Wl,-z|-Wl,now");

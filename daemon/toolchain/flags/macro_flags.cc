@@ -10,7 +10,7 @@
 namespace kernix::toolchain {
 namespace {
 
-constexpr std::string_view kNotOneLine = "its value would go on in the next line";
+constexpr std::string_view kNotOneLine = "its value would continue on the next line";
 constexpr size_t kLongestRawDelimiter = 16;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -33,13 +33,13 @@ bool IsMacroName(std::string_view text) {
          std::all_of(parameters.begin(), parameters.end() - 1, fits);
 }
 
-// Whether a comment that begins anywhere in `value`, in a literal or not, ends in it.
+// Whether every comment that could begin in `value`, inside a literal or not, also ends in it.
 bool ClosesComments(std::string_view value) {
   const size_t open = value.rfind("/*");
   return open == value.npos || value.find("*/", open + 2) != value.npos;
 }
 
-// Likewise R"x(...)x". A quote after an R that ends a literal has no such beginning behind it.
+// The same for R"x(...)x". The quote that ends a literal with an R at its end is not followed by such a beginning.
 bool ClosesRawStrings(std::string_view value) {
   for (size_t at = value.find("R\""); at != value.npos; at = value.find("R\"", at + 1)) {
     const std::string_view rest = value.substr(at + 2);
@@ -53,17 +53,17 @@ bool ClosesRawStrings(std::string_view value) {
 
 absl::Status CheckValue(std::string_view flag, std::string_view value) {
   const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
-  if (std::any_of(value.begin(), value.end(), is_control)) return RefuseFlag(flag, "it holds control characters");
+  if (std::any_of(value.begin(), value.end(), is_control)) return RefuseFlag(flag, "it contains control characters");
   const size_t end = value.find_last_not_of(" \t");
   const bool continued = end != value.npos && value[end] == '\\';
-  // "??/" is a backslash to a compiler that knows trigraphs.
+  // Compilers that support trigraphs read "??/" as a backslash.
   if (continued || value.find("?\?/") != value.npos) return RefuseFlag(flag, kNotOneLine);
   if (!ClosesComments(value) || !ClosesRawStrings(value)) return RefuseFlag(flag, kNotOneLine);
   return absl::OkStatus();
 }
 
 absl::Status NoIdentifier(std::string_view flag, std::string_view name) {
-  return RefuseFlag(flag, StrCat("\"", name, "\" is no name of a macro"));
+  return RefuseFlag(flag, StrCat("\"", name, "\" is not a macro name"));
 }
 
 }  // namespace

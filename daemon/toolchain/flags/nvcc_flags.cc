@@ -23,10 +23,10 @@ using flags::Flag;
 using flags::Meaning;
 using flags::User;
 
-// nvcc cuts a value at its commas and, as the shell does, at its blanks.
+// nvcc splits a value at its commas and, like the shell, at its blanks.
 std::vector<std::string> Pieces(const std::string& value) { return SplitNvccList(value, ", "); }
 
-// What goes on to nvcc: nothing in it that a shell would read.
+// Passes a flag on to nvcc, if it contains nothing that a shell would interpret.
 absl::Status PassOn(FlagContext& context, const Flag& flag) {
   const bool known = flag.rule != nullptr && flag.rule->user == User::kAnyone;
   for (const std::string& word : flag.words) KERNIX_RETURN_IF_ERROR(CheckWord(flag.text(), word));
@@ -36,12 +36,12 @@ absl::Status PassOn(FlagContext& context, const Flag& flag) {
   return absl::OkStatus();
 }
 
-// nvcc itself says of an unknown flag only that it is one.
+// For an unknown flag, nvcc itself reports only that it is unknown.
 absl::Status PassOnUnknown(FlagContext& context, const Flag& flag) {
   for (const std::string_view prefix : {"-f", "-m", "-W", "-pthread", "-pedantic"}) {
     if (!flag.text().starts_with(prefix)) continue;
     return RefuseFlag(flag.text(),
-                      StrCat("nvcc does not know it; for the host compiler write -Xcompiler=", flag.text()));
+                      StrCat("nvcc does not know it; for the host compiler, write -Xcompiler=", flag.text()));
   }
   return PassOn(context, flag);
 }
@@ -62,7 +62,7 @@ absl::Status CheckCudafe(const Flag& given, const std::vector<std::string>& piec
   for (const Flag& flag : flags::ReadAll(flags::kCudafe, pieces)) {
     if (flag.user() == User::kAnyone) continue;
     return RefuseFlag(StrCat(given.text(), " ", flag.text()),
-                      "cudafe++ is given --diag_... and --display_error_number only");
+                      "only --diag_... and --display_error_number may be passed to cudafe++");
   }
   return absl::OkStatus();
 }
@@ -84,10 +84,10 @@ absl::Status CheckToolFlags(FlagContext& context, const Flag& flag) {
 
 absl::Status ReadThreads(const Flag& flag, int& threads) {
   if (absl::SimpleAtoi(flag.value, &threads) && threads >= 0) return absl::OkStatus();
-  return RefuseFlag(flag.text(), "its value is a number of threads");
+  return RefuseFlag(flag.text(), "its value must be a number of threads");
 }
 
-// nvcc takes a list of macros.
+// nvcc accepts a list of macros.
 absl::Status AddMacros(FlagContext& context, const Flag& flag) {
   const bool define = flag.meaning() == Meaning::kDefine;
   std::vector<std::string>& lines = context.result.definitions;
@@ -135,13 +135,13 @@ absl::Status CheckOne(FlagContext& context, const Flag& flag, std::vector<std::s
 }  // namespace
 
 absl::Status CheckNvccFlags(FlagContext& context, const std::vector<std::string>& words) {
-  constexpr std::string_view kNvccCuts = "nvcc would cut it in two at the comma: give one value at a time";
+  constexpr std::string_view kNvccCuts = "nvcc would split it at the comma: pass one value at a time";
   CheckedFlags& result = context.result;
   std::vector<std::string> host_flags;
   for (const Flag& flag : flags::ReadAll(flags::kNvcc, words)) {
     KERNIX_RETURN_IF_ERROR(CheckOne(context, flag, host_flags));
   }
-  // nvcc gives the host compiler these before its own macros.
+  // nvcc passes these to the host compiler before its own macros.
   const std::vector<std::string> own_definitions = std::exchange(result.definitions, {});
   KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, host_flags, result.host));
   result.definitions.insert(result.definitions.end(), own_definitions.begin(), own_definitions.end());

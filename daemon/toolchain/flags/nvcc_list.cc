@@ -12,7 +12,7 @@ class Splitter {
 
   std::vector<std::string> Split(std::string_view value) && {
     for (const char c : value) Take(c);
-    if (escaped_ && quote_ == '\0') piece_ += '\\';  // there is nothing that it could take
+    if (escaped_ && quote_ == '\0') piece_ += '\\';  // there is nothing to escape
     EndPiece();
     return std::move(pieces_);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How nvcc reads a value that is a list.
+// Splits a list value as nvcc does.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace kernix::toolchain {
 
-// `value`, cut at each of `separators` that stands in no literal and no parentheses; empty pieces are left out. Outside
-// of literals a backslash takes what follows for what it is, and goes: "X=a\,b" is "X=a,b", and "X=\"a\"" "X="a"".
+// Splits `value` at each of `separators` outside literals and parentheses; drops empty pieces. Outside literals, a
+// backslash is removed and makes the next character literal: "X=a\,b" is "X=a,b", and "X=\"a\"" is "X="a"".
 std::vector<std::string> SplitNvccList(std::string_view value, std::string_view separators);
 
 }  // namespace kernix::toolchain

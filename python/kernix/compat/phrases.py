@@ -59,7 +59,7 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
             r"no file in (?P<folder>.*) matches (?P<patterns>.*)",
             "No source files matching [{patterns}] found in {folder}",
         ),
-        _Row(r'(?P<name>"[^"]*") is no compute capability', "invalid compute capability: {name}"),
+        _Row(r'(?P<name>"[^"]*") is not a compute capability', "invalid compute capability: {name}"),
     ),
     kernix.KernelCompilationError: (
         _Row(r"^compile failed", "{language}compilation failed", instead=True),
@@ -72,11 +72,11 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
         ),
         _Row(r"has no header", "CUDA header cuda_runtime.h was not found (code=E-HDR)", "HeaderNotFoundError"),
         _Row(
-            r"does not take (GCC|Clang)",
+            r"does not support (GCC|Clang)",
             "host C++ compiler is incompatible with the current CUDA/nvcc",
             "HostCompilerIncompatibleError",
         ),
-        _Row(r"does not say", "nvcc exists but its version could not be determined (code=E-NVCC)", _NVCC),
+        _Row(r"does not report", "nvcc exists but its version could not be determined (code=E-NVCC)", _NVCC),
         _Row(r"needs CUDA", "CUDA compiler nvcc not found (code=E-NVCC)", _NVCC),
         _Row(
             r"cannot compile for", "the target GPU architecture is not supported by this nvcc", "UnsupportedArchError"
