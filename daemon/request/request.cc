@@ -26,7 +26,7 @@ namespace kernix::build {
 namespace {
 
 constexpr uint32_t kMaxIncludeRoots = 1000;
-// What a file system takes, with room for the folder of the build.
+// The limit of common file systems, less some room for the build's folder.
 constexpr size_t kMaxPathBytes = 1024;
 constexpr size_t kMaxComponentBytes = 255;
 constexpr size_t kMaxComponents = 64;
@@ -40,25 +40,25 @@ bool HasControlCharacter(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// Names are shown in lists and logs.
+// Lists and logs show the names.
 absl::Status CheckName(std::string_view name) {
   if (name.empty()) return Invalid("the module has no name");
   if (name.size() > kMaxNameBytes) {
-    return Invalid(StrCat("the module's name has ", name.size(), " bytes; at most ", kMaxNameBytes, " are possible"));
+    return Invalid(StrCat("the module's name has ", name.size(), " bytes; at most ", kMaxNameBytes, " are allowed"));
   }
-  if (HasControlCharacter(name)) return Invalid("the module's name holds control characters");
+  if (HasControlCharacter(name)) return Invalid("the module's name contains control characters");
   return absl::OkStatus();
 }
 
 absl::Status CheckPathLength(std::string_view path) {
   if (path.size() > kMaxPathBytes) {
     return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has ", path.size(), " bytes; at most ",
-                          kMaxPathBytes, " are possible"));
+                          kMaxPathBytes, " are allowed"));
   }
   const std::vector<absl::string_view> components = absl::StrSplit(ToAbsl(path), '/');
   if (components.size() > kMaxComponents) {
     return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has ", components.size(), " parts; at most ",
-                          kMaxComponents, " are possible"));
+                          kMaxComponents, " are allowed"));
   }
   for (const absl::string_view component : components) {
     if (absl::EndsWith(component, ".gch") || absl::EndsWith(component, ".pch")) {
@@ -68,31 +68,31 @@ absl::Status CheckPathLength(std::string_view path) {
     }
     if (component.size() > kMaxComponentBytes) {
       return Invalid(StrCat("the header path \"", path.substr(0, 64), "...\" has a part of ", component.size(),
-                            " bytes; at most ", kMaxComponentBytes, " are possible"));
+                            " bytes; at most ", kMaxComponentBytes, " are allowed"));
     }
   }
   return absl::OkStatus();
 }
 
-// A shared daemon wants a name for a source, and no path that a tool could follow.
+// A shared daemon accepts a plain name for a source, not a path that a tool could follow.
 bool IsPath(std::string_view label) {
   return label.find('/') != std::string_view::npos || label == "." || label == "..";
 }
 
 absl::Status CheckLabel(std::string_view label, toolchain::FlagPolicy policy) {
   if (label.empty()) return Invalid("a source has no label: give the name that diagnostics should show");
-  if (HasControlCharacter(label)) return Invalid("a source's label holds control characters");
+  if (HasControlCharacter(label)) return Invalid("a source's label contains control characters");
   if (label.front() == '/') {
     return Invalid(StrCat("source label \"", label, "\" is an absolute path: use the file's base name"));
   }
   if (policy == toolchain::FlagPolicy::kShared && IsPath(label)) {
     return Invalid(
-        StrCat("source label \"", label, "\" is a path: this kernixd is shared and takes names without \"/\""));
+        StrCat("source label \"", label, "\" is a path: this kernixd is shared and accepts only names without \"/\""));
   }
-  // It need not be a file: one that cannot be is not staged.
+  // The label need not be a valid file name: a source whose label is not one is not staged.
   if (label.size() <= kMaxPathBytes) return absl::OkStatus();
   return Invalid(StrCat("the source label \"", label.substr(0, 64), "...\" has ", label.size(), " bytes; at most ",
-                        kMaxPathBytes, " are possible"));
+                        kMaxPathBytes, " are allowed"));
 }
 
 absl::Status CheckSources(const v1::LoadRequest& request, toolchain::FlagPolicy policy, const RequestLimits& limits) {
@@ -105,7 +105,7 @@ absl::Status CheckSources(const v1::LoadRequest& request, toolchain::FlagPolicy 
   }
   if (blank) return Invalid("the source is empty: there is nothing to compile");
   if (bytes > limits.max_source_bytes) {
-    return Invalid(StrCat("the sources have ", bytes, " bytes; this kernixd takes ", limits.max_source_bytes,
+    return Invalid(StrCat("the sources have ", bytes, " bytes; this kernixd accepts at most ", limits.max_source_bytes,
                           " (its option max_request_bytes)"));
   }
   return absl::OkStatus();
@@ -117,7 +117,7 @@ std::vector<language::SourceText> Sources(const v1::LoadRequest& request) {
   return sources;
 }
 
-// Of each unit what it exports.
+// The functions that each unit exports.
 absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ResolveByUnit(
     const v1::LoadRequest& request, const std::vector<language::SourceText>& sources,
     const std::vector<std::string>& definitions) {
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ResolveByUnit(
 
 absl::Status CheckFunctionCount(size_t count, const RequestLimits& limits) {
   if (count <= limits.max_functions) return absl::OkStatus();
-  return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are possible"));
+  return Invalid(StrCat(count, " functions in one load; at most ", limits.max_functions, " are allowed"));
 }
 
 absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ReadFunctions(
@@ -151,7 +151,7 @@ absl::StatusOr<std::vector<std::vector<language::FunctionSpec>>> ReadFunctions(
   return specs;
 }
 
-// In the order of the list, when there is one.
+// In the order of the list, if there is one.
 std::vector<language::FunctionSpec> InOrderOf(const v1::Functions& functions, const std::vector<Unit>& units) {
   std::vector<language::FunctionSpec> all;
   for (const Unit& unit : units) all.insert(all.end(), unit.functions.begin(), unit.functions.end());
@@ -173,8 +173,8 @@ absl::StatusOr<v1::Language> UnitLanguage(const v1::LoadRequest& request, const 
   }
   if (language == v1::LANGUAGE_CPP || request.language() == v1::LANGUAGE_CUDA) return language;
   return Invalid(StrCat(source.label(),
-                        " is CUDA, and this is a load of C++: load it with load_cuda_file, which "
-                        "takes C++ sources too"));
+                        " is CUDA, but this load is C++: load it with load_cuda_file, which "
+                        "also accepts C++ sources"));
 }
 
 using Indices = google::protobuf::RepeatedField<uint32_t>;
@@ -183,7 +183,7 @@ absl::StatusOr<std::vector<SearchedRoot>> SearchedRoots(const Indices& roots, co
   const auto searched = static_cast<uint32_t>(std::max(roots.size(), quoted.size()));
   if (searched > kMaxIncludeRoots) {
     return Invalid(
-        StrCat("a source searches ", searched, " include roots; at most ", kMaxIncludeRoots, " are possible"));
+        StrCat("a source searches ", searched, " include roots; at most ", kMaxIncludeRoots, " are allowed"));
   }
   std::vector<SearchedRoot> result;
   for (const uint32_t root : roots) {
@@ -193,10 +193,10 @@ absl::StatusOr<std::vector<SearchedRoot>> SearchedRoots(const Indices& roots, co
   if (std::none_of(roots.begin(), roots.end(), missing) && std::none_of(quoted.begin(), quoted.end(), missing)) {
     return result;
   }
-  return Invalid(StrCat("the request searches an include root that is none of the ", count, " it has"));
+  return Invalid(StrCat("the request searches an include root that is not among its ", count, " include roots"));
 }
 
-// One unit of all sources searches all roots.
+// A single unit of all sources searches all roots.
 absl::StatusOr<std::vector<SearchedRoot>> AllRoots(const v1::Options& options) {
   Indices all;
   for (uint32_t root = 0; root < options.include_root_count(); ++root) all.Add(root);
@@ -232,7 +232,7 @@ absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limi
                           ReadFunctions(request, sources, result.definitions, limits));
   if (functions.size() > limits.max_units) {
     return Invalid(
-        StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are possible"));
+        StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are allowed"));
   }
   KERNIX_ASSIGN_OR_RETURN(result.units, MakeUnits(request, std::move(sources)));
   for (size_t i = 0; i < result.units.size(); ++i) result.units[i].functions = std::move(functions[i]);
@@ -240,7 +240,7 @@ absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limi
   return absl::OkStatus();
 }
 
-// How often `path` begins with "../"; takes that off.
+// Removes all leading "../" of `path` and returns their number.
 int TakeClimbs(std::string_view& path) {
   int climbs = 0;
   for (; path.starts_with("../"); path.remove_prefix(3)) ++climbs;
@@ -253,7 +253,7 @@ absl::Status CheckHeaderPath(const std::string& path) {
   const int climbs = TakeClimbs(below);
   const bool inside = !below.empty() && below.front() != '/' && below != "." && below != ".." && climbs <= kMaxClimb &&
                       NormalizePath(path) == path;
-  // A build's own folder name, which would lead back down.
+  // The name of the build's own folder, which would lead back down.
   const bool own = climbs > 0 && below.substr(0, below.find('/')) == kClimbFolder;
   if (inside && !own && !HasControlCharacter(path)) return absl::OkStatus();
   return Invalid(StrCat("header path \"", path, "\" is not a normalised path below its include root, or at most ",
@@ -271,7 +271,7 @@ absl::StatusOr<HeaderRef> ReadHeader(const v1::Header& header, uint32_t root_cou
   return HeaderRef{header.include_root(), header.path(), *digest, header.size()};
 }
 
-// Orders paths as a walk of the tree meets them: what lies in a folder comes right behind a file of that name.
+// Orders paths as in a walk of the tree: the contents of a folder come directly after a file with the folder's name.
 bool ComesBefore(const HeaderRef& a, const HeaderRef& b) {
   if (a.include_root != b.include_root) return a.include_root < b.include_root;
   return std::lexicographical_compare(a.path.begin(), a.path.end(), b.path.begin(), b.path.end(), [](char x, char y) {
@@ -280,7 +280,7 @@ bool ComesBefore(const HeaderRef& a, const HeaderRef& b) {
   });
 }
 
-// A path is one file: not two, and not a file and a folder. `headers` are sorted.
+// A path must name one file: not two, and not both a file and a folder. `headers` must be sorted.
 absl::Status CheckHeadersFitTogether(const std::vector<HeaderRef>& headers) {
   for (size_t i = 1; i < headers.size(); ++i) {
     const HeaderRef& one = headers[i - 1];
@@ -297,7 +297,7 @@ absl::Status CheckHeadersFitTogether(const std::vector<HeaderRef>& headers) {
 absl::StatusOr<std::vector<HeaderRef>> ReadHeaders(const v1::LoadRequest& request, const RequestLimits& limits) {
   if (static_cast<size_t>(request.header_size()) > limits.max_headers) {
     return Invalid(StrCat(request.header_size(), " headers in one load; at most ", limits.max_headers,
-                          " are possible: narrow the include paths"));
+                          " are allowed: narrow the include paths"));
   }
   std::vector<HeaderRef> headers;
   headers.reserve(request.header_size());
@@ -327,8 +327,8 @@ absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& op
   return toolchain::CheckArchitectures(cuda, {options.architectures().begin(), options.architectures().end()});
 }
 
-// nvdisasm, where the toolkit has it, is no part of a toolchain: it may come and go. After the flags, whose files it
-// joins.
+// nvdisasm may be missing and is not part of the toolchain's identity. Must run after the flags are checked, because it
+// adds to their files.
 absl::Status AddDisassembler(Env& env, BuildRequest& request) {
   const toolchain::Toolchain& toolchain = *request.toolchain;
   const std::optional<std::string> path =
@@ -343,7 +343,7 @@ absl::Status AddDisassembler(Env& env, BuildRequest& request) {
 }
 
 absl::Status CheckCppOptions(const v1::Options& options) {
-  if (!options.architectures().empty()) return Invalid("GPU architectures make sense for CUDA sources only");
+  if (!options.architectures().empty()) return Invalid("GPU architectures are for CUDA sources only");
   if (options.keep()) return Invalid("keep is for CUDA sources: it keeps PTX and machine code of the GPU");
   if (options.use_fast_math()) return Invalid("use_fast_math is for CUDA sources; for C++ pass the flag -ffast-math");
   return absl::OkStatus();
@@ -352,7 +352,7 @@ absl::Status CheckCppOptions(const v1::Options& options) {
 absl::Status ReadOptions(Env& env, const v1::Options& options, toolchain::FlagPolicy policy, BuildRequest& request) {
   KERNIX_RETURN_IF_ERROR(flags::CheckOptimizationLevel(options.optimization_level()));
   if (options.include_root_count() > kMaxIncludeRoots) {
-    return Invalid(StrCat(options.include_root_count(), " include paths; at most ", kMaxIncludeRoots, " are possible"));
+    return Invalid(StrCat(options.include_root_count(), " include paths; at most ", kMaxIncludeRoots, " are allowed"));
   }
   KERNIX_ASSIGN_OR_RETURN(toolchain::CheckedFlags flags,
                           toolchain::CheckFlags(env, *request.toolchain, request.language, policy,
@@ -388,7 +388,7 @@ absl::Status ReadLanguage(const v1::LoadRequest& request, BuildRequest& result) 
 }  // namespace
 
 std::string TranslationUnit(const BuildRequest& request, const Unit& unit) {
-  const bool in_text = unit.language != v1::LANGUAGE_CUDA;  // else see language::RuntimeHeaderWith()
+  const bool in_text = unit.language != v1::LANGUAGE_CUDA;  // otherwise see language::RuntimeHeaderWith()
   return language::GenerateTranslationUnit(request.language, unit.sources, unit.functions, request.allow_cuda_graph,
                                            /*has_headers=*/!request.headers.empty(),
                                            in_text ? request.definitions : std::vector<std::string>());

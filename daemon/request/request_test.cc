@@ -149,7 +149,8 @@ TEST_F(RequestTest, RefusesPathsThatNoFileSystemTakes) {
   label.mutable_source(0)->set_label(std::string(1025, 'x'));
   ExpectRefused(label, "source label");
   label.set_name(std::string(256, 'x'));
-  label.mutable_source(0)->set_label(StrCat(label.name(), "[17]"));  // as clients label a module's sources
+  label.mutable_source(0)->set_label(
+      StrCat(label.name(), "[17]"));  // the label that clients give to a module's sources
   EXPECT_THAT(Validate(label), IsOk());
 }
 

@@ -29,7 +29,7 @@ bool ToolchainPolicy::Fits(const v1::ToolchainPaths& registered, const v1::Toolc
 
 bool ToolchainPolicy::SameContent(const std::string& registered, const std::string& asked) {
   if (asked.empty() || asked == registered) return true;
-  // Sizes first: a client may name a file of any length, and we read only what can be the same.
+  // Compares sizes first: a client may name a file of any length, and only one of the same length need be read.
   const absl::StatusOr<FileInfo> ours = env_.Stat(registered);
   const absl::StatusOr<FileInfo> theirs = env_.Stat(asked);
   if (!ours.ok() || !theirs.ok() || theirs->type != FileType::kRegular || ours->size != theirs->size) return false;

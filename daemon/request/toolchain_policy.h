@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tools a request may be built with.
+// Decides which tools a request may be built with.
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@
 
 namespace kernix::server {
 
-// One toolchain of a shared daemon.
+// A toolchain of a shared daemon.
 struct RegisteredToolchain {
   std::string name;
   v1::ToolchainPaths paths;
 };
 
-// A daemon of one user takes the tools that its user's client names. A shared one runs registered tools only: what a
-// client names is compared by content, and never run. Thread-safe.
+// A per-user daemon uses the tools that its user's client names. A shared daemon runs only registered tools: it
+// compares the tools that a client names by content, and never runs them. Thread-safe.
 class ToolchainPolicy {
  public:
   ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered);
 
-  // The paths to build with: `asked`, or those of the registered toolchain whose host compiler (and nvcc, for CUDA)
-  // has the content of the ones named in `asked`. A tool that `asked` leaves open may be any. NOT_REGISTERED_TOOLCHAIN,
-  // saying what there is, when none fits.
+  // The paths to build with: `asked`, or those of the registered toolchain whose host compiler (and nvcc, for CUDA) has
+  // the same content as the one named in `asked`. A tool that `asked` leaves open matches any.
+  // NOT_REGISTERED_TOOLCHAIN, with the available toolchains, if none matches.
   absl::StatusOr<v1::ToolchainPaths> Choose(const v1::ToolchainPaths& asked, v1::Language language);
 
  private:

@@ -63,7 +63,7 @@ TEST_F(ToolchainPolicyTest, ForCudaBothToolsMustBeTheSame) {
 }
 
 TEST_F(ToolchainPolicyTest, RefusesOtherContentAndNamesWhatThereIs) {
-  Write("/home/g++", "gcc 99");  // also of the same length
+  Write("/home/g++", "gcc 99");  // same length
   ToolchainPolicy policy = Shared();
   const auto chosen = policy.Choose(Paths("/home/g++"), v1::LANGUAGE_CPP);
   EXPECT_EQ(KindOf(chosen.status()), v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN);
