@@ -174,7 +174,7 @@ absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, con
   const bool shared = policy == toolchain::FlagPolicy::kShared;
   for (const std::string& path : compiler) {
     const bool absolute = path.front() == '/';
-    // A per-user daemon records an absolute path, by digest, with the artifact.
+    // A private daemon records an absolute path, by digest, with the artifact.
     const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : !LeavesRoot(path);
     if (!known) return shared ? SharedReadError(path) : ReadError("compiler", path);
   }
@@ -224,7 +224,7 @@ absl::Status AssemblerTextError() {
       "the assembler text of the sources contains directives that may read files (.include, .incbin, .macro, "
       ".irp, .rept, ...), and it either names a file outside the request or is rejected by the assembler: this kernixd "
       "is "
-      "shared and does not say which. Remove these directives, or load with a kernixd of your own");
+      "shared and does not say which. Remove these directives, or load with a private kernixd");
 }
 
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy) {

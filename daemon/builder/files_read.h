@@ -18,7 +18,7 @@
 
 namespace kernix::build {
 
-// Before the build: INVALID_REQUEST for a source that names a file outside both. A per-user daemon accepts an absolute
+// Before the build: INVALID_REQUEST for a source that names a file outside both. A private daemon accepts an absolute
 // `#include`: it records such a header like those of the toolchain and checks it again for every hit.
 absl::Status CheckSources(Env& env, const BuildRequest& request, toolchain::FlagPolicy policy);
 

@@ -91,7 +91,7 @@ absl::Status Hidden(const exec::Action& action, std::string_view why) {
 constexpr char kUnknownReads[] =
     "The compiler's output is not shown: this kernixd is shared and does not know which files the compiler has read. "
     "Load "
-    "with a kernixd of your own to see it";
+    "with a private kernixd to see it";
 // The command, changed so that the compiler reports what it opens, handles one architecture at a time, and runs no
 // assembler.
 exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action action) {

@@ -19,7 +19,7 @@ struct RegisteredToolchain {
   v1::ToolchainPaths paths;
 };
 
-// A per-user daemon uses the tools that its user's client names. A shared daemon runs only registered tools: it
+// A private daemon uses the tools that its user's client names. A shared daemon runs only registered tools: it
 // compares the tools that a client names by content, and never runs them. Thread-safe.
 class ToolchainPolicy {
  public:

@@ -41,7 +41,7 @@ absl::Status RefuseFlag(std::string_view flag, std::string_view why);
 // table does not allow everybody. `text`: the flag's name in the error.
 absl::Status CheckUser(const FlagContext& context, const flags::Flag& flag, std::string_view text);
 
-// Refuses a flag that only a user's own daemon accepts, if it names a file.
+// Refuses a flag that only a private daemon accepts, if it names a file.
 absl::Status CheckNamesNoFile(const flags::Flag& flag, std::string_view text);
 
 // Refuses a word of `flag` that a shell would interpret, or that a tool would take for a file of further flags.

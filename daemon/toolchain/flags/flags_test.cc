@@ -499,7 +499,7 @@ TEST_F(FlagsTest, ASharedDaemonKnowsTheFlagsThatPeopleUse) {
   }
 }
 
-// Only a user's own daemon accepts these.
+// Only a private daemon accepts these.
 TEST_F(FlagsTest, ASharedDaemonRefusesFlagsAndValuesThatItDoesNotKnow) {
   for (const char* flag : {"-fdiagnostics-generate-patch",
                            "-fdiagnostics-format=sarif-file",
