@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags over environment over config file.
+// Reads the command line, the environment and the config file, in this order of precedence.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
@@ -30,13 +30,13 @@ Examples:
 Exit codes: 0 asked to stop, or idle; 1 an error; 2 flags or configuration; 3 the store cannot be used;
 4 another kernixd serves this socket or store; 5 stopped with loads still running.)";
 
-// A flag that was given, and its text.
+// A flag on the command line, and its text.
 struct GivenFlag {
   const Setting* setting;
   std::string text;
 };
 
-// The command line as CLI11 knows it. What CLI11 throws does not leave this class.
+// The command line, parsed by CLI11. This class catches all of CLI11's exceptions.
 class CommandLine {
  public:
   CommandLine() : app_("Compiles JAX FFI kernels for its clients and caches them.", "kernixd") {
@@ -49,9 +49,9 @@ class CommandLine {
     for (const Setting& setting : Settings()) AddSetting(setting);
   }
 
-  // False when there is nothing to run: then `result` says what to print and how to exit.
+  // Returns false if there is nothing to run; `result` then says what to print and how to exit.
   bool Parse(std::vector<std::string> arguments, ParsedCommandLine& result) {
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 expects them in reverse
     try {
       app_.parse(std::move(arguments));
       return true;

@@ -17,7 +17,7 @@
 namespace kernix::server {
 namespace {
 
-// The one table whose keys are no settings.
+// The one table whose keys are not settings.
 constexpr std::string_view kToolchain = "toolchain";
 
 class ConfigReader {
@@ -39,7 +39,7 @@ class ConfigReader {
     const Setting* setting = FindSetting(key);
     if (setting == nullptr) return Fail(value.source(), UnknownKey(key));
     const std::optional<std::string> text = ScalarText(value);
-    if (!text) return Fail(value.source(), StrCat(key, " must be a text, a whole number, true or false"));
+    if (!text) return Fail(value.source(), StrCat(key, " must be a string, a whole number, true or false"));
     const absl::Status status = setting->set(options_, *text);
     if (!status.ok()) return Fail(value.source(), StrCat(key, ": ", status.message()));
     return absl::OkStatus();
@@ -48,7 +48,7 @@ class ConfigReader {
   static std::string UnknownKey(std::string_view key) {
     std::vector<std::string> names;
     for (const Setting& setting : Settings()) names.emplace_back(setting.name);
-    return StrCat("unknown key \"", key, "\"; known are ", absl::StrJoin(names, ", "), " and [[toolchain]]");
+    return StrCat("unknown key \"", key, "\"; known keys are ", absl::StrJoin(names, ", "), " and [[toolchain]]");
   }
 
   static std::optional<std::string> ScalarText(const toml::node& node) {
@@ -74,7 +74,7 @@ class ConfigReader {
       return Fail(table.source(), "a [[toolchain]] needs name and host_compiler");
     }
     for (const RegisteredToolchain& other : options_.toolchains) {
-      if (other.name == toolchain.name) return Fail(table.source(), StrCat("second toolchain \"", other.name, "\""));
+      if (other.name == toolchain.name) return Fail(table.source(), StrCat("duplicate toolchain \"", other.name, "\""));
     }
     options_.toolchains.push_back(std::move(toolchain));
     return absl::OkStatus();
@@ -88,13 +88,13 @@ class ConfigReader {
     if (key == "cuda_include_directories") return ReadPaths(key, value, *paths.mutable_cuda_include_directories());
     if (key == "cuda_library_directories") return ReadPaths(key, value, *paths.mutable_cuda_library_directories());
     return Fail(value.source(), StrCat("unknown key \"", key,
-                                       "\" of a toolchain; known are name, host_compiler, nvcc, "
+                                       "\" of a toolchain; known keys are name, host_compiler, nvcc, "
                                        "cuda_include_directories, cuda_library_directories"));
   }
 
   absl::Status ReadName(const toml::node& node, std::string& name) {
     const auto text = node.value_exact<std::string>();
-    if (!text || text->empty()) return Fail(node.source(), "name must be a text");
+    if (!text || text->empty()) return Fail(node.source(), "name must be a string");
     name = *text;
     return absl::OkStatus();
   }

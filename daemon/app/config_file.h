@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The config file of a daemon, in TOML.
+// The daemon's config file, in TOML.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace kernix::server {
 
-// Reads `path` into `options`. INVALID_ARGUMENT that names file and line: no TOML, an unknown key, a bad value. The
-// status of Env::ReadFile() when it cannot be read.
+// Reads `path` into `options`. INVALID_ARGUMENT, with file and line, for invalid TOML, an unknown key or a bad value.
+// If the file cannot be read, the status of Env::ReadFile().
 absl::Status ReadConfigFile(Env& env, const std::string& path, ServerOptions& options);
 
-// The same from text; `path` is for messages.
+// The same for text; `path` appears in messages.
 absl::Status ParseConfig(const std::string& path, std::string_view text, ServerOptions& options);
 
 }  // namespace kernix::server

@@ -23,13 +23,13 @@
 namespace kernix::server {
 namespace {
 
-// How long a daemon that is on its way out is waited for.
+// How long to wait for an exiting daemon.
 constexpr Duration kPatience{10'000};
-// How long cancelled loads may take to say so, and other calls to answer. Connections that nobody uses make gRPC wait
-// for all of it.
+// How long cancelled loads may take to report that, and other calls to answer. Unused connections make gRPC wait for
+// all of this time.
 constexpr Duration kLastWords{200};
 constexpr Duration kDrainRound{50};
-// From the answer to a client until it has opened the artifact, on a machine that is busy.
+// The time from the answer to a client until it has opened the artifact, on a busy machine.
 constexpr Duration kLendTime{30'000};
 
 KernixdExit CodeForStore(const absl::Status& status) {
@@ -92,7 +92,7 @@ absl::Status Daemon::FindStore() {
   return absl::OkStatus();
 }
 
-// Takes what systemd hands over, or the lock of the place where we shall listen.
+// Takes the socket from systemd, or the lock of the place to listen on.
 absl::Status Daemon::FindSocket() {
   KERNIX_ASSIGN_OR_RETURN(listener_, Listener::FromSystemd(env_));
   if (listener_ != nullptr) return absl::OkStatus();
@@ -153,7 +153,7 @@ absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   return absl::OkStatus();
 }
 
-// Who may connect to the socket of a shared daemon is the socket's mode to say.
+// For a shared daemon, the socket's mode decides who may connect.
 absl::StatusOr<IdentityPtr> Daemon::Admit(const Peer& peer) const {
   IdentityPtr user = LocalUser(peer.uid, options_.admin_group);
   if (options_.shared || user->IsAdministrator()) return user;
@@ -204,7 +204,7 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   return drained ? kExitOk : kExitDrainTimeout;
 }
 
-// Waits for the loads that run. Another signal means: at once. False when some had to be cancelled.
+// Waits for the running loads. A second signal ends the wait. Returns false if some loads had to be cancelled.
 bool Daemon::Drain(MonotonicTime deadline) {
   while (!gate().WaitUntilEmpty(std::min(deadline, env_.Now() + kDrainRound))) {
     const std::optional<std::string> signal = signals_.Next();
@@ -218,12 +218,12 @@ bool Daemon::Drain(MonotonicTime deadline) {
   return true;
 }
 
-// The name goes first, so that new clients look elsewhere; then the connections.
+// Removes the socket's name first, so that new clients look elsewhere; then closes the connections.
 void Daemon::CloseDoors() {
   accept_loop_->Stop();
   listener_.reset();
   servers_->Shutdown(std::chrono::system_clock::now() + kLastWords);
-  gate().WaitUntilEmpty(MonotonicTime::max());  // for workers that gRPC no longer knows of
+  gate().WaitUntilEmpty(MonotonicTime::max());  // for workers that gRPC no longer tracks
 }
 
 }  // namespace kernix::server

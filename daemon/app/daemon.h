@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One daemon, from its start to its end.
+// A daemon, from start to end.
 #pragma once
 
 #include <memory>
@@ -23,21 +23,21 @@
 
 namespace kernix::server {
 
-// starting -> serving -> draining -> stopped, each once; a failed start is the end.
+// starting -> serving -> draining -> stopped, each once; a failed start is final.
 class Daemon {
  public:
-  // `env` and `options` must outlive it.
+  // `env` and `options` must outlive the daemon.
   Daemon(Env& env, const ServerOptions& options, StopSignals signals);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // All of its life. Blocks; returns the process's exit code. Call once.
+  // Runs the daemon's whole life. Blocks; returns the process's exit code. Must be called only once.
   KernixdExit Run();
 
  private:
   using ExitCodeOf = KernixdExit (*)(const absl::Status& status);
 
-  // --- Start: each step leaves the exit code of its failure.
+  // --- Start: each step sets the exit code for its failure.
   absl::Status Start();
   absl::Status CheckGroups() const;
   absl::Status StartOneshot();
@@ -70,12 +70,12 @@ class Daemon {
   KernixdExit start_failure_ = kExitFailure;
   std::string store_;
   std::string socket_;
-  // Each needs those above it.
+  // Each member needs those above it.
   std::unique_ptr<FileLock> socket_lock_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<LookupServer> lookups_;
-  RefusalServer refusals_;  // of the accept loop
+  RefusalServer refusals_;  // used by the accept loop
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AcceptLoop> accept_loop_;
 };

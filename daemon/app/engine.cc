@@ -9,7 +9,7 @@
 namespace kernix::server {
 namespace {
 
-// Far above what compilers need (1.2 GiB and 10 processes are the most that we have seen).
+// Far above the needs of compilers (the most that we have seen is 1.2 GiB and 10 processes).
 constexpr uint64_t kSharedMemory = 8ull << 30;
 constexpr int kSharedProcesses = 256;
 
@@ -23,7 +23,8 @@ exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const c
           .memory_budget_bytes = options.memory_budget_bytes};
 }
 
-// Objects of separate units, PTX and the like may be that many times as large as the largest file.
+// All files of a load (objects of separate units, PTX, ...) may together be this many times as large as the largest
+// file.
 constexpr uint64_t kFilesOfALoad = 4;
 
 build::BuilderOptions BuilderOptions(const ServerOptions& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What builds: the parts below the services, put together in the order of their dependencies.
+// The components below the services, assembled in the order of their dependencies.
 #pragma once
 
 #include <memory>
@@ -20,18 +20,18 @@ namespace kernix::server {
 
 class Engine {
  public:
-  // `options` and `stop` must outlive it.
+  // `options` and `stop` must outlive the engine.
   Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   Backend& backend() { return backend_; }
 
-  // Writes what can wait: uses and counts, and what was found out of compilers. Now and then, and at the end.
+  // Writes deferred data: uses, counts and facts about compilers. Must be called from time to time, and at the end.
   void Flush();
 
-  // Says in the log what the registered toolchains are. One that does not work is no reason not to start: its files may
-  // be mended under a running daemon.
+  // Logs the identities of the registered toolchains. One that does not work does not prevent the start: its files may
+  // be repaired while the daemon runs.
   void CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered);
 
  private:

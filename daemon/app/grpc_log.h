@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gRPC says, as log lines of ours.
+// Routes gRPC's log into ours.
 #pragma once
 
 namespace kernix::server {
 
-// Process-wide. gRPC's errors become warnings: what goes wrong on one connection is no error of the daemon.
+// Process-wide. Logs gRPC's errors as warnings: a failure of one connection is not an error of the daemon.
 void RouteGrpcLog();
 
 }  // namespace kernix::server

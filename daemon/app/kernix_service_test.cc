@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the methods do for callers who are not the daemon's own user.
+// The service's methods for callers other than the daemon's own user.
 #include "daemon/rpc/kernix_service.h"
 
 #include <gmock/gmock.h>
@@ -177,7 +177,7 @@ TEST_F(KernixServiceTest, AnAgeAloneIsEnough) {
   Store("k", kAlice);
   v1::PurgeCacheRequest request;
   request.set_older_than_ms(1000ull * 3600 * 24);
-  EXPECT_EQ(Purge(kAlice, request), 0u);  // it is newer than that
+  EXPECT_EQ(Purge(kAlice, request), 0u);  // the entry is newer than that
   EXPECT_EQ(engine_.backend().cache.Stats().entries, 1u);
 }
 

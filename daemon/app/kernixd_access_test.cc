@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real kernixd: who may come in, and what a shared one allows.
+// The real kernixd: who may connect, and what a shared daemon allows.
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST_F(KernixdAccessTest, NoiseEndsItsConnectionOnly) {
   EXPECT_THAT(Connect()->Info(), IsOk());
 }
 
-// Whether a connection comes about that the daemon closes at once.
+// Whether the daemon accepts the connection and closes it at once.
 bool IsTurnedAway(const SocketAddress& address) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   char byte = 0;
@@ -59,7 +59,7 @@ TEST_F(KernixdAccessTest, AnotherUserIsTurnedAway) {
     return connect(fd, address.get(), address.size()) != 0;
   };
   EXPECT_TRUE(AsNobody(is_forbidden));
-  // Also where the file's mode would let them in.
+  // Also if the file's mode would admit them.
   ASSERT_EQ(chmod(place_.root().c_str(), 0755), 0);
   ASSERT_EQ(chmod(place_.socket().c_str(), 0666), 0);
   EXPECT_TRUE(AsNobody([&] { return IsTurnedAway(address); }));

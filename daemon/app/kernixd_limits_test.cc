@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real kernixd and clients that ask too much, or nothing more.
+// The real kernixd, with clients that ask for too much or stop talking.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ TEST_F(KernixdLimitsTest, AnUploaderThatStallsMakesRoomForTheNext) {
   const auto client = Connect();
   LoadStream stalled(client->stub());
   stalled.Send(WithHeader(header));
-  ASSERT_TRUE(stalled.Next()->has_need_blobs());  // and that is all it does
+  ASSERT_TRUE(stalled.Next()->has_need_blobs());  // the stalled client does nothing more
 
   const auto other_client = Connect();
   LoadStream other(other_client->stub());
@@ -75,7 +75,7 @@ TEST_F(KernixdLimitsTest, OneUserCannotTakeEveryThread) {
 
   first.SendBlob(header);
   EXPECT_TRUE(first.Finish().result);
-  // The first has its answer, but may not have left yet.
+  // The first load has its answer, but may not have left yet.
   LoadOutcome second;
   Await("room for the second load", [&] {
     second = Connect()->Load(AddKernel(1));
@@ -109,7 +109,7 @@ TEST_F(KernixdLimitsTest, AShortSourceCannotHaveAllTheMemory) {
   EXPECT_TRUE(client->Load(AddKernel(1)).result);
 }
 
-// Fifty that say nothing, and then two that would.
+// Fifty connections that send nothing, then two that would.
 TEST_F(KernixdLimitsTest, AUserWithTooManyConnectionsIsToldWhatToDo) {
   const auto daemon = Serve({"--max-connections-per-user", "50"});
   std::vector<UniqueFd> idle;
@@ -159,7 +159,7 @@ TEST_F(KernixdLimitsTest, AnUploadWaitsForRoom) {
   first.Send(WithHeader(one, 1));
   ASSERT_TRUE(first.Next()->has_need_blobs());
   LoadStream second(client->stub());
-  second.Send(WithHeader(other, 2));  // asked for its header when the first has ended
+  second.Send(WithHeader(other, 2));  // asked for its header once the first has ended
   first.SendBlob(one);
   EXPECT_TRUE(first.Finish().result);
   const auto event = second.Next();
@@ -168,7 +168,7 @@ TEST_F(KernixdLimitsTest, AnUploadWaitsForRoom) {
   EXPECT_TRUE(second.Finish().result);
 }
 
-// Each holds a thread of the daemon for as long as its client does not read.
+// Each fetch holds a thread of the daemon as long as its client does not read.
 TEST_F(KernixdLimitsTest, EveryLoadMayBeFollowedByASlowFetch) {
   const auto daemon = Serve();
   const auto client = Connect();
@@ -193,7 +193,7 @@ LoadOutcome LoadLarge(TestClient& client, size_t bytes) {
   return client.Load(request);
 }
 
-// Of a process, now.
+// The resident memory of a process, now.
 uint64_t ResidentBytes(pid_t pid) {
   const std::string statm = Env::Posix().ReadFile(StrCat("/proc/", pid, "/statm")).value();
   return std::stoull(statm.substr(statm.find(' '))) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -210,7 +210,7 @@ TEST_F(KernixdLimitsTest, AFetchThatStallsHoldsAPieceInMemory) {
   std::vector<std::unique_ptr<FetchStream>> fetches;
   for (int i = 0; i < 12; ++i) {
     fetches.push_back(std::make_unique<FetchStream>(client->stub(), digest));
-    ASSERT_TRUE(fetches.back()->Next());  // and no more
+    ASSERT_TRUE(fetches.back()->Next());  // and nothing more
   }
   const uint64_t after = ResidentBytes(daemon->pid());
   EXPECT_LT(after, before + kBytes) << "twelve of them hold less than one artifact";
@@ -232,7 +232,7 @@ TEST_F(KernixdLimitsTest, OneUserCannotFetchWithoutEnd) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("2 fetches"), HasSubstr("raise max_fetches_per_user")));
   EXPECT_TRUE(second->Finish().ok());
-  // It has all of it, but may not have left yet.
+  // The client has all of it, but may not have left yet.
   absl::StatusOr<std::string> third;
   Await("room for the third fetch", [&] {
     third = Connect()->Fetch(digest);

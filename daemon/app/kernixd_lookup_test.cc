@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real kernixd and clients that ask whether it has something, without gRPC.
+// The real kernixd, with clients that look entries up without gRPC.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -97,7 +97,7 @@ TEST_F(KernixdLookupTest, OneThatStopsInTheMiddleDoesNotHoldUpTheEnd) {
   const auto daemon = Serve({"--drain-timeout", "1s"});
   const UniqueFd stalled = ConnectRaw();
   ASSERT_EQ(send(stalled.get(), kLookupMagic.data(), kLookupMagic.size(), 0), 8);
-  ASSERT_THAT(Ask(RequestOf(AddKernel(1))), IsOk());  // it is accepted by now, and so is the one before it
+  ASSERT_THAT(Ask(RequestOf(AddKernel(1))), IsOk());  // by now, this connection and the one before it are accepted
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->AwaitExit(), kExitOk);
 }

@@ -27,7 +27,7 @@ class KernixdMembersTest : public SharedKernixdTest {
  protected:
   void SetUp() override { KERNIX_NEED_ROOT("only root can be several users"); }
 
-  // Named after its owner.
+  // The module's name is its owner's.
   static LoadOutcome LoadAs(TestClient& client, const std::string& name, int addend) {
     v1::LoadRequest request = AddKernel(addend);
     request.set_name(name);
@@ -56,11 +56,11 @@ TEST_F(KernixdMembersTest, AMemberNeitherSeesNorGetsWhatIsAnothers) {
   EXPECT_THAT(NamesSeenBy(*bob), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(bob->Fetch(digest).status()));
   EXPECT_EQ(alice->Fetch(digest)->size(), hers.result->artifact_size());
-  // Root is no member.
+  // Root is not a member.
   EXPECT_THAT(NamesSeenBy(*Connect()), ElementsAre("hers"));
   EXPECT_THAT(Connect()->Fetch(digest), IsOk());
 
-  // Whoever sends the same request has an entry of it, and gets it.
+  // Anyone who sends the same request gets an entry for it.
   const LoadOutcome his = LoadAs(*bob, "his", 1);
   ASSERT_TRUE(his.result) << his.status.error_message();
   EXPECT_TRUE(his.result->cache_hit());

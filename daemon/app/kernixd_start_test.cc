@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real kernixd: what it says to its command line, its place and its exit codes, and the other ways to be started.
+// The real kernixd: its command line, its socket, its exit codes, and the other ways to start it.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -126,13 +126,13 @@ TEST_F(KernixdStartTest, TakesASocketFromSystemd) {
   const SocketAddress address(place_.socket());
   ASSERT_EQ(bind(listener.get(), address.get(), address.size()), 0);
   ASSERT_EQ(listen(listener.get(), 16), 0);
-  const UniqueFd early = ConnectTo(place_.socket()).value();  // waits in the queue for the daemon that comes
+  const UniqueFd early = ConnectTo(place_.socket()).value();  // waits in the queue for the daemon
   const auto daemon = Launch(KernixdCommand{.inherited_fd = listener.get(), .socket_activation = true});
   ASSERT_THAT(daemon->AwaitReady(), IsOk());
   EXPECT_EQ(Connect()->Info()->pid(), daemon->pid());
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->AwaitExit(), kExitOk);
-  EXPECT_THAT(Env::Posix().Stat(place_.socket()), IsOk());  // systemd's, not ours
+  EXPECT_THAT(Env::Posix().Stat(place_.socket()), IsOk());  // the socket is systemd's, not ours
 }
 
 TEST_F(KernixdStartTest, IsNotIdleAsLongAsAClientIsThere) {
@@ -140,7 +140,7 @@ TEST_F(KernixdStartTest, IsNotIdleAsLongAsAClientIsThere) {
   const SocketAddress address(place_.socket());
   ASSERT_EQ(bind(listener.get(), address.get(), address.size()), 0);
   ASSERT_EQ(listen(listener.get(), 16), 0);
-  // There before the daemon is, so that there is no moment without a client.
+  // Connects before the daemon starts, so that there is always a client.
   auto client = std::make_unique<TestClient>(ConnectTo(place_.socket()).value());
   const auto daemon = Launch(KernixdCommand{
       .arguments = {"--idle-timeout", "1ms"}, .inherited_fd = listener.get(), .socket_activation = true});

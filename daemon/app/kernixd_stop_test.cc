@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real kernixd: how it comes to an end, and what becomes of loads that run.
+// The real kernixd: how it stops, and what happens to running loads.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -45,7 +45,7 @@ TEST_F(KernixdStopTest, StopsWhenAsked) {
   EXPECT_THAT(daemon->Log(), HasSubstr("drain reason=\"a test\""));
 }
 
-// Returns once the daemon says that it drains.
+// Returns once the daemon reports that it drains.
 void AwaitDraining(TestClient& client) {
   Await("the drain", [&] { return client.Info()->draining(); });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real kernixd on stores that cannot be written or are full.
+// The real kernixd on stores that are not writable or are full.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -23,12 +23,13 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// What root may write is no test of permissions.
+// Root may write anywhere, so as root these tests prove nothing.
 class ForbiddenStoreTest : public KernixdTest {
  protected:
   void SetUp() override {
     if (geteuid() != 0) return;
-    // As nobody, in a folder of nobody's, with a copy of the program: the folder of the build may be closed to others.
+    // Runs as nobody, in a folder of nobody's, with a copy of the program: the build's folder may be closed to other
+    // users.
     program_ = place_.root() + "/kernixd";
     ASSERT_THAT(Env::Posix().WriteFile(program_, Env::Posix().ReadFile(KERNIXD_PROGRAM).value(), 0755), IsOk());
     ASSERT_EQ(chown(place_.root().c_str(), kNobody, kNobody), 0);
@@ -54,7 +55,7 @@ TEST_F(ForbiddenStoreTest, AFolderThatCannotBeMadeIsSaidAtStart) {
 }
 
 TEST_F(ForbiddenStoreTest, AFolderThatCannotBeWrittenIsSaidAtStart) {
-  ASSERT_EQ(mkdir(place_.store().c_str(), 0555), 0);  // as root: it is not even theirs
+  ASSERT_EQ(mkdir(place_.store().c_str(), 0555), 0);  // as root: the folder does not even belong to them
   const auto daemon = LaunchAsUser();
   EXPECT_EQ(daemon->AwaitExit(), kExitStoreUnusable);
   EXPECT_THAT(daemon->Log(),
@@ -79,7 +80,7 @@ TEST_F(ForbiddenStoreTest, AStoreThatBecomesUnwritableFailsTheLoadsThatNeedIt) {
 
 using KernixdStoreTest = KernixdTest;
 
-// He would put another folder in its place between a client's look at an artifact and its dlopen().
+// That user could put another folder in its place between a client's check of an artifact and its dlopen().
 TEST_F(KernixdStoreTest, AStoreBelowAFolderOfSomebodyElseEndsTheStart) {
   KERNIX_NEED_ROOT("giving a folder away takes root");
   const std::string his = place_.root() + "/his";
@@ -109,7 +110,7 @@ class FullDiskTest : public KernixdTest {
 
   std::string Ballast() const { return place_.store() + "/ballast"; }
 
-  // Takes all but `left` bytes of what is free.
+  // Takes all but `left` bytes of the free space.
   void Fill(uint64_t left) {
     const uint64_t free = Env::Posix().FreeBytes(place_.store()).value();
     ASSERT_GT(free, left);
@@ -124,7 +125,7 @@ TEST_F(FullDiskTest, IsSaidAndNothingIsLost) {
   const auto client = Connect();
   const LoadOutcome kept = client->Load(AddKernel(1));
   ASSERT_TRUE(kept.result) << kept.status.error_message();
-  // From nothing at all to nearly enough: the compiler, the artifact and the index find the end of the disk.
+  // From no space at all to nearly enough: the compiler, the artifact or the index hits the end of the disk.
   for (const uint64_t left : {0, 8'192, 24'576}) {
     Fill(left);
     const LoadOutcome refused = client->Load(AddKernel(2));
@@ -148,7 +149,7 @@ TEST_F(FullDiskTest, ADaemonCannotStartOnItAndSaysSo) {
     daemon->Signal(SIGTERM);
     ASSERT_EQ(daemon->AwaitExit(), kExitOk);
   }
-  Fill(0);  // not even room for what SQLite needs beside an index that is opened
+  Fill(0);  // not even room for SQLite's files beside an index that is opened
   const auto refused = LaunchWith({});
   EXPECT_EQ(refused->AwaitExit(), kExitStoreUnusable);
   EXPECT_THAT(refused->Log(), AllOf(HasSubstr(place_.store()), HasSubstr("no room")));

@@ -101,7 +101,7 @@ TEST_F(KernixdTest, WhatWasBuiltIsAHitForTheNextDaemon) {
     daemon->Signal(SIGKILL);
     EXPECT_EQ(daemon->AwaitExit(), 128 + SIGKILL);
   }
-  const auto daemon = Serve();  // also: in the place of a socket that nobody answers
+  const auto daemon = Serve();  // also: replaces a socket that nobody answers
   EXPECT_TRUE(Connect()->Load(AddKernel(1)).result->cache_hit());
 }
 
@@ -134,7 +134,7 @@ TEST_F(KernixdTest, ACompileErrorComesWhole) {
   EXPECT_EQ(outcome.failure->kind(), v1::ErrorDetail::COMPILATION);
   EXPECT_THAT(outcome.failure->compiler_output(), HasSubstr("adder.cpp:7:"));
   EXPECT_THAT(outcome.failure->compiler_output(), HasSubstr("nonsense"));
-  // The status travels in headers: the kind is in it, the compiler's words are not.
+  // The status travels in headers: it holds the error's kind, but not the compiler's output.
   EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(KindOf(FromGrpcStatus(outcome.status, "kernixd")), v1::ErrorDetail::COMPILATION);
   EXPECT_EQ(GetErrorDetail(FromGrpcStatus(outcome.status, "kernixd")).compiler_output(), "");
@@ -217,7 +217,7 @@ TEST_F(KernixdTest, ACancelledLoadLeaves) {
   ASSERT_TRUE(stream.Next()->has_need_blobs());
   stream.Cancel();
   EXPECT_EQ(stream.Finish().status.error_code(), grpc::StatusCode::CANCELLED);
-  // Nobody inside: the drain has nothing to wait for.
+  // No client is connected: the drain has nothing to wait for.
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->AwaitExit(), kExitOk);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernixd can be told, and where it is read from: flags over environment over file.
+// The settings of kernixd and where they come from: flags take precedence over environment, environment over file.
 #pragma once
 
 #include <chrono>
@@ -17,36 +17,36 @@
 
 namespace kernix::server {
 
-// Every field can be set in the TOML file under its own name without a trailing "_"; those marked (F) also by a flag
-// --with-dashes and by the environment as KERNIX_<NAME>.
+// The TOML file can set every field except oneshot_fd, under its own name. For fields marked (F), there are also a flag
+// --with-dashes and an environment variable KERNIX_<NAME>.
 struct ServerOptions {
-  std::string socket;                        // (F) path of the Unix socket; empty: the place that belongs to the store
-  std::string store_directory;               // (F) empty: the user's default
-  uint64_t cache_limit_bytes = 10ull << 30;  // (F) "10GiB"
-  int jobs = 0;                              // (F) parallel compile jobs; 0: processors
-  uint64_t memory_budget_bytes = 0;          // (F) for them; 0: three quarters of the machine's
+  std::string socket;                               // (F) path of the Unix socket; empty: the store's default place
+  std::string store_directory;                      // (F) empty: the user's default
+  uint64_t cache_limit_bytes = 10ull << 30;         // (F) "10GiB"
+  int jobs = 0;                                     // (F) parallel compile jobs; 0: processors
+  uint64_t memory_budget_bytes = 0;                 // (F) for all jobs together; 0: three quarters of the machine's
   std::chrono::milliseconds job_timeout{600'000};   // (F) "10m"
   std::chrono::milliseconds idle_timeout{0};        // (F) exit after this long without a client or job; 0: never
-  std::chrono::milliseconds drain_timeout{30'000};  // (F) what SIGTERM gives to running loads
+  std::chrono::milliseconds drain_timeout{30'000};  // (F) how long SIGTERM lets running loads continue
   uint64_t max_request_bytes = 64ull << 20;         // (F)
-  uint64_t max_output_bytes = 1ull << 30;           // (F) of a file that a compile job makes, and of all it brings back
-  int max_fetches_per_user = 500;                   // (F) of artifacts, at once; 0: no limit
-  // (F) Of each process of a job; 0: no limit. Not set: 8 GiB with `shared`, else none.
+  uint64_t max_output_bytes = 1ull << 30;           // (F) of each file that a job makes, and of all its outputs
+  int max_fetches_per_user = 500;                   // (F) fetches of artifacts at once; 0: no limit
+  // (F) Of each process of a job; 0: no limit. Unset: 8 GiB with `shared`, otherwise no limit.
   std::optional<uint64_t> max_process_memory_bytes;
-  std::optional<int> max_processes_per_job;          // (F) at once; 0: no limit. Not set: 256 with `shared`, else none
-  std::chrono::milliseconds upload_timeout{30'000};  // (F) for a client to send headers; and a second for each MiB
-  int max_loads_per_user = 500;                      // (F) at once; 0: no limit
-  int max_connections_per_user = 1000;               // (F) open at once; 0: as many as descriptors last for
+  std::optional<int> max_processes_per_job;  // (F) at once; 0: no limit. Unset: 256 with `shared`, otherwise no limit
+  std::chrono::milliseconds upload_timeout{30'000};    // (F) time for a client to send headers, plus 1 s per MiB
+  int max_loads_per_user = 500;                        // (F) at once; 0: no limit
+  int max_connections_per_user = 1000;                 // (F) open at once; 0: limited only by file descriptors
   uint64_t max_request_bytes_per_user = 256ull << 20;  // (F) of requests held at once, and of uploads; 0: no limit
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
-  std::string admin_group;                      // (F) with shared: whose members do what root may; empty: nobody's
+  std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
   LogLevel log_level = LogLevel::kInfo;         // (F)
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
-  int oneshot_fd = -1;  // --oneshot-fd N: serve this one connected socket until it closes, then exit
+  int oneshot_fd = -1;  // --oneshot-fd N: serve this connected socket until it closes, then exit
 };
 
-// What parsing came to: options, or a text to print and an exit code (--help, --version, bad flags).
+// The result of parsing: options, or a text to print and an exit code (--help, --version, bad flags).
 struct ParsedCommandLine {
   ServerOptions options;
   bool exit_now = false;
@@ -54,7 +54,7 @@ struct ParsedCommandLine {
   std::string text;
 };
 
-// `arguments` without the program's name.
+// `arguments` must not include the program's name.
 ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::vector<std::string>& arguments);
 
 }  // namespace kernix::server

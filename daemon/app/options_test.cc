@@ -143,13 +143,14 @@ host_compiler = "/usr/bin/clang++"
 
 TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"jobs = 1\ncolour = \"red\"\n", "/kernixd.toml:2: unknown key \"colour\"; known are socket, store_directory"},
+      {"jobs = 1\ncolour = \"red\"\n",
+       "/kernixd.toml:2: unknown key \"colour\"; known keys are socket, store_directory"},
       {"jobs = \"many\"\n", "/kernixd.toml:1: jobs: \"many\" is not a whole number"},
       {"jobs = [1]\n", "/kernixd.toml:1: jobs must be a text"},
       {"jobs = \n", "/kernixd.toml:1: "},
       {"socket = \"run/x\"\n", "/kernixd.toml:1: socket: \"run/x\" is not an absolute path"},
       {"shared = \"perhaps\"\n", "neither true nor false"},
-      {"log_level = \"loud\"\n", "none of debug, info, warning, error"},
+      {"log_level = \"loud\"\n", "not one of debug, info, warning, error"},
       {"max_request_bytes = \"1GiB\"\n", "is not between"},
       {"toolchain = 1\n", "[[toolchain]] tables"},
       {"\n[[toolchain]]\nname = \"a\"\n", "/kernixd.toml:2: a [[toolchain]] needs name and host_compiler"},
@@ -171,7 +172,7 @@ TEST_F(OptionsTest, TwoToolchainsOfOneNameAreAMistake) {
   ServerOptions options;
   constexpr char kOne[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/g++\"\n";
   EXPECT_THAT(ParseConfig("f", StrCat(kOne, kOne), options),
-              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("f:4: second toolchain \"a\"")));
+              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("f:4: duplicate toolchain \"a\"")));
 }
 
 TEST_F(OptionsTest, BadFlagsAreUsageErrors) {
@@ -181,8 +182,8 @@ TEST_F(OptionsTest, BadFlagsAreUsageErrors) {
       {{"--jobs", "-3"}, "--jobs: \"-3\" is not a whole number"},
       {{"--idle-timeout", "15"}, "--idle-timeout: \"15\" is not a time"},
       {{"--config", "/none.toml"}, "/none.toml"},
-      {{"--socket-group", "x"}, "socket_group makes sense only with shared"},
-      {{"--admin-group", "x"}, "admin_group makes sense only with shared"},
+      {{"--socket-group", "x"}, "socket_group requires shared"},
+      {{"--admin-group", "x"}, "admin_group requires shared"},
       {{"--shared"}, "[[toolchain]]"},
       {{"--oneshot-fd", "3", "--socket", "/x"}, "--oneshot-fd serves one connection"},
   };
@@ -216,7 +217,7 @@ TEST_F(OptionsTest, OneshotTakesADescriptor) {
   EXPECT_EQ(Parse({"--oneshot-fd", "-3"}).exit_code, kExitUsage);
 }
 
-// The pages that people read, against the table that counts.
+// Compares the documentation with the table of settings.
 std::string SourceFile(const std::string& path) {
   return Env::Posix().ReadFile(StrCat(KERNIX_SOURCE_DIR, "/", path)).value();
 }
@@ -233,7 +234,7 @@ TEST(Documentation, TheExampleConfigIsGoodAndNamesEverySetting) {
   EXPECT_THAT(CheckOptions(options), IsOk());
   EXPECT_TRUE(options.shared);
   for (const Setting& setting : Settings()) {
-    if (setting.name == "socket" || setting.name == "socket_group") continue;  // the socket unit's business
+    if (setting.name == "socket" || setting.name == "socket_group") continue;  // set by the socket unit
     EXPECT_THAT(example, HasSubstr(StrCat(setting.name, " = ")));
   }
 }

@@ -18,7 +18,7 @@
 namespace kernix::server {
 namespace {
 
-// Each client needs two descriptors and each job a few.
+// Each client needs two descriptors, each job a few.
 constexpr rlim_t kWantedDescriptors = 65'536;
 
 void RaiseDescriptorLimit() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The daemon as a whole.
+// Entry points of the daemon.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace kernix::server {
 
-// Runs a daemon to its end: opens the store, binds (or takes what systemd hands over), serves, says READY=1, and on
-// SIGTERM, SIGINT, Shutdown() or idleness drains and stops. Blocks. Logs; returns a KernixdExit.
+// Runs a daemon to its end: opens the store, binds the socket (or takes it from systemd), serves, reports READY=1, and
+// drains and stops on SIGTERM, SIGINT, Shutdown() or idleness. Blocks. Logs; returns a KernixdExit.
 int RunServer(Env& env, const ServerOptions& options);
 
-// The whole of main(): ParseCommandLine, then RunServer.
+// The whole of main(): ParseCommandLine(), then RunServer().
 int Main(int argc, char** argv);
 
 }  // namespace kernix::server

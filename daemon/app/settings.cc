@@ -13,7 +13,8 @@
 namespace kernix::server {
 namespace {
 
-// A request travels in one gRPC message, whose length is an int; we let gRPC take twice as much so that we can say no.
+// A request travels in one gRPC message, whose length is an int. gRPC accepts twice this limit, so that we can refuse a
+// request ourselves.
 constexpr uint64_t kLargestRequestLimit = 1ull << 29;
 
 template <auto Field>
@@ -22,7 +23,7 @@ absl::Status SetText(ServerOptions& options, const std::string& text) {
   return absl::OkStatus();
 }
 
-// A daemon's folder is nobody's business: what a relative path means would depend on who started it.
+// A daemon does not depend on its working folder: a relative path would depend on who started it.
 template <auto Field>
 absl::Status SetPath(ServerOptions& options, const std::string& text) {
   if (!text.starts_with('/')) {
@@ -74,14 +75,14 @@ absl::Status SetMaxRequest(ServerOptions& options, const std::string& text) {
 absl::Status SetUploadTimeout(ServerOptions& options, const std::string& text) {
   KERNIX_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, ParseDuration(text));
   if (timeout.count() == 0)
-    return absl::InvalidArgumentError("without a limit a client that stalls could block others");
+    return absl::InvalidArgumentError("a limit is required: without one, a client that stalls could block others");
   options.upload_timeout = timeout;
   return absl::OkStatus();
 }
 
 absl::Status SetLevel(ServerOptions& options, const std::string& text) {
   if (ParseLogLevel(text, options.log_level)) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("\"", text, "\" is none of debug, info, warning, error"));
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of debug, info, warning, error"));
 }
 
 std::vector<Setting> MakeSettings() {
@@ -94,13 +95,14 @@ std::vector<Setting> MakeSettings() {
       {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
        SetSize<&O::cache_limit_bytes>},
       {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>},
-      {"memory_budget_bytes", "SIZE", "memory for them together (default: 0, three quarters of the machine's)",
+      {"memory_budget_bytes", "SIZE",
+       "memory for all compile jobs together (default: 0, three quarters of the machine's)",
        SetSize<&O::memory_budget_bytes>},
       {"job_timeout", "TIME", "longest run of one compile job; 0: no limit (default: 10m)",
        SetDuration<&O::job_timeout>},
-      {"idle_timeout", "TIME", "exit after this long without client and job; 0: never (default: 0)",
+      {"idle_timeout", "TIME", "exit after this long without clients and jobs; 0: never (default: 0)",
        SetDuration<&O::idle_timeout>},
-      {"drain_timeout", "TIME", "what running loads get to finish when asked to stop (default: 30s)",
+      {"drain_timeout", "TIME", "how long running loads may take to finish at a stop (default: 30s)",
        SetDuration<&O::drain_timeout>},
       {"max_request_bytes", "SIZE", "largest request, and largest upload of headers for one (default: 64MiB)",
        SetMaxRequest},
@@ -112,20 +114,20 @@ std::vector<Setting> MakeSettings() {
       {"max_processes_per_job", "N",
        "processes of one compile job at once; 0: no limit (default: 256 if shared, else 0)",
        SetCount<&O::max_processes_per_job>},
-      {"upload_timeout", "TIME", "what a client gets to send headers, and 1s for each MiB of them (default: 30s)",
+      {"upload_timeout", "TIME", "time for a client to send headers, plus 1s for each MiB (default: 30s)",
        SetUploadTimeout},
       {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500)",
        SetCount<&O::max_loads_per_user>},
-      {"max_fetches_per_user", "N", "artifacts that one user is sent at once; 0: no limit (default: 500)",
+      {"max_fetches_per_user", "N", "artifacts sent to one user at once; 0: no limit (default: 500)",
        SetCount<&O::max_fetches_per_user>},
-      {"max_connections_per_user", "N", "open connections of one user; 0: as descriptors last (default: 1000)",
+      {"max_connections_per_user", "N", "open connections of one user; 0: as many as descriptors allow (default: 1000)",
        SetCount<&O::max_connections_per_user>},
-      {"max_request_bytes_per_user", "SIZE", "requests of one user at once, and uploads; 0: no limit (default: 256MiB)",
+      {"max_request_bytes_per_user", "SIZE", "requests and uploads of one user at once; 0: no limit (default: 256MiB)",
        SetSize<&O::max_request_bytes_per_user>},
       {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
        SetSwitch<&O::shared>},
       {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>},
-      {"admin_group", "GROUP", "with shared: the group whose members see and drop everybody's entries, and may stop it",
+      {"admin_group", "GROUP", "with shared: members may see and purge everybody's entries, and stop the daemon",
        SetText<&O::admin_group>},
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel},
   };
@@ -134,12 +136,12 @@ std::vector<Setting> MakeSettings() {
 absl::Status CheckShared(const ServerOptions& options) {
   if (!options.socket_group.empty() && !options.shared) {
     return absl::InvalidArgumentError(
-        "socket_group makes sense only with shared = true: a daemon that is not shared "
-        "serves its own user alone");
+        "socket_group requires shared = true: a private daemon "
+        "serves only its own user");
   }
   if (!options.admin_group.empty() && !options.shared) {
     return absl::InvalidArgumentError(
-        "admin_group makes sense only with shared = true: a daemon that is not shared obeys its own user and root");
+        "admin_group requires shared = true: a private daemon obeys only its own user and root");
   }
   if (options.shared && options.toolchains.empty()) {
     return absl::InvalidArgumentError(
@@ -170,7 +172,7 @@ const Setting* FindSetting(std::string_view name) {
 absl::Status CheckOptions(const ServerOptions& options) {
   if (options.oneshot_fd >= 0 && (options.shared || !options.socket.empty())) {
     return absl::InvalidArgumentError(
-        "--oneshot-fd serves one connection of its own user: it takes neither --socket "
+        "--oneshot-fd serves one connection of its own user: it accepts neither --socket "
         "nor --shared");
   }
   return CheckShared(options);

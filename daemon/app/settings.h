@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of everything that can be set: one row serves the config file, the environment and the command line.
+// The table of all settings: one row serves the config file, the environment and the command line.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ namespace kernix::server {
 
 struct Setting {
   std::string_view name;   // in the config file: "store_directory"
-  std::string_view value;  // what stands for its value in --help; empty: a switch
+  std::string_view value;  // placeholder for the value in --help; empty: a switch
   std::string_view help;
-  // INVALID_ARGUMENT that says what is wrong with `text`; it does not name the setting.
+  // INVALID_ARGUMENT with the fault of `text`; the message does not name the setting.
   absl::Status (*set)(ServerOptions& options, const std::string& text);
 
   std::string Flag() const;      // "--store-directory"
@@ -25,10 +25,10 @@ struct Setting {
 
 const std::vector<Setting>& Settings();
 
-// Null when there is none of that name.
+// Null if there is no setting of that name.
 const Setting* FindSetting(std::string_view name);
 
-// Whether the options make sense together. INVALID_ARGUMENT.
+// Checks that the options are consistent. INVALID_ARGUMENT.
 absl::Status CheckOptions(const ServerOptions& options);
 
 }  // namespace kernix::server

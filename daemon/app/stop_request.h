@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why and how a daemon is to stop.
+// Why and how a daemon stops.
 #pragma once
 
 #include <optional>
@@ -20,17 +20,17 @@ struct StopReason {
   Duration drain_timeout{0};  // 0: the daemon's own setting
 };
 
-// Set by anybody, waited for by the main thread. Thread-safe.
+// Any thread may set it; the main thread waits for it. Thread-safe.
 class StopRequest {
  public:
   StopRequest();
 
-  // The first one counts.
+  // Only the first call counts.
   void Set(std::string_view reason, Duration drain_timeout = Duration{0});
 
   std::optional<StopReason> Get() const;
 
-  // Readable once it is set; negative when the system had no descriptor for us.
+  // Becomes readable once the request is set; negative if the system had no descriptor left.
   int fd() const { return fd_.get(); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGTERM, SIGINT and SIGHUP as something to wait for.
+// Makes SIGTERM, SIGINT and SIGHUP available to wait for.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,14 @@ namespace kernix::server {
 
 class StopSignals {
  public:
-  // Blocks the signals, and ignores SIGPIPE. Before the process has a second thread: later ones inherit this.
+  // Blocks the signals and ignores SIGPIPE. Must be called before the process has a second thread, because threads
+  // inherit this.
   static absl::StatusOr<StopSignals> Take();
 
-  // The name of one that has come, each once. Does not wait.
+  // Returns the name of a signal that has arrived, once for each. Does not wait.
   std::optional<std::string> Next();
 
-  // Readable when one has come.
+  // Becomes readable when a signal has arrived.
   int fd() const { return fd_.get(); }
 
  private:
