@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the tests notice? Makes one change after another that breaks a promise, and runs the tests that must then fail.
+"""Breaks one promise after another by a change of the sources, and runs the tests that must then fail.
 
     make mutate             # all of them; MUTANTS=word: those whose description holds it
 
-By hand, since each change builds a part of kernix again. It edits the working copy's files and puts them back.
+Run it by hand: each change builds a part of kernix again. It edits the working copy's files and puts them back.
 """
 
 import os

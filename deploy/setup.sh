@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what building, testing and running kernix needs and this machine lacks: Debian packages (Debian 12 and
-# Ubuntu 24.04 name them alike) and a Python environment in .venv. Safe to repeat: what is there is left alone.
+# Installs what this machine lacks to build, test and run kernix: Debian packages (Debian 12 and Ubuntu 24.04 name them
+# alike) and a Python environment in .venv. You can repeat it: it leaves alone what is there.
 #
 #   PYTHON=python3.12 deploy/setup.sh    # another Python than python3 (3.11 or newer)
 #   deploy/setup.sh packages             # the Debian packages alone
@@ -83,7 +83,7 @@ stamp=.venv/kernix-setup
 wanted=$({ echo "${requirements[*]}"; "$python" --version; cat deploy/requirements*.txt; } | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   say "setting up the Python environment in .venv"
-  # Another Python than the environment was made with: a new environment.
+  # The environment was made with another Python: make a new one.
   if [ -x .venv/bin/python ] && [ "$(.venv/bin/python --version)" != "$("$python" --version)" ]; then rm -rf .venv; fi
   .venv/bin/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; "$python" -m venv .venv; }
   .venv/bin/python -m pip install --quiet --disable-pip-version-check "${requirements[@]}"

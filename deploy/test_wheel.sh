@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # test_wheel.sh WHEEL [PYTHON]
-# Installs a wheel into a bare environment outside the repository and uses it from there: kernels on NumPy arrays before there is a
-# JAX, programs, kernels through JAX, and a process that it shares with PyPI's grpcio and protobuf, imported before it and after it.
+# Installs a wheel into a bare environment outside the repository and uses it from there: kernels on NumPy arrays
+# before JAX is installed, programs, kernels through JAX, and a process that it shares with PyPI's grpcio and
+# protobuf, imported before and after it.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 wheel=$(realpath "$1")
@@ -15,7 +16,7 @@ stop() {
   rm -rf "$scratch"
 }
 trap stop EXIT
-# Nothing of this machine's kernix: a home, a runtime folder and a search path of its own.
+# Uses nothing of this machine's kernix: it has a home, a runtime folder and a search path of its own.
 export HOME="$scratch/home" XDG_RUNTIME_DIR="$scratch/run"
 unset KERNIX_ADDRESS KERNIX_CACHE_DIR KERNIXD XDG_CACHE_HOME PYTHONPATH LD_LIBRARY_PATH
 mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR"

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # wheel.sh [PYTHON]
-# Builds the self-contained wheel of kernix for PYTHON (default: .venv's) into dist/, and prints its path, alone, on stdout. Inside:
-# kernixd and kernixctl, linked from archives, and the extension with its shared libraries beside it under names of their own, so that
-# another copy of gRPC or Protobuf in the same process is none of its business.
+# Builds the self-contained wheel of kernix for PYTHON (default: .venv's) into dist/, and prints only its path on
+# stdout. The wheel holds kernixd and kernixctl, linked from archives, and the extension. The extension's shared
+# libraries lie beside it under names of their own, so that it does not meet another copy of gRPC or Protobuf in the
+# same process.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec 3>&1 1>&2

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # verify.sh UNIT_DIR KERNIXD
-# Lets systemd check the units in UNIT_DIR as they will be installed, with KERNIXD in the place of the installed program.
-# Exit code 77 (CTest: skipped) where systemd's tools are not installed.
+# Has systemd check the units in UNIT_DIR as they will be installed, with KERNIXD in place of the installed program.
+# Exits with 77 (CTest: skipped) if systemd's tools are not installed.
 set -eu
 units=$1
 kernixd=$2
@@ -23,7 +23,7 @@ install_unit "$units/kernixd.service" "$scratch/system/kernixd.service"
 install_unit "$units/kernixd.socket" "$scratch/system/kernixd.socket"
 install_unit "$units/kernixd-user.service" "$scratch/user/kernixd.service"
 
-# What it has to say goes to stderr; a clean unit gives none of it.
+# systemd-analyze prints its findings to stderr, and nothing for a clean unit.
 check() {
   said=$("$@" 2>&1) || { printf '%s\n' "$said"; echo "failed: $*"; exit 1; }
   [ -z "$said" ] || { printf '%s\n' "$said"; echo "not clean: $*"; exit 1; }
