@@ -160,7 +160,7 @@ BAD_REQUESTS = {
     "name in scratch that is a tensor and an attribute": (
         function("const BE::Tensor x, BE::Tensor y, int arg0, BE::Scratch s"),
         {"f": ["arg", "ret", "attr.arg0", "scratch:4*arg0"]},
-        "'scratch:4\\*arg0' names 'arg0', which is both a tensor .* and an attribute: name the attribute otherwise",
+        "'scratch:4\\*arg0' names 'arg0', which is both a tensor .* and an attribute: give the attribute another name",
     ),
     "scratch with a bracket alone": (
         function(TENSORS + ", BE::Scratch s"),
@@ -175,12 +175,12 @@ BAD_REQUESTS = {
     "const that a macro decides": (
         "#ifdef ANYTHING\n#define IN const\n#else\n#define IN\n#endif\n" + function("IN BE::Tensor x, BE::Tensor y"),
         ["f"],
-        ":7: function 'f' has an #if among its parameters, or a macro that one decides",
+        ":7: function 'f' has an #if among its parameters, or a macro that an #if decides",
     ),
     "const that two declarations do not agree about": (
         "void f(BE::Tensor x, BE::Tensor y);\n" + function(),
         ["f"],
-        r"'f' is declared twice \(.*:1, .*:3\), and a BE::Tensor is const in one place only",
+        r"'f' is declared twice \(.*:1, .*:3\), but a BE::Tensor is const in only one of them",
     ),
     "another Tensor": (
         function("const Tensor x, BE::Tensor y").replace("void", "struct Tensor {};\nvoid"),
@@ -190,7 +190,7 @@ BAD_REQUESTS = {
     "attribute that is not ASCII": (
         function("BE::Tensor y, float \u03bb"),
         ["f"],
-        ":2: parameter 2 '\u03bb' .*the name of an attribute is of the letters a to z.*with another name",
+        ":2: parameter 2 '\u03bb' .*an attribute's name may contain only the letters a to z.*with another name",
     ),
     "flag that takes over the output": (function(annotation="f"), None, '"-o" is not allowed', ["-o", "elsewhere"]),
 }

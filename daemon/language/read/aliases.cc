@@ -12,7 +12,7 @@ using Tokens = absl::Span<const Token>;
 
 constexpr size_t kMaxType = 50;  // tokens
 
-// Only what a parameter's type may be: not an array, a function or a pack.
+// The type if it can be a parameter's type, that is, not an array, a function or a pack.
 AliasedType TypeOf(Tokens tokens) {
   static constexpr std::string_view kPlain[] = {"::", "<", ">", ",", "*", "&"};
   const auto is_plain = [](const Token& token) {

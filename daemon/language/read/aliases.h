@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that a source gives to types: `using Real = float;`, `typedef const BE::Tensor In;`, `struct Tensor { ... };`
+// Type names that a source declares: `using Real = float;`, `typedef const BE::Tensor In;`, `struct Tensor { ... };`
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@
 
 namespace kernix::language {
 
-// The tokens that a name stands for; nullopt for a class or enum, and for a name with several meanings.
+// The tokens behind a name; nullopt for a class or enum, and for a name with several meanings.
 using AliasedType = std::optional<std::vector<Token>>;
 
 class Aliases {
  public:
-  // Reads `declaration`, which ends before its ';' or '{'. Ignores what does not declare a type.
+  // Reads `declaration`, which must end before its ';' or '{'. Ignores declarations that declare no type.
   void Read(absl::Span<const Token> declaration);
 
-  // Null when the source declares no type of that name.
+  // Null if the source declares no type of that name.
   const AliasedType* Find(std::string_view name) const;
 
  private:

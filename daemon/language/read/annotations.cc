@@ -12,7 +12,7 @@
 namespace kernix::language {
 namespace {
 
-// What follows "@BE"; false for any other comment.
+// Removes everything up to and including "@BE"; false for any other comment.
 bool ConsumeMarker(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of("/! \t"), text.size()));
   return ConsumePrefix(text, "@BE") && (text.empty() || HasText(" \t\r\n", text.substr(0, 1)));

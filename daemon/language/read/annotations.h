@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `// @BE name [tokens]`: asks to export a function.
+// `// @BE name [tokens]` marks a function for export.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 namespace kernix::language {
 
 struct Annotation {
-  std::string name;                 // empty: the comment names none
-  std::vector<std::string> tokens;  // none: the signature decides
+  std::string name;                 // empty: the comment has no name
+  std::vector<std::string> tokens;  // empty: the signature decides
   int source = 0;
   int line = 0;
 };
 
-// The annotations among `comments`: those that begin with "@BE" and white space (after any number of slashes). Block
+// The annotations among `comments`: those that begin with "@BE" and white space, after any number of slashes. Block
 // comments, string literals and text that `#if 0` excludes do not count.
 std::vector<Annotation> FindAnnotations(const std::vector<Comment>& comments);
 

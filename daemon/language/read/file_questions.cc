@@ -26,20 +26,21 @@ using Tokens = absl::Span<const Token>;
 using Line = std::vector<Token>;
 
 constexpr std::string_view kQuestions[] = {"__has_include", "__has_include_next"};
-// The longest chain of macros that stand for macros that ask.
+// The longest chain of macros that expand to a question.
 constexpr int kMaxRounds = 16;
 constexpr size_t kLongLine = 100'000;
 constexpr char kComputed[] =
-    "kernix cannot tell which file this asks for, and so not notice when the answer changes. Ask for a name in quotes "
+    "kernix cannot tell which file this asks for, so it cannot notice when the answer changes. Ask for a name in "
+    "quotes "
     "or in <>, or pass -D with the answer";
 
-// A glance. Headers of the toolchain have wrappers, too (TOML_HAS_INCLUDE), which are known by their names alone.
+// A quick check. Headers of the toolchain have wrappers, too (TOML_HAS_INCLUDE), which only their names reveal.
 bool MayHoldQuestion(std::string_view text) {
   return text.find("has_include") != std::string_view::npos || text.find("HAS_INCLUDE") != std::string_view::npos;
 }
 bool LooksLikeQuestion(std::string_view word) { return MayHoldQuestion(word); }
 
-// Whether the end of a line cuts a word in two.
+// Whether a line splice cuts a word in two.
 bool CutsWord(std::string_view text) {
   for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at + 1)) {
     const size_t length = SpliceLength(text, at);
@@ -52,7 +53,7 @@ bool CutsWord(std::string_view text) {
   return false;
 }
 
-// Whether `#define` stands before the word at `at`. A glance: true also where a comment or a new line does.
+// Whether `#define` precedes the word at `at`. A quick check: also true if a comment or a new line precedes it.
 bool FollowsDefine(std::string_view text, size_t at) {
   const size_t before = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t\v\f\r", at - 1);
   if (before == std::string_view::npos) return false;
@@ -60,27 +61,27 @@ bool FollowsDefine(std::string_view text, size_t at) {
   return left.ends_with("define") || left.ends_with("*/") || left.ends_with('\n');
 }
 
-// Compilers and their headers have macros of such names, whatever a text says they are.
+// Compilers and their headers define macros with such names, whatever a text says about them.
 bool IsReserved(std::string_view name) {
   return name.starts_with("__") || (name.size() > 1 && name[0] == '_' && name[1] >= 'A' && name[1] <= 'Z');
 }
 
-// "[prefix] define NAME": the name's token.
+// The token of NAME in "[prefix] define NAME".
 const Token* DefinedName(const Line& line) {
   return line.size() > 2 && line[1].Is("define") && line[2].IsIdentifier() ? &line[2] : nullptr;
 }
 
-// Of "[prefix] define NAME(x)".
+// True for "[prefix] define NAME(x)".
 bool TakesArguments(const Line& line) { return line.size() > 3 && line[3].Is("(") && !line[3].space_before; }
 
-// Lines that expand no macro.
+// Whether no macros are expanded in the line.
 bool IsVerbatim(const Line& line) {
   static constexpr std::string_view kNames[] = {"define",   "undef", "ifdef",   "ifndef", "elifdef",
                                                 "elifndef", "error", "warning", "pragma", "ident"};
   return line.size() > 1 && std::find(std::begin(kNames), std::end(kNames), line[1].text) != std::end(kNames);
 }
 
-// Calls `use` with each preprocessor line, or with the beginning of a very long one.
+// Calls `use` with each preprocessor line, or with the beginning of a very long line.
 void ForEachLine(Lexer lexer, const std::function<void(const Line&)>& use) {
   Line line;
   for (Token token; lexer.NextInDirective(token);) {
@@ -98,14 +99,14 @@ bool SameText(const Line& a, const Line& b) {
 
 bool IsMark(const Token& token) { return token.Is("#if") || token.Is("#else") || token.Is("#endif"); }
 
-// A name as it stands in parentheses: "a.h", <a.h>.
+// Reads a name between the parentheses: "a.h", <a.h>.
 std::optional<Include> ReadName(Tokens tokens) {
   if (tokens.size() == 1) return ReadInclude(tokens);
   if (tokens.size() < 3 || !tokens.front().Is("<") || !tokens.back().Is(">")) return std::nullopt;
   return Include{tokens[1].text, false};
 }
 
-// The text between < and >, or in quotes.
+// The text between < and >, or between quotes.
 std::string PathOf(Tokens tokens, const Include& name) {
   if (tokens.size() == 1) return std::string(name.path);
   std::string path;
@@ -113,7 +114,7 @@ std::string PathOf(Tokens tokens, const Include& name) {
   return path;
 }
 
-// `rest` up to its closing parenthesis; nullopt without one.
+// The part of `rest` before its closing parenthesis; nullopt if there is none.
 std::optional<Tokens> UpToClose(Tokens rest) {
   int depth = 1;
   for (size_t i = 0; i < rest.size(); ++i) {
@@ -123,7 +124,7 @@ std::optional<Tokens> UpToClose(Tokens rest) {
   return std::nullopt;
 }
 
-// What a name may be: the pieces between the marks of a macro with several meanings.
+// The possible names: the pieces between the marks of a macro with several meanings.
 std::vector<Tokens> Choices(Tokens tokens) {
   std::vector<Tokens> choices;
   size_t begin = 0;
@@ -135,7 +136,7 @@ std::vector<Tokens> Choices(Tokens tokens) {
   return choices;
 }
 
-// The questions of one translation unit.
+// Checks the questions of one translation unit.
 class Questions {
  public:
   Questions(const std::vector<TextView>& texts, const QuestionRules& rules) : rules_(rules) {
@@ -155,7 +156,7 @@ class Questions {
   }
 
  private:
-  // Before C++11, and in what an #if leaves out, R"( begins no raw string: what would be in it is code.
+  // Before C++11, and in text that an #if excludes, R"( begins no raw string: the text after it is code.
   void Add(std::string_view label, std::string_view text) {
     const bool cuts_word = CutsWord(text);
     texts_.push_back({label, text, cuts_word});
@@ -182,7 +183,7 @@ class Questions {
                      StrCat(found.label, ":", found.tokens.front().line, ": ", what, ": ", why));
   }
 
-  // Finds the lines that matter: those with a word that asks, and the definitions of what these use. False when
+  // Finds the relevant lines: those with a word that asks, and the definitions of the macros that these use. False if
   // the chain is too long.
   bool Gather() {
     asking_.insert(std::begin(kQuestions), std::end(kQuestions));
@@ -197,7 +198,7 @@ class Questions {
     return false;
   }
 
-  // One look at each word, however many names there are.
+  // Looks at each word once, however many names there are.
   bool Matters(std::string_view text) const {
     if (leaned_on_.empty() && asking_.size() == std::size(kQuestions) && !MayHoldQuestion(text)) return false;
     for (size_t at = 0; at < text.size();) {
@@ -215,7 +216,7 @@ class Questions {
   void GatherFrom(const Reading& text) {
     ForEachLine(Lexer(text.text, storage_, {.raw_strings = text.raw_strings}), [&](const Line& line) {
       const Token* defined = DefinedName(line);
-      if (defined != nullptr && AsksForHeader(defined->text)) return;  // for compilers that have none
+      if (defined != nullptr && AsksForHeader(defined->text)) return;  // a fallback for compilers that lack it
       const bool asks = Asks(line);
       NoteTested(line);
       const bool is_leaned_on = defined != nullptr && leaned_on_.contains(defined->text);
@@ -232,7 +233,7 @@ class Questions {
                        [&](const Token& token) { return token.IsIdentifier() && IsAsking(token.text); });
   }
 
-  // `#ifdef NAME`, `defined(NAME)`: where NAME is not a macro, the question is not asked.
+  // Notes names in `#ifdef NAME` and `defined(NAME)`: if NAME is not a macro, the question is not asked.
   void NoteTested(Tokens line) {
     for (size_t i = 2; i < line.size(); ++i) {
       const bool tested = (i == 2 && line[1].Is("ifdef")) || IsTested(line.first(i));
@@ -246,7 +247,7 @@ class Questions {
     }
   }
 
-  // The names in what is asked for, but for those that a compiler takes as they are: __has_include(<a.h>).
+  // Notes the names in the argument of a question, except those that a compiler takes literally: __has_include(<a.h>).
   void NoteArguments(Tokens line) {
     for (size_t i = 0; i + 2 < line.size(); ++i) {
       if (!line[i].IsIdentifier() || !IsAsking(line[i].text) || !line[i + 1].Is("(")) continue;
@@ -258,7 +259,7 @@ class Questions {
     }
   }
 
-  // False where one has more meanings than are looked at.
+  // False if a macro has more meanings than we examine.
   bool DefineMacros() {
     for (const Found& found : lines_) {
       const Token* name = DefinedName(found.tokens);
@@ -269,7 +270,7 @@ class Questions {
       known.push_back(&found.tokens);
       if (known.size() > MacroTable::kMaxChoices || found.tokens.size() >= kLongLine) return false;
     }
-    for (const auto& [name, lines] : definitions_) {  // of several, each may be meant
+    for (const auto& [name, lines] : definitions_) {  // each of several definitions may apply
       for (const Line* line : lines) macros_.Define(Tokens(*line).subspan(2), /*certain=*/lines.size() == 1);
     }
     return true;
@@ -283,14 +284,14 @@ class Questions {
       if (!IsFunction(expanded[i]) || IsTested(Tokens(expanded).first(i))) continue;
       const bool asks = i + 1 < expanded.size() && expanded[i + 1].Is("(");
       if (!asks && !asking_.contains(expanded[i].text)) continue;   // #if HAS_INCLUDE_X
-      if (!asks) return Refuse(found, "__has_include", kComputed);  // another macro gives it what it asks for
+      if (!asks) return Refuse(found, "__has_include", kComputed);  // another macro supplies its argument
       const bool known = AsksForHeader(expanded[i].text) || !definitions_.contains(expanded[i].text);
       if (known) KERNIX_RETURN_IF_ERROR(CheckQuestion(found, Tokens(expanded).subspan(i + 2)));
     }
     return absl::OkStatus();
   }
 
-  // Whether it is a word that takes the name of a file.
+  // Whether the token is a word that takes a file's name.
   bool IsFunction(const Token& token) const {
     if (!token.IsIdentifier()) return false;
     if (AsksForHeader(token.text)) return true;
@@ -301,13 +302,13 @@ class Questions {
                        [](const Line* line) { return TakesArguments(*line); });
   }
 
-  // `defined NAME`, `defined(NAME)`.
+  // True after `defined NAME`, `defined(NAME)`.
   static bool IsTested(Tokens before) {
     if (!before.empty() && before.back().Is("(")) before.remove_suffix(1);
     return !before.empty() && before.back().Is("defined");
   }
 
-  // `rest` follows the parenthesis.
+  // `rest` begins after the opening parenthesis.
   absl::Status CheckQuestion(const Found& found, Tokens rest) const {
     const std::optional<Tokens> name = UpToClose(rest);
     if (!name) return Refuse(found, "__has_include", kComputed);
@@ -325,7 +326,7 @@ class Questions {
     return why.empty() ? absl::OkStatus() : Refuse(found, StrCat("__has_include ", path), why);
   }
 
-  // A name that is not known to be a macro: its definition elsewhere is checked with that text.
+  // Accepts a name that is not known to be a macro: if another text defines it, its definition is checked there.
   bool MayPass(Tokens tokens) const {
     if (tokens.size() != 1 || !tokens[0].IsIdentifier()) return false;
     const std::string_view name = tokens[0].text;
@@ -335,9 +336,9 @@ class Questions {
   const QuestionRules& rules_;
   std::deque<std::string> storage_;
   std::vector<Reading> texts_;
-  std::set<std::string_view> asking_;     // words that ask: the compiler's, and macros that hold one of these
-  std::set<std::string_view> leaned_on_;  // macros, perhaps, that names are made of
-  std::set<std::string_view> tested_;     // those of them that an #if asks for first
+  std::set<std::string_view> asking_;     // words that ask: the compiler's, and macros that contain one of these
+  std::set<std::string_view> leaned_on_;  // names in questions that may be macros
+  std::set<std::string_view> tested_;     // those among them that an #if tests first
   std::vector<Found> lines_;
   absl::flat_hash_map<std::string_view, std::vector<const Line*>> definitions_;
   MacroBudget budget_;

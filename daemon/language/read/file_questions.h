@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a text asks the compiler about files: `__has_include`. No tool tells what it was asked, and the answer changes
-// what is built.
+// Checks the questions about files that a text asks the compiler: `__has_include`. No tool reports what it was asked,
+// and the answer changes what is built.
 #pragma once
 
 #include <functional>
@@ -16,19 +16,19 @@
 namespace kernix::language {
 
 struct QuestionRules {
-  // Why the text `label` may not ask for a name that begins with '/', or that leads above the folder where it begins;
-  // empty when it may.
+  // Returns why the text `label` may not ask for a name that begins with '/' or leads above its starting folder; empty
+  // if it may.
   std::function<std::string(std::string_view label, const Include& name)> outside;
-  // Whether `texts` are all that may define a macro. If not, a name that depends on an unknown macro passes: ask again
-  // with all of them.
+  // Whether `texts` includes every text that may define a macro. If not, a name that depends on an unknown macro is
+  // accepted; call again with all texts.
   bool all_texts = true;
 };
 
-// INVALID_REQUEST, with label and line, for the first question in `texts` (one translation unit) that the rules refuse,
-// or whose name cannot be read from them. Macros that ask (`#define HAS(x) __has_include(x)`) are followed to their
-// uses. Conditions are not evaluated: of a macro with several definitions each counts, and so does a branch that is not
-// compiled. Lines that are continued inside a word, and trigraphs, are seen through. What `##` makes of pieces is seen
-// in macros that hold one of the words, in others not.
+// INVALID_REQUEST, with label and line, for the first question in `texts` (one translation unit) that the rules refuse
+// or whose name cannot be read from the texts. Follows macros that ask (`#define HAS(x) __has_include(x)`) to their
+// uses. Does not evaluate conditions: each of several definitions of a macro counts, and so does a branch that is not
+// compiled. Recognises words across spliced lines and with trigraphs. Sees the results of `##` only in macros that
+// contain one of the words.
 absl::Status CheckFileQuestions(const std::vector<TextView>& texts, const QuestionRules& rules);
 
 }  // namespace kernix::language

@@ -25,7 +25,7 @@ absl::Status Check(const std::vector<TextView>& texts, bool all_texts = true) {
 }
 absl::Status Check(const std::string& text) { return Check({{"k.cc", text}}); }
 
-// The line that is named, 0 for none.
+// The line in the error, 0 if there is no error.
 std::string Refused(const std::string& text) {
   const absl::Status status = Check(text);
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::INVALID_REQUEST) << text;
@@ -56,7 +56,7 @@ TEST(FileQuestionsTest, AHeaderThatAUserMayNameIsNotAskedForWhereHeDoesNot) {
   EXPECT_THAT(Refused("#ifdef __FILE__\n#if __has_include(__FILE__)\n#endif\n#endif"), HasSubstr("cannot tell"));
 }
 
-// What a text makes of them in a branch that is left out, the compiler does not.
+// A text may redefine them in an excluded branch; the compiler does not.
 TEST(FileQuestionsTest, MacrosOfTheCompilerAreWhatTheyAre) {
   for (const char* text :
        {"#if 0\n#define __FILE__ \"a.h\"\n#endif\n#if __has_include(__FILE__)\n#endif",

@@ -19,18 +19,19 @@ namespace kernix::language {
 namespace {
 
 constexpr std::string_view kDataAdvice =
-    "kernix cannot take the file's content into account. Write the data into a header that the source includes (`xxd "
-    "-i` does), or pass it to the kernel as an argument";
+    "kernix cannot take the file's content into account. Write the data into a header that the source includes (with "
+    "`xxd "
+    "-i`, for example), or pass it to the kernel as an argument";
 constexpr std::string_view kAssemblerAdvice =
     "kernix cannot take the file's content into account. Write the assembler's text into the source";
 
 constexpr std::string_view kDependencyAdvice =
-    "it asks for the age of a file, of which kernix sends only the content. Leave it out";
+    "it asks for the age of a file, but kernix sends only the file's content. Remove it";
 
 constexpr std::string_view kSignAdvice =
-    "nvcc's tools would read a line that begins with it as a directive, and this kernixd is shared and cannot tell "
+    "nvcc's tools would read a line that begins with it as a directive, and this shared kernixd could not tell "
     "what "
-    "that reads. Write directives as such";
+    "files that reads. Write the directive itself";
 
 using Tokens = absl::Span<const Token>;
 
@@ -40,7 +41,7 @@ absl::Status Refuse(const TextView& text, const Token& at, std::string_view what
 
 bool IsAssembly(const Token& token) { return token.Is("asm") || token.Is("__asm__") || token.Is("__asm"); }
 
-// Whether `literal` holds the assembler's directive `name`, not just a longer word.
+// Whether `literal` contains the assembler's directive `name`, not just a longer word.
 bool HoldsDirective(std::string_view literal, std::string_view name) {
   for (size_t at = literal.find(name); at != std::string_view::npos; at = literal.find(name, at + 1)) {
     const size_t end = at + name.size();
@@ -54,7 +55,7 @@ bool HoldsDirective(std::string_view literal, std::string_view name) {
 
 bool HoldsWord(std::string_view text) { return std::any_of(text.begin(), text.end(), IsIdentifierPart); }
 
-// What a text makes the tools read.
+// Checks which files a text makes the tools read.
 class FileReads {
  public:
   FileReads(const TextView& text, const FileReadRules& rules) : text_(text), rules_(rules) {
@@ -63,12 +64,12 @@ class FileReads {
     });
   }
 
-  // The first thing that is refused.
+  // The first refusal.
   const absl::Status& status() const { return status_; }
 
   bool HasAssembly() const { return assembly_; }
 
-  // Of strings that end up in an `asm`.
+  // The first refusal among strings, which applies if they end up in an `asm`.
   const absl::Status& strings() const { return strings_; }
 
  private:
@@ -82,7 +83,7 @@ class FileReads {
     if (strings_.ok() && rules_.assembler_text && token.kind == TokenKind::kString) strings_ = CheckString(token);
   }
 
-  // `_Pragma("GCC dependency ...")`, with anything but words around the two.
+  // `_Pragma("GCC dependency ...")`, unless other words precede the two.
   absl::Status CheckPragma(const Token& token) const {
     if (!rules_.dependency_pragmas) return absl::OkStatus();
     const size_t gcc = token.text.find("GCC");
@@ -94,7 +95,8 @@ class FileReads {
     return words ? absl::OkStatus() : Refuse(text_, token, "#pragma GCC dependency", kDependencyAdvice);
   }
 
-  // A '#' is a directive's, or makes a string of a parameter. `%:` is another spelling of it, which a paste could make.
+  // A '#' begins a directive or makes a string of a parameter. `%:` is another spelling of it, which a paste could
+  // make.
   absl::Status CheckSign(Tokens tokens, size_t i) const {
     const Token& token = tokens[i];
     const auto is = [&](size_t at, std::string_view text) { return at < tokens.size() && tokens[at].Is(text); };
@@ -124,7 +126,7 @@ class FileReads {
     return include ? CheckName(tokens, i + 2) : absl::OkStatus();
   }
 
-  // Words that ask for a file wherever they stand.
+  // Words that ask for a file in any context.
   absl::Status CheckWord(Tokens tokens, size_t i) const {
     const bool asks = tokens[i].Is("__has_embed") && i + 1 < tokens.size() && tokens[i + 1].Is("(");
     if (asks) return Refuse(text_, tokens[i], "__has_embed", kDataAdvice);
@@ -155,7 +157,7 @@ class FileReads {
 }  // namespace
 
 absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRules& rules) {
-  // Any string may end up in the `asm` of another text, which may still come.
+  // Any string may end up in the `asm` of another text, including a later one.
   bool assembly = false;
   absl::Status strings;
   for (const TextView& text : texts) {

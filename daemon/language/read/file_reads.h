@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that a text makes the compiler or the assembler read by itself, past the headers that were sent along.
+// Checks which files a text makes the compiler or the assembler read, beyond the headers that the client sends.
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@
 namespace kernix::language {
 
 struct FileReadRules {
-  // Why the header at a path that is absolute, or leads above the folder where it begins, may not be included by the
-  // text `label`; empty when it may.
+  // Returns why the text `label` may not include the header at a path that is absolute or leads above its starting
+  // folder; empty if it may.
   std::function<std::string(std::string_view label, const Include& name)> outside;
-  // Whether what the assembler would read counts: not where it has told what it did read.
+  // Whether to check what the assembler would read. Not needed if the assembler has reported what it read.
   bool assembler_text = true;
-  // Whether `#pragma GCC dependency` is refused, which tells whether a file is there, and how old it is.
+  // Whether to refuse `#pragma GCC dependency`, which reveals whether a file exists and how old it is.
   bool dependency_pragmas = true;
-  // Whether a '#' is refused that macros would put at the beginning of a line: cudafe++ and cicc read what the
-  // preprocessor has written once more, and would take it for a directive.
+  // Whether to refuse a '#' that macros would put at the beginning of a line: cudafe++ and cicc read the preprocessor's
+  // output again and would take it for a directive.
   bool made_directives = false;
 };
 
-// INVALID_REQUEST, with label and line, for one of these in `texts`, which are one translation unit: an `.incbin` or
-// `.include` of the assembler in a string, `#embed`, `__has_embed`, and what the rules refuse. Conditions are not
-// evaluated, so that a branch that is not compiled counts too. What macros put together is not seen: whoever needs
-// certainty asks the tools, after the build, what they have read.
+// INVALID_REQUEST, with label and line, if `texts` (one translation unit) contain one of these: an assembler's
+// `.incbin` or `.include` in a string, `#embed`, `__has_embed`, and what the rules refuse. Does not evaluate
+// conditions, so a branch that is not compiled counts, too. Does not see what macros put together: callers who need
+// certainty must check after the build what the tools have read.
 absl::Status CheckFileReads(const std::vector<TextView>& texts, const FileReadRules& rules);
 
 }  // namespace kernix::language

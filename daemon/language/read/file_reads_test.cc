@@ -49,7 +49,7 @@ TEST(FileReadsTest, StringsOfOneTextMayBeAssemblyInAnother) {
 }
 
 TEST(FileReadsTest, LetsOtherTextPass) {
-  EXPECT_THAT(Check("const char* help = \"no .incbin here\";"), IsOk());  // without an asm
+  EXPECT_THAT(Check("const char* help = \"no .incbin here\";"), IsOk());  // no asm in the text
   EXPECT_THAT(Check("asm(\"nop\"); // .incbin \"a\"\nconst char* s = \"x.include_all, .incbins\";"), IsOk());
   EXPECT_THAT(Check("#include \"a.h\"\n#include <vector>\n#if __has_include(<a.h>)\n#endif\nint embed;"), IsOk());
 }

@@ -17,13 +17,13 @@ namespace {
 
 using Tokens = absl::Span<const Token>;
 
-// Generated code calls the name, on one line: it holds no literal and no second statement.
+// Generated code calls the name on one line, so the name must not contain a literal or a second statement.
 bool MayBeArgument(const Token& token) {
   if (token.kind == TokenKind::kString || token.kind == TokenKind::kCharacter) return false;
   return token.kind != TokenKind::kPunctuator || HasText("<>,*&()+-/%|^~!?:::[].", token.text);
 }
 
-// The depth in brackets after each token. Within parentheses '<' compares.
+// The bracket depth after each token. Within parentheses, '<' is a comparison.
 class Depth {
  public:
   void Pass(const Token& token) {
@@ -43,7 +43,7 @@ class Reader {
  public:
   explicit Reader(const std::vector<Token>& tokens) : tokens_(tokens) {}
 
-  // False when the tokens are not a name.
+  // False if the tokens are not a name.
   bool Read(FunctionName& name) {
     size_t at = !tokens_.empty() && tokens_[0].Is("::") ? 1 : 0;
     while (at + 1 < tokens_.size() && IsPlainIdentifier(tokens_[at].text) && tokens_[at + 1].Is("::")) {
@@ -58,7 +58,7 @@ class Reader {
   }
 
  private:
-  // tokens_[open] to the end are the template arguments in their brackets.
+  // The template arguments in their brackets are tokens_[open] to the end.
   bool ReadArguments(size_t open, FunctionName& name) {
     if (!tokens_[open].Is("<") || !tokens_.back().Is(">")) return false;
     name.is_template = true;
@@ -108,7 +108,7 @@ absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text) {
   if (text.size() > kMaxName) {
     return MakeError(v1::ErrorDetail::INVALID_REQUEST,
                      StrCat("the function name '", text.substr(0, 40), "...' has ", text.size(), " bytes; at most ",
-                            kMaxName, " are possible"));
+                            kMaxName, " are allowed"));
   }
   const LexedSource lexed = Lex(text, 0);
   FunctionName name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How people name the function to export: "f", "a::b::f", and, of a template, one of its instances: "f<float, 4>".
+// The names under which callers ask for functions: "f", "a::b::f", and for an instance of a template, "f<float, 4>".
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@
 namespace kernix::language {
 
 struct FunctionName {
-  std::string callee;  // the whole, as C++ calls it
-  std::string scope;   // "a::b::"; "" when it is not qualified
+  std::string callee;  // the complete name, as C++ calls it
+  std::string scope;   // "a::b::"; empty if it is not qualified
   std::string base;    // "f"
   bool is_template = false;
-  std::vector<std::string> template_arguments;  // as they are written
+  std::vector<std::string> template_arguments;  // as written
 
-  // The name that the function is exported under: an identifier, in which a '_' stands for what cannot be part of one.
-  // "f", "a_b_f", "f_float_4".
+  // The name under which the function is exported: an identifier in which '_' replaces characters that identifiers
+  // cannot contain. "f", "a_b_f", "f_float_4".
   std::string Exported() const;
 };
 
-// The error for two functions, asked for as `one` and `other`, whose exported names are the same.
+// The error for two functions, requested as `one` and `other`, that have the same exported name.
 std::string SameExport(const FunctionName& one, const FunctionName& other);
 
-// INVALID_REQUEST for anything else, and for names that are too long.
+// INVALID_REQUEST if `text` is not a function name or is too long.
 absl::StatusOr<FunctionName> ParseFunctionName(std::string_view text);
 
-// How many characters of `text` are the name in front: up to white space that is not between its brackets.
+// The number of characters in the name at the front of `text`: up to white space outside its brackets.
 size_t FunctionNameLength(std::string_view text);
 
 }  // namespace kernix::language

@@ -19,12 +19,12 @@ constexpr std::string_view kUnderstood =
     "64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or tensors, or a const "
     "BE::Tensor*";
 
-// A parameter taken apart: "const" type operators name.
+// The parts of a parameter: "const" type operators name.
 struct Declarator {
   std::vector<std::string_view> words;  // keywords of a built-in type
-  std::string type;                     // else the qualified name, without the arguments of a template
-  Tokens arguments;                     // those, without their brackets
-  bool is_template = false;             // there are some, or none in brackets
+  std::string type;                     // otherwise the qualified name, without template arguments
+  Tokens arguments;                     // the template arguments, without their brackets
+  bool is_template = false;             // there are template arguments, or empty brackets
   bool is_const = false;
   int pointers = 0;
   int references = 0;
@@ -121,7 +121,7 @@ class DeclaratorReader {
   Declarator result_;
 };
 
-// The attribute type of keywords such as "unsigned long int".
+// The attribute type for keywords such as "unsigned long int".
 std::optional<AttributeType> BuiltinType(const std::vector<std::string_view>& words) {
   const auto count = [&words](std::string_view word) { return std::count(words.begin(), words.end(), word); };
   const bool is_unsigned = count("unsigned") > 0;
@@ -135,7 +135,7 @@ std::optional<AttributeType> BuiltinType(const std::vector<std::string_view>& wo
   return is_unsigned ? AttributeType::kUInt32 : AttributeType::kInt32;
 }
 
-// The attribute type of a name such as "std::int32_t".
+// The attribute type for a name such as "std::int32_t".
 std::optional<AttributeType> NamedType(std::string_view name) {
   static const auto& types = *new absl::flat_hash_map<std::string_view, AttributeType>{
       {"int8_t", AttributeType::kInt8},      {"uint8_t", AttributeType::kUInt8},   {"int16_t", AttributeType::kInt16},
@@ -149,9 +149,10 @@ std::optional<AttributeType> NamedType(std::string_view name) {
   return found == types.end() ? std::nullopt : std::make_optional(found->second);
 }
 
-// A type whose values XLA cannot pass, and what to do instead; empty for others.
+// What to do about a type whose values XLA cannot pass; empty for other types.
 std::string_view Remedy(std::string_view type) {
-  if (HasText(type, "complex")) return "XLA passes no complex attributes: take real and imaginary part as two";
+  if (HasText(type, "complex"))
+    return "XLA cannot pass complex attributes: take the real and imaginary parts as two attributes";
   if (HasText(type, "half") || HasText(type, "float16") || HasText(type, "bfloat16")) {
     return "take the bits as a uint16_t and write the token attr.<name>:float16 or attr.<name>:bfloat16";
   }
@@ -172,7 +173,7 @@ bool IsTensorName(std::string_view type) {
   return type == "BE::Tensor" || type == "Tensor";
 }
 
-// The parameter is a BE::Span of `arguments`.
+// Classifies a parameter of type BE::Span with `arguments`.
 void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
   const Declarator element = DeclaratorReader(arguments).Read();
   const std::optional<AttributeType> scalar = ScalarType(element);
@@ -191,10 +192,11 @@ void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
 
 std::string_view PointerProblem(const Declarator& declarator) {
   if (IsTensorName(declarator.type)) {
-    return "take the BE::Tensor by value or by reference, or by const BE::Tensor* an input that a call may leave out";
+    return "take the BE::Tensor by value or by reference; for an input that a call may leave out, take a const "
+           "BE::Tensor*";
   }
   const bool text = declarator.words.size() == 1 && declarator.words[0] == "char";
-  return text ? "strings of XLA do not end with a 0: take a std::string_view" : "a pointer cannot come from JAX";
+  return text ? "XLA's strings are not null-terminated: take a std::string_view" : "a pointer cannot come from JAX";
 }
 
 // Sets kind and scalar, or the problem.
@@ -230,7 +232,7 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
   } else if (type == "BE::Scratch" || type == "Scratch") {
     parameter.kind = ParameterClass::kScratch;
     parameter.problem =
-        "a BE::Scratch has a size: write out the tokens, with scratch:<bytes> for it, such as "
+        "a BE::Scratch needs a size: write out the tokens, with scratch:<bytes> for it, such as "
         "scratch:4*arg0.numel()";
   } else {
     parameter.problem = Remedy(type);
@@ -270,7 +272,7 @@ bool Holds(Tokens tokens, std::string_view text) {
   return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
 }
 
-// Replaces the parameter's type by what it stands for, repeatedly. False when the source declares a type that
+// Replaces the parameter's type by the type behind its alias, repeatedly. False if the source declares a type that
 // cannot be replaced.
 bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
   constexpr int kMaxSteps = 8;
@@ -283,7 +285,7 @@ bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
     if (aliased == nullptr) return true;
     if (!aliased->has_value()) return false;
     const std::vector<Token>& meaning = **aliased;
-    // `const P` makes the pointer const, not what it points to; of a reference it changes nothing.
+    // `const P` makes the pointer const, not its target; it has no effect on a reference.
     const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
     if (compound && Holds(tokens, "const")) return false;
     const auto place = tokens.erase(type);
@@ -292,7 +294,7 @@ bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
   return false;
 }
 
-constexpr size_t kMaxSpelled = 50;  // tokens: what a template makes of it may be long
+constexpr size_t kMaxSpelled = 50;  // in tokens: a type in a template instance may be long
 
 }  // namespace
 
@@ -310,7 +312,7 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases) {
   parameter.by_value = declarator.references == 0;
   if (!known) {
     parameter.problem =
-        "the source declares that type, and not once as another name of one that can be read. Name the tokens: arg, "
+        "the source declares that type, but not as a single alias of a type that can be read. Name the tokens: arg, "
         "ret, stream, attr.<name>:<type>";
   } else if (declarator.understood) {
     ClassifyNamed(declarator, parameter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sources of a request, read within bounds.
+// Reads the sources of a request within limits.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,20 @@
 
 namespace kernix::language {
 
-// What reading all sources of one request may cost, since they come from other users. Each field counts down.
+// Limits for reading all sources of one request, since they come from other users. Each field counts down.
 struct ReadingBudget {
-  size_t tokens = 1'000'000;  // of the sources, comments included
+  size_t tokens = 1'000'000;  // in the sources, including comments
   MacroBudget macros;
   size_t instance_tokens = 1'000'000;  // in the parameter lists of template instances
-  size_t parameters = 200'000;         // of all exported functions
+  size_t parameters = 200'000;         // in all exported functions
 };
 
-// `sources` as one translation unit, with `definitions`, preprocessor lines, before it. The texts must outlive the
-// result. INVALID_REQUEST when they have more tokens than `budget`.
+// Reads `sources` as one translation unit, with `definitions` (preprocessor lines) before it. The texts must outlive
+// the result. INVALID_REQUEST if they have more tokens than `budget` allows.
 absl::StatusOr<Preprocessed> ReadSources(absl::Span<const SourceText> sources,
                                          const std::vector<std::string>& definitions, ReadingBudget& budget);
 
-// As ResolveFunctions(), of sources that have been read.
+// Like ResolveFunctions(), for sources that have been read.
 absl::StatusOr<std::vector<FunctionSpec>> ResolveRead(absl::Span<const SourceText> sources, Preprocessed read,
                                                       const v1::Functions& functions, ReadingBudget& budget);
 

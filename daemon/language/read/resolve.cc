@@ -26,7 +26,7 @@ namespace {
 
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
-// A function that somebody asked for.
+// A function to export.
 struct Wanted {
   std::string name;
   std::vector<std::string> tokens;
@@ -108,8 +108,8 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  // Makes `meant_` those of `found_` that have the name's scope, if it says one, and are templates, if it gives
-  // arguments to one.
+  // Sets `meant_` to those of `found_` that have the name's scope, if it has one, and are templates, if it has template
+  // arguments.
   absl::Status TakeMeant(const FunctionName& name) {
     meant_.clear();
     const auto found = found_.find(name.base);
@@ -172,7 +172,7 @@ class Resolver {
     return callee == name.Exported() ? "" : callee;
   }
 
-  // An annotation must name a function. That can be checked only if no header may define it.
+  // An annotation must name an existing function. This can be checked only if no header may define it.
   absl::Status CheckIsThere(const Wanted& function) const {
     if (!function.annotation.has_value() || !Candidates().empty()) return absl::OkStatus();
     if (mentioned_.contains(names_.at(function.name).base)) return absl::OkStatus();
@@ -182,7 +182,7 @@ class Resolver {
                    Invalid(StrCat("an annotation without a function: nothing here defines '", function.name, "'")));
   }
 
-  // Whether `NAME(` follows: perhaps a macro of a <header> that defines the function.
+  // Whether `NAME(` follows, which may be a macro from a <header> that defines the function.
   bool PrecedesUnknownMacro(const Annotation& annotation) const {
     const std::vector<Token>& tokens = preprocessed_.tokens;
     const auto next = std::partition_point(tokens.begin(), tokens.end(), [&](const Token& token) {
@@ -192,7 +192,7 @@ class Resolver {
     return next->IsIdentifier() && !IsKeyword(next->text) && (next + 1)->Is("(");
   }
 
-  // The signatures that a call with tensors could mean.
+  // The signatures that a call with tensors could refer to.
   std::vector<const Signature*> Candidates() const {
     std::vector<const Signature*> candidates;
     const auto rank = [](const Signature& s) { return std::pair(!s.TakesTensors(), !s.scope.empty()); };
@@ -213,7 +213,7 @@ class Resolver {
            });
   }
 
-  // The one signature of `name`, of which `purpose` is to be inferred.
+  // The only signature of `name`. `purpose`, for errors, is what the caller infers from it.
   absl::StatusOr<const Signature*> SignatureOf(const std::string& name, std::string_view purpose) const {
     const std::vector<const Signature*> candidates = Candidates();
     if (candidates.empty() && IsTemplate(names_.at(name))) {
@@ -228,8 +228,8 @@ class Resolver {
     if (candidates.size() > 1 && DifferInConst(*candidates[0], *candidates[1])) {
       return Invalid(StrCat(
           "function '", name, "' is declared twice (", Where(candidates[0]->source, candidates[0]->line), ", ",
-          Where(candidates[1]->source, candidates[1]->line), "), and a BE::Tensor is const in one place only, so ",
-          purpose, " cannot be inferred. Write both alike: const for an input"));
+          Where(candidates[1]->source, candidates[1]->line), "), but a BE::Tensor is const in only one of them, so ",
+          purpose, " cannot be inferred. Make both the same: const for an input"));
     }
     if (candidates.size() > 1) {
       return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
@@ -251,7 +251,7 @@ class Resolver {
     }
     if (signature.has_conditional) {
       return Invalid(StrCat(where, ": function '", function.name,
-                            "' has an #if among its parameters, or a macro that one decides, so arg_spec ",
+                            "' has an #if among its parameters, or a macro that an #if decides, so arg_spec ",
                             "cannot be inferred. Name the tokens: arg, ret, stream, attr.<name>:<type>"));
     }
     if (signature.parameters.size() > kMaxParameters) {
@@ -269,7 +269,8 @@ class Resolver {
     return spec;
   }
 
-  // How many parameters a call passes: what cannot be read is left to its default argument at the end of the list.
+  // The number of parameters that a call passes. Unreadable parameters at the end of the list keep their default
+  // arguments.
   static size_t CountWithoutLeftOut(const Signature& signature) {
     size_t count = signature.parameters.size();
     const auto left_out = [](const SignatureParameter& parameter) {
@@ -280,7 +281,7 @@ class Resolver {
     return count;
   }
 
-  // Calls may leave out the attributes at the end that have a default argument.
+  // Calls may leave out trailing attributes that have a default argument.
   static void NoteDefaults(const Signature& signature, FunctionSpec& spec) {
     const size_t count = spec.parameters.size();
     for (size_t i = count; i > 0 && count - i < kMaxDefaults; --i) {
@@ -304,9 +305,10 @@ class Resolver {
       case ParameterClass::kArray:
         if (parameter.name.empty()) return Unreadable(function, index, parameter, "an attribute needs a name");
         if (IsPlainIdentifier(parameter.name)) return AttributeOf(parameter);
-        return Unreadable(function, index, parameter,
-                          "the name of an attribute is of the letters a to z, digits and '_'. Rename it, or write out "
-                          "the tokens with another name");
+        return Unreadable(
+            function, index, parameter,
+            "an attribute's name may contain only the letters a to z, digits and '_'. Rename it, or write out "
+            "the tokens with another name");
       case ParameterClass::kOptionalInput:
         return Parameter{ParameterKind::kOptionalArgument, "", {}};
       case ParameterClass::kInputs:
@@ -374,7 +376,7 @@ class Resolver {
                           attribute, ":<type>' if the parameter has another name"));
   }
 
-  // Refuses token lists that cannot compile. Doubtful ones pass: the compiler decides.
+  // Refuses token lists that cannot compile. Accepts doubtful ones and leaves them to the compiler.
   absl::Status CheckAgainstSignature(const FunctionSpec& spec) const {
     const std::vector<const Signature*> candidates = Candidates();
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return absl::OkStatus();
@@ -409,13 +411,13 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  // Whether a string is passed to another type that people have for strings.
+  // Whether a string is passed to a parameter of another common string type.
   static bool NeedsStringView(const Parameter& token, const SignatureParameter& parameter) {
     return token.kind == ParameterKind::kAttribute && token.attribute_type == AttributeType::kString &&
            parameter.kind == ParameterClass::kOther && parameter.problem.ends_with("take a std::string_view");
   }
 
-  // Sets `narrowed_to` where the signature is clear. Otherwise C++ converts, as it does any number to a bool.
+  // Sets `narrowed_to` if the signature is unambiguous. Otherwise C++ converts; it also converts any number to a bool.
   void NoteNarrowing(FunctionSpec& spec) const {
     const std::vector<const Signature*> candidates = Candidates();
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return;
@@ -429,7 +431,7 @@ class Resolver {
     }
   }
 
-  // Whether a parameter of that class may take what the token stands for.
+  // Whether a parameter of that class may receive the token's value.
   static bool Fits(const Parameter& token, const SignatureParameter& parameter) {
     const ParameterClass kind = parameter.kind;
     const bool number = parameter.IsNumber();
@@ -464,10 +466,10 @@ class Resolver {
   const absl::Span<const SourceText> sources_;
   const Preprocessed preprocessed_;
   ReadingBudget& budget_;
-  std::map<std::string, FunctionName> names_;  // by what the caller wrote
-  SignatureMap found_;                         // by their own name
+  std::map<std::string, FunctionName> names_;  // by the name that the caller wrote
+  SignatureMap found_;                         // by the unqualified name
   absl::flat_hash_set<std::string_view> mentioned_;
-  std::vector<Signature> meant_;  // of the function that is being resolved
+  std::vector<Signature> meant_;  // signatures of the function that is being resolved
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ auto IsInvalid(const M& message) {
   return HasError(absl::StatusCode::kInvalidArgument, message);
 }
 
-// "name: tokens; ..." of the resolved functions.
+// The resolved functions as "name: tokens; ...".
 std::string Described(const absl::StatusOr<std::vector<FunctionSpec>>& specs) {
   if (!specs.ok()) return std::string(ToStd(specs.status().message()));
   std::string text;
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<FunctionSpec>> Annotated(const std::string& text) {
   return ResolveFunctions({{"k.cu", text}}, functions);
 }
 
-// `list`: "name" or "name token token".
+// Each element of `list` is "name" or "name token token".
 absl::StatusOr<std::vector<FunctionSpec>> Listed(const std::string& text, const std::vector<std::string>& list) {
   v1::Functions functions;
   for (const std::string& entry : list) {
@@ -219,10 +219,10 @@ TEST(InferenceTest, AttributesWithDefaultsMayBeLeftOut) {
   EXPECT_EQ(inferred(", int n, float a = g(1, 2), size_t k = 5"),
             "f: arg ret attr.n:int32 attr.a:float32? attr.k:uint64?");
   EXPECT_EQ(inferred(", std::string_view s = \"x\""), "f: arg ret attr.s:string?");
-  // C++ cannot leave out what other parameters follow.
+  // C++ cannot leave out an argument that others follow.
   EXPECT_EQ(inferred(", float a = 2.0f, int64_t stream = 0"), "f: arg ret attr.a:float32 stream");
   EXPECT_EQ(inferred(", float a = 2.0f, int n"), "f: arg ret attr.a:float32 attr.n:int32");
-  // What cannot be read keeps its default.
+  // Unreadable parameters keep their defaults.
   EXPECT_EQ(inferred(", const void* p = nullptr"), "f: arg ret");
   EXPECT_EQ(inferred(", int n = 1, Mode m = Mode::a, float = 2"), "f: arg ret attr.n:int32?");
   EXPECT_THAT(inferred(", const void* p = nullptr, int n = 1"),
@@ -246,7 +246,7 @@ TEST(InferenceTest, ADefaultHoldsInBothBranches) {
             "f: ret attr.n:int32?");
 }
 
-// A call that leaves out a default argument that some branch lacks would not compile.
+// If some branch lacks the default argument, a call that leaves it out would not compile.
 TEST(InferenceTest, ADefaultOfABranchIsNoDefaultElsewhere) {
   const std::string declared = "void f(BE::Tensor y, int n = 1);\n";
   const std::string defined = "void f(BE::Tensor y, int n) {}\n";
@@ -329,7 +329,7 @@ TEST(ListTest, ComparesStringsAndArraysWithTheSignature) {
   EXPECT_THAT(Listed(source, {"f ret arg attr.b attr.c"}), IsInvalid(HasSubstr("'BE::Span<const int> a'")));
 }
 
-// Every parameter that is none of the above is an error that names it: none is dropped.
+// Every other parameter is an error that names it; none is dropped.
 TEST(InferenceTest, NamesWhatItCannotRead) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"float* p", "'p'"},
@@ -407,7 +407,7 @@ TEST(InferenceTest, FindsFunctionsAmongOtherText) {
   for (const std::string& source : sources) EXPECT_EQ(Described(Listed(source, {"f"})), "f: ret") << source;
 }
 
-// A comma or an angle bracket of a default argument ends no parameter, and begins none.
+// A comma or an angle bracket in a default argument neither ends nor begins a parameter.
 TEST(InferenceTest, ReadsPastDefaultArguments) {
   const std::vector<std::string> values = {"1 < 2",
                                            "n < 2",
@@ -469,7 +469,7 @@ TEST(InferenceTest, RefusesWhatIsNoHandlerFunction) {
               IsInvalid(HasSubstr("k.cu:1: function 'f' has an #if among its parameters")));
 }
 
-// How C++ calls the functions, where that is not their name.
+// The C++ names to call, where they differ from the function's name.
 std::string Callees(const absl::StatusOr<std::vector<FunctionSpec>>& specs) {
   if (!specs.ok()) return std::string(ToStd(specs.status().message()));
   std::string text;
@@ -527,7 +527,7 @@ TEST(TemplateTest, AnInstanceHasASignature) {
       "f_float: ret attr.x:float32");
 }
 
-// Defaults that use defaults double: no source makes more than a bounded text of them.
+// Defaults that use defaults grow exponentially; the text made from any source is limited.
 TEST(TemplateTest, DefaultsDoNotGrowWithoutBound) {
   std::string parameters = "class T0";
   for (int i = 1; i < 24; ++i) StrAppend(&parameters, ", class T", i, " = V<T", i - 1, ", T", i - 1, ">");
@@ -536,7 +536,7 @@ TEST(TemplateTest, DefaultsDoNotGrowWithoutBound) {
   EXPECT_THAT(Listed("template <" + parameters + "> void f(BE::Tensor o" + list + ");", {"f<int>"}), Not(IsOk()));
 }
 
-// All instances of a load together, too.
+// The instances of a load are also limited together.
 TEST(TemplateTest, InstancesOfALoadAreBounded) {
   std::string source, list;
   for (int i = 0; i < 200; ++i) StrAppend(&list, ", T x", i);
@@ -593,7 +593,7 @@ TEST(InferenceTest, ReadsFunctionsThatMacrosMake) {
               IsInvalid(HasSubstr("k.cu:4: parameter 2 'bad' of function 'f_a'")));
 }
 
-// What a macro is depends on conditionals, so what a parameter is does, too.
+// The meaning of a macro depends on conditionals, and so does the parameter.
 TEST(InferenceTest, DoesNotGuessWhatConditionalsDecide) {
   const std::string user = "void f(IN BE::Tensor a, BE::Tensor b) {}";
   for (const char* macro :
@@ -691,7 +691,7 @@ TEST(InferenceTest, NamesTypesThatTwoBranchesDeclare) {
 
 TEST(InferenceTest, NamesWhatTwoDeclarationsSayOfConst) {
   EXPECT_THAT(Listed("void f(BE::Tensor a, BE::Tensor b);\nvoid f(const BE::Tensor a, BE::Tensor b) {}", {"f"}),
-              IsInvalid(AllOf(HasSubstr("declared twice (k.cu:1, k.cu:2)"), HasSubstr("const in one place only"))));
+              IsInvalid(AllOf(HasSubstr("declared twice (k.cu:1, k.cu:2)"), HasSubstr("const in only one of them"))));
   EXPECT_THAT(Listed("void f(BE::Tensor& a);\nvoid f(const BE::Tensor& a) {}", {"f"}),
               IsInvalid(HasSubstr("overloaded")));
 }
@@ -709,8 +709,8 @@ TEST(InferenceTest, ReadsWhatIsRare) {
                              "f(int* p);\nvoid f(BE::Tensor \xce\xb2) {}",
                              {"f"})),
             "f: ret");
-  EXPECT_THAT(Inferred("BE::Tensor o, float \xce\xbb"), HasSubstr("the name of an attribute is of the letters"));
-  EXPECT_THAT(Inferred("BE::Tensor o, float a$"), HasSubstr("the name of an attribute is of the letters"));
+  EXPECT_THAT(Inferred("BE::Tensor o, float \xce\xbb"), HasSubstr("an attribute's name may contain only the letters"));
+  EXPECT_THAT(Inferred("BE::Tensor o, float a$"), HasSubstr("an attribute's name may contain only the letters"));
   EXPECT_THAT(Inferred("BE::Tensor o, unsigned __int128"), HasSubstr("cannot read"));
   EXPECT_EQ(Described(Listed("#define CAT(a, b) a##b\n#define MAKE_(n) void n(BE::Tensor o)\nCAT(MAKE, _)(f);", {"f"})),
             "f: ret");
@@ -724,7 +724,7 @@ TEST(InferenceTest, NamesTheSourceOfSeveral) {
   EXPECT_THAT(specs, IsInvalid(HasSubstr("b.cu:3: parameter 2 'p'")));
 }
 
-// Sources come from other users: whatever they are, there is an answer.
+// Sources come from other users: any text must get an answer.
 TEST(InferenceTest, SurvivesAnyText) {
   const std::string text =
       "#define M(a, ...) void f##a(__VA_ARGS__)\n#if 0\n#else\nnamespace n { extern \"C\" { }\n#endif\n"

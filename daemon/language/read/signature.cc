@@ -13,16 +13,16 @@ namespace {
 
 using Tokens = absl::Span<const Token>;
 
-// Sources come from other users: declarations longer or nested deeper than people write are not read.
+// Sources come from other users: declarations that are longer or more deeply nested than people write are not read.
 constexpr size_t kMaxNesting = 200;
 constexpr size_t kMaxDeclaration = 200;
 constexpr size_t kMaxScope = 1000;  // characters
 constexpr size_t kMaxOverloads = 16;
 constexpr size_t kMaxTemplateArguments = 100;  // in tokens
-constexpr size_t kMaxInstance = 1'000;         // likewise: defaults that use defaults make any number of them
+constexpr size_t kMaxInstance = 1'000;         // in tokens; defaults that use defaults could make any number
 
 enum class Scope {
-  kTransparent,  // extern "C", a namespace without a name
+  kTransparent,  // extern "C", an unnamed namespace
   kNamedNamespace,
   kOpaque,  // a body, a class, an initialiser
 };
@@ -40,7 +40,8 @@ size_t AfterClosing(Tokens tokens, size_t open) {
 bool Opens(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
 bool Closes(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
 
-// tokens[open] is '<'. The index after its '>', where it begins template arguments; the next one, where it compares.
+// tokens[open] is '<'. Returns the index after its '>' if it begins template arguments; the next index if it is a
+// comparison.
 size_t AfterAngle(Tokens tokens, size_t open) {
   const size_t end = std::min(tokens.size(), open + kMaxTemplateArguments);
   if (open == 0 || !tokens[open - 1].IsIdentifier()) return open + 1;
@@ -55,7 +56,7 @@ size_t AfterAngle(Tokens tokens, size_t open) {
   return open + 1;
 }
 
-// The index after [[attributes]] that begin at `i`.
+// The index after the [[attributes]] that begin at `i`.
 size_t AfterAttributes(Tokens tokens, size_t i) {
   while (i + 1 < tokens.size() && tokens[i].Is("[") && tokens[i + 1].Is("[")) {
     int depth = 0;
@@ -67,7 +68,7 @@ size_t AfterAttributes(Tokens tokens, size_t i) {
   return i;
 }
 
-// Whether there is a '=' other than in '==', '<=', '>=' and '!='.
+// Whether there is a '=' that is not part of '==', '<=', '>=' or '!='.
 bool HasAssignment(Tokens tokens) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].Is("=")) continue;
@@ -82,7 +83,7 @@ bool Contains(Tokens tokens, std::string_view text) {
   return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
 }
 
-// The commas between parameters are those outside all brackets.
+// Only commas outside all brackets separate parameters.
 std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& aliases) {
   std::vector<SignatureParameter> parameters;
   if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
@@ -122,13 +123,13 @@ bool SameParameters(const Signature& a, const Signature& b) {
   return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(), SameType);
 }
 
-// A default argument is there for sure if all declarations have it, or one outside of conditionals.
+// A default argument certainly exists if all declarations have it, or one outside of conditionals has it.
 void MergeDefaults(SignatureParameter& parameter, const SignatureParameter& other) {
   parameter.default_is_certain |= other.default_is_certain;
   parameter.has_default = parameter.default_is_certain || (parameter.has_default && other.has_default);
 }
 
-// `known` and `other` declare the same function: its parameters have the first name that one of them gives.
+// `known` and `other` declare the same function. Each parameter keeps the first name that a declaration gives it.
 void Merge(Signature& known, const Signature& other) {
   known.is_definition = known.is_definition || other.is_definition;
   for (size_t i = 0; i < known.parameters.size(); ++i) {
@@ -138,7 +139,8 @@ void Merge(Signature& known, const Signature& other) {
   }
 }
 
-// `tokens` with template parameters replaced, in the place of their use; those behind kMaxInstance tokens stay.
+// `tokens` with template parameters replaced; the new tokens get the place of their use. After kMaxInstance tokens,
+// nothing more is replaced.
 std::vector<Token> Substituted(const std::vector<Token>& tokens,
                                const std::map<std::string_view, std::vector<Token>>& values) {
   std::vector<Token> result;
@@ -161,7 +163,7 @@ std::vector<Token> Substituted(const std::vector<Token>& tokens,
   return result;
 }
 
-// One parameter of a template. A pack, which has no single value, counts as unnamed.
+// Reads one template parameter. A pack has no single value, so it counts as unnamed.
 TemplateParameter ReadTemplateParameter(Tokens tokens) {
   TemplateParameter parameter;
   const auto equals = std::find_if(tokens.begin(), tokens.end(), [](const Token& token) { return token.Is("="); });
@@ -174,14 +176,14 @@ TemplateParameter ReadTemplateParameter(Tokens tokens) {
   return parameter;
 }
 
-// Takes "template <...>" from the front of `head` and returns its parameters; a specialisation has none.
+// Removes "template <...>" from the front of `head` and returns its parameters; a specialisation has none.
 std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
   std::vector<TemplateParameter> parameters;
   const auto word = std::find_if(head.begin(), head.end(), [](const Token& token) { return token.Is("template"); });
   if (word == head.end()) return parameters;
   const size_t open = static_cast<size_t>(word - head.begin()) + 1;
   int depth = 0;
-  int round = 0;  // within these brackets '<' compares
+  int round = 0;  // inside parentheses, '<' is a comparison
   size_t begin = open + 1;
   for (size_t i = open; i < head.size(); ++i) {
     round += Opens(head[i]) ? 1 : Closes(head[i]) ? -1 : 0;
@@ -196,8 +198,8 @@ std::vector<TemplateParameter> ConsumeTemplate(Tokens& head) {
   return parameters;
 }
 
-// The names needed to qualify a member, from the tokens between "namespace" and '{': "a", "c" of
-// `a::inline b::c [[attribute]]`. Skips unknown macros.
+// The names that qualify a member, from the tokens between "namespace" and '{': "a", "c" of `a::inline b::c
+// [[attribute]]`. Skips unknown macros.
 std::vector<Token> NamesOfNamespace(Tokens tokens) {
   std::vector<Token> names;
   bool expected = true;
@@ -240,16 +242,16 @@ class Finder {
  private:
   struct OpenScope {
     Scope kind;
-    std::string_view name;  // "a::b::" of the named namespaces up to here
+    std::string_view name;  // "a::b::" of all enclosing named namespaces
   };
   struct State {
     std::vector<OpenScope> scopes;
     int parentheses = 0;
     size_t declaration = 0;  // where the current declaration began
-    bool open = false;       // at an #if: a declaration has begun before
+    bool open = false;       // at an #if: a declaration had begun before it
   };
 
-  // Keeps account of scopes. The branches of a conditional all begin with what was open at the #if.
+  // Tracks scopes. Every branch of a conditional starts in the state at the #if.
   void Follow(size_t i) {
     const Token& token = tokens_[i];
     if (!InOpaque() && state_.parentheses == 0 && (token.Is("{") || token.Is(";"))) {
@@ -272,7 +274,7 @@ class Finder {
     }
   }
 
-  // A declaration that did not begin before the mark begins after it.
+  // If no declaration began before the directive, one begins after it.
   void FollowConditional(size_t i) {
     const Token& token = tokens_[i];
     const bool between = state_.declaration == i;
@@ -305,12 +307,12 @@ class Finder {
     return {Scope::kNamedNamespace, scope_names_.emplace_back(std::move(name))};
   }
 
-  // "a::b::": all named namespaces that are open.
+  // "a::b::": all open named namespaces.
   std::string_view ScopeName() const { return state_.scopes.empty() ? "" : state_.scopes.back().name; }
 
   bool InOpaque() const { return !state_.scopes.empty() && state_.scopes.back().kind == Scope::kOpaque; }
 
-  // The tokens of the current declaration before `end`; the last of them when there are many.
+  // The tokens of the current declaration before `end`; only the last ones if there are many.
   Tokens Declaration(size_t end) const {
     const size_t begin = std::max(std::min(state_.declaration, end), end - std::min(end, kMaxDeclaration));
     return Tokens(tokens_).subspan(begin, end - begin);
@@ -323,7 +325,7 @@ class Finder {
     return names_.contains(tokens_[i].text);
   }
 
-  // `i` is the name. Returns where to go on.
+  // `i` is the name. Returns the index at which to continue.
   size_t ReadFunction(size_t i) {
     Tokens head = Declaration(i);
     const bool is_template = Contains(head, "template");
@@ -355,7 +357,7 @@ class Finder {
     return after;
   }
 
-  // Tells a declaration from a use of the name.
+  // Distinguishes a declaration from a use of the name.
   static bool IsDeclaration(Tokens head, const Token& after) {
     if (head.empty() || HasAssignment(head) || Contains(head, "using") || head.back().Is("::")) return false;
     static constexpr std::string_view kFollowers[] = {"{", ";", "->", "[", "#if", "#else", "#endif"};
@@ -368,7 +370,7 @@ class Finder {
     return Contains(head, "void") && !Contains(head, "*");
   }
 
-  // Behind what may stand between a parameter list and a body: noexcept(...), -> void, requires ..., a macro.
+  // Skips what may appear between a parameter list and a body: noexcept(...), -> void, requires ..., a macro.
   bool BodyFollows(size_t i) const {
     const Tokens tokens = Tokens(tokens_).first(std::min(tokens_.size(), i + kMaxDeclaration));
     while (i < tokens.size() && !tokens[i].Is("{") && !tokens[i].Is(";") && !tokens[i].Is("}")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Function signatures, read from tokens, without a C++ front end: a parameter that cannot be read is reported, never
+// Function signatures, read from tokens without a C++ front end. A parameter that cannot be read is reported, never
 // guessed.
 #pragma once
 
@@ -23,26 +23,26 @@ namespace kernix::language {
 enum class ParameterClass {
   kInput,          // const BE::Tensor, by value or reference
   kOutput,         // BE::Tensor, by value or reference
-  kStream,         // int64_t stream, or cudaStream_t of any name
-  kScalar,         // a scalar that an attribute can be
+  kStream,         // int64_t stream, or cudaStream_t with any name
+  kScalar,         // a scalar type of attributes
   kString,         // std::string_view
-  kArray,          // BE::Span<const T> of what an attribute's elements can be
+  kArray,          // BE::Span<const T> of an element type of attributes
   kOptionalInput,  // const BE::Tensor*
   kInputs,         // BE::Span<const BE::Tensor>
   kOutputs,        // BE::Span<BE::Tensor>
-  kDeviceOrdinal,  // a signed integer of that name
+  kDeviceOrdinal,  // a signed integer with that name
   kScratch,        // BE::Scratch
-  kOther,          // nothing that a handler can pass
+  kOther,          // a type that handlers cannot pass
 };
 
 struct SignatureParameter {
   ParameterClass kind = ParameterClass::kOther;
-  AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: of an element
-  std::string name;                              // empty when it has none
-  std::string text;                              // as it is written
+  AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: the element type
+  std::string name;                              // empty if it has none
+  std::string text;                              // as written
   std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass
   bool has_default = false;                      // whichever branches are compiled
-  bool default_is_certain = false;               // a declaration outside of conditionals has one
+  bool default_is_certain = false;               // a declaration outside of conditionals has a default
   bool by_value = false;
   int source = 0;
   int line = 0;
@@ -52,7 +52,7 @@ struct SignatureParameter {
     return IsTensor() || kind == ParameterClass::kOptionalInput || kind == ParameterClass::kInputs ||
            kind == ParameterClass::kOutputs;
   }
-  // Of the type `scalar`.
+  // Whether its type is `scalar`.
   bool IsNumber() const { return kind == ParameterClass::kScalar || kind == ParameterClass::kDeviceOrdinal; }
   bool IsAttribute() const {
     return kind == ParameterClass::kScalar || kind == ParameterClass::kString || kind == ParameterClass::kArray;
@@ -66,16 +66,16 @@ struct TemplateParameter {
 
 struct Signature {
   std::vector<SignatureParameter> parameters;
-  // Of a template. Instantiate() makes `parameters` of `list` then.
+  // For a template: Instantiate() makes `parameters` from `list`.
   std::vector<TemplateParameter> template_parameters;
   std::vector<Token> list;
-  std::shared_ptr<const Aliases> aliases;  // for that; may be null
+  std::shared_ptr<const Aliases> aliases;  // for Instantiate(); may be null
   bool returns_void = true;
   bool has_conditional = false;  // conditionals decide what the parameters are
-  bool is_uncertain = false;     // that, or there is an ellipsis
+  bool is_uncertain = false;     // has_conditional, or there is an ellipsis
   bool is_definition = false;    // a body follows
-  bool in_conditional = false;   // a branch that is compiled perhaps
-  std::string scope;             // "a::b::": the named namespaces around it
+  bool in_conditional = false;   // in a branch that may not be compiled
+  std::string scope;             // "a::b::": the enclosing named namespaces
   int source = 0;
   int line = 0;
 
@@ -85,18 +85,18 @@ struct Signature {
 using NameSet = std::set<std::string, std::less<>>;
 using SignatureMap = std::map<std::string, std::vector<Signature>>;
 
-// A signature with more parameters keeps one more than this number.
+// A signature with more parameters than this keeps one more than this number.
 inline constexpr size_t kMaxParameters = 1000;
 
-// One parameter of a list; `tokens` has no comma at its outer level.
+// Reads one parameter of a list; `tokens` must have no comma at its outer level.
 SignatureParameter ReadParameter(absl::Span<const Token> tokens, const Aliases& aliases);
 
-// By name, every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, each distinct
-// parameter list once; and every template. Functions for the device alone are left out.
+// Finds every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, and every template. The
+// result is by name and has each distinct parameter list once. Functions for the device only are left out.
 SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names);
 
-// The signature of a template's instance. What its arguments leave open stays as it is written. `budget` goes down by
-// the tokens that it makes, to 0 at least.
+// The signature of a template's instance. Template parameters without an argument stay as written. Subtracts the number
+// of tokens that it makes from `budget`, down to 0.
 Signature Instantiate(const Signature& pattern, absl::Span<const std::string> arguments, size_t& budget);
 
 // Whether C++ takes both for the same function although a tensor is const in only one of them.

@@ -68,7 +68,7 @@ class UnitResolver {
         by_source[i].set_from_annotations(true);
         const Place place{i, annotation.line};
         const absl::StatusOr<FunctionName> name = ParseFunctionName(annotation.name);
-        if (!name.ok()) continue;  // the resolver's business, as is what one source says twice
+        if (!name.ok()) continue;  // the resolver reports it, and duplicates within one source
         const auto [known, is_new] = annotated.emplace(name->Exported(), std::pair(*name, place));
         const auto& [other, other_place] = known->second;
         if (is_new || other_place.source == i) continue;
@@ -116,7 +116,7 @@ class UnitResolver {
     }
   }
 
-  // The source that defines `name`. Where a macro of a header makes it, the only one that mentions it.
+  // The source that defines `name`. If a header's macro makes the definition, the only source that mentions the name.
   absl::StatusOr<size_t> SourceOf(const FunctionName& name) const {
     std::vector<Place> places = Definitions(name);
     if (const auto found = mentions_.find(name.base); places.empty() && found != mentions_.end()) {
@@ -131,7 +131,7 @@ class UnitResolver {
                           Where(places[1]), "): only one unit can export it. Rename the others"));
   }
 
-  // The sources that define it. Where some of the definitions take tensors, these count alone.
+  // The sources that define it. If some of the definitions take tensors, only these count.
   std::vector<Place> Definitions(const FunctionName& name) const {
     std::vector<Place> all;
     std::vector<Place> with_tensors;
@@ -150,7 +150,7 @@ class UnitResolver {
     return in_scope && name.is_template != signature.template_parameters.empty();
   }
 
-  // A source counts once.
+  // Counts each source once.
   static void AddPlace(std::vector<Place>& places, const Place& place) {
     if (places.empty() || places.back().source != place.source) places.push_back(place);
   }
@@ -162,7 +162,7 @@ class UnitResolver {
 
   const std::vector<SourceText>& sources_;
   std::vector<Preprocessed> read_;
-  std::map<std::string, std::vector<Definition>> definitions_;  // by their own name, as the next
+  std::map<std::string, std::vector<Definition>> definitions_;  // by unqualified name, like the next
   std::map<std::string, std::vector<Place>> mentions_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which function each translation unit exports, when every source is its own unit.
+// Decides which function each translation unit exports if every source is its own unit.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@
 
 namespace kernix::language {
 
-// As ResolveFunctions(), for sources that are compiled one by one: what each of them exports, in the order of
-// `sources`. An annotation belongs to the source that it stands in, a listed function to the one that defines it; some
-// sources may export nothing. INVALID_REQUEST when two define or annotate a function, or none does.
+// Like ResolveFunctions(), for sources that are compiled separately: returns the functions that each source exports, in
+// the order of `sources`. An annotation belongs to its own source, a listed function to the source that defines it;
+// sources may export nothing. INVALID_REQUEST if two sources define or annotate a function, or none does.
 absl::StatusOr<std::vector<std::vector<FunctionSpec>>> ResolveUnitFunctions(
     const std::vector<SourceText>& sources, const v1::Functions& functions,
     const std::vector<std::string>& definitions = {});

@@ -64,7 +64,7 @@ TEST(UnitFunctionsTest, AListedFunctionBelongsToTheSourceThatDefinesIt) {
   EXPECT_THAT(Names(sources, Listed({"g", "f"})), ElementsAre(ElementsAre("f"), ElementsAre("g")));
 }
 
-// Its text is not at hand, so the source that names it is the one.
+// The text of the definition is not available, so the source that names the function exports it.
 TEST(UnitFunctionsTest, AFunctionThatAMacroOfAHeaderMakes) {
   v1::Functions functions = Listed({"made"});
   functions.mutable_function(0)->add_tokens("ret");
@@ -109,7 +109,7 @@ TEST(UnitFunctionsTest, WhatIsNowhereIsRefused) {
   EXPECT_THAT(Message({{"a.cu", "int x;"}, {"b.cu", "int y;"}}, Annotated()), HasSubstr("a.cu, b.cu: no '// @BE"));
 }
 
-// What the resolver says of one source has that source's label and line.
+// The resolver's errors about one source have that source's label and line.
 TEST(UnitFunctionsTest, ErrorsNameTheUnit) {
   EXPECT_THAT(Message({{"a.cu", kDefineG}, {"b.cu", "\nvoid f(Other x, BE::Tensor y) {}\n"}}, Listed({"g", "f"})),
               HasSubstr("b.cu:2"));

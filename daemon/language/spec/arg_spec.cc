@@ -36,19 +36,19 @@ constexpr std::string_view kAttributeTypeList =
 absl::Status UnknownType(std::string_view function, std::string_view token, std::string_view type) {
   std::string problem =
       StrCat("the token ", Quoted(token), " has the type ", Quoted(type), ", which XLA cannot pass as an attribute");
-  if (HasText(type, "complex")) StrAppend(&problem, "; pass real and imaginary part as two attributes");
-  return Invalid(function, StrCat(problem, ". Types of attributes: ", kAttributeTypeList));
+  if (HasText(type, "complex")) StrAppend(&problem, "; pass the real and imaginary parts as two attributes");
+  return Invalid(function, StrCat(problem, ". Attribute types: ", kAttributeTypeList));
 }
 
 absl::Status UnknownArray(std::string_view function, std::string_view token, AttributeType element) {
   const std::string_view remedy = element == AttributeType::kBool     ? "; pass uint8[]"
                                   : element == AttributeType::kString ? "; pass one string"
                                                                       : "; pass their bits, a uint16[]";
-  return Invalid(function,
-                 StrCat("the token ", Quoted(token), ": XLA passes no arrays of ", AttributeTypeName(element), remedy));
+  return Invalid(function, StrCat("the token ", Quoted(token), ": XLA cannot pass arrays of ",
+                                  AttributeTypeName(element), remedy));
 }
 
-// "float32" or "float32[]".
+// Parses "float32" or "float32[]".
 absl::Status ParseType(std::string_view function, std::string_view token, std::string_view type, Parameter& parameter) {
   std::string_view element = type;
   parameter.is_array = ConsumeSuffix(element, "[]");
@@ -59,7 +59,7 @@ absl::Status ParseType(std::string_view function, std::string_view token, std::s
   return absl::OkStatus();
 }
 
-// `text` is what stands after "attr.".
+// `text` is the part after "attr.".
 absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::string_view token, std::string_view text) {
   ParsedToken parsed;
   parsed.parameter.kind = ParameterKind::kAttribute;
@@ -77,7 +77,7 @@ absl::StatusOr<ParsedToken> ParseAttribute(std::string_view function, std::strin
   return parsed;
 }
 
-// Tokens without a part that varies, with their aliases.
+// Finds tokens without a variable part, and their aliases.
 bool FindPlainToken(std::string_view token, ParameterKind& kind) {
   static constexpr std::pair<std::string_view, ParameterKind> kTokens[] = {
       {"arg", ParameterKind::kArgument},
@@ -114,8 +114,8 @@ absl::Status CheckSingles(const FunctionSpec& spec) {
   static constexpr std::pair<ParameterKind, std::string_view> kSingles[] = {
       {ParameterKind::kStream, "'stream': a call has one stream"},
       {ParameterKind::kDeviceOrdinal, "'device_ordinal': a call runs on one device"},
-      {ParameterKind::kArguments, "'args...': one parameter takes all arguments that the others leave over"},
-      {ParameterKind::kResults, "'rets...': one parameter takes all results that the others leave over"},
+      {ParameterKind::kArguments, "'args...': one parameter takes all remaining arguments"},
+      {ParameterKind::kResults, "'rets...': one parameter takes all remaining results"},
   };
   for (const auto& [kind, problem] : kSingles) {
     if (spec.CountOf(kind) > 1) return Invalid(spec.name, StrCat("duplicate ", problem));
@@ -123,13 +123,13 @@ absl::Status CheckSingles(const FunctionSpec& spec) {
   return absl::OkStatus();
 }
 
-// The number of arguments in a call must tell which ones it passes.
+// The number of arguments in a call must determine which ones it passes.
 absl::Status CheckOptionals(const FunctionSpec& spec) {
   const std::vector<ParameterKind> arguments = spec.Arguments();
   const auto first = std::find(arguments.begin(), arguments.end(), ParameterKind::kOptionalArgument);
   if (first == arguments.end()) return absl::OkStatus();
   if (spec.CountOf(ParameterKind::kArguments) > 0) {
-    return Invalid(spec.name, "'arg?' and 'args...' do not go together: an argument could be either");
+    return Invalid(spec.name, "'arg?' and 'args...' cannot be combined: an argument could be either");
   }
   if (std::any_of(first, arguments.end(),
                   [](ParameterKind kind) { return kind != ParameterKind::kOptionalArgument; })) {
@@ -138,7 +138,7 @@ absl::Status CheckOptionals(const FunctionSpec& spec) {
   return absl::OkStatus();
 }
 
-// C++ leaves out arguments at the end only.
+// C++ can leave out arguments only at the end.
 absl::Status CheckDefaults(const FunctionSpec& spec) {
   const auto has_default = [](const Parameter& parameter) { return parameter.has_default; };
   const auto first = std::find_if(spec.parameters.begin(), spec.parameters.end(), has_default);
@@ -149,10 +149,10 @@ absl::Status CheckDefaults(const FunctionSpec& spec) {
   }
   if (spec.DefaultCount() <= kMaxDefaults) return absl::OkStatus();
   return Invalid(spec.name, StrCat("calls may leave out ", spec.DefaultCount(), " attributes; at most ", kMaxDefaults,
-                                   " are possible"));
+                                   " are allowed"));
 }
 
-// What a name in a scratch expression may refer to.
+// The names that a scratch expression may use.
 class ScratchNames {
  public:
   explicit ScratchNames(const FunctionSpec& spec)
@@ -167,7 +167,7 @@ class ScratchNames {
     }
   }
 
-  // Empty when it stands for one thing, or for something of the source.
+  // Empty if the name has one meaning, or belongs to the source.
   std::string_view Problem(std::string_view name) const {
     const int argument = Number(name, "arg");
     const int result = Number(name, "ret");
@@ -176,8 +176,8 @@ class ScratchNames {
     const bool looks_like_one = argument >= 0 || result >= 0 || name == "args" || name == "rets";
     if (with_default_.contains(name)) return ", an attribute that a call may leave out";
     if (attributes_.contains(name)) {
-      return is_value ? ", which is both a tensor (or the device's ordinal) and an attribute: name the attribute "
-                        "otherwise in its token, which need not have the name of the C++ parameter"
+      return is_value ? ", which is both a tensor (or the device's ordinal) and an attribute: give the attribute "
+                        "another name in its token, which may differ from the C++ parameter's name"
                       : "";
     }
     return is_value || !looks_like_one ? ""
@@ -187,7 +187,7 @@ class ScratchNames {
   }
 
  private:
-  // 5 for "arg5"; -1 for others.
+  // 5 for "arg5"; -1 for other names.
   static int Number(std::string_view name, std::string_view prefix) {
     int number = 0;
     const bool is_one = ConsumePrefix(name, prefix) && !name.empty() && name[0] >= '0' && name[0] <= '9' &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// arg_spec: what each parameter of a function is, as a list of tokens.
+// arg_spec: the roles of a function's parameters, as a list of tokens.
 #pragma once
 
 #include <string>
@@ -12,25 +12,25 @@
 
 namespace kernix::language {
 
-// One token, read. An attribute without a type ("attr.alpha") has `typed` false.
+// A parsed token. `typed` is false for an attribute without a type ("attr.alpha").
 struct ParsedToken {
   Parameter parameter;
   bool typed = true;
 };
 
-// Reads
+// Parses
 //   arg  ret  stream  attr.<name>:<type>  attr.<name>:<type>[]  attr.<name>
 // with the aliases args, rets, ctx.stream and attrs.<name>, and tokens that the reference does not have:
 //   attr.<name>?  attr.<name>:<type>?  arg?  args...  rets...  arg.token  ret.token  device_ordinal
 //   scratch:<expression>
-// INVALID_REQUEST, naming `function` and the token, for anything else.
+// INVALID_REQUEST, with `function` and the token, for anything else.
 absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_view token);
 
-// What must hold of a whole list: at least one result, at most one stream, no attribute twice, optional arguments last,
-// and so on. INVALID_REQUEST, naming the function.
+// Checks the rules for a whole list: at least one result, at most one stream, no duplicate attributes, optional
+// arguments last, and so on. INVALID_REQUEST with the function's name.
 absl::Status CheckSpec(const FunctionSpec& spec);
 
-// The most attributes with defaults that a function may have: the handler holds code for each number of them.
+// The most attributes with defaults that a function may have: the handler contains code for each number of them.
 inline constexpr int kMaxDefaults = 16;
 
 // INVALID_REQUEST unless `name` is an ASCII C++ identifier.

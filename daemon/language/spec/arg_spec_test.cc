@@ -62,7 +62,7 @@ TEST(ArgSpecTest, ChecksWhatGoesBeyondTheReference) {
   EXPECT_THAT(CheckSpec(Spec({"ret", "args...", "args..."})), IsInvalid(HasSubstr("duplicate 'args...'")));
   EXPECT_THAT(CheckSpec(Spec({"rets...", "rets..."})), IsInvalid(HasSubstr("duplicate 'rets...'")));
   EXPECT_THAT(CheckSpec(Spec({"ret", "device_ordinal", "device_ordinal"})), IsInvalid(HasSubstr("'device_ordinal'")));
-  EXPECT_THAT(CheckSpec(Spec({"ret", "args...", "arg?"})), IsInvalid(HasSubstr("do not go together")));
+  EXPECT_THAT(CheckSpec(Spec({"ret", "args...", "arg?"})), IsInvalid(HasSubstr("cannot be combined")));
   EXPECT_THAT(CheckSpec(Spec({"arg?", "arg", "ret"})), IsInvalid(HasSubstr("an argument follows 'arg?'")));
   EXPECT_THAT(CheckSpec(Spec({"arg?", "arg.token", "ret"})), IsInvalid(HasSubstr("an argument follows 'arg?'")));
   EXPECT_THAT(CheckSpec(Spec({"arg", "ret", "scratch:arg1.numel()"})), IsInvalid(HasSubstr("names 'arg1'")));
@@ -109,7 +109,7 @@ TEST(ScratchExpressionTest, MarksEveryOperand) {
   for (const auto& [written, marked] : expected) EXPECT_EQ(WithOperandsMarked(written, "K"), marked);
   for (const char* odd : {"", "+", "a==", "()", "a..b", "<<", "::", "=", "a<", "[]", "(a", "a)b", "4,", "((((", "f(,",
                           "f(a]", "f(+)", "f(a,"}) {
-    WithOperandsMarked(odd, "K");  // whatever it gives: it ends
+    WithOperandsMarked(odd, "K");  // any result will do, as long as it ends
   }
 }
 
@@ -146,12 +146,12 @@ TEST(ArgSpecTest, RefusesBadAttributes) {
   EXPECT_THAT(ParseToken("f", "attr.2x:int32"), IsInvalid(HasSubstr("'2x'")));
   EXPECT_THAT(ParseToken("f", "attr.a\"b:int32"), IsInvalid(HasSubstr("not a C++ identifier")));
   EXPECT_THAT(ParseToken("f", "attr.x:float"), IsInvalid(HasSubstr("'float', which XLA cannot pass")));
-  EXPECT_THAT(ParseToken("f", "attr.x:"), IsInvalid(HasSubstr("Types of attributes")));
-  EXPECT_THAT(ParseToken("f", "attr.x:bool[]"), IsInvalid(HasSubstr("no arrays of bool; pass uint8[]")));
+  EXPECT_THAT(ParseToken("f", "attr.x:"), IsInvalid(HasSubstr("Attribute types")));
+  EXPECT_THAT(ParseToken("f", "attr.x:bool[]"), IsInvalid(HasSubstr("cannot pass arrays of bool; pass uint8[]")));
   EXPECT_THAT(ParseToken("f", "attr.x:bfloat16[]"), IsInvalid(HasSubstr("their bits, a uint16[]")));
-  EXPECT_THAT(ParseToken("f", "attr.x:string[]"), IsInvalid(HasSubstr("no arrays of string")));
+  EXPECT_THAT(ParseToken("f", "attr.x:string[]"), IsInvalid(HasSubstr("cannot pass arrays of string")));
   EXPECT_THAT(ParseToken("f", "attr.x:float32[][]"), IsInvalid(HasSubstr("'float32[][]'")));
-  EXPECT_THAT(ParseToken("f", "attr.x:complex64"), IsInvalid(HasSubstr("real and imaginary part as two")));
+  EXPECT_THAT(ParseToken("f", "attr.x:complex64"), IsInvalid(HasSubstr("real and imaginary parts as two")));
 }
 
 TEST(ArgSpecTest, ChecksWholeLists) {

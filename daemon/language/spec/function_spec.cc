@@ -56,7 +56,7 @@ std::string Token(const Parameter& parameter) {
                 parameter.is_array ? "[]" : "", parameter.has_default ? "?" : "");
 }
 
-// The range of a type: how many bits hold a magnitude.
+// The range of a type, as the number of bits for a magnitude.
 struct Range {
   int bits;
   bool is_signed;

@@ -17,16 +17,16 @@ enum class ParameterKind {
   kResult,
   kStream,
   kAttribute,
-  kOptionalArgument,  // a pointer, null where the call has no such argument
-  kArguments,         // all arguments that the others leave over
-  kResults,           // likewise
+  kOptionalArgument,  // a pointer; null if the call has no such argument
+  kArguments,         // all remaining arguments
+  kResults,           // all remaining results
   kArgumentToken,     // an XLA token, for which the function has no parameter
   kResultToken,
   kDeviceOrdinal,
   kScratch,
 };
 
-// Types of attributes. Half types are passed as their raw bits in a uint16_t.
+// Types of attributes. Half types are passed as raw bits in a uint16_t.
 enum class AttributeType {
   kBool,
   kInt8,
@@ -44,7 +44,7 @@ enum class AttributeType {
   kString,
 };
 
-// "float32" and so on; empty when `name` is not an attribute type.
+// "float32" and so on; empty if `name` is not an attribute type.
 std::string_view AttributeTypeName(AttributeType type);
 bool ParseAttributeType(std::string_view name, AttributeType& type);
 
@@ -58,10 +58,10 @@ struct Parameter {
   ParameterKind kind = ParameterKind::kArgument;
   std::string attribute_name;  // kAttribute only
   AttributeType attribute_type = AttributeType::kFloat32;
-  bool is_array = false;  // of that type; kAttribute only
-  // The C++ parameter's type, where it is known that a value of `attribute_type` might not fit it; kAttribute only.
+  bool is_array = false;  // an array of that type; kAttribute only
+  // The C++ parameter's type, if a value of `attribute_type` may not fit into it; kAttribute only.
   std::optional<AttributeType> narrowed_to = {};
-  bool has_default = false;  // a call may leave it out; kAttribute only
+  bool has_default = false;  // calls may leave it out; kAttribute only
   std::string expression;    // kScratch only: a number of bytes
 
   // The type in which the function receives the attribute.
@@ -71,29 +71,29 @@ struct Parameter {
   bool IsVisible() const { return kind != ParameterKind::kArgumentToken && kind != ParameterKind::kResultToken; }
 };
 
-// What the stream parameter's C++ type is: the wrapper converts.
+// The stream parameter may have any C++ type that can be a stream: the wrapper converts.
 struct FunctionSpec {
   std::string name;
   std::vector<Parameter> parameters;
-  std::string callee = {};  // how C++ calls it, where that is not the name: "a::b::f", "f<float>"
-  // Where the tokens were written; no label when they are not part of a source.
+  std::string callee = {};  // the C++ name to call, if it differs from `name`: "a::b::f", "f<float>"
+  // Where the tokens were written; the label is empty if they are not part of a source.
   std::string label = {};
   int line = 0;
 
   const std::string& Callee() const { return callee.empty() ? name : callee; }
-  // As ParseToken() in arg_spec.h reads them, without aliases.
+  // In the form that ParseToken() in arg_spec.h reads, without aliases.
   std::vector<std::string> Tokens() const;
   std::string HandlerSymbol() const;  // "kernix_handler_<name>"
   int CountOf(ParameterKind kind) const;
 
-  // The kind of each argument of a call, and of each result, tokens included.
+  // The kind of each argument of a call, and of each result, including XLA tokens.
   std::vector<ParameterKind> Arguments() const;
   std::vector<ParameterKind> Results() const;
 
-  // How many attributes a call may leave out. They are the last parameters that the function is called with.
+  // How many attributes a call may leave out. They are the last parameters in the call of the function.
   int DefaultCount() const;
 
-  // Whether it takes more than arguments, results, a stream and attributes.
+  // Whether it uses more than arguments, results, a stream and attributes.
   bool IsExtended() const;
 };
 

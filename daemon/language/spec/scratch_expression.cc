@@ -17,7 +17,7 @@ constexpr std::string_view kExample = "; an expression is a number of bytes, suc
 constexpr size_t kMaxExpression = 4096;
 constexpr size_t kMaxNesting = 64;
 
-// Comments, digraphs and trigraphs, which a check of single characters misses.
+// Comments, digraphs and trigraphs, which a check of single characters does not find.
 constexpr std::string_view kHiddenMeanings[] = {"//", "/*", "<%", "%>", "<:", ":>", "%:", "?\?"};
 
 bool IsAllowed(const Token& token) {
@@ -50,7 +50,7 @@ class Marker {
   std::string Run() {
     while (More()) {
       ReadExpression();
-      if (More()) Take();  // a bracket too many
+      if (More()) Take();  // skips a surplus bracket
     }
     return std::move(out_);
   }
@@ -63,7 +63,7 @@ class Marker {
   bool AtPrefix() const { return AtSign() || At("&") || At("*"); }
   void Take() { out_ += tokens_[at_++].text; }
 
-  // Up to a closing bracket.
+  // Reads up to a closing bracket.
   void ReadExpression() {
     while (More() && !At(")") && !At("]")) {
       MarkOperand();
@@ -98,7 +98,7 @@ class Marker {
     }
   }
 
-  // Reads a call, an index or a member; false when none follows.
+  // Reads a call, an index or a member; false if none follows.
   bool ReadPostfix() {
     if (At("(") || At("[")) {
       TakeGroup();
@@ -129,7 +129,7 @@ class Marker {
     if (std::find(std::begin(kPairs), std::end(kPairs), both) != std::end(kPairs)) Take();
   }
 
-  // Brackets with all that is in them.
+  // Takes brackets with their content.
   void TakeGroup() {
     int depth = 0;
     do {
@@ -138,8 +138,8 @@ class Marker {
     } while (More() && depth > 0);
   }
 
-  // The index after the '>' of template arguments that begin here; here, where there are none. `a<b` compares unless a
-  // call or a member follows its '>', or a type of the language follows its '<'.
+  // The index after the '>' of template arguments that begin here; the current index if there are none. `a<b` is a
+  // comparison unless a call or a member follows its '>', or a built-in type follows its '<'.
   size_t EndOfTemplateArguments() const {
     if (!At("<")) return at_;
     int depth = 0;
@@ -154,7 +154,7 @@ class Marker {
     return at_;
   }
 
-  // "(T)" before an operand.
+  // Whether "(T)" before an operand begins here.
   bool AtCast() const {
     if (!At("(")) return false;
     size_t end = at_ + 1;
@@ -169,7 +169,7 @@ class Marker {
     return prefix && IsType(tokens_[end - 1]);
   }
 
-  // A guess from its spelling.
+  // Guesses from the spelling.
   static bool IsType(const Token& token) {
     static constexpr std::string_view kTypes[] = {"bool",  "char",   "short",  "int",     "long",
                                                   "float", "double", "signed", "unsigned"};
@@ -191,7 +191,7 @@ std::string ProblemOfScratchExpression(std::string_view expression) {
     return StrCat("it has white space", kExample);
   }
   if (expression.size() > kMaxExpression) {
-    return StrCat("it has ", expression.size(), " bytes; at most ", kMaxExpression, " are possible");
+    return StrCat("it has ", expression.size(), " bytes; at most ", kMaxExpression, " are allowed");
   }
   for (const std::string_view hidden : kHiddenMeanings) {
     if (HasText(expression, hidden)) return StrCat("it has '", hidden, "'", kExample);
@@ -200,7 +200,7 @@ std::string ProblemOfScratchExpression(std::string_view expression) {
   for (const Token& token : lexed.tokens) {
     if (!IsAllowed(token)) return StrCat("it has '", token.text, "'", kExample);
   }
-  return IsBalanced(lexed.tokens) ? "" : StrCat("its brackets do not match, or are too deep", kExample);
+  return IsBalanced(lexed.tokens) ? "" : StrCat("its brackets do not match, or are nested too deeply", kExample);
 }
 
 std::string WithOperandsMarked(std::string_view expression, std::string_view of) {

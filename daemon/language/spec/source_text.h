@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Source texts of a request, with the labels that diagnostics show.
+// The source texts of a request, with the labels that diagnostics show.
 #pragma once
 
 #include <string>

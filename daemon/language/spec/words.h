@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small string helpers on std::string_view (Abseil's take their own type in distributions).
+// Small string helpers for std::string_view (distributions build Abseil's with a type of its own).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline bool ConsumePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// Likewise `suffix` from the back.
+// The same for `suffix` at the back.
 inline bool ConsumeSuffix(std::string_view& text, std::string_view suffix) {
   if (!text.ends_with(suffix)) return false;
   text.remove_suffix(suffix.size());
@@ -25,7 +25,7 @@ inline bool ConsumeSuffix(std::string_view& text, std::string_view suffix) {
 
 inline bool HasText(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// The words of `text`, which white space separates.
+// The words of `text`, separated by white space.
 inline std::vector<std::string_view> Words(std::string_view text) {
   static constexpr std::string_view kSpace = " \t\r\n\v\f";
   std::vector<std::string_view> words;

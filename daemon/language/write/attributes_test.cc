@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes that are strings and arrays, in handlers that the real compilers have built.
+// String and array attributes in handlers that the real compilers have built.
 #include <cmath>
 #include <cstdio>
 
@@ -61,7 +61,7 @@ class AttributesTest : public testing::Test {
     return library;
   }
 
-  // What `function` writes, or the error.
+  // The text that `function` writes, or the error.
   std::string Call(FakeCall& call, const std::string& function) {
     char text[256] = {};
     const std::string error = call.Result(text, {256}, ffi::kU8).Call(Library(), "kernix_handler_" + function);
@@ -131,7 +131,7 @@ TEST_F(AttributesTest, SpansCheckTheirIndex) {
   EXPECT_EQ(Call(wrong, "third"), "13: third: BE::Span has no element 2");
 }
 
-// Functions whose parameter is of another type than their token.
+// Functions whose parameter has another type than its token.
 constexpr char kNarrow[] = R"(
 #include "brainevent/common.h"
 #include <stdio.h>

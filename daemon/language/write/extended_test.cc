@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What arg_specs have beyond the reference: optional and variadic parameters, tokens, the device's ordinal, scratch
-// memory. In handlers that the real compilers have built.
+// The extensions of arg_spec over the reference: optional and variadic parameters, tokens, the device's ordinal,
+// scratch memory. In handlers that the real compilers have built.
 #include <dlfcn.h>
 
 #include <cmath>
@@ -188,7 +188,7 @@ TEST_F(ExtendedTest, ScratchKnowsTheOtherParameters) {
   EXPECT_EQ(With("chosen", {1}), "1");
 }
 
-// Sizes that C++ itself would compute as others, or not at all.
+// Sizes that plain C++ would compute differently, or not at all.
 constexpr char kSizes[] = R"(
 #include "brainevent/common.h"
 #include <algorithm>
@@ -280,7 +280,8 @@ TEST_F(ScratchSizeTest, IsComputedIn64Bits) {
   EXPECT_EQ(Real(1.5), "4");
 }
 
-// Operators at the expression's own level count in 64 bits. A function's arguments are C++, and a macro is its text.
+// Operators at the top level of the expression compute in 64 bits. A function's arguments are plain C++, and a macro is
+// its text.
 TEST_F(ScratchSizeTest, MeansWhatCppSays) {
   EXPECT_EQ(Size("root", 9), "21");
   EXPECT_EQ(Size("overloaded", 9), "27");
@@ -321,7 +322,7 @@ TEST_F(ScratchSizeTest, CompilesInOtherDialects) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 
-// As a CUDA function has it; memory of the "device" is the host's here.
+// Scratch memory of a CUDA function; in this test, the "device" memory is the host's.
 class DeviceScratchTest : public ExtendedTest {
  protected:
   static void* CudaLibrary() {
@@ -357,7 +358,7 @@ TEST_F(DeviceScratchTest, ErrorsOfTheRuntimeComeBack) {
             "use jaxlib 0.6.0 or newer");
 }
 
-// What a graph has captured would go on to use memory that is somebody else's by then.
+// A captured graph would continue to use memory that by then belongs to something else.
 TEST_F(DeviceScratchTest, IsNotCapturedIntoGraphs) {
   const std::string unit = Generate("k.cu", kKernels, v1::LANGUAGE_CUDA);
   const auto signature_of = [&unit](const std::string& name) {

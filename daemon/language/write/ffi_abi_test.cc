@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our declarations of XLA's FFI C ABI against those of an installed jaxlib: a compiler compares them.
+// Compares our declarations of XLA's FFI C ABI with those of an installed jaxlib, by means of a compiler.
 #include "kernel/brainevent/internal/ffi_abi.h"
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace kernix::language {
 namespace {
 
-// A struct of theirs and of ours; `fields` is "theirs=ours" for each field. Structs may go on after our last field.
+// A struct of theirs and of ours; `fields` is "theirs=ours" for each field. Structs may continue after our last field.
 struct Layout {
   const char* theirs;
   const char* ours;
@@ -199,7 +199,7 @@ const std::vector<std::pair<const char*, const char*>>& Constants() {
   return constants;
 }
 
-// Static assertions that the two say the same.
+// Static assertions that both have the same layout.
 std::string Comparison() {
   std::string text =
       "#include \"brainevent/internal/ffi_abi.h\"\n#include <stddef.h>\n#include \"xla/ffi/api/c_api.h\"\n"
@@ -229,7 +229,7 @@ TEST(FfiAbiTest, AgreesWithTheInstalledJaxlib) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 
-// Structs that XLA embeds by value may not have grown past what we read.
+// Structs that XLA embeds by value must not have grown beyond the fields that we read.
 TEST(FfiAbiTest, EmbeddedStructsHaveTheSameSize) {
   const std::optional<std::string> python = FindJaxPython();
   if (!python.has_value()) GTEST_SKIP() << "no Python with jaxlib: set KERNIX_TEST_PYTHON";

@@ -45,7 +45,7 @@ std::string_view RuntimeType(AttributeType type) {
   return "";
 }
 
-// The C++ type that the user's parameter has.
+// The C++ type of the user's parameter.
 std::string CppType(AttributeType type) {
   switch (type) {
     case AttributeType::kBool:
@@ -79,7 +79,7 @@ std::string AttributeExpression(const Parameter& parameter, std::string_view val
   }
 }
 
-// What an attribute is called in C++.
+// The C++ type of an attribute.
 std::string ParameterType(const Parameter& parameter) {
   const std::string type = CppType(parameter.PassedAs());
   return parameter.is_array ? StrCat("BE::Span<const ", type, ">") : type;
@@ -106,14 +106,14 @@ std::string ScratchType(const Parameter& parameter) {
   }
 }
 
-// A parameter of the user's function, as the handler has it.
+// A parameter of the user's function, as the handler sees it.
 struct Value {
-  std::string name;        // in the expressions of `scratch:`; may be empty
-  std::string type;        // there
-  std::string expression;  // of `kernix_call`
+  std::string name;        // name in `scratch:` expressions; may be empty
+  std::string type;        // type in `scratch:` expressions
+  std::string expression;  // expression in terms of `kernix_call`
 };
 
-// One after the other the places of a function's arguments, or of its results, and their names.
+// Yields the places of a function's arguments, or of its results, and their names, one after the other.
 class Places {
  public:
   Places(const FunctionSpec& spec, bool results)
@@ -154,7 +154,7 @@ class Places {
   int named_ = 0;
 };
 
-// What a handler of extended.h calls the user's function with. A scratch parameter has no name.
+// The values with which a handler of extended.h calls the user's function. A scratch parameter has no name.
 std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
   Places arguments(spec, false);
   Places results(spec, true);
@@ -202,7 +202,7 @@ std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
   return values;
 }
 
-// The same for a handler of handler.h, which has all tensors in one row.
+// The same for a handler of handler.h, which has all tensors in one array.
 std::vector<std::string> PlainArguments(const FunctionSpec& spec) {
   int argument = 0;
   int result = spec.CountOf(ParameterKind::kArgument);
@@ -239,7 +239,7 @@ std::string_view StreamUse(v1::Language language, const FunctionSpec& spec) {
   return language == v1::LANGUAGE_CUDA ? "kRequiredStream" : "kNullableStream";
 }
 
-// What reads the attributes.
+// The name of the function template that reads the attributes.
 std::string Reader(const FunctionSpec& spec) {
   if (spec.CountOf(ParameterKind::kAttribute) == 0) return "nullptr";
   const bool blocks = std::any_of(spec.parameters.begin(), spec.parameters.end(), IsBlock);
@@ -249,7 +249,7 @@ std::string Reader(const FunctionSpec& spec) {
 }
 
 std::string_view Traits(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
-  // A graph that is replayed would use memory that has been freed.
+  // A replayed graph would use memory that has been freed.
   const bool scratch = language == v1::LANGUAGE_CUDA && spec.CountOf(ParameterKind::kScratch) > 0;
   return allow_cuda_graph && !scratch ? "kernix_ffi_abi::kCommandBufferCompatible" : "0";
 }
@@ -262,7 +262,7 @@ std::string SignatureFields(v1::Language language, const FunctionSpec& spec, boo
                 attributes, ", ", Traits(language, spec, allow_cuda_graph));
 }
 
-// The lines after the signature where a call may leave out attributes: they adapt it to the call.
+// Appends the lines after the signature that adapt it to the call, if a call may leave out attributes.
 void AppendLeavingOut(const FunctionSpec& spec, std::string& out) {
   if (spec.DefaultCount() == 0) return;
   StrAppend(&out, "  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::LeaveOut(kernix_frame, ",
@@ -274,7 +274,7 @@ std::string_view SignatureQualifiers(const FunctionSpec& spec) {
   return spec.DefaultCount() == 0 ? "static constexpr " : "";
 }
 
-// `lambda` without its last `left_out` attributes, as many as the call has left out.
+// Code that selects `lambda` without as many of its last attributes as the call has left out.
 std::string FunctionToCall(const FunctionSpec& spec, const std::function<std::string(int)>& lambda) {
   const int defaults = spec.DefaultCount();
   std::string choice;
@@ -347,7 +347,7 @@ std::vector<Value> ValuesIn(std::string_view expression, const std::vector<Value
   return used;
 }
 
-// Functions that compute the scratch expressions, on the line where the user wrote them.
+// Appends functions that compute the scratch expressions, with the line where the user wrote them.
 void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
   const std::vector<Value> values = ExtendedValues(spec);
   const std::string label = spec.label.empty() ? StrCat("<arg_spec of ", spec.name, ">") : spec.label;
@@ -365,7 +365,7 @@ void AppendScratchFunctions(const FunctionSpec& spec, std::string& out) {
   }
 }
 
-// The lines of a call that run before the user's function.
+// Appends the lines of a call that run before the user's function.
 void AppendScratchMemory(v1::Language language, const FunctionSpec& spec, const std::vector<Value>& values,
                          std::string& out) {
   int index = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text of an XLA FFI handler: what calls a user function.
+// Generates the text of XLA FFI handlers, which call user functions.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ namespace kernix::language {
 // `text` as a C string literal.
 std::string Literal(std::string_view text);
 
-// Adds the includes that the handlers of `functions` need. They go before the sources.
+// Adds the includes that the handlers of `functions` need. Must come before the sources.
 void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::string& out);
 
-// Adds the handler of one function, on lines that a diagnostic names after it. It goes behind the sources.
+// Adds the handler of one function. Diagnostics name its lines after it. Must come after the sources.
 void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph, std::string& out);
 
 }  // namespace kernix::language

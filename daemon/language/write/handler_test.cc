@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generated handlers, compiled by the real compiler and called through frames as XLA makes them.
+// Generated handlers, compiled by the real compiler and called through frames like XLA's.
 #include <dlfcn.h>
 
 #include <cmath>
@@ -53,13 +53,13 @@ void flag(BE::Tensor out, bool x) { sprintf(out.data_ptr<char>(), "%d", x); }
 
 class HandlerTest : public testing::Test {
  protected:
-  // One library for all tests of the suite: compiling is what takes time.
+  // One library for all tests of the suite, because compiling takes most of the time.
   static void* Describe() {
     static void* library = (new Workshop())->Open(kDescribe);
     return library;
   }
 
-  // What `function` writes for one attribute, or the error.
+  // The text that `function` writes for one attribute, or the error.
   template <typename T>
   std::string With(const std::string& function, T value, uint32_t dtype, const std::string& name = "x") {
     char text[256] = {};
@@ -89,7 +89,7 @@ TEST_F(HandlerTest, AnswersTheMetadataQueryWithoutAnApi) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto* handler = reinterpret_cast<ffi::Handler*>(dlsym(library, "kernix_handler_add_one"));
     ASSERT_NE(handler, nullptr);
-    // What an old runtime passes: `state_type_id` is not there, what follows belongs to somebody else.
+    // An old runtime passes no `state_type_id`; the bytes after it belong to something else.
     struct {
       ffi::Metadata metadata = {};
       int64_t guard = 0x5a5a5a5a;
@@ -159,7 +159,7 @@ TEST_F(HandlerTest, DescribesTensorsOfEveryRankAndType) {
                                                                {ffi::kF8E3M4, "float8_e3m4 1 1 1"},
                                                                {ffi::kF8E8M0FNU, "float8_e8m0fnu 1 1 1"}};
   for (const auto& [dtype, expected] : types) EXPECT_THAT(describe({1}, dtype), StartsWith(expected));
-  // Several elements share a byte: they have no size of their own.
+  // Several elements share a byte, so an element has no size of its own.
   const std::vector<std::pair<uint32_t, std::string>> packed = {{ffi::kF4E2M1FN, "float4_e2m1fn 0 9 5"},
                                                                 {ffi::kS4, "int4 0 9 5"},
                                                                 {ffi::kU4, "uint4 0 9 5"},
@@ -261,7 +261,7 @@ void pointer(BE::Tensor& out, cudaStream_t s) { *out.data_ptr<int64_t>() = reint
     void* stream = &seen;
     EXPECT_EQ(FakeCall().Result(&seen, {1}, ffi::kS64).Stream(stream).Call(library, symbol), "");
     EXPECT_EQ(seen, reinterpret_cast<int64_t>(stream));
-    // On the CPU there is none: XLA's error is destroyed, and the kernel gets a null stream.
+    // The CPU has no stream: XLA's error is destroyed, and the kernel gets a null stream.
     FakeCall cpu;
     EXPECT_EQ(cpu.Result(&seen, {1}, ffi::kS64).Call(library, symbol), "");
     EXPECT_EQ(seen, 0);

@@ -14,8 +14,8 @@ struct GeneratedFile {
   std::string text;
 };
 
-// kernix's own headers, path relative to the include root ("brainevent/common.h"), embedded in the program at build
-// time. Constant.
+// kernix's own headers, embedded at build time. Paths are relative to the include root ("brainevent/common.h").
+// Constant.
 const std::vector<GeneratedFile>& KernelHeaders();
 
 }  // namespace kernix::language

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The headers that kernels include, compiled by the compilers that are here.
+// The headers that kernels include, compiled by the compilers of this machine.
 #include "daemon/language/write/kernel_headers.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace ffi = kernix_ffi_abi;
 using testing::HasSubstr;
 using testing::Not;
 
-// Uses everything there is, in host code.
+// Uses everything that the headers offer, in host code.
 constexpr char kEverything[] = R"(
 #include "brainevent/common.h"
 #include "brainevent/check.h"
@@ -84,7 +84,7 @@ TEST_F(KernelHeadersTest, CompileWithoutWarningsInEveryDialect) {
 TEST_F(KernelHeadersTest, EachStandsAlone) {
   for (const GeneratedFile& header : KernelHeaders()) {
     if (header.path == "brainevent/ffi_compat.h") continue;  // needs XLA's headers
-    if (header.path == "compat/cuda_common.h") continue;     // is CUDA; builder_test compiles it
+    if (header.path == "compat/cuda_common.h") continue;     // CUDA; builder_test compiles it
     const Outcome outcome =
         workshop_.Compile("c++", "#include \"" + header.path + "\"\n#include \"" + header.path + "\"\n",
                           {"-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"});
@@ -92,7 +92,7 @@ TEST_F(KernelHeadersTest, EachStandsAlone) {
   }
 }
 
-// The reason why these headers exist: what they do not include.
+// The reason for these headers is what they do not include.
 TEST_F(KernelHeadersTest, IncludeNoHeavyStandardHeader) {
   const Outcome outcome = workshop_.Compile("c++",
                                             Generate("k.cpp",
@@ -112,7 +112,7 @@ TEST_F(KernelHeadersTest, CompileWithoutExceptions) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 
-// Kernels lean on headers that the reference's ffi.h happened to include.
+// Kernels rely on headers that the reference's ffi.h happened to include.
 TEST_F(KernelHeadersTest, StandardNamesCompileUnasked) {
   const std::vector<std::string> bodies = {
       "std::vector<std::string> v; v.push_back(std::to_string(1));",
@@ -162,7 +162,7 @@ TEST_F(KernelHeadersTest, AMismatchNamesTheFunction) {
   EXPECT_THAT(outcome.output, HasSubstr("<handler of f>"));
 }
 
-// Half types are storage that converts from and to float, exactly as IEEE says.
+// Half types store values and convert from and to float exactly as IEEE specifies.
 TEST_F(KernelHeadersTest, SoftHalfTypesRoundAsIeeeSays) {
   void* library = workshop_.Open(R"(
 #include "brainevent/common.h"
@@ -248,7 +248,7 @@ void f(BE::Tensor, double x) {
   EXPECT_EQ(printed(9.9999996), "10");
 }
 
-// A kernel may speak XLA's own API beside ours.
+// A kernel may use XLA's own API beside ours.
 TEST_F(KernelHeadersTest, LiveBesideXlasOwnHeaders) {
   const std::optional<std::string> python = FindJaxPython();
   if (!python.has_value()) GTEST_SKIP() << "no Python with jaxlib: set KERNIX_TEST_PYTHON";

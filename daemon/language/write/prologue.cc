@@ -17,13 +17,13 @@
 namespace kernix::language {
 namespace {
 
-// A header and the names that call for it.
+// A header and the names that require it.
 struct HeaderNames {
   std::string_view header;
   std::string_view names;
 };
 
-// Names that are looked up behind "std::" only, or anywhere once the text says `using namespace std`.
+// Names that are recognised only after "std::", or anywhere once the text contains `using namespace std`.
 constexpr HeaderNames kStdNames[] = {
     {"algorithm",
      "all_of any_of binary_search clamp copy_if count count_if equal_range find find_if find_if_not for_each generate "
@@ -102,7 +102,7 @@ constexpr HeaderNames kStdNames[] = {
     {"vector", "vector"},
 };
 
-// Names of C that work without "std::".
+// Names from C that work without "std::".
 constexpr HeaderNames kGlobalNames[] = {
     {"cassert", "assert"},
     {"cfloat", "FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON"},
@@ -127,14 +127,14 @@ constexpr HeaderNames kGlobalNames[] = {
     {"cstring", "memcpy memset memmove memcmp strlen strcmp strncmp strcpy strncpy strcat strstr strchr strerror"},
 };
 
-// Headers of kernix that a text may use. Their names count behind "BE::" only: a kernel that opens BE may
-// have a Span of its own.
+// Headers of kernix that a text may use. Their names count only after "BE::": a kernel that opens namespace BE may have
+// a Span of its own.
 constexpr HeaderNames kOwnNames[] = {
     {"brainevent/scratch.h", "Scratch"},
     {"brainevent/span.h", "Span"},
 };
 
-// What KERNIX_USES_HALF is for: names, and what the names of CUDA's half types and their functions begin with.
+// The names that require KERNIX_USES_HALF, and prefixes of CUDA's half types and their functions.
 constexpr std::string_view kHalfNames[] = {"float16_t", "bfloat16_t", "BE_DISPATCH_FLOATING_AND_HALF",
                                            "BE_DISPATCH_ALL", "BE_DISPATCH_EVERYTHING"};
 constexpr std::string_view kHalfPrefixes[] = {"__half",       "__nv_bfloat16",    "nv_bfloat16",
@@ -172,7 +172,7 @@ bool IsHalfName(std::string_view name) {
          std::any_of(std::begin(kHalfPrefixes), std::end(kHalfPrefixes), begins);
 }
 
-// `half` is CUDA's type, but also a good name for a variable: it is the type where a declarator or a cast follows.
+// `half` is CUDA's type, but also a plausible variable name: it is the type if a declarator or a cast follows.
 bool IsHalfType(const std::vector<Token>& tokens, size_t i) {
   if (!tokens[i].Is("half") && !tokens[i].Is("half2")) return false;
   if (i + 2 >= tokens.size()) return false;
@@ -189,7 +189,7 @@ bool IsHalfType(const std::vector<Token>& tokens, size_t i) {
 
 }  // namespace
 
-// Goes over texts, one after the other, and gathers what they use.
+// Scans texts one after the other and collects what they use.
 class PrologueScan::Uses {
   using Headers = std::set<std::string_view>;
 
@@ -207,7 +207,7 @@ class PrologueScan::Uses {
 
   std::string Text() const {
     Headers headers = headers_;
-    // A `using namespace std` of one text counts for those that include it.
+    // A `using namespace std` in one text also affects the texts that include it.
     if (std_is_open_) headers.insert(headers_if_open_.begin(), headers_if_open_.end());
     std::string text;
     if (uses_half_) text += "#define KERNIX_USES_HALF 1\n";
@@ -264,7 +264,7 @@ class PrologueScan::Uses {
 
   Headers headers_;
   Headers own_headers_;
-  Headers headers_if_open_;  // what names without "std::" need once there is a `using namespace std`
+  Headers headers_if_open_;  // headers for names without "std::", needed once there is a `using namespace std`
   bool std_is_open_ = false;
   bool uses_half_ = false;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a translation unit includes before the user's text. Kernels rely on headers that XLA's ffi.h used to include;
-// those few headers that a kernel really uses are found by the names in its text, since including them all would cost
-// more than compiling the kernel.
+// Generates what a translation unit includes before the user's text. Kernels rely on headers that XLA's ffi.h used to
+// include. The names in a kernel's text tell which of these it really uses; including all of them would cost more than
+// compiling the kernel.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace kernix::language {
 
-// Defines (KERNIX_USES_...) and includes for `texts`: the sources of a unit and the headers that they bring, in any
-// order. A header that an absolute path names may use anything: everything is included then. Takes memory for the
-// tokens of one text at a time.
+// The defines (KERNIX_USES_...) and includes for `texts`: the sources of a unit and the headers that come with them, in
+// any order. If a text includes a header by an absolute path, that header may use anything, so everything is included.
+// Holds the tokens of one text at a time in memory.
 std::string Prologue(const std::vector<std::string_view>& texts);
 
-// The same, text by text. Several units may go on from a copy of what they share.
+// The same, text by text. Several units may continue from a copy of the scan of their shared texts.
 class PrologueScan {
  public:
   PrologueScan();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which code reads texts for the prologue.
+// Identifies the code that reads texts for the prologue.
 #pragma once
 
 #include "common/base/digest.h"
 
 namespace kernix::language {
 
-// Over the sources of prologue.cc and of all that it reads texts with, made by the build. With the texts' digests it
-// stands for the prologue where texts are not at hand.
+// A digest over the sources of prologue.cc and of the code that it reads texts with, computed by the build. Together
+// with the texts' digests, it represents the prologue when the texts are not available.
 const Digest& PrologueSourcesDigest();
 
 }  // namespace kernix::language

@@ -14,7 +14,7 @@
 namespace kernix::language {
 namespace {
 
-// A source after its #line. The blank line ends a last line that is continued by a backslash.
+// A source after its #line. The blank line ends a last line that a backslash continues.
 std::vector<std::string_view> Texts(const std::vector<SourceText>& sources) {
   std::vector<std::string_view> texts;
   for (const SourceText& source : sources) texts.push_back(source.text);
@@ -27,7 +27,7 @@ void AppendSource(const SourceText& source, std::string& out) {
   StrAppend(&out, "#line 1 ", Literal(source.label), "\n", text, "\n\n");
 }
 
-// As a compiler names what -D and -U say.
+// Uses the name that compilers give to -D and -U.
 void AppendDefinitions(const std::vector<std::string>& definitions, std::string& out) {
   out += "#line 1 \"<command-line>\"\n";
   for (const std::string& definition : definitions) StrAppend(&out, definition, "\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From sources and function specs to the text that is compiled.
+// Turns sources and function specs into the text that is compiled.
 #pragma once
 
 #include <string>
@@ -12,22 +12,22 @@
 
 namespace kernix::language {
 
-// The translation unit: a prologue that includes the standard headers the sources lean on, each source after a `#line`
-// with its label, then one XLA FFI handler a function, written on the C ABI. The same input gives the same text. It
-// includes "brainevent/..." headers from KernelHeaders(). Diagnostics name a line of a source by its label: compile
-// where a file of that name holds the source, and the compiler shows the line.
+// Generates the translation unit: a prologue that includes the standard headers on which the sources rely, each source
+// after a `#line` with its label, then one XLA FFI handler for each function, written on the C ABI. The same input
+// gives the same text. The text includes "brainevent/..." headers from KernelHeaders(). Diagnostics name a line of a
+// source by its label; if a file with that name holds the source where the compiler runs, the compiler shows the line.
 //
-// `has_headers`: headers come with the sources. Their texts are not always at hand when the unit is, so the prologue is
-// then a header of its own, kPrologueHeader, which has to lie beside KernelHeaders() and hold
+// `has_headers`: headers come with the sources. Their texts are not always available when the unit is generated, so the
+// prologue is then a separate header, kPrologueHeader. It must be in the same folder as KernelHeaders() and contain
 // Prologue(sources and headers).
 //
-// `definitions`: preprocessor lines before everything else, which diagnostics name "<command-line>".
+// `definitions`: preprocessor lines placed before everything else. Diagnostics name them "<command-line>".
 std::string GenerateTranslationUnit(v1::Language language, const std::vector<SourceText>& sources,
                                     const std::vector<FunctionSpec>& functions, bool allow_cuda_graph, bool has_headers,
                                     const std::vector<std::string>& definitions = {});
 
-// nvcc includes <cuda_runtime.h> before a CUDA unit's first line. So there `definitions` are in a header of that name
-// and this text, which has to be found first, and goes on to the toolkit's.
+// nvcc includes <cuda_runtime.h> before a CUDA unit's first line. For CUDA, `definitions` are therefore in a header of
+// that name with this text. The compiler must find it first; it then includes the toolkit's header.
 inline constexpr char kRuntimeHeader[] = "cuda_runtime.h";
 std::string RuntimeHeaderWith(const std::vector<std::string>& definitions);
 
