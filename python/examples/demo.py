@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job of kernix, from an empty cache.
+"""The main use of kernix, starting from an empty cache.
 
-Compiles a C++ and a CUDA kernel through a kernixd that starts by itself, calls them from JAX, does the same again from
-a fresh process, and shows what the cache counted. Run by ``make demo``.
+Compiles a C++ and a CUDA kernel through a kernixd that starts automatically, calls them from JAX, repeats this in a
+fresh process, and shows the cache's counters. ``make demo`` runs it.
 """
 
 import json
@@ -47,7 +47,7 @@ STORE_VARIABLE = "KERNIX_DEMO_STORE"
 
 
 def load_and_call() -> None:
-    """Load both kernels and call what this machine can run. One process of the demo."""
+    """Load both kernels and call those that this machine can run. One process of the demo."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -55,7 +55,7 @@ def load_and_call() -> None:
     import kernix
 
     kernix.set_cache_dir(os.environ[STORE_VARIABLE])
-    jax.devices()  # JAX's own start-up is not ours to count
+    jax.devices()  # exclude JAX's own start-up from the times
 
     start = time.perf_counter()
     kernix.load_cpp_inline("demo_cpp", CPP_SOURCE)
@@ -91,7 +91,7 @@ def main() -> int:
     environment = dict(os.environ, **{STORE_VARIABLE: store})
     try:
         for title in (
-            "First process: an empty cache, a kernixd that starts by itself, real compilers",
+            "First process: an empty cache, a kernixd that starts automatically, real compilers",
             "Second, fresh process: served from the cache",
         ):
             print(title, flush=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libkernix, as the package sees it. Made by python/src; nothing here is public."""
+"""The interface of libkernix to this package. python/src implements it; nothing here is public."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -133,7 +133,7 @@ class Observer(Protocol):
     def warning(self, message: str) -> None: ...
     def poll(self) -> None: ...
 
-# A module, and its slot in the memo of loads: the same again has the same one, and 0 is none.
+# A module and its slot in the memo of loads. A repeated load has the same slot; 0 means that the load has no slot.
 def find_loaded(client: Client, request: Request) -> tuple[Module | None, int]: ...
 def load(client: Client, request: Request, observer: Observer) -> tuple[Module, int]: ...
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this Python offers to a load: its CUDA wheels, JAX's headers, the programs of this package."""
+"""What this Python installation contributes to a load: CUDA wheels, JAX's headers, and the programs of this package."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _jax_include_paths: list[str] = []
 
 
 def jax_include_paths() -> list[str]:
-    """Return ``[jax.ffi.include_dir()]``, or nothing without jaxlib. Does not import it."""
+    """Return ``[jax.ffi.include_dir()]``, or ``[]`` without jaxlib. Does not import jaxlib."""
     global _jax_include_paths
-    # Only a find is remembered: what was missing may be installed later.
+    # Only a successful search is remembered, because jaxlib may be installed later.
     _jax_include_paths = _jax_include_paths or _find_jax_include_paths()
     return list(_jax_include_paths)
 
@@ -30,7 +30,7 @@ def _find_jax_include_paths() -> list[str]:
 
     try:
         spec = find_spec("jaxlib")
-    except (ImportError, ValueError):  # a broken installation of jaxlib: not for kernix to report
+    except (ImportError, ValueError):  # a broken installation of jaxlib, which kernix need not report
         return []
     folders = spec.submodule_search_locations if spec is not None else None
     candidates = [os.path.join(folder, "include") for folder in folders or []]
@@ -38,6 +38,6 @@ def _find_jax_include_paths() -> list[str]:
 
 
 def program(name: str) -> str:
-    """Return the path of ``kernixd`` or ``kernixctl`` inside this package, or ``""`` where it has none."""
+    """Return the path of this package's ``kernixd`` or ``kernixctl``, or ``""`` if the package lacks it."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     return path if os.access(path, os.X_OK) else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions and the warning of kernix, and how errors of libkernix become them."""
+"""The exceptions and the warning of kernix, and the conversion of libkernix' errors to them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = [
 
 
 class KernelError(Exception):
-    """Base of everything that kernix raises about a kernel."""
+    """Base class of all kernix errors about a kernel."""
 
     __module__ = "kernix"
 
 
 class KernelRequestError(KernelError, ValueError):
-    """The request is wrong (a bad token, annotation, signature, name or flag) or too large."""
+    """The request is invalid (a bad token, annotation, signature, name or flag) or too large."""
 
     __module__ = "kernix"
 
 
 class KernelToolchainError(KernelError):
-    """A compiler is missing, cannot be used, or does not know the architecture."""
+    """A compiler is missing, unusable, or does not support the architecture."""
 
     __module__ = "kernix"
 
@@ -49,7 +49,7 @@ class KernelCompilationError(KernelError):
     message : str
         What happened, without the compiler's output.
     compiler_output : str, optional
-        What the compiler printed, with lines of the user's own source.
+        The compiler's messages, with lines of the user's own source.
     command : str, optional
         The command line that failed.
 
@@ -81,37 +81,37 @@ CompilationError = KernelCompilationError
 
 
 class KernelLoadError(KernelError):
-    """A compiled library does not open in this process, or does not hold what it should."""
+    """A compiled library cannot be opened in this process, or lacks something that it should contain."""
 
     __module__ = "kernix"
 
 
 class KernelCallError(KernelError, RuntimeError):
-    """A kernel that was called without JAX reported an error. Calls by JAX raise ``JaxRuntimeError`` instead."""
+    """A kernel reported an error in a call without JAX. Calls by JAX raise ``JaxRuntimeError`` instead."""
 
     __module__ = "kernix"
 
 
 class KernelRegistrationError(KernelError):
-    """A target name is taken by other code, its signature would change, or JAX refused it."""
+    """Other code owns a target name, the signature of a target would change, or JAX refused the target."""
 
     __module__ = "kernix"
 
 
 class KernelDaemonError(KernelError):
-    """No kernixd answers, and none could be started."""
+    """No kernixd answers, and the client could not start one."""
 
     __module__ = "kernix"
 
 
 class KernelResourceError(KernelError):
-    """A limit was reached: the store is full or cannot be written, or a build took too long."""
+    """A limit was reached: the store is full or not writable, or a build took too long."""
 
     __module__ = "kernix"
 
 
 class KernelWarning(UserWarning):
-    """Something that a user of kernix should know, though it is not an error."""
+    """Something that users of kernix should know, although it is not an error."""
 
     __module__ = "kernix"
 
@@ -141,7 +141,7 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str) -> 
     Returns
     -------
     KernelError
-        Of the class that belongs to `kind`.
+        An instance of the class for `kind`.
     """
     if kind == "COMPILATION":
         return KernelCompilationError(message, compiler_output, command)
@@ -149,7 +149,7 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str) -> 
 
 
 def warn(message: str) -> None:
-    """Warn about `message` at the line of the user's own code that called into kernix."""
+    """Warn about `message` at the line of the user's code that called kernix."""
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernix":

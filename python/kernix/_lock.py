@@ -11,9 +11,9 @@ __all__ = ["ForkSafeLock"]
 
 
 class ForkSafeLock:
-    """A mutual exclusion lock that is free in a forked child, whichever thread of the parent held it.
+    """A mutual exclusion lock that is free in a forked child, even if a thread of the parent held it.
 
-    For locks that live as long as the process.
+    Use it for locks that exist until the process ends.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class ForkSafeLock:
         self._lock = threading.Lock()
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free; say whether it was."""
+        """Take the lock if it is free, and return whether it was."""
         return self._lock.acquire(blocking=False)
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.release()
 
     def __enter__(self) -> None:

@@ -15,16 +15,16 @@ __all__ = ["kernixctl", "kernixd"]
 def _run(name: str) -> NoReturn:
     path = _environment.program(name)
     if not path:
-        sys.exit(f"{name}: this installation of kernix has no program of that name")
+        sys.exit(f"{name}: this installation of kernix does not contain this program")
     os.execv(path, [name, *sys.argv[1:]])
 
 
 def kernixd() -> NoReturn:
-    """Become ``kernixd``."""
+    """Replace this process with ``kernixd``."""
     _run("kernixd")
 
 
 def kernixctl() -> NoReturn:
-    """Become ``kernixctl``, which then also looks for nvcc among the packages of this Python."""
+    """Replace this process with ``kernixctl``, which then also looks for nvcc among the packages of this Python."""
     os.environ.setdefault("KERNIX_SITE_PACKAGES", ":".join(_environment.site_packages()))
     _run("kernixctl")

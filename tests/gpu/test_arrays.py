@@ -128,7 +128,7 @@ def test_torch_views_that_negate(module, torch):
     with pytest.raises(ValueError, match=r"argument 0 is a view that .* negates; pass its .resolve_conj\("):
         module.scale(x, factor=2)
     assert module.scale(x.resolve_neg(), factor=2).tolist() == [-4]
-    with pytest.raises(ValueError, match="result 0 is a view that conjugates or negates what is written"):
+    with pytest.raises(ValueError, match="result 0 is a view that conjugates or negates its values"):
         module.scale(x.resolve_neg(), factor=2, out=x)
 
 
@@ -192,7 +192,7 @@ def test_torch_mistakes(module, torch):
     x = torch.tensor(X, device="cuda")
     with pytest.raises(ValueError, match=r"argument 0 is not contiguous in row-major .* pass its \.contiguous"):
         module.scale(x.T, factor=1)
-    with pytest.raises(TypeError, match="argument 0 is in host memory, and the function runs on a GPU"):
+    with pytest.raises(TypeError, match="argument 0 is in host memory, but the function runs on a GPU"):
         module.scale(torch.tensor(X), factor=1)
     with pytest.raises(TypeError, match="argument 0 requires a gradient"):
         module.scale(x.requires_grad_(), factor=1)

@@ -206,7 +206,7 @@ def test_bad_request(case, fresh_name):
 
 @pytest.mark.parametrize("name", ["", None, 7], ids=repr)
 def test_name_of_a_module(name):
-    with pytest.raises(kernix.KernelRequestError, match=f"name must be a string that is not empty, not {name!r}"):
+    with pytest.raises(kernix.KernelRequestError, match=f"name must be a non-empty string, not {name!r}"):
         kernix.load_cpp_inline(name, kernels.ADD_ONE)
 
 

@@ -69,7 +69,7 @@ def test_a_conjugated_argument(module):
 def test_a_negated_result_is_refused(module, make):
     y = make()
     before = y.clone()
-    with pytest.raises(ValueError, match="result 0 is a view that conjugates or negates what is written"):
+    with pytest.raises(ValueError, match="result 0 is a view that conjugates or negates its values"):
         module.inc(torch.ones(y.shape), out=y)
     assert torch.equal(y, before)
 
@@ -79,7 +79,7 @@ def test_a_negated_result_is_refused(module, make):
 
 def test_a_tensor_that_requires_a_gradient_is_refused_where_gradients_are_computed(module):
     x = torch.ones(3, requires_grad=True)
-    message = r"inc\(\): argument 0 requires a gradient, which a kernel does not give: pass its .detach\(\)"
+    message = r"inc\(\): argument 0 requires a gradient, which a kernel does not provide: pass its .detach\(\)"
     with pytest.raises(TypeError, match=message):
         module.inc(x)
     with pytest.raises(TypeError, match="argument 0 requires a gradient"):
@@ -111,7 +111,7 @@ def test_a_kernel_in_an_autograd_function(module):
 def test_a_tangent_is_not_lost(module):
     with torch.autograd.forward_ad.dual_level():
         x = torch.autograd.forward_ad.make_dual(torch.ones(3), torch.ones(3))
-        with pytest.raises(TypeError, match="argument 0 has a tangent, which a kernel does not give"):
+        with pytest.raises(TypeError, match="argument 0 has a tangent, which a kernel does not provide"):
             module.inc(x)
 
 
@@ -152,10 +152,10 @@ def freed():
             id="quantised",
         ),
         pytest.param(lambda: torch.empty(3, device="meta"), "is on the device meta, which has no memory", id="meta"),
-        pytest.param(fake, "is a FakeTensor, which is more than memory", id="fake"),
+        pytest.param(fake, "is a FakeTensor, which is not a plain tensor", id="fake"),
         pytest.param(
             lambda: torch.masked.masked_tensor(torch.ones(2), torch.tensor([True, False])),
-            "is a MaskedTensor, which is more than memory: pass the plain tensor in it",
+            "is a MaskedTensor, which is not a plain tensor: pass the one in it",
             id="masked",
         ),
         pytest.param(lambda: torch._efficientzerotensor(3), "has no memory: the address", id="zeros"),
@@ -180,7 +180,7 @@ def test_transformed_tensors_are_refused(module, transform):
 def test_a_call_that_a_trace_does_not_see_is_refused(module):
     x = torch.arange(3.0)
     with pytest.raises(
-        TypeError, match=r"inc\(\): argument 0 is in a function that torch.jit.trace records, which sees"
+        TypeError, match=r"inc\(\): argument 0 is in a function that torch.jit.trace records, but the trace cannot"
     ):
         torch.jit.trace(lambda x: 2 * module.inc(x), x)
     assert module.inc(x).tolist() == [1, 2, 3]

@@ -130,9 +130,9 @@ def test_without_jax_it_is_the_forward_function(module):
 def test_backward_functions_that_do_not_fit(module):
     with pytest.raises(KeyError, match="no_such"):
         module.multiply.with_vjp("no_such")
-    with pytest.raises(TypeError, match=r"power_backward.* gives 1 results; .* it has to give 2"):
+    with pytest.raises(TypeError, match=r"power_backward.* returns 1 results; .* it must return 2"):
         module.multiply.with_vjp("power_backward")
-    with pytest.raises(TypeError, match="has the attribute 'unknown', which .*sign.* does not get"):
+    with pytest.raises(TypeError, match="has the attribute 'unknown', which .*sign.* does not have"):
         module.sign.with_vjp("other")
 
 
@@ -143,7 +143,8 @@ def test_attributes_of_both_cannot_be_left_out(module):
     np.testing.assert_array_equal(line(np.asarray(A)), 2 * A + 1)
     for call in (gradient, line):
         with pytest.raises(
-            TypeError, match=r"\.line\(\) needs the attribute factor: float32 .*line_backward\(\) has it, too.* Give it"
+            TypeError,
+            match=r"\.line\(\) needs the attribute factor: float32 .*line_backward\(\) has it, too.* Pass the",
         ):
             call(A)
     with pytest.raises(TypeError, match=r"other_order\(\): attribute 'factor' is given, so 'only_here'"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of NumPy, PyTorch, CuPy, and others with DLPack, as memory that a kernel is called on."""
+"""Access to the memory of arrays from NumPy, PyTorch, CuPy, and other libraries with DLPack."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 CPU, CUDA = "CPU", "CUDA"
 
-#: Names of element types, as NumPy and ml_dtypes have them, to XLA_FFI_DataType (xla/ffi/api/c_api.h).
+#: Maps names of element types, as in NumPy and ml_dtypes, to XLA_FFI_DataType (xla/ffi/api/c_api.h).
 _XLA_TYPES = {
     "bool": 1,
     "int8": 2,
@@ -56,7 +56,7 @@ _XLA_TYPES = {
 }
 _NAMES = {number: name for name, number in _XLA_TYPES.items()}
 
-# DLDataTypeCode (dlpack.h): kinds whose name ends with the number of bits, and the ones that have a name each.
+# DLDataTypeCode (dlpack.h): kinds whose names end with the number of bits, and kinds with a fixed name.
 _DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
 _DLPACK_NAMES = {
     6: "bool",
@@ -70,37 +70,37 @@ _DLPACK_NAMES = {
     14: "float8_e8m0fnu",
 }
 
-# DLDeviceType (dlpack.h), by who can use the memory.
+# DLDeviceType (dlpack.h), by the platform that can use the memory.
 _DLPACK_DEVICES = {CPU: (1, 3), CUDA: (2, 3, 13)}
 _HOST, _GPU = 1, 2
 _DLPACK_METHODS = ("__dlpack__", "__dlpack_device__")
 
 
 class View(NamedTuple):
-    """The memory of an array. Valid as long as `owner` lives."""
+    """The memory of an array. Valid while `owner` exists."""
 
     data: int
     type: int  # XLA_FFI_DataType
     shape: tuple[int, ...]
     nbytes: int
-    device: int | None  # of a GPU's own memory; host memory is every device's
+    device: int | None  # number of the GPU that owns the memory; None for host memory
     owner: Any
 
     def core(self) -> tuple[int, int, tuple[int, ...]]:
-        """Return it as libkernix takes it."""
+        """Return the memory in the form that libkernix takes."""
         return self.data, self.type, self.shape
 
 
 class Library(ABC):
-    """What kernix needs of an array library. Errors are ``TypeError`` or ``ValueError`` without the array's place."""
+    """An array library's part of a call. Errors are ``TypeError`` or ``ValueError`` and do not name the array."""
 
     @abstractmethod
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
-        """Return the memory of `array`, ready to be used on `stream`; a result has to be `writable`."""
+        """Return the memory of `array`, ready for use on `stream`. Results must be `writable`."""
 
     @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-        """Make an array on the device of `like`, with an element type of any library."""
+        """Make an array on the device of `like`. The element type may come from any library."""
 
     @abstractmethod
     def stream(self, like: Any) -> int:
@@ -128,15 +128,15 @@ def is_array(value: Any) -> bool:
 
 
 def is_on_gpu(array: Any) -> bool:
-    """Return whether an array lies in the memory of a GPU, rather than in host memory that GPUs may use."""
+    """Return whether an array is in the memory of a GPU, rather than in host memory that GPUs can access."""
     try:
         return bool(array.__dlpack_device__()[0] == _GPU)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
-        return False  # view() says later what is wrong with it
+        return False  # view() reports the problem later
 
 
 def library_of(array: Any) -> Library:
-    """Return what knows how to handle `array`."""
+    """Return the library that handles `array`."""
     for name, library in _LIBRARIES.items():
         module = sys.modules.get(name)
         if module is not None and library.owns(module, array):
@@ -144,14 +144,14 @@ def library_of(array: Any) -> Library:
             return found
     for method in _DLPACK_METHODS:
         if not hasattr(array, method):
-            raise TypeError(f"is of type {type(array).__qualname__}, which is no array: it has no {method}()")
+            raise TypeError(f"is of type {type(array).__qualname__}, which is not an array: it has no {method}()")
     return _Dlpack()
 
 
 def plain_arrays() -> _core.PlainArrays | None:
-    """Return the fast way for plain NumPy arrays; ``None`` before NumPy is imported."""
+    """Return the fast path for plain NumPy arrays, or ``None`` before NumPy is imported."""
     numpy = sys.modules.get("numpy")
-    return _plain_arrays(numpy) if hasattr(numpy, "__version__") else None  # not while it is only being imported
+    return _plain_arrays(numpy) if hasattr(numpy, "__version__") else None  # not while NumPy is still being imported
 
 
 @functools.cache
@@ -160,7 +160,7 @@ def _plain_arrays(numpy: Any) -> _core.PlainArrays:
 
 
 class _OneStream(Library):
-    """Libraries without streams and current devices, and those whose streams are unknown."""
+    """Libraries without streams and current devices, and libraries whose streams are unknown."""
 
     def stream(self, like: Any) -> int:
         return 0
@@ -173,9 +173,10 @@ class _OneStream(Library):
 
 
 class _NumPy(_OneStream):
-    """Host memory, read as it is: also what NumPy does not export, such as bfloat16 and read-only arrays."""
+    """Host memory, read directly. Covers arrays that NumPy does not export, such as bfloat16 and read-only ones."""
 
-    # Known dtypes, since asking one for its name is slow. Only of this machine's byte order. PlainArrays reads it.
+    # Known dtypes, because reading a dtype's name is slow. Only those of this machine's byte order. PlainArrays reads
+    # this dict.
     _types: ClassVar[dict[Any, int]] = {}
 
     def __init__(self, module: ModuleType) -> None:
@@ -192,9 +193,9 @@ class _NumPy(_OneStream):
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         if platform != CPU:
-            raise TypeError("is a NumPy array, in host memory, and the function runs on a GPU: pass an array on one")
+            raise TypeError("is a NumPy array, in host memory, but the function runs on a GPU: pass a GPU array")
         if not array.dtype.isnative:
-            raise ValueError(f"has the byte order of another machine (dtype {array.dtype.str})")
+            raise ValueError(f"has a foreign byte order (dtype {array.dtype.str})")
         if type(array) is not self._numpy.ndarray and hasattr(array, "mask"):
             raise TypeError("is a masked array, whose mask a kernel does not see: pass its .filled() or its .data")
         flags = array.flags
@@ -202,7 +203,7 @@ class _NumPy(_OneStream):
             raise ValueError("is read-only")
         if not (flags.c_contiguous and flags.aligned):
             if writable:
-                raise ValueError("is not contiguous in row-major (C) order; write into one that is, and copy it")
+                raise ValueError("is not contiguous in row-major (C) order; write into a contiguous array and copy it")
             array = array.copy(order="C")
         memory = self._numpy.asarray(array)
         address = memory.__array_interface__["data"][0]
@@ -213,7 +214,7 @@ class _NumPy(_OneStream):
 
 
 class _Dlpack(_OneStream):
-    """Anything that has ``__dlpack__``: such arrays can be read and written, but not made."""
+    """Any array with ``__dlpack__``. kernix can read and write such arrays, but cannot make them."""
 
     def view(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
         jax = imported_jax()
@@ -223,7 +224,7 @@ class _Dlpack(_OneStream):
         if device_type not in _DLPACK_DEVICES[platform]:
             where = "host memory" if device_type == _HOST else f"memory of another device (DLPack type {device_type})"
             runs = "the CPU" if platform == CPU else "a GPU"
-            raise TypeError(f"is in {where}, and the function runs on {runs}")
+            raise TypeError(f"is in {where}, but the function runs on {runs}")
         tensor = _export(array, stream if device_type not in _DLPACK_DEVICES[CPU] else None)
         if writable:
             _check_writable(tensor)
@@ -262,57 +263,57 @@ class _Torch(_Dlpack):
         if array.is_conj() or array.is_neg():
             array = self._resolved(array, platform, writable)
         try:
-            with self.device(array):  # PyTorch exports nothing while another GPU is current
+            with self.device(array):  # PyTorch exports no memory while another GPU is current
                 view = super().view(array, platform, stream, writable=writable)
         except RuntimeError as error:
             raise TypeError(
-                f"has no memory that PyTorch gives away ({error}); in a function that torch.vmap or torch.func "
+                f"has no memory that PyTorch exports ({error}); in a function that torch.vmap or torch.func "
                 "transforms, make the call in a torch.library.custom_op"
             ) from error
         if writable and hasattr(self._torch.autograd.graph, "increment_version"):
-            self._torch.autograd.graph.increment_version(array)  # as PyTorch's own functions do with what they write
+            self._torch.autograd.graph.increment_version(array)  # as PyTorch's own functions do for what they write
         return view
 
     def _check_tracing(self) -> None:
-        """Refuse a call that PyTorch's tracer would not record: its result would become a constant."""
+        """Refuse a call that PyTorch's tracer would not record, because its result would become a constant."""
         if self._torch.jit.is_tracing():
             raise TypeError(
-                "is in a function that torch.jit.trace records, which sees no kernel; make the call in a "
-                "torch.library.custom_op"
+                "is in a function that torch.jit.trace records, but the trace cannot record a kernel; make the call in "
+                "a torch.library.custom_op"
             )
 
     def _check_memory(self, tensor: Any) -> None:
-        """Refuse tensors whose values are not simply their memory."""
+        """Refuse tensors whose memory alone does not give their values."""
         if type(tensor).__torch_dispatch__ is not self._torch.Tensor.__torch_dispatch__:
-            raise TypeError(f"is a {type(tensor).__qualname__}, which is more than memory: pass the plain tensor in it")
+            raise TypeError(f"is a {type(tensor).__qualname__}, which is not a plain tensor: pass the one in it")
         if tensor.layout is not self._torch.strided or tensor.is_nested:
             layout = "nested" if tensor.is_nested else str(tensor.layout)
-            raise TypeError(f"is not dense (layout {layout}): pass its .to_dense(), or the tensors that it is made of")
+            raise TypeError(f"is not dense (layout {layout}): pass its .to_dense(), or the tensors that it consists of")
         if tensor.is_quantized:
             raise TypeError(f"is quantised ({tensor.dtype}): pass its .int_repr(), or its .dequantize()")
         if tensor.is_meta:
             raise TypeError("is on the device meta, which has no memory: pass a tensor on a real one")
 
     def _check_gradient(self, tensor: Any) -> None:
-        """Refuse what would lose a gradient, where PyTorch is told to compute them."""
+        """Refuse tensors that would lose a gradient while PyTorch records gradients."""
         if tensor.requires_grad and self._torch.is_grad_enabled():
             raise TypeError(
-                "requires a gradient, which a kernel does not give: pass its .detach(), call under torch.no_grad(), or "
-                "make the call in a torch.autograd.Function"
+                "requires a gradient, which a kernel does not provide: pass its .detach(), call under torch.no_grad(), "
+                "or make the call in a torch.autograd.Function"
             )
         if self._torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
-            raise TypeError("has a tangent, which a kernel does not give: pass the primal, or write a jvp() for it")
+            raise TypeError("has a tangent, which a kernel does not provide: pass the primal, or write a jvp() for it")
 
     def _resolved(self, tensor: Any, platform: str, writable: bool) -> Any:
-        """Return what a lazily conjugated or negated view is, where that may be copied: see :meth:`_copied`."""
+        """Resolve a lazily conjugated or negated view, if it may be copied (see :meth:`_copied`)."""
         if writable:
-            raise ValueError("is a view that conjugates or negates what is written; write into a tensor, and copy it")
+            raise ValueError("is a view that conjugates or negates its values; write into a tensor and copy it")
         if platform != CPU:
             raise ValueError("is a view that conjugates or negates; pass its .resolve_conj().resolve_neg()")
         return tensor.resolve_conj().resolve_neg()
 
     def _copied(self, array: Any, platform: str, stream: int | None, *, writable: bool) -> View:
-        # On a GPU a copy would have to live until the stream is done with it, at a price that the user may not expect.
+        # On a GPU, a copy would have to live until the stream has used it, at a cost that the user may not expect.
         if writable or platform != CPU:
             raise ValueError("is not contiguous in row-major (C) order; pass its .contiguous()")
         return self.view(array.contiguous(), platform, stream, writable=False)
@@ -322,7 +323,7 @@ class _Torch(_Dlpack):
             name = _name_of_dtype(dtype)
             dtype = getattr(self._torch, name, None)
             if not isinstance(dtype, self._torch.dtype):
-                raise TypeError(f"PyTorch has no element type {name}: pass an array of NumPy or CuPy as out=")
+                raise TypeError(f"PyTorch has no element type {name}: pass a NumPy or CuPy array as out=")
         return self._torch.empty(shape, dtype=dtype, device=like.device)
 
     def stream(self, like: Any) -> int:
@@ -378,16 +379,16 @@ _LIBRARIES: dict[str, Any] = {"numpy": _NumPy, "torch": _Torch, "cupy": _CuPy}
 
 
 def _export(array: Any, stream: int | None) -> _core.DlpackTensor:
-    """Ask for the memory of `array`, ordered after what its library has put on its own stream."""
-    # DLPack says 1 for CUDA's legacy default stream, which as a cudaStream_t is also 0.
+    """Request the memory of `array`, ordered after the work on its library's own stream."""
+    # In DLPack, CUDA's legacy default stream is 1; as a cudaStream_t, it may also be 0.
     options = {} if stream is None else {"stream": stream or 1}
     try:
         capsule = array.__dlpack__(max_version=(1, 0), **options)
-    except TypeError:  # a library from before DLPack 1.0
+    except TypeError:  # a library that predates DLPack 1.0
         capsule = array.__dlpack__(**options)
     if type(capsule).__name__ != "PyCapsule":
         kind = type(capsule).__qualname__
-        raise TypeError(f"has a __dlpack__() that returned an object of type {kind}; DLPack wants a capsule")
+        raise TypeError(f"has a __dlpack__() that returned an object of type {kind}; DLPack requires a capsule")
     return _core.DlpackTensor(capsule)
 
 
@@ -395,14 +396,14 @@ def _check_writable(tensor: _core.DlpackTensor) -> None:
     if tensor.read_only:
         raise ValueError("is read-only")
     if tensor.copied:
-        raise ValueError("was copied by its __dlpack__(), so that a result would not arrive in it")
+        raise ValueError("is copied by its __dlpack__(), so a result would not arrive in it")
 
 
 def _xla_type(name: str) -> int:
     try:
         return _XLA_TYPES[name]
     except KeyError:
-        raise TypeError(f"has the element type {name}, which kernels cannot be called on") from None
+        raise TypeError(f"has the element type {name}, which kernels do not support") from None
 
 
 def _name_of_dlpack(code: int, bits: int, lanes: int) -> str:

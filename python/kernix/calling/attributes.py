@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of a call: from what a user writes to a value of the type that the function declares."""
+"""Attributes of a call: conversion of the user's values to the types that the function declares."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _INTEGERS = {
     **{f"int{bits}": (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)},
 }
-_FORMATS = {"float16": "<e", "float32": "<f", "float64": "<d"}  # "<": only then Python checks the range
+_FORMATS = {"float16": "<e", "float32": "<f", "float64": "<d"}  # "<": only with it does Python check the range
 _HALVES = ("float16", "bfloat16")
 
 
 class Attribute(NamedTuple):
-    """A value that is known to fit its type: halves are their bits, arrays are lists."""
+    """A value that fits its type. Halves are represented by their bits, arrays by lists."""
 
     type: str
     value: Any
 
 
 def convert_attributes(function: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Attribute]:
-    """Return the attributes of a call, each as the type that it is declared with.
+    """Convert the attributes of a call to their declared types.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def convert_attributes(function: str, declared: Mapping[str, str], given: Mappin
     Raises
     ------
     TypeError
-        When an attribute is missing, unknown, or of another kind than its type.
+        If an attribute is missing or unknown, or if a value is of the wrong kind for its type.
     ValueError
-        When a value does not fit its type.
+        If a value does not fit its type.
     """
     _check_names(function, declared, given)
     attributes: dict[str, Attribute] = {}
@@ -72,8 +72,8 @@ def _check_names(function: str, declared: Mapping[str, str], given: Mapping[str,
     raise TypeError(f"{function}() needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)} by keyword")
 
 
-# Below, errors say what is wrong with a value; the caller adds which one it is, since that text costs more than a
-# conversion.
+# The errors below describe only the problem of a value. The caller adds which value it is, because building that text
+# costs more than a conversion.
 
 
 def _placed(error: Exception, place: str) -> Exception:
@@ -82,7 +82,7 @@ def _placed(error: Exception, place: str) -> Exception:
 
 
 def to_jax(attribute: Attribute) -> Any:
-    """Return an attribute as ``jax.ffi.ffi_call`` takes it."""
+    """Return an attribute in the form that ``jax.ffi.ffi_call`` takes."""
     kind, value = attribute
     if kind == "string":
         return value
@@ -90,7 +90,7 @@ def to_jax(attribute: Attribute) -> Any:
         import numpy as np
 
         return Constant(kind, np.array(value, _dtype(kind.removesuffix("[]"))))
-    # A cache would take 0.0 and -0.0 for one value, and would never find a NaN.
+    # A cache would treat 0.0 and -0.0 as one value and would never find a NaN.
     findable = value == value and (value or not isinstance(value, float))
     return _kept_constant(kind, value) if findable else _constant(kind, value)
 
@@ -128,21 +128,21 @@ def _string(value: Any) -> str | bytes:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"has half a character at {error.start}, which UTF-8 lacks; pass bytes") from error
+            raise ValueError(f"has a lone surrogate at {error.start}, which UTF-8 cannot encode; pass bytes") from error
     return text
 
 
 def _array(kind: str, value: Any) -> list[Any]:
-    """Return the elements of an array attribute, row after row."""
+    """Return the elements of an array attribute in row-major order."""
     is_array = hasattr(value, "__array__") and not _has_mask(value)
     if not is_array and not isinstance(value, (list, tuple, range)):
         raise TypeError(f"is {_kind_of(value)}; it must be a list, tuple or array of {kind}")
-    if is_array and not hasattr(value, "__dlpack__"):  # a data frame's column, for instance; arrays all have it
+    if is_array and not hasattr(value, "__dlpack__"):  # for example a column of a data frame; arrays all have it
         import numpy as np
 
         value = np.asarray(value)
     if is_array and value.shape == ():
-        raise TypeError(f"is one number; it must be a list, tuple or array of {kind}")
+        raise TypeError(f"is a single number; it must be a list, tuple or array of {kind}")
     if is_array and getattr(value.dtype, "name", "") == kind and kind not in _HALVES:
         elements: list[Any] = value.reshape(-1).tolist()  # already of this type
         return elements
@@ -158,7 +158,7 @@ def _element(index: int, kind: str, value: Any) -> Any:
 
 
 def _flat(values: Iterable[Any]) -> Iterable[Any]:
-    """Return the elements of a list, or of a list of lists of one length."""
+    """Return the elements of a list, or of nested lists of equal length."""
     values = list(values)
     if not values or not all(isinstance(value, (list, tuple)) and len(value) == len(values[0]) for value in values):
         return values
@@ -175,9 +175,9 @@ def _number(kind: str, value: Any) -> Any:
 
 
 def _plain_number(value: Any, whole: bool) -> int | float | None:
-    """Return a Python number for any kind of number or array of one element without dimensions, else ``None``.
+    """Return a Python number for a number of any type or for an array of one element without dimensions, else ``None``.
 
-    A number that is not exactly a whole one, where `whole` asks for these, is a ``ValueError``.
+    If `whole` is true and the number is not exactly a whole one, raise ``ValueError``.
     """
     _check_not_traced(value)
     if _has_mask(value):
@@ -198,22 +198,22 @@ def _plain_number(value: Any, whole: bool) -> int | float | None:
     except (ArithmeticError, TypeError, ValueError) as error:
         if isinstance(value, numbers.Real):
             raise ValueError(f"is a {type(value).__qualname__} that no float can hold") from error
-        raise TypeError(f"is {_kind_of(value)}, which gives no number: {error}") from error
-    if math.isinf(number) and number != value:  # a wider type of NumPy's
+        raise TypeError(f"is {_kind_of(value)}, which does not convert to a number: {error}") from error
+    if math.isinf(number) and number != value:  # a wider NumPy type
         raise ValueError(f"is {value!s}, which no float can hold")
     if whole and number.is_integer():
-        raise ValueError(f"is a {type(value).__qualname__} close to {number}, but no whole number")
+        raise ValueError(f"is a {type(value).__qualname__} close to {number}, but not a whole number")
     return number
 
 
 def _exactly(value: Any) -> int | None:
-    """Return the whole number that a real number is, if it is one."""
+    """Return a real number as an ``int`` if it is a whole number."""
     is_finite = value == value and abs(value) != math.inf
     return int(value) if is_finite and int(value) == value else None
 
 
 def _has_mask(value: Any) -> bool:
-    """Return whether a value is a masked one of NumPy's, whose mask would be lost. To pandas, `mask` is a method."""
+    """Return whether a value is a masked NumPy value, whose mask would be lost. In pandas, `mask` is a method."""
     return hasattr(value, "mask") and not callable(value.mask)
 
 
@@ -259,7 +259,7 @@ def _bits_of_half(kind: str, number: int | float) -> int:
 
 
 def _shown(number: int | float) -> str:
-    """Return a number for a message, where Python itself writes no integer of more than some thousand digits."""
+    """Return a number for a message. Python does not print integers of more than a few thousand digits."""
     if isinstance(number, int) and number.bit_length() > 1024:
         return f"an integer of {number.bit_length()} bits"
     return str(number)
@@ -285,5 +285,5 @@ def _describe(kind: str) -> str:
 
 
 def _kind_of(value: Any) -> str:
-    """Return a value's type for a message."""
+    """Return the type of a value for a message."""
     return f"of type {type(value).__qualname__}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call by JAX: the ``jax.ffi.ffi_call`` that makes it."""
+"""Calls by JAX: building the ``jax.ffi.ffi_call`` for a call."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from kernix.jax.interop import (
 __all__ = ["JaxCalls", "arrays_for_jax", "is_for_jax"]
 
 _FfiCall = Callable[..., Sequence[Any]]
-_MOST_KEPT = 256  # of a function
+_MOST_KEPT = 256  # per function
 
 
 class JaxCalls:
-    """The calls of one function by JAX. Keeps the ``ffi_call`` of each kind of call.
+    """The calls of one function by JAX. Caches an ``ffi_call`` for each kind of call.
 
     Parameters
     ----------
     name : str
-        Of the function, for messages.
+        The function's name, for messages.
     on_host : bool
         Whether the function runs on the CPU.
     target : callable
-        Returns the name that JAX knows the function by, after making sure that it does.
+        Returns the name that JAX knows the function by, and registers the function first if necessary.
     """
 
     def __init__(self, name: str, on_host: bool, target: Callable[[], str]) -> None:
@@ -48,7 +48,7 @@ class JaxCalls:
     def run(
         self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None, values: dict[str, Attribute]
     ) -> Sequence[Any]:
-        """Make a call. `outputs` is ``None`` where the only result is like the arguments."""
+        """Make a call. `outputs` is ``None`` if the only result is like the arguments."""
         key = _key(call, arguments, outputs)
         ffi_call = None if key is None else self._kept.get(key)
         if ffi_call is not None:
@@ -59,7 +59,7 @@ class JaxCalls:
         ffi_call = self._make_ffi_call(call, arguments, outputs)
         results = self._run_ffi_call(ffi_call, arguments, values)
         if key is not None:
-            self._keep(key, ffi_call)  # only now: a call that JAX refuses may have an equal key
+            self._keep(key, ffi_call)  # not earlier: a call that JAX refuses may have an equal key
         return results
 
     def _run_ffi_call(
@@ -72,14 +72,14 @@ class JaxCalls:
             raise
 
     def _check_platform(self, arguments: Sequence[Any], error: Exception) -> None:
-        """Explain a call that failed because its arrays are on another platform than the module's."""
+        """Explain the failure of a call whose arrays are on another platform than the module."""
         platform = platform_of(arguments)
         if platform is None or (platform == "cpu") == self._on_host:
             return
         code, place = ("C++", "CPU") if self._on_host else ("CUDA code", "GPU")
         where = "its arguments are" if arguments else "JAX's default device is"
         raise TypeError(
-            f"{self._name}() is {code}, which runs on the {place}, and {where} on the {platform.upper()}: use "
+            f"{self._name}() is {code}, which runs on the {place}, but {where} on the {platform.upper()}: use "
             f"jax.device_put(x, jax.devices({place.lower()!r})[0]), or make the call under jax.default_device(...)"
         ) from error
 
@@ -117,13 +117,13 @@ class JaxCalls:
             kind = "a NumPy array" if is_numpy else f"of type {type(out).__qualname__}"
             raise TypeError(
                 f"{self._name}(): out {index} is {kind}, which JAX cannot write into; describe the result with "
-                "jax.ShapeDtypeStruct, or call the function on arrays that are not JAX's"
+                "jax.ShapeDtypeStruct, or call the function without JAX arrays"
             )
         return make_spec(out, arguments)
 
 
 def is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None, has_side_effect: bool) -> bool:
-    """Return whether a call is JAX's: see :class:`kernix.KernelFunction`."""
+    """Return whether a call goes through JAX (see :class:`kernix.KernelFunction`)."""
     jax = imported_jax()
     if jax is None:
         return False
@@ -139,7 +139,7 @@ def is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None, has_side
 
 
 def arrays_for_jax(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
-    """Check that all arguments are arrays to JAX, and return them."""
+    """Check that JAX accepts all arguments as arrays, and return them."""
     import jax
 
     for i, argument in enumerate(arguments):
@@ -152,7 +152,7 @@ def arrays_for_jax(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
 
 
 def _key(call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Hashable | None:
-    """Return what a ``jax.ffi.ffi_call`` that serves this call is kept under; ``None`` where none may be kept."""
+    """Return the cache key for the ``jax.ffi.ffi_call`` of this call, or ``None`` if it must not be cached."""
     kinds = plain_kinds(arguments if outputs is None else (*arguments, *outputs))
     if kinds is None:
         return None
@@ -160,13 +160,13 @@ def _key(call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None) ->
     options = call.vmap_method, aliases, call.has_side_effect
     try:
         hash(options)
-    except TypeError:  # JAX refuses such options itself
+    except TypeError:  # JAX itself refuses such options
         return None
     return *kinds, len(arguments), outputs is None, options
 
 
 def _describes(out: Any) -> bool:
-    """Return whether an array only describes a result, because nothing can be written into it."""
+    """Return whether an array only describes a result, because it cannot be written to."""
     import jax
 
     return isinstance(out, jax.Array) or getattr(getattr(out, "flags", None), "writeable", True) is False

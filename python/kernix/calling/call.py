@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a function of a module is called: the parameters beside its arrays and attributes."""
+"""The call interface of a module's function: the parameters besides its arrays and attributes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 __all__ = ["OPTIONS", "Call", "Function", "ambiguous"]
 
-#: Names that an attribute cannot be given by keyword, because they are parameters of the call.
+#: Names of the call's own parameters, so attributes with these names cannot be passed by keyword.
 OPTIONS = ("out", "vmap_method", "input_output_aliases", "has_side_effect", "stream", "attributes")
 
 
 class Call(NamedTuple):
-    """Everything that a user says in a call."""
+    """All parameters of a user's call."""
 
     arguments: tuple[Any, ...]
     out: Any
@@ -26,7 +26,7 @@ class Call(NamedTuple):
 
 
 class Function(ABC):
-    """Something that is called as :class:`kernix.KernelFunction` describes."""
+    """A callable with the interface that :class:`kernix.KernelFunction` describes."""
 
     __qualname__: str
 
@@ -42,7 +42,7 @@ class Function(ABC):
         attributes: Mapping[str, Any] | None = None,
         **attrs: Any,
     ) -> Any:
-        """Call the function: see :class:`kernix.KernelFunction`."""
+        """Call the function (see :class:`kernix.KernelFunction`)."""
         if attributes:
             attrs = self._merge(attributes, attrs)
         aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
@@ -50,10 +50,10 @@ class Function(ABC):
 
     @abstractmethod
     def _run(self, call: Call) -> Any:
-        """Do what `call` says."""
+        """Carry out `call`."""
 
     def _read_aliases(self, aliases: Any) -> dict[int, int]:
-        """Return a dict made of anything that ``dict`` takes, as ``jax.ffi.ffi_call`` does."""
+        """Return a dict made from any value that ``dict`` accepts, as ``jax.ffi.ffi_call`` does."""
         try:
             return dict(aliases)
         except (TypeError, ValueError) as error:
@@ -70,6 +70,6 @@ class Function(ABC):
 
 
 def ambiguous(name: str, kinds: Sequence[str]) -> TypeError:
-    """Make the error for a result whose shape or element type is not known."""
-    reason = f"the arguments are not alike ({', '.join(kinds)})" if kinds else "it has no argument to be like"
+    """Make the error for a result whose shape or element type is unknown."""
+    reason = f"the arguments are not alike ({', '.join(kinds)})" if kinds else "it has no array arguments"
     return TypeError(f"{name}() needs out=, the shape and dtype of its result: {reason}")

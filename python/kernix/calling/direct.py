@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call without JAX: the handler is called through a frame of ours, on the arrays' own memory."""
+"""A call without JAX: kernix calls the handler with a call frame of its own, on the arrays' memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Target", "call_directly"]
 
 
 class Target(NamedTuple):
-    """What is called."""
+    """The handler to call."""
 
     name: str  # for messages
     address: int
@@ -39,24 +39,24 @@ def call_directly(
     arguments : sequence of arrays
         The inputs.
     outputs : sequence or None
-        Arrays to write into, or objects with ``shape`` and ``dtype`` to make arrays from. ``None``: one array like the
-        arguments, which must be alike.
+        Arrays to write into, or objects with ``shape`` and ``dtype`` to make arrays from. With ``None``, the result is
+        one array like the arguments, which must be alike.
     attributes : dict
         The attributes.
     stream : int, object or None
-        The CUDA stream; ``None``: the current one of the first array's library.
+        The CUDA stream. With ``None``, the current stream of the first array's library.
 
     Returns
     -------
     list of arrays
-        The results: arrays of `outputs` themselves, where those are arrays.
+        The results. For each array in `outputs`, that array itself.
     """
     like = _first_array(target, arguments, outputs)
     library = library_of(like)
     platform = CUDA if target.platform == "CUDA" else CPU
     handle = _stream_handle(target, library, like, stream) if platform == CUDA else None
     if platform == CPU and stream is not None:
-        raise TypeError(f"{target.name}() runs on the CPU: it takes no stream")
+        raise TypeError(f"{target.name}() runs on the CPU and takes no stream")
     with library.device(like):
         views = [_view(target, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
         specs = outputs if outputs is not None else [_like_arguments(target, arguments, views)]
@@ -79,13 +79,15 @@ def call_directly(
 
 
 def _first_array(target: Target, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Any:
-    """Return what says where a call runs: of a CUDA function the first array in a GPU's own memory, if there is one."""
+    """Return the array that decides where a call runs: for CUDA, the first one in GPU memory, if there is one."""
     arrays = [array for array in (*arguments, *(outputs or ())) if is_array(array)]
     if arrays:
         own = (array for array in arrays if target.platform == "CUDA" and is_on_gpu(array))
         return next(own, arrays[0])
     for i, argument in enumerate(arguments):
-        raise TypeError(f"{target.name}(): argument {i} is of type {type(argument).__qualname__}, which is no array")
+        raise TypeError(
+            f"{target.name}(): argument {i} is of type {type(argument).__qualname__}, which is not an array"
+        )
     raise TypeError(f"{target.name}() needs an array to know what memory to run on: pass arrays to write into as out=")
 
 
@@ -98,7 +100,7 @@ def _view(target: Target, place: str, array: Any, platform: str, stream: int | N
 
 
 def _like_arguments(target: Target, arguments: Sequence[Any], views: Sequence[View]) -> Any:
-    """Return the argument that the only result is like."""
+    """Return the shape and dtype of the only result, which is like the arguments."""
     kinds = {(view.type, view.shape): None for view in views}
     if len(kinds) != 1:
         raise ambiguous(target.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
@@ -122,7 +124,7 @@ def _make(target: Target, index: int, library: Library, spec: Any, like: Any) ->
 
 
 def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> int:
-    """Return a ``cudaStream_t`` for what a user calls a stream."""
+    """Return the ``cudaStream_t`` of a user's stream object."""
     if stream is None:
         return library.stream(like)
     if hasattr(stream, "__cuda_stream__"):
@@ -140,7 +142,7 @@ def _check_apart(target: Target, results: Sequence[View]) -> None:
     for (_, end, one), (begin, _, two) in pairwise(spans):
         if begin < end:
             names = " and ".join(map(str, sorted((one, two))))
-            raise ValueError(f"{target.name}(): results {names} share memory: each needs an array of its own")
+            raise ValueError(f"{target.name}(): results {names} share memory: pass a separate array for each")
 
 
 def _common_device(target: Target, views: Sequence[View]) -> int | None:

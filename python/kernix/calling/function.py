@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled function as its user sees it."""
+"""The public class for a compiled function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["KernelFunction"]
 
 
 class _ShownSignature:
-    """What ``inspect.signature`` of a function finds; its class is a class as any other."""
+    """Provides ``inspect.signature`` for instances. The class itself behaves like any other class."""
 
     def __get__(self, function: KernelFunction | None, owner: type) -> inspect.Signature:
         if function is None:
@@ -30,49 +30,51 @@ class _ShownSignature:
 class KernelFunction(Kernel):
     """A function of a :class:`kernix.CompiledModule`, ready to be called.
 
-    ``module.name`` or ``module["name"]`` gives it. In JAX's hands (an argument or `out` is JAX's: an array, something
-    that ``jax.jit`` traces, a ``jax.ShapeDtypeStruct``) a call is a ``jax.ffi.ffi_call``. On arrays of NumPy, PyTorch,
-    CuPy or another library with DLPack the function is called at once, without JAX.
+    ``module.name`` and ``module["name"]`` return it. If an argument or `out` belongs to JAX (an array, a value that
+    ``jax.jit`` traces, or a ``jax.ShapeDtypeStruct``), the call is a ``jax.ffi.ffi_call``. On arrays of NumPy, PyTorch,
+    CuPy or another library with DLPack, kernix calls the function immediately, without JAX.
 
-    Where its module was registered with JAX, it is what is live under the function's target name: a load with
-    ``replace=True`` changes what it does. With ``auto_register=False`` it stays what the module was compiled from.
+    If the module is registered with JAX, the function calls the code that is live under its target name, so a load with
+    ``replace=True`` changes what the function does. With ``auto_register=False``, it always calls its module's code.
 
     Parameters
     ----------
     *args : arrays
         The inputs, in the order of the function's ``arg`` tokens.
     out : spec, array, or sequence of them, optional
-        The results. To JAX: anything with ``shape`` and ``dtype``, such as ``jax.ShapeDtypeStruct``. To other
-        libraries: arrays to write into, or specs to make arrays from. A sequence makes the call return a tuple. May be
-        left out of a function with one result, which is then like its arguments, where these are alike.
+        The results. For JAX: any object with ``shape`` and ``dtype``, such as ``jax.ShapeDtypeStruct``. For other
+        libraries: arrays to write into, or specs to make arrays from. If `out` is a sequence, the call returns a tuple.
+        `out` may be omitted if the function has one result and all its arguments are alike; the result is then like
+        the arguments.
     vmap_method : str, optional
-        How ``jax.vmap`` treats the call: see ``jax.ffi.ffi_call``. Without JAX it means nothing.
+        How ``jax.vmap`` treats the call (see ``jax.ffi.ffi_call``). Has no effect without JAX.
     input_output_aliases : dict, optional
-        Inputs whose memory a result may have: see ``jax.ffi.ffi_call``. Without JAX pass the array as `out` as well.
+        Inputs whose memory a result may reuse (see ``jax.ffi.ffi_call``). In a call without JAX, omit it and pass the
+        array as `out`, too.
     has_side_effect : bool, default False
-        Whether JAX must make the call even if nobody uses its results.
+        Whether JAX must make the call even if its results are not used.
     stream : int or stream object, optional
         CUDA stream of a call without JAX. Default: the current stream of the first array's library.
     attributes : dict, optional
-        Attributes by name; for those whose name is one of the parameters above.
+        Attributes by name. Use it for attributes that have the name of a parameter above.
     **attrs
         The other attributes: numbers, which must fit the declared type; lists, tuples or arrays of them; strings.
-        Those with default arguments in C++ may be left out, the last of them first.
+        A call may omit attributes that have default arguments in C++, from the last one backwards.
 
     Returns
     -------
     array or tuple of arrays
-        Of JAX, or of the first array's library.
+        Arrays of JAX, or of the first array's library.
 
     Raises
     ------
     TypeError
-        When the number of arguments or results is wrong, an attribute is missing, unknown or of another kind, or an
-        argument is no array for this function.
+        If the number of arguments or results is wrong; if an attribute is missing, unknown or of the wrong kind; or if
+        an argument is not an array that this function accepts.
     ValueError
-        When an attribute does not fit its type, or the memory of an array cannot be used.
+        If an attribute does not fit its type, or the memory of an array cannot be used.
     KernelCallError
-        When the function reports an error in a call without JAX. In JAX's hands that is a ``JaxRuntimeError``.
+        If the function reports an error in a call without JAX. A call by JAX raises ``JaxRuntimeError`` instead.
     """
 
     __module__ = "kernix"
@@ -86,27 +88,27 @@ class KernelFunction(Kernel):
         Parameters
         ----------
         backward : str or KernelFunction
-            Name of a function of the same module, or any function. It is called with the arguments of this one, then
-            (with `save_results`) its results, then the cotangent of each result that is floating or complex. It gives,
-            for each differentiated argument, an array of that argument's shape and dtype. Attributes of the call that
-            it has, too, are passed on.
+            A function of the same module by name, or any function. It receives the arguments of this function, then
+            (with `save_results`) its results, then the cotangent of each floating-point or complex result. For each
+            differentiated argument, it returns an array with the shape and dtype of that argument. Attributes that
+            both functions have are passed on.
         argnums : int or sequence of int, optional
-            Which arguments are differentiated; the others, such as indices, have no gradient. Default: all.
+            The arguments to differentiate. The others, such as indices, have no gradient. Default: all.
         save_results : bool, default False
             Whether `backward` takes the results of this function as well.
 
         Returns
         -------
         DifferentiableFunction
-            To be called as this function is.
+            Called in the same way as this function.
         """
         other = KernelFunction(self._code, backward) if isinstance(backward, str) else backward
         return DifferentiableFunction(self, other, argnums, save_results)
 
 
 def _inspect_signature(signature: Signature) -> inspect.Signature:
-    """Return what ``inspect.signature`` and ``help`` show."""
-    import inspect  # here, because it takes a third of our import
+    """Return the signature that ``inspect.signature`` and ``help`` show."""
+    import inspect  # imported here, because it takes a third of kernix' import time
 
     kinds = inspect.Parameter
     arrays = [kinds(f"arg{i}", kinds.POSITIONAL_ONLY) for i in range(signature.arguments.least)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled function that can be called: through JAX, or without it."""
+"""A compiled function that can be called with or without JAX."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Kernel"]
 
 
 class Kernel(Function):
-    """A function of a module: checks a call, and makes it.
+    """A function of a module. It checks a call and makes it.
 
     Parameters
     ----------
     code : Code
-        The module's.
+        The module's code.
     name : str
-        Of a function of it; ``KeyError`` when there is none.
+        Name of a function of the module. Raises ``KeyError`` if there is none.
     """
 
     def __init__(self, code: Code, name: str) -> None:
@@ -40,7 +40,7 @@ class Kernel(Function):
 
     @property
     def target(self) -> str:
-        """Name to give to ``jax.ffi.ffi_call``; registers the function with JAX first where that was not done."""
+        """The name for ``jax.ffi.ffi_call``. Registers the function with JAX first if necessary."""
         if self._target is None:
             self._target = self._code.target(self.__name__)
         return self._target
@@ -58,7 +58,7 @@ class Kernel(Function):
     def _call_on_plain_arrays(
         self, call: Call, arguments: tuple[Any, ...], outputs: Sequence[Any] | None, values: dict[str, Attribute]
     ) -> Sequence[Any] | None:
-        """Make a call on plain NumPy arrays, the most frequent kind, by the fast way; ``None`` for any other call."""
+        """Make a call on plain NumPy arrays, the most frequent kind, by the fast path; ``None`` for any other call."""
         if not self._on_host or call.has_side_effect or call.input_output_aliases or call.stream is not None:
             return None
         plain = plain_arrays()
@@ -77,10 +77,10 @@ class Kernel(Function):
         return call_directly(target, arguments, outputs, values, call.stream)
 
     def _check_arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Check the number of arguments; an optional one at the end may be None."""
+        """Check the number of arguments. An optional one at the end may be None."""
         if self._signature.order_tokens:
             raise TypeError(
-                f"{self.__qualname__}() has tokens for the order of side effects, which only XLA can give: use "
+                f"{self.__qualname__}() has tokens for the order of side effects, which only XLA can provide: use "
                 f"jax.ffi.ffi_call with the function's .target"
             )
         count = self._signature.arguments
@@ -95,12 +95,12 @@ class Kernel(Function):
         return args
 
     def _check_outputs(self, out: Any) -> Sequence[Any] | None:
-        """Return `out` as a sequence, or None where the result has to be inferred."""
+        """Return `out` as a sequence, or None if the result must be inferred."""
         count = self._signature.results
         if out is None:
             if count.least != 1 or count.most != 1:
                 results = f"{count} result{'s' * (count.least != 1 or count.most != 1)}"
-                raise TypeError(f"{self.__qualname__}() has {results}: say their shapes and dtypes with out=")
+                raise TypeError(f"{self.__qualname__}() has {results}: pass their shapes and dtypes as out=")
             return None
         outputs = out if isinstance(out, (list, tuple)) else (out,)
         if len(outputs) not in count:

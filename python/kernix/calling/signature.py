@@ -10,7 +10,7 @@ __all__ = ["Count", "Signature", "read_signature"]
 
 
 class Count(NamedTuple):
-    """How many arrays: from `least` to `most`, or without an end where `most` is ``None``."""
+    """A number of arrays: from `least` to `most`, or at least `least` if `most` is ``None``."""
 
     least: int
     most: int | None
@@ -25,21 +25,21 @@ class Count(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a function takes and returns, without what XLA or kernix fills in (a stream, scratch memory)."""
+    """The parameters and results of a function, without those that XLA or kernix provides (stream, scratch memory)."""
 
     arguments: Count
     results: Count
     attributes: Mapping[str, str]  # name to type, in the order of the function's parameters
-    order_tokens: tuple[str, ...]  # the tokens for XLA's order of side effects
-    defaults: frozenset[str] = frozenset()  # the last attributes, which a call may leave out
+    order_tokens: tuple[str, ...]  # the tokens that order side effects in XLA
+    defaults: frozenset[str] = frozenset()  # the last attributes, which a call may omit
 
     def expected(self, function: str, given: Mapping[str, object]) -> Mapping[str, str]:
-        """Return those of `attributes` that a call with the attributes `given` must have.
+        """Return the `attributes` that a call with the attributes `given` must have.
 
         Raises
         ------
         TypeError
-            When one of `defaults` is left out and a later one is not.
+            If the call omits one of `defaults` but not a later attribute.
         """
         if not self.defaults or not all(name in self.attributes for name in given):
             return self.attributes
@@ -55,7 +55,7 @@ class Signature(NamedTuple):
         return {name: kind for name, kind in self.attributes.items() if name not in left_out}
 
     def parameters(self) -> list[str]:
-        """Return the parameters as Python would write them."""
+        """Return the parameters in Python syntax."""
         arrays = [f"arg{i}" for i in range(self.arguments.least)]
         arrays += [f"arg{i}=None" for i in range(self.arguments.least, self.arguments.most or 0)]
         if self.arguments.most is None:
@@ -68,7 +68,7 @@ class Signature(NamedTuple):
         return [*arrays, *separator, *attributes, "out=None"]
 
 
-# The number of arrays that a token stands for, by what follows its kind.
+# The number of arrays for a token, by the suffix of its kind.
 _COUNTS = {"": Count(1, 1), "?": Count(0, 1), "...": Count(0, None)}
 
 
@@ -78,7 +78,7 @@ def read_signature(tokens: Iterable[str]) -> Signature:
     Parameters
     ----------
     tokens : iterable of str
-        As libkernix gives them, for example ``["arg", "args...", "ret", "attr.scale:float32", "stream"]``.
+        In libkernix' form, for example ``["arg", "args...", "ret", "attr.scale:float32", "stream"]``.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def read_signature(tokens: Iterable[str]) -> Signature:
 
 
 def _split(token: str) -> tuple[str, Count]:
-    """Return a token's kind, and how many arrays a token of arrays stands for."""
+    """Return a token's kind and, for a token of arrays, their number."""
     for suffix in ("...", "?"):
         if token.endswith(suffix) and not token.startswith("attr."):
             kind = token.removesuffix(suffix)

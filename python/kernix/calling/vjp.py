@@ -16,10 +16,10 @@ __all__ = ["DifferentiableFunction"]
 
 
 class DifferentiableFunction(Function):
-    """What :meth:`kernix.KernelFunction.with_vjp` makes: a function that ``jax.grad`` can differentiate.
+    """A function that ``jax.grad`` can differentiate, made by :meth:`kernix.KernelFunction.with_vjp`.
 
-    It is called as the forward function is; without JAX it *is* the forward function. `vmap_method` is the backward
-    function's as well. Only reverse mode is there: ``jax.jvp`` and ``jax.jacfwd`` are refused by JAX.
+    It is called like the forward function; without JAX, it *is* the forward function. `vmap_method` also applies to the
+    backward function. It supports only reverse mode: JAX refuses ``jax.jvp`` and ``jax.jacfwd``.
     """
 
     __module__ = "kernix"
@@ -51,7 +51,7 @@ class DifferentiableFunction(Function):
             lambda *arrays: self._save(arrays, forward(*arrays)),
             lambda saved, cotangents: self._call_backward(saved, cotangents, call),
         )
-        # Before JAX differentiates, so that what it sums for a replicated argument is the whole gradient.
+        # Do this before JAX differentiates, so that JAX sums the whole gradient of a replicated argument.
         return differentiable(*vary_alike(arrays_for_jax(self.__qualname__, arguments), outputs or ()))
 
     def _save(self, args: Sequence[Any], results: Any) -> tuple[Any, Any]:
@@ -79,7 +79,7 @@ class DifferentiableFunction(Function):
         return tuple(by_argument.get(i) for i in range(len(args)))
 
     def _normalised(self, argnums: int | Sequence[int] | None) -> tuple[int, ...] | None:
-        """Return `argnums` counted from the first argument, each of which exists and is named once."""
+        """Return `argnums` counted from the first argument. Each must exist and be named once."""
         if argnums is None:
             return None
         given = [operator.index(number) for number in (_sequence(argnums))]
@@ -102,7 +102,7 @@ class DifferentiableFunction(Function):
         missing = [number for number in self._argnums or () if number >= len(arguments)]
         if missing:
             raise TypeError(
-                f"{self.__qualname__}() is differentiated by argument {missing[0]} (argnums), "
+                f"{self.__qualname__}() is differentiated with respect to argument {missing[0]} (argnums), "
                 f"but {len(arguments)} were given"
             )
         left_out = [name for name in self._shared() if name not in attributes]
@@ -110,22 +110,22 @@ class DifferentiableFunction(Function):
             kind = self._forward._signature.attributes[left_out[0]]
             raise TypeError(
                 f"{self.__qualname__}() needs the attribute {left_out[0]}: {kind} by keyword: "
-                f"{self._backward.__qualname__}() has it, too, and does not know the default argument of the other. "
-                f"Give it, or call the function without its backward function"
+                f"{self._backward.__qualname__}() has it, too, and does not know the other's default argument. "
+                f"Pass the attribute, or call the function without its backward function"
             )
 
     def _check(self) -> None:
-        """Refuse a backward function that cannot belong to the forward one, as far as the signatures say."""
+        """Refuse a backward function whose signature cannot belong to the forward function."""
         forward, backward = self._forward._signature, self._backward._signature
         unknown = [name for name in backward.attributes if name not in {*forward.attributes, *backward.defaults}]
         if unknown:
-            raise TypeError(f"{self._backward} has the attribute {unknown[0]!r}, which {self._forward} does not get")
+            raise TypeError(f"{self._backward} has the attribute {unknown[0]!r}, which {self._forward} does not have")
         backward.expected(self._backward.__qualname__, dict.fromkeys(self._shared()))
         number = len(self._argnums) if self._argnums is not None else forward.arguments.most
         if number is not None and number not in backward.results:
             raise TypeError(
-                f"{self._backward} gives {backward.results} results; as the backward function of {self._forward} it "
-                f"has to give {number}, one for each differentiated argument (argnums says which these are)"
+                f"{self._backward} returns {backward.results} results; as the backward function of {self._forward} it "
+                f"must return {number}, one for each differentiated argument (see argnums)"
             )
 
     def __repr__(self) -> str:

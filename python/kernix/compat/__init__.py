@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other packages' loaders, routed to kernixd. ``python -m kernix.compat brainevent script.py`` runs a script so."""
+"""Routes other packages' loaders to kernixd. ``python -m kernix.compat brainevent script.py`` runs a script so."""

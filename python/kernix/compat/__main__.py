@@ -24,8 +24,8 @@ def main() -> None:
         print(_USAGE, file=sys.stderr)
         raise SystemExit(2)
     sys.argv = program
-    # `-m kernix.compat` has put the working folder first; a script expects its own.
-    if not getattr(sys.flags, "safe_path", False):  # -P, since Python 3.11: nothing was put first
+    # `-m kernix.compat` has put the working folder first in the path; a script expects its own folder there.
+    if not getattr(sys.flags, "safe_path", False):  # -P, since Python 3.11: Python has put nothing first
         sys.path[0] = os.getcwd() if as_module else os.path.dirname(os.path.abspath(program[0]))
     brainevent.install()
     if as_module:

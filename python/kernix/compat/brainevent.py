@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A drop-in for the kernel loaders of ``brainevent``.
 
-After :func:`install` whatever loads kernels through that package, its own operators included, has them compiled by
-kernixd: with the package's signatures, exceptions and return types, and without an edit.
+After :func:`install`, kernixd compiles every kernel that is loaded through that package, including the kernels of the
+package's own operators. The package's signatures, exceptions and return types stay the same, and no code changes.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _layer: _Layer | None = None
 def install() -> None:
     """Route brainevent's loaders to kernixd, in every module of the package, until :func:`uninstall`.
 
-    Routed are ``load_cuda_inline``, ``load_cuda_file``, ``load_cuda_dir``, ``load_cpp_inline``, ``load_cpp_file``,
+    It routes ``load_cuda_inline``, ``load_cuda_file``, ``load_cuda_dir``, ``load_cpp_inline``, ``load_cpp_file``,
     ``register_ffi_target``, ``list_registered_targets``, ``set_cache_dir``, ``get_cache_dir``, ``clear_cache`` and
-    ``print_diagnostics``. ``brainevent.kernix`` can be imported afterwards, where the package has no such module.
-    Installing twice does nothing. A name that a module outside the package has imported before stays what it was, and
-    one that it imports now stays routed after :func:`uninstall`. A process that multiprocessing spawns installs anew.
+    ``print_diagnostics``. If the package has no module ``brainevent.kernix``, it can be imported afterwards. Installing
+    twice does nothing. A name that a module outside the package imported earlier is not routed; a name that it imports
+    now stays routed after :func:`uninstall`. A process that multiprocessing spawns installs the layer again.
 
     Raises
     ------
     ImportError
-        When brainevent is not installed.
+        If brainevent is not installed.
     """
     global _layer
     with _lock:
@@ -53,7 +53,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Give brainevent its own loaders back. Kernels that are loaded stay loaded; nothing happens without a layer."""
+    """Restore brainevent's own loaders. Loaded kernels stay loaded. Does nothing if no layer is installed."""
     global _layer
     with _lock:
         if _layer is not None:
@@ -61,14 +61,14 @@ def uninstall() -> None:
             _layer = None
 
 
-#: What the reference calls a parameter, where kernix calls it otherwise.
+#: Names of the reference's parameters that differ in kernix.
 _RENAMED = {"filepath": "path"}
 
 _DISCOVERY = "BRAINEVENT_NVCC_PREFER"
 
 
 class _Layer:
-    """Everything that :func:`install` puts in the place of the package's own."""
+    """All replacements that :func:`install` puts into the package."""
 
     def __init__(self, package: ModuleType) -> None:
         self._package = package
@@ -120,23 +120,23 @@ class _Layer:
             os.environ[_DISCOVERY] = self._discovery_before
 
     def _make_module(self, name: str) -> None:
-        """Make the module that the package's pages import from; it has whatever the package exports."""
+        """Make the module that the package's pages import from. It has all names that the package exports."""
         module = ModuleType(name, "The kernel loaders of brainevent, routed to kernixd.")
         module.__dict__.update(self._originals, CompiledModule=self._package.CompiledModule)
         module.__spec__ = importlib.machinery.ModuleSpec(name, loader=None)
         exported = [each for each in dir(self._package) if not each.startswith("_")]
         module.__dict__.update(__all__=exported, __dir__=lambda: exported, __getattr__=self._exported_by_package)
         sys.modules[name] = module
-        setattr(self._package, "kernix", module)  # noqa: B010 (a type checker knows no such attribute)
+        setattr(self._package, "kernix", module)  # noqa: B010 (type checkers do not know the attribute)
         self._made_module = True
 
     def _exported_by_package(self, name: str) -> Any:
-        if name.startswith("__"):  # what makes the package one, such as __path__, is its own
+        if name.startswith("__"):  # attributes that make a module a package, such as __path__, are its own
             raise AttributeError(f"module '{self._package.__name__}.kernix' has no attribute {name!r}")
         return getattr(self._package, name)
 
     def _exchange(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """Put each of `new` where the package's modules have the one of `old`."""
+        """Replace each function of `old` by the one of `new` in all of the package's modules."""
         for module in self._modules():
             for attribute, value in list(vars(module).items()):
                 for name, function in old.items():
@@ -150,7 +150,7 @@ class _Layer:
                 yield module
 
     def _wrap(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function with the signature and the exceptions of `original` that does what `ours` does."""
+        """Return a function with the signature and exceptions of `original` that calls `ours`."""
         signature = inspect.signature(original)
 
         @functools.wraps(original)
@@ -180,7 +180,7 @@ class _Layer:
         return loaded
 
     def _follow_discovery(self) -> None:
-        """Look for nvcc in the order that the package was told, or else in its own: wheels first."""
+        """Use the package's configured order to look for nvcc, or else its default order: wheels first."""
         toolchain = sys.modules.get(f"{self._package.__name__}._op.kernix_toolchain")
         preference = getattr(toolchain, "get_nvcc_discovery", lambda: "pip")()
         if os.environ.get(_DISCOVERY) != preference:
@@ -191,7 +191,7 @@ class _Layer:
             self._originals["register_ffi_target"](target_name, module, func_name, **options)
             return
         module.get_handler(func_name)
-        options.pop("content_id", None)  # kernix knows what the code is
+        options.pop("content_id", None)  # kernix knows the content of the code
         options.setdefault("platform", "CUDA")
         kernix.register_ffi_target(target_name, module.kernix, func_name, **options)
 
@@ -203,7 +203,7 @@ class _Layer:
         kernix.print_diagnostics()
 
     def _translated(self, error: kernix.KernelError, language: str) -> Exception:
-        """Return the package's exception for one of ours."""
+        """Convert one of kernix' exceptions to the package's."""
         translated: Exception
         if isinstance(error, kernix.KernelCompilationError):
             _, message = translate(error, error.message, language)
@@ -216,10 +216,10 @@ class _Layer:
 
 
 def _routed_module_type(base: Any) -> Any:
-    """Return a class for modules that kernix has loaded, which are modules of the package, too."""
+    """Return a class for modules loaded by kernix that are also modules of the package."""
 
     class CompiledModule(base):  # type: ignore[misc]
-        """A module that kernix has loaded, as the package's users and operators know one.
+        """A module loaded by kernix, with the interface that the package's users and operators expect.
 
         ``module.kernix`` is the :class:`kernix.CompiledModule`; its attributes and functions can be used directly.
         """
@@ -257,7 +257,7 @@ def _routed_module_type(base: Any) -> Any:
             return sorted({*super().__dir__(), *dir(self.kernix)})
 
         def __getattr__(self, name: str) -> Any:
-            if name == "kernix":  # of a copy that is only being made
+            if name == "kernix":  # while a copy is being made
                 raise AttributeError(name)
             return getattr(self.kernix, name)
 
@@ -268,7 +268,7 @@ def _routed_module_type(base: Any) -> Any:
 
 
 def _by_keyword(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Return the arguments of a call by the names that kernix has for them."""
+    """Return the arguments of a call under kernix' names."""
     arguments: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -279,10 +279,10 @@ def _by_keyword(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def _linker_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the flags of a CUDA load for kernix, and the folders that libraries are searched in when it is opened.
+    """Return the flags of a CUDA load for kernix, and the folders in which its libraries are searched at run time.
 
-    The package hands each token to the linker itself; kernix hands flags to the compiler, and puts no folder of
-    anybody into a library.
+    The package passes each token to the linker itself. kernix passes flags to the compiler and writes no user's
+    folder into a library.
     """
     flags: list[str] = []
     folders: list[str] = []
@@ -299,7 +299,7 @@ def _linker_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _open_libraries(flags: Sequence[str], folders: Sequence[str]) -> None:
-    """Open the shared libraries that `flags` name, where the package's own build would have found them."""
+    """Open the shared libraries that `flags` name, if the package's own build would have found them."""
     for flag in flags:
         if flag.startswith("-l"):
             name = f"lib{flag[2:]}.so"
@@ -312,7 +312,7 @@ def _open_libraries(flags: Sequence[str], folders: Sequence[str]) -> None:
 
 
 def _architectures(wanted: Any) -> str | None:
-    """Return what `compute_capability` or the package's configuration asks for, as kernix takes it."""
+    """Convert `compute_capability`, or the package's configured value, to kernix' form."""
     if not wanted:
         return None
     names = [wanted] if isinstance(wanted, str) else wanted

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What brainevent would have said: its exception for an error of kernix, and the phrases that its users match on."""
+"""Translates errors of kernix to brainevent's exceptions and to the phrases that its users match."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["translate"]
 
 
 class _Row(NamedTuple):
-    pattern: str  # of the first line of a message of kernix, with names for what the phrase needs
+    pattern: str  # matches the first line of kernix' message; its groups name the parts that the phrase needs
     phrase: str
-    exception: str = ""  # name of brainevent's exception, where the class of kernix' does not decide
-    instead: bool = False  # whether the phrase replaces what the pattern found; else it stands before the message
+    exception: str = ""  # name of brainevent's exception, if the class of kernix' exception does not decide it
+    instead: bool = False  # whether the phrase replaces the matched text; otherwise, it precedes the message
 
 
 _FUNCTION = r"function '(?P<function>[^']*)'"
@@ -23,7 +23,7 @@ _TOKEN = "Invalid arg_spec token '{token}' for function '{function}'"
 _NO_RET = "arg_spec for '{function}' must contain at least one 'ret' token"
 _NVCC = "NvccNotFoundError"
 
-#: For each class of kernix; the first row whose pattern is found counts.
+#: The rows for each exception class of kernix. The first row whose pattern matches applies.
 _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
     kernix.KernelRequestError: (
         _Row(rf"{_FUNCTION}: unknown token '(?P<token>[^']*)'", _TOKEN),
@@ -37,7 +37,7 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
             "Invalid function name '{function}': must be a valid C++ identifier",
         ),
         _Row(rf"{_FUNCTION}: duplicate 'stream'", "Duplicate 'stream' token in arg_spec for {function}"),
-        _Row(  # with the place of a signature or an annotation
+        _Row(  # with the position of a signature or an annotation
             rf"^.+:\d+: {_FUNCTION}: no 'ret'",
             "No Tensor parameters found in '{function}' that could be an output. Cannot auto-detect arg_spec. "
             f"No non-const Tensor output found in '{{function}}'; {_NO_RET}",
@@ -113,16 +113,16 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
 
 
 def translate(error: kernix.KernelError, message: str, language: str) -> tuple[str, str]:
-    """Return the name of brainevent's exception for an error, and the message for it.
+    """Return the name of brainevent's exception for an error, and its message.
 
     Parameters
     ----------
     error : kernix.KernelError
         The error.
     message : str
-        What it says.
+        The error's text.
     language : str
-        ``"C++ "`` for a load of C++, which brainevent says of a compiler's errors; else ``""``.
+        ``"C++ "`` for a C++ load, which brainevent mentions in compiler errors; else ``""``.
     """
     kind = type(error)
     for row in _ROWS.get(kind, ()):

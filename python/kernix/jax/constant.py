@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers and arrays as JAX gets them for attributes."""
+"""Numbers and arrays in the form in which JAX receives them as attributes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LEAST_THAT_NO_INT64_HOLDS = 1 << 63
 class Constant:
     """A value for an attribute of ``jax.ffi.ffi_call``, equal only to the same bits of the same type.
 
-    JAX finds what it has compiled by the attributes of a call, and to Python 0.0 and -0.0 are equal, so are 1 and True,
-    and a NaN is not even equal to itself.
+    JAX looks up compiled functions by the attributes of a call. In Python, 0.0 equals -0.0, 1 equals True, and a NaN
+    does not even equal itself.
 
     Parameters
     ----------
     kind : str
         Type of the attribute.
     value : NumPy number or array
-        What JAX makes the attribute of.
+        The value from which JAX makes the attribute.
     """
 
     __slots__ = ("_hash", "_key", "_value")
@@ -40,9 +40,9 @@ class Constant:
         return isinstance(other, Constant) and self._key == other._key
 
     def __jax_array__(self) -> Any:
-        """Return what JAX makes the attribute of; it asks for that while it lowers a call."""
+        """Return the value from which JAX makes the attribute. JAX calls this method while it lowers a call."""
         if self._value.shape == () and self._value.dtype == "uint64" and self._value >= _LEAST_THAT_NO_INT64_HOLDS:
-            from jaxlib.mlir import ir  # JAX itself goes through an int64_t
+            from jaxlib.mlir import ir  # JAX itself converts through int64_t
 
             return ir.Attribute.parse(f"{self._value} : ui64")
         return self._value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernix needs of JAX to call a function through it. Imports JAX only where the caller has."""
+"""Access to JAX for calls through it. Imports JAX only if the caller already has."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 __all__ = ["check_numpy_for_jax", "imported_jax", "is_tracing", "make_spec", "plain_kinds", "platform_of", "vary_alike"]
 
 
-_ready: ModuleType | None = None  # the JAX that was found to be imported
+_ready: ModuleType | None = None  # the JAX module, once its import is known to be complete
 
 
 def imported_jax() -> ModuleType | None:
-    """Return JAX if it is imported completely; ``None`` while another thread is still importing it."""
+    """Return JAX if it is completely imported; ``None`` while another thread is still importing it."""
     global _ready
     jax = sys.modules.get("jax")
     if jax is not _ready:
@@ -28,8 +28,8 @@ def imported_jax() -> ModuleType | None:
 def vary_alike(arguments: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]:
     """Let every argument vary over all axes of a shard_map that any of them, or of `others`, varies over.
 
-    A kernel mixes its arguments, so its results vary wherever one of them does. With the arguments cast, JAX also knows
-    how to differentiate: it sums the gradient of a replicated argument over its axes.
+    A kernel mixes its arguments, so its results vary over every axis over which an argument varies. The casts also tell
+    JAX how to differentiate: it sums the gradient of a replicated argument over its axes.
     """
     own = [_axes(_type_of(argument)) for argument in arguments]
     axes = frozenset().union(*own, *(_axes(_type_of(other)) for other in others))
@@ -40,7 +40,7 @@ def vary_alike(arguments: Sequence[Any], others: Iterable[Any]) -> Sequence[Any]
 
 
 def make_spec(out: Any, arguments: Sequence[Any]) -> Any:
-    """Return `out` as JAX's description of a result, which varies over what all of `arguments` vary over."""
+    """Return `out` as JAX's description of a result that varies over all axes over which `arguments` vary."""
     import jax
 
     kind: Any = _type_of(arguments[0]) if arguments else None
@@ -51,20 +51,20 @@ def make_spec(out: Any, arguments: Sequence[Any]) -> Any:
     if not isinstance(out, jax.Array):
         return out if isinstance(out, jax.ShapeDtypeStruct) else jax.ShapeDtypeStruct(out.shape, out.dtype)
     if isinstance(out, jax.core.Tracer) or not isinstance(out.sharding, jax.sharding.SingleDeviceSharding):
-        return out  # which may say how the result is sharded
+        return out  # it may define how the result is sharded
     return jax.ShapeDtypeStruct(out.shape, out.dtype, weak_type=out.weak_type)
 
 
 def _type_of(value: Any) -> Any:
-    """Return what may say over which axes of a shard_map a value, or a described result, varies."""
+    """Return the object that tells over which axes of a shard_map a value, or a described result, varies."""
     import jax
 
-    # Only traced values vary. Some versions of JAX do not have it in their types.
+    # Only traced values vary. In some versions of JAX, their types do not tell the axes.
     return jax.typeof(value) if isinstance(value, jax.core.Tracer) and hasattr(jax, "typeof") else value
 
 
 def _axes(kind: Any) -> frozenset[str]:
-    """Return the axes that an array of a type varies over."""
+    """Return the axes over which an array of this type varies."""
     manual = getattr(kind, "manual_axis_type", None)
     return frozenset(getattr(kind, "vma", None) or () if manual is None else manual.varying)
 
@@ -74,28 +74,28 @@ def _cast(argument: Any, axes: tuple[str, ...]) -> Any:
 
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(argument, axes, to="varying")
-    return getattr(jax.lax, "pvary")(argument, axes)  # noqa: B009 (a type checker knows no such attribute)
+    return getattr(jax.lax, "pvary")(argument, axes)  # noqa: B009 (type checkers do not know the attribute)
 
 
 def is_tracing() -> bool:
-    """Return whether a transformation of JAX is under way in this thread, such as ``jax.jit``."""
-    core = sys.modules.get("jax._src.core")  # the public interface does not tell
+    """Return whether a transformation of JAX, such as ``jax.jit``, is active in this thread."""
+    core = sys.modules.get("jax._src.core")  # the public interface does not provide this
     clean: Callable[[], bool] | None = getattr(core, "trace_state_clean", None)
     return clean is not None and not clean()
 
 
 def check_numpy_for_jax(array: Any) -> None:
-    """Refuse what JAX does not take for an array. Errors are ``TypeError`` or ``ValueError`` without its place."""
+    """Refuse what JAX does not accept as an array. Errors are ``TypeError`` or ``ValueError`` without a position."""
     import numpy as np
 
     if not isinstance(array, (np.ndarray, np.generic)):
         raise TypeError(
-            f"is of type {type(array).__qualname__}, in a call by JAX; "
-            "make it one of its arrays with jax.numpy.asarray() or jax.dlpack.from_dlpack()"
+            f"is of type {type(array).__qualname__} in a call by JAX; "
+            "convert it to a JAX array with jax.numpy.asarray() or jax.dlpack.from_dlpack()"
         )
     if not array.dtype.isnative:
         raise ValueError(
-            f"has the byte order of another machine (dtype {array.dtype.str}); "
+            f"has a foreign byte order (dtype {array.dtype.str}); "
             "convert it with .astype(array.dtype.newbyteorder('='))"
         )
     if array.dtype.kind in "OSUMm":
@@ -103,9 +103,9 @@ def check_numpy_for_jax(array: Any) -> None:
 
 
 def plain_kinds(values: Iterable[Any]) -> list[Hashable] | None:
-    """Return what counts about arrays, and descriptions of some, for a call outside of every transformation.
+    """Return the properties of arrays and array descriptions that matter to a call outside of every transformation.
 
-    ``None`` where one is traced, sharded, or says where it lies: such a call depends on more.
+    Returns ``None`` if one of them is traced or sharded, or specifies its device: such a call depends on more.
     """
     import jax
     import numpy as np
@@ -117,7 +117,7 @@ def plain_kinds(values: Iterable[Any]) -> list[Hashable] | None:
                 return None
             kinds.append(value.aval)
         elif isinstance(value, np.ndarray):
-            kinds.append((value.shape, value.dtype, value.flags.writeable))  # a writeable one is refused as out
+            kinds.append((value.shape, value.dtype, value.flags.writeable))  # JAX refuses a writeable one as out
         elif isinstance(value, jax.ShapeDtypeStruct) and value.sharding is None and not _axes(value):
             kinds.append(value)
         else:
@@ -126,7 +126,7 @@ def plain_kinds(values: Iterable[Any]) -> list[Hashable] | None:
 
 
 def platform_of(arguments: Iterable[Any]) -> str | None:
-    """Return where JAX makes a call with these arguments (``"cpu"``, ``"gpu"``); ``None`` where it is only traced."""
+    """Return where JAX makes a call with these arguments (``"cpu"``, ``"gpu"``); ``None`` if it only traces."""
     import jax
 
     arrays = [argument for argument in arguments if isinstance(argument, jax.Array)] or [jax.device_put(0)]

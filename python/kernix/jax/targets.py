@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Target names of JAX, and what code is live behind them."""
+"""JAX target names, and the code that is live behind them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
 
 _lock = ForkSafeLock()  # one bind at a time
 _known_to_jax: set[tuple[str, str]] = set()
-_replacements = 0  # how often a target got other code
+_replacements = 0  # how many times a target received other code
 _SEARCH_EVERY_S = 1.0
-_searched_in_vain = -_SEARCH_EVERY_S  # when JAX was last not found; monotonic clock
+_searched_in_vain = -_SEARCH_EVERY_S  # when the last search for JAX failed; monotonic clock
 
 
 class Code:
-    """The code of a module, and the names that JAX knows its functions by.
+    """The code of a module, and the names by which JAX knows its functions.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Code:
     Attributes
     ----------
     platform : str
-        What it runs on, as JAX names it: ``"cpu"`` or ``"CUDA"``.
+        JAX's name of the platform that the code runs on: ``"cpu"`` or ``"CUDA"``.
     """
 
     __slots__ = ("_prefix", "_registered", "core", "function_names", "platform")
@@ -44,10 +44,10 @@ class Code:
         self.platform = "CUDA" if core.language == _core.Language.CUDA else "cpu"
         self.function_names = tuple(function.name for function in core.functions)
         self._prefix: str | None = None
-        self._registered: tuple[str, int] | None = None  # as what, and after how many replacements
+        self._registered: tuple[str, int] | None = None  # the prefix, and the number of replacements at that time
 
     def __copy__(self) -> Code:
-        return self  # the library is loaded once, for good
+        return self  # the library is loaded once and stays loaded
 
     def __deepcopy__(self, _: object) -> Code:
         return self
@@ -55,7 +55,7 @@ class Code:
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"module {self.core.name!r} cannot be pickled: it is code in this process. Load it in the other process, "
-            "too, which takes it from the cache"
+            "too; the cache has it"
         )
 
     def check(self, function: str) -> None:
@@ -64,7 +64,7 @@ class Code:
             raise KeyError(f"no function {function!r} in module {self.core.name!r}; it has {list(self.function_names)}")
 
     def info(self, function: str) -> _core.FunctionInfo:
-        """Return what libkernix knows of a function, or raise ``KeyError``."""
+        """Return libkernix' information about a function, or raise ``KeyError``."""
         self.check(function)
         return next(info for info in self.core.functions if info.name == function)
 
@@ -85,7 +85,8 @@ class Code:
     def target(self, function: str) -> str:
         """Return a name that JAX knows a function by.
 
-        It is the one of :meth:`register_all`, or else one of the content's own, which nothing else can have.
+        It is the name from :meth:`register_all` or, without one, a name made from the content's digest, which nothing
+        else can have.
         """
         if self._prefix is not None:
             return f"{self._prefix}.{function}"
@@ -94,20 +95,20 @@ class Code:
         return target
 
     def address(self, function: str) -> int:
-        """Return the address to call: what is live under the name of :meth:`register_all`, or else this very code."""
+        """Return the address to call: the live code under :meth:`register_all`'s name, or else this module's code."""
         live = 0 if self._prefix is None else _core.target_address(f"{self._prefix}.{function}", self.platform)
         return live or self.core.address(function)
 
 
 def jax_is_installed() -> bool:
-    """Return whether there is a JAX to register with. Does not import it.
+    """Return whether JAX is available for registration. Does not import it.
 
-    A search that found nothing holds for a second: searching takes longer than everything else about a load that the
-    process has done before. A JAX that is imported meanwhile is seen at once.
+    A failed search is remembered for a second, because searching takes longer than the rest of a load that the process
+    has done before. A JAX that is imported in the meantime is noticed at once.
     """
     global _searched_in_vain
     if "jax" in sys.modules:
-        return sys.modules["jax"] is not None  # None: something has forbidden the import
+        return sys.modules["jax"] is not None  # None: some code has forbidden the import
     now = time.monotonic()
     if now < _searched_in_vain + _SEARCH_EVERY_S:
         return False
@@ -130,9 +131,9 @@ def list_registered_targets() -> list[str]:
 
 
 def _bind(names: list[tuple[str, str]], code: Code, platform: str, replace: bool) -> int:
-    """Bind (target, function) pairs, all or none; return how many replacements of targets there were until now."""
+    """Bind (target, function) pairs, all or none. Return the total number of target replacements so far."""
     global _replacements
-    jax_ffi = _import_jax_ffi(names[0][0])  # before the lock: it can take a second
+    jax_ffi = _import_jax_ffi(names[0][0])  # before taking the lock, because it can take a second
 
     def announce(target: str, capsule: Any) -> None:
         _tell_jax(jax_ffi, target, capsule, platform)
@@ -162,18 +163,18 @@ def _import_jax_ffi(target: str) -> ModuleType:
 
 
 def _check_waiting(targets: list[str], platform: str) -> None:
-    """Refuse names that are taken, where JAX itself would not: see :func:`_waiting_in_jax`."""
+    """Refuse names that are taken but that JAX itself would accept (see :func:`_waiting_in_jax`)."""
     waiting = _waiting_in_jax(platform)
     for target in targets:
         if target in waiting and (target, platform) not in _known_to_jax:
-            raise _refusal(target, platform, "something else has registered that name")
+            raise _refusal(target, platform, "other code has registered that name")
 
 
 def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> None:
-    """Register a target with JAX. It keeps its address, so JAX is told once."""
+    """Register a target with JAX. Its address never changes, so JAX is told only once."""
     if (target, platform) in _known_to_jax:
         return
-    _known_to_jax.add((target, platform))  # first: after a Ctrl-C in the middle it must still count as ours
+    _known_to_jax.add((target, platform))  # first: after a Ctrl-C in between, it must still count as kernix' own
     try:
         jax_ffi.register_ffi_target(target, capsule, platform=platform, api_version=1)
     except Exception as error:
@@ -182,11 +183,11 @@ def _tell_jax(jax_ffi: ModuleType, target: str, capsule: Any, platform: str) -> 
 
 
 def _waiting_in_jax(platform: str) -> set[str]:
-    """Return the names that JAX keeps until the backend of `platform` starts.
+    """Return the names that JAX holds back until the backend of `platform` starts.
 
-    Until then JAX silently takes a second handler for a name. When the backend starts, it complains, keeps the first,
-    and on CUDA loses all that was registered after the second. The table is private to jaxlib. Where it is missing,
-    only JAX's own check remains, once the backend runs.
+    Until then, JAX silently accepts a second handler for a name. When the backend starts, JAX complains, keeps the
+    first handler and, on CUDA, loses everything that was registered after the second one. The table is private to
+    jaxlib. If it is missing, only JAX's own check remains, which works once the backend runs.
     """
     try:
         from jaxlib import xla_client
@@ -199,16 +200,16 @@ def _waiting_in_jax(platform: str) -> set[str]:
 
 def _refusal(target: str, platform: str, reason: str) -> KernelRegistrationError:
     return KernelRegistrationError(
-        f"JAX refused the target {target!r} on {platform}: {reason}. If something else has it, load under another "
-        "name= or target_prefix=. No code became live or was replaced: calls of what this load would have added fail, "
-        "although JAX may know some of the names, until a load of it succeeds."
+        f"JAX refused the target {target!r} on {platform}: {reason}. If other code owns the name, load under "
+        "another name= or target_prefix=. No code became live or was replaced. JAX may know some of the new names, but "
+        "calls of them fail until a load succeeds."
     )
 
 
 def _warn_about_graphs(target: str, info: _core.FunctionInfo, platform: str) -> None:
     if platform == "CUDA" and info.traits & _COMMAND_BUFFER_COMPATIBLE:
         warn(
-            f"{target!r} was replaced. A CUDA graph that JAX captured earlier replays the old code until captured "
-            "again (by a new jax.jit, or after jax.clear_caches()). To keep a kernel out of CUDA graphs, load it with "
-            "allow_cuda_graph=False, in this process under another name."
+            f"{target!r} was replaced. A CUDA graph that JAX captured earlier replays the old code until JAX captures "
+            "it again (by a new jax.jit, or after jax.clear_caches()). To keep a kernel out of CUDA graphs, load it "
+            "with allow_cuda_graph=False; in this process, use another name."
         )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels become modules of this process: requests, the daemon's client, what a load says, the cache."""
+"""Loading: requests, the connection to the daemon, the messages of a load, modules, and the cache."""

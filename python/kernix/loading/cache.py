@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where compiled kernels are kept, and removing them."""
+"""The location of compiled kernels, and their removal."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["clear_cache", "get_cache_dir", "set_cache_dir"]
 
 
 def clear_cache(name: str | None = None) -> int:
-    """Remove compiled kernels from the cache. What this process has loaded stays loaded.
+    """Remove compiled kernels from the cache. Modules that this process has loaded stay loaded.
 
     Parameters
     ----------
     name : str, optional
-        Only kernels that were loaded under this module name. Default: all.
+        Remove only kernels that were loaded under this module name. Default: all.
 
     Returns
     -------
     int
-        How many were removed.
+        The number of removed kernels.
     """
     if name is not None and not name:
         raise ValueError("clear_cache: the name is empty; pass None to remove everything")
@@ -34,19 +34,19 @@ def clear_cache(name: str | None = None) -> int:
 
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:
-    """Keep the compiled kernels of this process in a folder of its own, served by a daemon of its own.
+    """Keep the compiled kernels of this process in a separate folder, served by a separate daemon.
 
-    What is in the earlier folder stays there.
+    The contents of the earlier folder stay there.
 
     Parameters
     ----------
     path : str or path-like
-        The folder. It is made when it does not exist.
+        The folder. It is created if it does not exist.
 
     Raises
     ------
     KernelResourceError
-        When it cannot be made.
+        If the folder cannot be created.
     """
     directory = os.path.abspath(os.path.expanduser(os.fspath(path)))
     try:
@@ -62,7 +62,7 @@ def get_cache_dir() -> str:
     Returns
     -------
     str
-        The one of :func:`set_cache_dir`; else the store of the daemon that runs; else the one that a daemon would use.
+        The folder of :func:`set_cache_dir`, else the running daemon's store, else the store that a daemon would use.
     """
     if connection.store_override():
         return connection.store_override()

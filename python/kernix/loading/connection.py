@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of this process: made when first needed, and again when its surroundings change."""
+"""The client of this process, created on first use and again when the environment changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernix._lock import ForkSafeLock
 __all__ = ["client", "latest", "store_override", "use_store"]
 
 _lock = ForkSafeLock()
-_store_override = ""  # of set_cache_dir(); empty: the user's default store
+_store_override = ""  # set by set_cache_dir(); empty: the user's default store
 _client: _core.Client | None = None
 _client_key: tuple[str, bytes, tuple[str, ...]] | None = None
 
@@ -26,14 +26,14 @@ def use_store(path: str) -> None:
 
 
 def latest() -> _core.Client | None:
-    """Return the client that was made last, if it is for the store as it is now: its environment may have changed."""
+    """Return the latest client if it is for the current store. The environment may have changed since."""
     return _client if _client_key is not None and _client_key[0] == _store_override else None
 
 
 def client() -> _core.Client:
-    """Return the client for the store and the environment as they are now. It does not connect yet."""
+    """Return the client for the current store and environment. Does not connect yet."""
     global _client, _client_key
-    packages = _environment.site_packages()  # an nvcc may have been installed since
+    packages = _environment.site_packages()  # nvcc may have been installed since the last call
     key = (_store_override, _core.environment_fingerprint(), tuple(packages))
     with _lock:
         if _client is None or key != _client_key:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a load says while it runs: compiler output, a progress line, warnings."""
+"""The output of a running load: compiler output, a progress line, warnings."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
 _ERASE_LINE = "\r\x1b[K"
 
-_progress_owner = ForkSafeLock()  # one load at a time has the terminal's last line
+_progress_owner = ForkSafeLock()  # one load at a time owns the terminal's last line
 
 
 class LoadConsole:
-    """Observer of one load (see ``_core.load``); all calls come from the thread that loads.
+    """Observer of one load (see ``_core.load``). All calls come from the thread that loads.
 
-    Output and progress go to ``sys.stderr``. The progress line appears on a terminal only, once the load has taken a
-    second, and is erased at the end. A ``sys.stderr`` that is ``None``, closed, or has only a ``write`` never
-    makes a load fail.
+    Output and progress go to ``sys.stderr``. The progress line appears only on a terminal, once the load has taken a
+    second, and is erased at the end. A ``sys.stderr`` that is ``None`` or closed, or that has only a ``write`` method,
+    never makes a load fail.
 
     Parameters
     ----------
     name : str
-        Of the module, for the progress line.
+        The module's name, for the progress line.
     """
 
     def __init__(self, name: str) -> None:
@@ -53,22 +53,22 @@ class LoadConsole:
             _progress_owner.release()
 
     def output(self, text: str) -> None:
-        """Print a command or what a compiler said."""
+        """Print a command or a compiler's message."""
         self._erase()
         self._write(text if text.endswith("\n") else text + "\n")
 
     def progress(self, state: str) -> None:
-        """Take note of where the load stands."""
+        """Record the state of the load."""
         self._state = state
         self._drawn = 0.0
 
     def warning(self, message: str) -> None:
-        """Pass a message of the client or the daemon on as a :class:`KernelWarning`."""
+        """Issue a message of the client or the daemon as a :class:`KernelWarning`."""
         self._erase()
         warn(message)
 
     def poll(self) -> None:
-        """Draw the progress line when it is due. Called several times a second."""
+        """Draw the progress line if it is due. Called several times a second."""
         if not self._terminal:
             return
         now = time.monotonic()
@@ -88,7 +88,7 @@ class LoadConsole:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (AttributeError, OSError, ValueError):  # None or no file; its other end is gone; closed
+        except (AttributeError, OSError, ValueError):  # None or not a file; the reader is gone; closed
             pass
 
 

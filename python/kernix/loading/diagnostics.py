@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A summary of what kernix sees, for users and for bug reports."""
+"""A summary of kernix' environment, for users and for bug reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["print_diagnostics"]
 
 
 def print_diagnostics() -> None:
-    """Print versions, daemon, cache and registered targets to ``sys.stdout``. Starts a daemon if none runs."""
+    """Print versions, daemon, cache and registered targets to ``sys.stdout``. Starts a daemon if none is running."""
     for label, value in _facts():
         print(f"{label + ':':<20} {value}")
 

@@ -84,76 +84,76 @@ def load_cuda_inline(
     Parameters
     ----------
     name : str
-        Name of the module: the prefix of its targets, its label in the cache and in messages.
+        Name of the module: the prefix of its target names, and its name (tag) in the cache and in messages.
     cuda_sources : str or list of str
-        CUDA C++. Several texts are one translation unit, in order, or with `separate` one each.
+        CUDA C++. Several texts form one translation unit, in order; with `separate`, each is its own unit.
     functions : dict, list or None
         ``{"vector_add": ["arg", "arg", "ret", "stream"]}``: the tokens of each function, in the order of its parameters
         (``arg``, ``ret``, ``stream``, ``attr.<name>:<type>``, or ``attr.<name>`` with the type of the signature).
-        ``["vector_add"]``: everything is inferred from the signatures. ``None``: the ``// @BE name [tokens]`` lines of
-        the source.
+        ``["vector_add"]``: kernix infers all tokens from the signatures. ``None``: the ``// @BE name [tokens]`` lines
+        of the source decide.
     extra_cuda_cflags : list of str, optional
-        Further flags for nvcc.
+        Additional flags for nvcc.
     extra_ldflags : list of str, optional
-        Further flags for the linker.
+        Additional flags for the linker.
     extra_include_paths : list of str or path-like, optional
         Folders to search for headers, before all others.
     build_directory : str or path-like, optional
-        Folder that receives the generated source, ``<name>.kernix.cu``, the library, ``<name>.so``, and with `keep`
-        what is kept (``<name>.sm_90.ptx``, ...).
+        Folder that receives the generated source, ``<name>.kernix.cu``, the library, ``<name>.so``, and, with `keep`,
+        the kept files (``<name>.sm_90.ptx``, ...).
     verbose : bool, default False
-        Print commands and compiler output to ``sys.stderr`` as they come.
+        Print commands and compiler output to ``sys.stderr`` as they arrive.
     compute_capability : str, optional
-        ``"sm_86"``, ``"8.6"``, or several with commas for a library with code for all of them and PTX of the newest.
-        Default: the one of this machine's first GPU.
+        ``"sm_86"``, ``"8.6"``, or several separated by commas. The library then has code for all of them, and PTX for
+        the newest. Default: the compute capability of this machine's first GPU.
     force_rebuild : bool, default False
-        Compile even if the cache has the result. Changed source becomes live as with `replace`.
+        Compile even if the cache has the result. Changed code becomes live, as with `replace`.
     replace : bool, default False
-        Make the new code live under target names that have other code now, also inside functions that ``jax.jit`` has
-        already compiled. Without it such a load is refused. Signatures must stay the same.
+        Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
+        already compiled. Without `replace`, such a load fails. Signatures must stay the same.
     auto_register : bool, default True
-        Register each function with JAX as ``<target_prefix or name>.<function>``. Where JAX is not installed there is
-        nothing to register with; the functions of the module can be called all the same.
+        Register each function with JAX as ``<target_prefix or name>.<function>``. If JAX is not installed, nothing is
+        registered, but the functions of the module can still be called.
     target_prefix : str, optional
-        What target names begin with. Default: `name`.
+        Prefix of the target names. Default: `name`.
     ninja_workers : int, optional
-        Most compile jobs of this load that run at once. Default: what the daemon allows.
+        The most compile jobs of this load that run at a time. Default: the daemon's limit.
     optimization_level : int, default 3
         ``-O`` level, 0 to 3, of host and device code.
     use_fast_math : bool, default False
-        Trade precision of floating point for speed (nvcc's ``--use_fast_math``).
+        Trade floating-point precision for speed (nvcc's ``--use_fast_math``).
     allow_cuda_graph : bool, default True
-        Let XLA capture the functions into CUDA graphs. Switch it off for functions that must run on the host each time.
+        Let XLA capture the functions into CUDA graphs. Use False for functions whose host code must always run.
     separate : bool, default False
-        Make each source a translation unit of its own: they are compiled side by side and linked once. A function is
-        exported from the unit that defines it. Device code is linked across units with ``-rdc=true`` in
+        Make each source a separate translation unit. The units are compiled in parallel and linked once. A function is
+        exported from the unit that defines it. To link device code across units, pass ``-rdc=true`` in
         `extra_cuda_cflags`.
     debug : bool, default False
         Compile for a debugger, a profiler or a sanitizer: ``-g -G``, frame pointers, and no optimisation. (For
-        line tables of optimised device code pass ``-lineinfo`` in `extra_cuda_cflags`.)
+        line tables of optimised device code, pass ``-lineinfo`` in `extra_cuda_cflags`.)
     keep : bool, default False
-        Keep what the compiler made on the way, for :meth:`CompiledModule.ptx`, :meth:`CompiledModule.sass` and
+        Keep the compiler's intermediate results, for :meth:`CompiledModule.ptx`, :meth:`CompiledModule.sass` and
         :meth:`CompiledModule.resources`. Takes about as long as another build.
 
     Returns
     -------
     CompiledModule
-        Loading the same thing again in a process returns the same module.
+        A repeated load in the same process returns the same module.
 
     Raises
     ------
     KernelRequestError
-        When functions, signatures, flags or names make no sense.
+        If functions, signatures, flags or names are invalid.
     KernelToolchainError
-        When nvcc or the host compiler is missing, or does not know the architecture.
+        If nvcc or the host compiler is missing or does not support the architecture.
     KernelCompilationError
-        When the source does not compile or link.
+        If the source does not compile or link.
     KernelLoadError
-        When the library does not open in this process.
+        If the library cannot be opened in this process.
     KernelRegistrationError
-        When other code is live under a target name.
+        If other code is live under a target name.
     KernelDaemonError
-        When no kernixd can be reached or started.
+        If no kernixd can be reached or started.
     """
     return _load_cuda(
         inline_sources(cuda_sources, name, "cuda_sources"),
@@ -187,8 +187,8 @@ def load_cuda_file(
     Parameters
     ----------
     path : str or path-like, or a list of them
-        The file. ``#include "..."`` looks beside it first. Several files are one translation unit, in order; with
-        ``separate=True`` each is its own, and those that end in ``.cpp``, ``.cc`` or ``.cxx`` are C++.
+        The file. ``#include "..."`` searches its folder first. Several files form one translation unit, in order. With
+        ``separate=True``, each is its own unit, and files that end in ``.cpp``, ``.cc`` or ``.cxx`` are C++.
     functions : dict, list or None
         As for :func:`load_cuda_inline`.
     name : str, optional
@@ -214,7 +214,7 @@ def load_cuda_dir(
 ) -> CompiledModule:
     """Compile the CUDA files of a folder and load the result.
 
-    They are one translation unit, in order, or with ``separate=True`` one each.
+    The files form one translation unit, in order; with ``separate=True``, each is its own unit.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def load_cuda_dir(
     name : str, optional
         Name of the module. Default: the name of the folder.
     file_patterns : list of str, optional
-        Which files; those of the first pattern come first, sorted by name. Default: ``["*.cu"]``.
+        The files to compile. Those of the first pattern come first, sorted by name. Default: ``["*.cu"]``.
     **options
         All other keyword parameters of :func:`load_cuda_inline`.
 
@@ -266,35 +266,35 @@ def load_cpp_inline(
     Parameters
     ----------
     name : str
-        Name of the module: the prefix of its targets, its label in the cache and in messages.
+        Name of the module: the prefix of its target names, and its name (tag) in the cache and in messages.
     cpp_sources : str or list of str
-        C++. Several texts are one translation unit, in order, or with `separate` one each.
+        C++. Several texts form one translation unit, in order; with `separate`, each is its own unit.
     functions : dict, list or None
         ``{"add_one": ["arg", "ret"]}``: the tokens of each function, in the order of its parameters (``arg``, ``ret``,
-        ``attr.<name>:<type>``, or ``attr.<name>`` with the type of the signature). ``["add_one"]``: everything is
-        inferred from the signatures. ``None``: the ``// @BE name [tokens]`` lines of the source.
+        ``attr.<name>:<type>``, or ``attr.<name>`` with the type of the signature). ``["add_one"]``: kernix infers all
+        tokens from the signatures. ``None``: the ``// @BE name [tokens]`` lines of the source decide.
     extra_cflags : list of str, optional
-        Further flags for the compiler. Code is C++17 at ``-O3`` unless they say otherwise.
+        Additional flags for the compiler. Code is C++17 at ``-O3`` unless these flags say otherwise.
     extra_ldflags : list of str, optional
-        Further flags for the linker.
+        Additional flags for the linker.
     extra_include_paths : list of str or path-like, optional
         Folders to search for headers, before all others.
     build_directory : str or path-like, optional
         Folder that receives the generated source, ``<name>.kernix.cpp``, and the library, ``<name>.so``.
     verbose : bool, default False
-        Print commands and compiler output to ``sys.stderr`` as they come.
+        Print commands and compiler output to ``sys.stderr`` as they arrive.
     force_rebuild : bool, default False
-        Compile even if the cache has the result. Changed source becomes live as with `replace`.
+        Compile even if the cache has the result. Changed code becomes live, as with `replace`.
     replace : bool, default False
-        Make the new code live under target names that have other code now, also inside functions that ``jax.jit`` has
-        already compiled. Without it such a load is refused. Signatures must stay the same.
+        Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
+        already compiled. Without `replace`, such a load fails. Signatures must stay the same.
     auto_register : bool, default True
-        Register each function with JAX as ``<target_prefix or name>.<function>``. Where JAX is not installed there is
-        nothing to register with; the functions of the module can be called all the same.
+        Register each function with JAX as ``<target_prefix or name>.<function>``. If JAX is not installed, nothing is
+        registered, but the functions of the module can still be called.
     target_prefix : str, optional
-        What target names begin with. Default: `name`.
+        Prefix of the target names. Default: `name`.
     separate : bool, default False
-        Make each source a translation unit of its own: they are compiled side by side and linked once. A function is
+        Make each source a separate translation unit. The units are compiled in parallel and linked once. A function is
         exported from the unit that defines it.
     debug : bool, default False
         Compile for a debugger, a profiler or a sanitizer: ``-g``, frame pointers, and no optimisation.
@@ -302,7 +302,7 @@ def load_cpp_inline(
     Returns
     -------
     CompiledModule
-        Loading the same thing again in a process returns the same module.
+        A repeated load in the same process returns the same module.
 
     Raises
     ------
@@ -335,8 +335,8 @@ def load_cpp_file(
     Parameters
     ----------
     path : str or path-like, or a list of them
-        The file. ``#include "..."`` looks beside it first. Several files are one translation unit, in order, or with
-        ``separate=True`` one each.
+        The file. ``#include "..."`` searches its folder first. Several files form one translation unit, in order; with
+        ``separate=True``, each is its own unit.
     functions : dict, list or None
         As for :func:`load_cpp_inline`.
     name : str, optional

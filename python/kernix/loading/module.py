@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled kernel library, as its user sees it."""
+"""The public class for a compiled kernel library."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["CompiledModule"]
 class CompiledModule:
     """A compiled module, loaded into this process.
 
-    Made by the ``load_...`` functions. It stays loaded for the life of the process, since JAX may keep its
-    handlers for good.
+    The ``load_...`` functions return modules. A module stays loaded until the process ends, because JAX may keep its
+    handlers for ever.
 
-    Its functions are attributes: ``module.vector_add(a, b)`` calls one, see :class:`kernix.KernelFunction`. One whose
-    name this class uses itself is ``module["name"]``.
+    Its functions are attributes: ``module.vector_add(a, b)`` calls one (see :class:`kernix.KernelFunction`). If this
+    class itself uses a function's name, write ``module["name"]``.
     """
 
     __module__ = "kernix"
@@ -41,11 +41,11 @@ class CompiledModule:
         return name in self._code.function_names
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the functions, as a mapping does."""
+        """Iterate over the names of the functions, like a mapping."""
         return iter(self._code.function_names)
 
     def __getattr__(self, name: str) -> KernelFunction:
-        # Python also asks here for a slot that is not set yet, while it makes a copy.
+        # While Python makes a copy, it also asks here for a slot that is not set yet.
         if hasattr(type(self), name) or name not in self._code.function_names:
             raise AttributeError(f"a CompiledModule has no attribute {name!r}, and this one has no such function")
         return self[name]
@@ -54,14 +54,14 @@ class CompiledModule:
         return sorted({*super().__dir__(), *self._code.function_names})
 
     def __copy__(self) -> CompiledModule:
-        return self  # the library is loaded once, for good
+        return self  # the library is loaded once and stays loaded
 
     def __deepcopy__(self, _: object) -> CompiledModule:
         return self
 
     @property
     def name(self) -> str:
-        """Name that the module was loaded under."""
+        """Name under which the module was loaded."""
         return self._code.core.name
 
     @property
@@ -76,7 +76,7 @@ class CompiledModule:
 
     @property
     def platform(self) -> str:
-        """JAX platform that the functions are made for: ``"cpu"`` or ``"CUDA"``."""
+        """JAX platform of the functions: ``"cpu"`` or ``"CUDA"``."""
         return self._code.platform
 
     @property
@@ -91,11 +91,11 @@ class CompiledModule:
 
     @property
     def cache_hit(self) -> bool:
-        """Whether the load was served without a build."""
+        """Whether the load needed no build."""
         return self._code.core.cache_hit
 
     def arg_spec(self, name: str) -> list[str]:
-        """Return the tokens of a function, with every type written out.
+        """Return the tokens of a function, with all types.
 
         Parameters
         ----------
@@ -112,8 +112,8 @@ class CompiledModule:
     def get_handler(self, name: str) -> Any:
         """Return the XLA FFI handler of a function.
 
-        It is the code of *this* module, whatever is live under a target name; :func:`kernix.register_ffi_target` makes
-        a target that can be replaced later.
+        The handler is the code of *this* module, even if other code is live under a target name. To make a target that
+        can be replaced later, use :func:`kernix.register_ffi_target`.
 
         Parameters
         ----------
@@ -123,12 +123,12 @@ class CompiledModule:
         Returns
         -------
         ctypes function pointer
-            What ``jax.ffi.pycapsule`` takes.
+            Accepted by ``jax.ffi.pycapsule``.
 
         Raises
         ------
         KeyError
-            When the module has no such function.
+            If the module has no such function.
         """
         import ctypes
 
@@ -136,12 +136,12 @@ class CompiledModule:
         return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self._code.core.address(name))
 
     def source(self, label: str | None = None) -> str:
-        """Return what was compiled: the sources, then a handler for each function.
+        """Return the compiled source text: the sources, then a handler for each function.
 
         Parameters
         ----------
         label : str, optional
-            Of a load with ``separate=True``: the name of the source whose unit is wanted. Default: all of them, one
+            For a load with ``separate=True``: the label of the source whose unit to return. Default: all units, one
             after another.
         """
         text = None if label == "" else self._code.core.source(_name_or_empty("label", label))
@@ -150,17 +150,17 @@ class CompiledModule:
         return text.decode(errors="replace")
 
     def ptx(self, architecture: str | None = None) -> str:
-        """Return the PTX that the machine code was made from. For modules that were loaded with ``keep=True``.
+        """Return the PTX from which the machine code was made. For modules that were loaded with ``keep=True``.
 
         Parameters
         ----------
         architecture : str, optional
-            ``"sm_90"``; one of those that the module was compiled for. Default: the newest.
+            An architecture of the module, such as ``"sm_90"``. Default: the newest.
         """
         return self._code.core.ptx(_architecture(architecture)).decode(errors="replace")
 
     def sass(self, architecture: str | None = None) -> str:
-        """Return the machine code in words, as nvdisasm writes it. For modules that were loaded with ``keep=True``.
+        """Return the disassembled machine code, as nvdisasm prints it. For modules that were loaded with ``keep=True``.
 
         Parameters
         ----------
@@ -170,10 +170,10 @@ class CompiledModule:
         return self._code.core.sass(_architecture(architecture)).decode(errors="replace")
 
     def resources(self) -> list[KernelResources]:
-        """Return what each kernel uses (registers, shared memory, spills), for each architecture.
+        """Return the resources of each kernel (registers, shared memory, spills), for each architecture.
 
-        For modules that were loaded with ``keep=True``. The figures are ptxas's: those of relocatable device code
-        (``-rdc=true``) are as they were before the device link.
+        For modules that were loaded with ``keep=True``. The figures come from ptxas; for relocatable device code
+        (``-rdc=true``), they are those before the device link.
         """
         return [
             KernelResources(*(getattr(kernel, field) for field in KernelResources._fields))
@@ -184,7 +184,7 @@ class CompiledModule:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
 
 
-# Where libkernix takes an empty string, Python's users pass None.
+# libkernix takes an empty string where Python users pass None.
 
 
 def _name_or_empty(parameter: str, name: str | None) -> str:
@@ -195,5 +195,5 @@ def _name_or_empty(parameter: str, name: str | None) -> str:
 
 def _architecture(name: str | None) -> str:
     if name == "":
-        raise ValueError('architecture is empty; name one, such as "sm_90", or leave it out for the newest')
+        raise ValueError('architecture is empty; name one, such as "sm_90", or omit it for the newest')
     return _name_or_empty("architecture", name)

@@ -14,12 +14,12 @@ from kernix.loading.module import CompiledModule
 
 __all__ = ["Delivery", "forget_modules", "load"]
 
-#: By slot of libkernix' memo and prefix of the target names: loading the same thing again returns the same module.
+#: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
 _modules: dict[tuple[int, str | None], CompiledModule] = {}
 
 
 class Delivery(TypedDict, total=False):
-    """Parameters of every load that do not change what is built."""
+    """Parameters of every load that do not affect the build."""
 
     build_directory: str | os.PathLike[str] | None
     verbose: bool
@@ -39,12 +39,12 @@ def load(
     auto_register: bool = True,
     target_prefix: str | None = None,
 ) -> CompiledModule:
-    """Compile what `request` asks for, unless this process has it, and deliver it as the other parameters say.
+    """Compile `request`, unless this process has its module already, and deliver the module as requested.
 
     Parameters
     ----------
     request : _core.Request
-        What is built.
+        The build's parameters.
     build_directory, verbose, force_rebuild, replace, auto_register, target_prefix
         As for :func:`kernix.load_cuda_inline`.
 
@@ -56,7 +56,7 @@ def load(
         request.verbose = verbose
         request.force_rebuild = force_rebuild
     prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
-    core, slot = (None, 0) if build_directory else _find(request)  # what is copied has to be in the cache
+    core, slot = (None, 0) if build_directory else _find(request)  # files can only be copied if they are in the cache
     if core is None:
         core, slot = _load_anew(request)
     module = _module_of(core, slot, prefix)
@@ -68,7 +68,7 @@ def load(
 
 
 def forget_modules() -> None:
-    """Let go of the modules of all loads: after a purge the same load comes to another one."""
+    """Forget the modules of all loads, because after a purge the same load returns a new module."""
     _modules.clear()
 
 

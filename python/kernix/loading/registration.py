@@ -21,18 +21,18 @@ def register_ffi_target(
 ) -> None:
     """Register a function of a module as a JAX FFI target.
 
-    After it ``jax.ffi.ffi_call(target_name, ...)`` calls the function. Registering the same code again does nothing.
+    Afterwards, ``jax.ffi.ffi_call(target_name, ...)`` calls the function. Registering the same code again does nothing.
 
     Parameters
     ----------
     target_name : str
-        Name of the target. Names are global in a process.
+        Name of the target. Names are global within a process.
     module : CompiledModule
         Result of a ``load_...`` function.
     func_name : str
         Name of a function of `module`.
     platform : str, optional
-        ``"cpu"`` or ``"CUDA"``; default: the one that the module was compiled for.
+        ``"cpu"`` or ``"CUDA"``. Default: the platform that the module was compiled for.
     replace : bool, default False
         Make the function live under a name that other code has now, also inside functions that ``jax.jit`` has already
         compiled. The signature must stay the same.
@@ -40,10 +40,10 @@ def register_ffi_target(
     Raises
     ------
     KernelRegistrationError
-        When other code is live under the name and `replace` is false, when the signature would change, or when JAX is
-        not installed.
+        If other code is live under the name and `replace` is false, if the signature would change, or if JAX is not
+        installed.
     KeyError
-        When the module has no such function.
+        If the module has no such function.
     """
     module._code.register(target_name, func_name, _platform(platform, module), replace=replace)
 
@@ -54,4 +54,4 @@ def _platform(name: str | None, module: CompiledModule) -> str:
     try:
         return _PLATFORMS[name.lower()]
     except KeyError:
-        raise KernelRequestError(f'platform {name!r} is not known: use "cpu" or "CUDA"') from None
+        raise KernelRequestError(f'unknown platform {name!r}: use "cpu" or "CUDA"') from None

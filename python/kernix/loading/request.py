@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a load asks for, checked."""
+"""The checked request of a load."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
     "string_list",
 ]
 
-#: Functions as a user gives them: name to tokens, names alone, or none.
+#: Functions in the user's form: names mapped to tokens, names alone, or None.
 Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
 
 _Item = TypeVar("_Item")
 
 
 class SourceText(NamedTuple):
-    """One source text: `path` is empty unless it came from a file."""
+    """One source text. `path` is empty unless the text came from a file."""
 
     text: str | bytes
     path: str = ""
@@ -46,7 +46,7 @@ def make_request(
     link_flags: tuple[str, ...],
     include_paths: tuple[str, ...],
 ) -> _core.Request:
-    """Return the request for a load; its other options are attributes of it."""
+    """Return the request for a load. The load's other options are attributes of the request."""
     return _core.Request(
         language,
         name,
@@ -60,7 +60,7 @@ def make_request(
 
 
 def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]:
-    """Return `values` as a tuple. A lone string is refused, since it would be read letter by letter."""
+    """Return `values` as a tuple. Refuse a single string, which would be read letter by letter."""
     strings = _items(values, parameter, "strings")
     if not all(isinstance(value, str) for value in strings):
         raise TypeError(f"{parameter} must be a list of strings, not {values!r}")
@@ -81,7 +81,7 @@ def _items(values: Iterable[_Item] | None, parameter: str, kind: str) -> tuple[_
 
 
 def _function_list(functions: Functions) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """Return functions as (name, tokens); no tokens means: infer them from the signature."""
+    """Return functions as (name, tokens). Empty tokens mean: infer them from the signature."""
     if functions is None:
         return None
     if isinstance(functions, (str, bytes)) or not isinstance(functions, Iterable):
@@ -111,7 +111,7 @@ def file_sources(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def file_source(path: str | os.PathLike[str]) -> SourceText:
-    """Return the text of a file, as bytes: a comment in another encoding than UTF-8 is fine."""
+    """Return the text of a file as bytes, because a comment may be in another encoding than UTF-8."""
     with open(path, "rb") as file:
         return SourceText(file.read(), os.path.abspath(path))
 
@@ -122,11 +122,11 @@ def stem(sources: tuple[SourceText, ...]) -> str:
 
 
 def module_name(name: str | None, default: str) -> str:
-    """Return the name of a module that comes from files: the one that the user gave, or else `default`."""
+    """Return the name of a module made from files: the user's `name`, or else `default`."""
     return default if name is None else _check_name(name)
 
 
 def _check_name(name: str) -> str:
     if not isinstance(name, str) or not name:
-        raise KernelRequestError(f"name must be a string that is not empty, not {name!r}")
+        raise KernelRequestError(f"name must be a non-empty string, not {name!r}")
     return name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels use of a GPU."""
+"""Resources that kernels use on a GPU."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ __all__ = ["KernelResources"]
 
 
 class KernelResources(NamedTuple):
-    """What one kernel needs on one architecture. Sizes are in bytes.
+    """The resources of one kernel on one architecture. Sizes are in bytes.
 
     Attributes
     ----------
     name : str
-        The kernel as C++ names it, ``"add(float const*, float*, int)"``.
+        The kernel's C++ name, ``"add(float const*, float*, int)"``.
     symbol : str
-        Its symbol, as a profiler shows it.
+        The kernel's symbol, as profilers show it.
     architecture : str
         ``"sm_90"``.
     registers : int
-        Of each thread.
+        Registers per thread.
     shared_memory : int
-        Of each block, as the source declares it. What a launch adds is not known to the compiler.
+        Statically declared shared memory per block. The compiler does not know how much a launch adds.
     stack_frame : int
-        Local memory of each thread.
+        Local memory per thread.
     spill_stores, spill_loads : int
-        What a thread writes to local memory, and reads from it, for lack of registers.
+        Bytes that a thread writes to local memory, and reads from it, because it lacks registers.
     constant_memory : int
-        In all banks.
+        Constant memory in all banks.
     barriers : int
-        ``__syncthreads()`` and its like; 0 where ptxas does not say, as that of CUDA 12.0.
+        ``__syncthreads()`` and similar; 0 if ptxas does not report them, as in CUDA 12.0.
     """
 
     name: str
