@@ -356,7 +356,7 @@ def test_dlpack_arrays_that_are_refused(module):
         module.copy(X, out=Copier(np.zeros_like(X)))
     module.copy(Copier(X), out=y)
     np.testing.assert_array_equal(y, X)
-    with pytest.raises(TypeError, match="argument 0 is in memory of another device .DLPack type 2., and .* the CPU"):
+    with pytest.raises(TypeError, match="argument 0 is in memory of another device .DLPack type 2., but .* the CPU"):
         module.copy(Exporter(X, device=(2, 0)), out=y)
     with pytest.raises(TypeError, match="result 0 is an array of JAX, which must not be written to"):
         module.copy(Exporter(X), out=jax.numpy.zeros((2, 3), np.float32))
