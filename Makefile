@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The commands of a working copy. `make help` lists them.
+# The commands for a working copy. `make help` lists them.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 BUILD ?= build
@@ -11,13 +11,13 @@ VENV_PYTHON := .venv/bin/python
 .PHONY: help setup packages configure package build demo test test-cpp test-python fuzz sanitize mutate lint lint-text lint-cpp \
         format check-format wheel test-wheel bench install clean
 
-help: ## This list
+help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
 
 setup: ## Install missing Debian packages and the Python environment in .venv
 	@PYTHON=$(PYTHON) deploy/setup.sh
 
-packages: ## The first half of setup
+packages: ## Install the missing Debian packages only
 	@PYTHON=$(PYTHON) deploy/setup.sh packages
 
 configure: setup ## Set up and write the build folder; then `ninja -C build TARGET` builds one part
@@ -28,58 +28,57 @@ package: configure ## Set up and build kernixd, kernixctl and the Python package
 	@cmake --build $(BUILD) --parallel $(JOBS) --target python_package
 	@$(VENV_PYTHON) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "kernix.pth").write_text("$(abspath $(BUILD))/python\n")'
 
-build: package ## The same, and the tests
+build: package ## Set up and build everything, including the tests
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
-# Where set-up has put nvcc into .venv, an older one on PATH is not meant.
+# If set-up has installed nvcc in .venv, use it instead of an older one on PATH.
 demo: export BRAINEVENT_NVCC_PREFER ?= $(shell compgen -G '.venv/lib/*/site-packages/nvidia/cu13/bin/nvcc' >/dev/null && echo pip)
-demo: package ## Compile real kernels through a kernixd that starts by itself, and call them from JAX
+demo: package ## Compile real kernels through a kernixd that starts automatically, and call them from JAX
 	@$(VENV_PYTHON) python/examples/demo.py
 
 test: build test-cpp test-python fuzz ## Set up, build, and run every test
 
-test-cpp: build ## The C++ tests
+test-cpp: build ## Run the C++ tests
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --no-tests=error
 
-test-python: build ## The Python tests
+test-python: build ## Run the Python tests
 	$(VENV_PYTHON) -m pytest tests/python
 	$(VENV_PYTHON) -m pytest tests/gpu
 
-fuzz: packages ## A short run of each fuzzer of tests/fuzz, always the same one
+fuzz: packages ## Run each fuzzer of tests/fuzz for a short time (always the same run)
 	@cmake --preset fuzz --log-level=NOTICE
 	@cmake --build --preset fuzz --parallel $(JOBS)
 	ctest --preset fuzz --parallel $(JOBS)
 
-# What runs under sanitizers: the tests of parts in one process. JAX, nvcc's output and forked clients are nothing that
-# they can judge.
+# Sanitizers run the tests of components in one process. They cannot judge JAX, nvcc's output and forked clients.
 SANITIZERS ?= asan tsan
 
-# A forked child has none of its parent's threads, which ThreadSanitizer takes for threads that it never joined.
+# A forked child does not have its parent's threads; ThreadSanitizer reports them as never joined.
 sanitize: export TSAN_OPTIONS ?= report_thread_leaks=0
-sanitize: packages ## All unit tests under AddressSanitizer and ThreadSanitizer (slow: it builds their parts twice more)
+sanitize: packages ## Run all unit tests under AddressSanitizer and ThreadSanitizer (slow: builds them twice more)
 	@set -e; for preset in $(SANITIZERS); do \
 	  cmake --preset $$preset --log-level=NOTICE; \
 	  cmake --build build-$$preset --parallel $(JOBS) --target unit_tests; \
 	  ctest --preset $$preset --label-regex '^unit$$' --parallel $(JOBS); \
 	done
 
-mutate: build ## Change the product on purpose, one promise at a time, and see that tests notice (MUTANTS=word: only some)
+mutate: build ## Break one promise after another in the sources, and check that tests fail (MUTANTS=word: only some)
 	$(VENV_PYTHON) deploy/mutate.py $(BUILD) $(MUTANTS)
 
-lint: lint-text lint-cpp ## Both of them
+lint: lint-text lint-cpp ## Run lint-text and lint-cpp
 
-lint-text: setup ## ruff, mypy, shellcheck
+lint-text: setup ## Run ruff, mypy and shellcheck
 	$(VENV_PYTHON) -m ruff check
 	$(VENV_PYTHON) -m mypy
 	git ls-files -- '*.sh' .ci/run | xargs shellcheck
 
-lint-cpp: build ## clang-tidy, with Clang's thread-safety analysis, over what changed since it was last clean
+lint-cpp: build ## Run clang-tidy, with Clang's thread-safety analysis, on files that changed since they were last clean
 	$(VENV_PYTHON) deploy/clang_tidy.py $(BUILD)
 
 format: ## Format all C++ sources
 	git ls-files '*.cc' '*.h' | xargs -r clang-format -i
 
-check-format: ## Fail when a C++ source is not formatted
+check-format: ## Fail if a C++ source is not formatted
 	git ls-files '*.cc' '*.h' | xargs -r clang-format --dry-run --Werror
 
 wheel: packages ## Build the self-contained wheel into dist/
@@ -88,11 +87,11 @@ wheel: packages ## Build the self-contained wheel into dist/
 test-wheel: packages ## Build the wheel, install it into a bare environment outside the repository and use it there
 	@wheel=$$(deploy/wheel.sh $(PYTHON)) && deploy/test_wheel.sh "$$wheel" $(PYTHON)
 
-bench: ## Side by side with brainevent 0.3.0 (needs Python 3.12; makes an environment of its own)
+bench: ## Compare with brainevent 0.3.0 (needs Python 3.12; creates a separate environment)
 	bench/run.sh
 
 install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and CMAKE_INSTALL_PREFIX as usual)
 	cmake --install $(BUILD)
 
-clean: ## Remove what was built; the Python environment stays
+clean: ## Remove the build output; the Python environment stays
 	rm -rf $(BUILD) dist

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of a module's function costs beside the same work by hand, in one run: prints a table.
+"""Measure the cost of a call of a module's function against the same work by hand, in one run, and print a table.
 
     python bench/calls.py
 
-Every round takes each row in turn, so that a machine that slows down slows all of them, and a row's time is that of its
-fastest round, which others on the machine disturbed least. The arrays are small: what is measured is the way to the
-kernel.
+Every round measures each row in turn, so that a machine that slows down slows all of them. A row's time is that of its
+fastest round, which other processes disturbed least. The arrays are small, because the benchmark measures the path to
+the kernel.
 """
 
 import argparse
@@ -39,11 +39,11 @@ void scale(const BE::Tensor x, BE::Tensor y, float factor) {
 }
 """
 
-Row = tuple[str, str, Callable[[], Any]]  # name, name of the row that it is compared with, what is timed
+Row = tuple[str, str, Callable[[], Any]]  # name, name of the row to compare with, function to time
 
 
 def rows() -> list[Row]:
-    """Return what is measured."""
+    """Return the rows to measure."""
     module = kernix.load_cpp_inline("bench_calls", SOURCE)
     a = np.arange(16, dtype=np.float32)
     out = np.empty_like(a)
@@ -72,7 +72,7 @@ def rows() -> list[Row]:
 
 
 def microseconds(call: Callable[[], Any], number: int) -> float:
-    """Return what one of `number` calls takes."""
+    """Return the time of one of `number` calls."""
     return timeit.timeit(call, number=number) / number * 1e6
 
 

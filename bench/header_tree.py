@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel on top of header trees of several sizes: prints a Markdown table of medians for each.
+"""Load a kernel on header trees of several sizes, and print a Markdown table of medians for each.
 
-The trees are made for the run: by default of 1, 30 and 5,000 headers of 12 kB, all of which some branch of some
-condition includes, and up to 20 of which the compiler reads. With ``--include DIR --source FILE`` there is one tree, a
-real one (CUTLASS, say). ``--against DIR`` compares with another build's package, DIR/kernix: one load of each in turn,
-each build with a store of its own. Rows:
+By default, the run creates trees of 1, 30 and 5,000 headers of 12 kB. Some branch of some conditional includes each
+header; the compiler reads up to 20 of them. With ``--include DIR --source FILE``, there is one tree, a real one (for
+example CUTLASS). ``--against DIR`` compares with another build's package, DIR/kernix: the builds take turns, one load
+each, and each has a separate store. Rows:
 
-* first build: nothing is known of the tree, neither to the client nor to the daemon.
-* build of another kernel on the same tree: a fresh process, the daemon has seen the tree.
-* hit, tree never read: a fresh process whose client knows nothing of the headers (its table is removed before).
+* first build: neither the client nor the daemon knows the tree.
+* build of another kernel on the same tree: a fresh process; the daemon has seen the tree.
+* hit, tree never read: a fresh process whose client does not know the headers (its table is removed first).
 * hit, fresh process: the same with the table.
-* hit, same process: the load again in one process.
+* hit, same process: a repeated load in one process.
 """
 
 import argparse
@@ -57,7 +57,7 @@ READ_BY_COMPILER = 20
 
 
 def make_tree(folder: pathlib.Path, count: int, size: int) -> None:
-    """Write `count` headers of about `size` bytes: header i includes 10i+1 to 10i+10, most under a condition."""
+    """Write `count` headers of about `size` bytes. Header i includes 10i+1 to 10i+10, most of them conditionally."""
     body = '// What a header of a library says of itself, in many words: "quoted" ones, too.\n' * (size // 90)
     for index in range(count):
         path = folder / "tree" / f"part{index % 50}" / f"{index}.h" if index else folder / "tree" / "0.h"
@@ -72,7 +72,7 @@ def make_tree(folder: pathlib.Path, count: int, size: int) -> None:
 
 
 class Bench:
-    """One build of kernix on one tree, with a store of its own."""
+    """One build of kernix on one tree, with a separate store."""
 
     def __init__(self, package: pathlib.Path | None, store: pathlib.Path, include: pathlib.Path, source: pathlib.Path):
         self.store, self.include, self.source = store, include, source
@@ -80,7 +80,7 @@ class Bench:
         self.rows: dict[str, list[tuple[float, float]]] = {}
 
     def load(self, row: str, salt: str, hit: bool, repeats: int = 0) -> None:
-        """Load in a fresh process; notes the first load, and with `repeats` those after it as "same process"."""
+        """Load in a fresh process. Record the first load and, with `repeats`, the later ones as "same process"."""
         command = [sys.executable, "-c", LOAD, str(self.store), str(self.source), str(self.include), salt, str(repeats)]
         done = subprocess.run(command, env=self.environment, check=False, capture_output=True, text=True)
         if done.returncode != 0:
@@ -92,7 +92,7 @@ class Bench:
         self.rows.setdefault("hit, same process", []).extend(entry[:2] for entry in again)
 
     def forget_tree(self) -> None:
-        """Remove what clients know of headers."""
+        """Remove the clients' header table."""
         shutil.rmtree(self.store / "headers", ignore_errors=True)
 
     def median(self, row: str) -> tuple[float, float]:
@@ -102,7 +102,7 @@ class Bench:
 
 
 def run(benches: list[Bench], rounds: int) -> None:
-    """Measure everything, the builds in turn."""
+    """Measure everything; the builds take turns."""
     salt = uuid.uuid4().hex
     for bench in benches:
         bench.load("first build", salt, hit=False)
@@ -115,11 +115,11 @@ def run(benches: list[Bench], rounds: int) -> None:
             bench.load("hit, tree never read", salt, hit=True)
         for bench in benches:
             bench.load("hit, fresh process", salt, hit=True, repeats=5)
-        benches = benches[::-1]  # none is always the first
+        benches = benches[::-1]  # so that neither is always the first
 
 
 def table(benches: list[Bench]) -> str:
-    """Return the Markdown table: the first build's times, those of the other, and how many times as long it takes."""
+    """Return the Markdown table: the times of the first build, those of the other, and their ratio."""
     lines = ["| | wall | CPU of the client |" + " other's wall | CPU | ratio of walls |" * (len(benches) - 1)]
     lines.append("|---|" + "---:|" * (5 * len(benches) - 3))
     for row in benches[0].rows:
@@ -131,7 +131,7 @@ def table(benches: list[Bench]) -> str:
 
 
 def measure(name: str, include: pathlib.Path, source: pathlib.Path, arguments: argparse.Namespace) -> None:
-    """Measure on one tree, and print."""
+    """Measure on one tree, and print the table."""
     from kernix import _environment
 
     stores = pathlib.Path(tempfile.mkdtemp(prefix="bench-store-"))
@@ -148,13 +148,13 @@ def measure(name: str, include: pathlib.Path, source: pathlib.Path, arguments: a
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure as the command line requests."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--headers", type=int, nargs="+", default=[1, 30, 5000], help="how many, of each tree")
+    parser.add_argument("--headers", type=int, nargs="+", default=[1, 30, 5000], help="number of headers of each tree")
     parser.add_argument("--size", type=int, default=12_000, help="bytes of each header")
-    parser.add_argument("--include", type=pathlib.Path, help="a tree that is there, instead of those made for the run")
-    parser.add_argument("--source", type=pathlib.Path, help="the kernel on it, .cu or .cpp")
+    parser.add_argument("--include", type=pathlib.Path, help="an existing tree, instead of the generated ones")
+    parser.add_argument("--source", type=pathlib.Path, help="the kernel for that tree, .cu or .cpp")
     parser.add_argument("--against", type=pathlib.Path, help="a folder with another build's package")
     arguments = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="bench-tree-"))
@@ -166,7 +166,7 @@ def main() -> None:
             return measure(str(arguments.include), arguments.include, source, arguments)
         for count in arguments.headers:
             make_tree(folder / str(count), count, arguments.size)
-        time.sleep(2.5)  # files that have just changed are not remembered
+        time.sleep(2.5)  # clients do not remember files that have just changed
         for count in arguments.headers:
             measure(f"{count} headers", folder / str(count), source, arguments)
     finally:

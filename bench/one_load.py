@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process of the side-by-side benchmark: times one load, then the same load again and again.
+"""Run one process of the side-by-side benchmark: time one load, then repeat the same load.
 
-Prints one JSON object: ``first_ms``, the time of the first load in this process, and ``repeat_ms``, the median of the
-same call repeated. Importing the package and starting JAX are not timed.
+Prints one JSON object: ``first_ms``, the time of the first load in this process, and ``repeat_ms``, the median time of
+the repeated call. Importing the package and starting JAX are not timed.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def loader(system: str, language: str, store: str, salt: str) -> Callable[[], ob
 
 
 def main() -> None:
-    """Measure as the command line says."""
+    """Measure as the command line requests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("system", choices=("kernix", "brainevent"))
     parser.add_argument("language", choices=("cpp", "cuda"))

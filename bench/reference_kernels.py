@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every CUDA file of an installed brainevent, loaded by the package's own loader with the compat layer installed.
+"""Load every CUDA file of an installed brainevent with the package's own loader, with the compat layer installed.
 
-Prints a line a file, and exits with 1 when one that the package can load itself does not load through kernixd, does not
-register the same names, or has another spec for one of them. A file that does not load is given to the package's own
-loader, too: what fails there as well is no fault of kernix. Needs nvcc and no GPU.
+Prints one line per file. Exits with 1 if a file that the package can load itself does not load through kernixd, does
+not register the same names, or has another spec for one of them. A file that does not load is also loaded with the
+package's own loader: if that fails, too, the fault is not in kernix. Needs nvcc, but no GPU.
 
 ``PYTHONPATH=build/python python bench/reference_kernels.py`` in an environment that has brainevent.
 """
@@ -41,7 +41,7 @@ def expected_specs(file: pathlib.Path) -> dict[str, list[str]]:
 
 
 def difference(file: pathlib.Path, module: Any) -> str:
-    """Return what is not as the package would have it, or an empty string."""
+    """Return the difference from the package's own behaviour, or an empty string."""
     specs = expected_specs(file)
     loaded = {name: module.arg_spec(name) for name in module.function_names}
     wrong = [name for name in specs.keys() | loaded.keys() if specs.get(name) != loaded.get(name)]
@@ -52,12 +52,12 @@ def difference(file: pathlib.Path, module: Any) -> str:
 
 
 def load(file: pathlib.Path, architecture: str) -> Any:
-    """Load a file by the package's loader, whatever that is now."""
+    """Load a file with the package's current loader."""
     return brainevent.load_cuda_file(file, name=module_name(file), compute_capability=architecture)
 
 
 def reference_fails(file: pathlib.Path, architecture: str) -> bool:
-    """Return whether the package cannot load a file by itself."""
+    """Return whether the package itself cannot load a file."""
     compat.uninstall()
     try:
         load(file, architecture)
@@ -69,7 +69,7 @@ def reference_fails(file: pathlib.Path, architecture: str) -> bool:
 
 
 def check(file: pathlib.Path, architecture: str) -> tuple[str, str]:
-    """Load a file; return "ok", "FAIL" or "neither", and what there is to say."""
+    """Load a file. Return "ok", "FAIL" or "neither", and a message."""
     try:
         module = load(file, architecture)
     except brainevent.KernelError as error:

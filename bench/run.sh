@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The side-by-side benchmark with brainevent 0.3.0: builds the kernix wheel for Python 3.12, puts both into an environment of their
-# own, and prints the table. Arguments go to bench/side_by_side.py.
+# The side-by-side benchmark with brainevent 0.3.0. Builds the kernix wheel for Python 3.12, installs both packages in a
+# separate environment, and prints the table. Passes its arguments to bench/side_by_side.py.
 #
 #   PYTHON312=/path/to/python3.12 bench/run.sh --rounds 7
 #
-# BENCH_ENVIRONMENT: where that environment is made (default: build/bench-venv); another one is made when what it holds changes.
+# BENCH_ENVIRONMENT: the folder of that environment (default: build/bench-venv). It is created again if its contents
+# must change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

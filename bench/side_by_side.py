@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernix beside brainevent 0.3.0, in one run: prints a Markdown table of medians and ratios.
+"""Compare kernix with brainevent 0.3.0 in one run, and print a Markdown table of medians and ratios.
 
-Exit code 1 when a bar is missed.
+Exits with 1 if a ratio exceeds its bar.
 
-Every round takes each system in turn, so that a machine that slows down slows both. Rows:
+Every round measures each system in turn, so that a machine that slows down slows both. Rows:
 
-* cold: the kernel has never been compiled; a fresh process, the daemon runs already.
-* warm, fresh process: another process has compiled it.
-* warm, same process: the same load again in one process.
-* first load of all: as cold, but no kernixd runs yet: it starts, and sees its compilers for the first time. Once a run.
+* cold: the kernel has never been compiled; a fresh process; the daemon is already running.
+* warm, fresh process: another process has compiled the kernel.
+* warm, same process: a repeated load in one process.
+* first load of all: like cold, but no kernixd is running; it starts and sees its compilers for the first time. Measured
+  once per run.
 """
 
 import argparse
@@ -43,14 +44,14 @@ BARS = {
 
 @dataclasses.dataclass
 class Times:
-    """What one process measured, in milliseconds: its first load, and the median of the loads after it."""
+    """The measurements of one process, in milliseconds: its first load, and the median of the later loads."""
 
     first: float
     again: float
 
 
 def one_load(system: str, language: str, store: str, salt: str, repeat: int = 1) -> Times:
-    """Run ``one_load.py`` in a fresh process and return what it measured."""
+    """Run ``one_load.py`` in a fresh process and return its measurements."""
     command = [sys.executable, str(HERE / "one_load.py"), system, language, store, salt, "--repeat", str(repeat)]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
@@ -61,7 +62,7 @@ def one_load(system: str, language: str, store: str, salt: str, repeat: int = 1)
 
 
 class Rows:
-    """Every time that was measured: ``times[row][system]``."""
+    """All measured times: ``times[row][system]``."""
 
     def __init__(self) -> None:
         self.times: dict[str, dict[str, list[float]]] = {}
@@ -71,7 +72,7 @@ class Rows:
         self.times.setdefault(row, {}).setdefault(system, []).append(milliseconds)
 
     def medians(self, row: str) -> tuple[float, float]:
-        """Return the reference's median and ours."""
+        """Return the reference's median and kernix's."""
         reference, ours = (statistics.median(self.times[row][system]) for system in SYSTEMS)
         return reference, ours
 
@@ -92,14 +93,14 @@ def measure_round(rows: Rows, stores: dict[str, str], repeats: int) -> None:
 
 
 def measure(rounds: int, repeats: int) -> Rows:
-    """Measure everything on stores of its own, and leave neither them nor a daemon behind."""
+    """Measure everything on separate stores, and remove them and their daemons afterwards."""
     rows = Rows()
     kernixctl = _environment.program("kernixctl")
     stores = {system: tempfile.mkdtemp(prefix=f"bench-{system}-") for system in SYSTEMS}
     try:
         for system, store in stores.items():
             rows.note(FIRST_OF_ALL, system, one_load(system, "cpp", store, uuid.uuid4().hex).first)
-            one_load(system, "cuda", store, uuid.uuid4().hex)  # both have seen their compilers once
+            one_load(system, "cuda", store, uuid.uuid4().hex)  # so that both have seen their compilers
         for index in range(rounds):
             print(f"round {index + 1} of {rounds}", file=sys.stderr)
             measure_round(rows, stores, repeats)
@@ -121,7 +122,7 @@ def table(rows: Rows) -> str:
 
 
 def machine() -> str:
-    """Return what the numbers were taken on."""
+    """Return a description of the machine and the software."""
     models = [line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
               if line.startswith("model name")]
     cores = f"{len(os.sched_getaffinity(0))} cores ({models[0] if models else 'unknown'})"
@@ -130,11 +131,11 @@ def machine() -> str:
 
 
 def main() -> int:
-    """Measure, print, judge."""
+    """Measure, print, and check the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--repeats", type=int, default=200, help="loads for the same-process rows")
-    parser.add_argument("--json", type=pathlib.Path, help="also write every single time here")
+    parser.add_argument("--json", type=pathlib.Path, help="also write all individual times to this file")
     arguments = parser.parse_args()
     where = machine()
     rows = measure(arguments.rounds, arguments.repeats)

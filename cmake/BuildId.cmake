@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DSOURCE_DIR=... -DVERSION=... -DOUTPUT=FILE.cc -P BuildId.cmake
-# Writes FILE.cc with the release and a digest over the names and contents of all sources of the product. It looks at the
-# sources anew at each build, so it needs no list of them; the file changes only when one of them did.
+# Writes FILE.cc with the release and a digest over the names and contents of all sources of the product. It finds the
+# sources at each build, so it needs no list of them. The file changes only if a source has changed.
 cmake_minimum_required(VERSION 3.25)
 
 set(folders common daemon client proto kernel python)

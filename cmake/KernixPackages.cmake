@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that we link, all from the distribution (Debian 12 and Ubuntu 24.04 have the same versions of them).
+# The libraries that kernix links, all from the distribution (Debian 12 and Ubuntu 24.04 have the same versions of
+# them).
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(SQLite3 REQUIRED)
-# Its CMake package: CMake would run pkg-config some twenty times, each for most of a second.
+# Use its CMake package, because CMake would run pkg-config about twenty times, each for most of a second.
 find_package(gRPC CONFIG REQUIRED)
-# Its re2 asks for -pthread, which libc 2.34 needs no more, and precompiled headers are for one set of flags.
+# Its re2 asks for -pthread, which libc 2.34 no longer needs, and precompiled headers require identical flags.
 set_property(TARGET re2::re2 PROPERTY INTERFACE_COMPILE_OPTIONS)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)

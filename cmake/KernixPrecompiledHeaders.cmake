@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Headers of other projects that most sources include, parsed once for all of them. A source includes what it uses all the
-# same: clang-tidy reads it without these.
+# Headers of other projects that most sources include, parsed once for all of them. Each source still includes what it
+# uses, because clang-tidy reads it without precompiled headers.
 #
-#   kernix_headers       the standard library, Abseil, our messages
-#   kernix_grpc_headers  the same, gRPC and our service
-#   kernix_test_headers  the first ones and GoogleTest, for programs of tests: kernix_compile_as_test(TARGET)
+#   kernix_headers       the standard library, Abseil, kernix's messages
+#   kernix_grpc_headers  the same, plus gRPC and kernix's service
+#   kernix_test_headers  kernix_headers plus GoogleTest, for test programs: kernix_compile_as_test(TARGET)
 function(kernix_precompile name)
   file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/precompiled/${name}.cc" CONTENT "")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/precompiled/${name}.cc")
@@ -40,8 +40,9 @@ function(kernix_precompile name)
     ${ARGN})
 endfunction()
 
-# Sources of tests are many and run for a short time, so the compiler spends less on them. Precompiled headers belong to one
-# set of flags, and CMake's for position-independent code differ between a program and a library: hence none.
+# There are many test sources, and they run for a short time, so the compiler optimises them less. Precompiled headers
+# require identical flags, and CMake's flags for position-independent code differ between programs and libraries, so the
+# tests are compiled without them.
 function(kernix_compile_as_test target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # kernix_open_room(TARGET FOLDER)
-# Lets TARGET, and what links it, include "FOLDER/...": through <build>/rooms/TARGET, which holds one link, to that folder. No
-# target has the repository's root, so a source includes only from rooms that its target links: docs/architecture.md
-# says which ones may.
+# Lets TARGET, and targets that link it, include "FOLDER/...", through <build>/rooms/TARGET, which contains only a link
+# to that folder. No target has the repository's root as an include folder, so a source can include only from rooms that
+# its target links. docs/architecture.md lists the allowed links.
 #
 # kernix_add_room(TARGET FOLDER [GRPC] [SOURCES file...] [LINKS library...] [PRIVATE_LINKS library...] [PROTO name])
-# The static library of a room. PROTO: FOLDER/name.proto, whose generated header is "FOLDER/name.pb.h"; other rooms
-# cannot include it. GRPC: most of its sources include gRPC's headers.
+# Adds the static library of a room. PROTO: compiles FOLDER/name.proto, whose generated header is "FOLDER/name.pb.h";
+# other rooms cannot include it. GRPC: most of the room's sources include gRPC's headers.
 function(kernix_open_room target folder)
   set(rooms "${PROJECT_BINARY_DIR}/rooms/${target}")
   cmake_path(GET folder PARENT_PATH parent)
@@ -21,7 +21,7 @@ function(kernix_open_room target folder)
   endif()
 endfunction()
 
-# Generated code is held to its generator's taste in warnings, so it is a library of its own.
+# Generated code does not meet kernix's warning settings, so it is a separate library.
 function(kernix_add_messages target folder name)
   set(generated "${PROJECT_BINARY_DIR}/rooms/${target}")
   set(proto ${folder}/${name})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One interface target that every target of ours links: how we compile.
+# An interface target that every kernix target links: language level and warnings.
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
@@ -8,7 +8,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
-# ccache, where it is there: with what it has to be told to keep what was compiled with precompiled headers.
+# Use ccache if it is installed, with the settings that it needs to cache objects built with precompiled headers.
 find_program(KERNIX_CCACHE ccache)
 if(KERNIX_CCACHE AND (NOT CMAKE_CXX_COMPILER_LAUNCHER OR CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "ccache"))
   set(CMAKE_CXX_COMPILER_LAUNCHER

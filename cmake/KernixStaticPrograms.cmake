@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # kernix_link_from_archives(PROGRAM...)
-# Makes programs that need libc alone: for the wheel, which runs where gRPC is not installed, or is another one. They also start in
-# half the time. The libraries that they link, and how, stay as the targets say; see link_from_archives.sh.
+# Makes programs depend only on libc. The wheel needs this, because it runs where gRPC is not installed or has another
+# version. Such programs also start in half the time. The targets still decide which libraries are linked, and how; see
+# link_from_archives.sh.
 function(kernix_link_from_archives)
   set(script "${PROJECT_SOURCE_DIR}/cmake/link_from_archives.sh")
   get_target_property(directory kernix_sd_daemon BINARY_DIR)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # kernix_add_test(NAME SOURCES file... [DEPENDS library...] [LABELS label...] [SHARDS n])
-# A GoogleTest program; each of its tests is a CTest test. With SHARDS CTest runs it as n processes instead: for tests
-# that share what takes long to make. Labels: unit (default), integration, fault.
+# Adds a GoogleTest program; each of its tests is a CTest test. With SHARDS, CTest runs the program as n processes
+# instead, for tests that share an expensive set-up. Labels: unit (default), integration, fault.
 #
-# The target unit_tests builds those without other labels: one process each, so sanitizers can judge them.
+# The target unit_tests builds the programs without other labels. Each is a single process, so sanitizers can check it.
 if(KERNIX_BUILD_TESTS)
   add_custom_target(unit_tests)
 endif()
@@ -26,7 +26,7 @@ function(kernix_add_test name)
     math(EXPR last "${ARG_SHARDS} - 1")
     foreach(shard RANGE ${last})
       add_test(NAME ${name}.${shard} COMMAND ${name})
-      # The longest first, so that no core idles at the end.
+      # The longest test runs first, so that no core idles at the end.
       set_tests_properties(${name}.${shard} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 900 COST 30
         ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
     endforeach()
@@ -35,7 +35,7 @@ function(kernix_add_test name)
   gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# Lets a test include "tests/..." and, where it looks at them, the kernel headers.
+# Lets a test include "tests/..." and, if it needs them, the kernel headers.
 add_library(kernix_tests INTERFACE)
 kernix_open_room(kernix_tests tests)
 kernix_open_room(kernix_tests kernel)

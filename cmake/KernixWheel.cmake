@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a wheel holds besides the package: the licences of the libraries that are inside it, as the distribution gives them.
+# The wheel's contents besides the package: the licences of the libraries inside it, as the distribution provides them.
 foreach(package IN ITEMS libabsl-dev libc-ares-dev libcli11-dev libgrpc-dev libprotobuf-dev libre2-dev libsqlite3-dev libssl-dev
                          libtomlplusplus-dev zlib1g-dev)
   set(copyright "/usr/share/doc/${package}/copyright")
   if(EXISTS "${copyright}")
     install(FILES "${copyright}" DESTINATION kernix/licenses RENAME "${package}.txt" COMPONENT python)
   else()
-    message(WARNING "The wheel will lack the licence of ${package}: there is no ${copyright}. Do not pass it on.")
+    message(WARNING "The wheel will lack the licence of ${package}: ${copyright} does not exist. Do not distribute it.")
   endif()
 endforeach()

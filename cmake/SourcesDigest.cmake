@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # kernix_digest_sources(OUTPUT file.cc HEADER header FUNCTION name FILES file...)
-# Generates `const Digest& name()` in kernix::language, as `header` declares it: a digest over the contents of the files. This
-# is also the script that does it at build time.
+# Generates `const Digest& name()` in kernix::language, as `header` declares it: a digest over the contents of the
+# files. At build time, the same file runs as a script and does the work.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(KERNIX_DIGEST_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
   function(kernix_digest_sources)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # link_from_archives.sh SD_DAEMON_ARCHIVE LINKER ARGUMENT...
-# Links a program as it would be linked, but takes each library from its archive where the distribution has one: what comes
-# out needs libc alone. A linker launcher (see KernixStaticPrograms.cmake), because CMake packages name shared
-# libraries only, by their whole paths, and the extension module of the same build has to keep those.
-# libsystemd has no archive; SD_DAEMON_ARCHIVE stands for the few functions of it that kernixd calls.
+# Links a program as usual, but takes each library from its archive if the distribution has one, so the program depends
+# only on libc. It is a linker launcher (see KernixStaticPrograms.cmake), because CMake packages name only shared
+# libraries, by their full paths, and the extension module of the same build must keep those. libsystemd has no archive;
+# SD_DAEMON_ARCHIVE replaces the few functions of it that kernixd calls.
 set -euo pipefail
 
 sd_daemon=$1
@@ -20,7 +20,7 @@ for argument in "$@"; do
       archive=${argument%%.so*}.a
       if [ -f "$archive" ]; then argument=$archive; fi ;;
   esac
-  # Archives need each other in any order.
+  # Archives depend on each other in any order.
   case $argument in
     *.a) if ! $in_group; then arguments+=("-Wl,--start-group"); in_group=true; fi ;;
   esac

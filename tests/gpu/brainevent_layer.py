@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pytest plugin: brainevent's own tests compile their kernels through kernixd, in every pytest-xdist worker, too.
 
-With brainevent, kernix and what brainevent's tests import installed on a machine with a GPU:
+On a machine with a GPU, install brainevent, kernix and the packages that brainevent's tests import, then run
 ``PYTHONPATH=tests/gpu python -m pytest -p brainevent_layer -m "" --pyargs brainevent._csr brainevent._dense ...``;
 without ``-p brainevent_layer`` the same tests run on brainevent's own loaders.
 """

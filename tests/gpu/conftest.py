@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPU tests: run where JAX sees a CUDA GPU, skipped with the reason elsewhere.
+"""GPU tests: they run if JAX sees a CUDA GPU; otherwise they are skipped with the reason.
 
-One command on a machine with a GPU, kernix installed (for instance from the wheel): ``python -m pytest tests/gpu``.
+On a machine with a GPU and an installed kernix (for example from the wheel), run ``python -m pytest tests/gpu``.
 """
 
 import pathlib
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def private_daemon():
-    """Give the tests a store, and so a daemon, of their own."""
+    """Give the tests a separate store, and so a separate daemon."""
     if WHY_NO_GPU:
         yield None
         return

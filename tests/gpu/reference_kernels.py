@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of the reference's own pages, as they stand there. tests/python compiles them too, without a GPU."""
+"""The kernels of the reference's own pages, unchanged. tests/python compiles them, too, without a GPU."""
 
 VECTOR_ADD = """
 #include <cuda_runtime.h>

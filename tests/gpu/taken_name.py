@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register a name with JAX by hand, then load a kernel of that name: kernix refuses, and the first one stays.
+"""Register a name with JAX directly, then load a kernel of that name: kernix refuses, and the first handler stays.
 
-Arguments: the store; `started` or `waiting`, whether JAX's GPU backend runs by then.
+Arguments: the store; `started` or `waiting`, depending on whether JAX's GPU backend is already running.
 """
 
 import sys
@@ -25,7 +25,7 @@ try:
 except kernix.KernelRegistrationError as error:
     print(error)
 else:
-    sys.exit("nobody refused it")
+    sys.exit("the name was not refused")
 assert TARGET not in kernix.list_registered_targets()
 x = np.ones(4, np.float32)
 print(jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct(x.shape, x.dtype))(x, x))

@@ -123,7 +123,7 @@ def test_torch_arrays(module, torch, dtype):
 
 
 def test_torch_views_that_negate(module, torch):
-    """A copy on a GPU is the caller's to make, as for arrays with gaps."""
+    """On a GPU, the caller must make a copy, as for arrays with gaps."""
     x = torch.tensor([1 + 2j], device="cuda").conj().imag
     with pytest.raises(ValueError, match=r"argument 0 is a view that .* negates; pass its .resolve_conj\("):
         module.scale(x, factor=2)
@@ -154,7 +154,7 @@ def test_torch_current_stream(module, torch):
 
 
 def test_torch_work_on_the_current_stream_comes_first(module, torch):
-    """The argument is written late on the current stream; the call is made on another one, which has to wait."""
+    """The argument is written late on the current stream. The call is made on another stream, which must wait."""
     x = torch.zeros(1 << 20, device="cuda")
     side = torch.cuda.Stream()
     torch.cuda.synchronize()
@@ -221,7 +221,7 @@ def test_torch_on_the_host(on_host, torch):
 
 
 class Foreign:
-    """An array of a library that kernix does not know: it has DLPack, and no current device or stream."""
+    """An array of a library that kernix does not know. It has DLPack, but no current device or stream."""
 
     def __init__(self, tensor):
         self.tensor = tensor

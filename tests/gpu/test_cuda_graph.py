@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA graph capture, proven by counting how often XLA calls the handler.
 
-XLA reads its flags once a process, so each case runs in a process of its own.
+XLA reads its flags once per process, so each case runs in a separate process.
 """
 
 import json
@@ -60,7 +60,7 @@ print(json.dumps(dict(values=values, calls=calls, executions=EXECUTIONS, steps=S
 
 
 def run(store: str, allow_cuda_graph: bool, replace: bool = False) -> dict:
-    """Run the script with capture switched on for graphs of one node; return what it saw."""
+    """Run the script with graph capture enabled for graphs of one node, and return its observations."""
     environment = dict(os.environ, XLA_FLAGS="--xla_gpu_graph_min_graph_size=1", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, store, str(int(allow_cuda_graph)), str(int(replace))],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernel headers offer to device code: element types by dispatch, half arithmetic, checks on the device."""
+"""The kernel headers' support for device code: element types by dispatch, half arithmetic, checks on the device."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ void negate(const BE::Tensor x, BE::Tensor out, cudaStream_t stream) {
 }
 """
 
-# A failed check on the device traps, and the process can use the GPU no more: so this runs in a process of its own.
+# A failed check on the device traps, and the process can no longer use the GPU, so this runs in a separate process.
 DEVICE_CHECK = r'''
 import sys
 import jax, jax.numpy as jnp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel language has beyond the reference, on a GPU: XLA's memory, the device, any number of arguments."""
+"""Features of the kernel language beyond the reference, on a GPU: XLA's memory, the device, variadic arguments."""
 
 import warnings
 
@@ -117,7 +117,7 @@ def test_any_number_of_arguments(count):
 
 @pytest.mark.parametrize("size", [1, 1000, 3_000_000])
 def test_scratch_is_device_memory_of_this_call(size):
-    """Calls follow each other without a wait, and each gets its own result: memory is given back in stream order."""
+    """Calls follow each other without a wait, and each gets its own result: memory is freed in stream order."""
     x = jnp.arange(size, dtype=jnp.float32)
     reverse = call("reversed", x)
     np.testing.assert_array_equal(reverse(x), np.asarray(x)[::-1])

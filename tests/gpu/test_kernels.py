@@ -81,7 +81,7 @@ def test_references_and_cuda_stream(pair):
 
 @pytest.mark.parametrize("backend", ["started", "waiting"])
 def test_a_name_that_somebody_else_registered_is_refused(backend):
-    """JAX says so itself when its backend runs; until then it would take any number. A process each, to have both."""
+    """Once its backend runs, JAX itself refuses a taken name; before that, it accepts any. One process for each."""
     script = pathlib.Path(__file__).parent / "taken_name.py"
     result = subprocess.run(
         [sys.executable, script, kernix.get_cache_dir(), backend],

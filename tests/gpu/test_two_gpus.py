@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on a GPU that is not the first, called with and without JAX, and on two at once."""
+"""Kernels on a GPU other than the first, called with and without JAX, and on two GPUs at once."""
 
 import threading
 
@@ -57,7 +57,7 @@ def torch_fixture(gpus):
 
 
 class Foreign:
-    """An array of a library that kernix does not know: it has DLPack, and no current device or stream."""
+    """An array of a library that kernix does not know. It has DLPack, but no current device or stream."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -68,7 +68,7 @@ class Foreign:
     def __dlpack__(self, **options):
         import torch
 
-        with torch.cuda.device(self.tensor.device):  # PyTorch's own condition
+        with torch.cuda.device(self.tensor.device):  # PyTorch requires this
             return self.tensor.__dlpack__(**options)
 
 
@@ -89,7 +89,7 @@ def test_shard_map_over_both(module, gpus):
 
 
 def test_torch_on_each_gpu(module, torch):
-    before = torch.cuda.current_device()  # a call by JAX can have left the second one current
+    before = torch.cuda.current_device()  # a call by JAX may have made the second one current
     for number in (1, 0):
         x = torch.tensor(X, device=f"cuda:{number}")
         y = module.where(x)
@@ -111,7 +111,7 @@ def test_cupy_on_each_gpu(module, gpus):
 
 
 def call_on_foreign_arrays(module, torch, number):
-    """Return what the kernel makes of X through arrays on GPU `number` of which only DLPack is known."""
+    """Return the kernel's result for X, through arrays on GPU `number` that provide only DLPack."""
     x = torch.tensor(X, device=f"cuda:{number}")
     y = torch.zeros_like(x)
     torch.cuda.synchronize(number)
