@@ -146,7 +146,7 @@ TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
       {"jobs = 1\ncolour = \"red\"\n",
        "/kernixd.toml:2: unknown key \"colour\"; known keys are socket, store_directory"},
       {"jobs = \"many\"\n", "/kernixd.toml:1: jobs: \"many\" is not a whole number"},
-      {"jobs = [1]\n", "/kernixd.toml:1: jobs must be a text"},
+      {"jobs = [1]\n", "/kernixd.toml:1: jobs must be a string"},
       {"jobs = \n", "/kernixd.toml:1: "},
       {"socket = \"run/x\"\n", "/kernixd.toml:1: socket: \"run/x\" is not an absolute path"},
       {"shared = \"perhaps\"\n", "neither true nor false"},

@@ -40,7 +40,7 @@ TEST_F(FlagsTest, LinkFlagsThatAreNeverPossible) {
       {"-Wl,-o,/x", "a file"},
       {"-Wl,-plugin,/x", "a file"},
       {"-Wl,-L/x", "by itself"},
-      {"-Wl,-soname,x", "not a macro name"},
+      {"-Wl,-soname,x", "no name"},
       {"-Wl,@/x", "write the flags"},
       {"-o|x", "kernix decides"},
       {"-B/x", "CXX"},
