@@ -32,7 +32,8 @@ class KernixServiceTest : public testing::Test {
   void Store(const std::string& name, uid_t owner) {
     cache::Entry entry;
     entry.key = DigestOf(StrCat(name, owner));
-    ASSERT_THAT(engine_.backend().cache.Insert(entry, {name, owner}, StrCat("artifact of ", name, owner)), IsOk());
+    ASSERT_THAT(engine_.backend().cache.Insert(entry, {name, UserId{owner}}, StrCat("artifact of ", name, owner)),
+                IsOk());
   }
 
   IdentityPtr User(uid_t uid) const { return LocalUser(uid, options_.admin_group); }
@@ -101,7 +102,7 @@ TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
 
 TEST_F(KernixServiceTest, AnEntryThatIsNotOnTheDiskYetIsSeen) {
   Store("k", kAlice);
-  engine_.backend().cache.AddLabel(DigestOf(StrCat("k", kAlice)), {"joined", kBob});
+  engine_.backend().cache.AddLabel(DigestOf(StrCat("k", kAlice)), {"joined", UserId{kBob}});
   EXPECT_THAT(List(kBob), ElementsAre(StrCat("joined of ", kBob)));
 }
 

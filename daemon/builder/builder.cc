@@ -168,9 +168,9 @@ struct Builder::Impl {
   class Work;  // calls BeginWork(), then EndWork() when destroyed
   void StopAndWait();
 
-  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
+  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
-  absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, uid_t owner);
+  absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, UserId owner);
 
   std::optional<v1::LoadResult> Find(const Job& job);
   std::optional<v1::LoadResult> LookUp(const Job& job);  // also counts the hit
@@ -244,7 +244,7 @@ void Builder::Impl::StopAndWait() {
   while (work > 0) idle.Wait(mutex);
 }
 
-absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, uid_t owner) {
+absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner) {
   auto job = std::make_shared<Job>();
   KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
                           toolchains.Resolve(request.toolchain(), request.language()));
@@ -258,7 +258,7 @@ absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, ui
   return job;
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
+absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
   KERNIX_ASSIGN_OR_RETURN(const JobPtr job, Prepare(request, owner));
   const bool verbose = request.verbose();
@@ -381,8 +381,8 @@ void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, Heade
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
-  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes},
-          UserId{job->label.owner}, executor, job->max_parallel, flight->build_cancellation(), *observer,
+  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, job->label.owner,
+          executor, job->max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
             Conclude(started, flight, files, std::move(end));
@@ -393,7 +393,7 @@ void Builder::Impl::Conclude(const JobPtr& job, const FlightPtr& flight, const P
   if (end.status.ok()) return Finish(*job, flight, Keep(*job, flight, files, end));
   if (!shared()) return Finish(*job, flight, end.status);
   const auto kept_files = std::make_shared<const PlanFiles>(files);
-  TellFailure({env, executor, UserId{job->label.owner}, job->request, job->headers, *kept_files, std::move(end),
+  TellFailure({env, executor, job->label.owner, job->request, job->headers, *kept_files, std::move(end),
                flight->build_cancellation()},
               [this, job, flight, kept_files](absl::Status status) { Finish(*job, flight, std::move(status)); });
 }
@@ -448,13 +448,13 @@ Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry&
 
 Builder::~Builder() { impl_->StopAndWait(); }
 
-absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
+absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                              CancellationPtr cancellation) {
   const Impl::Work work(*impl_);
   return impl_->Load(std::move(request), owner, observer, cancellation);
 }
 
-bool Builder::LookUp(const v1::LoadRequest& request, uid_t owner,
+bool Builder::LookUp(const v1::LoadRequest& request, UserId owner,
                      const std::function<bool(const v1::LoadResult& hit)>& deliver) {
   const Impl::Work work(*impl_);
   const absl::StatusOr<JobPtr> job = impl_->Prepare(request, owner);

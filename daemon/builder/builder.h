@@ -4,8 +4,6 @@
 // share one build.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
+#include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/load_observer.h"
 #include "daemon/cache/cache.h"
@@ -53,13 +52,13 @@ class Builder {
   //
   // When the last asker gives up, its call returns up to `linger` after the cancellation. The builder does not remember
   // failures.
-  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, uid_t owner, LoadObserver& observer,
+  absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       CancellationPtr cancellation);
 
   // Passes the hit that Load() would return to `deliver`, which reports whether it was delivered; only then does the
   // hit count. If Load() would have to build, or would fail, nothing is delivered. Returns true if something was
   // delivered.
-  bool LookUp(const v1::LoadRequest& request, uid_t owner,
+  bool LookUp(const v1::LoadRequest& request, UserId owner,
               const std::function<bool(const v1::LoadResult& hit)>& deliver);
 
  private:

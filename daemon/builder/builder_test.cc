@@ -419,7 +419,7 @@ TEST_P(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
   const v1::LoadRequest request = CppRequest(compiler_);
   int delivered = 0;
   const auto look_up = [&](const v1::LoadRequest& wanted, bool arrives) {
-    return t.builder->LookUp(wanted, 0, [&](const v1::LoadResult& hit) {
+    return t.builder->LookUp(wanted, UserId{0}, [&](const v1::LoadResult& hit) {
       ++delivered;
       EXPECT_TRUE(hit.cache_hit());
       return arrives;
@@ -687,7 +687,7 @@ TEST_F(HeldBuild, TheLastAskerWhoLeavesEndsTheBuild) {
   const auto cancellation = std::make_shared<Cancellation>();
   auto load = std::async(std::launch::async, [&] {
     RecordingObserver observer;
-    return t.builder->Load(CppRequest(compiler_), 0, observer, cancellation);
+    return t.builder->Load(CppRequest(compiler_), UserId{0}, observer, cancellation);
   });
   WaitUntilCompiling();
   cancellation->Cancel();
@@ -708,7 +708,7 @@ TEST_F(HeldBuild, OneWhoLeavesDoesNotDisturbTheOther) {
   const auto cancellation = std::make_shared<Cancellation>();
   auto leaver = std::async(std::launch::async, [&] {
     RecordingObserver observer;
-    return t.builder->Load(CppRequest(compiler_), 0, observer, cancellation);
+    return t.builder->Load(CppRequest(compiler_), UserId{0}, observer, cancellation);
   });
   WaitUntilCompiling();
   auto stayer = std::async(std::launch::async, [&] { return t.Load(CppRequest(compiler_)); });

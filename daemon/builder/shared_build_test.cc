@@ -50,7 +50,7 @@ TEST(SharedBuildTest, WhoAskedFirstIsNamedThoughTheSecondStartsTheBuild) {
   const int calls = t.env.Calls(Operation::kStat, "");
   auto first = std::async(std::launch::async, [&] {
     RecordingObserver observer;
-    return t.builder->Load(Named(CppRequest(compiler), "first"), 1000, observer, stuck.get());
+    return t.builder->Load(Named(CppRequest(compiler), "first"), UserId{1000}, observer, stuck.get());
   });
   Await("the second load", [&] { return t.env.Calls(Operation::kStat, "") != calls; });
   EXPECT_THAT(t.Load(Named(CppRequest(compiler), "second")), IsOk());

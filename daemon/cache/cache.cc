@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> Cache::OpenBlob(const Digest& dige
   return Wrap(blob.status());
 }
 
-absl::StatusOr<bool> Cache::Owns(const Owner& user, const Digest& artifact) {
+absl::StatusOr<bool> Cache::Owns(UserId user, const Digest& artifact) {
   if (IsLentTo(user, artifact)) return true;
   absl::StatusOr<bool> has_label = journal_->HasLabelOf(user, artifact);
   if (!has_label.ok()) return Wrap(has_label.status());
@@ -260,9 +260,9 @@ void Cache::RemoveBlob(const Digest& artifact) {
   if (!status.ok()) Log(LogLevel::kWarning, "cache-remove-failed", {{"error", status.ToString()}});
 }
 
-void Cache::Lend(const Digest& artifact, const Owner& user) { Lend(artifact, std::optional(user)); }
+void Cache::Lend(const Digest& artifact, UserId user) { Lend(artifact, std::optional(user)); }
 
-void Cache::Lend(const Digest& artifact, const std::optional<Owner>& user) {
+void Cache::Lend(const Digest& artifact, const std::optional<UserId>& user) {
   if (options_.lend_time.count() == 0) return;
   const MutexLock lock(blobs_mutex_);
   Loan& loan = loans_[artifact];
@@ -270,7 +270,7 @@ void Cache::Lend(const Digest& artifact, const std::optional<Owner>& user) {
   if (user) loan.users.insert(*user);
 }
 
-bool Cache::IsLentTo(const Owner& user, const Digest& artifact) {
+bool Cache::IsLentTo(UserId user, const Digest& artifact) {
   const MutexLock lock(blobs_mutex_);
   const auto loan = loans_.find(artifact);
   return loan != loans_.end() && loan->second.users.contains(user);

@@ -46,7 +46,7 @@ namespace kernix::cache {
 
 struct PurgeFilter {
   std::optional<std::string> name;
-  std::optional<Owner> owner;
+  std::optional<UserId> owner;
   std::optional<uint64_t> not_used_for_ms;
 };
 
@@ -116,10 +116,10 @@ class Cache {
 
   // `user` was given `artifact`, and is about to open or to fetch it: for the lend time it is theirs (see Owns()) and
   // its blob stays, whatever becomes of the entry. Call it before the user hears of it.
-  void Lend(const Digest& artifact, const Owner& user);
+  void Lend(const Digest& artifact, UserId user);
 
   // Whether `user` has an entry of `artifact`, including one that is not on the disk yet, or was given it just now.
-  absl::StatusOr<bool> Owns(const Owner& user, const Digest& artifact);
+  absl::StatusOr<bool> Owns(UserId user, const Digest& artifact);
 
   // Stores `artifact` and commits `entry` (whose artifact, size and time are filled in) under `label`, replacing an
   // older entry of the same key (whose labels stay), counts a build, and evicts down to the limit, never the entry just
@@ -179,10 +179,10 @@ class Cache {
   // Until then the blob stays, and these users may have it.
   struct Loan {
     MonotonicTime until;
-    std::set<Owner> users;
+    std::set<UserId> users;
   };
-  void Lend(const Digest& artifact, const std::optional<Owner>& user);
-  bool IsLentTo(const Owner& user, const Digest& artifact);
+  void Lend(const Digest& artifact, const std::optional<UserId>& user);
+  bool IsLentTo(UserId user, const Digest& artifact);
   std::vector<Digest> Returned(MonotonicTime now);
   void RemoveReturned();
 

@@ -37,9 +37,9 @@ class CacheContractTest : public testing::Test {
   CacheContractTest() : actions_(*parts_.index), journal_(*parts_.index), blobs_(parts_.blobs) {}
 
   // Key i, whose artifact is named by `artifact` and has 1000 bytes.
-  void Put(int i, int64_t now, const Label& label = {"module", 1000}) { PutArtifact(i, i, now, label); }
+  void Put(int i, int64_t now, const Label& label = {"module", UserId{1000}}) { PutArtifact(i, i, now, label); }
 
-  void PutArtifact(int i, int artifact, int64_t now, const Label& label = {"module", 1000}) {
+  void PutArtifact(int i, int artifact, int64_t now, const Label& label = {"module", UserId{1000}}) {
     ASSERT_THAT(actions_.Put(EntryOf(i, artifact, now), label), IsOk());
   }
 
@@ -85,22 +85,22 @@ TYPED_TEST_SUITE(CacheContractTest, AllParts);
 TYPED_TEST(CacheContractTest, FindsWhatWasPutWithAllItsFields) {
   EXPECT_FALSE(this->Has(1));
   const Entry entry = this->EntryOf(1, 1, 5);
-  ASSERT_THAT(this->actions_.Put(entry, {"module", 1000}), IsOk());
+  ASSERT_THAT(this->actions_.Put(entry, {"module", UserId{1000}}), IsOk());
   EXPECT_EQ(this->actions_.Find(entry.key).value(), entry);
 }
 
 TYPED_TEST(CacheContractTest, APutReplacesTheEntryAndKeepsItsLabels) {
-  this->Put(1, 5, {"first", 1});
-  const auto replaced = this->actions_.Put(this->EntryOf(1, 2, 6), {"second", 2});
+  this->Put(1, 5, {"first", UserId{1}});
+  const auto replaced = this->actions_.Put(this->EntryOf(1, 2, 6), {"second", UserId{2}});
   ASSERT_THAT(replaced, IsOk());
   EXPECT_THAT(replaced->artifacts, ElementsAre(this->ArtifactOf(1)));
   EXPECT_EQ(this->actions_.Find(TestKey(1)).value()->artifact, this->ArtifactOf(2));
-  EXPECT_THAT(this->ListedLabels(), ElementsAre(Label{"first", 1}, Label{"second", 2}));
+  EXPECT_THAT(this->ListedLabels(), ElementsAre(Label{"first", UserId{1}}, Label{"second", UserId{2}}));
 }
 
 TYPED_TEST(CacheContractTest, APutOfTheSameArtifactDropsNothing) {
   this->Put(1, 5);
-  EXPECT_THAT(this->actions_.Put(this->EntryOf(1, 1, 6), {"module", 1000})->artifacts, IsEmpty());
+  EXPECT_THAT(this->actions_.Put(this->EntryOf(1, 1, 6), {"module", UserId{1000}})->artifacts, IsEmpty());
   EXPECT_EQ(this->journal_.holdings().bytes, 1000u);
 }
 
@@ -134,12 +134,13 @@ TYPED_TEST(CacheContractTest, AnArtifactIsNamedAsLongAsOneEntryNamesIt) {
 
 TYPED_TEST(CacheContractTest, NotesUsesAndLabels) {
   this->Put(1, 5);
-  this->journal_.AddUse(TestKey(1), {"other", 77}, 9);
-  this->journal_.AddUse(TestKey(1), {"module", 1000}, 8);
-  this->journal_.AddLabel(TestKey(1), {"joined", 78});
+  this->journal_.AddUse(TestKey(1), {"other", UserId{77}}, 9);
+  this->journal_.AddUse(TestKey(1), {"module", UserId{1000}}, 8);
+  this->journal_.AddLabel(TestKey(1), {"joined", UserId{78}});
   this->Flush();
-  EXPECT_THAT(this->ListedLabels(), ElementsAre(Label{"joined", 78}, Label{"module", 1000}, Label{"other", 77}));
-  const auto listed = this->journal_.List({.owner = 78});
+  EXPECT_THAT(this->ListedLabels(),
+              ElementsAre(Label{"joined", UserId{78}}, Label{"module", UserId{1000}}, Label{"other", UserId{77}}));
+  const auto listed = this->journal_.List({.owner = UserId{78}});
   ASSERT_THAT(*listed, SizeIs(1));
   EXPECT_EQ(listed->front().hits, 2u);
   EXPECT_EQ(listed->front().last_used_unix_ms, 9);
@@ -147,7 +148,7 @@ TYPED_TEST(CacheContractTest, NotesUsesAndLabels) {
 }
 
 TYPED_TEST(CacheContractTest, IgnoresUsesOfKeysThatAreGone) {
-  this->journal_.AddUse(TestKey(1), {"late", 1000}, 9);
+  this->journal_.AddUse(TestKey(1), {"late", UserId{1000}}, 9);
   this->Flush();
   EXPECT_THAT(this->ListedKeys(), IsEmpty());
   EXPECT_EQ(this->journal_.holdings().labels, 0u);
@@ -155,45 +156,46 @@ TYPED_TEST(CacheContractTest, IgnoresUsesOfKeysThatAreGone) {
 
 TYPED_TEST(CacheContractTest, TakesManyLabelsOfOneOwnerButNotAllOfThem) {
   this->Put(1, 5);
-  for (int i = 0; i < kMaxLabelsPerOwner + 5; ++i) this->journal_.AddLabel(TestKey(1), {StrCat("name ", i), 77});
-  this->journal_.AddLabel(TestKey(1), {"mine", 78});
+  for (int i = 0; i < kMaxLabelsPerOwner + 5; ++i)
+    this->journal_.AddLabel(TestKey(1), {StrCat("name ", i), UserId{77}});
+  this->journal_.AddLabel(TestKey(1), {"mine", UserId{78}});
   this->Flush();
-  EXPECT_THAT(this->ListedLabels({.owner = 77}), SizeIs(kMaxLabelsPerOwner));
-  EXPECT_THAT(this->ListedLabels({.owner = 78}), SizeIs(1));
+  EXPECT_THAT(this->ListedLabels({.owner = UserId{77}}), SizeIs(kMaxLabelsPerOwner));
+  EXPECT_THAT(this->ListedLabels({.owner = UserId{78}}), SizeIs(1));
 }
 
 TYPED_TEST(CacheContractTest, AnArtifactBelongsToTheOwnersOfLabelsAlsoBeforeTheyAreFlushed) {
   this->PutArtifact(1, 7, 5);
-  this->PutArtifact(2, 7, 5, {"other", 77});
-  EXPECT_TRUE(*this->journal_.HasLabelOf(1000, this->ArtifactOf(7)));
-  EXPECT_TRUE(*this->journal_.HasLabelOf(77, this->ArtifactOf(7)));
-  EXPECT_FALSE(*this->journal_.HasLabelOf(78, this->ArtifactOf(7)));
-  EXPECT_FALSE(*this->journal_.HasLabelOf(1000, this->ArtifactOf(8)));
-  this->journal_.AddLabel(TestKey(1), {"joined", 78});
-  EXPECT_TRUE(*this->journal_.HasLabelOf(78, this->ArtifactOf(7)));
+  this->PutArtifact(2, 7, 5, {"other", UserId{77}});
+  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{1000}, this->ArtifactOf(7)));
+  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{77}, this->ArtifactOf(7)));
+  EXPECT_FALSE(*this->journal_.HasLabelOf(UserId{78}, this->ArtifactOf(7)));
+  EXPECT_FALSE(*this->journal_.HasLabelOf(UserId{1000}, this->ArtifactOf(8)));
+  this->journal_.AddLabel(TestKey(1), {"joined", UserId{78}});
+  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{78}, this->ArtifactOf(7)));
   this->Flush();
-  EXPECT_TRUE(*this->journal_.HasLabelOf(78, this->ArtifactOf(7)));
+  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{78}, this->ArtifactOf(7)));
 }
 
 TYPED_TEST(CacheContractTest, ListsMostRecentlyUsedFirstAndWhatMatches) {
-  this->Put(1, 5, {"a", 1});
-  this->Put(2, 6, {"b", 1});
-  this->Put(3, 7, {"a", 2});
-  this->journal_.AddUse(TestKey(1), {"a", 1}, 9);
+  this->Put(1, 5, {"a", UserId{1}});
+  this->Put(2, 6, {"b", UserId{1}});
+  this->Put(3, 7, {"a", UserId{2}});
+  this->journal_.AddUse(TestKey(1), {"a", UserId{1}}, 9);
   this->Flush();
   EXPECT_THAT(this->ListedKeys(), ElementsAre(TestKey(1), TestKey(3), TestKey(2)));
   EXPECT_THAT(this->ListedKeys({.name = "a"}), ElementsAre(TestKey(1), TestKey(3)));
-  EXPECT_THAT(this->ListedKeys({.owner = 1}), ElementsAre(TestKey(1), TestKey(2)));
-  EXPECT_THAT(this->ListedKeys({.name = "a", .owner = 2}), ElementsAre(TestKey(3)));
+  EXPECT_THAT(this->ListedKeys({.owner = UserId{1}}), ElementsAre(TestKey(1), TestKey(2)));
+  EXPECT_THAT(this->ListedKeys({.name = "a", .owner = UserId{2}}), ElementsAre(TestKey(3)));
   EXPECT_THAT(this->ListedKeys({.unused_since_unix_ms = 7}), ElementsAre(TestKey(2)));
 }
 
 TYPED_TEST(CacheContractTest, PurgesLabelsAndTheEntriesThatHaveNoneLeft) {
-  this->Put(1, 5, {"a", 1});
-  this->Put(2, 6, {"a", 2});
-  this->journal_.AddLabel(TestKey(1), {"b", 1});
+  this->Put(1, 5, {"a", UserId{1}});
+  this->Put(2, 6, {"a", UserId{2}});
+  this->journal_.AddLabel(TestKey(1), {"b", UserId{1}});
   this->Flush();
-  EXPECT_EQ(this->journal_.Purge({.name = "a", .owner = 3})->labels, 0u);
+  EXPECT_EQ(this->journal_.Purge({.name = "a", .owner = UserId{3}})->labels, 0u);
   EXPECT_EQ(this->journal_.Purge({.unused_since_unix_ms = 5})->labels, 0u);
   const auto dropped = this->journal_.Purge({.name = "a"});
   ASSERT_THAT(dropped, IsOk());
@@ -210,7 +212,7 @@ TYPED_TEST(CacheContractTest, PurgesLabelsAndTheEntriesThatHaveNoneLeft) {
 TYPED_TEST(CacheContractTest, EvictsTheLeastRecentlyUsedButNeverTheOneToKeep) {
   for (int i = 1; i <= 4; ++i) this->Put(i, i);
   EXPECT_EQ(this->journal_.Evict(4000, std::nullopt)->keys, 0u);
-  this->journal_.AddUse(TestKey(1), {"module", 1000}, 9);
+  this->journal_.AddUse(TestKey(1), {"module", UserId{1000}}, 9);
   const auto dropped = this->journal_.Evict(2500, TestKey(2));
   ASSERT_THAT(dropped, IsOk());
   EXPECT_EQ(dropped->keys, 2u);

@@ -18,7 +18,7 @@ TEST_F(CacheTest, ListsMostRecentlyUsedFirstAndByName) {
   Insert(2, 1000, "b");
   Insert(3, 1000, "a");
   ++env_.now;
-  cache_->Touch(TestKey(1), {"a", 1000});
+  cache_->Touch(TestKey(1), {"a", UserId{1000}});
   std::vector<Digest> keys;
   const auto entries = cache_->List({});
   ASSERT_THAT(entries, IsOk());
@@ -36,7 +36,7 @@ TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
   Insert(3, 1000, "a");
 
   PurgeFilter other_owner;
-  other_owner.owner = 77;
+  other_owner.owner = UserId{77};
   EXPECT_EQ(cache_->Purge(other_owner)->entries, 0u);
 
   PurgeFilter old_a;
@@ -57,14 +57,14 @@ TEST_F(CacheTest, PurgesByNameOwnerAndAge) {
 TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   Open();
   Insert(1, 1000, "first");
-  cache_->Touch(TestKey(1), {"second", 1000});
-  cache_->Touch(TestKey(1), {"second", 1000});
-  cache_->AddLabel(TestKey(1), {"third", 77});
+  cache_->Touch(TestKey(1), {"second", UserId{1000}});
+  cache_->Touch(TestKey(1), {"second", UserId{1000}});
+  cache_->AddLabel(TestKey(1), {"third", UserId{77}});
   EXPECT_EQ(Stats().entries, 3u);
   const auto second = cache_->List({.name = "second"});
   ASSERT_THAT(second, IsOk());
   ASSERT_EQ(second->size(), 1u);
-  EXPECT_EQ(second->front().label, (Label{"second", 1000}));
+  EXPECT_EQ(second->front().label, (Label{"second", UserId{1000}}));
   EXPECT_EQ(second->front().hits, 2u);
 
   PurgeFilter filter;
@@ -73,9 +73,9 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   EXPECT_TRUE(Has(1)) << "others still know it by their names";
   EXPECT_EQ(cache_->Purge(filter)->entries, 0u);
   filter.name = "third";
-  filter.owner = 1000;
+  filter.owner = UserId{1000};
   EXPECT_EQ(cache_->Purge(filter)->entries, 0u) << "that one is somebody else's";
-  filter.owner = 77;
+  filter.owner = UserId{77};
   EXPECT_EQ(cache_->Purge(filter)->bytes, 0u);
   filter = {.name = "first"};
   const auto last = cache_->Purge(filter);
@@ -89,7 +89,7 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
 TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
   Open();
   Insert(1, 1000, "first");
-  cache_->Touch(TestKey(1), {"second", 1000});
+  cache_->Touch(TestKey(1), {"second", UserId{1000}});
   ASSERT_TRUE(cache_->Insert(TestEntry(1), TestLabel("third"), TestArtifact(2)).ok());
   Open();
   EXPECT_EQ(Stats().entries, 3u);
@@ -102,7 +102,7 @@ TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
   Open();
   Insert(1);
   ASSERT_THAT(cache_->Remove(TestKey(1)), IsOk());
-  cache_->Touch(TestKey(1), {"late", 1000});
+  cache_->Touch(TestKey(1), {"late", UserId{1000}});
   EXPECT_EQ(Stats().entries, 0u);
   EXPECT_THAT(*cache_->List({}), IsEmpty());
 }
@@ -110,24 +110,24 @@ TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
 TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
   Open();
   Insert(1);
-  for (int i = 0; i < 1500; ++i) cache_->AddLabel(TestKey(1), {StrCat("name ", i), 77});
+  for (int i = 0; i < 1500; ++i) cache_->AddLabel(TestKey(1), {StrCat("name ", i), UserId{77}});
   EXPECT_EQ(Stats().entries, 1001u);
-  cache_->AddLabel(TestKey(1), {"mine", 78});
-  EXPECT_EQ(cache_->List({.owner = 78})->size(), 1u) << "what one user makes up takes nothing from another";
+  cache_->AddLabel(TestKey(1), {"mine", UserId{78}});
+  EXPECT_EQ(cache_->List({.owner = UserId{78}})->size(), 1u) << "what one user makes up takes nothing from another";
 }
 
 TEST_F(CacheTest, ListsByOwner) {
   Open();
   Insert(1, 1000, "a");
   Insert(2, 1000, "b");
-  cache_->Touch(TestKey(1), {"a", 77});
-  const auto theirs = cache_->List({.owner = 77});
+  cache_->Touch(TestKey(1), {"a", UserId{77}});
+  const auto theirs = cache_->List({.owner = UserId{77}});
   ASSERT_THAT(theirs, IsOk());
   ASSERT_EQ(theirs->size(), 1u);
-  EXPECT_EQ(theirs->front().label, (Label{"a", 77}));
-  EXPECT_EQ(cache_->List({.owner = 1000})->size(), 2u);
-  EXPECT_EQ(cache_->List({.name = "a", .owner = 1000})->size(), 1u);
-  EXPECT_THAT(*cache_->List({.name = "b", .owner = 77}), IsEmpty());
+  EXPECT_EQ(theirs->front().label, (Label{"a", UserId{77}}));
+  EXPECT_EQ(cache_->List({.owner = UserId{1000}})->size(), 2u);
+  EXPECT_EQ(cache_->List({.name = "a", .owner = UserId{1000}})->size(), 1u);
+  EXPECT_THAT(*cache_->List({.name = "b", .owner = UserId{77}}), IsEmpty());
 }
 
 Digest ArtifactOf(int i) { return DigestOf(TestArtifact(i)); }
@@ -135,46 +135,46 @@ Digest ArtifactOf(int i) { return DigestOf(TestArtifact(i)); }
 TEST_F(CacheTest, AnArtifactBelongsToWhoHasAnEntryOfIt) {
   Open();
   Insert(1);
-  EXPECT_TRUE(*cache_->Owns(1000, ArtifactOf(1)));
-  EXPECT_FALSE(*cache_->Owns(77, ArtifactOf(1)));
-  EXPECT_FALSE(*cache_->Owns(1000, ArtifactOf(2)));
+  EXPECT_TRUE(*cache_->Owns(UserId{1000}, ArtifactOf(1)));
+  EXPECT_FALSE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
+  EXPECT_FALSE(*cache_->Owns(UserId{1000}, ArtifactOf(2)));
   // Not on the disk yet.
   const int before = env_.Calls(Operation::kWriteFileDurably);
-  cache_->AddLabel(TestKey(1), {"joined", 77});
-  EXPECT_TRUE(*cache_->Owns(77, ArtifactOf(1)));
+  cache_->AddLabel(TestKey(1), {"joined", UserId{77}});
+  EXPECT_TRUE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
   EXPECT_EQ(env_.Calls(Operation::kWriteFileDurably), before);
   Open();
-  EXPECT_TRUE(*cache_->Owns(77, ArtifactOf(1)));
-  ASSERT_THAT(cache_->Purge({.owner = 77}), IsOk());
-  EXPECT_FALSE(*cache_->Owns(77, ArtifactOf(1)));
-  EXPECT_TRUE(*cache_->Owns(1000, ArtifactOf(1)));
+  EXPECT_TRUE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
+  ASSERT_THAT(cache_->Purge({.owner = UserId{77}}), IsOk());
+  EXPECT_FALSE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
+  EXPECT_TRUE(*cache_->Owns(UserId{1000}, ArtifactOf(1)));
 }
 
 TEST_F(CacheTest, TwoKeysOfOneArtifactCountForTheirOwnersAlike) {
   Open();
   ASSERT_THAT(cache_->Insert(TestEntry(1), TestLabel(), TestArtifact(1)), IsOk());
-  ASSERT_THAT(cache_->Insert(TestEntry(2), {"other", 77}, TestArtifact(1)), IsOk());
-  for (const uid_t user : {1000, 77}) EXPECT_TRUE(*cache_->Owns(user, ArtifactOf(1)));
+  ASSERT_THAT(cache_->Insert(TestEntry(2), {"other", UserId{77}}, TestArtifact(1)), IsOk());
+  for (const UserId user : {UserId{1000}, UserId{77}}) EXPECT_TRUE(*cache_->Owns(user, ArtifactOf(1)));
 }
 
 TEST_F(CacheTest, WhatWasJustGivenOutMayBeFetchedThoughItsEntryIsGone) {
   Open(1 << 30, Duration(30'000));
   Insert(1);
-  cache_->Lend(ArtifactOf(1), 77);
+  cache_->Lend(ArtifactOf(1), UserId{77});
   ASSERT_THAT(cache_->Purge({}), IsOk());
-  EXPECT_TRUE(*cache_->Owns(77, ArtifactOf(1)));
-  EXPECT_FALSE(*cache_->Owns(78, ArtifactOf(1)));
+  EXPECT_TRUE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
+  EXPECT_FALSE(*cache_->Owns(UserId{78}, ArtifactOf(1)));
   EXPECT_THAT(ReadBlob(*cache_, ArtifactOf(1)), IsOk());
   env_.now += 30'000;
   ASSERT_THAT(cache_->Flush(), IsOk());
-  EXPECT_FALSE(*cache_->Owns(77, ArtifactOf(1)));
+  EXPECT_FALSE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
 }
 
 TEST_F(CacheTest, AgeCountsFromTheLastUse) {
   Open();
   Insert(1);
   env_.now += 60'000;
-  cache_->Touch(TestKey(1), {"module", 1000});
+  cache_->Touch(TestKey(1), {"module", UserId{1000}});
   PurgeFilter old;
   old.not_used_for_ms = 30'000;
   EXPECT_EQ(cache_->Purge(old)->entries, 0u);

@@ -36,7 +36,7 @@ TEST_F(CacheTest, UnknownKeyIsNoEntryAndUnknownBlobIsNotFound) {
 TEST_F(CacheTest, SurvivesReopening) {
   Open();
   Insert(1);
-  cache_->Touch(TestKey(1), {"module", 1000});
+  cache_->Touch(TestKey(1), {"module", UserId{1000}});
   cache_->Count(Total::kMisses, 3);
   Open();
   EXPECT_TRUE(Has(1));
@@ -75,7 +75,7 @@ TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
   Insert(2);
   Insert(3);
   ++env_.now;
-  cache_->Touch(TestKey(1), {"module", 1000});
+  cache_->Touch(TestKey(1), {"module", UserId{1000}});
   Insert(4);
   EXPECT_TRUE(Has(1));
   EXPECT_FALSE(Has(2));
@@ -221,7 +221,7 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
         if (!cache_->Insert(TestEntry(i), TestLabel(), artifact).ok()) ++wrong;
         const auto found = cache_->Find(TestKey(i));
         if (!found.ok() || (found->has_value() && (*found)->artifact != DigestOf(artifact))) ++wrong;
-        cache_->Touch(TestKey(i), {"module", 1000});
+        cache_->Touch(TestKey(i), {"module", UserId{1000}});
         if (round % 3 == 0 && !cache_->Remove(TestKey((i + 5) % 10)).ok()) ++wrong;
         ++env_.now;
         if (round % 7 == 0 && !cache_->Flush().ok()) ++wrong;

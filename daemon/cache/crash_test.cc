@@ -32,7 +32,7 @@ void InsertUntilKilled(Env& env, const std::string& directory, int first, int ac
   if (!cache.ok()) _exit(1);
   for (int i = first;; ++i) {
     if (!(*cache)->Insert(TestEntry(i), TestLabel(), TestArtifact(i, SizeOf(i))).ok()) _exit(2);
-    (*cache)->Touch(TestKey(i), {"module", 1000});
+    (*cache)->Touch(TestKey(i), {"module", UserId{1000}});
     if (write(acknowledgements, &i, sizeof(i)) != sizeof(i)) _exit(3);
   }
 }

@@ -3,19 +3,15 @@
 // What a cache keeps: the answer to one action key, and the labels under which users have asked for it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/user_id.h"
 
 namespace kernix::cache {
-
-// Who has asked for a key.
-using Owner = uid_t;
 
 // Of a module's sources. The numbers are those that an index stores.
 enum class Language { kUnspecified = 0, kCpp = 1, kCuda = 2 };
@@ -38,7 +34,7 @@ struct ToolchainHeader {
 // The name under which a user asked for a key.
 struct Label {
   std::string name;
-  Owner owner = 0;
+  UserId owner{};
   auto operator<=>(const Label&) const = default;
 };
 

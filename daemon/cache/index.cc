@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<ListedEntry>> Index::List(const LabelFilter& filter) 
   return reader_->List(filter);
 }
 
-absl::StatusOr<bool> Index::HasLabelOf(const Owner& owner, const Digest& artifact) {
+absl::StatusOr<bool> Index::HasLabelOf(UserId owner, const Digest& artifact) {
   const MutexLock lock(read_mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, reader_->KeysOf(artifact));
   const auto is_pending = [&](const Digest& key) { return pending_.HasLabelOf(owner, key); };

@@ -38,7 +38,7 @@ class Index final : public ActionCache, public Journal {
   void AddLabel(const Digest& key, const Label& label) override;
   absl::Status Flush(const Totals& totals) override;
   absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter) override;
-  absl::StatusOr<bool> HasLabelOf(const Owner& owner, const Digest& artifact) override;
+  absl::StatusOr<bool> HasLabelOf(UserId owner, const Digest& artifact) override;
   absl::StatusOr<Dropped> Purge(const LabelFilter& filter) override;
   absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) override;
   absl::StatusOr<bool> IsNamed(const Digest& artifact) override;

@@ -35,7 +35,7 @@ void BindFilter(Statement& statement, const LabelFilter& filter) {
   statement.BindInt(1, filter.name.has_value())
       .BindText(2, filter.name.value_or(""))
       .BindInt(3, filter.owner.has_value())
-      .BindInt(4, filter.owner.value_or(0))
+      .BindInt(4, ToNumber(filter.owner.value_or(UserId{})))
       .BindInt(5, filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()));
 }
 
@@ -152,7 +152,10 @@ absl::StatusOr<std::optional<Digest>> IndexWriter::OldestBut(const std::optional
 }
 
 absl::StatusOr<bool> IndexWriter::PutLabel(const Digest& key, const Label& label) {
-  put_label_.BindText(1, label.name).BindInt(2, label.owner).BindBlob(3, ColumnOf(key)).BindInt(4, kMaxLabelsPerOwner);
+  put_label_.BindText(1, label.name)
+      .BindInt(2, ToNumber(label.owner))
+      .BindBlob(3, ColumnOf(key))
+      .BindInt(4, kMaxLabelsPerOwner);
   KERNIX_RETURN_IF_ERROR(put_label_.Run());
   return database_.Changes() > 0;
 }
@@ -267,7 +270,7 @@ absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const LabelFilter& fi
     listed.last_used_unix_ms = list_.Int(kEntryColumnCount);
     listed.hits = static_cast<uint64_t>(list_.Int(kEntryColumnCount + 1));
     listed.label = {std::string(list_.Text(kEntryColumnCount + 2)),
-                    static_cast<Owner>(list_.Int(kEntryColumnCount + 3))};
+                    static_cast<UserId>(list_.Int(kEntryColumnCount + 3))};
   }
 }
 
@@ -276,9 +279,9 @@ absl::StatusOr<std::vector<Digest>> IndexReader::KeysOf(const Digest& artifact) 
   return ReadDigests(keys_of_.BindBlob(1, ColumnOf(artifact)));
 }
 
-absl::StatusOr<bool> IndexReader::HasLabelOf(const Owner& owner, const Digest& artifact) {
+absl::StatusOr<bool> IndexReader::HasLabelOf(UserId owner, const Digest& artifact) {
   const ScopedReset reset(has_label_);
-  return has_label_.BindBlob(1, ColumnOf(artifact)).BindInt(2, owner).Step();
+  return has_label_.BindBlob(1, ColumnOf(artifact)).BindInt(2, ToNumber(owner)).Step();
 }
 
 absl::StatusOr<std::vector<Digest>> IndexReader::Artifacts() {

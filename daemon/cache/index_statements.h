@@ -81,7 +81,7 @@ class IndexReader {
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
   absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter);
   absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
-  absl::StatusOr<bool> HasLabelOf(const Owner& owner, const Digest& artifact);
+  absl::StatusOr<bool> HasLabelOf(UserId owner, const Digest& artifact);
   absl::StatusOr<std::vector<Digest>> Artifacts();
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
 

@@ -38,7 +38,7 @@ struct ListedEntry {
 // What matches all that is set.
 struct LabelFilter {
   std::optional<std::string> name;
-  std::optional<Owner> owner;
+  std::optional<UserId> owner;
   std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that
 };
 
@@ -69,7 +69,7 @@ class Journal {
   virtual absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter) = 0;
 
   // Whether an entry of `artifact` has a label of `owner`, flushed or not.
-  virtual absl::StatusOr<bool> HasLabelOf(const Owner& owner, const Digest& artifact) = 0;
+  virtual absl::StatusOr<bool> HasLabelOf(UserId owner, const Digest& artifact) = 0;
 
   // Removes the labels that match, and the entries that have none left.
   virtual absl::StatusOr<Dropped> Purge(const LabelFilter& filter) = 0;

@@ -157,7 +157,7 @@ absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const LabelFilter& fi
   return listed;
 }
 
-absl::StatusOr<bool> MemoryIndex::HasLabelOf(const Owner& owner, const Digest& artifact) {
+absl::StatusOr<bool> MemoryIndex::HasLabelOf(UserId owner, const Digest& artifact) {
   const MutexLock lock(mutex_);
   return std::any_of(records_.begin(), records_.end(), [&](const auto& item) {
     const Record& record = item.second;

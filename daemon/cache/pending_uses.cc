@@ -19,7 +19,7 @@ void PendingUseBuffer::AddLabel(const Digest& key, const Label& label) {
   uses_[key].labels.insert(label);
 }
 
-bool PendingUseBuffer::HasLabelOf(const Owner& owner, const Digest& key) const {
+bool PendingUseBuffer::HasLabelOf(UserId owner, const Digest& key) const {
   const MutexLock lock(mutex_);
   const auto use = uses_.find(key);
   return use != uses_.end() && std::any_of(use->second.labels.begin(), use->second.labels.end(),

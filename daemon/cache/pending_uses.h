@@ -28,7 +28,7 @@ class PendingUseBuffer {
   void AddLabel(const Digest& key, const Label& label);
 
   // Whether a label of `owner` waits for `key`.
-  bool HasLabelOf(const Owner& owner, const Digest& key) const;
+  bool HasLabelOf(UserId owner, const Digest& key) const;
 
   // All that has gathered; nothing is left.
   PendingUses Take();

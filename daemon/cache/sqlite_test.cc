@@ -112,7 +112,7 @@ TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeLabels) {
   ASSERT_EQ(entries->size(), 1u);
   EXPECT_EQ(entries->front().entry.key, DigestOf("key"));
   EXPECT_EQ(entries->front().entry.artifact, DigestOf("artifact"));
-  EXPECT_EQ(entries->front().label, (Label{"adder", 1001}));
+  EXPECT_EQ(entries->front().label, (Label{"adder", UserId{1001}}));
   EXPECT_EQ(entries->front().last_used_unix_ms, 20);
   EXPECT_EQ(entries->front().hits, 3u);
   EXPECT_EQ((*index)->holdings().labels, 1u);

@@ -55,7 +55,7 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   v1::CacheEntry proto;
   proto.set_key(entry.key.Raw());
   proto.set_name(listed.label.name);
-  proto.set_owner(listed.label.owner);
+  proto.set_owner(ToNumber(listed.label.owner));
   proto.set_language(ToProto(entry.language));
   proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
   for (const cache::Function& function : entry.functions) proto.add_function(function.name);
@@ -110,7 +110,7 @@ absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request
 
 // What is somebody else's is not there, for all that this caller is told.
 absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
-  KERNIX_ASSIGN_OR_RETURN(const bool owns, backend_.cache.Owns(ToNumber(caller_->id()), artifact));
+  KERNIX_ASSIGN_OR_RETURN(const bool owns, backend_.cache.Owns(caller_->id(), artifact));
   return owns || caller_->IsAdministrator() ? absl::OkStatus() : NoSuchArtifact(artifact);
 }
 
@@ -135,7 +135,7 @@ grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheR
                                       v1::ListCacheResponse* response) {
   cache::LabelFilter filter;
   if (!request->name().empty()) filter.name = request->name();
-  if (!caller_->IsAdministrator()) filter.owner = ToNumber(caller_->id());
+  if (!caller_->IsAdministrator()) filter.owner = caller_->id();
   const auto entries = backend_.cache.List(filter);
   if (!entries.ok()) return ToGrpcStatus(entries.status());
   for (const cache::ListedEntry& listed : *entries) *response->add_entry() = ToProto(listed);
@@ -159,7 +159,7 @@ absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::Purg
 
 absl::StatusOr<cache::PurgeFilter> KernixService::FilterFor(const v1::PurgeCacheRequest& request) const {
   cache::PurgeFilter filter;
-  if (!caller_->IsAdministrator()) filter.owner = ToNumber(caller_->id());
+  if (!caller_->IsAdministrator()) filter.owner = caller_->id();
   if (request.older_than_ms() > 0) filter.not_used_for_ms = request.older_than_ms();
   if (!request.name().empty()) {
     filter.name = request.name();

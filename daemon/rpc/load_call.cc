@@ -232,7 +232,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     KERNIX_ASSIGN_OR_RETURN(*request_.mutable_toolchain(),
                             backend_.toolchains.Choose(request_.toolchain(), request_.language()));
     header_sizes_ = SizesOf(request_);
-    return backend_.builder.Load(std::move(request_), ToNumber(caller_->id()), *this, cancellation_);
+    return backend_.builder.Load(std::move(request_), caller_->id(), *this, cancellation_);
   }
 
   // Ends the call with an error, which goes out as an event, and short as the call's status.

@@ -86,7 +86,7 @@ class Lookup {
     auto toolchain = backend_.toolchains.Choose(request.toolchain(), request.language());
     if (!toolchain.ok()) return false;
     *request.mutable_toolchain() = *std::move(toolchain);
-    return backend_.builder.LookUp(request, ToNumber(user_->id()), deliver);
+    return backend_.builder.LookUp(request, user_->id(), deliver);
   }
 
   absl::Status Send(const v1::LookupReply& reply, MonotonicTime deadline) const {

@@ -171,7 +171,7 @@ struct TestBuilder {
   }
 
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, RecordingObserver& observer) {
-    return builder->Load(request, 1000, observer, nullptr);
+    return builder->Load(request, UserId{1000}, observer, nullptr);
   }
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request) {
     RecordingObserver observer;
