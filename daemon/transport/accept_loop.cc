@@ -21,16 +21,16 @@
 namespace kernix::server {
 namespace {
 
-// How long we leave the queue alone when the system has no descriptor or memory for another connection.
+// How long to leave the queue alone when the system has no descriptor or memory for another connection.
 constexpr Duration kPause{100};
 
-// Between two lines of the log about users who have too many connections.
+// Time between two log lines about users with too many connections.
 constexpr Duration kLogAgain{10'000};
 
-// Connections that were turned away and are still open.
+// Limit of refused connections that are still open.
 constexpr size_t kMaxLeaving = 16;
 
-// Who has not said anything for so long is left to gRPC, which knows when to give up.
+// A client that is silent for this long is handed to gRPC, which has its own time limits.
 constexpr Duration kSilence{1'000};
 
 bool Watch(int epoll, int fd, uint32_t events) {
@@ -44,7 +44,7 @@ void Unwatch(int epoll, int fd) { epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr); 
 
 void SetNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-// Whether there is more than the connection's end.
+// Whether there is data to read, not just the connection's end.
 bool CanBeRead(int fd) {
   char byte = 0;
   return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
@@ -88,13 +88,13 @@ void AcceptLoop::Stop() {
 }
 
 Activity AcceptLoop::activity() const {
-  pollfd waiting{listener_, POLLIN, 0};  // poll() passes a negative descriptor over
+  pollfd waiting{listener_, POLLIN, 0};  // poll() ignores a negative descriptor
   return {.running = open_ + (poll(&waiting, 1, 0) > 0 ? 1 : 0), .started = total_};
 }
 
 void AcceptLoop::Run(UniqueFd connected) {
   if (connected.ok()) {
-    SetNonBlocking(connected.get());  // else gRPC waits for ever inside a read
+    SetNonBlocking(connected.get());  // otherwise gRPC blocks forever inside a read
     TakeIn(std::move(connected));
   }
   while (!stopping_) WaitAndHandle();
@@ -104,8 +104,8 @@ void AcceptLoop::Run(UniqueFd connected) {
   open_ = 0;
 }
 
-// For epoll_wait(): until accepting goes on, somebody has been silent for too long or has read why he was turned away,
-// or for ever.
+// Timeout for epoll_wait(): until accepting resumes, a connection has been silent for too long, or a refused client has
+// had time to read the reason; otherwise infinite.
 int AcceptLoop::Timeout() const {
   MonotonicTime until = paused_until_.value_or(MonotonicTime::max());
   for (const auto& [watch, silent] : silent_) until = std::min(until, silent.until);
@@ -118,7 +118,7 @@ int AcceptLoop::Timeout() const {
 void AcceptLoop::WaitAndHandle() {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
-  // Not only when nothing else happens: connections that come and go must not keep others out.
+  // Also when there are other events: connections that come and go must not keep others out.
   if (paused_until_ && std::chrono::steady_clock::now() >= *paused_until_) ResumeAccepting();
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
@@ -136,7 +136,8 @@ void AcceptLoop::WaitAndHandle() {
   CutOffTheTurnedAway();
 }
 
-// Not all: who connects again and again could keep this thread here, away from those who have connected.
+// Not all at once: a client that reconnects again and again could keep this thread from serving connections already
+// open.
 void AcceptLoop::AcceptSome() {
   constexpr int kAtOnce = 64;
   for (int i = 0; i < kAtOnce; ++i) {
@@ -208,7 +209,7 @@ void AcceptLoop::Open(UniqueFd connection, IdentityPtr user, const Peer& peer) {
   silent_[key] = {std::move(connection), std::move(user), std::chrono::steady_clock::now() + kSilence};
 }
 
-// From now on only its end is watched for.
+// After this, only the connection's end is watched.
 void AcceptLoop::HandOver(int watch) {
   epoll_event event{};
   event.events = EPOLLRDHUP;
@@ -235,9 +236,9 @@ void AcceptLoop::CutOffTheTurnedAway() {
 }
 
 void AcceptLoop::Closed(int watch) {
-  // By hand: the registration belongs to the connection, which is still open where gRPC has not closed its end.
+  // Explicitly: the registration belongs to the connection, which stays open if gRPC has not closed its end.
   Unwatch(epoll_.get(), watch);
-  // Who has only stopped sending holds a descriptor of ours no longer either.
+  // A client that has only stopped sending must not hold a descriptor of ours either.
   shutdown(watch, SHUT_RDWR);
   quota_.Leave(watches_.extract(watch).mapped().user);
   silent_.erase(watch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Accepts connections, finds out who they are, and knows how many are open. gRPC could accept on its own, but it tells
-// nobody who a Unix peer is, and takes no listening socket from outside.
+// Accepts connections, identifies their peers, and counts open connections. gRPC could accept on its own, but it does
+// not reveal who a Unix peer is, and does not take a listening socket from outside.
 #pragma once
 
 #include <atomic>
@@ -25,13 +25,14 @@ namespace kernix::server {
 
 // Called from the loop's thread.
 struct AcceptHandler {
-  // Who `peer` is, or why that one may not come in: such a connection is logged and closed.
+  // Returns the identity of `peer`, or why it may not connect: the loop then logs and closes the connection.
   std::function<absl::StatusOr<IdentityPtr>(const Peer& peer)> admit;
-  // Takes over an open connection, from which something can be read, or which has been silent for a second.
+  // Takes over an open connection that has data to read or has been silent for a second.
   std::function<void(UniqueFd connection, const IdentityPtr& user)> serve;
-  // Takes over one for which there is no room, to say so; it is cut off a second later. May be empty.
+  // Takes over a connection for which there is no room, to tell the client; the loop closes it a second later. May be
+  // empty.
   std::function<void(UniqueFd connection, const absl::Status& reason)> turn_away;
-  // There was no room for one, whether or not `turn_away` is called. May be empty.
+  // There was no room for a connection, whether or not `turn_away` is called. May be empty.
   std::function<void()> turned_away;
   // A connection has closed (or was refused), and none is open. May be empty.
   std::function<void()> all_closed;
@@ -39,18 +40,20 @@ struct AcceptHandler {
 
 class AcceptLoop {
  public:
-  // Accepts from `listener`, a non-blocking socket that lives until Stop(); negative: from nowhere. `connected`, when
-  // it holds one, is treated as the first connection. Those for which `quota` has no room are told so and closed.
+  // Accepts from `listener`, a non-blocking socket that must live until Stop(); negative: accepts nothing. `connected`,
+  // if it holds a descriptor, is treated as the first connection. Connections for which `quota` has no room are refused
+  // with the reason and closed.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(int listener, UniqueFd connected, ConnectionQuota quota,
                                                            AcceptHandler handler);
-  ~AcceptLoop();  // Stop()
+  ~AcceptLoop();  // calls Stop()
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
 
-  // Accepts no more, and returns when the thread has ended. Open connections stay open and are no longer watched.
+  // Stops accepting, and returns when the thread has ended. Open connections stay open and are no longer watched.
   void Stop();
 
-  // Open connections, and how many there have been. One that waits to be accepted counts as open. Thread-safe.
+  // The number of open connections, and of all connections so far. A connection that waits to be accepted counts as
+  // open. Thread-safe.
   Activity activity() const;
 
  private:
@@ -77,30 +80,30 @@ class AcceptLoop {
   std::atomic<int> open_{0};
   std::atomic<uint64_t> total_{0};
 
-  // Of the loop's thread.
+  // Used only by the loop's thread.
   bool stopping_ = false;
-  std::optional<MonotonicTime> paused_until_;  // while there are no descriptors to accept with
+  std::optional<MonotonicTime> paused_until_;  // set while there are no descriptors to accept with
   ConnectionQuota quota_;
-  // Who was turned away is logged once in a while: that may happen thousands of times a second.
+  // Refused connections are logged only from time to time, because there may be thousands a second.
   uint64_t turned_away_ = 0;
   struct Leaving {
     UniqueFd watch;  // a second descriptor
     MonotonicTime until;
   };
-  std::deque<Leaving> leaving_;  // a few of them, while they may read why
+  std::deque<Leaving> leaving_;  // a limited number, while they may read the reason
   MonotonicTime next_word_;
   struct Watched {
     UniqueFd watch;
     UserId user{};
   };
-  // A second descriptor of each open connection: gRPC does not say when it closes one, but the kernel does.
+  // A second descriptor of each open connection: the kernel, unlike gRPC, reports when a connection closes.
   std::map<int, Watched> watches_;
   struct Silent {
     UniqueFd connection;
     IdentityPtr user;
     MonotonicTime until;
   };
-  std::map<int, Silent> silent_;  // those that have not said anything yet, by their watch
+  std::map<int, Silent> silent_;  // connections that have not sent anything yet, by their watch
 
   std::thread thread_;
 };

@@ -23,7 +23,7 @@
 namespace kernix::server {
 namespace {
 
-// What the loop has handed over so far.
+// Records what the loop has handed over.
 class Recorder {
  public:
   AcceptHandler Handler(absl::Status admission = absl::OkStatus()) {
@@ -42,7 +42,7 @@ class Recorder {
     return connection;
   }
 
-  // Who came last.
+  // The last peer.
   Peer peer() {
     const MutexLock lock(mutex_);
     return peer_;
@@ -82,7 +82,7 @@ class Recorder {
   bool all_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Only who says something is handed over.
+// Only a connection that sends something is handed over.
 void Speak(const UniqueFd& fd) { ASSERT_EQ(send(fd.get(), "x", 1, MSG_NOSIGNAL), 1); }
 
 // Blocks until the other end has closed.
@@ -135,12 +135,12 @@ TEST_F(AcceptLoopTest, ClosesThoseItRefuses) {
 TEST_F(AcceptLoopTest, HandsOverWhoSpeaksFirst) {
   const auto loop = Start();
   const UniqueFd silent = ConnectSilently();
-  const UniqueFd other = Connect();  // accepted after it
+  const UniqueFd other = Connect();  // accepted after the silent one
   char word = 0;
   auto served = recorder_.Next();
   EXPECT_EQ(recv(served.first.get(), &word, 1, MSG_DONTWAIT), 1);
   EXPECT_EQ(loop->activity().running, 2);
-  served = recorder_.Next();  // some time later
+  served = recorder_.Next();  // after the silence has lasted long enough
   EXPECT_EQ(recv(served.first.get(), &word, 1, MSG_DONTWAIT), -1);
   Speak(silent);
   AwaitReadable("what the silent one says", served.first.get());
@@ -175,7 +175,7 @@ TEST_F(AcceptLoopTest, NoticesWhenTheServerCloses) {
   const UniqueFd client = Connect();
   auto [connection, user] = recorder_.Next();
   char word = 0;
-  ASSERT_EQ(recv(connection.get(), &word, 1, 0), 1);  // else the client would see a reset
+  ASSERT_EQ(recv(connection.get(), &word, 1, 0), 1);  // otherwise the client would see a reset
   shutdown(connection.get(), SHUT_RDWR);              // as gRPC does before it closes
   connection.reset();
   recorder_.AwaitAllClosed();
@@ -218,12 +218,12 @@ TEST_F(AcceptLoopTest, AfterStopConnectionsStayOpen) {
   EXPECT_EQ(read(client.get(), &byte, 1), 1);
 }
 
-// Leaves the process with no descriptor to give, until it goes.
+// Leaves the process without a free descriptor during its lifetime.
 class DescriptorShortage {
  public:
   DescriptorShortage() {
     getrlimit(RLIMIT_NOFILE, &saved_);
-    const UniqueFd next(open("/dev/null", O_RDONLY | O_CLOEXEC));  // the lowest that is free
+    const UniqueFd next(open("/dev/null", O_RDONLY | O_CLOEXEC));  // the lowest free descriptor
     rlimit none = saved_;
     none.rlim_cur = static_cast<rlim_t>(next.get());
     setrlimit(RLIMIT_NOFILE, &none);
@@ -236,7 +236,7 @@ class DescriptorShortage {
   rlimit saved_{};
 };
 
-// What this process writes to stderr meanwhile.
+// Captures what this process writes to stderr during its lifetime.
 class StderrReader {
  public:
   StderrReader() : saved_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
@@ -250,7 +250,7 @@ class StderrReader {
   StderrReader(const StderrReader&) = delete;
   StderrReader& operator=(const StderrReader&) = delete;
 
-  // Blocks until it has said `text`.
+  // Blocks until `text` has been written.
   void Await(std::string_view text) {
     std::array<char, 1024> buffer;
     while (said_.find(text) == std::string::npos) {
@@ -283,7 +283,7 @@ TEST_F(AcceptLoopTest, GoesOnAfterAShortageOfDescriptors) {
   EXPECT_EQ(loop->activity().running, 1);
 }
 
-// They have not said anything yet.
+// These connections have not sent anything yet.
 TEST_F(AcceptLoopTest, WhoHasTooManyConnectionsMayComeBackWithFewer) {
   const auto loop = Start();
   std::vector<UniqueFd> clients;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may do what concerns everybody.
+// Decides who may administer the daemon.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@
 
 namespace kernix::server {
 
-// Root, the daemon's own user, and who is in `admin_group` by now (empty: nobody).
+// True for root, the daemon's own user, and present members of `admin_group` (empty: no group).
 bool IsAdministrator(uid_t user, const std::string& admin_group);
 
 }  // namespace kernix::server

@@ -13,16 +13,16 @@ namespace kernix::server {
 absl::Status ConnectionQuota::Enter(const Identity& user) {
   const int of_user = open_of_user_[user.id()];
   if (max_per_user_ > 0 && of_user >= max_per_user_) {
-    return absl::ResourceExhaustedError(
-        StrCat("user ", user.name(), " has ", of_user, " connections open, as many as this kernixd takes from one: ",
-               "close some, or raise max_connections_per_user (--max-connections-per-user, ",
-               "KERNIX_MAX_CONNECTIONS_PER_USER)"));
+    return absl::ResourceExhaustedError(StrCat(
+        "user ", user.name(), " has ", of_user, " connections open, the most that this kernixd allows one user: ",
+        "close some, or raise max_connections_per_user (--max-connections-per-user, ",
+        "KERNIX_MAX_CONNECTIONS_PER_USER)"));
   }
   if (of_user >= capacity_ - open_) {
-    return absl::ResourceExhaustedError(
-        StrCat("user ", user.name(), " has ", of_user,
-               " connections open, and this kernixd keeps descriptors for no more than ", capacity_,
-               " of all users: close some, or let it have more (ulimit -n; LimitNOFILE= of a systemd unit)"));
+    return absl::ResourceExhaustedError(StrCat(
+        "user ", user.name(), " has ", of_user, " connections open, and this kernixd has descriptors for only ",
+        capacity_,
+        " connections of all users: close some, or raise its limit (ulimit -n; LimitNOFILE= of a systemd unit)"));
   }
   ++open_;
   ++open_of_user_[user.id()];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many connections each user may have open.
+// Limits how many connections each user may have open.
 #pragma once
 
 #include <map>
@@ -13,11 +13,11 @@ namespace kernix::server {
 // Not thread-safe.
 class ConnectionQuota {
  public:
-  // Users may have `max_per_user` each (0: any number) and `capacity` together. Nobody may have more than are still
-  // free either, so that whatever one of them does, another one can connect.
+  // Each user may have `max_per_user` connections (0: no limit), and all users together `capacity`. In addition, no
+  // user may have more connections than are still free, so that whatever one user does, another one can connect.
   ConnectionQuota(int max_per_user, int capacity) : max_per_user_(max_per_user), capacity_(capacity) {}
 
-  // Counts one more connection of `user`. kResourceExhausted, which says what to do, when there may be no more.
+  // Counts one more connection of `user`. kResourceExhausted, with what to do, if no more are allowed.
   absl::Status Enter(const Identity& user);
   void Leave(UserId user);
 
@@ -28,8 +28,8 @@ class ConnectionQuota {
   std::map<UserId, int> open_of_user_;
 };
 
-// As many as the descriptors of this process are for: a connection needs two, and a quarter is for compile jobs and
-// files.
+// The number of connections that this process's descriptors suffice for: a connection needs two, and a quarter of all
+// is reserved for compile jobs and files.
 int ConnectionCapacity();
 
 }  // namespace kernix::server

@@ -13,7 +13,7 @@ constexpr Duration kShortestPause{10};
 
 bool IdleMonitor::Step(const Activity& activity, MonotonicTime now) {
   const bool active = activity.running > 0 || activity.started != started_;
-  // The first quiet step counts as active too: what we saw at the one before may have ended a moment ago.
+  // The first quiet step also counts as active: what the step before saw may have ended only a moment ago.
   if (active || was_active_) active_at_ = now;
   was_active_ = active;
   started_ = activity.started;
@@ -22,7 +22,7 @@ bool IdleMonitor::Step(const Activity& activity, MonotonicTime now) {
 
 Duration IdleMonitor::Pause(MonotonicTime now) const {
   if (timeout_.count() == 0) return kLongestPause;
-  // Rounded up, so that the step that waits for the end does not come just before it.
+  // Rounded up, so that the step that waits for the end does not come slightly too early.
   const auto left = std::chrono::ceil<Duration>(active_at_ + timeout_ - now);
   const Duration round = was_active_ ? timeout_ / 10 : left;
   return std::clamp(round, kShortestPause, kLongestPause);

@@ -9,27 +9,27 @@
 
 namespace kernix::server {
 
-// What goes on at one moment.
+// The daemon's activity at one moment.
 struct Activity {
-  int running = 0;       // clients and jobs now
-  uint64_t started = 0;  // clients that have come since the start: what came and went between two looks
+  int running = 0;       // present clients and jobs
+  uint64_t started = 0;  // clients since the start; reveals those that came and went between two steps
 };
 
-// A background loop of which each Step() is one round. Not thread-safe.
+// A background loop; each Step() is one round. Not thread-safe.
 class IdleMonitor {
  public:
   // `timeout` 0: never idle for long enough.
   IdleMonitor(Duration timeout, MonotonicTime now) : timeout_(timeout), active_at_(now) {}
 
-  // True when nothing has gone on for the whole timeout.
+  // True if nothing has been active for the whole timeout.
   bool Step(const Activity& activity, MonotonicTime now);
 
-  // How long the next step can wait. It may come earlier.
+  // How long to wait until the next step. The step may come earlier.
   Duration Pause(MonotonicTime now) const;
 
  private:
   const Duration timeout_;
-  MonotonicTime active_at_;  // there was something, or it can have ended since the step before
+  MonotonicTime active_at_;  // last time of activity, or of a step before which activity may just have ended
   uint64_t started_ = 0;
   bool was_active_ = true;
 };

@@ -18,7 +18,7 @@ class IdleMonitorTest : public testing::Test {
 };
 
 TEST_F(IdleMonitorTest, EndsAfterTheTimeout) {
-  EXPECT_FALSE(StepAfter(Duration{500}, {}));  // the first look: there may have been something just before
+  EXPECT_FALSE(StepAfter(Duration{500}, {}));  // the first step: there may have been activity just before
   EXPECT_FALSE(StepAfter(Duration{999}, {}));
   EXPECT_TRUE(StepAfter(Duration{1}, {}));
 }
@@ -29,7 +29,7 @@ TEST_F(IdleMonitorTest, NeverWhileSomethingRuns) {
 
 TEST_F(IdleMonitorTest, TheTimeBeginsWhenTheLastOneLeft) {
   EXPECT_FALSE(StepAfter(Duration{0}, {.running = 1}));
-  EXPECT_FALSE(StepAfter(Duration{5000}, {}));  // it may have left at any time until now
+  EXPECT_FALSE(StepAfter(Duration{5000}, {}));  // the client may have left at any time until now
   EXPECT_FALSE(StepAfter(Duration{999}, {}));
   EXPECT_TRUE(StepAfter(Duration{1}, {}));
 }

@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kSocketSuffix = ".sock";
 constexpr Duration kLockRound{50};
 
-// The process that listens at `path`; nullopt when nobody does.
+// The process that listens at `path`; nullopt if there is none.
 std::optional<pid_t> ListenerAt(const std::string& path) {
   const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
   if (!connection.ok()) return std::nullopt;
@@ -33,8 +33,9 @@ std::optional<pid_t> ListenerAt(const std::string& path) {
 
 absl::Status CheckPath(const std::string& path) {
   if (path.size() <= kMaxSocketPath) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("the socket's path is ", path.size(), " bytes long, and the system takes ",
-                                           kMaxSocketPath, ": choose a shorter one with --socket: ", path));
+  return absl::InvalidArgumentError(StrCat("the socket's path is ", path.size(),
+                                           " bytes long, but the system allows at most ", kMaxSocketPath,
+                                           ": choose a shorter one with --socket: ", path));
 }
 
 bool IsSocket(const std::string& path) {
@@ -42,13 +43,13 @@ bool IsSocket(const std::string& path) {
   return lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
 }
 
-// We hold the lock, so a socket where nobody answers belonged to a daemon that died.
+// We hold the lock, so a socket that nobody answers belonged to a daemon that died.
 absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
   const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
   if (absl::IsNotFound(info.status())) return absl::OkStatus();
   KERNIX_RETURN_IF_ERROR(info.status());
   if (!IsSocket(path)) {
-    return absl::AlreadyExistsError(StrCat(path, " exists and is no socket: remove it, or choose another --socket"));
+    return absl::AlreadyExistsError(StrCat(path, " exists and is not a socket: remove it, or choose another --socket"));
   }
   const absl::StatusOr<UniqueFd> connection = ConnectTo(path);
   if (connection.ok()) {
@@ -59,7 +60,7 @@ absl::Status RemoveStaleSocket(Env& env, const std::string& path) {
   return env.RemoveFile(path);
 }
 
-// Before listen(): until then nobody can connect, so it does not matter that bind() made the file with other rights.
+// Before listen(): until then nobody can connect, so the file's initial mode from bind() does not matter.
 absl::Status SetAccess(const ListenerOptions& options) {
   const char* path = options.path.c_str();
   if (options.for_group && !options.group.empty()) {
@@ -76,7 +77,7 @@ absl::Status CheckInherited(int fd) {
   const int is_listener = sd_is_socket_unix(fd, SOCK_STREAM, /*listening=*/1, nullptr, 0);
   if (is_listener > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "what systemd passed is no listening Unix stream socket: use ListenStream=/path in "
+      "systemd did not pass a listening Unix stream socket: use ListenStream=/path in "
       "the socket unit");
 }
 
@@ -119,7 +120,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(Env& env, const Listene
   if (bind(fd.get(), address.get(), address.size()) != 0) return ErrnoStatus(errno, "bind", options.path);
   std::unique_ptr<Listener> listener(new Listener(env, std::move(fd), options.path, /*owns_file=*/true));
   KERNIX_RETURN_IF_ERROR(SetAccess(options));
-  // A full queue turns clients away, and hundreds of them may start at once.
+  // A full queue turns clients away, and hundreds of clients may start at once.
   if (listen(listener->fd(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", options.path);
   return listener;
 }
@@ -129,11 +130,11 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
   if (count < 0) return ErrnoStatus(-count, "read", "LISTEN_FDS");
   if (count == 0) return std::unique_ptr<Listener>();
   if (count > 1) {
-    return absl::InvalidArgumentError(StrCat("systemd passed ", count, " sockets; kernixd takes one"));
+    return absl::InvalidArgumentError(StrCat("systemd passed ", count, " sockets; kernixd expects one"));
   }
   UniqueFd fd(SD_LISTEN_FDS_START);
   KERNIX_RETURN_IF_ERROR(CheckInherited(fd.get()));
-  // Again, now by us: whom a client meets is who listened last, and that was systemd.
+  // Listens again, because a client sees the identity of the last process that called listen(), which was systemd.
   if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on", "the socket that systemd passed");
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
   std::string path = BoundPath(fd.get());
@@ -141,7 +142,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::FromSystemd(Env& env) {
 }
 
 Listener::~Listener() {
-  // The name first: who comes now starts another daemon instead of queueing at a closed door.
+  // Removes the name first: new clients then start another daemon instead of queueing on a socket that nobody accepts
+  // from.
   if (owns_file_) env_.RemoveFile(path_).IgnoreError();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The daemon's listening socket: bound by itself, or handed over by systemd.
+// The daemon's listening socket: bound by the daemon itself, or passed by systemd.
 #pragma once
 
 #include <memory>
@@ -14,30 +14,31 @@
 
 namespace kernix::server {
 
-// The lock that belongs to a socket: "x.lock" for "x.sock" (as DaemonPlace has it), else "<socket>.lock".
+// The lock that belongs to a socket: "x.lock" for "x.sock" (as in DaemonPlace), otherwise "<socket>.lock".
 std::string LockPathOf(const std::string& socket);
 
-// Takes the lock of `socket`, or says who holds it: kAlreadyExists, "kernixd (process N) already serves ...". A daemon
-// that has closed its socket and is about to end, or has not opened it yet, is waited for, at most for `patience`.
+// Takes the lock of `socket`, or reports its holder: kAlreadyExists, "kernixd (process N) already serves ...". Waits at
+// most `patience` for a daemon that has closed its socket and is about to end, or has not opened it yet.
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimSocket(Env& env, const std::string& socket, Duration patience);
 
 struct ListenerOptions {
   std::string path;
-  // Owner only, unless there is one: then also the members of this group, by name. "" keeps the folder's or process's.
+  // false: only the owner may connect. true: also the members of this group. An empty name keeps the group of the
+  // folder or process.
   bool for_group = false;
   std::string group;
 };
 
-// Stops listening when it goes; removes the socket's file if it made it.
+// Stops listening when destroyed; removes the socket's file if it created it.
 class Listener {
  public:
-  // Binds and listens. The caller holds the lock of the socket: what a daemon that died has left is removed.
-  // kAlreadyExists when something else listens there or the path is no socket; kInvalidArgument for a path that is too
-  // long or a group that does not exist.
+  // Binds and listens. The caller must hold the lock of the socket: leftovers of a daemon that died are removed.
+  // kAlreadyExists if something else listens there or the path is not a socket; kInvalidArgument if the path is too
+  // long or the group does not exist.
   static absl::StatusOr<std::unique_ptr<Listener>> Bind(Env& env, const ListenerOptions& options);
 
-  // What systemd passed to this process (LISTEN_FDS): nullptr when it passed none. kInvalidArgument for anything but
-  // one listening Unix stream socket. Takes the variables out of the environment.
+  // The socket that systemd passed to this process (LISTEN_FDS); nullptr if it passed none. kInvalidArgument for
+  // anything other than one listening Unix stream socket. Removes the variables from the environment.
   static absl::StatusOr<std::unique_ptr<Listener>> FromSystemd(Env& env);
 
   ~Listener();

@@ -28,7 +28,7 @@ class ListenerTest : public testing::Test {
 
   mode_t ModeOfSocket() { return TheEnv().Stat(socket_)->mode; }
 
-  // What a daemon that was killed leaves: a file that is bound to nothing.
+  // Leaves what a killed daemon leaves: a file that is bound to nothing.
   void LeaveStaleSocket() {
     UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const SocketAddress address(socket_);
@@ -86,13 +86,13 @@ TEST_F(ListenerTest, TakesThePlaceOfADeadDaemon) {
 
 TEST_F(ListenerTest, LeavesWhatIsNoSocket) {
   ASSERT_THAT(TheEnv().WriteFile(socket_, "precious", 0600), IsOk());
-  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is no socket")));
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is not a socket")));
   EXPECT_EQ(TheEnv().ReadFile(socket_).value(), "precious");
 }
 
 TEST_F(ListenerTest, LeavesAPipe) {
   ASSERT_EQ(mkfifo(socket_.c_str(), 0600), 0);
-  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is no socket")));
+  EXPECT_THAT(Bind(), HasError(absl::StatusCode::kAlreadyExists, HasSubstr("is not a socket")));
   EXPECT_THAT(TheEnv().Stat(socket_), IsOk());
 }
 
@@ -105,7 +105,7 @@ TEST_F(ListenerTest, LeavesTheSocketOfAnotherProgram) {
 TEST_F(ListenerTest, ALongPathIsRefusedInWords) {
   const std::string path = scratch_ / std::string(200, 'x');
   EXPECT_THAT(Listener::Bind(TheEnv(), {.path = path}),
-              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("the system takes 107")));
+              HasError(absl::StatusCode::kInvalidArgument, HasSubstr("the system allows at most 107")));
   EXPECT_THAT(ClaimSocket(TheEnv(), path, Duration{0}),
               HasError(absl::StatusCode::kInvalidArgument, HasSubstr("--socket")));
 }
@@ -141,7 +141,8 @@ TEST_F(ListenerTest, OneThatHoldsTheLockAndDoesNotAnswerIsWaitedFor) {
   EXPECT_THAT(ClaimSocket(TheEnv(), socket_, Duration{0}), IsOk());
 }
 
-// The child takes what its parent listens on, as from systemd, and sees whom its own client meets. An exit code.
+// The child takes over its parent's listening socket, as if from systemd, and checks which process its own client sees.
+// Returns an exit code.
 int TakeFromSystemd(int listener, const std::string& path) {
   if (dup2(listener, 3) != 3 && listener != 3) return 2;
   setenv("LISTEN_FDS", "1", 1);

@@ -9,7 +9,7 @@
 namespace kernix::server {
 namespace {
 
-// The machine's database does not know them.
+// These users are not in the machine's user database.
 constexpr uid_t kAlice = 70001;
 
 TEST(LocalUserTest, IsKnownByTheUid) {

@@ -17,15 +17,15 @@ namespace {
 
 using ConnectionAcceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-// More than a request may have, so that most of those that are too large get an answer in words (see LoadCall) and not
-// gRPC's own. Settings keep it within an int.
+// More than a request may have, so that most requests that are too large get our own error message (see LoadCall)
+// instead of gRPC's. The settings keep it within an int.
 int GrpcMessageLimit(const ServiceOptions& options) {
   constexpr uint64_t kEnvelope = 1 << 20;
   return static_cast<int>(2 * options.max_request_bytes + kEnvelope);
 }
 
-// Loads need none (see LoadGate), but a fetch holds one for as long as its client reads; and some for the calls of
-// kernixctl and the like.
+// Loads need no thread here (see LoadGate), but a fetch holds one as long as its client reads. The rest is for the
+// calls of kernixctl and other clients.
 int ThreadLimit(const ServiceOptions& options) {
   constexpr int kOthers = 256;
   constexpr int kNone = std::numeric_limits<int>::max();
@@ -34,18 +34,18 @@ int ThreadLimit(const ServiceOptions& options) {
              : options.max_fetches_per_user + kOthers;
 }
 
-// What one user's calls may take of memory and threads together. Beyond that gRPC ends calls of this user with
-// RESOURCE_EXHAUSTED; those of others do not feel it.
+// Limits the memory and threads of one user's calls together. Beyond the limits, gRPC ends calls of this user with
+// RESOURCE_EXHAUSTED; other users' calls are not affected.
 void LimitResources(const ServiceOptions& options, grpc::ServerBuilder& builder) {
   constexpr size_t kBase = 256 << 20;  // for the connections of hundreds of processes
-  constexpr size_t kMessages = 2;      // of the largest size, that are being received
+  constexpr size_t kMessages = 2;      // messages of the largest size being received
   grpc::ResourceQuota quota("kernixd user");
   quota.Resize(kBase + kMessages * static_cast<size_t>(GrpcMessageLimit(options)));
   quota.SetMaxThreads(ThreadLimit(options));
   builder.SetResourceQuota(quota);
 }
 
-// Both are process-wide, and every server that is built later has them.
+// Both are process-wide and affect every server that is built later.
 void EnableStandardServices() {
   [[maybe_unused]] static const bool once = [] {
     grpc::EnableDefaultHealthCheckService(true);
@@ -88,7 +88,7 @@ class PeerServer {
  private:
   KernixService service_;
   std::unique_ptr<ConnectionAcceptor> acceptor_;
-  std::unique_ptr<grpc::Server> server_;  // ends before what it uses
+  std::unique_ptr<grpc::Server> server_;  // destroyed before what it uses
 };
 
 PeerServers::PeerServers(Backend& backend) : backend_(backend) { EnableStandardServices(); }

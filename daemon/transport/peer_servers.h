@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One gRPC server for each user that connects. gRPC does not let a service see who calls, so each user gets a service
+// One gRPC server for each user that connects. gRPC does not tell a service who calls, so each user gets a service
 // object that knows.
 #pragma once
 
@@ -20,20 +20,20 @@ class PeerServer;
 // Thread-safe.
 class PeerServers {
  public:
-  // `backend` must outlive this.
+  // `backend` must outlive this object.
   explicit PeerServers(Backend& backend);
-  ~PeerServers();  // Shutdown() without patience
+  ~PeerServers();  // calls Shutdown() with no time to wait
   PeerServers(const PeerServers&) = delete;
   PeerServers& operator=(const PeerServers&) = delete;
 
-  // Serves `connection` as one of `user`'s. One that comes after Shutdown(), or for which no server can be made, is
-  // closed.
+  // Serves `connection` as one of `user`'s. Closes a connection that comes after Shutdown(), or for which no server can
+  // be created.
   void Serve(UniqueFd connection, const IdentityPtr& user);
 
-  // What the health service answers from now on.
+  // Sets the answer of the health service.
   void SetServing(bool serving);
 
-  // Ends all calls: those that are not over at `deadline` are cancelled. Returns when none is left.
+  // Ends all calls, cancelling those that are not over at `deadline`. Returns when none is left.
   void Shutdown(std::chrono::system_clock::time_point deadline);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For connections that nobody may have: says why, to whatever is asked there. A client that finds its connection closed
-// would take the daemon for dead.
+// Serves refused connections: answers every call with the reason. A client whose connection is simply closed would take
+// the daemon for dead.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -19,12 +19,12 @@ namespace kernix::server {
 class RefusalServer {
  public:
   RefusalServer();
-  ~RefusalServer();  // cancels what is not over
+  ~RefusalServer();  // cancels calls under way
   RefusalServer(const RefusalServer&) = delete;
   RefusalServer& operator=(const RefusalServer&) = delete;
 
-  // Every call on `connection` ends with `reason`, or with that of a later connection. The first one starts a gRPC
-  // server.
+  // Ends every call on `connection` with `reason`, or with the reason of a later connection. The first call of Serve()
+  // starts a gRPC server.
   void Serve(UniqueFd connection, const absl::Status& reason);
 
  private:
@@ -42,7 +42,7 @@ class RefusalServer {
 
   Service service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  std::unique_ptr<grpc::Server> server_;  // ends before what it uses
+  std::unique_ptr<grpc::Server> server_;  // destroyed before what it uses
 };
 
 }  // namespace kernix::server

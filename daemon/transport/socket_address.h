@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A path as the socket calls want it.
+// A path in the form that the socket calls need.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ static_assert(kMaxSocketPath == sizeof(sockaddr_un::sun_path) - 1);
 
 class SocketAddress {
  public:
-  // `path` is no longer than kMaxSocketPath.
+  // `path` must be no longer than kMaxSocketPath.
   explicit SocketAddress(std::string_view path) {
     address_.sun_family = AF_UNIX;
     std::copy_n(path.begin(), std::min(path.size(), kMaxSocketPath), address_.sun_path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is at the other end of a Unix socket.
+// Identifies the other end of a Unix socket.
 #pragma once
 
 #include <sys/types.h>
@@ -18,11 +18,11 @@ struct Peer {
   gid_t gid = 0;
 };
 
-// The process that connected (of a client's end: the one that listens), as the kernel noted it at that moment.
+// The process that connected (for a client's end: the process that listens), as the kernel recorded it at that moment.
 absl::StatusOr<Peer> PeerOf(int socket);
 
-// A connection to the socket at `path`. kUnavailable when nobody listens there (or its queue is full), kNotFound when
-// there is no such file. Does not wait.
+// Connects to the socket at `path`. kUnavailable if nobody listens there (or its queue is full), kNotFound if there is
+// no such file. Does not wait.
 absl::StatusOr<UniqueFd> ConnectTo(const std::string& path);
 
 }  // namespace kernix::server

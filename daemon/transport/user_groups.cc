@@ -12,7 +12,7 @@
 namespace kernix::server {
 namespace {
 
-// For what an entry of the database points to. A group may list thousands of members.
+// Space for the data that a database entry points to. A group may list thousands of members.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 std::vector<gid_t> GroupsOf(const struct passwd& user) {

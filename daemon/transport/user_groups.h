@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the machine's user database says of groups, now.
+// Queries the machine's user database for the current groups.
 #pragma once
 
 #include <sys/types.h>
@@ -12,11 +12,11 @@
 
 namespace kernix::server {
 
-// The group of that name. kInvalidArgument, naming `setting`, when there is none.
+// The group of that name. kInvalidArgument, naming `setting`, if there is none.
 absl::StatusOr<gid_t> GroupId(std::string_view setting, const std::string& name);
 
-// Whether `group` is the first group of `user`, or lists that user as a member. False for a user whom the database does
-// not know: which groups a process claims does not count.
+// Whether `group` is the first group of `user`, or lists the user as a member. False for a user who is not in the
+// database: the groups that a process claims do not count.
 bool IsMember(uid_t user, gid_t group);
 
 }  // namespace kernix::server
