@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the services of all users share. Everything outlives them.
+// What the services of all users share. All of it outlives them.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace kernix::server {
 
-// What operators have set for the service.
+// Settings of the service, from the operator.
 struct ServiceOptions {
   bool shared = false;
   uint64_t max_request_bytes = 0;
@@ -39,11 +39,11 @@ struct Backend {
   LoadGate& gate;
   UserLimit& fetches;
   ByteQuota& requests;
-  ByteQuota& uploads;  // apart from the requests: a load holds one while it waits for the other
+  ByteQuota& uploads;  // separate from the requests: a load holds one while it waits for the other
   ServiceMetrics& metrics;
   const MetricsRegistry& registry;  // of all metrics
   MonotonicTime started_at;
-  // Asks the daemon to drain and stop. `drain_timeout` 0: its own setting.
+  // Asks the daemon to drain and stop. `drain_timeout` 0: the daemon's own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;
 };
 

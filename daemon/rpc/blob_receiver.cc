@@ -20,7 +20,7 @@ BlobReceiver::BlobReceiver(const std::vector<Digest>& digests, uint64_t bytes)
 
 absl::Status BlobReceiver::Add(const v1::Blob& blob) {
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(blob.digest()));
-  if (!expected_.contains(digest)) return Invalid(StrCat("upload of ", digest.Hex(), ", which was not asked for"));
+  if (!expected_.contains(digest)) return Invalid(StrCat("upload of ", digest.Hex(), ", which was not requested"));
   if (in_blob_ && digest != current_) {
     return Invalid(StrCat("upload of ", digest.Hex(), " begins before that of ", current_.Hex(), " is complete"));
   }
@@ -31,8 +31,8 @@ absl::Status BlobReceiver::Add(const v1::Blob& blob) {
 absl::Status BlobReceiver::Append(const Digest& digest, const v1::Blob& blob) {
   received_bytes_ += blob.chunk().size();
   if (received_bytes_ > announced_bytes_) {
-    return Invalid(StrCat("the headers that were uploaded have more than the ", announced_bytes_,
-                          " bytes that their request says: did a file change meanwhile?"));
+    return Invalid(StrCat("the uploaded headers have more than the ", announced_bytes_,
+                          " bytes that their request states: did a file change meanwhile?"));
   }
   current_ = digest;
   in_blob_ = true;

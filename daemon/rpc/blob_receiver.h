@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the header contents together that a client uploads in pieces.
+// Assembles the header contents that a client uploads in pieces.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class BlobReceiver {
   // Expects the content of each of `digests`, at most `bytes` in all.
   BlobReceiver(const std::vector<Digest>& digests, uint64_t bytes);
 
-  // INVALID_REQUEST for a blob that was not asked for, one that begins before another is complete, content that does
-  // not match its digest, or more than was announced.
+  // INVALID_REQUEST for a blob that was not requested, one that begins before another is complete, content that does
+  // not match its digest, or more bytes than announced.
   absl::Status Add(const v1::Blob& blob);
 
-  // All are there.
+  // Whether all contents have arrived.
   bool complete() const { return expected_.empty(); }
 
   build::HeaderContents TakeContents() { return std::move(contents_); }

@@ -8,7 +8,7 @@ namespace kernix::server {
 
 namespace {
 
-// Who holds anything has an entry.
+// A user who holds anything, even zero bytes, must have an entry.
 uint64_t AtLeastOne(uint64_t bytes) { return std::max<uint64_t>(bytes, 1); }
 
 }  // namespace

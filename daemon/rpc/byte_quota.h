@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much of each user's data is held at once.
+// Limits how many bytes of each user's data are held at once.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace kernix::server {
 // Thread-safe.
 class ByteQuota {
  public:
-  // `max_per_user` 0: any number.
+  // `max_per_user` 0: no limit.
   explicit ByteQuota(uint64_t max_per_user) : max_per_user_(max_per_user) {}
 
-  // Given back when it goes. The quota must outlive it.
+  // Given back when destroyed. The quota must outlive it.
   class Share {
    public:
     Share(ByteQuota& quota, UserId user, uint64_t bytes) : quota_(quota), user_(user), bytes_(bytes) {}
@@ -35,10 +35,10 @@ class ByteQuota {
     const uint64_t bytes_;
   };
 
-  // Null when `user` has no room for `bytes` now. Who has nothing has room for anything.
+  // Null if `user` has no room for `bytes` at the moment. A user who holds nothing has room for any number.
   std::unique_ptr<Share> Take(UserId user, uint64_t bytes);
 
-  // Waits for it. Null when `deadline` passed or `cancellation` fired first.
+  // Waits for room. Null if `deadline` passes or `cancellation` fires first.
   std::unique_ptr<Share> Await(UserId user, uint64_t bytes, MonotonicTime deadline, Cancellation& cancellation);
 
   uint64_t max_per_user() const { return max_per_user_; }

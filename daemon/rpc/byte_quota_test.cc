@@ -68,7 +68,7 @@ TEST(ByteQuotaTest, WaitsNoLongerThanItShould) {
   EXPECT_NE(quota.Await(kAlice, 40, MonotonicTime{}, cancellation), nullptr);
 }
 
-// An empty header, or a request that says nothing.
+// For example, an empty header or an empty request.
 TEST(ByteQuotaTest, SharesOfNothingAreKeptApart) {
   ByteQuota quota(10);
   auto one = quota.Take(kAlice, 0);

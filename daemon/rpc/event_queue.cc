@@ -27,7 +27,8 @@ void EventQueue::PushOutput(v1::LoadEvent event) {
   } else {
     dropping_ = true;
     event.mutable_output()->clear_command();
-    event.mutable_output()->set_text("[kernixd: output dropped here, since it was not read fast enough]\n");
+    event.mutable_output()->set_text(
+        "[kernixd: output dropped here, because the client did not read it fast enough]\n");
   }
   output_bytes_ += OutputBytes(event);
   events_.push_back(std::move(event));

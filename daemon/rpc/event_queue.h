@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events of a load that wait to be sent. A slow client must not hold up a build that others wait for, so nobody waits
-// for room here: what is out of date is replaced, and compiler output beyond a bound is dropped.
+// Events of a load that wait to be sent. A slow client must not delay a build that others wait for, so Push() never
+// waits for room: newer progress replaces older progress, and compiler output beyond a limit is dropped.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ class EventQueue {
  public:
   static constexpr uint64_t kMaxOutputBytes = 16 << 20;
 
-  // Progress replaces progress that is still last in the queue. Output that would be too much is dropped; one line says
-  // so.
+  // Replaces progress that is still last in the queue by newer progress. Drops output beyond the limit and adds a line
+  // that says so.
   void Push(v1::LoadEvent event);
 
-  // Nullopt when empty.
+  // nullopt if empty.
   std::optional<v1::LoadEvent> Pop();
 
   bool empty() const { return events_.empty(); }
@@ -32,7 +32,7 @@ class EventQueue {
   void PushOutput(v1::LoadEvent event);
 
   std::deque<v1::LoadEvent> events_;
-  uint64_t output_bytes_ = 0;  // of what is in `events_`
+  uint64_t output_bytes_ = 0;  // of the events in `events_`
   bool dropping_ = false;
 };
 

@@ -19,7 +19,7 @@
 namespace kernix::server {
 namespace {
 
-// What a fetch holds in memory, however large the artifact and slow its client, and once more on its way through gRPC.
+// A fetch holds this much in memory, whatever the artifact's size and the client's speed, and as much again in gRPC.
 constexpr size_t kChunkBytes = 128 << 10;
 
 absl::Status NoSuchArtifact(const Digest& artifact) {
@@ -34,7 +34,7 @@ absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& w
     KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, data));
     if (count == 0) return absl::OkStatus();
     data.resize(count);
-    if (!writer.Write(chunk)) return absl::CancelledError("the client went away");
+    if (!writer.Write(chunk)) return absl::CancelledError("the client has disconnected");
   }
 }
 
@@ -108,7 +108,7 @@ absl::Status KernixService::SendArtifact(const v1::FetchArtifactRequest& request
   return Stream(**file, writer);
 }
 
-// What is somebody else's is not there, for all that this caller is told.
+// To this caller, other users' artifacts do not exist.
 absl::Status KernixService::CheckMayHave(const Digest& artifact) const {
   KERNIX_ASSIGN_OR_RETURN(const bool owns, backend_.cache.Owns(caller_->id(), artifact));
   return owns || caller_->IsAdministrator() ? absl::OkStatus() : NoSuchArtifact(artifact);

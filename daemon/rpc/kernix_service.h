@@ -12,7 +12,7 @@
 
 namespace kernix::server {
 
-// Load() uses gRPC's callback interface, which says at once when the client goes away; the others take a thread.
+// Load() uses gRPC's callback interface, which reports at once when the client leaves; the other methods use a thread.
 class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kernix::Service> {
  public:
   KernixService(Backend& backend, IdentityPtr caller) : backend_(backend), caller_(std::move(caller)) {}
@@ -36,7 +36,7 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
 
  private:
   absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>& writer);
-  // Whether the caller may `what` ("stop") a shared daemon.
+  // Whether the caller may do `what` ("stop") to a shared daemon.
   absl::Status CheckAdministers(std::string_view what) const;
   absl::Status CheckMayHave(const Digest& artifact) const;
   absl::StatusOr<cache::PurgeFilter> FilterFor(const v1::PurgeCacheRequest& request) const;

@@ -29,11 +29,11 @@ namespace {
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
 std::string TooLarge(std::string_view what, uint64_t bytes, uint64_t limit) {
-  return StrCat(what, " ", bytes, " bytes, and this kernixd takes at most ", limit,
+  return StrCat(what, " ", bytes, " bytes, but this kernixd accepts at most ", limit,
                 ": raise max_request_bytes in its config (--max-request-bytes, KERNIX_MAX_REQUEST_BYTES)");
 }
 
-// An error quotes what is wrong, and that may be most of a request.
+// An error quotes the faulty text, which may be most of a request.
 std::string BothEnds(const std::string& message) {
   constexpr size_t kLongestMessage = 64 << 10;
   if (message.size() <= kLongestMessage) return message;
@@ -42,7 +42,7 @@ std::string BothEnds(const std::string& message) {
   return ToValidUtf8(ends.Text());
 }
 
-// By the headers' digests, as the request gives them.
+// By the headers' digests, as in the request.
 using HeaderSizes = absl::flat_hash_map<std::string, uint64_t>;
 
 HeaderSizes SizesOf(const v1::LoadRequest& request) {
@@ -51,7 +51,7 @@ HeaderSizes SizesOf(const v1::LoadRequest& request) {
   return sizes;
 }
 
-// The bytes of the headers that have one of `digests`.
+// The total size of the headers with these digests.
 uint64_t UploadBytes(const HeaderSizes& sizes, const std::vector<Digest>& digests) {
   uint64_t bytes = 0;
   for (const Digest& digest : digests) {
@@ -61,10 +61,10 @@ uint64_t UploadBytes(const HeaderSizes& sizes, const std::vector<Digest>& digest
   return bytes;
 }
 
-// Reading: the request first; then nothing, until headers are asked for. Writing: one event at a time, from a queue.
-// The end: the worker queues the last event and sets the status; whoever finds the queue empty then finishes. gRPC runs
-// reactions (On...) in threads of its own, never inside the call that started an operation, so these may be started
-// under the lock.
+// Reading: the request first, then nothing until headers are requested. Writing: one event at a time, from a queue.
+// End: the worker queues the last event and sets the status; whichever thread finds the queue empty finishes the call.
+// gRPC runs reactions (On...) in threads of its own, never inside the call that started an operation, so operations may
+// be started under the lock.
 class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1::LoadEvent>,
                        public build::LoadObserver,
                        public std::enable_shared_from_this<LoadCall> {
@@ -134,9 +134,9 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     absl::Status status;
   };
 
-  // The request is there.
+  // Handles the request, which has arrived.
   void Begin() {
-    // Nothing of what is refused is kept: clients can be slow to hear of it.
+    // Drops a refused request at once, because clients can be slow to receive the refusal.
     v1::LoadClientMessage first = std::exchange(incoming_, {});
     if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
     auto pass = backend_.gate.Enter(*caller_, cancellation_);
@@ -165,28 +165,27 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     End(status);
   }
 
-  // Whether it takes far more memory than it has bytes: parts without content do.
+  // Whether the request takes far more memory than it has bytes, as requests with many empty parts do.
   static bool IsCrumbs(const v1::LoadRequest& request, uint64_t bytes) {
     constexpr uint64_t kAnyRequest = 64 << 20;
     return request.SpaceUsedLong() > std::max(kAnyRequest, 4 * bytes);
   }
 
   static absl::Status TooManyParts(uint64_t bytes) {
-    return Invalid(
-        StrCat("the request has ", bytes, " bytes, in more parts (sources, functions, headers) than make sense"));
+    return Invalid(StrCat("the request has ", bytes, " bytes in too many parts (sources, functions, headers)"));
   }
 
   absl::Status TooMuchAtOnce(uint64_t bytes) const {
     return MakeError(v1::ErrorDetail::RESOURCE,
-                     StrCat("this request has ", bytes, " bytes, and with those of user ", caller_->name(),
-                            " that are under way it is more than the ", backend_.requests.max_per_user(),
-                            " that this kernixd holds of one user: wait for some of them, or raise "
+                     StrCat("this request has ", bytes, " bytes; together with the requests under way of user ",
+                            caller_->name(), " it exceeds the limit of ", backend_.requests.max_per_user(),
+                            " bytes for one user: wait for some of them, or raise "
                             "max_request_bytes_per_user (--max-request-bytes-per-user, "
                             "KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
   }
 
-  // Waits until other uploads of this user make room, and no longer than an upload may take: others may wait for the
-  // same build, and are asked then.
+  // Waits until other uploads of this user make room, but no longer than an upload may take: others may wait for the
+  // same build, and are then asked for the headers.
   absl::Status ReserveUpload(uint64_t bytes) {
     const Duration timeout = backend_.options.upload_timeout;
     upload_share_ = backend_.uploads.Await(caller_->id(), bytes, backend_.env.Now() + timeout, *cancellation_);
@@ -196,12 +195,12 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     return MakeError(
         v1::ErrorDetail::RESOURCE,
         StrCat("user ", caller_->name(), " has uploaded so many headers for loads under way that there was no ",
-               "room for ", bytes, " bytes more within ", std::chrono::duration<double>(timeout).count(),
+               "room for another ", bytes, " bytes within ", std::chrono::duration<double>(timeout).count(),
                " s: load fewer kernels at once, or raise max_request_bytes_per_user "
                "(--max-request-bytes-per-user, KERNIX_MAX_REQUEST_BYTES_PER_USER)"));
   }
 
-  // The worker thread.
+  // Runs in the worker thread.
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
@@ -216,7 +215,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     Finish(absl::OkStatus(), std::move(event));
   }
 
-  // What one request makes too large must not end the daemon of all others.
+  // If one request exhausts memory, the daemon must survive for all others.
   absl::StatusOr<v1::LoadResult> LoadAndCatch() {
     try {
       return LoadOrFail();
@@ -235,7 +234,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     return backend_.builder.Load(std::move(request_), caller_->id(), *this, cancellation_);
   }
 
-  // Ends the call with an error, which goes out as an event, and short as the call's status.
+  // Ends the call with an error: in full as an event, and shortened as the call's status.
   void End(const absl::Status& status) {
     v1::LoadEvent event;
     v1::ErrorDetail& failure = *event.mutable_failure() = GetErrorDetail(status);
@@ -285,7 +284,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   void ReceiveBlob(bool ok) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Upload& upload = *upload_;
     if (!ok) {
-      upload.status = Invalid("the client ended its side of the call before it had sent the headers it was asked for");
+      upload.status = Invalid("the client ended its side of the call before it had sent the requested headers");
     } else if (!incoming_.has_blob()) {
       upload.status = Invalid("the client was asked for headers and sent something else");
     } else {
@@ -296,7 +295,8 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     if (!finished_) StartRead(&incoming_);
   }
 
-  // Others may wait for the same build. So there is a bound for the whole, not for a pause: nobody can draw it out.
+  // Others may wait for the same build. The limit covers the whole upload, not each pause, so a client cannot prolong
+  // it.
   Duration UploadTime(uint64_t bytes) const {
     constexpr uint64_t kMebibyte = 1 << 20;
     return backend_.options.upload_timeout + std::chrono::seconds(bytes / kMebibyte);
@@ -310,7 +310,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
         upload_->done = true;
         upload_->status = MakeError(
             v1::ErrorDetail::RESOURCE,
-            StrCat("this client did not send the headers that it was asked for within ",
+            StrCat("this client did not send the headers requested from it within ",
                    std::chrono::duration<double>(timeout).count(), " s (kernixd's upload_timeout): was it stopped?"));
       }
     }
@@ -322,13 +322,13 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   Backend& backend_;
   const IdentityPtr caller_;
   const CancellationPtr cancellation_;
-  // Given up with the call itself: when gRPC is done with it and the worker has returned.
+  // Given back when the call is destroyed: when gRPC is done with it and the worker has returned.
   std::unique_ptr<LoadGate::Pass> pass_;
   std::shared_ptr<LoadCall> self_;  // until OnDone()
-  bool started_ = false;            // of the read reactions, which come one after another
-  v1::LoadClientMessage incoming_;  // of the read that is under way
-  v1::LoadRequest request_;         // of the worker, until the builder has it
-  HeaderSizes header_sizes_;        // of the worker
+  bool started_ = false;  // whether the request has arrived; only used in read reactions, which run one after another
+  v1::LoadClientMessage incoming_;  // of the read in progress
+  v1::LoadRequest request_;         // used by the worker until the builder has it
+  HeaderSizes header_sizes_;        // used by the worker
   std::unique_ptr<ByteQuota::Share> request_share_;
   std::unique_ptr<ByteQuota::Share> upload_share_;
 
@@ -337,7 +337,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   std::unique_ptr<Upload> upload_ ABSL_GUARDED_BY(mutex_);
   EventQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  v1::LoadEvent outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write that is under way
+  v1::LoadEvent outgoing_ ABSL_GUARDED_BY(mutex_);  // of the write in progress
   std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -10,13 +10,14 @@ namespace kernix::server {
 
 absl::StatusOr<std::unique_ptr<LoadGate::Pass>> LoadGate::Enter(const Identity& user, CancellationPtr cancellation) {
   const MutexLock lock(mutex_);
-  if (closed_) return absl::UnavailableError("this kernixd is draining: it stops and takes no new loads; ask another");
+  if (closed_)
+    return absl::UnavailableError(
+        "this kernixd is draining: it is about to stop and accepts no new loads; use another");
   int& of_user = inside_of_user_[user.id()];
   if (max_per_user_ > 0 && of_user >= max_per_user_) {
-    return absl::ResourceExhaustedError(
-        StrCat("user ", user.name(), " has ", of_user,
-               " loads under way, as many as this kernixd takes from one at once: wait ",
-               "for some of them, or raise max_loads_per_user (--max-loads-per-user, KERNIX_MAX_LOADS_PER_USER)"));
+    return absl::ResourceExhaustedError(StrCat(
+        "user ", user.name(), " has ", of_user, " loads under way, the most that this kernixd allows one user: wait ",
+        "for some of them, or raise max_loads_per_user (--max-loads-per-user, KERNIX_MAX_LOADS_PER_USER)"));
   }
   ++of_user;
   const int id = next_id_++;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where every load comes in and goes out: the daemon is done when the gate is closed and nobody is inside.
+// All loads enter and leave here: the daemon is done when the gate is closed and no load is inside.
 #pragma once
 
 #include <map>
@@ -18,10 +18,10 @@ namespace kernix::server {
 // Thread-safe. open -> closed, once.
 class LoadGate {
  public:
-  // `max_per_user` 0: any number.
+  // `max_per_user` 0: no limit.
   explicit LoadGate(int max_per_user = 0) : max_per_user_(max_per_user) {}
 
-  // Held as long as a load is not over. The gate must outlive it.
+  // Held for the duration of a load. The gate must outlive it.
   class Pass {
    public:
     Pass(LoadGate& gate, int id) : gate_(gate), id_(id) {}
@@ -34,17 +34,17 @@ class LoadGate {
     const int id_;
   };
 
-  // kUnavailable when the gate is closed, kResourceExhausted when `user` has as many loads inside as one may have: each
-  // costs a thread, and no user shall take them all. `cancellation` ends the load from outside.
+  // kUnavailable if the gate is closed, kResourceExhausted if `user` already has the allowed number of loads inside:
+  // each costs a thread, and no user may take them all. `cancellation` lets the gate cancel the load.
   absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user, CancellationPtr cancellation);
 
-  // From now on nobody comes in.
+  // After this, no load enters.
   void Close();
   bool closed() const;
 
   int inside() const;
 
-  // Waits until nobody is inside. False when `deadline` passed first.
+  // Waits until no load is inside. False if `deadline` passes first.
   bool WaitUntilEmpty(MonotonicTime deadline);
 
   // Cancels every load that is inside. They leave on their own.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The log line at the end of each load, however it was asked for.
+// The log line at the end of each load, whether asked for by gRPC or by lookup.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@
 namespace kernix::server {
 namespace {
 
-// Its end, also for the accept loop, which holds a descriptor of the same connection.
+// Ends the connection, also for the accept loop, which holds a descriptor of it.
 void End(const UniqueFd& connection) { shutdown(connection.get(), SHUT_RDWR); }
 
 void LogFailure(const Identity& user, std::string_view error) {
@@ -48,10 +48,10 @@ class Lookup {
     return absl::OkStatus();
   }
 
-  // What one request makes too large must not end the daemon of all others.
+  // If one request exhausts memory, the daemon must survive for all others.
   void Run() {
     try {
-      Answer().IgnoreError();  // the client is gone, or slow
+      Answer().IgnoreError();  // the client is gone or slow
     } catch (const std::exception& error) {
       LogFailure(*user_, error.what());
     }
@@ -99,7 +99,7 @@ class Lookup {
   const Duration patience_;
   const CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   const int on_cancel_ = cancellation_->OnCancel([this] { End(connection_); });
-  std::unique_ptr<LoadGate::Pass> pass_;  // given back first
+  std::unique_ptr<LoadGate::Pass> pass_;  // destroyed, and so given back, first
 };
 
 }  // namespace

@@ -10,17 +10,17 @@
 
 namespace kernix::server {
 
-// Whether the first bytes of a connection, which stay in it, are those of a lookup.
+// Whether a connection begins with the first bytes of a lookup. Does not consume these bytes.
 bool BeginsLookup(int connection);
 
-// Answers lookups, each in a thread of its own. A lookup is none of the loads under way: who may not come in, or is cut
-// off, asks for a load and learns more. Thread-safe.
+// Answers lookups, each in a thread of its own. Lookups do not count as loads under way: a client whose lookup is
+// refused or cut off makes a load and learns the reason. Thread-safe.
 class LookupServer {
  public:
-  // Lookups of one user at once: each may hold kMaxLookupBytes.
+  // Limit of concurrent lookups of one user: each may hold kMaxLookupBytes.
   static constexpr int kMaxPerUser = 64;
 
-  // `backend` must outlive it. `patience`: what a client may take to send its question and to take the answer.
+  // `backend` must outlive it. `patience`: how long a client may take to send its question, and to receive the answer.
   explicit LookupServer(Backend& backend, Duration patience = std::chrono::seconds(5));
   ~LookupServer();
   LookupServer(const LookupServer&) = delete;
@@ -29,7 +29,7 @@ class LookupServer {
   // Answers the lookup of `user` and closes the connection.
   void Serve(UniqueFd connection, IdentityPtr user);
 
-  // Cuts off those under way, refuses those to come, and waits for the threads.
+  // Cuts off lookups under way, refuses new ones, and waits for the threads.
   void Stop();
 
  private:

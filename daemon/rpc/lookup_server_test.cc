@@ -23,7 +23,7 @@ const IdentityPtr kBob = std::make_shared<TestIdentity>(70002);
 
 class LookupServerTest : public testing::Test {
  protected:
-  // The client's end of a connection whose lookup has begun, and says no more.
+  // The client's end of a connection on which a lookup has begun but is not complete.
   static UniqueFd Begin(LookupServer& server, IdentityPtr user) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -33,7 +33,7 @@ class LookupServerTest : public testing::Test {
     return client;
   }
 
-  // Whether the server has ended it by now.
+  // Whether the server has closed it by now.
   static bool IsOver(const UniqueFd& client) {
     char byte = 0;
     return recv(client.get(), &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN;

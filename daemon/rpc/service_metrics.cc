@@ -14,7 +14,7 @@ static_assert(std::size(kReasons) == kRefusalCount);
 constexpr char kLoadName[] = "kernix_load_seconds";
 constexpr char kLoadHelp[] = "How long loads took, from the request to the answer.";
 constexpr char kQuickName[] = "kernix_quick_lookup_seconds";
-constexpr char kQuickHelp[] = "How long quick look-ups took. A miss is asked for again, as a load.";
+constexpr char kQuickHelp[] = "How long quick lookups took. After a miss, the client asks again with a load.";
 
 }  // namespace
 

@@ -13,17 +13,17 @@
 
 namespace kernix::server {
 
-// Why somebody was turned away.
+// Why a request or connection was refused.
 enum class Refusal {
   kStranger,       // may not use this daemon
-  kConnections,    // has too many connections, or there are
-  kDraining,       // the daemon stops
+  kConnections,    // the user, or all users together, have too many connections
+  kDraining,       // the daemon is stopping
   kLoads,          // has too many loads under way
-  kLookups,        // has too many quick look-ups under way
+  kLookups,        // has too many quick lookups under way
   kRequestBytes,   // sends too much
   kUploadBytes,    // uploads too much
   kFetches,        // has too many fetches under way
-  kAdministrator,  // asks for what administrators may
+  kAdministrator,  // asks for what only administrators may do
 };
 inline constexpr size_t kRefusalCount = 9;
 
@@ -32,10 +32,10 @@ class ServiceMetrics {
  public:
   using Time = std::chrono::steady_clock::duration;
 
-  // The registry must not be read once this is gone.
+  // The registry must not be read after this object is destroyed.
   void Register(MetricsRegistry& registry) const;
 
-  // A load that was asked for in full.
+  // Notes a load that came as a full request.
   void NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took);
   void NoteQuickLookup(bool hit, Time took) { (hit ? quick_hits_ : quick_misses_).Observe(Seconds(took)); }
   void NoteRefusal(Refusal reason) { refusals_[static_cast<size_t>(reason)].Add(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many things of one kind each user may have at once.
+// Limits how many things of one kind each user may have at once.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ namespace kernix::server {
 // Thread-safe.
 class UserLimit {
  public:
-  // `things` and `setting` are for the refusal: "fetches of artifacts", "max_fetches_per_user". `most` 0: any number.
+  // `things` and `setting` appear in the refusal: "fetches of artifacts", "max_fetches_per_user". `most` 0: no limit.
   UserLimit(std::string things, std::string setting, int most);
 
-  // Held as long as the thing is there. The limit must outlive it.
+  // Held as long as the thing exists. The limit must outlive it.
   class Pass {
    public:
     Pass(UserLimit& limit, UserId user) : limit_(limit), user_(user) {}
@@ -33,7 +33,7 @@ class UserLimit {
     const UserId user_;
   };
 
-  // RESOURCE, with what to do, when `user` has as many as one may have.
+  // RESOURCE, with what to do, if `user` already has the allowed number.
   absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
 
  private:
