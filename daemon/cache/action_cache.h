@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which artifact answers which action key.
+// Maps each action key to the artifact that answers it.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace kernix::cache {
 
-// Thread-safe. Knows nothing of the artifacts' bytes: those are in a BlobStore.
+// Thread-safe. Does not handle the artifacts' bytes: those are in a BlobStore.
 class ActionCache {
  public:
   virtual ~ActionCache() = default;

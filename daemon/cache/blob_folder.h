@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blobs as files, named by digest, in one folder. It is flat: today's file systems find a name among a hundred thousand
-// as fast as among ten, and syncing this one folder is all that a new file needs to survive a power loss.
+// Blobs as files, named by digest, in one flat folder. Current file systems find a name among a hundred thousand as
+// fast as among ten, and a new file needs only a sync of this folder to survive a power loss.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@
 
 namespace kernix::cache {
 
-// Reads a file's content only when the file has changed since it was last read.
+// Reads a file's content only if the file has changed since the last read.
 class BlobFolder final : public BlobStore {
  public:
-  // The folder must be there. `env` must outlive this.
+  // The folder must exist. `env` must outlive this object.
   BlobFolder(Env& env, std::string directory) : env_(env), directory_(std::move(directory)) {}
 
   std::string PathOf(const Digest& digest) const override;

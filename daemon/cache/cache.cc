@@ -32,10 +32,10 @@ constexpr MetricText kTotalTexts[] = {
     {"kernix_builds_total", "Artifacts that were built and committed."},
     {"kernix_cache_hits_total", "Loads that were served without a build."},
     {"kernix_cache_misses_total", "Loads that started or joined a build."},
-    {"kernix_joined_loads_total", "Loads that waited for another one's build."},
+    {"kernix_joined_loads_total", "Loads that waited for another load's build."},
     {"kernix_failed_builds_total", "Builds that ended in an error."},
-    {"kernix_cache_evictions_total", "Entries that were dropped for room."},
-    {"kernix_cancelled_builds_total", "Builds that nobody waited for any more."},
+    {"kernix_cache_evictions_total", "Entries that were dropped to make room."},
+    {"kernix_cancelled_builds_total", "Builds that were cancelled because nobody waited for them any more."},
 };
 static_assert(std::size(kTotalTexts) == kTotalCount);
 
@@ -78,13 +78,13 @@ absl::Status Cache::Wrap(const absl::Status& status) const { return StoreError(o
 
 std::string Cache::scratch_directory() const { return StorePaths(options_.directory).scratch; }
 
-// --- Look-ups --------------------------------------------------------------------------------------------------------
+// --- Lookups ---------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::optional<Entry>> Cache::Find(const Digest& key) {
   absl::StatusOr<std::optional<Entry>> entry = actions_->Find(key);
   if (!entry.ok()) return Wrap(entry.status());
   if (!entry->has_value()) return entry;
-  Lend((*entry)->artifact, std::nullopt);  // before we look, so that what we see stays
+  Lend((*entry)->artifact, std::nullopt);  // first, so that a blob found sound stays
   const absl::StatusOr<bool> sound = blobs_->IsSound((*entry)->artifact, (*entry)->size);
   if (!sound.ok()) return Wrap(sound.status());
   if (*sound) return entry;
@@ -205,7 +205,7 @@ void Cache::Register(MetricsRegistry& registry) {
                     [this] { return static_cast<int64_t>(journal_->holdings().labels); });
   registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache.",
                     [this] { return static_cast<int64_t>(journal_->holdings().bytes); });
-  registry.AddGauge("kernix_cache_limit_bytes", "How large the cache may become.",
+  registry.AddGauge("kernix_cache_limit_bytes", "Size limit of the cache.",
                     [this] { return static_cast<int64_t>(options_.limit_bytes); });
 }
 
@@ -252,8 +252,8 @@ void Cache::RemoveBlobs(const std::vector<Digest>& artifacts) {
 
 void Cache::RemoveBlob(const Digest& artifact) {
   if (pins_.contains(artifact)) return;
-  // An Insert() may have committed since the journal said that no entry names it. In doubt the blob stays: the next
-  // start looks again.
+  // An Insert() may have committed after the journal said that no entry names the blob. In doubt, the blob stays: the
+  // next start checks again.
   const absl::StatusOr<bool> named = journal_->IsNamed(artifact);
   if (!named.ok() || *named) return;
   const absl::Status status = blobs_->Remove(artifact);
@@ -285,7 +285,7 @@ std::vector<Digest> Cache::Returned(MonotonicTime now) {
   return returned;
 }
 
-// One at a time: every hit needs the lock for a moment.
+// One at a time, because every hit needs the lock for a moment.
 void Cache::RemoveReturned() {
   const MonotonicTime now = env_.Now();
   for (const Digest& artifact : Returned(now)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ActionCache, BlobStore and Journal promise, asked of each implementation.
+// Tests the contracts of ActionCache, BlobStore and Journal on each implementation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -262,7 +262,7 @@ TYPED_TEST(CacheContractTest, KeepsBlobs) {
 
 TYPED_TEST(CacheContractTest, OtherContentThanADigestSaysIsFoundOutAndReplaced) {
   const Digest digest = DigestOf("content");
-  // As after damage: at the place of that digest, of that size.
+  // Simulates damage: other content of the same size, at the place of that digest.
   ASSERT_THAT(this->blobs_.Put(digest, "CONTENT"), IsOk());
   if (!this->blobs_.PathOf(digest).empty()) {
     ASSERT_THAT(Env::Posix().RemoveFile(this->blobs_.PathOf(digest)), IsOk());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache on damaged files, on disks that fail, and on folders that are no store.
+// A cache on damaged files, on failing disks, and on folders that are not stores.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ TEST_F(CacheTest, ArtifactThatCannotBeReadJustNowKeepsItsEntry) {
   Insert(1);
   for (const Operation operation : {Operation::kOpenFile, Operation::kStat}) {
     for (const int error : {EMFILE, EIO}) {
-      Open();  // nothing is verified yet, so the file has to be read
+      Open();  // nothing is verified yet, so the file must be read
       Fault fault;
       fault.operation = operation;
       fault.match = "artifacts/";
@@ -179,7 +179,7 @@ TEST_F(CacheTest, FolderWithSomebodyElsesFilesIsRefusedAndLeftAlone) {
     ASSERT_TRUE(env_.WriteFile(precious, "x", 0600).ok());
     const auto opened = Cache::Open(env_, {store(), 1000});
     EXPECT_EQ(KindOf(opened.status()), v1::ErrorDetail::RESOURCE);
-    EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("no kernix store"));
+    EXPECT_THAT(GetErrorDetail(opened.status()).message(), HasSubstr("not a kernix store"));
     EXPECT_FALSE(env_.Stat(JoinPath(store(), "version")).ok());
     EXPECT_TRUE(env_.Stat(precious).ok());
     ASSERT_TRUE(env_.RemoveTree(store()).ok());

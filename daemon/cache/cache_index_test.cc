@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the index of a cache is on disk, and what it keeps beside the entries.
+// The form of a cache's index on disk, and its contents besides the entries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 
 std::string IndexPath(const std::string& store) { return JoinPath(store, "private/index.sqlite"); }
 
-// What keeps readers and the writer out of each other's way, and a commit to one sync.
+// WAL mode keeps readers and the writer from blocking each other, and limits a commit to one sync.
 TEST_F(CacheTest, TheIndexIsInWalMode) {
   Open();
   auto database = Database::Open(IndexPath(store()), 0);
@@ -60,7 +60,7 @@ TEST_F(CacheTest, AKnownFileThatCannotBeReadIsForgottenAndTheOthersStay) {
   EXPECT_EQ(database->QueryInt("SELECT count(*) FROM known_file").value(), 1);
 }
 
-// Written by the version that kept wire messages in these rows.
+// Written by the version that stored wire messages in these rows.
 constexpr char kOldDetail[] =
     "08021205736d5f38301205736d5f39301a1f0a0166120361726712037265741a106b65726e69785f68616e646c65725f66220a474c4942435f"
     "322e3334";

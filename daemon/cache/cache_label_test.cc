@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of a cache's entries.
+// The tags of a cache's entries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,7 +138,7 @@ TEST_F(CacheTest, AnArtifactBelongsToWhoHasAnEntryOfIt) {
   EXPECT_TRUE(*cache_->Owns(UserId{1000}, ArtifactOf(1)));
   EXPECT_FALSE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
   EXPECT_FALSE(*cache_->Owns(UserId{1000}, ArtifactOf(2)));
-  // Not on the disk yet.
+  // Not on disk yet.
   const int before = env_.Calls(Operation::kWriteFileDurably);
   cache_->AddLabel(TestKey(1), {"joined", UserId{77}});
   EXPECT_TRUE(*cache_->Owns(UserId{77}, ArtifactOf(1)));

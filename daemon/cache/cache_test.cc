@@ -170,7 +170,7 @@ TEST_F(CacheTest, ContentIsReadOnceAndThenRecognisedByItsFingerprint) {
   EXPECT_EQ(env_.Calls(Operation::kOpenFile, "artifacts"), reads);
 }
 
-// Does something between the storing of an artifact and the commit of its entry.
+// Does something between storing an artifact and committing its entry.
 class InterruptedActions final : public ActionCache {
  public:
   explicit InterruptedActions(std::shared_ptr<ActionCache> actions) : actions_(std::move(actions)) {}
@@ -202,7 +202,7 @@ TEST(CachePinTest, AnArtifactStaysWhileAnEntryThatWillNameItIsOnItsWay) {
   EXPECT_TRUE(cache->Find(TestKey(2))->has_value());
 }
 
-// With artifacts that stay where they are for a moment after they were given out, and without.
+// With artifacts that stay for a moment after they are given out, and without.
 class CacheThreadsTest : public CacheTest, public ::testing::WithParamInterface<Duration> {};
 
 INSTANTIATE_TEST_SUITE_P(LendTimes, CacheThreadsTest, ::testing::Values(Duration(0), Duration(5)));

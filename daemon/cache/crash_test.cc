@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process that is killed in the middle of inserting leaves a store in which everything that was acknowledged is
-// found, with the right content, and nothing wrong is served.
+// After a process is killed in the middle of inserting, its store has everything that was acknowledged, with the right
+// content, and serves nothing wrong.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ constexpr int kKept = 10;            // the newest entries that must fit into th
 
 size_t SizeOf(int i) { return 500 + static_cast<size_t>(i) * 37 % 1000; }
 
-// In the child: inserts entry after entry, and says so through `acknowledgements` after each.
+// Runs in the child: inserts entry after entry, and reports each through `acknowledgements`.
 void InsertUntilKilled(Env& env, const std::string& directory, int first, int acknowledgements) {
   auto cache = Cache::Open(env, {directory, kLimit});
   if (!cache.ok()) _exit(1);
@@ -37,7 +37,7 @@ void InsertUntilKilled(Env& env, const std::string& directory, int first, int ac
   }
 }
 
-// A child that inserts, and what it has acknowledged.
+// A child that inserts, and its acknowledgements.
 class Victim {
  public:
   Victim(const std::string& directory, int first, const std::function<void(FaultEnv&)>& prepare) {
@@ -52,7 +52,7 @@ class Victim {
     InsertUntilKilled(env, directory, first, write_end.get());
   }
 
-  // The next entry that was acknowledged; -1 when the child is dead.
+  // The next acknowledged entry; -1 if the child is dead.
   int Next() {
     int i = -1;
     return read(acknowledgements_.get(), &i, sizeof(i)) == sizeof(i) ? i : -1;
@@ -106,7 +106,7 @@ TEST(CrashTest, KilledAtRandomPointsOverAndOver) {
   int last = -1;
   for (int round = 0; round < 25; ++round) {
     Victim victim(folder / "store", last + 1, [](FaultEnv&) {});
-    // It goes on while we get round to killing it: that is what makes the point random.
+    // The child continues until we kill it: that makes the moment random.
     for (int n = static_cast<int>(random() % 8); n > 0; --n) last = std::max(last, victim.Next());
     victim.Kill();
     ASSERT_EQ(victim.Wait(), SIGKILL);
@@ -116,7 +116,7 @@ TEST(CrashTest, KilledAtRandomPointsOverAndOver) {
   EXPECT_GT(last, 20);
 }
 
-// The process dies as it makes the `nth` such call.
+// The process dies when it makes the `nth` such call.
 Fault KillAt(Operation operation, int nth) {
   Fault fault;
   fault.operation = operation;
@@ -133,7 +133,7 @@ TEST(CrashTest, KilledAtEveryCallThatChangesFiles) {
     for (int nth = 1; nth <= 6; ++nth) {
       Victim victim(folder / "store", last + 1, [&](FaultEnv& env) {
         env.Inject(KillAt(operation, nth));
-        // The end of a child that makes too few of these calls.
+        // Also ends a child that makes too few of these calls.
         env.Inject(KillAt(Operation::kWriteFileDurably, 12));
       });
       ASSERT_EQ(victim.Wait(), SIGKILL);

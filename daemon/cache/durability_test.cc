@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order in which a store's files reach the disk. The fault twin of Env stands above the system calls, so this
-// program puts itself between the store (and SQLite) and libc: its own fsync() and the like note each call and pass it
-// on to the kernel.
+// The order in which a store's files reach the disk. The fault twin of Env sits above the system calls. This program
+// therefore puts itself between the store (and SQLite) and libc: its own fsync() and similar functions note each call
+// and pass it on to the kernel.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string PathOfDescriptor(int fd) {
   return size < 0 ? "" : std::string(path.data(), static_cast<size_t>(size));
 }
 
-// The calls that change files below one folder, or see them to the disk, while it lives. At most one at a time.
+// Records the calls that change or sync files below one folder, during its lifetime. At most one may exist at a time.
 class CallLog {
  public:
   explicit CallLog(std::string folder) : folder_(std::move(folder)) { current = this; }
@@ -40,7 +40,7 @@ class CallLog {
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  // Runs of the same call on the same file are noted once.
+  // Notes a run of the same call on the same file once.
   static void Note(const std::string& call, const std::string& path) {
     if (current == nullptr || !absl::StartsWith(path, current->folder_)) return;
     const std::string line = StrCat(call, " ", NameOf(path.substr(current->folder_.size())));
@@ -77,7 +77,7 @@ ssize_t WriteAt(int fd, const void* data, size_t size, off_t offset) {
 }  // namespace
 }  // namespace kernix::cache
 
-#pragma GCC visibility push(default)  // SQLite's library finds them, too
+#pragma GCC visibility push(default)  // so that SQLite's library uses them, too
 extern "C" {
 
 ssize_t write(int fd, const void* data, size_t size) {

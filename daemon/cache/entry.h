@@ -13,7 +13,7 @@
 
 namespace kernix::cache {
 
-// Of a module's sources. The numbers are those that an index stores.
+// The language of a module's sources. The index stores these numbers.
 enum class Language { kUnspecified = 0, kCpp = 1, kCuda = 2 };
 
 // A function that an artifact exports.
@@ -24,7 +24,7 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
-// A header of the toolchain that a build read, with the content that it had.
+// A header of the toolchain that a build has read, with its content at that time.
 struct ToolchainHeader {
   std::string path;
   Digest digest;
@@ -52,12 +52,12 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 
-// What a change took out of a cache.
+// What a change removed from a cache.
 struct Dropped {
   uint64_t keys = 0;
   uint64_t labels = 0;
   uint64_t bytes = 0;             // of `artifacts`
-  std::vector<Digest> artifacts;  // that no entry names any more
+  std::vector<Digest> artifacts;  // artifacts that no entry names any more
 };
 
 }  // namespace kernix::cache

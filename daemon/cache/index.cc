@@ -123,7 +123,7 @@ absl::StatusOr<Dropped> Index::Purge(const LabelFilter& filter) {
 absl::StatusOr<Dropped> Index::Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) {
   const MutexLock lock(write_mutex_);
   if (books_.holdings.bytes <= limit_bytes) return Dropped{};
-  const PendingUses uses = pending_.Take();  // they say what was used last
+  const PendingUses uses = pending_.Take();  // they decide what was used last
   absl::StatusOr<Dropped> dropped = EvictTo(limit_bytes, keep, uses);
   if (!dropped.ok()) pending_.PutBack(uses);
   return dropped;

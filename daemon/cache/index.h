@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The action cache and the journal of a store, in one SQLite file: what a build adds to the two is one transaction.
+// The action cache and the journal of a store, in one SQLite file: the additions of a build to both are one
+// transaction.
 //
 // Every change is on the disk when the call returns OK, but for uses and labels, which wait in memory for the next
 // Flush() or Evict(). The index knows nothing of blobs.
@@ -22,10 +23,10 @@ namespace kernix::cache {
 class IndexReader;
 class IndexWriter;
 
-// Thread-safe. Find() and List() do not wait for the disk that a change waits for.
+// Thread-safe. Find() and List() do not wait for the disk while a change does.
 class Index final : public ActionCache, public Journal {
  public:
-  // Opens or makes the file and brings it to the newest layout. kDataLoss when it is damaged, kFailedPrecondition when
+  // Opens or creates the file and migrates it to the newest layout. kDataLoss if it is damaged, kFailedPrecondition if
   // a newer kernix made it.
   static absl::StatusOr<std::shared_ptr<Index>> Open(const std::string& path);
   ~Index() override;
@@ -49,7 +50,7 @@ class Index final : public ActionCache, public Journal {
   absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) override;
 
  private:
-  // What is committed, so that nobody has to ask the file for it.
+  // The committed state, kept so that it need not be read from the file.
   struct Books {
     Holdings holdings;
     Totals totals{};

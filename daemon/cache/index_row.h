@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An Entry as the columns of the index.
+// Converts an Entry to and from the index's columns.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ std::string EncodeHeaders(const Entry& entry);
 inline constexpr std::string_view kEntryColumns = "entry.key, artifact, size, created_unix_ms, detail, headers";
 inline constexpr int kEntryColumnCount = 6;
 
-// The current row of such a SELECT. kDataLoss when it makes no sense.
+// The current row of such a SELECT. kDataLoss if it is malformed.
 absl::StatusOr<Entry> DecodeRow(const Statement& row);
 
 }  // namespace kernix::cache

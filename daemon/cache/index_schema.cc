@@ -9,10 +9,10 @@
 namespace kernix::cache {
 namespace {
 
-// A store has one process, so only our own second connection is ever waited for.
+// A store has one process, so a wait can only be for our own second connection.
 constexpr int kBusyTimeoutMs = 10'000;
 
-// The i-th brings user_version from i to i + 1. Never change one that was released.
+// Migration i raises user_version from i to i + 1. Never change a migration that was released.
 constexpr const char* kMigrations[] = {
     R"sql(
       CREATE TABLE header_set (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of the index and how older layouts become the newest.
+// The tables of the index, and migrations from older layouts to the newest.
 #pragma once
 
 #include <string>
@@ -13,13 +13,12 @@ namespace kernix::cache {
 // The layout that this build reads and writes: PRAGMA user_version of the file.
 int NewestIndexVersion();
 
-// A connection with the settings that the promises of Index need: WAL, and a commit that is on the disk when it
-// returns.
+// Opens a connection with the settings that Index's promises need: WAL, and commits that are on disk when they return.
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path);
 
-// Checks the file and brings it to the newest layout, each step in a transaction of its own. kDataLoss when the file is
-// damaged, kFailedPrecondition when its layout is newer than this build.
-// `to` is for tests of a migration: an older layout than the newest.
+// Checks the file and migrates it to the newest layout, each step in a transaction of its own. kDataLoss if the file is
+// damaged, kFailedPrecondition if its layout is newer than this build. Tests of a migration pass an older layout as
+// `to`.
 absl::Status MigrateIndex(Database& database, int to = NewestIndexVersion());
 
 }  // namespace kernix::cache

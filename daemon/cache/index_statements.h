@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prepared statements of the index: one connection for changes, one for look-ups. Internal to index.cc. Not
+// The prepared statements of the index: one connection for changes, one for lookups. Internal to index.cc. Not
 // thread-safe.
 #pragma once
 
@@ -19,17 +19,17 @@
 
 namespace kernix::cache {
 
-// The 32 bytes of a digest as a column holds them.
+// The 32 bytes of a digest, in the form of a column.
 std::string_view ColumnOf(const Digest& digest);
 
-// What an entry's row says about the things that it shares with other rows.
+// The fields of an entry's row that refer to data shared with other rows.
 struct RowLinks {
   Digest artifact;
   uint64_t size = 0;
   int64_t header_set = 0;
 };
 
-// Call within a transaction.
+// Must be called within a transaction.
 class IndexWriter {
  public:
   absl::Status Open(const std::string& path);
@@ -37,10 +37,10 @@ class IndexWriter {
 
   absl::Status Put(const Entry& entry);
   absl::StatusOr<std::optional<RowLinks>> Links(const Digest& key);
-  // The row, and its header set when no other row has it.
+  // Drops the row, and its header set if no other row has it.
   absl::Status Drop(const Digest& key, int64_t header_set);
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
-  // The least recently used key that is not `keep`.
+  // The least recently used key other than `keep`.
   absl::StatusOr<std::optional<Digest>> OldestBut(const std::optional<Digest>& keep);
 
   // False when it was there, when there is no such key, or when its owner has given the key as many as one may.
@@ -59,13 +59,13 @@ class IndexWriter {
 
   absl::StatusOr<std::vector<KnownFile>> KnownFiles();
   absl::Status PutKnownFile(const KnownFile& file);
-  // Takes away what cannot be read, and all when there is too much of it.
+  // Removes unreadable rows, and all rows if there are too many.
   absl::Status TidyKnownFiles();
 
  private:
   absl::StatusOr<int64_t> PutHeaders(const std::string& headers);
 
-  // The statements go before their database: members are destroyed from the last to the first.
+  // The statements are destroyed before their database: members are destroyed from last to first.
   Database database_;
   Statement put_headers_, headers_id_, drop_headers_;
   Statement put_, links_, named_, drop_;

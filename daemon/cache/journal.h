@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The books of a store: which entries it holds, who has used them and when, and what it has counted since it was made.
+// The records of a store: which entries it has, who has used them and when, and what has been counted since the store
+// was made.
 //
-// They are about this host's store alone: where a remote tier stands behind the action cache and the blobs, it keeps
-// books of its own.
+// A journal covers only this host's store: a remote tier behind the action cache and the blobs keeps records of its
+// own.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@
 
 namespace kernix::cache {
 
-// What is counted since the store was made. The numbers are those that an index stores.
+// Counts since the store was made. The index stores these numbers.
 enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCancelled };
 inline constexpr size_t kTotalCount = 7;
 using Totals = std::array<uint64_t, kTotalCount>;  // by Total
@@ -39,7 +40,7 @@ struct ListedEntry {
 struct LabelFilter {
   std::optional<std::string> name;
   std::optional<UserId> owner;
-  std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that
+  std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that time
 };
 
 // A module has one or two names. A user who makes up thousands for one key gets no more of them noted; others do.
@@ -74,8 +75,8 @@ class Journal {
   // Removes the labels that match, and the entries that have none left.
   virtual absl::StatusOr<Dropped> Purge(const LabelFilter& filter) = 0;
 
-  // Removes the least recently used entries, never the one of `keep`, until the artifacts fit into `limit_bytes` or no
-  // other entry is left. Counts them as evictions.
+  // Removes the least recently used entries, but never that of `keep`, until the artifacts fit into `limit_bytes` or no
+  // other entry is left. Counts evictions.
   virtual absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) = 0;
 
   // Whether an entry names `artifact`; all artifacts that entries name.
@@ -84,11 +85,11 @@ class Journal {
 
   virtual Holdings holdings() = 0;
 
-  // As they were last written; builds and evictions as they were made.
+  // As last written; builds and evictions are current.
   virtual absl::StatusOr<Totals> LoadTotals() = 0;
 
-  // Digests of files outside the store (the compilers'), by path. When they have become too many, from compilers long
-  // gone, all are forgotten.
+  // Digests of files outside the store (the compilers'), by path. If there are too many, from compilers long gone, all
+  // are forgotten.
   virtual absl::StatusOr<std::vector<KnownFile>> LoadKnownFiles() = 0;
   virtual absl::Status SaveKnownFiles(const std::vector<KnownFile>& files) = 0;
 };

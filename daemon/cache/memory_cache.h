@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a cache in memory, for tests of what stands above.
+// The parts of a cache in memory, for tests of the rooms above.
 #pragma once
 
 #include <map>
@@ -75,7 +75,7 @@ class MemoryIndex final : public ActionCache, public Journal {
   std::map<std::string, KnownFile> known_files_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A cache of these. `directory` is where it says that it lies, and where its scratch folder is.
+// Makes a cache of these parts. `directory` is its nominal place, and has its scratch folder.
 std::unique_ptr<Cache> MakeMemoryCache(Env& env, CacheOptions options);
 
 }  // namespace kernix::cache

@@ -11,7 +11,7 @@
 namespace kernix::cache {
 namespace {
 
-// An earlier attempt may have left copies, and pieces of them.
+// An earlier attempt may have left complete or partial copies.
 absl::Status RemoveCopies(Env& env, const StorePaths& paths) {
   KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env.ListDirectory(paths.private_directory));
   for (const std::string& name : names) {
@@ -21,7 +21,7 @@ absl::Status RemoveCopies(Env& env, const StorePaths& paths) {
   return absl::OkStatus();
 }
 
-// The shared memory beside it is made anew from the log.
+// SQLite rebuilds the shared memory file from the log.
 absl::Status CopyIndex(Env& env, const OldStorePaths& old, const StorePaths& paths) {
   KERNIX_RETURN_IF_ERROR(RemoveCopies(env, paths));
   for (const char* suffix : {"", "-wal"}) {
@@ -58,7 +58,7 @@ absl::Status TakeOverOldStore(Env& env, const OldStorePaths& old, const StorePat
   return MoveArtifacts(env, old, paths);
 }
 
-// The index goes last: as long as it is there, this is not done.
+// Removes the index last: while it exists, the conversion is not complete.
 absl::Status RemoveOldStore(Env& env, const OldStorePaths& old) {
   if (!env.Stat(old.index, /*follow=*/false).ok()) return absl::OkStatus();
   for (const std::string& path : {old.blobs, old.scratch, old.owner, old.lock}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stores of layout 1. All lay in the store's own folder, so that the group, which has to get at the artifacts, got at
-// the index and its locks as well:
+// Stores of layout 1. Everything was in the store's own folder, so the group, which must be able to open the artifacts,
+// could also open the index and its locks:
 //
 //   <directory>/blobs/abcd..., index.sqlite, lock, owner, tmp/
 #pragma once
@@ -20,15 +20,15 @@ struct OldStorePaths {
   std::string lock, owner, blobs, index, scratch;
 };
 
-// Brings artifacts and index to where `paths` has them. For who holds the locks of both layouts, and writes the number
-// of the new one when this has returned OK. After a crash or an error it can be done again, as long as the number is
-// the old one.
+// Moves artifacts and index to the places in `paths`. The caller must hold the locks of both layouts, and must write
+// the number of the new layout once this has returned OK. After a crash or an error, the call can be repeated as long
+// as the number is the old one.
 //
-// Artifacts keep their files, which clients may have open. The index becomes new files: on the old ones others may hold
-// locks, and read what is written later.
+// Artifacts keep their files, because clients may have them open. The index gets new files, because other processes may
+// hold locks on the old ones and could read what is written later.
 absl::Status TakeOverOldStore(Env& env, const OldStorePaths& old, const StorePaths& paths);
 
-// Removes what a take-over has left, or did not come to remove. For a store that has the new number.
+// Removes what a conversion has left behind. For a store that has the new number.
 absl::Status RemoveOldStore(Env& env, const OldStorePaths& old);
 
 }  // namespace kernix::cache

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stores of layout 1 become such of layout 2, whatever happens on the way.
+// Stores of layout 1 become stores of layout 2, whatever happens on the way.
 #include "daemon/cache/old_store.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 class OldStoreTest : public CacheTest {
  protected:
-  // As an older kernixd left it when it was killed: part of what it committed is in the index's log alone.
+  // The state that an older kernixd leaves when killed: part of what it committed is only in the index's log.
   void MakeOldStore() {
     if (const pid_t child = fork(); child == 0) {
       auto cache = Cache::Open(Env::Posix(), {store(), 1 << 30});
@@ -133,7 +133,7 @@ TEST_F(OldStoreTest, ATakeOverThatIsKilledAnywhereIsFinishedByTheNextStart) {
 
 TEST_F(OldStoreTest, AnUnfinishedTakeOverSeesWhatAnOlderKernixdWroteAfterwards) {
   MakeOldStore();
-  // A copy of an earlier attempt.
+  // A copy left by an earlier attempt.
   ASSERT_THAT(env_.CreateDirectories(In("private"), 0700), IsOk());
   for (const char* name : {"index.sqlite", "index.sqlite-wal", "index.sqlite.0123456789abcdef.tmp"}) {
     ASSERT_THAT(env_.WriteFile(In(StrCat("private/", name)), "stale", 0600), IsOk());

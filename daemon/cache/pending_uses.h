@@ -30,10 +30,10 @@ class PendingUseBuffer {
   // Whether a label of `owner` waits for `key`.
   bool HasLabelOf(UserId owner, const Digest& key) const;
 
-  // All that has gathered; nothing is left.
+  // Removes and returns everything.
   PendingUses Take();
 
-  // Adds what Take() gave and could not be written.
+  // Puts back what Take() returned and could not be written.
   void PutBack(const PendingUses& uses);
 
  private:

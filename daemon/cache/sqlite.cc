@@ -84,7 +84,7 @@ absl::Status Statement::Run() {
 
 void Statement::Reset() {
   bind_error_ = SQLITE_OK;
-  // Its result repeats the error of the last step, which has been reported.
+  // Its result repeats the error of the last step, which has already been reported.
   sqlite3_reset(statement_.get());
   sqlite3_clear_bindings(statement_.get());
 }
@@ -147,7 +147,7 @@ absl::StatusOr<Transaction> Transaction::Begin(Database& database) {
 }
 
 Transaction::~Transaction() {
-  // Fails when SQLite has rolled back by itself, as it does on a full disk.
+  // Fails if SQLite has already rolled back, as it does on a full disk.
   if (database_ != nullptr) database_->Execute("ROLLBACK").IgnoreError();
 }
 

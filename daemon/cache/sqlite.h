@@ -3,7 +3,7 @@
 // A thin layer over SQLite: owning handles, absl::Status, and no SQL text built from data.
 //
 // Codes: kResourceExhausted (no space), kDataLoss (not a database, or a damaged one), kPermissionDenied (cannot be
-// opened or written), kUnavailable (locked by another process), kInternal for the rest. Messages name the file.
+// opened or written), kUnavailable (locked by another process), otherwise kInternal. Messages name the file.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct sqlite3_stmt;
 
 namespace kernix::cache {
 
-// One prepared statement, usable again and again. Bind the parameters (counted from 1), Step() until it says false,
-// Reset(). Errors of the Bind calls show up at the next Step(). Must not outlive its database. Not thread-safe.
+// A reusable prepared statement. Bind the parameters (counted from 1), call Step() until it returns false, then
+// Reset(). Errors of the Bind calls appear at the next Step(). Must not outlive its database. Not thread-safe.
 class Statement {
  public:
   Statement() = default;
@@ -29,16 +29,16 @@ class Statement {
   Statement& BindText(int index, std::string_view value);  // copied
   Statement& BindBlob(int index, std::string_view value);  // copied
 
-  // True: there is a row to look at. False: done.
+  // True: there is a row to read. False: done.
   absl::StatusOr<bool> Step();
 
-  // Runs to the end and resets, for statements whose rows do not matter.
+  // Runs to the end and resets. For statements whose rows do not matter.
   absl::Status Run();
 
-  // Ready for new parameters. Also gives up the read transaction that a half-read SELECT holds.
+  // Prepares for new parameters. Also ends the read transaction of a half-read SELECT.
   void Reset();
 
-  // Of the current row, counted from 0. The views live until the next Step() or Reset().
+  // Values of the current row; columns are counted from 0. The views are valid until the next Step() or Reset().
   int64_t Int(int column) const;
   std::string_view Text(int column) const;
   std::string_view Blob(int column) const;
@@ -64,23 +64,23 @@ class ScopedReset {
   Statement& statement_;
 };
 
-// One connection. Not thread-safe: its owner has a lock.
+// One connection. Not thread-safe: the owner must use a lock.
 class Database {
  public:
   Database() = default;
 
-  // Opens or creates the file. Other processes and connections are waited for up to `busy_timeout_ms`.
+  // Opens or creates the file. Waits up to `busy_timeout_ms` for other processes and connections.
   static absl::StatusOr<Database> Open(const std::string& path, int busy_timeout_ms);
 
-  // Statements without parameters and rows; several may be separated by ";".
+  // Runs statements without parameters and rows; several may be separated by ";".
   absl::Status Execute(const std::string& sql);
 
   absl::StatusOr<Statement> Prepare(std::string_view sql);
 
-  // The single integer that `sql` gives.
+  // The single integer that `sql` returns.
   absl::StatusOr<int64_t> QueryInt(std::string_view sql);
 
-  // How many rows the last INSERT, UPDATE or DELETE changed.
+  // The number of rows that the last INSERT, UPDATE or DELETE changed.
   int64_t Changes() const;
 
  private:
@@ -90,7 +90,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-// BEGIN IMMEDIATE ... COMMIT; rolls back when Commit() was not reached or failed.
+// BEGIN IMMEDIATE ... COMMIT. Rolls back if Commit() was not called or failed.
 class Transaction {
  public:
   static absl::StatusOr<Transaction> Begin(Database& database);

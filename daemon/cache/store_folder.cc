@@ -26,8 +26,8 @@ namespace {
 constexpr int kLayout = 2;
 constexpr int kNoLayout = 0;
 
-// The store's own folder decides who gets this far. Who does opens what the daemon has told them of, and cannot see
-// what else there is.
+// The store's own folder decides who gets this far. These users can open artifacts that the daemon has told them of,
+// but cannot see what else there is.
 constexpr mode_t kBlobFolderMode = 0711;
 
 constexpr char kChooseAnother[] =
@@ -58,8 +58,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> TakeLock(Env& env, const StorePaths& p
 absl::StatusOr<int> ParseLayout(const StorePaths& paths, std::string_view text) {
   int layout = 0;
   if (!absl::SimpleAtoi(ToAbsl(text), &layout) || layout < 1) {
-    return Refuse(StrCat(paths.version, " does not hold the number of a layout: ", paths.directory,
-                         " is no kernix store; ", kChooseAnother));
+    return Refuse(StrCat(paths.version, " does not contain a layout number: ", paths.directory,
+                         " is not a kernix store; ", kChooseAnother));
   }
   if (layout > kLayout) {
     return Refuse(StrCat("the store ", paths.directory, " was made by a newer kernix (layout ", layout,
@@ -68,7 +68,7 @@ absl::StatusOr<int> ParseLayout(const StorePaths& paths, std::string_view text) 
   return layout;
 }
 
-// What lies in a store is run by those who load it, so nobody else may put it there.
+// Users run the artifacts in a store, so no other user may put files there.
 absl::Status CheckOwner(Env& env, const StorePaths& paths) {
   absl::Status status = GuardedRealPath(env, paths.directory, {::geteuid()}).status();
   if (status.ok()) status = CheckGuardedDirectory(env, paths.directory, ::geteuid());
@@ -76,14 +76,14 @@ absl::Status CheckOwner(Env& env, const StorePaths& paths) {
   return Refuse(StrCat(status.message(), ". Or ", kChooseAnother));
 }
 
-// Whether there is nothing at `path`, or a folder in which there is nothing but `ours`.
+// Whether there is nothing at `path`, or a folder that contains only `ours`.
 bool HoldsOnly(Env& env, const std::string& path, const std::set<std::string>& ours) {
   if (absl::IsNotFound(env.Stat(path, /*follow=*/false).status())) return true;
   const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(path);
   return names.ok() && std::all_of(names->begin(), names->end(), [&](const auto& name) { return ours.contains(name); });
 }
 
-// We are about to delete things by name, so they had better be ours.
+// We are about to delete files by name, so they must be ours.
 absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
   const OldStorePaths old(paths.directory);
   const std::pair<std::string, std::set<std::string>> places[] = {
@@ -93,13 +93,13 @@ absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
   };
   for (const auto& [path, ours] : places) {
     if (HoldsOnly(env, path, ours)) continue;
-    return Refuse(StrCat(paths.directory, " is no kernix store (no file \"version\") but has a \"", Basename(path),
-                         "\" that kernix would write to: ", kChooseAnother));
+    return Refuse(StrCat(paths.directory, " is not a kernix store (it has no file \"version\") but has a \"",
+                         Basename(path), "\" that kernix would write to: ", kChooseAnother));
   }
   return absl::OkStatus();
 }
 
-// kNoLayout: it is no store yet, and can become one.
+// kNoLayout: the folder is not a store yet, and can become one.
 absl::StatusOr<int> ReadLayout(Env& env, const StorePaths& paths) {
   const absl::StatusOr<std::string> version = env.ReadFile(paths.version);
   if (version.ok()) return ParseLayout(paths, *version);
@@ -108,8 +108,8 @@ absl::StatusOr<int> ReadLayout(Env& env, const StorePaths& paths) {
   return kNoLayout;
 }
 
-// The version comes before anything is in the folders, so that a crash on the way leaves a store that counts as ours;
-// and after the folder of the blobs, so that its sync takes that along.
+// Writes the version before anything is in the folders, so that a crash leaves a store that is recognised as ours; and
+// after the blobs' folder, so that the version's sync covers that folder.
 absl::Status MakeLayout(Env& env, const StorePaths& paths, int present) {
   KERNIX_RETURN_IF_ERROR(env.CreateDirectories(paths.blobs, kBlobFolderMode));
   if (present != kNoLayout) {
@@ -119,7 +119,7 @@ absl::Status MakeLayout(Env& env, const StorePaths& paths, int present) {
   return env.WriteFileDurably(paths.version, StrCat(kLayout, "\n"), 0644);
 }
 
-// An older kernixd knows of the old lock alone, and looks at the version when it has that.
+// An older kernixd knows only the old lock, and reads the version once it has that lock.
 absl::Status SettleLayout(Env& env, const StorePaths& paths) {
   KERNIX_ASSIGN_OR_RETURN(int layout, ReadLayout(env, paths));
   if (layout == kLayout) return absl::OkStatus();
@@ -179,7 +179,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths&
   if (const absl::Status removed = RemoveOldStore(env, OldStorePaths(paths.directory)); !removed.ok()) {
     Log(LogLevel::kWarning, "old_store_not_removed", {{"error", removed.ToString()}});
   }
-  // A compiler that outlived a killed daemon may still write there: what it leaves is removed another time.
+  // A compiler that outlived a killed daemon may still write there: what it leaves is removed later.
   if (const absl::Status removed = env.RemoveTree(paths.scratch); !removed.ok()) {
     Log(LogLevel::kWarning, "scratch-not-emptied", {{"error", removed.ToString()}});
   }

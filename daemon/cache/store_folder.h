@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folder of a store: made, guarded, owned by one process, and of the layout that this build has. See cache.h.
+// Creates, guards and locks a store's folder, and brings it to the layout of this build. See cache.h.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace kernix::cache {
 
-// What a user is told when `status` kept the store in `directory` from working: RESOURCE, with what to do. OK stays OK.
+// The error for the user if `status` kept the store in `directory` from working: RESOURCE, with what to do. OK stays
+// OK.
 absl::Status StoreError(const std::string& directory, const absl::Status& status);
 
 struct StorePaths {
@@ -21,15 +22,15 @@ struct StorePaths {
   std::string directory, version, blobs, private_directory, lock, owner, index, scratch;
 };
 
-// What a blob's file is called after its digest: debuggers and profilers want libraries to have it.
+// The suffix of a blob's file after its digest: debuggers and profilers expect it for libraries.
 inline constexpr char kBlobSuffix[] = ".so";
 
-// Makes the folder, refuses one that is somebody else's or that others may write to, takes its lock (given up when the
-// result goes), checks or writes the layout's number, takes over a store of an older layout, and empties the scratch
-// folder.
+// Creates the folder, refuses a folder that belongs to another user or that others may write to, takes its lock
+// (released when the result is destroyed), checks or writes the layout's number, converts a store of an older layout,
+// and empties the scratch folder.
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths);
 
-// Renames the index's files to "index.sqlite.damaged...", over an older such set.
+// Renames the index's files to "index.sqlite.damaged...", replacing an older such set.
 absl::Status MoveIndexAside(Env& env, const StorePaths& paths);
 
 }  // namespace kernix::cache
