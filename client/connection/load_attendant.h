@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/connection/daemon_client.h"
 #include "client/connection/load_mailbox.h"
-#include "client/connection/remote.h"
 
 namespace kernix {
 

@@ -6,11 +6,11 @@
 
 #include "absl/status/statusor.h"
 #include "client/connection/connector.h"
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 
 namespace kernix {
 
-// See Remote::LoadRemote(). `endpoint` is where to begin.
+// See DaemonClient::SendLoad(). `endpoint` is where to begin.
 absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks);
 

@@ -37,12 +37,12 @@ struct Includer {
 
 // How a name was resolved; nothing: it is the toolchain's.
 struct Resolution {
-  Include include;
+  ScannedInclude include;
   std::string label;
   std::optional<RootedPath> file;
 };
 
-absl::Status BadInclude(std::string_view label, const Include& include, const std::string& message) {
+absl::Status BadInclude(std::string_view label, const ScannedInclude& include, const std::string& message) {
   const char* directive = include.question ? "__has_include" : "#include";
   const std::string& name = include.target.name;
   const std::string shown = include.target.form == IncludeForm::kAngled   ? StrCat("<", name, ">")
@@ -93,7 +93,7 @@ class Scan {
       std::vector<IncludeName>& known = definitions_[name];
       known.insert(known.end(), values.begin(), values.end());
     }
-    for (const Include& include : text.includes) {
+    for (const ScannedInclude& include : text.includes) {
       if (include.target.form == IncludeForm::kComputed) {
         computed_.push_back({includer, include});
       } else {
@@ -103,7 +103,7 @@ class Scan {
     return absl::OkStatus();
   }
 
-  absl::Status Follow(const Includer& includer, const Include& include) {
+  absl::Status Follow(const Includer& includer, const ScannedInclude& include) {
     const std::string_view name = include.target.name;
     if (name == kXlaWrapper) {
       return Follow(includer, {.target = {IncludeForm::kQuoted, kXlaHeader}, .line = include.line});
@@ -138,14 +138,14 @@ class Scan {
   }
 
   // What <name> means depends on the name alone.
-  absl::Status FollowAngled(const Includer& includer, const Include& include) {
+  absl::Status FollowAngled(const Includer& includer, const ScannedInclude& include) {
     if (angled_.contains(include.target.name)) return absl::OkStatus();
     KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, SearchRoots(0, include));
     angled_.emplace(include.target.name, Resolution{include, includer.label, std::move(found)});
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::optional<RootedPath>> SearchRoots(uint32_t first, const Include& include) {
+  absl::StatusOr<std::optional<RootedPath>> SearchRoots(uint32_t first, const ScannedInclude& include) {
     for (uint32_t root = first; root < roots_.size(); ++root) {
       if (include.target.form == IncludeForm::kAngled && roots_[root].only_quoted) continue;
       KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, Try(root, "", include.target.name));
@@ -207,12 +207,12 @@ class Scan {
 
   struct Computed {
     Includer includer;
-    Include include;
+    ScannedInclude include;
   };
 
   absl::Status FollowComputed(const Computed& computed) {
     for (const IncludeName& name : Expand(computed.include.target.name, 0)) {
-      Include include = computed.include;
+      ScannedInclude include = computed.include;
       include.target = name;
       KERNIX_RETURN_IF_ERROR(Follow(computed.includer, include));
     }

@@ -29,7 +29,7 @@ std::string Pack(const FileIdentity& identity, const HeaderFile& file) {
   known.set_inode(identity.inode);
   known.set_device(identity.device);
   known.set_digest(file.digest.Raw());
-  for (const Include& include : file.text.includes) {
+  for (const ScannedInclude& include : file.text.includes) {
     internal::KnownHeader::Include& entry = *known.add_include();
     SetName(include.target, *entry.mutable_target());
     entry.set_next(include.next);

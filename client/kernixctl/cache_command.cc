@@ -11,13 +11,13 @@ constexpr char kFooter[] = R"(Examples:
 
 }  // namespace
 
-void AddCache(CLI::App& app, const GlobalOptions& options, Action& action) {
+void AddCache(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* cache = app.add_subcommand("cache", "The cache of compiled kernels");
   cache->require_subcommand(1);
   cache->footer(kFooter);
-  AddCacheStats(*cache, options, action);
-  AddCacheList(*cache, options, action);
-  AddCachePurge(*cache, options, action);
+  AddCacheStats(*cache, options, chosen);
+  AddCacheList(*cache, options, chosen);
+  AddCachePurge(*cache, options, chosen);
 }
 
 }  // namespace kernix::ctl

@@ -51,14 +51,14 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 
 }  // namespace
 
-void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Action& action) {
+void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* command = cache.add_subcommand("purge", "Remove entries");
   const auto flags = std::make_shared<Flags>();
   CLI::Option* all = command->add_flag("--all", flags->all, "Everything");
   command->add_option("--name", flags->name, "Modules of this name")->excludes(all);
   command->add_option("--older-than", flags->older_than, "Not used for this long: 90s, 10m, 2h, 7d")->excludes(all);
   command->footer(kFooter);
-  command->callback([&options, &action, flags] { action = [&options, flags] { return Run(options, *flags); }; });
+  command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
 }
 
 }  // namespace kernix::ctl

@@ -57,12 +57,12 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Action& action) {
+void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* command = cache.add_subcommand("stats", "Hits, builds and size");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object");
   command->footer(kFooter);
-  command->callback([&options, &action, json] { action = [&options, json] { return Run(options, *json); }; });
+  command->callback([&options, &chosen, json] { chosen = [&options, json] { return Run(options, *json); }; });
 }
 
 }  // namespace kernix::ctl

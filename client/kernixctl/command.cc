@@ -74,19 +74,19 @@ int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& 
 int Main(int argc, char** argv) {
   CLI::App app("Looks after kernixd and its cache of compiled kernels.", "kernixctl");
   GlobalOptions options;
-  Action action;
+  Subcommand chosen;
   AddGlobalFlags(app, options);
-  AddStatus(app, options, action);
-  AddCache(app, options, action);
-  AddCompile(app, options, action);
-  AddMetrics(app, options, action);
-  AddShutdown(app, options, action);
+  AddStatus(app, options, chosen);
+  AddCache(app, options, chosen);
+  AddCompile(app, options, chosen);
+  AddMetrics(app, options, chosen);
+  AddShutdown(app, options, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
-  return action();
+  return chosen();
 }
 
 }  // namespace kernix::ctl

@@ -31,20 +31,20 @@ struct GlobalOptions {
   ClientOptions client;
 };
 
-// A command as it was chosen: does it, prints, and returns an ExitCode.
-using Action = std::function<int()>;
+// The command that the command line names, with its flags. Runs it, prints, and returns an ExitCode.
+using Subcommand = std::function<int()>;
 
-// Each adds its command to `app`. When the command line names it, it fills in `action`.
-void AddStatus(CLI::App& app, const GlobalOptions& options, Action& action);
-void AddCache(CLI::App& app, const GlobalOptions& options, Action& action);
-void AddCompile(CLI::App& app, const GlobalOptions& options, Action& action);
-void AddMetrics(CLI::App& app, const GlobalOptions& options, Action& action);
-void AddShutdown(CLI::App& app, const GlobalOptions& options, Action& action);
+// Each adds its command to `app`. When the command line names it, it sets `chosen`.
+void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
+void AddCache(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
+void AddCompile(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
+void AddMetrics(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
+void AddShutdown(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 
 // Those of `cache`.
-void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Action& action);
-void AddCacheList(CLI::App& cache, const GlobalOptions& options, Action& action);
-void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Action& action);
+void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
+void AddCacheList(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
+void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
 
 // The whole of main().
 int Main(int argc, char** argv);

@@ -271,12 +271,12 @@ void AddFlags(CLI::App& command, Flags& flags) {
 
 }  // namespace
 
-void AddCompile(CLI::App& app, const GlobalOptions& options, Action& action) {
+void AddCompile(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* command = app.add_subcommand("compile", "Compile source files into the cache");
   const auto flags = std::make_shared<Flags>();
   AddFlags(*command, *flags);
   command->footer(kFooter);
-  command->callback([&options, &action, flags] { action = [&options, flags] { return Run(options, *flags); }; });
+  command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
 }
 
 }  // namespace kernix::ctl

@@ -25,10 +25,10 @@ int Run(const GlobalOptions& options) {
 
 }  // namespace
 
-void AddMetrics(CLI::App& app, const GlobalOptions& options, Action& action) {
+void AddMetrics(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* command = app.add_subcommand("metrics", "What the daemon has counted and measured");
   command->footer(kFooter);
-  command->callback([&options, &action] { action = [&options] { return Run(options); }; });
+  command->callback([&options, &chosen] { chosen = [&options] { return Run(options); }; });
 }
 
 }  // namespace kernix::ctl

@@ -33,12 +33,12 @@ int Run(const GlobalOptions& options, const std::string& drain) {
 
 }  // namespace
 
-void AddShutdown(CLI::App& app, const GlobalOptions& options, Action& action) {
+void AddShutdown(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* command = app.add_subcommand("shutdown", "Stop the daemon");
   const auto drain = std::make_shared<std::string>();
   command->add_option("--drain", *drain, "How long running loads may go on: 5s, 1m (default: the daemon's setting)");
   command->footer(kFooter);
-  command->callback([&options, &action, drain] { action = [&options, drain] { return Run(options, *drain); }; });
+  command->callback([&options, &chosen, drain] { chosen = [&options, drain] { return Run(options, *drain); }; });
 }
 
 }  // namespace kernix::ctl

@@ -51,12 +51,12 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-void AddStatus(CLI::App& app, const GlobalOptions& options, Action& action) {
+void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* command = app.add_subcommand("status", "Which daemon answers, and what it does");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object");
   command->footer(kFooter);
-  command->callback([&options, &action, json] { action = [&options, json] { return Run(options, *json); }; });
+  command->callback([&options, &chosen, json] { chosen = [&options, json] { return Run(options, *json); }; });
 }
 
 }  // namespace kernix::ctl

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 #include "client/tools/absolute_path.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"

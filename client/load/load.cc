@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 #include "client/load/link_files.h"
 #include "client/load/load_inputs.h"
 #include "client/load/load_memo.h"
@@ -50,15 +50,15 @@ absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
   return MakeError(std::move(detail));
 }
 
-absl::StatusOr<std::shared_ptr<Module>> OpenResult(Remote& remote, const GetEnv& get_env,
+absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const GetEnv& get_env,
                                                    const v1::LoadRequest& request, const v1::LoadResult& result) {
   Artifact artifact;
   KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
-  KERNIX_ASSIGN_OR_RETURN(artifact.path, remote.LocalArtifact(result));
+  KERNIX_ASSIGN_OR_RETURN(artifact.path, daemon.LocalArtifact(result));
   artifact.required_symbol_versions = {result.required_symbol_versions().begin(),
                                        result.required_symbol_versions().end()};
   const LibraryDirectories directories = [&] {
-    return CudaLibraryDirectories(Env::Posix(), get_env, remote.options().site_packages);
+    return CudaLibraryDirectories(Env::Posix(), get_env, daemon.options().site_packages);
   };
   KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenLibrary(artifact, directories));
   LoadedAs loaded{.name = request.name(),
@@ -89,30 +89,30 @@ void NoteInputs(const PreparedLoad& load, LoadInputs& inputs) {
   inputs.Add(folders, files);
 }
 
-absl::StatusOr<std::shared_ptr<Module>> Run(Remote& remote, const GetEnv& get_env, const PreparedLoad& load,
+absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
                                             const LoadCallbacks& callbacks) {
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
-                          remote.LoadRemote(load.request, blobs, WithPaths(callbacks, load.names)));
-  return OpenResult(remote, get_env, load.request, result);
+                          daemon.SendLoad(load.request, blobs, WithPaths(callbacks, load.names)));
+  return OpenResult(daemon, get_env, load.request, result);
 }
 
-absl::StatusOr<std::shared_ptr<Module>> LoadOnce(Remote& remote, Language language, const std::string& name,
+absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language language, const std::string& name,
                                                  const std::vector<Source>& sources, const LoadOptions& options,
                                                  LoadInputs& inputs) {
   const std::vector<std::string> variables = options.environment ? *options.environment : ProcessVariables();
   const GetEnv get_env = GetEnvOf(variables);
   const LoadSurroundings surroundings{.env = Env::Posix(),
                                       .get_env = get_env,
-                                      .site_packages = remote.options().site_packages,
-                                      .header_folder = [&remote] { return remote.HeaderFolder(); }};
+                                      .site_packages = daemon.options().site_packages,
+                                      .header_folder = [&daemon] { return daemon.HeaderFolder(); }};
   KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, language, name, sources, options));
   for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
   for (const std::string& warning : UnknownVariableWarnings(variables)) {
     if (IsFirstWarning(warning)) Warn(options.callbacks, warning);
   }
   NoteInputs(load, inputs);
-  absl::StatusOr<std::shared_ptr<Module>> module = Run(remote, get_env, load, options.callbacks);
+  absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(module.status(), load.names);
   return module;
 }
@@ -201,13 +201,13 @@ LoadedModule FindLoaded(const Client& client, Language language, const std::stri
 
 absl::StatusOr<LoadedModule> LoadAnew(Client& client, Language language, const std::string& name,
                                       const std::vector<Source>& sources, const LoadOptions& options) {
-  auto* remote = dynamic_cast<Remote*>(&client);
-  if (remote == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
+  auto* daemon = dynamic_cast<DaemonClient*>(&client);
+  if (daemon == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
   std::string key = LoadKey(client.options(), language, name, options);
   LoadInputs inputs(Env::Posix(), AbsolutePaths(options.include_paths));
-  absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*remote, language, name, sources, options, inputs);
+  absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*daemon, language, name, sources, options, inputs);
   for (int attempts = 1; attempts < kAttempts && IsOutdated(module.status()); ++attempts) {
-    module = LoadOnce(*remote, language, name, sources, options, inputs);
+    module = LoadOnce(*daemon, language, name, sources, options, inputs);
   }
   if (absl::IsNotFound(module.status())) return Evicted(module.status());
   if (!module.ok()) return module.status();

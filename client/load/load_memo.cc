@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 #include "client/tools/environment.h"
 
 namespace kernix {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -41,10 +41,10 @@ std::string Unit(const v1::LoadRequest& request) {
   return unit;
 }
 
-class StandIn : public Remote {
+class StandIn : public DaemonClient {
  public:
-  absl::StatusOr<v1::LoadResult> LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
-                                            const LoadCallbacks& callbacks) override {
+  absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                          const LoadCallbacks& callbacks) override {
     requests.push_back(request);
     if (before_build) std::exchange(before_build, nullptr)();
     if (!refusals.empty()) {

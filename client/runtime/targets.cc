@@ -172,7 +172,7 @@ absl::StatusOr<std::vector<Announcement>> Reserve(Registry& registry, const std:
     }
     Target& target = found->second;
     if (target.traits) continue;
-    target.trampoline.SetTarget(ReservedHandler(change.next.function.traits));
+    target.trampoline.SetHandler(ReservedHandler(change.next.function.traits));
     unknown.push_back({&change, target.trampoline.address()});
   }
   return unknown;
@@ -182,7 +182,7 @@ Binding Apply(Target& target, const Live& next) {
   const Handler address = target.trampoline.address();
   if (target.live && SameCode(*target.live, next)) return {BindOutcome::kUnchanged, address};
   const BindOutcome outcome = target.live ? BindOutcome::kReplaced : BindOutcome::kNew;
-  target.trampoline.SetTarget(next.function.handler);
+  target.trampoline.SetHandler(next.function.handler);
   target.live = next;
   return {outcome, address};
 }

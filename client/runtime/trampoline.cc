@@ -71,11 +71,11 @@ absl::Status TrampolinePool::MapBlock() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Trampoline> TrampolinePool::Create(Handler target) {
+absl::StatusOr<Trampoline> TrampolinePool::Create(Handler handler) {
   if (code_ == nullptr || used_ == page_size_ / kStubSize) KERNIX_RETURN_IF_ERROR(MapBlock());
   const size_t i = used_++;
   Trampoline trampoline(reinterpret_cast<Handler>(code_ + i * kStubSize), SlotOf(code_ + page_size_, i));
-  trampoline.SetTarget(target);
+  trampoline.SetHandler(handler);
   return trampoline;
 }
 

@@ -18,9 +18,9 @@ class Trampoline {
   // What to call: never changes.
   Handler address() const { return address_; }
 
-  // Where calls go now. Calls that began before a SetTarget() end in the old code. Both are thread-safe.
-  Handler target() const { return slot_->load(std::memory_order_acquire); }
-  void SetTarget(Handler next) { slot_->store(next, std::memory_order_release); }
+  // Where calls go now. Calls that began before a SetHandler() end in the old code. Both are thread-safe.
+  Handler handler() const { return slot_->load(std::memory_order_acquire); }
+  void SetHandler(Handler next) { slot_->store(next, std::memory_order_release); }
 
  private:
   friend class TrampolinePool;
@@ -33,8 +33,8 @@ class Trampoline {
 // Makes trampolines, any number of them. Their memory stays when the pool goes. Not thread-safe.
 class TrampolinePool {
  public:
-  // A new trampoline that leads to `target`. A REGISTRATION error where the system forbids executable memory.
-  absl::StatusOr<Trampoline> Create(Handler target);
+  // A new trampoline that leads to `handler`. A REGISTRATION error where the system forbids executable memory.
+  absl::StatusOr<Trampoline> Create(Handler handler);
 
  private:
   absl::Status MapBlock();

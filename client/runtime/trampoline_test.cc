@@ -31,7 +31,7 @@ TEST(TrampolineTest, LeadsToItsTargetWithTheArgument) {
   int frame = 0;
   auto* argument = reinterpret_cast<XLA_FFI_CallFrame*>(&frame);
   EXPECT_EQ(reinterpret_cast<XLA_FFI_CallFrame*>(trampoline->address()(argument)), argument);
-  EXPECT_NE(trampoline->address(), trampoline->target());
+  EXPECT_NE(trampoline->address(), trampoline->handler());
 }
 
 TEST(TrampolineTest, FollowsItsTargetUnderTheSameAddress) {

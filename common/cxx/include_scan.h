@@ -23,7 +23,7 @@ struct IncludeName {
 };
 
 // #include, #include_next, #import, or a __has_include question.
-struct Include {
+struct ScannedInclude {
   IncludeName target;
   bool next = false;      // #include_next: the search starts after this file's folder
   bool question = false;  // __has_include
@@ -31,7 +31,7 @@ struct Include {
 };
 
 struct ScannedText {
-  std::vector<Include> includes;
+  std::vector<ScannedInclude> includes;
   // The values of `#define NAME "file"`, `#define NAME <file>` and `#define NAME OTHER`, by name.
   std::map<std::string, std::vector<IncludeName>> definitions;
 };

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 // "name" -> q:name, <name> -> a:name, MACRO -> c:MACRO, with ? for a question and + for the next one; then @line.
 std::vector<std::string> Scan(std::string_view text) {
   std::vector<std::string> found;
-  for (const Include& include : ScanIncludes(text).includes) {
+  for (const ScannedInclude& include : ScanIncludes(text).includes) {
     const char* form = include.target.form == IncludeForm::kQuoted   ? "q:"
                        : include.target.form == IncludeForm::kAngled ? "a:"
                                                                      : "c:";

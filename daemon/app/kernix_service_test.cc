@@ -102,7 +102,7 @@ TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
 
 TEST_F(KernixServiceTest, AnEntryThatIsNotOnTheDiskYetIsSeen) {
   Store("k", kAlice);
-  engine_.backend().cache.AddLabel(DigestOf(StrCat("k", kAlice)), {"joined", UserId{kBob}});
+  engine_.backend().cache.AddTag(DigestOf(StrCat("k", kAlice)), {"joined", UserId{kBob}});
   EXPECT_THAT(List(kBob), ElementsAre(StrCat("joined of ", kBob)));
 }
 

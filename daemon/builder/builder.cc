@@ -29,11 +29,11 @@ namespace kernix::build {
 namespace {
 
 // The data of one build, for as long as it runs.
-struct Job {
+struct PlannedLoad {
   BuildRequest request;
   Plan plan;
   Digest key;
-  cache::Label label;
+  cache::Tag tag;
   bool force = false;
   size_t max_parallel = 0;
 
@@ -42,7 +42,7 @@ struct Job {
   HeaderContents headers;
 };
 
-using JobPtr = std::shared_ptr<const Job>;
+using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
 using FlightPtr = std::shared_ptr<Flight>;
 
 // Enough for the headers that a medium-sized project includes repeatedly.
@@ -170,29 +170,29 @@ struct Builder::Impl {
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
-  absl::StatusOr<JobPtr> Prepare(const v1::LoadRequest& request, UserId owner);
+  absl::StatusOr<PlannedLoadPtr> Prepare(const v1::LoadRequest& request, UserId owner);
 
-  std::optional<v1::LoadResult> Find(const Job& job);
-  std::optional<v1::LoadResult> LookUp(const Job& job);  // also counts the hit
-  v1::LoadResult ResultOf(const Job& job, const cache::Entry& entry) const;
+  std::optional<v1::LoadResult> Find(const PlannedLoad& load);
+  std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
+  v1::LoadResult ResultOf(const PlannedLoad& load, const cache::Entry& entry) const;
 
-  // Joins the flight of `job`'s key, making one if needed. `mine`: this call made it.
-  absl::StatusOr<FlightPtr> JoinOrMake(const Job& job, bool& mine);
+  // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it.
+  absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
   FlightPtr MakeFlight(const BuildRequest& request);
   void Forget(const Digest& key, const FlightPtr& flight);
-  absl::StatusOr<v1::LoadResult> Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer, bool verbose,
-                                     const CancellationPtr& cancellation);
+  absl::StatusOr<v1::LoadResult> Fly(const PlannedLoadPtr& load, const FlightPtr& flight, LoadObserver& observer,
+                                     bool verbose, const CancellationPtr& cancellation);
 
-  void StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents);
-  absl::Status StageBuild(Job& job);
+  void StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents);
+  absl::Status StageBuild(PlannedLoad& load);
   PlanLimits LimitsFor(size_t max_parallel) const;
-  void Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
+  void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
-  void Conclude(const JobPtr& job, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
-  absl::StatusOr<v1::LoadResult> Keep(const Job& job, const FlightPtr& flight, const PlanFiles& files,
+  void Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
+  absl::StatusOr<v1::LoadResult> Keep(const PlannedLoad& load, const FlightPtr& flight, const PlanFiles& files,
                                       const PlanEnd& end);
-  absl::StatusOr<v1::LoadResult> Store(const Job& job, const ToolReads& reads, const std::string& artifact);
-  void CountFailure(const Job& job, const absl::Status& status);
+  absl::StatusOr<v1::LoadResult> Store(const PlannedLoad& load, const ToolReads& reads, const std::string& artifact);
+  void CountFailure(const PlannedLoad& load, const absl::Status& status);
 
   Env& env;
   const BuilderOptions options;
@@ -244,90 +244,91 @@ void Builder::Impl::StopAndWait() {
   while (work > 0) idle.Wait(mutex);
 }
 
-absl::StatusOr<JobPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner) {
-  auto job = std::make_shared<Job>();
+absl::StatusOr<PlannedLoadPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner) {
+  auto load = std::make_shared<PlannedLoad>();
   KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
                           toolchains.Resolve(request.toolchain(), request.language()));
-  KERNIX_ASSIGN_OR_RETURN(job->request,
+  KERNIX_ASSIGN_OR_RETURN(load->request,
                           ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
-  job->label = {request.name(), owner};
-  job->force = request.force_rebuild();
-  job->max_parallel = request.max_parallel_jobs();
-  KERNIX_ASSIGN_OR_RETURN(job->plan, MakePlan(job->request, include_roots, LimitsFor(job->max_parallel)));
-  job->key = LoadKey(job->request, job->plan);
-  return job;
+  load->tag = {request.name(), owner};
+  load->force = request.force_rebuild();
+  load->max_parallel = request.max_parallel_jobs();
+  KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
+  load->key = LoadKey(load->request, load->plan);
+  return load;
 }
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const JobPtr job, Prepare(request, owner));
+  KERNIX_ASSIGN_OR_RETURN(const PlannedLoadPtr load, Prepare(request, owner));
   const bool verbose = request.verbose();
-  v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the job has its own copy
-  if (std::optional<v1::LoadResult> hit = LookUp(*job)) return *std::move(hit);
+  v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
+  if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
   bool mine = false;
-  KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*job, mine));
+  KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
   if (!mine) {
     cache.Count(cache::Total::kMisses);
     cache.Count(cache::Total::kJoined);
   }
-  absl::StatusOr<v1::LoadResult> result = Fly(job, flight, observer, verbose, cancellation);
+  absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
-  cache.AddLabel(job->key, job->label);
+  cache.AddTag(load->key, load->tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
-  cache.Lend(artifact, job->label.owner);
+  cache.Lend(artifact, load->tag.owner);
   return result;
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const JobPtr& job, const FlightPtr& flight, LoadObserver& observer,
-                                                  bool verbose, const CancellationPtr& cancellation) {
-  const auto start = [&](HeaderContents contents) { StartBuild(job, flight, std::move(contents)); };
+absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, const FlightPtr& flight,
+                                                  LoadObserver& observer, bool verbose,
+                                                  const CancellationPtr& cancellation) {
+  const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
-  if (flight->closed()) Forget(job->key, flight);
+  if (flight->closed()) Forget(load->key, flight);
   return result;
 }
 
-std::optional<v1::LoadResult> Builder::Impl::Find(const Job& job) {
-  if (job.force) return std::nullopt;
-  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(job.key);
+std::optional<v1::LoadResult> Builder::Impl::Find(const PlannedLoad& load) {
+  if (load.force) return std::nullopt;
+  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok()) {
     // The load can still be served by a build. Whether the store accepts its result will show later.
     Log(LogLevel::kWarning, "cache-lookup-failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
-  if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *job.request.toolchain, **entry))
+  if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *load.request.toolchain, **entry))
     return std::nullopt;
-  cache.Lend((*entry)->artifact, job.label.owner);
-  v1::LoadResult result = ResultOf(job, **entry);
+  cache.Lend((*entry)->artifact, load.tag.owner);
+  v1::LoadResult result = ResultOf(load, **entry);
   result.set_cache_hit(true);
   return result;
 }
 
-std::optional<v1::LoadResult> Builder::Impl::LookUp(const Job& job) {
-  std::optional<v1::LoadResult> hit = Find(job);
-  if (hit) cache.Touch(job.key, job.label);
+std::optional<v1::LoadResult> Builder::Impl::FindAndCount(const PlannedLoad& load) {
+  std::optional<v1::LoadResult> hit = Find(load);
+  if (hit) cache.Touch(load.key, load.tag);
   return hit;
 }
 
-v1::LoadResult Builder::Impl::ResultOf(const Job& job, const cache::Entry& entry) const {
+v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Entry& entry) const {
   v1::LoadResult result;
-  result.set_key(job.key.Raw());
+  result.set_key(load.key.Raw());
   result.set_artifact_digest(entry.artifact.Raw());
   result.set_artifact_size(entry.size);
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const cache::Function& function : entry.functions) *result.add_function() = ToProto(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  AddGeneratedUnits(job.request, job.plan, result);
+  AddGeneratedUnits(load.request, load.plan, result);
   return result;
 }
 
-absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const Job& job, bool& mine) {
+absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const PlannedLoad& load, bool& mine) {
   const MutexLock lock(mutex);
   if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
-  FlightPtr& flight = flights[job.key];
+  FlightPtr& flight = flights[load.key];
   mine = flight == nullptr || !flight->Join();
   if (mine) {
-    flight = MakeFlight(job.request);
+    flight = MakeFlight(load.request);
     flight->Join();
   }
   return flight;
@@ -346,13 +347,13 @@ void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
   if (found != flights.end() && found->second == flight) flights.erase(found);
 }
 
-absl::Status Builder::Impl::StageBuild(Job& job) {
-  HeaderContents contents = job.headers;
-  KERNIX_RETURN_IF_ERROR(CheckStagedBytes(job.request.headers, contents, options.limits.max_staged_header_bytes));
-  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, job.request.flag_files, contents));
-  KERNIX_RETURN_IF_ERROR(CheckSources(env, job.request, options.flag_policy));
-  KERNIX_RETURN_IF_ERROR(StagePlan(job.request, std::move(contents), header_trees, job.plan));
-  if (shared()) HideSourceLines(*job.request.toolchain, job.plan);
+absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
+  HeaderContents contents = load.headers;
+  KERNIX_RETURN_IF_ERROR(CheckStagedBytes(load.request.headers, contents, options.limits.max_staged_header_bytes));
+  KERNIX_RETURN_IF_ERROR(ReadFlagFiles(env, load.request.flag_files, contents));
+  KERNIX_RETURN_IF_ERROR(CheckSources(env, load.request, options.flag_policy));
+  KERNIX_RETURN_IF_ERROR(StagePlan(load.request, std::move(contents), header_trees, load.plan));
+  if (shared()) HideSourceLines(*load.request.toolchain, load.plan);
   return absl::OkStatus();
 }
 
@@ -366,80 +367,80 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
           .max_memory_bytes = pool.memory_budget_bytes};
 }
 
-void Builder::Impl::StartBuild(const JobPtr& job, const FlightPtr& flight, HeaderContents contents) {
+void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {
   BeginWork();
   // Another build of this key may have ended between our lookup and the start of this flight.
-  if (std::optional<v1::LoadResult> hit = LookUp(*job)) return Finish(*job, flight, *std::move(hit));
+  if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return Finish(*load, flight, *std::move(hit));
   cache.Count(cache::Total::kMisses);
-  auto started = std::make_shared<Job>(*job);
+  auto started = std::make_shared<PlannedLoad>(*load);
   started->started = {env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
   const absl::Status staged = StageBuild(*started);
-  if (!staged.ok()) return Finish(*job, flight, staged);
+  if (!staged.ok()) return Finish(*load, flight, staged);
   flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
-  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, job->label.owner,
-          executor, job->max_parallel, flight->build_cancellation(), *observer,
+  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, load->tag.owner,
+          executor, load->max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
             Conclude(started, flight, files, std::move(end));
           });
 }
 
-void Builder::Impl::Conclude(const JobPtr& job, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
-  if (end.status.ok()) return Finish(*job, flight, Keep(*job, flight, files, end));
-  if (!shared()) return Finish(*job, flight, end.status);
+void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
+  if (end.status.ok()) return Finish(*load, flight, Keep(*load, flight, files, end));
+  if (!shared()) return Finish(*load, flight, end.status);
   const auto kept_files = std::make_shared<const PlanFiles>(files);
-  TellFailure({env, executor, job->label.owner, job->request, job->headers, *kept_files, std::move(end),
+  TellFailure({env, executor, load->tag.owner, load->request, load->headers, *kept_files, std::move(end),
                flight->build_cancellation()},
-              [this, job, flight, kept_files](absl::Status status) { Finish(*job, flight, std::move(status)); });
+              [this, load, flight, kept_files](absl::Status status) { Finish(*load, flight, std::move(status)); });
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const Job& job, const FlightPtr& flight, const PlanFiles& files,
-                                                   const PlanEnd& end) {
+absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, const FlightPtr& flight,
+                                                   const PlanFiles& files, const PlanEnd& end) {
   const std::vector<std::string> dependencies = DependenciesOf(end.outputs, files);
   const ToolReads reads{{dependencies.begin(), dependencies.end()}, TextsOf(end.outputs, files.assembler_dependencies)};
-  KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, job.request, job.headers, reads, options.flag_policy));
-  if (shared()) flight->OnOutput(ShownOfSuccess(job.request, job.headers, end.printed));
-  return Store(job, reads, *end.outputs.at(files.artifact));
+  KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, load.request, load.headers, reads, options.flag_policy));
+  if (shared()) flight->OnOutput(ShownOfSuccess(load.request, load.headers, end.printed));
+  return Store(load, reads, *end.outputs.at(files.artifact));
 }
 
-absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const Job& job, const ToolReads& reads,
+absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, const ToolReads& reads,
                                                     const std::string& artifact) {
   cache::Entry entry;
-  KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, job.request.functions));
-  entry.key = job.key;
+  KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, load.request.functions));
+  entry.key = load.key;
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
-  entry.language = LanguageOf(job.request);
-  entry.architectures = job.request.architectures;
-  entry.functions = ResolvedFunctions(job.request.functions);
+  entry.language = LanguageOf(load.request);
+  entry.architectures = load.request.architectures;
+  entry.functions = ResolvedFunctions(load.request.functions);
   entry.toolchain_headers =
-      DigestToolchainHeaders(env, toolchains.digests(), *job.request.toolchain, reads.compiler, job.started);
-  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), job.request, job.started));
-  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, job.label, artifact));
-  v1::LoadResult result = ResultOf(job, entry);
-  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - job.started.monotonic);
+      DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
+  KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));
+  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact));
+  v1::LoadResult result = ResultOf(load, entry);
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - load.started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
   return result;
 }
 
-void Builder::Impl::Finish(const Job& job, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
-  if (!result.ok()) CountFailure(job, result.status());
+void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
+  if (!result.ok()) CountFailure(load, result.status());
   // In this order: a load that no longer finds the flight must find the entry.
-  Forget(job.key, flight);
+  Forget(load.key, flight);
   flight->Complete(std::move(result));
   EndWork();
 }
 
-void Builder::Impl::CountFailure(const Job& job, const absl::Status& status) {
+void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& status) {
   const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
   cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
   Log(LogLevel::kInfo, cancelled ? "build-cancelled" : "build-failed",
-      {{"name", job.label.name}, {"key", job.key.Hex()}, {"error", ToStd(status.message())}});
+      {{"name", load.tag.name}, {"key", load.key.Hex()}, {"error", ToStd(status.message())}});
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
@@ -457,11 +458,11 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
 bool Builder::LookUp(const v1::LoadRequest& request, UserId owner,
                      const std::function<bool(const v1::LoadResult& hit)>& deliver) {
   const Impl::Work work(*impl_);
-  const absl::StatusOr<JobPtr> job = impl_->Prepare(request, owner);
-  if (!job.ok()) return false;
-  const std::optional<v1::LoadResult> hit = impl_->Find(**job);
+  const absl::StatusOr<PlannedLoadPtr> load = impl_->Prepare(request, owner);
+  if (!load.ok()) return false;
+  const std::optional<v1::LoadResult> hit = impl_->Find(**load);
   if (!hit || !deliver(*hit)) return false;
-  impl_->cache.Touch((*job)->key, (*job)->label);
+  impl_->cache.Touch((*load)->key, (*load)->tag);
   return true;
 }
 

@@ -41,14 +41,14 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
         observer_(observer),
         done_(std::move(done)) {
     on_asked_to_stop_ = asked_to_stop_->OnCancel([stop = stop_] { stop->Cancel(); });
-    for (Step& step : plan.steps) waiting_.push_back(std::make_unique<Job>(std::move(step), observer_));
+    for (Step& step : plan.steps) waiting_.push_back(std::make_unique<StepRun>(std::move(step), observer_));
   }
 
   ~PlanRun() { asked_to_stop_->Remove(on_asked_to_stop_); }
 
   // Submits the steps that can run. Ends the run when no step can run and none is running.
   void Advance() {
-    std::vector<std::unique_ptr<Job>> ready;
+    std::vector<std::unique_ptr<StepRun>> ready;
     bool ended = false;
     {
       const MutexLock lock(mutex_);
@@ -56,14 +56,14 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       ended = running_ == 0 && !std::exchange(ended_, true);
     }
     // Without the lock: an inline executor runs the step, and calls back here, before Submit() returns.
-    for (std::unique_ptr<Job>& job : ready) Submit(std::move(job));
+    for (std::unique_ptr<StepRun>& run : ready) Submit(std::move(run));
     if (ended) done_(End());
   }
 
  private:
   // One step, and the observer of its action.
-  struct Job : exec::ActionObserver {
-    Job(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
+  struct StepRun : exec::ActionObserver {
+    StepRun(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
     void OnOutput(std::string_view text) override { observer.OnOutput(text); }
@@ -72,60 +72,60 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     PlanObserver& observer;
   };
 
-  bool IsReady(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (const std::string& path : job.step.inputs_from_steps) {
+  bool IsReady(const StepRun& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const std::string& path : run.step.inputs_from_steps) {
       if (end_.outputs.count(path) == 0) return false;
     }
     return true;
   }
 
-  std::vector<std::unique_ptr<Job>> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::vector<std::unique_ptr<Job>> ready;
-    for (auto job = waiting_.begin(); job != waiting_.end() && end_.status.ok() && running_ < max_parallel_;) {
-      if (!IsReady(**job)) {
-        ++job;
+  std::vector<std::unique_ptr<StepRun>> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::unique_ptr<StepRun>> ready;
+    for (auto run = waiting_.begin(); run != waiting_.end() && end_.status.ok() && running_ < max_parallel_;) {
+      if (!IsReady(**run)) {
+        ++run;
         continue;
       }
-      for (const std::string& path : (*job)->step.inputs_from_steps) {
-        (*job)->step.action.inputs.push_back(exec::MakeInput(path, end_.outputs[path]));
+      for (const std::string& path : (*run)->step.inputs_from_steps) {
+        (*run)->step.action.inputs.push_back(exec::MakeInput(path, end_.outputs[path]));
       }
-      ready.push_back(std::move(*job));
-      job = waiting_.erase(job);
+      ready.push_back(std::move(*run));
+      run = waiting_.erase(run);
       ++running_;
     }
     return ready;
   }
 
-  void Submit(std::unique_ptr<Job> job) {
-    exec::ActionObserver* observer = job.get();
-    exec::Action action = job->step.action;
-    std::shared_ptr<Job> shared = std::move(job);
+  void Submit(std::unique_ptr<StepRun> run) {
+    exec::ActionObserver* observer = run.get();
+    exec::Action action = run->step.action;
+    std::shared_ptr<StepRun> shared = std::move(run);
     executor_.Submit(std::move(action), user_, observer, stop_,
                      [self = shared_from_this(), shared](absl::StatusOr<exec::ActionResult> result) {
                        self->OnDone(*shared, std::move(result));
                      });
   }
 
-  void OnDone(const Job& job, absl::StatusOr<exec::ActionResult> result) {
-    const int done = Settle(job, std::move(result));
+  void OnDone(const StepRun& run, absl::StatusOr<exec::ActionResult> result) {
+    const int done = Settle(run, std::move(result));
     if (done > 0) observer_.OnStepDone(done);
     if (done == 0) stop_->Cancel();
     Advance();
   }
 
   // Records the result of a step. Returns the number of steps done so far, 0 if the run has failed.
-  int Settle(const Job& job, absl::StatusOr<exec::ActionResult> result) {
+  int Settle(const StepRun& run, absl::StatusOr<exec::ActionResult> result) {
     absl::Status status = result.status();
     const bool said_no = status.ok() && result->exit_code != 0;
-    if (said_no) status = StepFailure(job.step.action, *result);
+    if (said_no) status = StepFailure(run.step.action, *result);
     const MutexLock lock(mutex_);
     --running_;
-    if (said_no && end_.status.ok()) end_.failed = std::make_shared<const exec::Action>(job.step.action);
+    if (said_no && end_.status.ok()) end_.failed = std::make_shared<const exec::Action>(run.step.action);
     if (end_.status.ok()) end_.status = std::move(status);
     if (end_.status.ok()) end_.status = CheckSize(*result);
     if (!end_.status.ok()) return 0;
     for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
-    const Printed& printed = job.step.printed;
+    const Printed& printed = run.step.printed;
     if (!printed.path.empty()) end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
     end_.printed += result->output;
     return ++steps_done_;
@@ -160,7 +160,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   const PlanDone done_;
 
   Mutex mutex_;
-  std::vector<std::unique_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<StepRun>> waiting_ ABSL_GUARDED_BY(mutex_);
   PlanEnd end_ ABSL_GUARDED_BY(mutex_);
   uint64_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -101,12 +101,12 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> Cache::OpenBlob(const Digest& dige
 
 absl::StatusOr<bool> Cache::Owns(UserId user, const Digest& artifact) {
   if (IsLentTo(user, artifact)) return true;
-  absl::StatusOr<bool> has_label = journal_->HasLabelOf(user, artifact);
-  if (!has_label.ok()) return Wrap(has_label.status());
-  return has_label;
+  absl::StatusOr<bool> has_tag = journal_->HasTagOf(user, artifact);
+  if (!has_tag.ok()) return Wrap(has_tag.status());
+  return has_tag;
 }
 
-absl::StatusOr<std::vector<ListedEntry>> Cache::List(const LabelFilter& filter) {
+absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   FlushIfPossible();
   absl::StatusOr<std::vector<ListedEntry>> entries = journal_->List(filter);
   if (!entries.ok()) return Wrap(entries.status());
@@ -115,21 +115,21 @@ absl::StatusOr<std::vector<ListedEntry>> Cache::List(const LabelFilter& filter) 
 
 // --- Changes ---------------------------------------------------------------------------------------------------------
 
-absl::Status Cache::Insert(Entry entry, const Label& label, std::string_view artifact) {
+absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifact) {
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
   entry.created_unix_ms = env_.UnixMillis();
   Pin(entry.artifact);
   absl::Status status = blobs_->Put(entry.artifact, artifact);
-  if (status.ok()) status = Commit(entry, label);
+  if (status.ok()) status = Commit(entry, tag);
   if (status.ok()) Lend(entry.artifact, std::nullopt);
   Unpin(entry.artifact);
   if (!status.ok()) RemoveBlobs({entry.artifact});
   return Wrap(status);
 }
 
-absl::Status Cache::Commit(const Entry& entry, const Label& label) {
-  KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, actions_->Put(entry, label));
+absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
+  KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, actions_->Put(entry, tag));
   Count(Total::kBuilds);
   RemoveBlobs(replaced.artifacts);
   const absl::Status evicted = EvictAllBut(entry.key);
@@ -154,24 +154,24 @@ absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& 
 
 absl::StatusOr<PurgeResult> Cache::Purge(const PurgeFilter& filter) {
   FlushIfPossible();
-  LabelFilter labels{filter.name, filter.owner, {}};
+  TagFilter tags{filter.name, filter.owner, {}};
   if (filter.not_used_for_ms) {
-    labels.unused_since_unix_ms = env_.UnixMillis() - static_cast<int64_t>(*filter.not_used_for_ms);
+    tags.unused_since_unix_ms = env_.UnixMillis() - static_cast<int64_t>(*filter.not_used_for_ms);
   }
-  const absl::StatusOr<Dropped> dropped = journal_->Purge(labels);
+  const absl::StatusOr<Dropped> dropped = journal_->Purge(tags);
   if (!dropped.ok()) return Wrap(dropped.status());
   RemoveBlobs(dropped->artifacts);
-  return PurgeResult{dropped->labels, dropped->bytes};
+  return PurgeResult{dropped->tags, dropped->bytes};
 }
 
 // --- The journal -----------------------------------------------------------------------------------------------------
 
-void Cache::Touch(const Digest& key, const Label& label) {
-  journal_->AddUse(key, label, env_.UnixMillis());
+void Cache::Touch(const Digest& key, const Tag& tag) {
+  journal_->AddUse(key, tag, env_.UnixMillis());
   Count(Total::kHits);
 }
 
-void Cache::AddLabel(const Digest& key, const Label& label) { journal_->AddLabel(key, label); }
+void Cache::AddTag(const Digest& key, const Tag& tag) { journal_->AddTag(key, tag); }
 
 void Cache::Count(Total total, uint64_t n) { counted_[static_cast<size_t>(total)].Add(n); }
 
@@ -193,7 +193,7 @@ CacheStats Cache::Stats() {
           .failures = of(Total::kFailures),
           .evictions = of(Total::kEvictions),
           .cancelled = of(Total::kCancelled),
-          .entries = holdings.labels,
+          .entries = holdings.tags,
           .bytes = holdings.bytes};
 }
 
@@ -202,7 +202,7 @@ void Cache::Register(MetricsRegistry& registry) {
     registry.AddCounter(kTotalTexts[i].name, kTotalTexts[i].help, counted_[i]);
   }
   registry.AddGauge("kernix_cache_entries", "Entries in the cache, one for each name and user of a key.",
-                    [this] { return static_cast<int64_t>(journal_->holdings().labels); });
+                    [this] { return static_cast<int64_t>(journal_->holdings().tags); });
   registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache.",
                     [this] { return static_cast<int64_t>(journal_->holdings().bytes); });
   registry.AddGauge("kernix_cache_limit_bytes", "Size limit of the cache.",

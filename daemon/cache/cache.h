@@ -107,12 +107,12 @@ class Cache {
   // its entry stays. Does not count as a use.
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
-  // Notes a hit for the entry (last use, hits, one more label if `label` is new) and counts it. Cheap: written to disk
+  // Notes a hit for the entry (last use, hits, one more tag if `tag` is new) and counts it. Cheap: written to disk
   // later, at the latest by Flush().
-  void Touch(const Digest& key, const Label& label);
+  void Touch(const Digest& key, const Tag& tag);
 
-  // Notes the label alone, likewise: for all who waited for one build, which was made under the name of one of them.
-  void AddLabel(const Digest& key, const Label& label);
+  // Notes the tag alone, likewise: for all who waited for one build, which was made under the name of one of them.
+  void AddTag(const Digest& key, const Tag& tag);
 
   // Notes that `user` has been given `artifact` and is about to open or fetch it. For the lend time, the user owns the
   // artifact (see Owns()) and its blob stays, even if the entry is removed. Must be called before the user is told.
@@ -122,10 +122,10 @@ class Cache {
   // now.
   absl::StatusOr<bool> Owns(UserId user, const Digest& artifact);
 
-  // Stores `artifact` and commits `entry` (whose artifact, size and time are filled in) under `label`, replacing an
-  // older entry of the same key (whose labels stay), counts a build, and evicts down to the limit, never the entry just
+  // Stores `artifact` and commits `entry` (whose artifact, size and time are filled in) under `tag`, replacing an
+  // older entry of the same key (whose tags stay), counts a build, and evicts down to the limit, never the entry just
   // made. When this returns OK, the entry survives kill -9 and power loss.
-  absl::Status Insert(Entry entry, const Label& label, std::string_view artifact);
+  absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact);
 
   // Drops one entry. Its blob is removed if no other entry names it.
   absl::Status Remove(const Digest& key) { return RemoveEntry(key, std::nullopt); }
@@ -134,10 +134,10 @@ class Cache {
   std::string BlobPath(const Digest& digest) const { return blobs_->PathOf(digest); }
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenBlob(const Digest& digest);
 
-  // One for each label that matches, most recently used first.
-  absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter);
+  // One for each tag that matches, most recently used first.
+  absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
 
-  // Takes away the labels that match, and counts them. A key without a label left goes, and its artifact with the last
+  // Takes away the tags that match, and counts them. A key without a tag left goes, and its artifact with the last
   // key that names it.
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter);
 
@@ -170,7 +170,7 @@ class Cache {
   void FlushIfPossible();
   Totals CountedTotals() const;
   absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
-  absl::Status Commit(const Entry& entry, const Label& label);
+  absl::Status Commit(const Entry& entry, const Tag& tag);
   absl::Status EvictAllBut(const std::optional<Digest>& keep);
 
   void Pin(const Digest& artifact);

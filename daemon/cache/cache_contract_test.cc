@@ -37,10 +37,10 @@ class CacheContractTest : public testing::Test {
   CacheContractTest() : actions_(*parts_.index), journal_(*parts_.index), blobs_(parts_.blobs) {}
 
   // Key i, whose artifact is named by `artifact` and has 1000 bytes.
-  void Put(int i, int64_t now, const Label& label = {"module", UserId{1000}}) { PutArtifact(i, i, now, label); }
+  void Put(int i, int64_t now, const Tag& tag = {"module", UserId{1000}}) { PutArtifact(i, i, now, tag); }
 
-  void PutArtifact(int i, int artifact, int64_t now, const Label& label = {"module", UserId{1000}}) {
-    ASSERT_THAT(actions_.Put(EntryOf(i, artifact, now), label), IsOk());
+  void PutArtifact(int i, int artifact, int64_t now, const Tag& tag = {"module", UserId{1000}}) {
+    ASSERT_THAT(actions_.Put(EntryOf(i, artifact, now), tag), IsOk());
   }
 
   static Entry EntryOf(int i, int artifact, int64_t now) {
@@ -55,18 +55,18 @@ class CacheContractTest : public testing::Test {
 
   bool Has(int i) { return actions_.Find(TestKey(i)).value().has_value(); }
 
-  std::vector<Digest> ListedKeys(const LabelFilter& filter = {}) {
+  std::vector<Digest> ListedKeys(const TagFilter& filter = {}) {
     const std::vector<ListedEntry> entries = journal_.List(filter).value();
     std::vector<Digest> keys;
     for (const ListedEntry& listed : entries) keys.push_back(listed.entry.key);
     return keys;
   }
 
-  std::vector<Label> ListedLabels(const LabelFilter& filter = {}) {
+  std::vector<Tag> ListedTags(const TagFilter& filter = {}) {
     const std::vector<ListedEntry> entries = journal_.List(filter).value();
-    std::vector<Label> labels;
-    for (const ListedEntry& listed : entries) labels.push_back(listed.label);
-    return labels;
+    std::vector<Tag> tags;
+    for (const ListedEntry& listed : entries) tags.push_back(listed.tag);
+    return tags;
   }
 
   void Flush() { ASSERT_THAT(journal_.Flush({}), IsOk()); }
@@ -89,13 +89,13 @@ TYPED_TEST(CacheContractTest, FindsWhatWasPutWithAllItsFields) {
   EXPECT_EQ(this->actions_.Find(entry.key).value(), entry);
 }
 
-TYPED_TEST(CacheContractTest, APutReplacesTheEntryAndKeepsItsLabels) {
+TYPED_TEST(CacheContractTest, APutReplacesTheEntryAndKeepsItsTags) {
   this->Put(1, 5, {"first", UserId{1}});
   const auto replaced = this->actions_.Put(this->EntryOf(1, 2, 6), {"second", UserId{2}});
   ASSERT_THAT(replaced, IsOk());
   EXPECT_THAT(replaced->artifacts, ElementsAre(this->ArtifactOf(1)));
   EXPECT_EQ(this->actions_.Find(TestKey(1)).value()->artifact, this->ArtifactOf(2));
-  EXPECT_THAT(this->ListedLabels(), ElementsAre(Label{"first", UserId{1}}, Label{"second", UserId{2}}));
+  EXPECT_THAT(this->ListedTags(), ElementsAre(Tag{"first", UserId{1}}, Tag{"second", UserId{2}}));
 }
 
 TYPED_TEST(CacheContractTest, APutOfTheSameArtifactDropsNothing) {
@@ -111,7 +111,7 @@ TYPED_TEST(CacheContractTest, RemovesAnEntryUnlessItNamesAnotherArtifact) {
   const auto dropped = this->actions_.Remove(TestKey(1), this->ArtifactOf(1));
   ASSERT_THAT(dropped, IsOk());
   EXPECT_EQ(dropped->keys, 1u);
-  EXPECT_EQ(dropped->labels, 1u);
+  EXPECT_EQ(dropped->tags, 1u);
   EXPECT_EQ(dropped->bytes, 1000u);
   EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(1)));
   EXPECT_FALSE(this->Has(1));
@@ -132,49 +132,48 @@ TYPED_TEST(CacheContractTest, AnArtifactIsNamedAsLongAsOneEntryNamesIt) {
 
 // --- Journal ---------------------------------------------------------------------------------------------------------
 
-TYPED_TEST(CacheContractTest, NotesUsesAndLabels) {
+TYPED_TEST(CacheContractTest, NotesUsesAndTags) {
   this->Put(1, 5);
   this->journal_.AddUse(TestKey(1), {"other", UserId{77}}, 9);
   this->journal_.AddUse(TestKey(1), {"module", UserId{1000}}, 8);
-  this->journal_.AddLabel(TestKey(1), {"joined", UserId{78}});
+  this->journal_.AddTag(TestKey(1), {"joined", UserId{78}});
   this->Flush();
-  EXPECT_THAT(this->ListedLabels(),
-              ElementsAre(Label{"joined", UserId{78}}, Label{"module", UserId{1000}}, Label{"other", UserId{77}}));
+  EXPECT_THAT(this->ListedTags(),
+              ElementsAre(Tag{"joined", UserId{78}}, Tag{"module", UserId{1000}}, Tag{"other", UserId{77}}));
   const auto listed = this->journal_.List({.owner = UserId{78}});
   ASSERT_THAT(*listed, SizeIs(1));
   EXPECT_EQ(listed->front().hits, 2u);
   EXPECT_EQ(listed->front().last_used_unix_ms, 9);
-  EXPECT_EQ(this->journal_.holdings().labels, 3u);
+  EXPECT_EQ(this->journal_.holdings().tags, 3u);
 }
 
 TYPED_TEST(CacheContractTest, IgnoresUsesOfKeysThatAreGone) {
   this->journal_.AddUse(TestKey(1), {"late", UserId{1000}}, 9);
   this->Flush();
   EXPECT_THAT(this->ListedKeys(), IsEmpty());
-  EXPECT_EQ(this->journal_.holdings().labels, 0u);
+  EXPECT_EQ(this->journal_.holdings().tags, 0u);
 }
 
-TYPED_TEST(CacheContractTest, TakesManyLabelsOfOneOwnerButNotAllOfThem) {
+TYPED_TEST(CacheContractTest, TakesManyTagsOfOneOwnerButNotAllOfThem) {
   this->Put(1, 5);
-  for (int i = 0; i < kMaxLabelsPerOwner + 5; ++i)
-    this->journal_.AddLabel(TestKey(1), {StrCat("name ", i), UserId{77}});
-  this->journal_.AddLabel(TestKey(1), {"mine", UserId{78}});
+  for (int i = 0; i < kMaxTagsPerOwner + 5; ++i) this->journal_.AddTag(TestKey(1), {StrCat("name ", i), UserId{77}});
+  this->journal_.AddTag(TestKey(1), {"mine", UserId{78}});
   this->Flush();
-  EXPECT_THAT(this->ListedLabels({.owner = UserId{77}}), SizeIs(kMaxLabelsPerOwner));
-  EXPECT_THAT(this->ListedLabels({.owner = UserId{78}}), SizeIs(1));
+  EXPECT_THAT(this->ListedTags({.owner = UserId{77}}), SizeIs(kMaxTagsPerOwner));
+  EXPECT_THAT(this->ListedTags({.owner = UserId{78}}), SizeIs(1));
 }
 
-TYPED_TEST(CacheContractTest, AnArtifactBelongsToTheOwnersOfLabelsAlsoBeforeTheyAreFlushed) {
+TYPED_TEST(CacheContractTest, AnArtifactBelongsToTheOwnersOfTagsAlsoBeforeTheyAreFlushed) {
   this->PutArtifact(1, 7, 5);
   this->PutArtifact(2, 7, 5, {"other", UserId{77}});
-  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{1000}, this->ArtifactOf(7)));
-  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{77}, this->ArtifactOf(7)));
-  EXPECT_FALSE(*this->journal_.HasLabelOf(UserId{78}, this->ArtifactOf(7)));
-  EXPECT_FALSE(*this->journal_.HasLabelOf(UserId{1000}, this->ArtifactOf(8)));
-  this->journal_.AddLabel(TestKey(1), {"joined", UserId{78}});
-  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{78}, this->ArtifactOf(7)));
+  EXPECT_TRUE(*this->journal_.HasTagOf(UserId{1000}, this->ArtifactOf(7)));
+  EXPECT_TRUE(*this->journal_.HasTagOf(UserId{77}, this->ArtifactOf(7)));
+  EXPECT_FALSE(*this->journal_.HasTagOf(UserId{78}, this->ArtifactOf(7)));
+  EXPECT_FALSE(*this->journal_.HasTagOf(UserId{1000}, this->ArtifactOf(8)));
+  this->journal_.AddTag(TestKey(1), {"joined", UserId{78}});
+  EXPECT_TRUE(*this->journal_.HasTagOf(UserId{78}, this->ArtifactOf(7)));
   this->Flush();
-  EXPECT_TRUE(*this->journal_.HasLabelOf(UserId{78}, this->ArtifactOf(7)));
+  EXPECT_TRUE(*this->journal_.HasTagOf(UserId{78}, this->ArtifactOf(7)));
 }
 
 TYPED_TEST(CacheContractTest, ListsMostRecentlyUsedFirstAndWhatMatches) {
@@ -190,22 +189,22 @@ TYPED_TEST(CacheContractTest, ListsMostRecentlyUsedFirstAndWhatMatches) {
   EXPECT_THAT(this->ListedKeys({.unused_since_unix_ms = 7}), ElementsAre(TestKey(2)));
 }
 
-TYPED_TEST(CacheContractTest, PurgesLabelsAndTheEntriesThatHaveNoneLeft) {
+TYPED_TEST(CacheContractTest, PurgesTagsAndTheEntriesThatHaveNoneLeft) {
   this->Put(1, 5, {"a", UserId{1}});
   this->Put(2, 6, {"a", UserId{2}});
-  this->journal_.AddLabel(TestKey(1), {"b", UserId{1}});
+  this->journal_.AddTag(TestKey(1), {"b", UserId{1}});
   this->Flush();
-  EXPECT_EQ(this->journal_.Purge({.name = "a", .owner = UserId{3}})->labels, 0u);
-  EXPECT_EQ(this->journal_.Purge({.unused_since_unix_ms = 5})->labels, 0u);
+  EXPECT_EQ(this->journal_.Purge({.name = "a", .owner = UserId{3}})->tags, 0u);
+  EXPECT_EQ(this->journal_.Purge({.unused_since_unix_ms = 5})->tags, 0u);
   const auto dropped = this->journal_.Purge({.name = "a"});
   ASSERT_THAT(dropped, IsOk());
-  EXPECT_EQ(dropped->labels, 2u);
+  EXPECT_EQ(dropped->tags, 2u);
   EXPECT_EQ(dropped->keys, 1u);
   EXPECT_EQ(dropped->bytes, 1000u);
   EXPECT_THAT(dropped->artifacts, ElementsAre(this->ArtifactOf(2)));
   EXPECT_TRUE(this->Has(1)) << "known by another name";
   EXPECT_EQ(this->journal_.Purge({})->keys, 1u);
-  EXPECT_EQ(this->journal_.holdings().labels, 0u);
+  EXPECT_EQ(this->journal_.holdings().tags, 0u);
   EXPECT_EQ(this->journal_.holdings().bytes, 0u);
 }
 

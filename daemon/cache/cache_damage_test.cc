@@ -104,7 +104,7 @@ TEST_F(CacheTest, NoSpaceForTheArtifactIsAClearErrorAndChangesNothing) {
   Open();
   Insert(1);
   env_.Inject(NoSpace(Operation::kWriteFileDurably, "artifacts"));
-  const absl::Status status = cache_->Insert(TestEntry(2), TestLabel(), TestArtifact(2));
+  const absl::Status status = cache_->Insert(TestEntry(2), TestTag(), TestArtifact(2));
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(GetErrorDetail(status).message(), AllOf(HasSubstr(store()), HasSubstr("kernixctl cache purge")));
   EXPECT_TRUE(Has(1));
@@ -119,7 +119,7 @@ TEST_F(CacheTest, FailedSyncIsNoSuccessEvenWhenTheFileIsInPlace) {
   for (const bool renamed : {false, true}) {
     env_.Clear();
     env_.Inject(FailedSync("artifacts", 1, renamed));
-    EXPECT_EQ(KindOf(cache_->Insert(TestEntry(1), TestLabel(), TestArtifact(1))), v1::ErrorDetail::RESOURCE);
+    EXPECT_EQ(KindOf(cache_->Insert(TestEntry(1), TestTag(), TestArtifact(1))), v1::ErrorDetail::RESOURCE);
     EXPECT_FALSE(Has(1));
     EXPECT_EQ(FilesInBlobs(), 0);
   }

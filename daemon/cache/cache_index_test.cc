@@ -82,13 +82,13 @@ TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   EXPECT_EQ(ToStd(absl::BytesToHexString(EncodeDetail(**entry))), kOldDetail);
 }
 
-// Makes every change of labels fail until it is undone.
-class BrokenLabels {
+// Makes every change of tags fail until it is undone.
+class BrokenTags {
  public:
-  explicit BrokenLabels(const std::string& store) : database_(Database::Open(IndexPath(store), 1000).value()) {
+  explicit BrokenTags(const std::string& store) : database_(Database::Open(IndexPath(store), 1000).value()) {
     EXPECT_THAT(database_.Execute("ALTER TABLE label RENAME TO hidden"), IsOk());
   }
-  ~BrokenLabels() { EXPECT_THAT(database_.Execute("ALTER TABLE hidden RENAME TO label"), IsOk()); }
+  ~BrokenTags() { EXPECT_THAT(database_.Execute("ALTER TABLE hidden RENAME TO label"), IsOk()); }
 
  private:
   Database database_;
@@ -97,13 +97,13 @@ class BrokenLabels {
 TEST_F(CacheTest, AFlushThatFailsLosesNothing) {
   Open();
   Insert(1);
-  cache_->Touch(TestKey(1), TestLabel("used"));
-  cache_->AddLabel(TestKey(1), TestLabel("added"));
+  cache_->Touch(TestKey(1), TestTag("used"));
+  cache_->AddTag(TestKey(1), TestTag("added"));
   cache_->Count(Total::kMisses, 3);
   {
-    const BrokenLabels broken(store());
+    const BrokenTags broken(store());
     EXPECT_FALSE(cache_->Flush().ok());
-    cache_->Touch(TestKey(1), TestLabel("used"));
+    cache_->Touch(TestKey(1), TestTag("used"));
   }
   ASSERT_THAT(cache_->Flush(), IsOk());
   Open();
@@ -124,11 +124,11 @@ TEST(IndexTest, AnEvictionThatFailsLosesNoUses) {
     entry.artifact = DigestOf(TestArtifact(i));
     entry.size = 1000;
     entry.created_unix_ms = i;
-    ASSERT_THAT((*index)->Put(entry, TestLabel()), IsOk());
+    ASSERT_THAT((*index)->Put(entry, TestTag()), IsOk());
   }
-  (*index)->AddUse(TestKey(1), TestLabel(), 3);
+  (*index)->AddUse(TestKey(1), TestTag(), 3);
   {
-    const BrokenLabels broken(folder.path());
+    const BrokenTags broken(folder.path());
     EXPECT_FALSE((*index)->Evict(1500, std::nullopt).ok());
   }
   ASSERT_THAT((*index)->Evict(1500, std::nullopt), IsOk());

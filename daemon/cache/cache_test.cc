@@ -127,8 +127,8 @@ TEST_F(CacheTest, AnArtifactThatWasJustGivenOutStaysForTheClientToOpen) {
 TEST_F(CacheTest, SharedArtifactIsCountedOnceAndLivesAsLongAsOneEntryNamesIt) {
   Open();
   const std::string artifact = TestArtifact(7);
-  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestLabel(), artifact).ok());
-  ASSERT_TRUE(cache_->Insert(TestEntry(2), TestLabel(), artifact).ok());
+  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag(), artifact).ok());
+  ASSERT_TRUE(cache_->Insert(TestEntry(2), TestTag(), artifact).ok());
   EXPECT_EQ(Stats().bytes, 1000u);
   ASSERT_TRUE(cache_->Remove(TestKey(1)).ok());
   EXPECT_TRUE(Has(2));
@@ -140,7 +140,7 @@ TEST_F(CacheTest, SharedArtifactIsCountedOnceAndLivesAsLongAsOneEntryNamesIt) {
 TEST_F(CacheTest, InsertingAKeyAgainReplacesItsArtifact) {
   Open();
   Insert(1);
-  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestLabel(), TestArtifact(2, 500)).ok());
+  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag(), TestArtifact(2, 500)).ok());
   EXPECT_EQ((*cache_->Find(TestKey(1)))->artifact, DigestOf(TestArtifact(2, 500)));
   EXPECT_EQ(Stats().entries, 1u);
   EXPECT_EQ(Stats().bytes, 500u);
@@ -176,9 +176,9 @@ class InterruptedActions final : public ActionCache {
   explicit InterruptedActions(std::shared_ptr<ActionCache> actions) : actions_(std::move(actions)) {}
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override { return actions_->Find(key); }
-  absl::StatusOr<Dropped> Put(const Entry& entry, const Label& label) override {
+  absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag) override {
     if (before_put) before_put();
-    return actions_->Put(entry, label);
+    return actions_->Put(entry, tag);
   }
   absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) override {
     return actions_->Remove(key, artifact);
@@ -195,9 +195,9 @@ TEST(CachePinTest, AnArtifactStaysWhileAnEntryThatWillNameItIsOnItsWay) {
   const auto actions = std::make_shared<InterruptedActions>(index);
   TestEnv env;
   const auto cache = Cache::Make(env, {}, {actions, std::make_shared<MemoryBlobs>(), index, nullptr}).value();
-  ASSERT_THAT(cache->Insert(TestEntry(1), TestLabel(), TestArtifact(7)), IsOk());
+  ASSERT_THAT(cache->Insert(TestEntry(1), TestTag(), TestArtifact(7)), IsOk());
   actions->before_put = [&] { EXPECT_THAT(cache->Remove(TestKey(1)), IsOk()); };
-  ASSERT_THAT(cache->Insert(TestEntry(2), TestLabel(), TestArtifact(7)), IsOk());
+  ASSERT_THAT(cache->Insert(TestEntry(2), TestTag(), TestArtifact(7)), IsOk());
   EXPECT_THAT(ReadBlob(*cache, DigestOf(TestArtifact(7))), IsOk());
   EXPECT_TRUE(cache->Find(TestKey(2))->has_value());
 }
@@ -218,7 +218,7 @@ TEST_P(CacheThreadsTest, InsertFindAndRemoveTheSameArtifactsAndNothingIsLost) {
       for (int round = 0; round < kRounds; ++round) {
         const int i = (round * 7 + t) % 10;  // ten keys, five artifacts
         const std::string artifact = TestArtifact(i % 5);
-        if (!cache_->Insert(TestEntry(i), TestLabel(), artifact).ok()) ++wrong;
+        if (!cache_->Insert(TestEntry(i), TestTag(), artifact).ok()) ++wrong;
         const auto found = cache_->Find(TestKey(i));
         if (!found.ok() || (found->has_value() && (*found)->artifact != DigestOf(artifact))) ++wrong;
         cache_->Touch(TestKey(i), {"module", UserId{1000}});

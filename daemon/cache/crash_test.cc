@@ -31,7 +31,7 @@ void InsertUntilKilled(Env& env, const std::string& directory, int first, int ac
   auto cache = Cache::Open(env, {directory, kLimit});
   if (!cache.ok()) _exit(1);
   for (int i = first;; ++i) {
-    if (!(*cache)->Insert(TestEntry(i), TestLabel(), TestArtifact(i, SizeOf(i))).ok()) _exit(2);
+    if (!(*cache)->Insert(TestEntry(i), TestTag(), TestArtifact(i, SizeOf(i))).ok()) _exit(2);
     (*cache)->Touch(TestKey(i), {"module", UserId{1000}});
     if (write(acknowledgements, &i, sizeof(i)) != sizeof(i)) _exit(3);
   }

@@ -114,7 +114,7 @@ class DurabilityTest : public testing::Test {
 
   std::string InStore(const std::string& name) const { return folder_ / "store/" + name; }
 
-  absl::Status Insert(int i) { return cache_->Insert(TestEntry(i), TestLabel(), TestArtifact(i)); }
+  absl::Status Insert(int i) { return cache_->Insert(TestEntry(i), TestTag(), TestArtifact(i)); }
 
   ScratchDirectory folder_;
   const std::unique_ptr<Cache> cache_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cache keeps: the answer to one action key, and the labels under which users have asked for it.
+// What a cache keeps: the answer to one action key, and the tags under which users have asked for it.
 #pragma once
 
 #include <compare>
@@ -32,10 +32,10 @@ struct ToolchainHeader {
 };
 
 // The name under which a user asked for a key.
-struct Label {
+struct Tag {
   std::string name;
   UserId owner{};
-  auto operator<=>(const Label&) const = default;
+  auto operator<=>(const Tag&) const = default;
 };
 
 // The answer to an action key.
@@ -55,7 +55,7 @@ struct Entry {
 // What a change removed from a cache.
 struct Dropped {
   uint64_t keys = 0;
-  uint64_t labels = 0;
+  uint64_t tags = 0;
   uint64_t bytes = 0;             // of `artifacts`
   std::vector<Digest> artifacts;  // artifacts that no entry names any more
 };

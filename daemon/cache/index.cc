@@ -21,7 +21,7 @@ absl::StatusOr<std::shared_ptr<Index>> Index::Open(const std::string& path) {
 absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
   Books books;
   Database& database = writer.database();
-  KERNIX_ASSIGN_OR_RETURN(books.holdings.labels, database.QueryInt("SELECT count(*) FROM label"));
+  KERNIX_ASSIGN_OR_RETURN(books.holdings.tags, database.QueryInt("SELECT count(*) FROM label"));
   KERNIX_ASSIGN_OR_RETURN(
       books.holdings.bytes,
       database.QueryInt("SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT artifact, size FROM entry)"));
@@ -41,17 +41,17 @@ absl::StatusOr<std::optional<Entry>> Index::Find(const Digest& key) {
   return reader_->Find(key);
 }
 
-absl::StatusOr<std::vector<ListedEntry>> Index::List(const LabelFilter& filter) {
+absl::StatusOr<std::vector<ListedEntry>> Index::List(const TagFilter& filter) {
   const MutexLock lock(read_mutex_);
   return reader_->List(filter);
 }
 
-absl::StatusOr<bool> Index::HasLabelOf(UserId owner, const Digest& artifact) {
+absl::StatusOr<bool> Index::HasTagOf(UserId owner, const Digest& artifact) {
   const MutexLock lock(read_mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, reader_->KeysOf(artifact));
-  const auto is_pending = [&](const Digest& key) { return pending_.HasLabelOf(owner, key); };
+  const auto is_pending = [&](const Digest& key) { return pending_.HasTagOf(owner, key); };
   if (std::any_of(keys.begin(), keys.end(), is_pending)) return true;
-  return reader_->HasLabelOf(owner, artifact);
+  return reader_->HasTagOf(owner, artifact);
 }
 
 absl::StatusOr<bool> Index::IsNamed(const Digest& artifact) {
@@ -77,13 +77,13 @@ absl::StatusOr<Totals> Index::LoadTotals() {
 
 // --- Changes ---------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Label& label) {
+absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Tag& tag) {
   const MutexLock lock(write_mutex_);
   Dropped replaced;
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
   KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, books));
-  KERNIX_RETURN_IF_ERROR(PutRow(entry, label, books));
+  KERNIX_RETURN_IF_ERROR(PutRow(entry, tag, books));
   KERNIX_RETURN_IF_ERROR(Count(Total::kBuilds, 1, books));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
   books_ = books;
@@ -106,14 +106,14 @@ absl::StatusOr<Dropped> Index::Remove(const Digest& key, const std::optional<Dig
   return dropped;
 }
 
-absl::StatusOr<Dropped> Index::Purge(const LabelFilter& filter) {
+absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
   const MutexLock lock(write_mutex_);
   Dropped dropped;
   Books books = books_;
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
-  KERNIX_ASSIGN_OR_RETURN(dropped.labels, writer_->DropLabels(filter));
-  books.holdings.labels -= dropped.labels;
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Unlabelled());
+  KERNIX_ASSIGN_OR_RETURN(dropped.tags, writer_->DropTags(filter));
+  books.holdings.tags -= dropped.tags;
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, writer_->Untagged());
   for (const Digest& key : keys) KERNIX_RETURN_IF_ERROR(DropRow(key, dropped, books));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
   books_ = books;
@@ -148,11 +148,9 @@ absl::StatusOr<Dropped> Index::EvictTo(uint64_t limit_bytes, const std::optional
 
 // --- The journal -----------------------------------------------------------------------------------------------------
 
-void Index::AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) {
-  pending_.AddUse(key, label, now_unix_ms);
-}
+void Index::AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) { pending_.AddUse(key, tag, now_unix_ms); }
 
-void Index::AddLabel(const Digest& key, const Label& label) { pending_.AddLabel(key, label); }
+void Index::AddTag(const Digest& key, const Tag& tag) { pending_.AddTag(key, tag); }
 
 absl::Status Index::Flush(const Totals& totals) {
   const MutexLock lock(write_mutex_);
@@ -192,19 +190,19 @@ absl::Status Index::SaveKnownFiles(const std::vector<KnownFile>& files) {
 
 // --- Within a transaction --------------------------------------------------------------------------------------------
 
-absl::Status Index::PutRow(const Entry& entry, const Label& label, Books& books) {
+absl::Status Index::PutRow(const Entry& entry, const Tag& tag, Books& books) {
   KERNIX_ASSIGN_OR_RETURN(const bool shares_artifact, writer_->IsNamed(entry.artifact));
   KERNIX_RETURN_IF_ERROR(writer_->Put(entry));
-  KERNIX_ASSIGN_OR_RETURN(const bool new_label, writer_->PutLabel(entry.key, label));
-  if (new_label) books.holdings.labels += 1;
+  KERNIX_ASSIGN_OR_RETURN(const bool new_tag, writer_->PutTag(entry.key, tag));
+  if (new_tag) books.holdings.tags += 1;
   if (!shares_artifact) books.holdings.bytes += entry.size;
   return absl::OkStatus();
 }
 
 absl::Status Index::Apply(const PendingUses& uses, Books& books) {
   for (const auto& [key, use] : uses) {
-    KERNIX_ASSIGN_OR_RETURN(const uint64_t new_labels, writer_->PutUse(key, use));
-    books.holdings.labels += new_labels;
+    KERNIX_ASSIGN_OR_RETURN(const uint64_t new_tags, writer_->PutUse(key, use));
+    books.holdings.tags += new_tags;
   }
   return absl::OkStatus();
 }
@@ -216,9 +214,9 @@ absl::Status Index::Count(Total total, uint64_t n, Books& books) {
 }
 
 absl::Status Index::Drop(const Digest& key, Dropped& dropped, Books& books) {
-  KERNIX_ASSIGN_OR_RETURN(const uint64_t labels, writer_->DropLabelsOf(key));
-  books.holdings.labels -= labels;
-  dropped.labels += labels;
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t tags, writer_->DropTagsOf(key));
+  books.holdings.tags -= tags;
+  dropped.tags += tags;
   return DropRow(key, dropped, books);
 }
 

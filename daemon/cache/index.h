@@ -3,7 +3,7 @@
 // The action cache and the journal of a store, in one SQLite file: the additions of a build to both are one
 // transaction.
 //
-// Every change is on the disk when the call returns OK, but for uses and labels, which wait in memory for the next
+// Every change is on the disk when the call returns OK, but for uses and tags, which wait in memory for the next
 // Flush() or Evict(). The index knows nothing of blobs.
 #pragma once
 
@@ -32,15 +32,15 @@ class Index final : public ActionCache, public Journal {
   ~Index() override;
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override;
-  absl::StatusOr<Dropped> Put(const Entry& entry, const Label& label) override;
+  absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag) override;
   absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) override;
 
-  void AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) override;
-  void AddLabel(const Digest& key, const Label& label) override;
+  void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) override;
+  void AddTag(const Digest& key, const Tag& tag) override;
   absl::Status Flush(const Totals& totals) override;
-  absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter) override;
-  absl::StatusOr<bool> HasLabelOf(UserId owner, const Digest& artifact) override;
-  absl::StatusOr<Dropped> Purge(const LabelFilter& filter) override;
+  absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) override;
+  absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) override;
+  absl::StatusOr<Dropped> Purge(const TagFilter& filter) override;
   absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) override;
   absl::StatusOr<bool> IsNamed(const Digest& artifact) override;
   absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts() override;
@@ -64,11 +64,11 @@ class Index final : public ActionCache, public Journal {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   // Within a transaction. Each keeps `books` right; those that drop something add it to `dropped`.
-  absl::Status PutRow(const Entry& entry, const Label& label, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  absl::Status PutRow(const Entry& entry, const Tag& tag, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Apply(const PendingUses& uses, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Count(Total total, uint64_t n, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Drop(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  // The row alone; its labels stay.
+  // The row alone; its tags stay.
   absl::Status DropRow(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   PendingUseBuffer pending_;

@@ -27,11 +27,11 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
   return absl::OkStatus();
 }
 
-// A LabelFilter, as BindFilter() binds it.
-constexpr char kMatchingLabels[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) ";
+// Tags are rows of the table `label`: the store keeps the older word. A TagFilter, as BindFilter() binds it:
+constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) ";
 constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 
-void BindFilter(Statement& statement, const LabelFilter& filter) {
+void BindFilter(Statement& statement, const TagFilter& filter) {
   statement.BindInt(1, filter.name.has_value())
       .BindText(2, filter.name.value_or(""))
       .BindInt(3, filter.owner.has_value())
@@ -39,12 +39,12 @@ void BindFilter(Statement& statement, const LabelFilter& filter) {
       .BindInt(5, filter.unused_since_unix_ms.value_or(std::numeric_limits<int64_t>::max()));
 }
 
-constexpr char kHasLabel[] =
+constexpr char kHasTag[] =
     "SELECT 1 FROM entry JOIN label ON label.key = entry.key WHERE entry.artifact = ? AND label.owner = ? LIMIT 1";
 
 constexpr char kWithHeaders[] = " FROM entry JOIN header_set ON entry.header_set = header_set.id ";
 
-std::string SelectLabelled(std::string_view rest) {
+std::string SelectTagged(std::string_view rest) {
   return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, label.name, label.owner", kWithHeaders,
                 "JOIN label ON label.key = entry.key ", rest);
 }
@@ -80,13 +80,13 @@ absl::Status IndexWriter::Open(const std::string& path) {
        {&links_, "SELECT artifact, size, header_set FROM entry WHERE key = ?"},
        {&named_, kIsNamed},
        {&drop_, "DELETE FROM entry WHERE key = ?"},
-       {&put_label_,
+       {&put_tag_,
         "INSERT OR IGNORE INTO label (name, key, owner) SELECT ?1, key, ?2 FROM entry WHERE key = ?3 "
         "AND (SELECT count(*) FROM label WHERE key = ?3 AND owner = ?2) < ?4"},
-       {&drop_labels_of_, "DELETE FROM label WHERE key = ?"},
-       {&drop_labels_,
-        StrCat("DELETE FROM label ", kMatchingLabels, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
-       {&unlabelled_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM label WHERE label.key = entry.key)"},
+       {&drop_tags_of_, "DELETE FROM label WHERE key = ?"},
+       {&drop_tags_,
+        StrCat("DELETE FROM label ", kMatchingTags, "AND key IN (SELECT key FROM entry WHERE ", kLastUsed, ")")},
+       {&untagged_, "SELECT key FROM entry WHERE NOT EXISTS (SELECT 1 FROM label WHERE label.key = entry.key)"},
        {&oldest_, "SELECT key FROM entry WHERE key <> ? ORDER BY last_used_unix_ms, created_unix_ms LIMIT 1"},
        {&use_, "UPDATE entry SET last_used_unix_ms = max(last_used_unix_ms, ?), hits = hits + ? WHERE key = ?"},
        {&totals_, "SELECT id, value FROM counter"},
@@ -151,40 +151,40 @@ absl::StatusOr<std::optional<Digest>> IndexWriter::OldestBut(const std::optional
   return Digest::FromRaw(oldest_.Blob(0));
 }
 
-absl::StatusOr<bool> IndexWriter::PutLabel(const Digest& key, const Label& label) {
-  put_label_.BindText(1, label.name)
-      .BindInt(2, ToNumber(label.owner))
+absl::StatusOr<bool> IndexWriter::PutTag(const Digest& key, const Tag& tag) {
+  put_tag_.BindText(1, tag.name)
+      .BindInt(2, ToNumber(tag.owner))
       .BindBlob(3, ColumnOf(key))
-      .BindInt(4, kMaxLabelsPerOwner);
-  KERNIX_RETURN_IF_ERROR(put_label_.Run());
+      .BindInt(4, kMaxTagsPerOwner);
+  KERNIX_RETURN_IF_ERROR(put_tag_.Run());
   return database_.Changes() > 0;
 }
 
-absl::StatusOr<uint64_t> IndexWriter::DropLabelsOf(const Digest& key) {
-  KERNIX_RETURN_IF_ERROR(drop_labels_of_.BindBlob(1, ColumnOf(key)).Run());
+absl::StatusOr<uint64_t> IndexWriter::DropTagsOf(const Digest& key) {
+  KERNIX_RETURN_IF_ERROR(drop_tags_of_.BindBlob(1, ColumnOf(key)).Run());
   return static_cast<uint64_t>(database_.Changes());
 }
 
-absl::StatusOr<uint64_t> IndexWriter::DropLabels(const LabelFilter& filter) {
-  BindFilter(drop_labels_, filter);
-  KERNIX_RETURN_IF_ERROR(drop_labels_.Run());
+absl::StatusOr<uint64_t> IndexWriter::DropTags(const TagFilter& filter) {
+  BindFilter(drop_tags_, filter);
+  KERNIX_RETURN_IF_ERROR(drop_tags_.Run());
   return static_cast<uint64_t>(database_.Changes());
 }
 
-absl::StatusOr<std::vector<Digest>> IndexWriter::Unlabelled() {
-  const ScopedReset reset(unlabelled_);
-  return ReadDigests(unlabelled_);
+absl::StatusOr<std::vector<Digest>> IndexWriter::Untagged() {
+  const ScopedReset reset(untagged_);
+  return ReadDigests(untagged_);
 }
 
 absl::StatusOr<uint64_t> IndexWriter::PutUse(const Digest& key, const PendingUse& use) {
   use_.BindInt(1, use.last_used_unix_ms).BindInt(2, static_cast<int64_t>(use.hits)).BindBlob(3, ColumnOf(key));
   KERNIX_RETURN_IF_ERROR(use_.Run());
-  uint64_t new_labels = 0;
-  for (const Label& label : use.labels) {
-    KERNIX_ASSIGN_OR_RETURN(const bool is_new, PutLabel(key, label));
-    if (is_new) ++new_labels;
+  uint64_t new_tags = 0;
+  for (const Tag& tag : use.tags) {
+    KERNIX_ASSIGN_OR_RETURN(const bool is_new, PutTag(key, tag));
+    if (is_new) ++new_tags;
   }
-  return new_labels;
+  return new_tags;
 }
 
 absl::StatusOr<Totals> IndexWriter::ReadTotals() {
@@ -244,9 +244,9 @@ absl::Status IndexReader::Open(const std::string& path) {
   constexpr char kOrder[] =
       " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
   return PrepareAll(database_, {{&find_, StrCat("SELECT ", kEntryColumns, kWithHeaders, "WHERE entry.key = ?")},
-                                {&list_, SelectLabelled(StrCat(kMatchingLabels, "AND ", kLastUsed, kOrder))},
+                                {&list_, SelectTagged(StrCat(kMatchingTags, "AND ", kLastUsed, kOrder))},
                                 {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
-                                {&has_label_, kHasLabel},
+                                {&has_tag_, kHasTag},
                                 {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
                                 {&named_, kIsNamed}});
 }
@@ -258,7 +258,7 @@ absl::StatusOr<std::optional<Entry>> IndexReader::Find(const Digest& key) {
   return DecodeRow(find_);
 }
 
-absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const LabelFilter& filter) {
+absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const TagFilter& filter) {
   const ScopedReset reset(list_);
   BindFilter(list_, filter);
   std::vector<ListedEntry> entries;
@@ -269,8 +269,8 @@ absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const LabelFilter& fi
     KERNIX_ASSIGN_OR_RETURN(listed.entry, DecodeRow(list_));
     listed.last_used_unix_ms = list_.Int(kEntryColumnCount);
     listed.hits = static_cast<uint64_t>(list_.Int(kEntryColumnCount + 1));
-    listed.label = {std::string(list_.Text(kEntryColumnCount + 2)),
-                    static_cast<UserId>(list_.Int(kEntryColumnCount + 3))};
+    listed.tag = {std::string(list_.Text(kEntryColumnCount + 2)),
+                  static_cast<UserId>(list_.Int(kEntryColumnCount + 3))};
   }
 }
 
@@ -279,9 +279,9 @@ absl::StatusOr<std::vector<Digest>> IndexReader::KeysOf(const Digest& artifact) 
   return ReadDigests(keys_of_.BindBlob(1, ColumnOf(artifact)));
 }
 
-absl::StatusOr<bool> IndexReader::HasLabelOf(UserId owner, const Digest& artifact) {
-  const ScopedReset reset(has_label_);
-  return has_label_.BindBlob(1, ColumnOf(artifact)).BindInt(2, ToNumber(owner)).Step();
+absl::StatusOr<bool> IndexReader::HasTagOf(UserId owner, const Digest& artifact) {
+  const ScopedReset reset(has_tag_);
+  return has_tag_.BindBlob(1, ColumnOf(artifact)).BindInt(2, ToNumber(owner)).Step();
 }
 
 absl::StatusOr<std::vector<Digest>> IndexReader::Artifacts() {

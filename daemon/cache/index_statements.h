@@ -44,14 +44,14 @@ class IndexWriter {
   absl::StatusOr<std::optional<Digest>> OldestBut(const std::optional<Digest>& keep);
 
   // False when it was there, when there is no such key, or when its owner has given the key as many as one may.
-  absl::StatusOr<bool> PutLabel(const Digest& key, const Label& label);
+  absl::StatusOr<bool> PutTag(const Digest& key, const Tag& tag);
   // How many there were.
-  absl::StatusOr<uint64_t> DropLabelsOf(const Digest& key);
-  absl::StatusOr<uint64_t> DropLabels(const LabelFilter& filter);
-  // Keys without a label.
-  absl::StatusOr<std::vector<Digest>> Unlabelled();
+  absl::StatusOr<uint64_t> DropTagsOf(const Digest& key);
+  absl::StatusOr<uint64_t> DropTags(const TagFilter& filter);
+  // Keys without a tag.
+  absl::StatusOr<std::vector<Digest>> Untagged();
 
-  // How many labels were new.
+  // How many tags were new.
   absl::StatusOr<uint64_t> PutUse(const Digest& key, const PendingUse& use);
 
   absl::StatusOr<Totals> ReadTotals();
@@ -69,7 +69,7 @@ class IndexWriter {
   Database database_;
   Statement put_headers_, headers_id_, drop_headers_;
   Statement put_, links_, named_, drop_;
-  Statement put_label_, drop_labels_of_, drop_labels_, unlabelled_;
+  Statement put_tag_, drop_tags_of_, drop_tags_, untagged_;
   Statement oldest_, use_, totals_, count_;
   Statement known_files_, put_known_file_;
 };
@@ -79,15 +79,15 @@ class IndexReader {
   absl::Status Open(const std::string& path);
 
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
-  absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter);
+  absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
   absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
-  absl::StatusOr<bool> HasLabelOf(UserId owner, const Digest& artifact);
+  absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact);
   absl::StatusOr<std::vector<Digest>> Artifacts();
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
 
  private:
   Database database_;
-  Statement find_, list_, keys_of_, has_label_, artifacts_, named_;
+  Statement find_, list_, keys_of_, has_tag_, artifacts_, named_;
 };
 
 }  // namespace kernix::cache

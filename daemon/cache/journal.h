@@ -27,27 +27,27 @@ enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCan
 inline constexpr size_t kTotalCount = 7;
 using Totals = std::array<uint64_t, kTotalCount>;  // by Total
 
-// An entry as it is listed: once for each label.
+// An entry as it is listed: once for each tag.
 struct ListedEntry {
   Entry entry;
-  Label label;
-  // By whoever used the key, under any label.
+  Tag tag;
+  // By whoever used the key, under any tag.
   int64_t last_used_unix_ms = 0;
   uint64_t hits = 0;
 };
 
 // What matches all that is set.
-struct LabelFilter {
+struct TagFilter {
   std::optional<std::string> name;
   std::optional<UserId> owner;
   std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that time
 };
 
 // A module has one or two names. A user who makes up thousands for one key gets no more of them noted; others do.
-inline constexpr int kMaxLabelsPerOwner = 1000;
+inline constexpr int kMaxTagsPerOwner = 1000;
 
 struct Holdings {
-  uint64_t labels = 0;
+  uint64_t tags = 0;
   uint64_t bytes = 0;  // every artifact counted once
 };
 
@@ -56,24 +56,24 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Notes a hit for `key` under `label`. Cheap: on the disk later, at the latest by Flush(). So is AddLabel(), which
-  // notes the label alone. Both are ignored when the key has no entry by then, and a label of which its owner has
-  // given the key kMaxLabelsPerOwner.
-  virtual void AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) = 0;
-  virtual void AddLabel(const Digest& key, const Label& label) = 0;
+  // Notes a hit for `key` under `tag`. Cheap: on the disk later, at the latest by Flush(). So is AddTag(), which
+  // notes the tag alone. Both are ignored when the key has no entry by then, and a tag of which its owner has
+  // given the key kMaxTagsPerOwner.
+  virtual void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) = 0;
+  virtual void AddTag(const Digest& key, const Tag& tag) = 0;
 
-  // Writes what AddUse() and AddLabel() have noted, and those of `totals` that are larger than what is written. Nothing
+  // Writes what AddUse() and AddTag() have noted, and those of `totals` that are larger than what is written. Nothing
   // is lost when it fails: the next Flush() writes it.
   virtual absl::Status Flush(const Totals& totals) = 0;
 
-  // Most recently used first. Does not list labels that are not flushed.
-  virtual absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter) = 0;
+  // Most recently used first. Does not list tags that are not flushed.
+  virtual absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) = 0;
 
-  // Whether an entry of `artifact` has a label of `owner`, flushed or not.
-  virtual absl::StatusOr<bool> HasLabelOf(UserId owner, const Digest& artifact) = 0;
+  // Whether an entry of `artifact` has a tag of `owner`, flushed or not.
+  virtual absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) = 0;
 
-  // Removes the labels that match, and the entries that have none left.
-  virtual absl::StatusOr<Dropped> Purge(const LabelFilter& filter) = 0;
+  // Removes the tags that match, and the entries that have none left.
+  virtual absl::StatusOr<Dropped> Purge(const TagFilter& filter) = 0;
 
   // Removes the least recently used entries, but never that of `keep`, until the artifacts fit into `limit_bytes` or no
   // other entry is left. Counts evictions.

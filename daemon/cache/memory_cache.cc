@@ -27,8 +27,8 @@ class MemoryFile final : public ReadableFile {
   const std::shared_ptr<const std::string> content_;
 };
 
-bool Matches(const LabelFilter& filter, const Label& label, int64_t last_used_unix_ms) {
-  return (!filter.name || label.name == *filter.name) && (!filter.owner || label.owner == *filter.owner) &&
+bool Matches(const TagFilter& filter, const Tag& tag, int64_t last_used_unix_ms) {
+  return (!filter.name || tag.name == *filter.name) && (!filter.owner || tag.owner == *filter.owner) &&
          (!filter.unused_since_unix_ms || last_used_unix_ms < *filter.unused_since_unix_ms);
 }
 
@@ -76,14 +76,14 @@ absl::StatusOr<std::optional<Entry>> MemoryIndex::Find(const Digest& key) {
   return record == records_.end() ? std::nullopt : std::optional(record->second.entry);
 }
 
-absl::StatusOr<Dropped> MemoryIndex::Put(const Entry& entry, const Label& label) {
+absl::StatusOr<Dropped> MemoryIndex::Put(const Entry& entry, const Tag& tag) {
   const MutexLock lock(mutex_);
   Dropped replaced;
-  std::set<Label> labels;
-  if (const auto older = records_.find(entry.key); older != records_.end()) labels = older->second.labels;
+  std::set<Tag> tags;
+  if (const auto older = records_.find(entry.key); older != records_.end()) tags = older->second.tags;
   Drop(entry.key, replaced);
-  records_[entry.key] = {entry, std::move(labels), entry.created_unix_ms};
-  NoteLabel(entry.key, label);
+  records_[entry.key] = {entry, std::move(tags), entry.created_unix_ms};
+  NoteTag(entry.key, tag);
   ++totals_[static_cast<size_t>(Total::kBuilds)];
   std::erase(replaced.artifacts, entry.artifact);
   return replaced;
@@ -94,7 +94,7 @@ absl::StatusOr<Dropped> MemoryIndex::Remove(const Digest& key, const std::option
   Dropped dropped;
   const auto record = records_.find(key);
   if (record == records_.end() || (artifact && record->second.entry.artifact != *artifact)) return dropped;
-  dropped.labels = record->second.labels.size();
+  dropped.tags = record->second.tags.size();
   Drop(key, dropped);
   return dropped;
 }
@@ -112,26 +112,26 @@ void MemoryIndex::Drop(const Digest& key, Dropped& dropped) {
 
 // --- MemoryIndex: the journal ----------------------------------------------------------------------------------------
 
-void MemoryIndex::AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) {
+void MemoryIndex::AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) {
   const MutexLock lock(mutex_);
   const auto record = records_.find(key);
   if (record == records_.end()) return;
   record->second.last_used_unix_ms = std::max(record->second.last_used_unix_ms, now_unix_ms);
   ++record->second.hits;
-  NoteLabel(key, label);
+  NoteTag(key, tag);
 }
 
-void MemoryIndex::AddLabel(const Digest& key, const Label& label) {
+void MemoryIndex::AddTag(const Digest& key, const Tag& tag) {
   const MutexLock lock(mutex_);
-  NoteLabel(key, label);
+  NoteTag(key, tag);
 }
 
-void MemoryIndex::NoteLabel(const Digest& key, const Label& label) {
+void MemoryIndex::NoteTag(const Digest& key, const Tag& tag) {
   const auto record = records_.find(key);
   if (record == records_.end()) return;
-  std::set<Label>& labels = record->second.labels;
-  const auto of_owner = [&](const Label& other) { return other.owner == label.owner; };
-  if (std::count_if(labels.begin(), labels.end(), of_owner) < kMaxLabelsPerOwner) labels.insert(label);
+  std::set<Tag>& tags = record->second.tags;
+  const auto of_owner = [&](const Tag& other) { return other.owner == tag.owner; };
+  if (std::count_if(tags.begin(), tags.end(), of_owner) < kMaxTagsPerOwner) tags.insert(tag);
 }
 
 absl::Status MemoryIndex::Flush(const Totals& totals) {
@@ -140,42 +140,42 @@ absl::Status MemoryIndex::Flush(const Totals& totals) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const LabelFilter& filter) {
+absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const TagFilter& filter) {
   const MutexLock lock(mutex_);
   std::vector<ListedEntry> listed;
   for (const auto& [key, record] : records_) {
-    for (const Label& label : record.labels) {
-      if (Matches(filter, label, record.last_used_unix_ms)) {
-        listed.push_back({record.entry, label, record.last_used_unix_ms, record.hits});
+    for (const Tag& tag : record.tags) {
+      if (Matches(filter, tag, record.last_used_unix_ms)) {
+        listed.push_back({record.entry, tag, record.last_used_unix_ms, record.hits});
       }
     }
   }
   const auto order = [](const ListedEntry& item) {
-    return std::make_tuple(-item.last_used_unix_ms, -item.entry.created_unix_ms, item.entry.key, item.label);
+    return std::make_tuple(-item.last_used_unix_ms, -item.entry.created_unix_ms, item.entry.key, item.tag);
   };
   std::sort(listed.begin(), listed.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return listed;
 }
 
-absl::StatusOr<bool> MemoryIndex::HasLabelOf(UserId owner, const Digest& artifact) {
+absl::StatusOr<bool> MemoryIndex::HasTagOf(UserId owner, const Digest& artifact) {
   const MutexLock lock(mutex_);
   return std::any_of(records_.begin(), records_.end(), [&](const auto& item) {
     const Record& record = item.second;
     return record.entry.artifact == artifact &&
-           std::any_of(record.labels.begin(), record.labels.end(), [&](const Label& l) { return l.owner == owner; });
+           std::any_of(record.tags.begin(), record.tags.end(), [&](const Tag& l) { return l.owner == owner; });
   });
 }
 
-absl::StatusOr<Dropped> MemoryIndex::Purge(const LabelFilter& filter) {
+absl::StatusOr<Dropped> MemoryIndex::Purge(const TagFilter& filter) {
   const MutexLock lock(mutex_);
   Dropped dropped;
-  std::vector<Digest> unlabelled;
+  std::vector<Digest> untagged;
   for (auto& [key, record] : records_) {
     const int64_t last_used = record.last_used_unix_ms;
-    dropped.labels += std::erase_if(record.labels, [&](const Label& l) { return Matches(filter, l, last_used); });
-    if (record.labels.empty()) unlabelled.push_back(key);
+    dropped.tags += std::erase_if(record.tags, [&](const Tag& l) { return Matches(filter, l, last_used); });
+    if (record.tags.empty()) untagged.push_back(key);
   }
-  for (const Digest& key : unlabelled) Drop(key, dropped);
+  for (const Digest& key : untagged) Drop(key, dropped);
   return dropped;
 }
 
@@ -185,7 +185,7 @@ absl::StatusOr<Dropped> MemoryIndex::Evict(uint64_t limit_bytes, const std::opti
   while (Bytes() > limit_bytes) {
     const std::optional<Digest> oldest = OldestBut(keep);
     if (!oldest) break;
-    dropped.labels += records_[*oldest].labels.size();
+    dropped.tags += records_[*oldest].tags.size();
     Drop(*oldest, dropped);
   }
   totals_[static_cast<size_t>(Total::kEvictions)] += dropped.keys;
@@ -218,7 +218,7 @@ absl::StatusOr<absl::flat_hash_set<Digest>> MemoryIndex::Artifacts() {
 Holdings MemoryIndex::holdings() {
   const MutexLock lock(mutex_);
   Holdings holdings{.bytes = Bytes()};
-  for (const auto& [key, record] : records_) holdings.labels += record.labels.size();
+  for (const auto& [key, record] : records_) holdings.tags += record.tags.size();
   return holdings;
 }
 

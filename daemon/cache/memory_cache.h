@@ -37,15 +37,15 @@ class MemoryBlobs final : public BlobStore {
 class MemoryIndex final : public ActionCache, public Journal {
  public:
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key) override;
-  absl::StatusOr<Dropped> Put(const Entry& entry, const Label& label) override;
+  absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag) override;
   absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) override;
 
-  void AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) override;
-  void AddLabel(const Digest& key, const Label& label) override;
+  void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) override;
+  void AddTag(const Digest& key, const Tag& tag) override;
   absl::Status Flush(const Totals& totals) override;
-  absl::StatusOr<std::vector<ListedEntry>> List(const LabelFilter& filter) override;
-  absl::StatusOr<bool> HasLabelOf(UserId owner, const Digest& artifact) override;
-  absl::StatusOr<Dropped> Purge(const LabelFilter& filter) override;
+  absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) override;
+  absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) override;
+  absl::StatusOr<Dropped> Purge(const TagFilter& filter) override;
   absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) override;
   absl::StatusOr<bool> IsNamed(const Digest& artifact) override;
   absl::StatusOr<absl::flat_hash_set<Digest>> Artifacts() override;
@@ -57,13 +57,13 @@ class MemoryIndex final : public ActionCache, public Journal {
  private:
   struct Record {
     Entry entry;
-    std::set<Label> labels;
+    std::set<Tag> tags;
     int64_t last_used_unix_ms = 0;
     uint64_t hits = 0;
   };
   using Records = absl::flat_hash_map<Digest, Record>;  // by key
 
-  void NoteLabel(const Digest& key, const Label& label) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteTag(const Digest& key, const Tag& tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::flat_hash_map<Digest, uint64_t> Sizes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t Bytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(const Digest& key, Dropped& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -28,7 +28,7 @@ class OldStoreTest : public CacheTest {
       auto cache = Cache::Open(Env::Posix(), {store(), 1 << 30});
       bool good = cache.ok();
       for (int i = 1; good && i <= kEntries; ++i) {
-        good = (*cache)->Insert(TestEntry(i), TestLabel(), TestArtifact(i)).ok();
+        good = (*cache)->Insert(TestEntry(i), TestTag(), TestArtifact(i)).ok();
       }
       _exit(good ? 0 : 1);
     } else {

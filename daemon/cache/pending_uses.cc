@@ -6,24 +6,24 @@
 
 namespace kernix::cache {
 
-void PendingUseBuffer::AddUse(const Digest& key, const Label& label, int64_t now_unix_ms) {
+void PendingUseBuffer::AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) {
   const MutexLock lock(mutex_);
   PendingUse& use = uses_[key];
   use.last_used_unix_ms = std::max(use.last_used_unix_ms, now_unix_ms);
   ++use.hits;
-  use.labels.insert(label);
+  use.tags.insert(tag);
 }
 
-void PendingUseBuffer::AddLabel(const Digest& key, const Label& label) {
+void PendingUseBuffer::AddTag(const Digest& key, const Tag& tag) {
   const MutexLock lock(mutex_);
-  uses_[key].labels.insert(label);
+  uses_[key].tags.insert(tag);
 }
 
-bool PendingUseBuffer::HasLabelOf(UserId owner, const Digest& key) const {
+bool PendingUseBuffer::HasTagOf(UserId owner, const Digest& key) const {
   const MutexLock lock(mutex_);
   const auto use = uses_.find(key);
-  return use != uses_.end() && std::any_of(use->second.labels.begin(), use->second.labels.end(),
-                                           [&](const Label& label) { return label.owner == owner; });
+  return use != uses_.end() && std::any_of(use->second.tags.begin(), use->second.tags.end(),
+                                           [&](const Tag& tag) { return tag.owner == owner; });
 }
 
 PendingUses PendingUseBuffer::Take() {
@@ -37,7 +37,7 @@ void PendingUseBuffer::PutBack(const PendingUses& uses) {
     PendingUse& use = uses_[key];
     use.last_used_unix_ms = std::max(use.last_used_unix_ms, from.last_used_unix_ms);
     use.hits += from.hits;
-    use.labels.insert(from.labels.begin(), from.labels.end());
+    use.tags.insert(from.tags.begin(), from.tags.end());
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uses and labels that wait to be written.
+// Uses and tags that wait to be written.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace kernix::cache {
 struct PendingUse {
   int64_t last_used_unix_ms = 0;
   uint64_t hits = 0;
-  std::set<Label> labels;
+  std::set<Tag> tags;
 };
 using PendingUses = absl::flat_hash_map<Digest, PendingUse>;  // by key
 
 // Thread-safe.
 class PendingUseBuffer {
  public:
-  void AddUse(const Digest& key, const Label& label, int64_t now_unix_ms);
-  void AddLabel(const Digest& key, const Label& label);
+  void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms);
+  void AddTag(const Digest& key, const Tag& tag);
 
-  // Whether a label of `owner` waits for `key`.
-  bool HasLabelOf(UserId owner, const Digest& key) const;
+  // Whether a tag of `owner` waits for `key`.
+  bool HasTagOf(UserId owner, const Digest& key) const;
 
   // Removes and returns everything.
   PendingUses Take();

@@ -96,7 +96,7 @@ TEST_F(SqliteTest, MigrationsRunOnceAndSetTheVersion) {
   EXPECT_EQ(*database.QueryInt("PRAGMA user_version"), NewestIndexVersion());
 }
 
-TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeLabels) {
+TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeTags) {
   {
     Database old = Open();
     ASSERT_THAT(MigrateIndex(old, 1), IsOk());
@@ -112,10 +112,10 @@ TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeLabels) {
   ASSERT_EQ(entries->size(), 1u);
   EXPECT_EQ(entries->front().entry.key, DigestOf("key"));
   EXPECT_EQ(entries->front().entry.artifact, DigestOf("artifact"));
-  EXPECT_EQ(entries->front().label, (Label{"adder", UserId{1001}}));
+  EXPECT_EQ(entries->front().tag, (Tag{"adder", UserId{1001}}));
   EXPECT_EQ(entries->front().last_used_unix_ms, 20);
   EXPECT_EQ(entries->front().hits, 3u);
-  EXPECT_EQ((*index)->holdings().labels, 1u);
+  EXPECT_EQ((*index)->holdings().tags, 1u);
   EXPECT_EQ((*index)->holdings().bytes, 5u);
 }
 

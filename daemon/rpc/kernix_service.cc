@@ -54,8 +54,8 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   const cache::Entry& entry = listed.entry;
   v1::CacheEntry proto;
   proto.set_key(entry.key.Raw());
-  proto.set_name(listed.label.name);
-  proto.set_owner(ToNumber(listed.label.owner));
+  proto.set_name(listed.tag.name);
+  proto.set_owner(ToNumber(listed.tag.owner));
   proto.set_language(ToProto(entry.language));
   proto.mutable_architecture()->Assign(entry.architectures.begin(), entry.architectures.end());
   for (const cache::Function& function : entry.functions) proto.add_function(function.name);
@@ -133,7 +133,7 @@ grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCac
 
 grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheRequest* request,
                                       v1::ListCacheResponse* response) {
-  cache::LabelFilter filter;
+  cache::TagFilter filter;
   if (!request->name().empty()) filter.name = request->name();
   if (!caller_->IsAdministrator()) filter.owner = caller_->id();
   const auto entries = backend_.cache.List(filter);

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 #include "common/base/strings.h"
 #include "tests/integration/client_world.h"
 

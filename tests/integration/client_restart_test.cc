@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "client/connection/remote_client.h"
+#include "client/connection/connected_client.h"
 #include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
@@ -102,17 +102,17 @@ TEST_F(ClientRestartTest, WhatADaemonSendsIsKeptOnlyWhenItIsTheArtifact) {
   ClientOptions options;
   options.address = place.socket;
   OtherKernixd other(place, kProtocolVersion);
-  const auto remote = RemoteClient::Create(ClientEnvironment{}, options).value();
+  const auto client = ConnectedClient::Create(ClientEnvironment{}, options).value();
   const std::string artifact = "the artifact";  // as long as what is sent
   v1::LoadResult result;
   result.set_artifact_digest(DigestOf(artifact).Raw());
   result.set_artifact_size(artifact.size());
   result.set_artifact_path("/nonexistent/artifact");
-  const absl::Status status = remote->LocalArtifact(result).status();
+  const absl::Status status = client->LocalArtifact(result).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::INTERNAL) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(DigestOf(artifact).Hex()));
   EXPECT_THAT(Env::Posix().ListDirectory(Path("store/fetched")).value(), IsEmpty());
-  EXPECT_TRUE(remote->Shutdown({}).ok());
+  EXPECT_TRUE(client->Shutdown({}).ok());
 }
 
 TEST_F(ClientRestartTest, OfANamedDaemonTheProtocolDecides) {

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/connection/remote_client.h"
+#include "client/connection/connected_client.h"
 #include "common/base/error.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/need_right.h"
@@ -37,8 +37,8 @@ TEST_F(ClientTransferTest, HeadersOfAnySizeAreUploaded) {
 TEST_F(ClientTransferTest, AnArtifactThatCannotBeOpenedIsFetchedOnce) {
   ClientOptions options;
   options.start_timeout = std::chrono::minutes(2);
-  const auto remote = RemoteClient::Create(ClientEnvironment{}, options).value();
-  const auto module = LoadKernel(*remote, 31);
+  const auto client = ConnectedClient::Create(ClientEnvironment{}, options).value();
+  const auto module = LoadKernel(*client, 31);
   ASSERT_TRUE(module.ok()) << module.status();
   const std::string original = Env::Posix().ReadFile((*module)->path()).value();
 
@@ -46,20 +46,20 @@ TEST_F(ClientTransferTest, AnArtifactThatCannotBeOpenedIsFetchedOnce) {
   elsewhere.set_artifact_digest(Digest::FromHex((*module)->artifact_digest())->Raw());
   elsewhere.set_artifact_size(original.size());
   elsewhere.set_artifact_path("/nonexistent/artifact");
-  const absl::StatusOr<std::string> fetched = remote->LocalArtifact(elsewhere);
+  const absl::StatusOr<std::string> fetched = client->LocalArtifact(elsewhere);
   ASSERT_TRUE(fetched.ok()) << fetched.status();
   EXPECT_THAT(*fetched, StartsWith(Path("store/fetched")));
   EXPECT_EQ(Env::Posix().ReadFile(*fetched).value(), original);
 
   // A second time without the daemon.
-  ASSERT_TRUE(remote->Shutdown({}).ok());
-  EXPECT_EQ(remote->LocalArtifact(elsewhere).value(), *fetched);
-  EXPECT_FALSE(remote->Info(/*start=*/false).ok());
+  ASSERT_TRUE(client->Shutdown({}).ok());
+  EXPECT_EQ(client->LocalArtifact(elsewhere).value(), *fetched);
+  EXPECT_FALSE(client->Info(/*start=*/false).ok());
 }
 
 TEST_F(ClientTransferTest, AnArtifactThatSomebodyElseCouldExchangeIsFetchedInstead) {
-  const auto remote = RemoteClient::Create(ClientEnvironment{}, {}).value();
-  const auto module = LoadKernel(*remote, 32);
+  const auto client = ConnectedClient::Create(ClientEnvironment{}, {}).value();
+  const auto module = LoadKernel(*client, 32);
   ASSERT_TRUE(module.ok()) << module.status();
   const std::string original = Env::Posix().ReadFile((*module)->path()).value();
 
@@ -71,38 +71,38 @@ TEST_F(ClientTransferTest, AnArtifactThatSomebodyElseCouldExchangeIsFetchedInste
   elsewhere.set_artifact_digest(Digest::FromHex((*module)->artifact_digest())->Raw());
   elsewhere.set_artifact_size(original.size());
   elsewhere.set_artifact_path(exchangeable);
-  const absl::StatusOr<std::string> fetched = remote->LocalArtifact(elsewhere);
+  const absl::StatusOr<std::string> fetched = client->LocalArtifact(elsewhere);
   ASSERT_TRUE(fetched.ok()) << fetched.status();
   EXPECT_THAT(*fetched, StartsWith(Path("store/fetched")));
 
   ASSERT_EQ(chmod(Path("open").c_str(), 0755), 0);
-  EXPECT_EQ(remote->LocalArtifact(elsewhere).value(), exchangeable) << "now nobody can";
+  EXPECT_EQ(client->LocalArtifact(elsewhere).value(), exchangeable) << "now nobody can";
 }
 
 TEST_F(ClientTransferTest, NothingIsKeptWhereOthersMayWrite) {
-  const auto remote = RemoteClient::Create(ClientEnvironment{}, {}).value();
+  const auto client = ConnectedClient::Create(ClientEnvironment{}, {}).value();
   v1::LoadResult elsewhere;
   elsewhere.set_artifact_digest(DigestOf("any").Raw());
   const std::string folder = Path("store/fetched");
   ASSERT_TRUE(Env::Posix().CreateDirectories(folder, 0700).ok());
   ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
-  const absl::Status open_to_all = remote->LocalArtifact(elsewhere).status();
+  const absl::Status open_to_all = client->LocalArtifact(elsewhere).status();
   EXPECT_EQ(KindOf(open_to_all), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(std::string(open_to_all.message()), HasSubstr("chmod 700 " + folder));
 
   KERNIX_NEED_ROOT("giving a folder away takes root");
   ASSERT_EQ(chown(folder.c_str(), 4711, 4711), 0);
-  const absl::Status of_a_stranger = remote->LocalArtifact(elsewhere).status();
+  const absl::Status of_a_stranger = client->LocalArtifact(elsewhere).status();
   EXPECT_EQ(KindOf(of_a_stranger), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(std::string(of_a_stranger.message()), HasSubstr("belongs to uid 4711"));
 }
 
 TEST_F(ClientTransferTest, AnArtifactThatIsGoneIsNotFound) {
-  const auto remote = RemoteClient::Create(ClientEnvironment{}, {}).value();
+  const auto client = ConnectedClient::Create(ClientEnvironment{}, {}).value();
   v1::LoadResult gone;
   gone.set_artifact_digest(DigestOf("nobody has this").Raw());
   gone.set_artifact_size(10);
-  EXPECT_TRUE(absl::IsNotFound(remote->LocalArtifact(gone).status()));
+  EXPECT_TRUE(absl::IsNotFound(client->LocalArtifact(gone).status()));
 }
 
 }  // namespace

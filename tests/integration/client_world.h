@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 #include "common/base/paths.h"
 #include "common/os/places.h"
 #include "kernix/client.h"

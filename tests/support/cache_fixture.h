@@ -41,7 +41,7 @@ class CacheTest : public ::testing::Test {
   // Each insert is a millisecond younger than the one before.
   void Insert(int i, size_t size = 1000, const std::string& name = "module") {
     ++env_.now;
-    const absl::Status status = cache_->Insert(TestEntry(i), TestLabel(name), TestArtifact(i, size));
+    const absl::Status status = cache_->Insert(TestEntry(i), TestTag(name), TestArtifact(i, size));
     ASSERT_TRUE(status.ok()) << status;
   }
 

@@ -37,7 +37,7 @@ inline absl::StatusOr<std::string> ReadBlob(Cache& cache, const Digest& digest) 
   return ReadAll(**file);
 }
 
-inline Label TestLabel(const std::string& name = "module") { return {name, UserId{1000}}; }
+inline Tag TestTag(const std::string& name = "module") { return {name, UserId{1000}}; }
 
 inline Entry TestEntry(int i) {
   Entry entry;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The implementation of Client and Remote.
+// The implementation of Client and DaemonClient.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "client/connection/connector.h"
-#include "client/connection/remote.h"
+#include "client/connection/daemon_client.h"
 
 namespace kernix {
 
-class RemoteClient : public Remote {
+class ConnectedClient : public DaemonClient {
  public:
   // As Client::Create(), in an environment of the caller's choice.
-  static absl::StatusOr<std::unique_ptr<Remote>> Create(ClientEnvironment environment, ClientOptions options);
+  static absl::StatusOr<std::unique_ptr<DaemonClient>> Create(ClientEnvironment environment, ClientOptions options);
 
   absl::StatusOr<DaemonInfo> Info(bool start) override;
   absl::StatusOr<CacheStats> Stats(bool start) override;
@@ -26,13 +26,13 @@ class RemoteClient : public Remote {
   absl::Status Shutdown(std::chrono::milliseconds drain_timeout) override;
   const ClientOptions& options() const override { return connector_.options(); }
 
-  absl::StatusOr<v1::LoadResult> LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
-                                            const LoadCallbacks& callbacks) override;
+  absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                          const LoadCallbacks& callbacks) override;
   absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override;
   absl::StatusOr<std::string> HeaderFolder() override;
 
  private:
-  RemoteClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)
+  ConnectedClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)
       : connector_(std::move(environment), std::move(options)), endpoint_(std::move(endpoint)) {}
 
   std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request);

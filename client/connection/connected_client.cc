@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/connection/remote_client.h"
+#include "client/connection/connected_client.h"
 
 #include <algorithm>
 #include <atomic>
@@ -81,16 +81,18 @@ void CountCacheRemoval() { ++cache_removals; }
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   ClientEnvironment environment;
   environment.get_env = GetEnvOf(ProcessVariables());  // as they are now: later calls need not be alone with them
-  return RemoteClient::Create(std::move(environment), std::move(options));
+  return ConnectedClient::Create(std::move(environment), std::move(options));
 }
 
-absl::StatusOr<std::unique_ptr<Remote>> RemoteClient::Create(ClientEnvironment environment, ClientOptions options) {
+absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectedClient::Create(ClientEnvironment environment,
+                                                                      ClientOptions options) {
   KERNIX_ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(environment, options));
-  return std::unique_ptr<Remote>(new RemoteClient(std::move(environment), std::move(options), std::move(endpoint)));
+  return std::unique_ptr<DaemonClient>(
+      new ConnectedClient(std::move(environment), std::move(options), std::move(endpoint)));
 }
 
 template <typename Attempt>
-absl::Status RemoteClient::WithSession(bool start, Attempt attempt) {
+absl::Status ConnectedClient::WithSession(bool start, Attempt attempt) {
   PrepareGrpc();
   Endpoint endpoint = endpoint_;
   for (bool lost_before = false;;) {
@@ -106,9 +108,9 @@ absl::Status RemoteClient::WithSession(bool start, Attempt attempt) {
 }
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> RemoteClient::Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*,
-                                                                                     const Request&, Response*),
-                                            const Request& request, bool start) {
+absl::StatusOr<Response> ConnectedClient::Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*,
+                                                                                        const Request&, Response*),
+                                               const Request& request, bool start) {
   Response response;
   KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
     return FromGrpcStatus(session.grpc->Call(method, request, &response, kCallTimeout, &section), session.peer);
@@ -116,7 +118,7 @@ absl::StatusOr<Response> RemoteClient::Call(grpc::Status (v1::Kernix::Stub::*met
   return response;
 }
 
-absl::StatusOr<DaemonInfo> RemoteClient::Info(bool start) {
+absl::StatusOr<DaemonInfo> ConnectedClient::Info(bool start) {
   KERNIX_ASSIGN_OR_RETURN(const v1::GetInfoResponse response,
                           Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), start));
   return DaemonInfo{.address = StrCat("unix:", endpoint_.socket),
@@ -131,13 +133,13 @@ absl::StatusOr<DaemonInfo> RemoteClient::Info(bool start) {
                     .queued_jobs = response.queued_jobs()};
 }
 
-absl::StatusOr<CacheStats> RemoteClient::Stats(bool start) {
+absl::StatusOr<CacheStats> ConnectedClient::Stats(bool start) {
   KERNIX_ASSIGN_OR_RETURN(const v1::GetCacheStatsResponse response,
                           Call(&v1::Kernix::Stub::GetCacheStats, v1::GetCacheStatsRequest(), start));
   return StatsFrom(response);
 }
 
-absl::StatusOr<std::vector<CacheEntryInfo>> RemoteClient::List(const std::string& name, bool start) {
+absl::StatusOr<std::vector<CacheEntryInfo>> ConnectedClient::List(const std::string& name, bool start) {
   v1::ListCacheRequest request;
   request.set_name(name);
   KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response, Call(&v1::Kernix::Stub::ListCache, request, start));
@@ -146,7 +148,7 @@ absl::StatusOr<std::vector<CacheEntryInfo>> RemoteClient::List(const std::string
   return entries;
 }
 
-absl::StatusOr<PurgeResult> RemoteClient::Purge(const PurgeFilter& filter, bool start) {
+absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bool start) {
   v1::PurgeCacheRequest request;
   if (!filter.name.empty()) {
     request.set_name(filter.name);
@@ -160,13 +162,13 @@ absl::StatusOr<PurgeResult> RemoteClient::Purge(const PurgeFilter& filter, bool 
   return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
 }
 
-absl::StatusOr<std::string> RemoteClient::Metrics() {
+absl::StatusOr<std::string> ConnectedClient::Metrics() {
   KERNIX_ASSIGN_OR_RETURN(v1::GetMetricsResponse response,
                           Call(&v1::Kernix::Stub::GetMetrics, v1::GetMetricsRequest(), /*start=*/false));
   return std::move(*response.mutable_text());
 }
 
-absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
+absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
   KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, Info(/*start=*/false));
   const DaemonWatch watch(connector_.environment(), endpoint_, static_cast<pid_t>(info.pid));
   v1::ShutdownRequest request;
@@ -182,21 +184,21 @@ absl::Status RemoteClient::Shutdown(milliseconds drain_timeout) {
 
 // Most loads are hits, and these need no more. Not where the user is to see commands or a warning, nor where a build is
 // wanted in any case.
-std::optional<v1::LoadResult> RemoteClient::LookUp(const v1::LoadRequest& request) {
+std::optional<v1::LoadResult> ConnectedClient::LookUp(const v1::LoadRequest& request) {
   const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
   if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok() || ForkGate::Ending()) return std::nullopt;
   return LookUpQuickly(connector_.environment(), endpoint_.socket, request);
 }
 
-absl::StatusOr<v1::LoadResult> RemoteClient::LoadRemote(const v1::LoadRequest& request, const BlobProvider& blobs,
-                                                        const LoadCallbacks& callbacks) {
+absl::StatusOr<v1::LoadResult> ConnectedClient::SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
+                                                         const LoadCallbacks& callbacks) {
   if (auto hit = LookUp(request)) return *std::move(hit);
   PrepareGrpc();
   return RunLoad(connector_, endpoint_, request, blobs, callbacks);
 }
 
 // What we cannot open, or may not run from where it lies, we have sent to a place of our own.
-absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& result) {
+absl::StatusOr<std::string> ConnectedClient::LocalArtifact(const v1::LoadResult& result) {
   const ClientEnvironment& environment = connector_.environment();
   absl::StatusOr<std::string> in_store = CheckArtifact(environment, result.artifact_path(), result.artifact_size());
   if (in_store.ok()) return in_store;
@@ -215,7 +217,7 @@ absl::StatusOr<std::string> RemoteClient::LocalArtifact(const v1::LoadResult& re
   return CheckArtifact(environment, path, result.artifact_size());
 }
 
-absl::StatusOr<std::string> RemoteClient::HeaderFolder() {
+absl::StatusOr<std::string> ConnectedClient::HeaderFolder() {
   const ClientEnvironment& environment = connector_.environment();
   std::string store = endpoint_.store_directory;
   if (store.empty()) {

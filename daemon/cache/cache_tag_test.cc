@@ -59,12 +59,12 @@ TEST_F(CacheTest, AnArtifactThatWasLoadedUnderTwoNamesCountsUnderEach) {
   Insert(1, 1000, "first");
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
-  cache_->AddLabel(TestKey(1), {"third", UserId{77}});
+  cache_->AddTag(TestKey(1), {"third", UserId{77}});
   EXPECT_EQ(Stats().entries, 3u);
   const auto second = cache_->List({.name = "second"});
   ASSERT_THAT(second, IsOk());
   ASSERT_EQ(second->size(), 1u);
-  EXPECT_EQ(second->front().label, (Label{"second", UserId{1000}}));
+  EXPECT_EQ(second->front().tag, (Tag{"second", UserId{1000}}));
   EXPECT_EQ(second->front().hits, 2u);
 
   PurgeFilter filter;
@@ -90,7 +90,7 @@ TEST_F(CacheTest, NamesSurviveANewBuildOfTheSameKeyAndAReopening) {
   Open();
   Insert(1, 1000, "first");
   cache_->Touch(TestKey(1), {"second", UserId{1000}});
-  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestLabel("third"), TestArtifact(2)).ok());
+  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag("third"), TestArtifact(2)).ok());
   Open();
   EXPECT_EQ(Stats().entries, 3u);
   EXPECT_EQ(cache_->List({.name = "first"})->size(), 1u);
@@ -110,9 +110,9 @@ TEST_F(CacheTest, TheNameOfAKeyThatIsGoneIsForgotten) {
 TEST_F(CacheTest, NobodyCanGiveAKeyNamesWithoutEnd) {
   Open();
   Insert(1);
-  for (int i = 0; i < 1500; ++i) cache_->AddLabel(TestKey(1), {StrCat("name ", i), UserId{77}});
+  for (int i = 0; i < 1500; ++i) cache_->AddTag(TestKey(1), {StrCat("name ", i), UserId{77}});
   EXPECT_EQ(Stats().entries, 1001u);
-  cache_->AddLabel(TestKey(1), {"mine", UserId{78}});
+  cache_->AddTag(TestKey(1), {"mine", UserId{78}});
   EXPECT_EQ(cache_->List({.owner = UserId{78}})->size(), 1u) << "what one user makes up takes nothing from another";
 }
 
@@ -124,7 +124,7 @@ TEST_F(CacheTest, ListsByOwner) {
   const auto theirs = cache_->List({.owner = UserId{77}});
   ASSERT_THAT(theirs, IsOk());
   ASSERT_EQ(theirs->size(), 1u);
-  EXPECT_EQ(theirs->front().label, (Label{"a", UserId{77}}));
+  EXPECT_EQ(theirs->front().tag, (Tag{"a", UserId{77}}));
   EXPECT_EQ(cache_->List({.owner = UserId{1000}})->size(), 2u);
   EXPECT_EQ(cache_->List({.name = "a", .owner = UserId{1000}})->size(), 1u);
   EXPECT_THAT(*cache_->List({.name = "b", .owner = UserId{77}}), IsEmpty());
@@ -140,7 +140,7 @@ TEST_F(CacheTest, AnArtifactBelongsToWhoHasAnEntryOfIt) {
   EXPECT_FALSE(*cache_->Owns(UserId{1000}, ArtifactOf(2)));
   // Not on disk yet.
   const int before = env_.Calls(Operation::kWriteFileDurably);
-  cache_->AddLabel(TestKey(1), {"joined", UserId{77}});
+  cache_->AddTag(TestKey(1), {"joined", UserId{77}});
   EXPECT_TRUE(*cache_->Owns(UserId{77}, ArtifactOf(1)));
   EXPECT_EQ(env_.Calls(Operation::kWriteFileDurably), before);
   Open();
@@ -152,7 +152,7 @@ TEST_F(CacheTest, AnArtifactBelongsToWhoHasAnEntryOfIt) {
 
 TEST_F(CacheTest, TwoKeysOfOneArtifactCountForTheirOwnersAlike) {
   Open();
-  ASSERT_THAT(cache_->Insert(TestEntry(1), TestLabel(), TestArtifact(1)), IsOk());
+  ASSERT_THAT(cache_->Insert(TestEntry(1), TestTag(), TestArtifact(1)), IsOk());
   ASSERT_THAT(cache_->Insert(TestEntry(2), {"other", UserId{77}}, TestArtifact(1)), IsOk());
   for (const UserId user : {UserId{1000}, UserId{77}}) EXPECT_TRUE(*cache_->Owns(user, ArtifactOf(1)));
 }
