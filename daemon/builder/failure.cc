@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
 namespace {
@@ -70,12 +72,13 @@ std::string FirstError(std::string_view output) {
 }
 
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
-  const std::string error = FirstError(result.output);
+  std::string output = WithRealPaths(result.output, action.links);
+  const std::string error = FirstError(output);
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
   detail.set_message(StrCat(
       action.step, " failed: ", error.empty() ? StrCat("exit code ", result.exit_code, " without a message") : error));
-  detail.set_compiler_output(result.output);
+  detail.set_compiler_output(std::move(output));
   detail.set_command(ShellCommand(exec::LocalCommand(action)));
   detail.set_exit_code(result.exit_code);
   return MakeError(std::move(detail));

@@ -13,6 +13,7 @@
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
+#include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
 namespace {
@@ -66,7 +67,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     StepRun(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
-    void OnOutput(std::string_view text) override { observer.OnOutput(text); }
+    void OnOutput(std::string_view text) override { observer.OnOutput(WithRealPaths(text, step.action.links)); }
 
     Step step;
     PlanObserver& observer;
@@ -127,7 +128,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
     const Printed& printed = run.step.printed;
     if (!printed.path.empty()) end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
-    end_.printed += result->output;
+    end_.printed += WithRealPaths(result->output, run.step.action.links);
     return ++steps_done_;
   }
 

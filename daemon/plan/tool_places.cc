@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
@@ -63,8 +64,30 @@ std::string Escaped(const std::string& path) {
   return absl::StrReplaceAll(path, {{"\\", "\\\\"}, {" ", "\\ "}, {"#", "\\#"}, {"$", "$$"}});
 }
 
+// Puts `name(target)` in place of each link where `begins(text, at)` says that a path begins.
+template <typename Begins, typename Name>
+std::string ReplaceLinks(std::string_view before, const std::vector<exec::InputLink>& links, Begins begins, Name name) {
+  std::string text(before);
+  for (const exec::InputLink& link : links) {
+    const std::string path = link.path + "/";
+    const std::string target = name(link.target) + "/";
+    for (size_t at = text.find(path); at != text.npos; at = text.find(path, at)) {
+      const bool is_path = begins(text, at);
+      if (is_path) text.replace(at, path.size(), target);
+      at += is_path ? target.size() : path.size();
+    }
+  }
+  return text;
+}
+
 bool BeginsWord(std::string_view text, size_t at) {
-  return at == 0 || text[at - 1] == ' ' || text[at - 1] == '\t' || text[at - 1] == '\n';
+  return at == 0 || std::string_view(" \t\n").find(text[at - 1]) != std::string_view::npos;
+}
+
+bool BeginsPath(std::string_view text, size_t at) {
+  if (at == 0) return true;
+  const char before = text[at - 1];
+  return !absl::ascii_isalnum(static_cast<unsigned char>(before)) && std::string_view("_-./").find(before) == text.npos;
 }
 
 }  // namespace
@@ -104,17 +127,11 @@ std::string BehindLinks(const std::string& path, const std::vector<exec::InputLi
 }
 
 std::string FollowLinks(std::string_view dependency_file, const std::vector<exec::InputLink>& links) {
-  std::string text(dependency_file);
-  for (const exec::InputLink& link : links) {
-    const std::string before = link.path + "/";
-    const std::string after = Escaped(link.target) + "/";
-    for (size_t at = text.find(before); at != text.npos; at = text.find(before, at)) {
-      const bool is_path = BeginsWord(text, at);
-      if (is_path) text.replace(at, before.size(), after);
-      at += is_path ? after.size() : before.size();
-    }
-  }
-  return text;
+  return ReplaceLinks(dependency_file, links, BeginsWord, Escaped);
+}
+
+std::string WithRealPaths(std::string_view output, const std::vector<exec::InputLink>& links) {
+  return ReplaceLinks(output, links, BeginsPath, [](const std::string& target) { return target; });
 }
 
 }  // namespace kernix::build

@@ -89,5 +89,17 @@ TEST(ToolPlacesTest, DependenciesBehindLinksGoByTheirOwnPaths) {
   EXPECT_EQ(BehindLinks("inc/0/toolchain/0/z.h", links), "inc/0/toolchain/0/z.h");
 }
 
+TEST(ToolPlacesTest, MessagesNameFilesByTheirOwnPaths) {
+  const std::vector<exec::InputLink> links = {{"toolchain/0", "/a b/$c#"}, {"toolchain/1", "/other"}};
+  EXPECT_EQ(WithRealPaths("toolchain/0/x.h(3): error: see \"toolchain/1/y.h\" and \u2018toolchain/0/z.h\u2019\n"
+                          "                 from toolchain/1/y.h:1,\n",
+                          links),
+            "/a b/$c#/x.h(3): error: see \"/other/y.h\" and \u2018/a b/$c#/z.h\u2019\n"
+            "                 from /other/y.h:1,\n");
+  for (const char* other : {"inc/0/toolchain/0/z.h:1: error", "my-toolchain/0/z.h", "toolchain/2/z.h", "toolchain/0"}) {
+    EXPECT_EQ(WithRealPaths(other, links), other);
+  }
+}
+
 }  // namespace
 }  // namespace kernix::build

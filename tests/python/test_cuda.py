@@ -2,6 +2,7 @@
 """CUDA kernels, compiled by a real nvcc and probed; tests/gpu runs them where there is a GPU."""
 
 import pathlib
+import re
 import runpy
 import struct
 
@@ -229,3 +230,12 @@ def test_error_in_device_code_is_on_the_users_line():
     assert f"cuda_broken({line})" in output or f"cuda_broken:{line}" in output
     assert "nothing" in output
     assert caught.value.command
+
+
+def test_error_names_a_header_of_the_toolkit_by_its_path():
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cuda_inline("toolkit_header", "struct dim3 {};\n" + kernels.VECTOR_ADD, compute_capability="sm_90")
+    output = caught.value.compiler_output
+    header = re.search(r"of (/\S+/vector_types\.h)\)", output)
+    assert header, output
+    assert pathlib.Path(header[1]).is_file()
