@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kFooter[] =
     R"(Say what shall go: without --name, --older-than or --all nothing is removed (exit code 2). --name and --older-than
-together mean both. Programs that have loaded a kernel keep it. In a shared daemon only your own entries go.
+together mean both. Programs that have loaded a kernel keep it. In a shared daemon only your own entries go,
+unless you administer it.
 
 Examples:
   kernixctl cache purge --name vector_add

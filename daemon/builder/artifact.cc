@@ -48,7 +48,7 @@ Digest DigestSince(toolchain::FileDigests& digests, const std::string& path, con
   const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);
   const std::string why = WhyUnsure(content, start);
   if (why.empty()) return content->digest;
-  Log(LogLevel::kWarning, "header-not-recorded",
+  Log(LogLevel::kWarning, "header_not_recorded",
       {{"path", path}, {"reason", why}, {"effect", "the next load of this entry builds it again"}});
   return Digest();
 }

@@ -296,7 +296,7 @@ std::optional<v1::LoadResult> Builder::Impl::Find(const PlannedLoad& load) {
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok()) {
     // The load can still be served by a build. Whether the store accepts its result will show later.
-    Log(LogLevel::kWarning, "cache-lookup-failed", {{"error", entry.status().ToString()}});
+    Log(LogLevel::kWarning, "cache_lookup_failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
   if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *load.request.toolchain, **entry))
@@ -441,7 +441,7 @@ void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, abs
 void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& status) {
   const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
   cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
-  Log(LogLevel::kInfo, cancelled ? "build-cancelled" : "build-failed",
+  Log(LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
       {{"name", load.tag.name}, {"key", load.key.Hex()}, {"error", ToStd(status.message())}});
 }
 

@@ -17,7 +17,7 @@ namespace {
 absl::StatusOr<std::shared_ptr<Index>> OpenIndex(Env& env, const StorePaths& paths) {
   absl::StatusOr<std::shared_ptr<Index>> index = Index::Open(paths.index);
   if (!absl::IsDataLoss(index.status())) return index;
-  Log(LogLevel::kWarning, "cache-index-damaged",
+  Log(LogLevel::kWarning, "cache_index_damaged",
       {{"error", index.status().ToString()}, {"kept_as", StrCat(paths.index, ".damaged")}});
   KERNIX_RETURN_IF_ERROR(MoveIndexAside(env, paths));
   return Index::Open(paths.index);
@@ -88,7 +88,7 @@ absl::StatusOr<std::optional<Entry>> Cache::Find(const Digest& key) {
   const absl::StatusOr<bool> sound = blobs_->IsSound((*entry)->artifact, (*entry)->size);
   if (!sound.ok()) return Wrap(sound.status());
   if (*sound) return entry;
-  Log(LogLevel::kWarning, "cache-artifact-unusable", {{"path", BlobPath((*entry)->artifact)}, {"key", key.Hex()}});
+  Log(LogLevel::kWarning, "cache_artifact_unusable", {{"path", BlobPath((*entry)->artifact)}, {"key", key.Hex()}});
   KERNIX_RETURN_IF_ERROR(RemoveEntry(key, (*entry)->artifact));
   return std::nullopt;
 }
@@ -134,7 +134,7 @@ absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
   RemoveBlobs(replaced.artifacts);
   const absl::Status evicted = EvictAllBut(entry.key);
   // The entry is there all the same, and the next one tries again.
-  if (!evicted.ok()) Log(LogLevel::kWarning, "cache-evict-failed", {{"error", evicted.ToString()}});
+  if (!evicted.ok()) Log(LogLevel::kWarning, "cache_evict_failed", {{"error", evicted.ToString()}});
   return absl::OkStatus();
 }
 
@@ -227,7 +227,7 @@ absl::Status Cache::Flush() {
 
 void Cache::FlushIfPossible() {
   const absl::Status status = Flush();
-  if (!status.ok()) Log(LogLevel::kWarning, "cache-flush-failed", {{"error", status.ToString()}});
+  if (!status.ok()) Log(LogLevel::kWarning, "cache_flush_failed", {{"error", status.ToString()}});
 }
 
 // --- Blobs that must stay --------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ void Cache::RemoveBlob(const Digest& artifact) {
   const absl::StatusOr<bool> named = journal_->IsNamed(artifact);
   if (!named.ok() || *named) return;
   const absl::Status status = blobs_->Remove(artifact);
-  if (!status.ok()) Log(LogLevel::kWarning, "cache-remove-failed", {{"error", status.ToString()}});
+  if (!status.ok()) Log(LogLevel::kWarning, "cache_remove_failed", {{"error", status.ToString()}});
 }
 
 void Cache::Lend(const Digest& artifact, UserId user) { Lend(artifact, std::optional(user)); }

@@ -181,7 +181,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths&
   }
   // A compiler that outlived a killed daemon may still write there: what it leaves is removed later.
   if (const absl::Status removed = env.RemoveTree(paths.scratch); !removed.ok()) {
-    Log(LogLevel::kWarning, "scratch-not-emptied", {{"error", removed.ToString()}});
+    Log(LogLevel::kWarning, "scratch_not_emptied", {{"error", removed.ToString()}});
   }
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.scratch, 0700)));
   return lock;
