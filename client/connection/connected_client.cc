@@ -94,16 +94,16 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectedClient::Create(ClientEnvi
 template <typename Attempt>
 absl::Status ConnectedClient::WithSession(bool start, Attempt attempt) {
   PrepareGrpc();
-  Endpoint endpoint = *endpoint_;
+  Endpoint endpoint = endpoint_;
   for (bool lost_before = false;;) {
     ForkGate::Section section;
     const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
-    absl::StatusOr<Session> session = connector_->Open(endpoint, need, section, IgnoreWarning);
+    absl::StatusOr<Session> session = connector_.Open(endpoint, need, section, IgnoreWarning);
     const absl::Status status = session.ok() ? attempt(*session, section) : session.status();
     if (status.ok()) return status;
     if (section.interrupted() && !ForkGate::Ending()) continue;
     if (!DaemonWasLost(status) || std::exchange(lost_before, true)) return status;
-    connector_->Distrust();
+    connector_.Distrust();
   }
 }
 
@@ -121,7 +121,7 @@ absl::StatusOr<Response> ConnectedClient::Call(grpc::Status (v1::Kernix::Stub::*
 absl::StatusOr<DaemonInfo> ConnectedClient::Info(bool start) {
   KERNIX_ASSIGN_OR_RETURN(const v1::GetInfoResponse response,
                           Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), start));
-  return DaemonInfo{.address = StrCat("unix:", endpoint_->socket),
+  return DaemonInfo{.address = StrCat("unix:", endpoint_.socket),
                     .version = response.version(),
                     .build_id = response.build_id(),
                     .pid = response.pid(),
@@ -170,14 +170,14 @@ absl::StatusOr<std::string> ConnectedClient::Metrics() {
 
 absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
   KERNIX_ASSIGN_OR_RETURN(const DaemonInfo info, Info(/*start=*/false));
-  const DaemonWatch watch(connector_->environment(), *endpoint_, static_cast<pid_t>(info.pid));
+  const DaemonWatch watch(connector_.environment(), endpoint_, static_cast<pid_t>(info.pid));
   v1::ShutdownRequest request;
   request.set_drain_timeout_ms(drain_timeout.count());
   request.set_reason("a client asked for it");
   KERNIX_RETURN_IF_ERROR(Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status());
   const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
   if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
-  return absl::DeadlineExceededError(StrCat("kernixd (process ", info.pid, ") at ", endpoint_->socket,
+  return absl::DeadlineExceededError(StrCat("kernixd (process ", info.pid, ") at ", endpoint_.socket,
                                             " still runs after ", (drain + kDrainMargin).count(),
                                             " ms: kill that process if it hangs"));
 }
@@ -185,29 +185,21 @@ absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
 // Most loads are hits, and these need no more. Not where the user is to see commands or a warning, nor where a build is
 // wanted in any case.
 std::optional<v1::LoadResult> ConnectedClient::LookUp(const v1::LoadRequest& request) {
-  const bool has_to_tell = request.verbose() || !endpoint_->warning.empty();
-  if (has_to_tell || request.force_rebuild() || !endpoint_->unusable.ok() || ForkGate::Ending()) return std::nullopt;
-  return LookUpQuickly(connector_->environment(), endpoint_->socket, request);
+  const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
+  if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok() || ForkGate::Ending()) return std::nullopt;
+  return LookUpQuickly(connector_.environment(), endpoint_.socket, request);
 }
 
 absl::StatusOr<v1::LoadResult> ConnectedClient::SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                          const LoadCallbacks& callbacks) {
   if (auto hit = LookUp(request)) return *std::move(hit);
   PrepareGrpc();
-  return RunLoad(*connector_, *endpoint_, request, blobs, callbacks);
-}
-
-DaemonClient::LaterLoad ConnectedClient::ForLater() const {
-  return [connector = connector_, endpoint = endpoint_](const v1::LoadRequest& request) {
-    PrepareGrpc();
-    const BlobProvider none = [](const Digest&) { return absl::NotFoundError("no header is kept for later"); };
-    return RunLoad(*connector, *endpoint, request, none, LoadCallbacks());
-  };
+  return RunLoad(connector_, endpoint_, request, blobs, callbacks);
 }
 
 // What we cannot open, or may not run from where it lies, we have sent to a place of our own.
 absl::StatusOr<std::string> ConnectedClient::LocalArtifact(const v1::LoadResult& result) {
-  const ClientEnvironment& environment = connector_->environment();
+  const ClientEnvironment& environment = connector_.environment();
   absl::StatusOr<std::string> in_store = CheckArtifact(environment, result.artifact_path(), result.artifact_size());
   if (in_store.ok()) return in_store;
   KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(result.artifact_digest()));
@@ -226,8 +218,8 @@ absl::StatusOr<std::string> ConnectedClient::LocalArtifact(const v1::LoadResult&
 }
 
 absl::StatusOr<std::string> ConnectedClient::HeaderFolder() {
-  const ClientEnvironment& environment = connector_->environment();
-  std::string store = endpoint_->store_directory;
+  const ClientEnvironment& environment = connector_.environment();
+  std::string store = endpoint_.store_directory;
   if (store.empty()) {
     KERNIX_ASSIGN_OR_RETURN(store, DefaultStoreDirectory(*environment.env, environment.get_env, environment.uid));
   }

@@ -24,18 +24,16 @@ class ConnectedClient : public DaemonClient {
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override;
   absl::StatusOr<std::string> Metrics() override;
   absl::Status Shutdown(std::chrono::milliseconds drain_timeout) override;
-  const ClientOptions& options() const override { return connector_->options(); }
+  const ClientOptions& options() const override { return connector_.options(); }
 
   absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
                                           const LoadCallbacks& callbacks) override;
-  LaterLoad ForLater() const override;
   absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override;
   absl::StatusOr<std::string> HeaderFolder() override;
 
  private:
   ConnectedClient(ClientEnvironment environment, ClientOptions options, Endpoint endpoint)
-      : connector_(std::make_shared<Connector>(std::move(environment), std::move(options))),
-        endpoint_(std::make_shared<const Endpoint>(std::move(endpoint))) {}
+      : connector_(std::move(environment), std::move(options)), endpoint_(std::move(endpoint)) {}
 
   std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request);
 
@@ -50,9 +48,9 @@ class ConnectedClient : public DaemonClient {
                                                                          Response*),
                                 const Request& request, bool start);
 
-  // Without a lock, so that a forked child can go on with it. Shared with ForLater().
-  const std::shared_ptr<Connector> connector_;
-  const std::shared_ptr<const Endpoint> endpoint_;
+  // Without a lock, so that a forked child can go on with it.
+  Connector connector_;
+  const Endpoint endpoint_;
 };
 
 }  // namespace kernix

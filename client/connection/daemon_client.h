@@ -29,10 +29,6 @@ class DaemonClient : public Client {
   virtual absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                   const LoadCallbacks& callbacks) = 0;
 
-  // SendLoad() without headers and callbacks, for what outlives this client. Thread-safe.
-  using LaterLoad = std::function<absl::StatusOr<v1::LoadResult>(const v1::LoadRequest&)>;
-  virtual LaterLoad ForLater() const = 0;
-
   // The path of a file with the artifact's content that this process can open: the daemon's own where possible, else a
   // copy streamed once into this user's local store (<cache>/kernix/fetched/<digest>.so), checked against the digest.
   virtual absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) = 0;

@@ -32,16 +32,20 @@ std::string_view SuffixOf(KeptText::Kind kind) {
   return "";
 }
 
-// By name: what a person reads. The contents of `module` and `units` outlive it.
-std::map<std::string, std::string_view> TextsOf(const Module& module, const std::vector<GeneratedUnit>& units) {
+// Of one unit among several the number, too.
+std::string UnitName(const Module& module, size_t unit) {
+  return module.generated_units().size() == 1 ? module.name() : StrCat(module.name(), ".", unit);
+}
+
+// By name: what a person reads. The content of `module` outlives it.
+std::map<std::string, std::string_view> TextsOf(const Module& module) {
   std::map<std::string, std::string_view> files;
-  // Of one unit among several the number, too.
-  const auto name = [&](size_t unit) { return units.size() == 1 ? module.name() : StrCat(module.name(), ".", unit); };
-  for (size_t i = 0; i < units.size(); ++i) {
-    files.emplace(StrCat(name(i), SuffixOf(units[i].language)), units[i].text);
+  for (size_t i = 0; i < module.generated_units().size(); ++i) {
+    const GeneratedUnit& unit = module.generated_units()[i];
+    files.emplace(StrCat(UnitName(module, i), SuffixOf(unit.language)), unit.text);
   }
   for (const KeptText& kept : module.kept()) {
-    files.emplace(StrCat(name(kept.unit), ".", kept.architecture, SuffixOf(kept.kind)), kept.text);
+    files.emplace(StrCat(UnitName(module, kept.unit), ".", kept.architecture, SuffixOf(kept.kind)), kept.text);
   }
   return files;
 }
@@ -83,8 +87,7 @@ absl::Status PutFiles(Env& env, const std::string& directory, const std::map<std
 absl::Status WriteBuildDirectory(const Module& module, const std::string& directory) {
   Env& env = Env::Posix();
   KERNIX_ASSIGN_OR_RETURN(const std::string library, ReadLibrary(env, module));
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<GeneratedUnit> units, module.generated_units());
-  std::map<std::string, std::string_view> files = TextsOf(module, units);
+  std::map<std::string, std::string_view> files = TextsOf(module);
   files.emplace(module.name() + ".so", library);
   const absl::Status written = PutFiles(env, AbsolutePath(directory), files);
   if (written.ok()) return written;

@@ -72,8 +72,7 @@ absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_vi
   std::string text;
   std::vector<std::string> labels;
   bool found = label.empty();
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<GeneratedUnit> units, module.generated_units());
-  for (const GeneratedUnit& unit : units) {
+  for (const GeneratedUnit& unit : module.generated_units()) {
     labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
     const bool wanted =
         label.empty() || std::find(unit.sources.begin(), unit.sources.end(), label) != unit.sources.end();

@@ -34,7 +34,7 @@ class FakeModule : public Module {
   const std::string& artifact_digest() const override { return name_; }
   bool cache_hit() const override { return false; }
   uint64_t build_ms() const override { return 0; }
-  absl::StatusOr<std::vector<GeneratedUnit>> generated_units() const override { return units_; }
+  const std::vector<GeneratedUnit>& generated_units() const override { return units_; }
   const std::vector<KeptText>& kept() const override { return kept_; }
 
   FakeModule& AddUnit(std::string label, Language language, std::string text) {

@@ -50,15 +50,8 @@ absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
   return MakeError(std::move(detail));
 }
 
-// What a module keeps of its request.
-v1::LoadRequest GenerateRequest(v1::LoadRequest request) {
-  request.set_generate_only(true);
-  if (request.header_size() > 1) request.mutable_header()->DeleteSubrange(1, request.header_size() - 1);
-  return request;
-}
-
-absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const GetEnv& get_env, v1::LoadRequest request,
-                                                   const v1::LoadResult& result) {
+absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const GetEnv& get_env,
+                                                   const v1::LoadRequest& request, const v1::LoadResult& result) {
   Artifact artifact;
   KERNIX_ASSIGN_OR_RETURN(artifact.digest, Digest::FromRaw(result.artifact_digest()));
   KERNIX_ASSIGN_OR_RETURN(artifact.path, daemon.LocalArtifact(result));
@@ -75,7 +68,6 @@ absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const G
   if (request.options().keep()) {
     KERNIX_ASSIGN_OR_RETURN(loaded.kept, ReadKept(artifact.path));
   }
-  loaded.generate = [load = daemon.ForLater(), request = GenerateRequest(std::move(request))] { return load(request); };
   return MakeModule(std::move(loaded), result, std::move(library));
 }
 
@@ -97,12 +89,12 @@ void NoteInputs(const PreparedLoad& load, LoadInputs& inputs) {
   inputs.Add(folders, files);
 }
 
-absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, PreparedLoad& load,
+absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
                                             const LoadCallbacks& callbacks) {
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           daemon.SendLoad(load.request, blobs, WithPaths(callbacks, load.names)));
-  return OpenResult(daemon, get_env, std::move(load.request), result);
+  return OpenResult(daemon, get_env, load.request, result);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language language, const std::string& name,
@@ -114,7 +106,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
                                       .get_env = get_env,
                                       .site_packages = daemon.options().site_packages,
                                       .header_folder = [&daemon] { return daemon.HeaderFolder(); }};
-  KERNIX_ASSIGN_OR_RETURN(PreparedLoad load, PrepareLoad(surroundings, language, name, sources, options));
+  KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, language, name, sources, options));
   for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
   for (const std::string& warning : UnknownVariableWarnings(variables)) {
     if (IsFirstWarning(warning)) Warn(options.callbacks, warning);

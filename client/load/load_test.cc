@@ -59,14 +59,6 @@ class StandIn : public DaemonClient {
     return Result(request);
   }
 
-  LaterLoad ForLater() const override {
-    return [](const v1::LoadRequest& request) {
-      v1::LoadResult result;
-      if (request.generate_only()) result.add_generated_unit()->set_text(Unit(request));
-      return result;
-    };
-  }
-
   absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override { return result.artifact_path(); }
   absl::StatusOr<std::string> HeaderFolder() override { return folder_.path(); }
 
@@ -130,6 +122,7 @@ class StandIn : public DaemonClient {
     KERNIX_ASSIGN_OR_RETURN(const std::string artifact, Env::Posix().ReadFile(result.artifact_path()));
     result.set_artifact_digest(DigestOf(artifact).Raw());
     result.set_key(DigestOf(Unit(request)).Raw());
+    result.add_generated_unit()->set_text(Unit(request));
     for (const v1::Function& function : request.functions().function()) {
       v1::ResolvedFunction& resolved = *result.add_function();
       resolved.set_name(function.name());
@@ -185,7 +178,7 @@ TEST_F(LoadTest, AnInlineKernelRuns) {
   EXPECT_THAT((*module)->functions()[0].tokens, ElementsAre("arg", "ret"));
   EXPECT_EQ((*module)->functions()[0].traits, 1u);
   EXPECT_EQ((*module)->artifact_digest(), DigestOf(*Env::Posix().ReadFile((*module)->path())).Hex());
-  EXPECT_THAT(GeneratedSource(**module).value(), HasSubstr("#line 1 \"adder\""));
+  EXPECT_THAT((*module)->generated_units()[0].text, HasSubstr("#line 1 \"adder\""));
   EXPECT_THAT((*module)->handler("g").status().ToString(), AllOf(HasSubstr("no function 'g'"), HasSubstr("f")));
 }
 

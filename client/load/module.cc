@@ -58,6 +58,7 @@ struct Facts {
   LoadedAs loaded;
   std::string key;
   std::string artifact_digest;
+  std::vector<GeneratedUnit> generated_units;
   bool cache_hit = false;
   uint64_t build_ms = 0;
 };
@@ -75,12 +76,8 @@ class OpenModule : public Module {
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
   bool cache_hit() const override { return facts_.cache_hit; }
   uint64_t build_ms() const override { return facts_.build_ms; }
+  const std::vector<GeneratedUnit>& generated_units() const override { return facts_.generated_units; }
   const std::vector<KeptText>& kept() const override { return facts_.loaded.kept; }
-
-  absl::StatusOr<std::vector<GeneratedUnit>> generated_units() const override {
-    KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result, facts_.loaded.generate());
-    return UnitsOf(result);
-  }
 
   absl::StatusOr<Handler> handler(std::string_view function) const override {
     std::vector<std::string> names;
@@ -124,6 +121,7 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
   Facts facts{.loaded = std::move(loaded),
               .key = key.Hex(),
               .artifact_digest = digest.Hex(),
+              .generated_units = UnitsOf(result),
               .cache_hit = result.cache_hit(),
               .build_ms = result.build_ms()};
   return std::make_shared<OpenModule>(std::move(facts), std::move(library), std::move(functions));

@@ -3,7 +3,6 @@
 // From an artifact that the daemon has made to a module of this process.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +24,6 @@ struct LoadedAs {
   Language language = Language::kCpp;
   std::string path;  // where this load has the artifact
   std::vector<KeptText> kept;
-  std::function<absl::StatusOr<v1::LoadResult>()> generate;  // a load of its request, `generate_only`
 };
 
 // Finds and probes the handler of each function of `result` in `library`. LOAD errors name the function.

@@ -129,8 +129,7 @@ cache::Language LanguageOf(const BuildRequest& request) {
   return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
 }
 
-v1::LoadResult GeneratedUnits(const BuildRequest& request, const Plan& plan) {
-  v1::LoadResult result;
+void AddGeneratedUnits(const BuildRequest& request, const Plan& plan, v1::LoadResult& result) {
   for (size_t i = 0; i < request.units.size(); ++i) {
     const Unit& unit = request.units[i];
     v1::GeneratedUnit& generated = *result.add_generated_unit();
@@ -138,7 +137,6 @@ v1::LoadResult GeneratedUnits(const BuildRequest& request, const Plan& plan) {
     generated.set_language(unit.language);
     generated.set_text(*plan.unit_texts[i]);
   }
-  return result;
 }
 
 // Forwards events to a flight. Forwards compiler output only if users may see it as it arrives.
@@ -263,7 +261,6 @@ absl::StatusOr<PlannedLoadPtr> Builder::Impl::Prepare(const v1::LoadRequest& req
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
   KERNIX_ASSIGN_OR_RETURN(const PlannedLoadPtr load, Prepare(request, owner));
-  if (request.generate_only()) return GeneratedUnits(load->request, load->plan);
   const bool verbose = request.verbose();
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
@@ -321,6 +318,7 @@ v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Ent
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const cache::Function& function : entry.functions) *result.add_function() = ToProto(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
+  AddGeneratedUnits(load.request, load.plan, result);
   return result;
 }
 

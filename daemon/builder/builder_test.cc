@@ -69,13 +69,8 @@ TEST_P(BuilderTest, SeparateUnitsAreLinkedOnce) {
   ASSERT_EQ(built->function_size(), 2);
   EXPECT_EQ(built->function(0).name(), "f");
   EXPECT_EQ(built->function(1).name(), "g");
-  EXPECT_EQ(built->generated_unit_size(), 0);
-  request.set_generate_only(true);
-  const auto generated = t.Load(request);
-  ASSERT_THAT(generated, IsOk());
-  ASSERT_EQ(generated->generated_unit_size(), 2);
-  EXPECT_THAT(generated->generated_unit(1).source(), ::testing::ElementsAre("second.cc"));
-  request.set_generate_only(false);
+  ASSERT_EQ(built->generated_unit_size(), 2);
+  EXPECT_THAT(built->generated_unit(1).source(), ::testing::ElementsAre("second.cc"));
 
   request.set_force_rebuild(true);
   const auto again = t.Load(request);
@@ -106,6 +101,7 @@ TEST_P(BuilderTest, BuildsThenHits) {
   ASSERT_EQ(built->function_size(), 1);
   EXPECT_EQ(built->function(0).name(), "f");
   EXPECT_THAT(built->function(0).tokens(), ::testing::ElementsAre("arg", "ret"));
+  EXPECT_THAT(built->generated_unit(0).text(), HasSubstr("void f(const BE::Tensor x"));
   EXPECT_THAT(built->required_symbol_versions(), Contains(StartsWith("GLIBC_2.")));
 
   void* library = dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -126,19 +122,6 @@ TEST_P(BuilderTest, BuildsThenHits) {
   EXPECT_EQ(t.Stats().builds, 1u);
   EXPECT_EQ(t.Stats().hits, 1u);
   EXPECT_EQ(t.Stats().misses, 1u);
-}
-
-TEST_P(BuilderTest, GeneratesUnitsWithoutABuildOrALookUp) {
-  TestBuilder t(GetParam());
-  v1::LoadRequest request = CppRequest(compiler_);
-  AddHeader(request, 0, "my.h", "is not sent");
-  request.set_generate_only(true);
-  const auto generated = t.Load(request);
-  ASSERT_THAT(generated, IsOk());
-  ASSERT_EQ(generated->generated_unit_size(), 1);
-  EXPECT_THAT(generated->generated_unit(0).text(), HasSubstr("void f(const BE::Tensor x"));
-  EXPECT_EQ(generated->artifact_digest(), "");
-  EXPECT_EQ(t.Stats().builds + t.Stats().hits + t.Stats().misses, 0u);
 }
 
 TEST_P(BuilderTest, OtherSourceIsAnotherArtifact) {
@@ -321,6 +304,7 @@ TEST_P(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
     const auto hit = t.Load(request);  // without the header's content
     ASSERT_THAT(hit, IsOk());
     EXPECT_TRUE(hit->cache_hit());
+    EXPECT_EQ(hit->generated_unit(0).text(), built->generated_unit(0).text());
   }
 }
 

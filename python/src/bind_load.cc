@@ -118,11 +118,7 @@ py::bytes Bytes(absl::StatusOr<std::string> text) { return py::bytes(ValueOrThro
 
 std::vector<std::string> SourceLabels(const Module& module) {
   std::vector<std::string> labels;
-  const auto units = [&] {
-    const WithoutGil no_gil;
-    return module.generated_units();
-  }();
-  for (const GeneratedUnit& unit : ValueOrThrow(units)) {
+  for (const GeneratedUnit& unit : module.generated_units()) {
     labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
   }
   return labels;
@@ -130,10 +126,7 @@ std::vector<std::string> SourceLabels(const Module& module) {
 
 // None if no unit was made from a source with that label.
 std::optional<py::bytes> SourceOf(const Module& module, const std::string& label) {
-  const absl::StatusOr<std::string> text = [&] {
-    const WithoutGil no_gil;
-    return GeneratedSource(module, label);
-  }();
+  const absl::StatusOr<std::string> text = GeneratedSource(module, label);
   if (absl::IsNotFound(text.status())) return std::nullopt;
   return Bytes(text);
 }

@@ -29,8 +29,7 @@ struct KernelResources {
 };
 
 // What was compiled: the sources, then a handler for each function. With LoadOptions::separate, all units one after
-// another, or that of the source `label`; NOT_FOUND, with the labels there are. Asks the daemon, as
-// Module::generated_units() does; so does WriteBuildDirectory().
+// another, or that of the source `label`; NOT_FOUND, with the labels there are.
 absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_view label = "");
 
 // These are for CUDA modules that were loaded with LoadOptions::keep; others are INVALID_REQUEST errors, as is an

@@ -23,7 +23,7 @@ using Handler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*);
 
 enum class Language { kCpp, kCuda };
 
-// A translation unit as the daemon compiles it.
+// A translation unit as the daemon compiled it.
 struct GeneratedUnit {
   std::vector<std::string> sources;  // the labels of what it was made from
   Language language = Language::kCpp;
@@ -38,7 +38,7 @@ struct KeptText {
     kResources,  // what `ptxas -v` says
   };
   Kind kind = Kind::kPtx;
-  size_t unit = 0;  // its index in Module::generated_units()
+  size_t unit = 0;  // index into Module::generated_units()
   std::string architecture;
   std::string text;
 };
@@ -69,9 +69,8 @@ class Module {
   virtual const std::string& artifact_digest() const = 0;
   virtual bool cache_hit() const = 0;
   virtual uint64_t build_ms() const = 0;
-  // What the daemon compiles: one unit, or with LoadOptions::separate one of each source. Asks the daemon, with the
-  // errors of a load; needs no Client.
-  virtual absl::StatusOr<std::vector<GeneratedUnit>> generated_units() const = 0;
+  // What the daemon compiled: one unit, or with LoadOptions::separate one of each source.
+  virtual const std::vector<GeneratedUnit>& generated_units() const = 0;
   // By unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
   virtual const std::vector<KeptText>& kept() const = 0;
 };
