@@ -67,10 +67,21 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     StepRun(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
-    void OnOutput(std::string_view text) override { observer.OnOutput(WithRealPaths(text, step.action.links)); }
+    // In whole lines, so that no path is cut in two.
+    void OnOutput(std::string_view text) override {
+      unfinished += text;
+      const size_t end = unfinished.rfind('\n') + 1;
+      Show(std::string_view(unfinished).substr(0, end));
+      unfinished.erase(0, end);
+    }
+    void OnEnded() { Show(std::exchange(unfinished, "")); }
+    void Show(std::string_view lines) {
+      if (!lines.empty()) observer.OnOutput(WithRealPaths(lines, step.action.links));
+    }
 
     Step step;
     PlanObserver& observer;
+    std::string unfinished;  // line
   };
 
   bool IsReady(const StepRun& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -103,6 +114,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     std::shared_ptr<StepRun> shared = std::move(run);
     executor_.Submit(std::move(action), user_, observer, stop_,
                      [self = shared_from_this(), shared](absl::StatusOr<exec::ActionResult> result) {
+                       shared->OnEnded();
                        self->OnDone(*shared, std::move(result));
                      });
   }

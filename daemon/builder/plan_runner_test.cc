@@ -78,10 +78,11 @@ class NullObserver : public PlanObserver {
  public:
   void OnQueued(const std::string&, int) override {}
   void OnStarted(const exec::Action& action) override { started.push_back(action.step); }
-  void OnOutput(std::string_view) override {}
+  void OnOutput(std::string_view text) override { shown.emplace_back(text); }
   void OnStepDone(int steps_done) override { done = steps_done; }
 
   std::vector<std::string> started;
+  std::vector<std::string> shown;
   int done = 0;
 };
 
@@ -219,6 +220,22 @@ TEST_F(PlanRunnerTest, KeepsWhatStepsPrint) {
   executor_.Fail("c", 1);
   EXPECT_EQ(result_->printed, "one\ntwo\n");
   EXPECT_EQ(result_->outputs.size(), 2u);
+}
+
+TEST_F(PlanRunnerTest, OutputNamesTheToolchainByItsOwnPathsHoweverItComes) {
+  Plan plan;
+  plan.steps = {MakeStep("a", {})};
+  plan.steps[0].action.links = {{"toolchain/cuda", "/opt/cuda"}};
+  Start(std::move(plan));
+  ManualExecutor::Submitted a = executor_.Take("a");
+  for (const char* piece : {"toolch", "ain/cuda/x.h(3): error\ninc/0/", "toolchain/cuda/y.h(1)", ": note"}) {
+    a.observer->OnOutput(piece);
+  }
+  EXPECT_THAT(observer_.shown, ElementsAre("/opt/cuda/x.h(3): error\n"));
+  exec::ActionResult result;
+  result.outputs["a.out"] = std::make_shared<const std::string>("made");
+  a.done(std::move(result));
+  EXPECT_THAT(observer_.shown, ElementsAre("/opt/cuda/x.h(3): error\n", "inc/0/toolchain/cuda/y.h(1): note"));
 }
 
 TEST_F(PlanRunnerTest, AStepThatCanNeverRunIsAnErrorNotAHang) {
