@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles a C++ kernel through kernixd (which is started when none runs), calls it without XLA, and prints the
-// numbers.
+// Compiles a C++ kernel through kernixd (which the client starts if none is running), calls the kernel without XLA, and
+// prints the numbers.
 #include <iostream>
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a load has to know of a header's content.
+// The facts about a header's content that a load needs.
 #pragma once
 
 #include <cstdint>

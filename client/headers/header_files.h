@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process knows of the content of header files.
+// This process's memory of the content of header files.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@
 
 namespace kernix {
 
-// Remembers files until their identity changes. Thread-safe; files are read outside the lock.
+// Remembers files until their identity changes. Thread-safe; reads files outside the lock.
 class HeaderFiles {
  public:
   explicit HeaderFiles(Env& env) : env_(env) {}
 
-  // Those of this process. Never destroyed.
+  // The instance of this process. Never destroyed.
   static HeaderFiles& OfProcess();
 
-  // Null when `path` is no regular file, or there is none. The status of Env::ReadFile() when it cannot be read. What
-  // this process does not know is looked for in `table`, and told to it.
+  // Returns null if `path` does not exist or is not a regular file, and the status of Env::ReadFile() if it cannot be
+  // read. If this process does not know the file, looks in `table`, and notes the file there.
   absl::StatusOr<HeaderFilePtr> Get(const std::string& path, HeaderTable& table);
 
  private:

@@ -21,21 +21,22 @@ namespace kernix {
 namespace {
 
 constexpr std::string_view kOwnHeaders = "brainevent/";
-// The one of them that includes what is neither ours nor the toolchain's, and what that is.
+// The kernix header that includes files which belong to neither kernix nor the toolchain, and the files that it
+// includes.
 constexpr std::string_view kXlaWrapper = "brainevent/ffi_compat.h";
 constexpr char kXlaHeader[] = "xla/ffi/api/ffi.h";
 constexpr int kMaxMacroDepth = 8;
 
-// Who includes: a source, or a header that was found.
+// An including text: a source, or a header that was found.
 struct Includer {
   std::string label;             // for errors
-  std::optional<uint32_t> root;  // none: text that is no file
-  std::string folder;            // of the includer, below its root
+  std::optional<uint32_t> root;  // nullopt for text that is not a file
+  std::string folder;            // the includer's folder, below its root
   bool is_source = false;
-  std::string absolute_folder = {};  // of a header that was included by its absolute path
+  std::string absolute_folder = {};  // for a header that was included by its absolute path
 };
 
-// How a name was resolved; nothing: it is the toolchain's.
+// The result of resolving a name; empty if the name belongs to the toolchain.
 struct Resolution {
   ScannedInclude include;
   std::string label;
@@ -75,7 +76,7 @@ class Scan {
     return MakeIncludeRoots(env, folders, request.include_paths, request.toolchain_folders);
   }
 
-  // A source's folder was added first, so it is the first root that is the same folder.
+  // The scan adds the sources' folders first, so a source's folder is the first root that is the same folder.
   Includer IncluderOf(const SourceToScan& source) const {
     Includer includer{.label = source.label, .root = std::nullopt, .folder = "", .is_source = true};
     for (uint32_t i = 0; i < roots_.size() && !source.folder.empty(); ++i) {
@@ -126,8 +127,8 @@ class Scan {
     return absl::OkStatus();
   }
 
-  // The compiler reads it where it lies, and what it includes in quotes beside it; what it includes otherwise may be
-  // anybody's.
+  // The compiler reads this header at its place, together with the headers that it includes in quotes from there. Its
+  // other includes may resolve to any header.
   absl::Status FollowAbsolute(const std::string& path) {
     if (absolute_.contains(path)) return absl::OkStatus();
     KERNIX_ASSIGN_OR_RETURN(const HeaderFilePtr file, files_.Get(path, table_));
@@ -137,7 +138,7 @@ class Scan {
                       file->text);
   }
 
-  // What <name> means depends on the name alone.
+  // The meaning of <name> depends only on the name.
   absl::Status FollowAngled(const Includer& includer, const ScannedInclude& include) {
     if (angled_.contains(include.target.name)) return absl::OkStatus();
     KERNIX_ASSIGN_OR_RETURN(std::optional<RootedPath> found, SearchRoots(0, include));
@@ -154,7 +155,7 @@ class Scan {
     return std::optional<RootedPath>();
   }
 
-  // Takes the file in when it is there.
+  // Adds the file if it exists.
   absl::StatusOr<std::optional<RootedPath>> Try(uint32_t root, const std::string& folder, const std::string& name) {
     std::optional<RootedPath> place = PlaceOf(root, folder, name);
     if (!place || !NoteFoldersPassed(root, folder, name)) return std::optional<RootedPath>();
@@ -163,7 +164,8 @@ class Scan {
     return place;
   }
 
-  // False when one of them is not there, or when ".." leads elsewhere from it than in the name, as from a link.
+  // Returns false if one of the folders does not exist, or if ".." leads elsewhere from it than the name suggests, as
+  // from a link.
   bool NoteFoldersPassed(uint32_t root, const std::string& folder, const std::string& name) {
     for (std::string& passed : FoldersPassed(folder, name)) {
       const std::string path = JoinPath(roots_[root].folder, passed);
@@ -173,7 +175,7 @@ class Scan {
     return true;
   }
 
-  // False when there is no such file.
+  // Returns false if the file does not exist.
   absl::StatusOr<bool> Add(const RootedPath& place) {
     if (taken_.contains(place)) return true;
     KERNIX_ASSIGN_OR_RETURN(HeaderFilePtr file, files_.Get(PathOf(place), table_));
@@ -185,7 +187,8 @@ class Scan {
 
   std::string PathOf(const RootedPath& place) const { return JoinPath(roots_[place.root].folder, place.path); }
 
-  // Until nothing new turns up. Definitions may come after the lines that use them, so these are looked at again.
+  // Repeats until nothing new appears. Macros may be defined after the lines that use them, so those lines are examined
+  // again.
   absl::Status FollowAll() {
     while (true) {
       KERNIX_RETURN_IF_ERROR(FollowUnread());
@@ -235,7 +238,7 @@ class Scan {
     return names;
   }
 
-  // An #include of a macro that is composed in some other way may name any header.
+  // An #include of a macro that is composed in any other way may name any header.
   absl::Status GuessRest() {
     const auto unknown = std::find_if(computed_.begin(), computed_.end(), [&](const Computed& c) {
       return !c.include.question && Expand(c.include.target.name, 0).empty();
@@ -253,7 +256,7 @@ class Scan {
     return FollowAll();
   }
 
-  // The build searches all roots in order for every name. That must lead to what the lookup here led to.
+  // The build searches all roots in order for every name. It must find the files that this lookup found.
   absl::Status CheckShadows() const {
     for (const auto& [name, lookup] : angled_) KERNIX_RETURN_IF_ERROR(CheckShadow(lookup));
     for (const Resolution& lookup : source_lookups_) KERNIX_RETURN_IF_ERROR(CheckShadow(lookup));
@@ -300,7 +303,7 @@ class Scan {
     return scan;
   }
 
-  // An empty file in each folder that would not be there without it.
+  // Adds an empty file in each folder that would not exist without it.
   void AddFolders(HeaderScan& scan) const {
     for (const RootedPath& folder : passed_) {
       const std::string inside = folder.path + "/";
@@ -321,7 +324,7 @@ class Scan {
   const std::vector<IncludeRoot> roots_;
   std::map<RootedPath, HeaderFilePtr> taken_;
   std::deque<std::pair<RootedPath, HeaderFilePtr>> unread_;
-  std::set<RootedPath> passed_;  // folders that are there
+  std::set<RootedPath> passed_;  // folders that exist
   std::set<std::string> absolute_;
   std::map<std::string, std::vector<IncludeName>> definitions_;
   std::deque<Computed> computed_;
@@ -342,7 +345,7 @@ absl::StatusOr<std::string> HeaderScan::Read(Env& env, const Digest& digest) con
 
 namespace {
 
-// Adds `more`, whose roots are at `places`. What both have is there once.
+// Adds `more`, whose roots are at `places`. A header that both lists contain is added once.
 void MergeHeaders(std::vector<v1::Header>& headers, std::vector<v1::Header> more, const std::vector<uint32_t>& places) {
   for (v1::Header& header : more) {
     header.set_include_root(places[header.include_root()]);

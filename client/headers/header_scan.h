@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The headers that a load has to send along: those that its sources can reach and that neither the toolchain nor kernix
-// has.
+// Finds the headers that a load must send: those that its sources can reach and that belong to neither the toolchain
+// nor kernix.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace kernix {
 struct SourceToScan {
   std::string text;
   std::string label;   // for errors
-  std::string folder;  // absolute; what `#include "x.h"` looks at first. Empty for text that is no file.
+  std::string folder;  // absolute; `#include "x.h"` looks here first. Empty for text that is not a file.
 };
 
 struct HeaderScanRequest {
@@ -32,34 +32,35 @@ struct HeaderScanRequest {
 
 struct HeaderScan {
   uint32_t include_root_count = 0;
-  std::vector<uint32_t> quoted_roots;  // those in which only `#include "..."` looks, ascending
+  std::vector<uint32_t> quoted_roots;  // roots that only `#include "..."` searches, ascending
   std::vector<v1::Header> headers;     // by root, then path
-  // Empty files in folders without a header that includes lead through, as "a/../b.h" does.
+  // Empty files in folders that have no header but that includes pass through, as "a/../b.h" does.
   std::vector<v1::Header> folders;
-  // Headers that are included by their absolute path, and what these include beside them. They are not sent.
+  // Headers that are included by their absolute path, and the headers beside them that these include. They are not
+  // sent.
   std::vector<std::string> absolute_headers;
-  // Absolute folders of the include roots, by index: for people, and never sent.
+  // Absolute folders of the include roots, by index. Only for messages; never sent.
   std::vector<std::string> roots;
-  // Where the content is, by digest.
+  // The files with the content, by digest.
   absl::flat_hash_map<Digest, std::string> files;
 
-  // The content for a digest of `headers`. kAborted when the file has changed since.
+  // The content for a digest of `headers`. Returns kAborted if the file has changed since the scan.
   absl::StatusOr<std::string> Read(Env& env, const Digest& digest) const;
 
-  // Takes in the scan of another unit of the same load: what both have is there once. Returns where each of its include
-  // roots is among ours. `quoted_roots` are left alone, since they are each unit's own.
+  // Merges the scan of another unit of the same load; headers that both contain appear once. Returns the index in this
+  // scan of each of `other`'s include roots. Does not change `quoted_roots`, because each unit has its own.
   std::vector<uint32_t> Merge(const HeaderScan& other);
 };
 
-// Follows #include and __has_include in all branches of all conditions. The roots are the sources' folders, in which
-// only "quoted" names are looked up, then the include paths. Names that are in none of them are the toolchain's;
-// "brainevent/..." is kernix's own. An #include of a macro reaches what the macro is defined as anywhere in what was
-// read; where that is not seen, every header-like file under the roots.
+// Follows #include and __has_include in all branches of all conditionals. The roots are the sources' folders, which
+// only "quoted" names search, and then the include paths. A name that no root contains belongs to the toolchain;
+// "brainevent/..." belongs to kernix. An #include of a macro reaches every definition of the macro in the text that was
+// read. If there is no definition, it reaches every header-like file under the roots.
 //
-// A header beside or above its root ("../x.h") is found as by any compiler.
+// Finds a header beside or above its root ("../x.h") like any compiler.
 //
-// INVALID_REQUEST errors, with the line: two headers of one name that the build could not tell apart; more than
-// `max_guessed_headers` under an #include of a macro.
+// Returns INVALID_REQUEST errors, with the line: for two headers of one name that the build could not tell apart, and
+// for more than `max_guessed_headers` headers under an #include of a macro.
 absl::StatusOr<HeaderScan> ScanHeaders(Env& env, HeaderFiles& files, HeaderTable& table,
                                        const HeaderScanRequest& request);
 

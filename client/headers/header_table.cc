@@ -57,7 +57,7 @@ ScannedText TextFrom(const internal::KnownHeader& known) {
   return text;
 }
 
-// Null when it is of the file in another state.
+// Returns null if the entry describes the file in another state.
 HeaderFilePtr Unpack(const std::string& packed, const FileIdentity& identity) {
   internal::KnownHeader known;
   if (!known.ParseFromString(packed)) return nullptr;
@@ -93,7 +93,7 @@ void HeaderTable::Parse(const std::string& text) {
   entries_.reserve(file.entry_size());
   for (internal::HeaderTableFile::Entry& entry : *file.mutable_entry()) {
     const auto [noted, is_new] = entries_.try_emplace(*entry.mutable_path(), Entry{std::move(*entry.mutable_known())});
-    if (!is_new && noted->second.known == entry.known()) --noted_;  // read before we looked here: no news
+    if (!is_new && noted->second.known == entry.known()) --noted_;  // this process had read that row: not new
   }
 }
 
@@ -107,7 +107,7 @@ HeaderFilePtr HeaderTable::Find(const std::string& path, const FileIdentity& ide
   return file;
 }
 
-// On a network file system, what another machine has written may show in the times of a file later than in its content.
+// On a network file system, a change by another machine may show in a file's times later than in its content.
 bool HeaderTable::TellsOfChanges(const std::string& path, uint64_t device) {
   const auto [known, is_new] = local_devices_.try_emplace(device, false);
   if (is_new) known->second = !env_.OnNetworkFileSystem(path).value_or(true);
@@ -115,7 +115,7 @@ bool HeaderTable::TellsOfChanges(const std::string& path, uint64_t device) {
 }
 
 void HeaderTable::Note(const std::string& path, const FileIdentity& identity, const HeaderFile& file) {
-  // What was read with a state that it no longer had is never found by that state again.
+  // A row whose file changed while it was read is never found, because no later state has its identity.
   if (!TellsOfChanges(path, identity.device)) return;
   entries_.insert_or_assign(path, Entry{Pack(identity, file), /*used=*/true});
   ++noted_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What earlier processes of this user have found in header files: a fresh process then reads next to nothing of a tree
-// of thousands of them. A file of the user's own, <store>/headers/table.
+// What earlier processes of this user found in header files, so that a fresh process reads very little of a tree with
+// thousands of headers. The table is a file of the user, <store>/headers/table.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,32 @@
 
 namespace kernix {
 
-// Makes sure that `folder` can hold what only we may write, and returns its path.
+// Makes sure that `folder` is writable only by this user, and returns its path.
 using PrivateFolder = std::function<absl::StatusOr<std::string>()>;
 
-// What one load sees of the table. What cannot be read or written is no error: the headers are then read themselves.
-// Never says more of a file than is sure: its identity is what it was, and settled when the file was read, on a file
-// system that tells of all changes at once. Not thread-safe.
+// One load's view of the table. If the table cannot be read or written, the load reads the headers themselves; that is
+// not an error. The table states only what is certain: a file's identity is unchanged, and it was settled when the file
+// was read, on a file system that shows all changes immediately. Not thread-safe.
 class HeaderTable {
  public:
-  // Nothing is opened before a load has looked for that many files, nor kept for fewer: reading a few headers is
-  // faster.
+  // Before a load has looked for this many files, the table is not opened, and it is not saved for fewer. Reading a few
+  // headers is faster.
   static constexpr size_t kWorthwhile = 32;
-  // A file that would get larger begins anew, with what the load at hand has needed.
+  // When the file would exceed this size, it starts again with the rows that the current load used.
   static constexpr size_t kMaxBytes = 32 << 20;
 
-  // `max_bytes`: for tests.
+  // `max_bytes` is for tests.
   HeaderTable(Env& env, PrivateFolder folder, size_t max_bytes = kMaxBytes)
       : env_(env), folder_(std::move(folder)), max_bytes_(max_bytes) {}
 
-  // Null: not known.
+  // Returns null if the file is not known.
   HeaderFilePtr Find(const std::string& path, const FileIdentity& identity);
 
-  // `file` was read when it was settled, after it was as `identity` says.
+  // Notes that `file` was read. The identity was taken before, and it was settled at that time.
   void Note(const std::string& path, const FileIdentity& identity, const HeaderFile& file);
 
-  // Keeps what was noted, if that is worthwhile. What another process has kept since this one looked may be lost.
+  // Saves the notes, if there are enough. Rows that another process has saved since this one read the table may be
+  // lost.
   void Save();
 
  private:

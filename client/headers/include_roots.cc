@@ -108,7 +108,7 @@ std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::s
 std::vector<std::string> FoldersPassed(std::string_view folder, std::string_view name) {
   std::vector<std::string> passed;
   std::string at(folder);
-  int entered = 0;  // of those in `at`, how many are of `name`
+  int entered = 0;  // how many components of `at` come from `name`
   for (const absl::string_view part : absl::StrSplit(ToAbsl(name), '/')) {
     if (part.empty() || part == ".") continue;
     if (part != "..") {

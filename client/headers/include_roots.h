@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folders in which a load's headers are looked up, and the lookup.
+// The folders that a load's headers are looked up in, and the lookup.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace kernix {
 
 struct IncludeRoot {
   std::string folder;        // absolute
-  bool only_quoted = false;  // a source's own folder: `#include <x>` does not look there
+  bool only_quoted = false;  // a source's own folder, which `#include <x>` does not search
 };
 
-// A file by its place below a root: what the daemon is told of it.
+// A file's place below a root, as the daemon sees it.
 struct RootedPath {
   uint32_t root = 0;
   std::string path;  // normalised; may begin with "..", up to kMaxClimb times
@@ -27,17 +27,18 @@ struct RootedPath {
   bool operator<(const RootedPath& other) const { return std::tie(root, path) < std::tie(other.root, other.path); }
 };
 
-// The roots of a load: the sources' folders, then the include paths; each folder once, and only folders that are there
-// and that are none of `toolchain_folders`.
+// The roots of a load: the sources' folders, then the include paths. Each folder appears once; folders that do not
+// exist and those in `toolchain_folders` are omitted.
 std::vector<IncludeRoot> MakeIncludeRoots(Env& env, const std::vector<std::string>& source_folders,
                                           const std::vector<std::string>& include_paths,
                                           const std::vector<std::string>& toolchain_folders);
 
-// Where `name` leads from `folder`, seen from root `root`. Nothing when that is no file, or too far above the root.
+// The place that `name` leads to from `folder`, as seen from root `root`. Returns nullopt if it is not a file, or is
+// too far above the root.
 std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::string_view name);
 
-// The folders that `name` goes into on its way from `folder` only to leave them again, seen from the root:
-// "a/../b.h" goes through "a". They have to be there, since it is the kernel that walks.
+// The folders, as seen from the root, that `name` enters from `folder` and leaves again: "a/../b.h" passes through "a".
+// They must exist, because the kernel walks through them.
 std::vector<std::string> FoldersPassed(std::string_view folder, std::string_view name);
 
 // All header-like files under the roots, at most `limit` + 1 of them.

@@ -74,10 +74,10 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 }  // namespace
 
 void AddCacheList(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = cache.add_subcommand("list", "What is in the cache");
+  CLI::App* command = cache.add_subcommand("list", "List the entries of the cache");
   const auto flags = std::make_shared<Flags>();
-  command->add_option("--name", flags->name, "Only modules of this name");
-  command->add_flag("--json", flags->json, "A JSON array of objects");
+  command->add_option("--name", flags->name, "Show only modules with this name");
+  command->add_flag("--json", flags->json, "Print a JSON array of objects");
   command->footer(kFooter);
   command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
 }

@@ -27,7 +27,7 @@ struct Flags {
 absl::StatusOr<PurgeFilter> FilterFor(const Flags& flags) {
   if (flags.name.empty() && flags.older_than.empty() && !flags.all) {
     return absl::InvalidArgumentError(
-        "cache purge removes nothing unless told what: --name NAME, --older-than AGE (such as 30d), or --all for "
+        "cache purge needs to know what to remove: --name NAME, --older-than AGE (such as 30d), or --all for "
         "everything");
   }
   PurgeFilter filter{.name = flags.name};
@@ -56,8 +56,11 @@ void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& ch
   CLI::App* command = cache.add_subcommand("purge", "Remove entries");
   const auto flags = std::make_shared<Flags>();
   CLI::Option* all = command->add_flag("--all", flags->all, "Everything");
-  command->add_option("--name", flags->name, "Modules of this name")->excludes(all);
-  command->add_option("--older-than", flags->older_than, "Not used for this long: 90s, 10m, 2h, 7d")->excludes(all);
+  command->add_option("--name", flags->name, "Remove modules with this name")->excludes(all);
+  command
+      ->add_option("--older-than", flags->older_than,
+                   "Remove entries that have not been used for this long: 90s, 10m, 2h, 7d")
+      ->excludes(all);
   command->footer(kFooter);
   command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
 }

@@ -58,9 +58,9 @@ int Run(const GlobalOptions& options, bool json) {
 }  // namespace
 
 void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = cache.add_subcommand("stats", "Hits, builds and size");
+  CLI::App* command = cache.add_subcommand("stats", "Show hits, builds and size");
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "One JSON object");
+  command->add_flag("--json", *json, "Print one JSON object");
   command->footer(kFooter);
   command->callback([&options, &chosen, json] { chosen = [&options, json] { return Run(options, *json); }; });
 }

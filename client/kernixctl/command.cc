@@ -52,7 +52,7 @@ int Fail(const absl::Status& status) {
   const v1::ErrorDetail detail = GetErrorDetail(status);
   const std::string output = PrintableLines(detail.compiler_output());
   std::cerr << "kernixctl: " << detail.message() << "\n";
-  // The message of a compile error may quote the compiler already.
+  // The message of a compile error may already contain the compiler's output.
   if (!output.empty() && detail.message().find(output) == std::string::npos) {
     std::cerr << output << (output.ends_with('\n') ? "" : "\n");
   }
@@ -72,7 +72,7 @@ int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& 
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Looks after kernixd and its cache of compiled kernels.", "kernixctl");
+  CLI::App app("Controls kernixd and its cache of compiled kernels.", "kernixctl");
   GlobalOptions options;
   Subcommand chosen;
   AddGlobalFlags(app, options);

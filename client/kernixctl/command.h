@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the commands of kernixctl share. Each command is a file of its own.
+// Code that kernixctl's commands share. Each command has its own file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,13 +15,13 @@
 
 namespace kernix::ctl {
 
-// The exit codes, as docs/cli.md documents them.
+// The exit codes, which docs/cli.md documents.
 enum ExitCode : int {
   kOk = 0,
-  kFailure = 1,      // something that has no code of its own
-  kUsage = 2,        // flags that make no sense
-  kNoDaemon = 3,     // none runs, or none could be started
-  kCompilation = 4,  // the compiler or the linker said no
+  kFailure = 1,      // any failure without its own code
+  kUsage = 2,        // invalid flags
+  kNoDaemon = 3,     // no daemon is running, or none could be started
+  kCompilation = 4,  // the compiler or the linker failed
   kToolchain = 5,    // no usable compiler
   kInterrupted = 130,
 };
@@ -31,17 +31,17 @@ struct GlobalOptions {
   ClientOptions client;
 };
 
-// The command that the command line names, with its flags. Runs it, prints, and returns an ExitCode.
+// The command that the command line names, with its flags. Runs it, prints its output, and returns an ExitCode.
 using Subcommand = std::function<int()>;
 
-// Each adds its command to `app`. When the command line names it, it sets `chosen`.
+// Each function adds its command to `app`. If the command line names the command, it sets `chosen`.
 void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddCache(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddCompile(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddMetrics(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddShutdown(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 
-// Those of `cache`.
+// The commands of `cache`.
 void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
 void AddCacheList(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
 void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
@@ -49,13 +49,13 @@ void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& ch
 // The whole of main().
 int Main(int argc, char** argv);
 
-// Prints `status` and what the compiler said on stderr, and returns the exit code that fits.
+// Prints `status` and the compiler's output on stderr, and returns the matching exit code.
 int Fail(const absl::Status& status);
 
-// "kernixctl: " and `message` on stderr; kUsage.
+// Prints "kernixctl: " and `message` on stderr, and returns kUsage.
 int RefuseUsage(std::string_view message);
 
-// Calls `use(client)` with a client of these options; Fail() where there is none.
+// Calls `use(client)` with a client for these options, or Fail() if there is none.
 int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& use);
 
 }  // namespace kernix::ctl

@@ -72,7 +72,7 @@ volatile sig_atomic_t interrupted = 0;
 
 void NoteInterrupt(int) { interrupted = 1; }
 
-// Ctrl-C cancels the load, so that the daemon does not go on for nobody; a second one ends us at once.
+// Ctrl-C cancels the load, so that the daemon stops building for it. A second Ctrl-C ends this process at once.
 void CatchInterrupt() {
   struct sigaction action {};
   action.sa_handler = NoteInterrupt;
@@ -80,7 +80,7 @@ void CatchInterrupt() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-// `line` must outlive them.
+// `line` must outlive the callbacks.
 LoadCallbacks Callbacks(ProgressLine& line, bool verbose) {
   LoadCallbacks callbacks;
   callbacks.output = [&line](std::string_view text) {
@@ -100,7 +100,7 @@ LoadCallbacks Callbacks(ProgressLine& line, bool verbose) {
   return callbacks;
 }
 
-// All but the callbacks.
+// All options except the callbacks.
 LoadOptions OptionsFrom(const Flags& flags) {
   LoadOptions options;
   if (!flags.functions.empty()) {
@@ -124,7 +124,7 @@ LoadOptions OptionsFrom(const Flags& flags) {
   return options;
 }
 
-// The files of each module: one each, or all of them in one.
+// The files of each module: one file each, or all files in one module.
 std::vector<std::vector<std::string>> Modules(const Flags& flags) {
   if (flags.separate || !flags.name.empty()) return {flags.files};
   std::vector<std::vector<std::string>> modules;
@@ -174,7 +174,7 @@ absl::Status CompileModule(Client& client, const std::vector<std::string>& files
   return absl::OkStatus();
 }
 
-// Goes on after a module that does not compile; the first failure decides the exit code.
+// Continues after a module that fails to compile. The first failure decides the exit code.
 int CompileAll(Client& client, const Flags& flags) {
   int result = kOk;
   for (const std::vector<std::string>& files : Modules(flags)) {
@@ -188,7 +188,8 @@ int CompileAll(Client& client, const Flags& flags) {
   return result;
 }
 
-// Two files whose modules have one name, "" if there are none: in a build directory they would overwrite each other.
+// Two files whose modules have the same name, or "" if there are none. In a build directory, they would overwrite each
+// other.
 std::string FilesOfOneName(const Flags& flags) {
   std::map<std::string, std::string> file_of;
   for (const std::vector<std::string>& files : Modules(flags)) {
@@ -198,7 +199,7 @@ std::string FilesOfOneName(const Flags& flags) {
   return "";
 }
 
-// "" if `flags` can be used together.
+// Returns "" if `flags` can be used together.
 std::string Contradiction(const Flags& flags) {
   if (!flags.output.empty() && Modules(flags).size() != 1) {
     return "-o takes one module: one source file, or several with --name or --separate";
@@ -213,7 +214,7 @@ std::string Contradiction(const Flags& flags) {
     }
   }
   const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
-  if (!files.empty()) return files + " would have the same names in --build-directory; compile them one by one";
+  if (!files.empty()) return files + " would have the same names in --build-directory; compile them separately";
   return "";
 }
 
@@ -227,46 +228,49 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 }
 
 void AddFlags(CLI::App& command, Flags& flags) {
-  command.add_option("file", flags.files, "Source files; each becomes a module of its own, named after it")->required();
-  command.add_option("--name", flags.name, "One module of all files, of this name");
+  command.add_option("file", flags.files, "Source files; each becomes a separate module, named after the file")
+      ->required();
+  command.add_option("--name", flags.name, "Make one module of all files, with this name");
   command.add_flag("--separate", flags.separate,
-                   "One module of all files; each is compiled by itself, they are linked once");
-  command.add_option("--arch", flags.architectures,
-                     "CUDA: sm_90, 9.0, or a comma list for a fat binary (default: this machine's first GPU)");
+                   "Make one module of all files; compile each file separately, and link once");
+  command.add_option(
+      "--arch", flags.architectures,
+      "CUDA: sm_90, 9.0, or a comma-separated list for a fat binary (default: this machine's first GPU)");
   command.add_option("--function", flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest")
       ->allow_extra_args(false);
   command.add_option("-D,--define", flags.defines, "Define a macro: NAME or NAME=VALUE")->allow_extra_args(false);
   command.add_option("-I,--include", flags.include_paths, "Search this folder for headers")->allow_extra_args(false);
-  command.add_option("--flag", flags.flags, "Pass this to the compiler, as --flag=-fopenmp")->allow_extra_args(false);
-  command.add_option("--link-flag", flags.link_flags, "Pass this to the linker, as --link-flag=-lm")
+  command.add_option("--flag", flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp")
+      ->allow_extra_args(false);
+  command.add_option("--link-flag", flags.link_flags, "Pass a flag to the linker, for example --link-flag=-lm")
       ->allow_extra_args(false);
   command.add_option("-O", flags.optimization_level, "Optimisation level")
       ->check(CLI::Range(0, kernix::flags::kMaxOptimizationLevel));
   command.add_flag("--debug", flags.debug,
-                   "For a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation");
+                   "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation");
   command.add_flag("--use-fast-math", flags.use_fast_math, "CUDA: faster, less exact arithmetic");
   command.add_flag("--no-cuda-graph", flags.no_cuda_graph,
-                   "CUDA: XLA shall not capture the functions into CUDA graphs");
+                   "CUDA: do not let XLA capture the functions into CUDA graphs");
   command
       .add_option("--site-packages", flags.site_packages,
-                  "Folders of a Python that may hold nvcc as PyPI wheels put it")
+                  "Folders of a Python that may contain nvcc in the layout of PyPI wheels")
       ->delimiter(':')
       ->envname("KERNIX_SITE_PACKAGES")
       ->allow_extra_args(false);
-  command.add_flag("--keep", flags.keep, "CUDA: keep PTX, machine code and what each kernel needs");
+  command.add_flag("--keep", flags.keep, "CUDA: keep PTX, machine code and the resources of each kernel");
   CLI::Option* print = command.add_option("--print", flags.print,
-                                          "Print this, instead of where the artifact is: ptx or sass (of the newest "
-                                          "architecture), resources, or source, the generated one. The first three "
-                                          "mean --keep");
+                                          "Print this instead of the artifact's path: ptx or sass (for the newest "
+                                          "architecture), resources, or source (the generated source). The first "
+                                          "three imply --keep");
   print->check(CLI::IsMember(kPrintable));
   command.add_option("-o,--output", flags.output, "Copy the artifact to this file");
   command.add_option("--build-directory", flags.build_directory,
-                     "Write the generated source, the artifact and what is kept into this folder");
-  command.add_option("--jobs", flags.jobs, "Most compile jobs at once (default: what the daemon allows)")
+                     "Write the generated source, the artifact and the kept files to this folder");
+  command.add_option("--jobs", flags.jobs, "Limit the compile jobs that run at a time (default: the daemon's limit)")
       ->check(CLI::Range(1U, std::numeric_limits<uint32_t>::max()));
-  command.add_flag("--force", flags.force, "Compile even if it is in the cache");
+  command.add_flag("--force", flags.force, "Compile even if the cache has the result");
   command.add_flag("-v,--verbose", flags.verbose, "Show commands, compiler output and progress");
-  command.add_flag("--json", flags.json, "One JSON object a module")->excludes(print);
+  command.add_flag("--json", flags.json, "Print one JSON object per module")->excludes(print);
 }
 
 }  // namespace

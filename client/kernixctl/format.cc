@@ -51,7 +51,7 @@ std::string FormatDuration(milliseconds duration) {
 absl::StatusOr<milliseconds> ParseAge(std::string_view text) {
   const absl::StatusOr<milliseconds> age = ParseDuration(text);
   if (age.ok() && age->count() > 0) return age;
-  return absl::InvalidArgumentError(StrCat("\"", text, "\" is no age; write it as 90s, 10m, 2h or 7d"));
+  return absl::InvalidArgumentError(StrCat("\"", text, "\" is not an age; write it as 90s, 10m, 2h or 7d"));
 }
 
 std::string JsonString(std::string_view text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers and times as people read them, and JSON as programs do.
+// Numbers and times for people, and JSON for programs.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@ namespace kernix::ctl {
 // "1.5 MiB".
 std::string FormatBytes(uint64_t bytes);
 
-// "3 min", in the largest unit of which there are at least two.
+// "3 min": uses the largest unit of which the duration has at least two.
 std::string FormatDuration(std::chrono::milliseconds duration);
 
-// "90s", "10m", "2h", "7d". INVALID_ARGUMENT with an example.
+// "90s", "10m", "2h", "7d". For other texts, returns INVALID_ARGUMENT with an example.
 absl::StatusOr<std::chrono::milliseconds> ParseAge(std::string_view text);
 
-// `text` as a JSON string, with its quotes. What acts on a terminal is escaped as \uXXXX.
+// `text` as a JSON string, with quotes. Characters that act on a terminal are escaped as \uXXXX.
 std::string JsonString(std::string_view text);
 
-// The elements, each JSON already: "[a, b]".
+// Joins elements that are already JSON: "[a, b]".
 std::string JsonArray(const std::vector<std::string>& elements);
 
 // One JSON object on one line.
@@ -36,7 +36,7 @@ class JsonObject {
   JsonObject& Number(std::string_view name, int64_t value);
   JsonObject& Number(std::string_view name, uint64_t value);
   JsonObject& Boolean(std::string_view name, bool value);
-  // `value` is JSON already.
+  // `value` is already JSON.
   JsonObject& Json(std::string_view name, std::string_view value);
 
   std::string Str() const { return "{" + fields_ + "}"; }
@@ -45,8 +45,8 @@ class JsonObject {
   std::string fields_;
 };
 
-// Columns as wide as their widest cell, two spaces between them. What acts on a terminal is escaped in the cells: they
-// may be names that others have given.
+// Each column is as wide as its widest cell; two spaces separate the columns. Characters that act on a terminal are
+// escaped in the cells, because cells may contain names that other users chose.
 std::string FormatTable(std::vector<std::vector<std::string>> rows);
 
 }  // namespace kernix::ctl

@@ -15,7 +15,7 @@ void AddToken(std::string_view text, std::vector<std::string>& tokens) {
   if (!token.empty()) tokens.push_back(token);
 }
 
-// '<' and '>' are no brackets here: they compare, too.
+// '<' and '>' do not count as brackets, because they are also comparison operators.
 std::vector<std::string> SplitTokens(std::string_view text) {
   std::vector<std::string> tokens;
   size_t begin = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `--function` takes.
+// The argument of `--function`.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace kernix::ctl {
 
-// "add=arg,arg,ret", or "add" for one whose signature says it. Tokens end at commas outside of brackets, so that
-// "f=arg,scratch:max(a,b)" has two; white space around them is none of theirs. Any text is taken: what makes no sense
-// as a token is the daemon's to refuse.
+// "add=arg,arg,ret", or "add" to infer the tokens from the signature. Tokens end at commas outside of brackets, so
+// "f=arg,scratch:max(a,b)" has two; white space around them is dropped. Accepts any text: the daemon refuses invalid
+// tokens.
 Function ParseFunction(std::string_view text);
 
 }  // namespace kernix::ctl

@@ -26,7 +26,7 @@ int Run(const GlobalOptions& options) {
 }  // namespace
 
 void AddMetrics(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("metrics", "What the daemon has counted and measured");
+  CLI::App* command = app.add_subcommand("metrics", "Print the daemon's metrics");
   command->footer(kFooter);
   command->callback([&options, &chosen] { chosen = [&options] { return Run(options); }; });
 }

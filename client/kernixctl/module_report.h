@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `compile` prints of a module that it has loaded.
+// The output of `compile` for a loaded module.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@
 
 namespace kernix::ctl {
 
-// A module and what it came from.
+// A module and its source files.
 struct CompiledFiles {
   std::vector<std::string> files;  // at least one
   const Module& module;
-  std::string path;  // where its library lies for the user
+  std::string path;  // where the user finds its library
 };
 
 // "add.cu: add (built in 12 ms) -> path".
 std::string SummaryLine(const CompiledFiles& compiled);
 
-// One JSON object. With what was kept, also what each kernel needs.
+// One JSON object. For a module with kept files, it includes the resources of each kernel.
 absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled);
 
-// What `--print WHAT` stands for.
+// The values of `--print`.
 extern const std::vector<std::string> kPrintable;
 
-// Whether the module must have been loaded with LoadOptions::keep for it.
+// Whether `--print` with this value requires that the module was loaded with LoadOptions::keep.
 bool NeedsKeep(const std::string& printable);
 
-// `printable` is one of kPrintable. With a line end.
+// `printable` is one of kPrintable. The result ends with a line feed.
 absl::StatusOr<std::string> TextToPrint(const Module& module, const std::string& printable);
 
 }  // namespace kernix::ctl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a load stands, for a person who waits.
+// Shows the state of a load to a waiting person.
 #pragma once
 
 #include <chrono>
@@ -11,22 +11,22 @@
 
 namespace kernix::ctl {
 
-// The last line of a terminal while a load takes over a second; gone at the end. As in Python.
+// The last line of a terminal while a load takes more than a second. It disappears at the end. Python has the same.
 class ProgressLine {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  // Without `terminal` nothing is ever drawn. `out` must outlive this.
+  // Without `terminal`, draws nothing. `out` must outlive this object.
   ProgressLine(std::string name, std::ostream& out, bool terminal, Clock now = std::chrono::steady_clock::now);
   ~ProgressLine() { Erase(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Where the load stands now.
+  // Sets the current state of the load.
   void SetState(std::string_view state);
-  // Draws the line when it is due. To be called several times a second.
+  // Draws the line if it is due. Call it several times a second.
   void Poll();
-  // Makes room for something else to be written.
+  // Erases the line, so that other output can be written.
   void Erase();
 
  private:

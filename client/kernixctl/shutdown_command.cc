@@ -36,7 +36,7 @@ int Run(const GlobalOptions& options, const std::string& drain) {
 void AddShutdown(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
   CLI::App* command = app.add_subcommand("shutdown", "Stop the daemon");
   const auto drain = std::make_shared<std::string>();
-  command->add_option("--drain", *drain, "How long running loads may go on: 5s, 1m (default: the daemon's setting)");
+  command->add_option("--drain", *drain, "How long running loads may continue: 5s, 1m (default: the daemon's setting)");
   command->footer(kFooter);
   command->callback([&options, &chosen, drain] { chosen = [&options, drain] { return Run(options, *drain); }; });
 }

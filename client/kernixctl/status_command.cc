@@ -52,9 +52,9 @@ int Run(const GlobalOptions& options, bool json) {
 }  // namespace
 
 void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("status", "Which daemon answers, and what it does");
+  CLI::App* command = app.add_subcommand("status", "Show which daemon answers, and its state");
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "One JSON object");
+  command->add_flag("--json", *json, "Print one JSON object");
   command->footer(kFooter);
   command->callback([&options, &chosen, json] { chosen = [&options, json] { return Run(options, *json); }; });
 }

@@ -17,7 +17,7 @@
 namespace kernix {
 namespace {
 
-// Never the name of a source: the folder may be the one in which the user's own file lies.
+// Never the name of a source, because the folder may contain the user's own file.
 std::string_view SuffixOf(Language language) { return language == Language::kCuda ? ".kernix.cu" : ".kernix.cpp"; }
 
 std::string_view SuffixOf(KeptText::Kind kind) {
@@ -32,12 +32,12 @@ std::string_view SuffixOf(KeptText::Kind kind) {
   return "";
 }
 
-// Of one unit among several the number, too.
+// If there are several units, the name includes the unit's number.
 std::string UnitName(const Module& module, size_t unit) {
   return module.generated_units().size() == 1 ? module.name() : StrCat(module.name(), ".", unit);
 }
 
-// By name: what a person reads. The content of `module` outlives it.
+// The texts by file name, for people to read. They point into `module`, which must outlive the map.
 std::map<std::string, std::string_view> TextsOf(const Module& module) {
   std::map<std::string, std::string_view> files;
   for (size_t i = 0; i < module.generated_units().size(); ++i) {
@@ -56,10 +56,10 @@ absl::StatusOr<std::string> ReadLibrary(Env& env, const Module& module) {
   CountCacheRemoval();  // so that the next load asks the daemon
   return MakeError(v1::ErrorDetail::LOAD,
                    StrCat("cannot copy the compiled library to the build directory: ", library.status().message(),
-                          ". If it was evicted from the cache meanwhile, load again."));
+                          ". If it has been evicted from the cache, load again."));
 }
 
-// With the mode that the umask says, as any compiler's output.
+// The umask determines the mode, as for any compiler's output.
 absl::Status WriteFile(const std::string& path, std::string_view content) {
   errno = 0;
   std::ofstream file(path, std::ios::binary);
@@ -68,7 +68,8 @@ absl::Status WriteFile(const std::string& path, std::string_view content) {
   return file.good() ? absl::OkStatus() : ErrnoStatus(errno == 0 ? EIO : errno, "write", path);
 }
 
-// Beside, then over: whoever has the earlier files mapped or open keeps them as they were.
+// Writes each file under a temporary name and renames it, so that processes that have the earlier file open or mapped
+// keep it unchanged.
 absl::Status PutFiles(Env& env, const std::string& directory, const std::map<std::string, std::string_view>& files) {
   KERNIX_RETURN_IF_ERROR(env.CreateDirectories(directory));
   KERNIX_ASSIGN_OR_RETURN(const std::string beside, env.CreateTempDirectory(JoinPath(directory, ".kernix-")));

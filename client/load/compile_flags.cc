@@ -13,13 +13,13 @@ namespace {
 using flags::Flag;
 using flags::Meaning;
 
-// nvcc takes lists with commas.
+// nvcc accepts comma-separated lists.
 std::vector<std::string> PathsOf(Language language, const Flag& flag) {
   if (language != Language::kCuda) return {flag.value};
   return absl::StrSplit(flag.value, ',', absl::SkipEmpty());
 }
 
-// Where folders of headers go. Null: the flag names none.
+// The list that this flag's header folders go to. Null: the flag names no folders.
 std::vector<std::string>* FoldersOf(Meaning meaning, SortedFlags& sorted) {
   if (meaning == Meaning::kIncludePath) return &sorted.include_paths;
   if (meaning == Meaning::kSystemIncludePath) return &sorted.system_include_paths;
@@ -31,7 +31,7 @@ void Append(const std::vector<std::string>& from, std::vector<std::string>& to) 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// Whether the flag was one of those that are no business of the compiler.
+// Removes the flag from the compiler's flags if kernix handles it itself, and returns whether it did.
 bool TakeOut(Language language, const Flag& flag, SortedFlags& sorted) {
   if (std::vector<std::string>* folders = FoldersOf(flag.meaning(), sorted)) {
     Append(PathsOf(language, flag), *folders);
@@ -57,7 +57,7 @@ absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::
     if (!TakeOut(language, flag, sorted)) {
       Append(flag.words, sorted.compile);
     } else if (flag.value.empty()) {
-      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("the compiler flag ", flag.text(), " lacks its value"));
+      return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat("the compiler flag ", flag.text(), " needs a value"));
     }
   }
   return sorted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The user's compiler flags, sorted by what kernix does with them: a folder of headers goes to the daemon by content,
-// not by path.
+// Sorts the user's compiler flags by how kernix handles them. For example, the client sends the content of header
+// folders to the daemon, not their paths.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace kernix {
 
 struct SortedFlags {
-  std::vector<std::string> compile;               // what is left, in order
+  std::vector<std::string> compile;               // the remaining flags, in order
   std::vector<std::string> link;                  // -L, -l, -Wl, and -Xlinker
   std::vector<std::string> include_paths;         // -I (and -iquote)
   std::vector<std::string> system_include_paths;  // -isystem: searched after all -I
@@ -21,7 +21,7 @@ struct SortedFlags {
   std::string host_compiler;                      // nvcc's -ccbin
 };
 
-// INVALID_REQUEST when a flag lacks its value. Flags that nobody should pass are the daemon's business.
+// Returns INVALID_REQUEST if a flag lacks its value. The daemon checks whether a flag is allowed.
 absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::string>& flags);
 
 }  // namespace kernix

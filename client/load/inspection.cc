@@ -24,16 +24,16 @@ absl::Status NothingOf(const Module& module, Kind kind) {
   }
   if (kind != Kind::kSass || module.kept().empty()) {
     return Invalid(StrCat(name,
-                          " was loaded without `keep`, which is what keeps PTX, machine code and the resource usage: "
-                          "load it again with it"));
+                          " was loaded without `keep`, so PTX, machine code and the resource usage were not kept: "
+                          "load it again with `keep`"));
   }
   return Invalid(StrCat(name,
-                        " has no machine code in words: there was no nvdisasm with nvcc when it was compiled. Install "
-                        "it (the wheel nvidia-cuda-nvdisasm, of nvcc's version, or the whole CUDA toolkit) and load "
-                        "again"));
+                        " has no disassembled machine code: there was no nvdisasm beside nvcc when it was compiled. "
+                        "Install nvdisasm (the wheel nvidia-cuda-nvdisasm, of nvcc's version, or the whole CUDA "
+                        "toolkit) and load again"));
 }
 
-// By unit, then by architecture.
+// Sorted by unit, then by architecture.
 absl::StatusOr<std::vector<const KeptText*>> TextsOf(const Module& module, Kind kind) {
   std::vector<const KeptText*> texts;
   for (const KeptText& text : module.kept()) {

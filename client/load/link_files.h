@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files outside the sources that flags name.
+// Files outside of the sources that flags name.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 namespace kernix {
 
 struct FlagFiles {
-  std::vector<std::string> files;    // objects, libraries, profiles: those that are there. Absolute
-  std::vector<std::string> folders;  // of -L, in order
+  std::vector<std::string> files;    // objects, libraries, profiles; only existing files, absolute
+  std::vector<std::string> folders;  // the folders of -L, in order
 };
 
-// What `compile_flags` and `link_flags` (as they are sent to the daemon) name. Of a library that is named without its
-// folder, each file of that name in a folder of -L.
+// The files that `compile_flags` and `link_flags` (as sent to the daemon) name. If a library is named without its
+// folder, every file with that name in a -L folder is included.
 FlagFiles FindFlagFiles(Env& env, const std::vector<std::string>& compile_flags,
                         const std::vector<std::string>& link_flags);
 

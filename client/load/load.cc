@@ -33,7 +33,7 @@ void Warn(const LoadCallbacks& callbacks, const std::string& warning) {
   }
 }
 
-// The caller's callbacks, with compiler output in the caller's own names. `names` must outlive them.
+// The caller's callbacks, with the caller's own file names in the compiler output. `names` must outlive them.
 LoadCallbacks WithPaths(const LoadCallbacks& callbacks, const PathNames& names) {
   LoadCallbacks result = callbacks;
   if (callbacks.output) {
@@ -64,7 +64,7 @@ absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const G
   LoadedAs loaded{.name = request.name(),
                   .language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp,
                   .path = artifact.path};
-  // Now, since the file may be evicted later.
+  // Read them now, because the file may be evicted later.
   if (request.options().keep()) {
     KERNIX_ASSIGN_OR_RETURN(loaded.kept, ReadKept(artifact.path));
   }
@@ -123,18 +123,18 @@ std::vector<std::string> AbsolutePaths(const std::vector<std::string>& paths) {
   return absolute;
 }
 
-// More than two: the upgrade of a compiler changes many files.
+// More than two, because the upgrade of a compiler changes many files.
 constexpr int kAttempts = 4;
 
-// The artifact was evicted before it was opened, or a header or tool changed under the load.
+// The artifact was evicted before it could be opened, or a header or tool changed during the load.
 bool IsOutdated(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsAborted(status); }
 
 absl::Status Evicted(const absl::Status& status) {
   return MakeError(v1::ErrorDetail::RESOURCE,
                    StrCat("the compiled kernel was removed from the cache before it could be opened, ", kAttempts,
                           " times (", ToStd(status.message()),
-                          "). Either somebody empties the cache, or it is too small for what is in use: then raise "
-                          "kernixd's cache_limit_bytes."));
+                          "). Either another process purges the cache, or the cache is too small for the kernels in "
+                          "use: then raise kernixd's cache_limit_bytes."));
 }
 
 absl::StatusOr<Source> ReadSource(const std::string& path) {
@@ -158,7 +158,7 @@ bool IsFile(const std::string& path) {
   return info.ok() && info->type == FileType::kRegular;
 }
 
-// Those of the first pattern come first, each sorted by name.
+// The files that match the first pattern come first. The files of each pattern are sorted.
 absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder,
                                                        const std::vector<std::string>& patterns) {
   const absl::StatusOr<std::vector<std::string>> names = Env::Posix().ListDirectory(folder);

@@ -15,7 +15,7 @@ std::optional<FileIdentity> Identity(Env& env, const std::string& path) {
   return identity.ok() ? std::optional(*identity) : std::nullopt;
 }
 
-// `folder` below the first of `roots` that holds it: "/sub", or "".
+// The path of `folder` below the first of `roots` that contains it: "/sub", or "".
 std::optional<std::string_view> BelowFirst(const std::vector<std::string>& roots, std::string_view folder) {
   for (const std::string& root : roots) {
     if (folder.starts_with(root) && (folder.size() == root.size() || folder[root.size()] == '/')) {
@@ -35,12 +35,12 @@ bool Unchanged(Env& env, const std::vector<LoadInput>& inputs) {
 LoadInputs::LoadInputs(Env& env, const std::vector<std::string>& include_paths)
     : env_(env), begun_unix_ms_(env.UnixMillis()), possible_(include_paths.begin(), include_paths.end()) {}
 
-// A header that appears in an earlier folder would hide one that was found. That changes the times of the folder that
-// it appears in, so those that could hold it count too.
+// A header that appears in an earlier folder would hide one that was found. Its appearance changes the times of its
+// folder, so the folders that could contain it count, too.
 void LoadInputs::Add(const std::vector<std::string>& folders, const std::vector<std::string>& files) {
   found_.insert(folders.begin(), folders.end());
   found_.insert(files.begin(), files.end());
-  std::set<std::string> places;  // of thousands of headers, most lie in folders that others lie in, too
+  std::set<std::string> places;  // a set, because most of thousands of headers share their folders
   for (const std::string& file : files) places.insert(Dirname(file));
   for (const std::string& place : places) {
     const std::optional<std::string_view> below = BelowFirst(folders, place);

@@ -14,7 +14,7 @@
 namespace kernix {
 namespace {
 
-// Texts and numbers one after another, so that different ones never give the same.
+// Concatenates texts and numbers so that different sequences never give the same result.
 class Fields {
  public:
   void Add(uint64_t number) { text_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
@@ -60,7 +60,7 @@ void AddClient(const ClientOptions& client, Fields& fields) {
   fields.Add(client.site_packages);
 }
 
-// What relative folders in flags and in the environment are relative to.
+// The folder to which relative folders in flags and in the environment are relative.
 std::string WorkingFolder() {
   char folder[PATH_MAX];
   return getcwd(folder, sizeof(folder)) == nullptr ? "" : folder;

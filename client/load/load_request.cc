@@ -55,7 +55,7 @@ absl::Status CheckFunctions(const std::optional<std::vector<Function>>& function
   if (!functions) return absl::OkStatus();
   if (functions->empty()) {
     return Invalid(
-        "the list of functions is empty: name the functions to export, or leave it out to take them from the "
+        "the list of functions is empty: name the functions to export, or omit the list to use the "
         "`// @BE name [tokens]` lines of the source");
   }
   for (const Function& function : *functions) {
@@ -88,14 +88,14 @@ std::string DefaultLabel(const std::string& name, const std::vector<Source>& sou
   return sources.size() == 1 ? name : StrCat(name, "[", i, "]");
 }
 
-// What a shared kernixd takes, too: a name, no path.
+// A name without a path, which a shared kernixd accepts, too.
 std::string LabelToSend(const std::string& label) {
   std::string name = ToValidUtf8(label);
   std::replace(name.begin(), name.end(), '/', '_');
   return name == "." || name == ".." ? StrCat("_", name) : name;
 }
 
-// Two files of one name are told apart.
+// Makes the labels of two files with the same name different.
 std::string UniqueLabel(const std::string& label, std::set<std::string>& taken) {
   const std::string name = LabelToSend(label);
   std::string unique = name;
@@ -110,7 +110,7 @@ void AddSources(const std::string& name, const std::vector<Source>& sources, boo
     v1::Source& source = *load.request.add_source();
     source.set_label(UniqueLabel(label, labels));
     source.set_text(sources[i].text);
-    if (separate) source.set_language(LanguageOfFile(sources[i].path));  // text that is no file is in the module's
+    if (separate) source.set_language(LanguageOfFile(sources[i].path));  // other text has the module's language
     if (!sources[i].path.empty()) {
       load.names.AddSource(source.label(), AbsolutePath(sources[i].path));
     } else if (source.label() == LabelToSend(label)) {
@@ -129,10 +129,9 @@ void AddFunctions(const LoadOptions& options, v1::Functions& functions) {
   }
 }
 
-// --- Flags, toolchain, GPU
-// ---------------------------------------------------------------------------------------------
+// --- Flags, toolchain, GPU -------------------------------------------------------------------------------------------
 
-// What a debugger and a profiler need: places of the code, and frames that can be walked.
+// The flags that debuggers and profilers need: source positions, and frames that can be walked.
 std::vector<std::string> DebugFlags(Language language) {
   if (language == Language::kCuda) return {"-g", "-G", "-Xcompiler=-fno-omit-frame-pointer"};
   return {"-g", "-fno-omit-frame-pointer"};
@@ -147,8 +146,8 @@ absl::StatusOr<SortedFlags> AllFlags(Language language, const CompilerEnvironmen
   return SortFlags(language, flags);
 }
 
-// The library path is sent only where it can matter: a shared daemon may refuse folders, and in containers it is always
-// set.
+// The library path is sent only if it can matter, because a shared daemon may refuse folders, and containers always set
+// LIBRARY_PATH.
 std::vector<std::string> LinkFlags(Language language, const SortedFlags& flags, const CompilerEnvironment& environment,
                                    const LoadOptions& options) {
   std::vector<std::string> link = flags.link;
@@ -179,7 +178,7 @@ absl::Status AddArchitectures(const CompilerEnvironment& environment, const Load
   }
   if (!result.architectures().empty()) return absl::OkStatus();
   return Invalid(StrCat("compute_capability \"", asked,
-                        "\" names no architecture: pass for example \"sm_90\", \"9.0\" or \"8.0,9.0\""));
+                        "\" names no architecture: pass, for example, \"sm_90\", \"9.0\" or \"8.0,9.0\""));
 }
 
 void AddOptions(const SortedFlags& flags, const std::vector<std::string>& link_flags, const LoadOptions& options,
@@ -199,7 +198,7 @@ void AddOptions(const SortedFlags& flags, const std::vector<std::string>& link_f
 
 // --- Headers ---------------------------------------------------------------------------------------------------------
 
-// In the order in which a compiler would search them.
+// In a compiler's search order.
 std::vector<std::string> IncludePaths(const SortedFlags& flags, const CompilerEnvironment& environment,
                                       const LoadOptions& options) {
   std::vector<std::string> paths;
@@ -211,7 +210,7 @@ std::vector<std::string> IncludePaths(const SortedFlags& flags, const CompilerEn
   return paths;
 }
 
-// What the compilers search by themselves.
+// The folders that the compilers search by default.
 std::vector<std::string> ToolchainFolders(const v1::ToolchainPaths& toolchain) {
   std::vector<std::string> folders(toolchain.cuda_include_directories().begin(),
                                    toolchain.cuda_include_directories().end());
@@ -228,7 +227,7 @@ void WarnOfMissingPaths(Env& env, const LoadOptions& options, std::vector<std::s
   for (const std::string& path : options.include_paths) {
     const absl::StatusOr<FileInfo> info = env.Stat(AbsolutePath(path));
     if (info.ok() && info->type == FileType::kDirectory) continue;
-    warnings.push_back(StrCat("the include path ", path, " is no folder and is not searched"));
+    warnings.push_back(StrCat("the include path ", path, " is not a folder and is not searched"));
   }
 }
 
@@ -237,7 +236,7 @@ SourceToScan ToScan(const Source& source, const v1::Source& sent) {
   return {source.text, path.empty() ? sent.label() : path, path.empty() ? "" : Dirname(path)};
 }
 
-// Each unit has its own folder, which no other one searches.
+// Each unit has its own folder, which no other unit searches.
 absl::Status ScanUnits(Env& env, HeaderTable& table, HeaderScanRequest scan, const std::vector<SourceToScan>& sources,
                        PreparedLoad& load) {
   for (size_t i = 0; i < sources.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what a caller wants to what the daemon is sent.
+// Converts the arguments of a load to the request for the daemon.
 #pragma once
 
 #include <string>
@@ -20,11 +20,11 @@ namespace kernix {
 struct PreparedLoad {
   v1::LoadRequest request;
   HeaderScan headers;
-  PathNames names;                    // for what comes back
+  PathNames names;                    // for the daemon's output
   std::vector<std::string> warnings;  // for the user
 };
 
-// Where a load finds things.
+// What a load needs from its surroundings.
 struct LoadSurroundings {
   Env& env;
   const GetEnv& get_env;
@@ -32,8 +32,8 @@ struct LoadSurroundings {
   PrivateFolder header_folder;  // see HeaderTable
 };
 
-// Checks the arguments as far as that needs no compiler, finds the toolchain, the GPU and the headers. INVALID_REQUEST
-// and TOOLCHAIN errors.
+// Checks the arguments as far as that is possible without a compiler, and finds the toolchain, the GPU and the headers.
+// Returns INVALID_REQUEST and TOOLCHAIN errors.
 absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
                                          const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options);

@@ -40,7 +40,7 @@ std::vector<GeneratedUnit> UnitsOf(const v1::LoadResult& result) {
   return units;
 }
 
-// "ptx.sm_90.0": kind, architecture, number of the unit.
+// "ptx.sm_90.0": kind, architecture, index of the unit.
 std::optional<KeptText> KeptTextOf(const ElfImage::NamedSection& section) {
   constexpr std::pair<std::string_view, KeptText::Kind> kKinds[] = {
       {"ptx", KeptText::Kind::kPtx}, {"sass", KeptText::Kind::kSass}, {"resources", KeptText::Kind::kResources}};
@@ -53,7 +53,7 @@ std::optional<KeptText> KeptTextOf(const ElfImage::NamedSection& section) {
   return std::nullopt;
 }
 
-// What is constant about a load.
+// The constant data of a load.
 struct Facts {
   LoadedAs loaded;
   std::string key;

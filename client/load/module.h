@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From an artifact that the daemon has made to a module of this process.
+// Makes a module of this process from an artifact that the daemon has built.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@
 
 namespace kernix {
 
-// What the sections of the artifact at `path` hold that a build with Options.keep adds. kNotFound when the file is
-// gone.
+// The contents of the sections that a build with Options.keep adds to the artifact at `path`. Returns kNotFound if the
+// file is gone.
 absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path);
 
-// What a load knows of a module besides the daemon's answer.
+// The facts about a module that a load knows without the daemon's answer.
 struct LoadedAs {
   std::string name;
   Language language = Language::kCpp;

@@ -16,14 +16,14 @@ std::string_view RootPrefix() {
   return prefix;
 }
 
-// The folders that a root lies deeper in, because headers climb above it.
+// Skips the folders that an include root is nested in because headers climb above it.
 std::string_view SkipClimbs(std::string_view rest) {
   static const auto& folder = *new std::string(StrCat("/", kClimbFolder, "/"));
   while (rest.starts_with(folder)) rest.remove_prefix(folder.size() - 1);
   return rest;
 }
 
-// A name of a place begins a word: after a space, a quote (also the UTF-8 ones that GCC prints), a bracket.
+// A path name begins a word: it follows a space, a quote (also the UTF-8 quotes that GCC prints), or a bracket.
 bool BeginsWord(std::string_view text, size_t at) {
   if (at == 0) return true;
   const auto before = static_cast<unsigned char>(text[at - 1]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the names in a compiler's output to the paths that the user knows. The daemon never learns these paths: it calls
-// a source by its label and a header by the number of its include root.
+// Converts names in a compiler's output to the user's paths. The daemon never learns these paths: it refers to a source
+// by its label and to a header by the index of its include root.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace kernix {
 
 class PathNames {
  public:
-  // `label` stands for the file `path`.
+  // Maps `label` to the file `path`.
   void AddSource(std::string label, std::string path);
 
-  // "inc/<n>/" stands for the n-th of `roots`.
+  // Maps "inc/<n>/" to the n-th of `roots`.
   void SetIncludeRoots(std::vector<std::string> roots) { roots_ = std::move(roots); }
 
-  // `text` with the names of places ("label:3:5: ...", "label(3): ...", "inc/0/x.h:7: ...") replaced by paths.
+  // `text` with paths in place of labels and include roots ("label:3:5: ...", "label(3): ...", "inc/0/x.h:7: ...").
   std::string Restore(std::string_view text) const;
 
  private:

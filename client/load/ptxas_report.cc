@@ -16,7 +16,7 @@
 namespace kernix {
 namespace {
 
-// As C++ names it; a symbol that is no mangled name, as it is: __cxa_demangle() takes "f" for the type float.
+// The C++ name. A symbol that is not mangled stays as it is, because __cxa_demangle() reads "f" as the type float.
 std::string Demangle(const std::string& symbol) {
   if (!symbol.starts_with("_Z")) return symbol;
   int status = 0;
@@ -25,7 +25,7 @@ std::string Demangle(const std::string& symbol) {
   return name != nullptr ? name.get() : symbol;
 }
 
-// What stands between `before` and the next `end`, or the end of the line.
+// The text between `before` and the next `end`, or the end of the line.
 std::optional<std::string_view> TextAfter(std::string_view line, std::string_view before, char end) {
   const size_t found = line.find(before);
   if (found == std::string_view::npos) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<std::string_view> TextAfter(std::string_view line, std::string_vie
   return rest.substr(0, rest.find(end));
 }
 
-// The number that ends `text`.
+// The number at the end of `text`.
 uint64_t LastNumber(std::string_view text) {
   size_t begin = text.size();
   while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
@@ -41,8 +41,8 @@ uint64_t LastNumber(std::string_view text) {
   return absl::SimpleAtoi(ToAbsl(text.substr(begin)), &number) ? number : 0;
 }
 
-// "Used 255 registers, used 2 barriers, 1024+0 bytes smem, 380 bytes cmem[0]", or "48 bytes stack frame, ...": a number
-// before or between the words of each part.
+// A part is "Used 255 registers, used 2 barriers, 1024+0 bytes smem, 380 bytes cmem[0]" or "48 bytes stack frame, ...".
+// Each item has a number before or between its words.
 void ReadPart(std::string_view part, KernelResources& kernel) {
   static constexpr std::pair<std::string_view, uint64_t KernelResources::*> kParts[] = {
       {" bytes stack frame", &KernelResources::stack_frame}, {" bytes spill stores", &KernelResources::spill_stores},
@@ -53,7 +53,7 @@ void ReadPart(std::string_view part, KernelResources& kernel) {
     const size_t found = part.find(words);
     if (found == std::string_view::npos) continue;
     const std::string_view before = part.substr(0, found);
-    // Older releases write static and dynamic shared memory, "1024+0".
+    // Older releases print static and dynamic shared memory as "1024+0".
     const size_t plus = before.find('+');
     kernel.*member = LastNumber(before.substr(0, plus));
   }
@@ -74,7 +74,7 @@ std::vector<KernelResources> ReadPtxasReport(std::string_view report, const std:
       current =
           &kernels.emplace_back(KernelResources{.name = Demangle(name), .symbol = name, .architecture = architecture});
     } else if (const auto function = TextAfter(line, "Function properties for ", ' ')) {
-      // Lines about a device function may stand between those about a kernel.
+      // Lines about a device function may appear between the lines about a kernel.
       const auto known = std::find_if(kernels.begin(), kernels.end(),
                                       [&](const KernelResources& kernel) { return kernel.symbol == *function; });
       current = known == kernels.end() ? nullptr : &*known;

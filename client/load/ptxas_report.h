@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `ptxas -v` says about the resources that kernels use, as data.
+// Parses the resource report of `ptxas -v`.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace kernix {
 
-// The kernels that `report` tells of, in its order. Functions that kernels call, rather than kernels, are left out.
-// Any text is safe; what it does not say is 0.
+// The kernels in `report`, in its order. Functions that kernels call are omitted. Accepts any text; values that the
+// report does not contain are 0.
 std::vector<KernelResources> ReadPtxasReport(std::string_view report, const std::string& architecture);
 
 }  // namespace kernix

@@ -18,7 +18,7 @@ namespace {
 
 namespace abi = kernix_ffi_abi;
 
-// What stands behind the ABI's opaque types on this side.
+// The types behind the ABI's opaque types on this side.
 struct Error {
   abi::ErrorCode code;
   std::string message;
@@ -56,7 +56,7 @@ abi::Error* OutOfMemory(size_t size) {
   return ToAbi(new Error{abi::kResourceExhausted, StrCat("no device memory for ", size, " bytes of scratch")});
 }
 
-// The caller's memory, or else the driver's, in the order of the stream.
+// Allocates memory from the caller's DeviceMemory, or else from the driver, ordered by the stream.
 abi::Error* Allocate(abi::DeviceMemoryAllocateArgs* args) {
   const auto* context = reinterpret_cast<const Context*>(args->ctx);
   if (context->device_memory.allocate) {
@@ -148,7 +148,7 @@ class BufferTable {
   std::vector<abi::BufferTag> tags_;
 };
 
-// Sorted by name, as the ABI wants them.
+// Sorted by name, as the ABI requires.
 using AttributeMap = std::map<std::string, AttributeValue>;
 
 template <typename T>
@@ -176,7 +176,7 @@ constexpr abi::DataType kDataTypeOf<float> = abi::kF32;
 template <>
 constexpr abi::DataType kDataTypeOf<double> = abi::kF64;
 
-// The ABI's view of an attribute, of which one member counts.
+// The ABI's view of an attribute; one of the members is used.
 struct AttributeView {
   abi::AttributeTag tag;
   abi::Scalar scalar = {};
@@ -233,7 +233,7 @@ class AttributeTable {
   std::vector<abi::AttributeTag> tags_;
 };
 
-// Takes the error over.
+// Takes ownership of the error.
 absl::Status StatusOf(abi::Error* abi_error) {
   if (abi_error == nullptr) return absl::OkStatus();
   const std::unique_ptr<Error> error(FromAbi(abi_error));

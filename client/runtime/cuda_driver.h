@@ -7,8 +7,8 @@
 
 namespace kernix {
 
-// The functions of the CUDA driver that call frames need, as its reference manual describes them: 0 is success. Null
-// where there is no driver, or one without the function.
+// The CUDA driver functions that call frames need. They return 0 for success; see the driver's reference manual. A
+// pointer is null if there is no driver, or if the driver lacks the function.
 struct CudaDriver {
   int (*init)(unsigned flags) = nullptr;
   int (*get_error_string)(int error, const char** text) = nullptr;
@@ -25,7 +25,7 @@ struct CudaDriver {
   std::string Failure(const char* what, int error) const;
 };
 
-// libcuda.so.1, which stays open.
+// The functions of libcuda.so.1, which stays open.
 const CudaDriver& TheCudaDriver();
 
 }  // namespace kernix

@@ -20,7 +20,7 @@ bool IsDirectory(Env& env, const std::string& path) {
   return info.ok() && info->type == FileType::kDirectory;
 }
 
-// Opens libraries depth first, each once.
+// Opens libraries depth-first, each once.
 class Opener {
  public:
   explicit Opener(const std::vector<std::string>& directories) : directories_(directories) {}

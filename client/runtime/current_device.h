@@ -8,8 +8,8 @@
 
 namespace kernix {
 
-// Makes a CUDA device current in this thread, as a kernel launch needs it, while it lives. Where the device is current
-// already, nothing changes: also not a context of the caller's own on it.
+// Makes a CUDA device current in this thread during its lifetime, as a kernel launch requires. If the device is already
+// current, nothing changes, so a context of the caller on this device stays current.
 class CurrentDevice {
  public:
   explicit CurrentDevice(const CudaDriver& driver) : driver_(driver) {}
@@ -17,7 +17,7 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
   ~CurrentDevice();
 
-  // Once. Nothing happens without a driver: there is no device then.
+  // Call it once. Does nothing without a driver, because there is no device then.
   absl::Status Enter(int ordinal);
 
  private:

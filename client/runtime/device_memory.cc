@@ -10,7 +10,7 @@ namespace kernix {
 absl::StatusOr<void*> AllocateDeviceMemory(size_t size, void* stream) {
   const CudaDriver& driver = TheCudaDriver();
   if (driver.memory_allocate_async == nullptr || driver.memory_free_async == nullptr) {
-    return absl::UnavailableError("no CUDA driver (libcuda.so.1, for CUDA 11.2 or newer) to get device memory from");
+    return absl::UnavailableError("no CUDA driver (libcuda.so.1, for CUDA 11.2 or newer) to provide device memory");
   }
   uint64_t address = 0;
   const int error = driver.memory_allocate_async(&address, size, stream);

@@ -10,11 +10,11 @@
 
 namespace kernix {
 
-// `size` bytes, aligned to 256, for what is enqueued on `stream` (a CUstream) from now on. UNAVAILABLE without a
-// driver.
+// Allocates `size` bytes, aligned to 256, for work that is enqueued on `stream` (a CUstream) from now on. Returns
+// UNAVAILABLE without a driver.
 absl::StatusOr<void*> AllocateDeviceMemory(size_t size, void* stream);
 
-// Gives memory back once what was enqueued on `stream` until now has run. Does not wait.
+// Frees the memory once the work that is already enqueued on `stream` has run. Does not wait.
 absl::Status FreeDeviceMemory(void* data, void* stream);
 
 }  // namespace kernix

@@ -28,7 +28,7 @@ absl::StatusOr<uint32_t> ProbeHandler(Handler handler) {
       .base = {sizeof(abi::MetadataExtension), abi::kExtensionMetadata, nullptr},
       .metadata = &metadata,
   };
-  // As the oldest runtimes ask: without an api table, so a handler cannot even make an error.
+  // Like the oldest runtimes: without an API table, so the handler cannot even create an error.
   abi::CallFrame frame = {};
   frame.struct_size = sizeof(frame);
   frame.extension_start = &extension.base;
@@ -38,7 +38,7 @@ absl::StatusOr<uint32_t> ProbeHandler(Handler handler) {
   if (version.major_version != abi::kApiMajor || version.minor_version != abi::kApiMinor) {
     return ProbeError(version.major_version == kUnset
                           ? std::string("the handler did not answer XLA's metadata query")
-                          : StrCat("the handler speaks XLA FFI API ", version.major_version, ".", version.minor_version,
+                          : StrCat("the handler uses XLA FFI API ", version.major_version, ".", version.minor_version,
                                    ", not ", abi::kApiMajor, ".", abi::kApiMinor));
   }
   return metadata.traits;

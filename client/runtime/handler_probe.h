@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking a handler what it is before XLA sees it: a handler with a bad answer that is registered before JAX's backend
-// starts breaks all of JAX in the process.
+// Queries a handler's metadata before XLA sees the handler. If a handler that answers wrongly is registered before
+// JAX's backend starts, JAX stops working in the whole process.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kernix {
 
-// The traits that `handler` declares. A LOAD error when it does not answer XLA's metadata query with FFI API 0.1.
+// The traits that `handler` declares. Returns a LOAD error if it does not answer XLA's metadata query with FFI API 0.1.
 absl::StatusOr<uint32_t> ProbeHandler(Handler handler);
 
 }  // namespace kernix

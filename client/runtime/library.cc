@@ -22,7 +22,7 @@ namespace {
 
 using LibraryPtr = std::shared_ptr<const Library>;
 
-// What this process has open.
+// The artifacts that this process has open.
 struct OpenLibraries {
   ForkSafeMutex mutex;
   absl::flat_hash_map<Digest, LibraryPtr> by_digest ABSL_GUARDED_BY(mutex);
@@ -42,14 +42,14 @@ LibraryPtr FindOpen(const Digest& digest) {
   return found == all.by_digest.end() ? nullptr : found->second;
 }
 
-// The first of two threads that opened the same artifact wins, so that both see the same addresses.
+// If two threads open the same artifact, the first one wins, so that both see the same addresses.
 LibraryPtr Remember(const Digest& digest, const LibraryPtr& library) {
   OpenLibraries& all = AllOpen();
   MutexLock lock(all.mutex);
   return all.by_digest.emplace(digest, library).first->second;
 }
 
-// Every process has these, and they never come from a CUDA toolkit.
+// Libraries that every process has and that never come from a CUDA toolkit.
 bool IsSystemLibrary(const std::string& name) {
   for (const char* stem :
        {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "libdl", "librt", "ld-linux-x86-64"}) {
@@ -66,12 +66,11 @@ absl::Status LoaderError(std::string_view message) {
   std::string advice;
   if (message.find("cannot open shared object file") != std::string_view::npos) {
     advice =
-        " Install the library that is missing (CUDA's come as wheels: nvidia-cublas, nvidia-cusparse, ...), or put its "
-        "folder on LD_LIBRARY_PATH before this process starts. A library of yours that is open already (ctypes.CDLL) "
-        "is "
-        "found if it was linked with a name of its own: -Wl,-soname,NAME.";
+        " Install the missing library (CUDA's libraries are available as wheels: nvidia-cublas, nvidia-cusparse, ...), "
+        "or add its folder to LD_LIBRARY_PATH before this process starts. The loader also finds a library of yours "
+        "that is already open (ctypes.CDLL) if it was linked with a name of its own: -Wl,-soname,NAME.";
   } else if (message.find("undefined symbol") != std::string_view::npos) {
-    advice = " Define that function in the sources, or name the library that has it in extra_ldflags.";
+    advice = " Define that function in the sources, or name the library that contains it in extra_ldflags.";
   }
   return MakeError(v1::ErrorDetail::LOAD, StrCat("the compiled kernel does not open: ", message, ".", advice));
 }

@@ -9,8 +9,8 @@ namespace {
 namespace abi = kernix_ffi_abi;
 
 constexpr char kMessage[] =
-    "no kernel is loaded under the name of this kernix target: the load that announced it to XLA failed, or is not yet "
-    "at its end. Load it again.";
+    "no kernel is loaded under the name of this kernix target: the load that announced it to XLA failed or has not "
+    "finished yet. Load it again.";
 
 template <uint32_t kTraits>
 XLA_FFI_Error* Reserved(XLA_FFI_CallFrame* opaque) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is behind a target name that a runtime knows but that no code is live under.
+// The handler of a target name that a runtime knows but under which no code is live.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace kernix {
 
-// A handler that declares `traits` when a runtime asks for its metadata, and that answers every call with an error,
-// which says that no kernel is loaded under the name.
+// A handler that declares `traits` when a runtime asks for its metadata. It answers every call with an error that says
+// that no kernel is loaded under the name.
 Handler ReservedHandler(uint32_t traits);
 
 }  // namespace kernix

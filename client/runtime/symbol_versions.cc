@@ -19,7 +19,7 @@
 namespace kernix {
 namespace {
 
-// The loader adds the base to some pointers of a loaded dynamic section and leaves others as the file has them.
+// The loader adds the base address to some pointers of a loaded dynamic section and leaves others as in the file.
 const char* Address(const dl_phdr_info& object, ElfW(Addr) value) {
   return reinterpret_cast<const char*>(value >= object.dlpi_addr ? value : object.dlpi_addr + value);
 }
@@ -66,7 +66,7 @@ int AddVersionsOf(dl_phdr_info* object, size_t, void* versions) {
   return 0;
 }
 
-// The newest version of a family that is there; nothing when none of it is.
+// The newest version of a family that exists here, or nullopt if there is none.
 std::optional<SymbolVersion> NewestOf(const std::string& family, const RuntimeVersions& runtime) {
   if (family == "GLIBC") return SymbolVersion::Parse(StrCat("GLIBC_", runtime.libc_version));
   std::optional<SymbolVersion> newest;
@@ -78,7 +78,7 @@ std::optional<SymbolVersion> NewestOf(const std::string& family, const RuntimeVe
   return newest;
 }
 
-// What there is of the family of `required`, when `required` is not.
+// If `required` is missing, the newest existing version of its family.
 std::optional<SymbolVersion> InsteadOf(const std::string& required, const RuntimeVersions& runtime) {
   const std::optional<SymbolVersion> wanted = SymbolVersion::Parse(required);
   if (runtime.libraries.contains(required) || !wanted) return std::nullopt;

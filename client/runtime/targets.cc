@@ -19,7 +19,7 @@
 namespace kernix {
 namespace {
 
-// What is live under a target name.
+// The code that is live under a target name.
 struct Live {
   std::string module;
   std::string artifact_digest;
@@ -28,8 +28,8 @@ struct Live {
 
 struct Target {
   Trampoline trampoline;
-  std::optional<Live> live;        // none: it leads to a ReservedHandler()
-  std::optional<uint32_t> traits;  // what a runtime has noted of the name, for ever
+  std::optional<Live> live;        // nullopt: calls go to a ReservedHandler()
+  std::optional<uint32_t> traits;  // the traits that a runtime has recorded for the name, for ever
 };
 
 using Key = std::pair<std::string, std::string>;  // name, platform
@@ -47,8 +47,8 @@ Registry& TheRegistry() {
 
 [[maybe_unused]] const Registry& kMadeAtLoad = TheRegistry();
 
-// What XLA knows of a signature: which buffers go in and out, and the attributes by name. Where the stream stands
-// among the parameters of the C++ function, and what scratch memory it has, is the wrapper's business.
+// XLA's view of a signature: the input and output buffers, and the attributes by name. XLA does not see the position of
+// the stream among the C++ parameters, or the scratch memory; the wrapper handles both.
 struct Signature {
   std::vector<std::string> arguments;
   std::vector<std::string> results;
@@ -84,7 +84,7 @@ absl::StatusOr<Live> Describe(const Module& module, std::string_view function) {
   return absl::InternalError(StrCat("module '", module.name(), "' lost its function '", function, "'"));
 }
 
-// What a bind wants of one name.
+// One requested change of a bind.
 struct Change {
   Key key;
   Live next;
@@ -92,7 +92,7 @@ struct Change {
   const std::string& target() const { return key.first; }
 };
 
-// What a runtime has to be told: that calls of the change's target go to `address`.
+// A message for a runtime: calls of the change's target go to `address`.
 struct Announcement {
   const Change* change;
   Handler address;
@@ -124,13 +124,13 @@ absl::Status CheckReplacement(std::string_view target, const Live& live, const L
         "' of module '", live.module, "', artifact ", live.artifact_digest.substr(0, 12), "; new is '",
         next.function.name, "' of '", next.module, "', artifact ", next.artifact_digest.substr(0, 12),
         "). Either pass replace=True, which makes the new code live under the old name, also in functions that are "
-        "compiled already; or choose another module name or target_prefix."));
+        "already compiled; or choose another module name or target_prefix."));
   }
   if (Signature(live.function.tokens) != Signature(next.function.tokens)) {
     return RegistrationError(StrCat(
         "the signature of live target '", target, "' cannot change: it is [", absl::StrJoin(live.function.tokens, " "),
         "], the new code has [", absl::StrJoin(next.function.tokens, " "),
-        "], and functions that are compiled already would call it with the old one. Choose another module name or "
+        "], and functions that are already compiled would call it with the old one. Choose another module name or "
         "target_prefix."));
   }
   return absl::OkStatus();
@@ -139,7 +139,7 @@ absl::Status CheckReplacement(std::string_view target, const Live& live, const L
 absl::Status CheckTraits(std::string_view target, uint32_t noted, uint32_t next) {
   if (noted == next) return absl::OkStatus();
   return RegistrationError(
-      StrCat("the traits of target '", target, "' cannot change (XLA has noted them: ", noted, ", the new code has ",
+      StrCat("the traits of target '", target, "' cannot change (XLA has recorded them: ", noted, ", the new code has ",
              next, "). Load it with the same allow_cuda_graph, or choose another module name or target_prefix."));
 }
 
@@ -159,8 +159,8 @@ absl::Status CheckAll(Registry& registry, const std::vector<Change>& changes, bo
   return absl::OkStatus();
 }
 
-// An address for each name that has none. A runtime that is told of it gets the traits of the new code; the code itself
-// it can call once all names are bound. The answer: the changes whose names no runtime knows yet.
+// Reserves an address for each name that has none. A runtime that learns the address sees the traits of the new code,
+// but calls reach the code only after all names are bound. Returns the changes whose names no runtime knows yet.
 absl::StatusOr<std::vector<Announcement>> Reserve(Registry& registry, const std::vector<Change>& changes)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mutex) {
   std::vector<Announcement> unknown;
@@ -194,7 +194,7 @@ absl::StatusOr<std::vector<Announcement>> Prepare(const std::vector<Change>& cha
   return Reserve(registry, changes);
 }
 
-// From now on a runtime may know the name, whatever becomes of the bind.
+// From now on, a runtime may know the name, whether or not the bind succeeds.
 void NoteTraits(const Change& change) {
   Registry& registry = TheRegistry();
   MutexLock lock(registry.mutex);
@@ -202,7 +202,7 @@ void NoteTraits(const Change& change) {
   if (!traits) traits = change.next.function.traits;
 }
 
-// Once more from the start: another thread may have bound the same names while the runtime was told.
+// Starts again from the beginning, because another thread may have bound the same names while the runtime was told.
 absl::StatusOr<std::vector<Binding>> Commit(const std::vector<Change>& changes, bool replace) {
   Registry& registry = TheRegistry();
   MutexLock lock(registry.mutex);

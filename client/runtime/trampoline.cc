@@ -25,7 +25,7 @@ using Slot = std::atomic<Handler>;
 static_assert(Slot::is_always_lock_free && sizeof(Slot) == sizeof(void*),
               "machine code reads a slot as a plain pointer");
 
-//   f3 0f 1e fa          endbr64             a valid landing place under Intel CET
+//   f3 0f 1e fa          endbr64             a valid branch target under Intel CET
 //   ff 25 <offset>       jmp *[rip+offset]   the slot
 //   cc ...               int3                never reached
 constexpr size_t kStubSize = 16;
@@ -52,7 +52,7 @@ void WriteStub(unsigned char* stub, const Slot* slot) {
 
 }  // namespace
 
-// All stubs of a block are written at once, before its code becomes executable: no page is ever both.
+// Writes all stubs of a block at once, before the code becomes executable: no page is ever writable and executable.
 absl::Status TrampolinePool::MapBlock() {
   page_size_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* memory = mmap(nullptr, 2 * page_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A function whose code can be swapped while it is being called.
+// A function whose code can be replaced while it is being called.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,15 @@
 
 namespace kernix {
 
-// A few bytes of machine code at a fixed address that jump through an atomic pointer. Lives for ever, since whoever was
-// given the address may call it at any time. A forked child has its own copy of all of them. Cheap to copy.
+// A few bytes of machine code at a fixed address that jump through an atomic pointer. It exists for ever, because any
+// holder of the address may call it at any time. A forked child has its own copies. Cheap to copy.
 class Trampoline {
  public:
-  // What to call: never changes.
+  // The address to call. It never changes.
   Handler address() const { return address_; }
 
-  // Where calls go now. Calls that began before a SetHandler() end in the old code. Both are thread-safe.
+  // The current destination of calls. Calls that began before SetHandler() finish in the old code. Both functions are
+  // thread-safe.
   Handler handler() const { return slot_->load(std::memory_order_acquire); }
   void SetHandler(Handler next) { slot_->store(next, std::memory_order_release); }
 
@@ -30,16 +31,16 @@ class Trampoline {
   std::atomic<Handler>* slot_;
 };
 
-// Makes trampolines, any number of them. Their memory stays when the pool goes. Not thread-safe.
+// Creates any number of trampolines. Their memory remains when the pool is destroyed. Not thread-safe.
 class TrampolinePool {
  public:
-  // A new trampoline that leads to `handler`. A REGISTRATION error where the system forbids executable memory.
+  // Creates a trampoline that leads to `handler`. Returns a REGISTRATION error if the system forbids executable memory.
   absl::StatusOr<Trampoline> Create(Handler handler);
 
  private:
   absl::Status MapBlock();
 
-  unsigned char* code_ = nullptr;  // of the block that is being filled: one page of stubs, then one of slots
+  unsigned char* code_ = nullptr;  // of the current block: one page of stubs, then one of slots
   size_t page_size_ = 0;
   size_t used_ = 0;
 };

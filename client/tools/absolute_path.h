@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paths as the user wrote them, made independent of this process's working folder.
+// Makes paths independent of this process's working folder.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace kernix {
 
-// `path` behind the working folder of this process when it is relative; else as it is. Links and ".." stay: only the
-// kernel knows what they mean.
+// If `path` is relative, appends it to this process's working folder; otherwise returns it unchanged. Links and ".."
+// stay, because only the kernel can resolve them correctly.
 std::string AbsolutePath(std::string_view path);
 
 }  // namespace kernix

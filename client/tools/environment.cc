@@ -34,11 +34,11 @@ constexpr Ineffective kIneffective[] = {
     {"BRAINEVENT_CSR_HYBRID_CONFIG", "it tunes brainevent's own kernels"},
     {"COMPILER_PATH", "kernix uses the compiler's own parts; choose a compiler with CXX"},
     {"GCC_EXEC_PREFIX", "kernix uses the compiler's own parts; choose a compiler with CXX"},
-    {"C_INCLUDE_PATH", "it is for C; use CPATH, CPLUS_INCLUDE_PATH or extra_include_paths"},
+    {"C_INCLUDE_PATH", "it applies to C; use CPATH, CPLUS_INCLUDE_PATH or extra_include_paths"},
     {"LD_RUN_PATH", "a compiled kernel names no folder; use LD_LIBRARY_PATH, or -Wl,-rpath in extra_ldflags"},
 };
 
-// Read here or by toolchain_finder.
+// Read here or in toolchain_finder.
 constexpr std::string_view kEffective[] = {"BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "BRAINEVENT_COMPUTE_CAPABILITIES",
                                            "BRAINEVENT_NVCC_PATH", "BRAINEVENT_NVCC_PREFER"};
 
@@ -62,7 +62,7 @@ std::vector<std::string> IneffectiveVariables(const GetEnv& get_env) {
   return warnings;
 }
 
-// As GCC reads them: an empty element is the working folder.
+// An empty element means the working folder, as in GCC.
 std::vector<std::string> PathList(const GetEnv& get_env, const std::string& variable) {
   std::vector<std::string> paths;
   const std::optional<std::string> value = get_env(variable);
@@ -94,7 +94,7 @@ absl::Status ReadCudaVariables(const GetEnv& get_env, CompilerEnvironment& envir
   return absl::OkStatus();
 }
 
-// Beginnings of the variables that a load depends on.
+// Prefixes of the variables that a load depends on.
 constexpr std::string_view kLoadVariables[] = {
     "BRAINEVENT_",
     "COMPILER_PATH=",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the user's environment variables ask of a compile. The daemon never sees the environment: each variable that a
-// compiler (or brainevent) would have read becomes a field of the request, or a warning that names it.
+// What the user's environment variables request of a compile. The daemon never sees the environment: each variable that
+// a compiler (or brainevent) would read becomes a field of the request, or a warning that names it.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@
 namespace kernix {
 
 struct CompilerEnvironment {
-  std::vector<std::string> include_paths;         // CPATH: as if given by -I, after those of the command line
-  std::vector<std::string> system_include_paths;  // CPLUS_INCLUDE_PATH: as if given by -isystem
-  std::vector<std::string> library_paths;         // LIBRARY_PATH: as if given by -L
+  std::vector<std::string> include_paths;         // CPATH: like -I, after the paths of the command line
+  std::vector<std::string> system_include_paths;  // CPLUS_INCLUDE_PATH: like -isystem
+  std::vector<std::string> library_paths;         // LIBRARY_PATH: like -L
   std::vector<std::string> flags_before;          // NVCC_PREPEND_FLAGS
   std::vector<std::string> flags_after;           // NVCC_APPEND_FLAGS
   std::string host_compiler;                      // NVCC_CCBIN
@@ -24,29 +24,29 @@ struct CompilerEnvironment {
   std::vector<std::string> warnings;              // about variables that have no effect here
 };
 
-// CFLAGS, CXXFLAGS and LDFLAGS are make's and are not read, as no compiler reads them. INVALID_REQUEST when a
-// variable's value cannot be read. BRAINEVENT_NVCC_PATH, BRAINEVENT_NVCC_PREFER, CUDA_HOME, CUDA_PATH and CXX are
-// toolchain_finder's.
+// Does not read CFLAGS, CXXFLAGS and LDFLAGS, which belong to make; compilers do not read them either. toolchain_finder
+// reads BRAINEVENT_NVCC_PATH, BRAINEVENT_NVCC_PREFER, CUDA_HOME, CUDA_PATH and CXX. Returns INVALID_REQUEST if the
+// value of a variable cannot be parsed.
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language);
 
-// Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ and mean nothing to kernix: misspelt,
-// or of another version of brainevent.
+// Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ and that kernix does not know, because
+// they are misspelt or belong to another version of brainevent.
 std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables);
 
-// The environment of this process: "NAME=value". No other thread may change it meanwhile.
+// The environment of this process: "NAME=value". No other thread may change it during the call.
 std::vector<std::string> ProcessVariables();
 
-// Those of `variables` ("NAME=value") that a load depends on, one after another: equal texts mean that none of them
-// changed. They say where tools and headers are, which GPU is the first, which daemon and store are used.
+// The `variables` ("NAME=value") that a load depends on, in one text: if two texts are equal, none of them has changed.
+// They tell where tools and headers are, which GPU is the first, and which daemon and store to use.
 std::string VariablesOfLoads(const std::vector<std::string>& variables);
-// Those of this process. No other thread may change them meanwhile.
+// The same for this process. No other thread may change its variables during the call.
 std::string VariablesOfLoads();
 
-// Answers from `variables` as ProcessGetEnv() does from the process': a variable that is empty is not set.
+// Reads from `variables` as ProcessGetEnv() does from the process's environment: an empty variable counts as absent.
 GetEnv GetEnvOf(std::vector<std::string> variables);
 
-// True the first time that this process asks about `warning`: a variable that is set once need not be mentioned at each
-// load.
+// Returns true the first time that this process asks about `warning`, so that a load does not repeat the warnings of
+// earlier loads.
 bool IsFirstWarning(const std::string& warning);
 
 }  // namespace kernix

@@ -30,14 +30,14 @@ absl::Status NoGpu(std::string_view reason) {
 
 std::string ArchitectureName(int major, int minor) { return StrCat("sm_", major * 10 + minor); }
 
-// A library of the driver. Closed again when it goes.
+// A library of the driver. Closed on destruction.
 class DriverLibrary {
  public:
   explicit DriverLibrary(const std::string& name) : handle_(dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL), &Close) {}
 
   bool is_open() const { return handle_ != nullptr; }
 
-  // Null when the library has no such function.
+  // Null if the library has no such function.
   template <typename Function>
   Function* Find(const char* name) const {
     return reinterpret_cast<Function*>(dlsym(handle_.get(), name));
@@ -55,7 +55,7 @@ struct Gpu {
   std::string architecture;
 };
 
-// NVML's functions, as its reference manual describes them; 0 is success.
+// NVML's functions; see its reference manual. They return 0 for success.
 class Nvml {
  public:
   explicit Nvml(const DriverLibrary& library)
@@ -66,7 +66,7 @@ class Nvml {
         uuid_(library.Find<int(void*, char*, unsigned)>("nvmlDeviceGetUUID")),
         capability_(library.Find<int(void*, int*, int*)>("nvmlDeviceGetCudaComputeCapability")) {}
 
-  // All GPUs, in the order of the PCI bus. Nothing when NVML does not work here.
+  // All GPUs, in PCI bus order. Returns nullopt if NVML does not work here.
   std::optional<std::vector<Gpu>> List() const {
     if (!init_ || !shutdown_ || !count_ || !by_index_ || !uuid_ || !capability_ || init_() != 0) return std::nullopt;
     std::optional<std::vector<Gpu>> gpus = ListInitialised();
@@ -98,7 +98,7 @@ class Nvml {
   int (*capability_)(void*, int*, int*);
 };
 
-// The first entry of CUDA_VISIBLE_DEVICES. Nothing when the variable is absent.
+// The first entry of CUDA_VISIBLE_DEVICES. Returns nullopt if the variable is absent.
 std::optional<std::string> FirstVisible(const GpuSystem& system) {
   if (!system.visible_devices) return std::nullopt;
   const std::string first = system.visible_devices->substr(0, system.visible_devices->find(','));
@@ -111,10 +111,10 @@ bool AllAlike(const std::vector<Gpu>& gpus) {
 
 enum class Answer { kFound, kHidden, kUnknown };
 
-// Which of `gpus` (in PCI order) CUDA would show first.
+// Decides which of `gpus` (in PCI order) CUDA would show first.
 Answer PickByIndex(const std::vector<Gpu>& gpus, const GpuSystem& system, int index, std::string& architecture) {
   if (index < 0 || static_cast<size_t>(index) >= gpus.size()) return Answer::kHidden;
-  // CUDA counts the fastest first unless told otherwise, and only CUDA knows which that is.
+  // By default, CUDA counts the fastest GPU first, and only CUDA knows which one that is.
   if (!AllAlike(gpus) && system.device_order != "PCI_BUS_ID") return Answer::kUnknown;
   architecture = gpus[index].architecture;
   return Answer::kFound;
@@ -143,17 +143,17 @@ absl::StatusOr<std::string> AskCuda(const GpuSystem& system) {
   constexpr int kMajorAttribute = 75, kMinorAttribute = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
   const DriverLibrary library(system.cuda);
   if (!library.is_open())
-    return NoGpu(StrCat("the NVIDIA driver's ", system.nvml, " and ", system.cuda, " do not open"));
+    return NoGpu(StrCat("the NVIDIA driver's ", system.nvml, " and ", system.cuda, " cannot be opened"));
   auto* init = library.Find<int(unsigned)>("cuInit");
   auto* get = library.Find<int(int*, int)>("cuDeviceGet");
   auto* attribute = library.Find<int(int*, int, int)>("cuDeviceGetAttribute");
   if (!init || !get || !attribute) return NoGpu(StrCat(system.cuda, " is not the NVIDIA driver's"));
   if (const int error = init(0); error != 0)
-    return NoGpu(StrCat("the CUDA driver does not start (cuInit: error ", error, ")"));
+    return NoGpu(StrCat("the CUDA driver cannot be initialised (cuInit: error ", error, ")"));
   int device = 0, major = 0, minor = 0;
   if (get(&device, 0) != 0 || attribute(&major, kMajorAttribute, device) != 0 ||
       attribute(&minor, kMinorAttribute, device) != 0) {
-    return NoGpu("the CUDA driver shows none to this process");
+    return NoGpu("the CUDA driver shows no GPU to this process");
   }
   return ArchitectureName(major, minor);
 }
@@ -168,7 +168,7 @@ std::optional<std::string> Variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// Answers, by the variables that they depend on.
+// The answers, by the variables that they depend on.
 struct KnownAnswers {
   using Key = std::pair<std::optional<std::string>, std::optional<std::string>>;
   ForkSafeMutex mutex;
@@ -196,7 +196,7 @@ absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& sys
     case Answer::kHidden:
       return NoGpu(system.visible_devices ? StrCat("CUDA_VISIBLE_DEVICES=\"", *system.visible_devices, "\" hides all ",
                                                    gpus->size(), " of them")
-                                          : std::string("the NVIDIA driver knows none"));
+                                          : std::string("the NVIDIA driver finds no GPU"));
     case Answer::kUnknown:
       return AskCuda(system);
   }

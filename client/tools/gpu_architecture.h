@@ -12,22 +12,23 @@
 
 namespace kernix {
 
-// What detection looks at.
+// The inputs of the detection.
 struct GpuSystem {
-  // One of them is there wherever the driver is: without any, nothing is opened.
+  // Wherever the driver works, at least one of these exists. If none exists, nothing is opened.
   std::vector<std::string> device_files = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"};
   std::string nvml = "libnvidia-ml.so.1";
   std::string cuda = "libcuda.so.1";
-  std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES; an empty one hides all
+  std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES; an empty value hides all GPUs
   std::optional<std::string> device_order;     // CUDA_DEVICE_ORDER
 };
 
-// "sm_90" for the first GPU that CUDA would show. Asks the driver's management library, which leaves the process as it
-// was (no CUDA context; a later fork is safe); only where that does not answer, or where it cannot say which of several
-// different GPUs CUDA counts as the first, CUDA itself. A TOOLCHAIN error says why there is none and what to pass.
+// Returns "sm_90" or the like for the first GPU that CUDA would show. Asks the driver's management library (NVML),
+// which leaves the process unchanged (no CUDA context; a later fork is safe). Asks CUDA itself only if NVML does not
+// answer, or cannot tell which of several different GPUs CUDA counts first. A TOOLCHAIN error says why there is no GPU
+// and what to pass.
 absl::StatusOr<std::string> DetectGpuArchitecture(Env& env, const GpuSystem& system);
 
-// The same of this process. An answer is kept; thread-safe.
+// The same for this process. Remembers the answer; thread-safe.
 absl::StatusOr<std::string> DetectGpuArchitecture();
 
 }  // namespace kernix

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding programs by name, as a shell does.
+// Finds programs by name, like a shell.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace kernix {
 
-// True for a file, or a link to one, that may be run.
+// Whether `path` is an executable file, or a link to one.
 bool IsProgram(Env& env, const std::string& path);
 
-// All programs `name` on $PATH, absolute, in its order.
+// All programs `name` on $PATH, as absolute paths, in the order of $PATH.
 std::vector<std::string> ProgramsOnPath(Env& env, const GetEnv& get_env, const std::string& name);
 
-// True when `path` is ccache or the like, or a link to it: a program that runs a compiler which it finds by itself.
+// Whether `path` is ccache or a similar program, or a link to one: a program that finds and runs a compiler itself.
 bool IsCompilerLauncher(Env& env, const std::string& path);
 
 }  // namespace kernix

@@ -8,7 +8,7 @@
 namespace kernix {
 namespace {
 
-// Reads one word after another.
+// Reads words one after another.
 class Splitter {
  public:
   explicit Splitter(std::string_view text) : rest_(text) {}
@@ -48,7 +48,7 @@ class Splitter {
                           std::string_view("\"\\$`").find(rest_.front()) != std::string_view::npos;
       word += escape ? Take() : c;
     }
-    return absl::InvalidArgumentError(StrCat("the quote ", std::string(1, quote), " does not end"));
+    return absl::InvalidArgumentError(StrCat("the quote ", std::string(1, quote), " is not closed"));
   }
 
   std::string_view rest_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splitting text as a shell splits a command line.
+// Splits text like a shell splits a command line.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace kernix {
 
-// Words between white space, with '...', "..." and backslashes as in sh. Nothing is expanded. kInvalidArgument when a
-// quote does not end.
+// Splits at white space; '...', "..." and backslashes work as in sh. Expands nothing. Returns kInvalidArgument if a
+// quote is not closed.
 absl::StatusOr<std::vector<std::string>> SplitShellWords(std::string_view text);
 
 }  // namespace kernix

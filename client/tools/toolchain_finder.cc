@@ -33,19 +33,19 @@ std::optional<std::string> FirstCompilerOnPath(Env& env, const GetEnv& get_env, 
 
 // --- Host compiler ---------------------------------------------------------------------------------------------------
 
-// A compiler that somebody asked for: a path, a name on PATH, or a folder with g++ in it.
+// Resolves a compiler that the user asked for: a path, a name on PATH, or a folder that contains g++.
 absl::StatusOr<std::string> ResolveCompiler(Env& env, const GetEnv& get_env, const std::string& asked,
                                             const std::string& from) {
   const bool is_path = absl::StrContains(asked, '/');
   const std::string path = AbsolutePath(asked);
   if (is_path && IsProgram(env, path) && !IsCompilerLauncher(env, path)) return path;
   if (is_path && IsProgram(env, JoinPath(path, "g++"))) return JoinPath(path, "g++");
-  // A link such as /usr/lib/ccache/g++ stands for the compiler of that name that comes after it on PATH.
+  // A link such as /usr/lib/ccache/g++ stands for the next compiler of that name on PATH.
   if (!is_path || IsProgram(env, path)) {
     if (std::optional<std::string> found = FirstCompilerOnPath(env, get_env, Basename(asked))) return *std::move(found);
   }
   return ToolchainError(StrCat(from, " asks for the C++ compiler \"", asked,
-                               "\", and there is no such program. Correct it or unset it."));
+                               "\", but there is no such program. Correct it or unset it."));
 }
 
 absl::StatusOr<std::string> CompilerFromCxx(Env& env, const GetEnv& get_env, const std::string& value) {
@@ -85,7 +85,7 @@ std::optional<int> ConsolidatedVersion(std::string_view package) {
   return version;
 }
 
-// The wheels' layouts, newest first: nvidia/cu13/bin/nvcc (since CUDA 13), nvidia/cuda_nvcc/bin/nvcc (12).
+// The layouts of the wheels, newest first: nvidia/cu13/bin/nvcc (since CUDA 13), nvidia/cuda_nvcc/bin/nvcc (12).
 std::vector<std::string> WheelCandidates(Env& env, const std::string& site_packages) {
   const std::string nvidia = JoinPath(site_packages, "nvidia");
   std::vector<std::pair<int, std::string>> found;
@@ -102,8 +102,8 @@ std::vector<std::string> WheelCandidates(Env& env, const std::string& site_packa
 
 constexpr int kOldestToolkit = 12;
 
-// The version of the toolkit that `nvcc` lies in, as its cuda.h has it: 11080 for CUDA 11.8. Nothing where that header
-// is not found beside it; then the daemon will ask nvcc. Asking it here would cost each load a process.
+// The version of the toolkit that contains `nvcc`, as in its cuda.h: 11080 for CUDA 11.8. Returns nullopt if that
+// header is not found beside nvcc; the daemon then asks nvcc. Asking nvcc here would cost each load a process.
 std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
   constexpr std::string_view kDefinition = "#define CUDA_VERSION ";
   const std::string root = Dirname(Dirname(env.RealPath(nvcc).value_or(nvcc)));
@@ -120,7 +120,7 @@ std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
   return std::nullopt;
 }
 
-// Tries one place after another and remembers them for the error.
+// Tries one place after another, and remembers them for the error message.
 class NvccSearch {
  public:
   NvccSearch(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages)
@@ -129,7 +129,7 @@ class NvccSearch {
   absl::StatusOr<std::string> Find() {
     if (const std::optional<std::string> asked = get_env_("BRAINEVENT_NVCC_PATH")) {
       if (IsProgram(env_, *asked)) return AbsolutePath(*asked);
-      return ToolchainError(StrCat("BRAINEVENT_NVCC_PATH=", *asked, " is no program. Correct it or unset it."));
+      return ToolchainError(StrCat("BRAINEVENT_NVCC_PATH=", *asked, " is not a program. Correct it or unset it."));
     }
     const bool wheels_first = get_env_("BRAINEVENT_NVCC_PREFER").value_or("") == "pip";
     if (FromRootVariable("CUDA_HOME") || FromRootVariable("CUDA_PATH") || (wheels_first && FromWheels()) ||
@@ -189,14 +189,14 @@ class NvccSearch {
   std::vector<std::string> looked_at_;
 };
 
-// Packages that bring headers and libraries for toolkits of CUDA `major` (cuBLAS, cuRAND, ...), wherever nvcc itself
-// lies: what JAX and others have installed is what the kernel should use.
+// Wheel packages with headers and libraries (cuBLAS, cuRAND, ...) for toolkits of CUDA `major`, wherever nvcc itself
+// is. The kernel should use the libraries that JAX and other packages have installed.
 std::vector<std::string> LibraryPackages(Env& env, const std::vector<std::string>& site_packages, int major) {
   std::vector<std::string> packages;
   for (const std::string& site : site_packages) {
     const std::string nvidia = JoinPath(site, "nvidia");
     for (const std::string& name : env.ListDirectory(nvidia).value_or(std::vector<std::string>())) {
-      // The wheels of CUDA 12 have a folder each, and say nothing of their version there.
+      // The wheels of CUDA 12 have a folder each, whose name does not tell the version.
       const int version = ConsolidatedVersion(name).value_or(kOldestToolkit);
       if (version == major && name != "cuda_nvcc") packages.push_back(JoinPath(nvidia, name));
     }
@@ -204,7 +204,7 @@ std::vector<std::string> LibraryPackages(Env& env, const std::vector<std::string
   return packages;
 }
 
-// The wheels' folders with parts of the toolkit of `nvcc`; none for a toolkit that lies in one piece.
+// The wheel folders that contain parts of the toolkit of `nvcc`. Empty for a toolkit in a single folder.
 std::vector<std::string> WheelPackages(Env& env, const std::string& nvcc) {
   const std::string package = Dirname(Dirname(nvcc));
   const std::string nvidia = Dirname(package);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which compilers this process's user would run. Only where they are: what they are is found out by the daemon.
+// Finds the compilers that the user of this process would run. It finds only their paths; the daemon examines them.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@ namespace kernix {
 
 struct ToolchainSearch {
   Language language = Language::kCpp;
-  // A host compiler that was asked for, before the environment is looked at: a program, or a folder that has one
-  // (nvcc's -ccbin). `host_compiler_from` says in errors who asked.
+  // A host compiler that was requested, which takes precedence over the environment: a program, or a folder that
+  // contains one (nvcc's -ccbin). `host_compiler_from` names the source of the request in errors.
   std::string host_compiler;
   std::string host_compiler_from;
   std::vector<std::string> site_packages;  // for nvcc as PyPI wheels install it
 };
 
-// Host compiler: as asked, $CXX, then c++, g++, clang++ on PATH; a compiler launcher (ccache...) is passed over.
-// nvcc: $BRAINEVENT_NVCC_PATH, $CUDA_HOME, $CUDA_PATH, PATH, /usr/local/cuda, then the wheels (which come before PATH
-// when $BRAINEVENT_NVCC_PREFER is "pip"). TOOLCHAIN errors list where it looked and what to install. Costs some stat
-// calls.
+// The host compiler is the requested one, $CXX, or c++, g++ or clang++ on PATH, in this order; compiler launchers
+// (ccache...) are skipped. nvcc is at $BRAINEVENT_NVCC_PATH, $CUDA_HOME, $CUDA_PATH, on PATH, in /usr/local/cuda, or in
+// the wheels, in this order; if $BRAINEVENT_NVCC_PREFER is "pip", the wheels come before PATH. TOOLCHAIN errors list
+// the searched places and what to install. Costs a few stat calls.
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search);
 
 }  // namespace kernix

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calling a handler from C++ without XLA: builds the call frame that an XLA runtime would pass.
+// Calls a handler from C++ without XLA: builds the call frame that an XLA runtime would pass.
 #pragma once
 
 #include <cstddef>
@@ -33,11 +33,11 @@ enum class DataType : int {
   kFloat64 = 12,
   kComplex64 = 15,
   kBFloat16 = 16,
-  kToken = 17,  // for `arg.token` and `ret.token`: without data and shape
+  kToken = 17,  // for `arg.token` and `ret.token`: has no data and no shape
   kComplex128 = 18,
   kFloat8E5M2 = 19,
   kFloat8E4M3FN = 20,
-  kInt4 = 21,  // types of less than a byte are packed, the first element in the lowest bits
+  kInt4 = 21,  // types of less than a byte are packed; the lowest bits hold the first element
   kUInt4 = 22,
   kFloat8E4M3B11FNUZ = 23,
   kFloat8E5M2FNUZ = 24,
@@ -59,14 +59,15 @@ using AttributeValue =
                  std::vector<uint8_t>, std::vector<uint16_t>, std::vector<uint32_t>, std::vector<uint64_t>,
                  std::vector<float>, std::vector<double>>;
 
-// Where the scratch memory of CUDA handlers comes from; both are set. `allocate` returns null when there is none;
-// `free` is called when the handler's function has returned, while its kernels may still run on the stream.
+// Provides the scratch memory of CUDA handlers. Set both functions. `allocate` returns null if there is no memory.
+// `free` is called when the handler's function has returned, while its kernels may still be running on the stream.
 struct DeviceMemory {
   std::function<void*(size_t bytes)> allocate;
   std::function<void(void* data, size_t bytes)> free;
 };
 
-// Collects buffers and attributes, then calls. Data stays the caller's and must live until Call() returns. Row-major.
+// Collects buffers and attributes, then calls a handler. The caller owns the data and must keep it until Call()
+// returns. Arrays are row-major.
 class CallFrame {
  public:
   CallFrame();
@@ -77,16 +78,15 @@ class CallFrame {
   CallFrame& AddArgument(const void* data, DataType type, std::vector<int64_t> shape);
   CallFrame& AddResult(void* data, DataType type, std::vector<int64_t> shape);
   CallFrame& AddAttribute(std::string name, AttributeValue value);
-  // For CUDA handlers: a cudaStream_t. Scratch memory is then the current device's, from the driver's allocator that is
-  // ordered by the stream.
+  // For CUDA handlers: a cudaStream_t. Scratch memory then comes from the current device, through the driver's
+  // stream-ordered allocator.
   CallFrame& SetStream(void* stream);
-  // What `device_ordinal` is; 0 otherwise. With SetStream(), that device is current during Call().
+  // Sets the value of `device_ordinal`; the default is 0. With SetStream(), this device is current during Call().
   CallFrame& SetDeviceOrdinal(int ordinal);
-  // Scratch memory from somewhere else.
+  // Sets another source of scratch memory.
   CallFrame& SetDeviceMemory(DeviceMemory memory);
 
-  // Calls `handler` once, in this thread. What it reports as an XLA error comes back as a status with its code and
-  // message.
+  // Calls `handler` once, in this thread. An XLA error of the handler becomes a status with the same code and message.
   absl::Status Call(Handler handler) const;
 
  private:

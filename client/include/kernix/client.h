@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connection to a kernixd, which is found or started when it is first needed.
+// A client of a kernixd, which it finds or starts when first needed.
 #pragma once
 
 #include <chrono>
@@ -14,20 +14,20 @@
 
 namespace kernix {
 
-// Where daemon and compilers may be found. Every field has a sensible default.
+// Where to find the daemon and the compilers. Every field has a useful default.
 struct ClientOptions {
-  // "unix:/path", or a bare path. Empty: $KERNIX_ADDRESS, the config file, the machine's service, else a daemon of this
-  // user that is started on demand.
+  // "unix:/path" or a plain path. If empty: $KERNIX_ADDRESS, the config file, the machine's service, or a daemon of
+  // this user that is started on demand, in this order.
   std::string address;
-  // A store of one's own: a daemon of this user that serves it. Empty: the user's default store.
+  // A separate store, served by a daemon of this user. If empty: the user's default store.
   std::string store_directory;
-  // The kernixd to start. Empty: $KERNIXD, beside this library, or on PATH.
+  // The kernixd to start. If empty: $KERNIXD, one beside this library, or one on PATH.
   std::string kernixd;
-  // Folders in which nvcc may lie as PyPI wheels put it (a Python's site-packages).
+  // Folders that may contain nvcc in the layout of PyPI wheels (a Python's site-packages).
   std::vector<std::string> site_packages;
   std::chrono::milliseconds start_timeout{30'000};
-  bool allow_start = true;    // start a daemon when none answers
-  bool allow_oneshot = true;  // when none can be started, one private kernixd a load
+  bool allow_start = true;    // start a daemon if none answers
+  bool allow_oneshot = true;  // if no daemon can be started, start a private kernixd for each load
 };
 
 struct DaemonInfo {
@@ -63,8 +63,8 @@ struct CacheEntryInfo {
 };
 
 struct PurgeFilter {
-  std::string name;                           // empty: of any name
-  std::chrono::milliseconds not_used_for{0};  // 0: of any age
+  std::string name;                           // empty: any name
+  std::chrono::milliseconds not_used_for{0};  // 0: any age
 };
 
 struct PurgeResult {
@@ -72,25 +72,25 @@ struct PurgeResult {
   uint64_t bytes = 0;
 };
 
-// Thread-safe, and safe around fork(): no connection and no gRPC thread outlives a call; a call that runs while another
-// thread forks is paused and goes on in the parent. A forked child may use the object it inherited.
+// Thread-safe, and safe around fork(): no connection and no gRPC thread outlives a call. If another thread forks during
+// a call, the call pauses and then continues in the parent. A forked child may use the object that it inherited.
 class Client {
  public:
-  // Does not connect yet. What the environment says (KERNIXD, KERNIX_ADDRESS, PATH, TMPDIR, XDG_*, ...) is read here,
-  // while no other thread may change it, and holds for all later calls.
+  // Does not connect yet. Reads the environment (KERNIXD, KERNIX_ADDRESS, PATH, TMPDIR, XDG_*, ...) for all later
+  // calls; no other thread may change the environment during this call.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options = {});
   virtual ~Client() = default;
 
-  // These start a daemon when there is none, except Info(), Stats(), List(), Purge() and Shutdown() with `start` false:
-  // then kUnavailable.
+  // These functions start a daemon if there is none. Info(), Stats(), List(), Purge() and Shutdown() with `start` false
+  // return kUnavailable instead.
   virtual absl::StatusOr<DaemonInfo> Info(bool start = true) = 0;
   virtual absl::StatusOr<CacheStats> Stats(bool start = true) = 0;
   virtual absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name = "", bool start = true) = 0;
   virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start = true) = 0;
-  // What the daemon has counted and measured since it started, in Prometheus' text format. For its administrators;
-  // never starts one.
+  // The daemon's counters and histograms since its start, in Prometheus' text format. Only for the daemon's
+  // administrators. Never starts a daemon.
   virtual absl::StatusOr<std::string> Metrics() = 0;
-  // Waits until the daemon is gone, or its drain timeout has passed.
+  // Waits until the daemon is gone, or until its drain timeout has passed.
   virtual absl::Status Shutdown(std::chrono::milliseconds drain_timeout = std::chrono::milliseconds{0}) = 0;
 
   virtual const ClientOptions& options() const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a status of this library says beyond its code and message.
+// Details of a status of this library, beyond its code and message.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@ namespace kernix {
 enum class ErrorCategory {
   kInvalidRequest,  // bad tokens, annotation, signature, flag, name, size
   kToolchain,       // no compiler, an unusable one, an unsupported architecture, no GPU to compile for
-  kCompilation,     // the compiler or the linker said no
-  kLoad,            // the artifact does not open here
+  kCompilation,     // the compiler or the linker failed
+  kLoad,            // the artifact cannot be opened here
   kRegistration,    // a target name is taken, or its signature would change
-  kUnreachable,     // no daemon, and none could be started
-  kResource,        // no space, an unwritable store, a limit of time or memory
+  kUnreachable,     // no daemon answers, and none could be started
+  kResource,        // no space, a store that is not writable, a time or memory limit
   kCancelled,
   kInternal,  // anything else
 };
 
 struct ErrorInfo {
   ErrorCategory category = ErrorCategory::kInternal;
-  std::string compiler_output;  // kCompilation: all that the compiler or linker printed, with your own paths
+  std::string compiler_output;  // kCompilation: the complete output of the compiler or linker, with your own paths
   std::string command;          // kCompilation: the command that failed
   int exit_code = 0;            // kCompilation: its exit code
 };

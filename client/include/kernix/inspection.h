@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A look inside a module: what was compiled, PTX, machine code in words, and what its kernels use.
+// The contents of a module: the compiled source, PTX, disassembled machine code, and the resources of its kernels.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,40 @@
 
 namespace kernix {
 
-// What one kernel needs on one architecture. Sizes are in bytes.
+// The resources of one kernel on one architecture. Sizes are in bytes.
 struct KernelResources {
-  std::string name;              // as C++ names it: "add(float const*, float*, int)"
-  std::string symbol;            // as a profiler shows it
+  std::string name;              // the C++ name: "add(float const*, float*, int)"
+  std::string symbol;            // the symbol, as profilers show it
   std::string architecture;      // "sm_90"
-  uint64_t registers = 0;        // of each thread
-  uint64_t shared_memory = 0;    // of each block, as the source declares it; what a launch adds is not known here
-  uint64_t stack_frame = 0;      // local memory of each thread
-  uint64_t spill_stores = 0;     // what a thread writes to local memory for lack of registers,
+  uint64_t registers = 0;        // per thread
+  uint64_t shared_memory = 0;    // per block, declared statically; the compiler does not know how much a launch adds
+  uint64_t stack_frame = 0;      // local memory per thread
+  uint64_t spill_stores = 0;     // bytes that a thread writes to local memory because it lacks registers,
   uint64_t spill_loads = 0;      // and reads from it
   uint64_t constant_memory = 0;  // in all banks
-  uint64_t barriers = 0;         // __syncthreads() and its like
+  uint64_t barriers = 0;         // __syncthreads() and similar
 };
 
-// What was compiled: the sources, then a handler for each function. With LoadOptions::separate, all units one after
-// another, or that of the source `label`; NOT_FOUND, with the labels there are.
+// The compiled source: the sources, then a handler for each function. With LoadOptions::separate: all units one after
+// another, or only the unit of the source `label`. NOT_FOUND lists the existing labels.
 absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_view label = "");
 
-// These are for CUDA modules that were loaded with LoadOptions::keep; others are INVALID_REQUEST errors, as is an
-// `architecture` ("sm_90") that the module was not compiled for. Empty: the newest.
+// The following functions are for CUDA modules that were loaded with LoadOptions::keep. For other modules, and for an
+// `architecture` ("sm_90") that the module was not compiled for, they return INVALID_REQUEST. An empty `architecture`
+// means the newest.
 //
-// The PTX that the machine code was made from.
+// The PTX from which the machine code was made.
 absl::StatusOr<std::string> Ptx(const Module& module, std::string_view architecture = "");
-// The machine code in words. An error says so where there was no nvdisasm with nvcc.
+// The disassembled machine code. Returns an error that says so if there was no nvdisasm beside nvcc.
 absl::StatusOr<std::string> Sass(const Module& module, std::string_view architecture = "");
-// Of each kernel, by architecture. Those of relocatable device code (-rdc=true) are as before the device link.
+// The resources of each kernel, by architecture. For relocatable device code (-rdc=true), the figures are those before
+// the device link.
 absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module);
 
-// Writes what `module` was made from, what was kept, and its library into `directory`, which is made where it is
-// missing: <name>.kernix.cu or .cpp, <name>.sm_90.ptx, <name>.sm_90.sass, <name>.sm_90.ptxas (what ptxas says of
-// resources) and <name>.so. With separate units, their number stands behind the name: <name>.0.kernix.cu. Each file is
-// written beside, then renamed. LOAD error: the library cannot be read any more; RESOURCE: the folder cannot be
+// Writes the module's generated source, kept files and library to `directory`, which it creates if necessary:
+// <name>.kernix.cu or .cpp, <name>.sm_90.ptx, <name>.sm_90.sass, <name>.sm_90.ptxas (the resource report of ptxas) and
+// <name>.so. With separate units, the unit's number follows the name: <name>.0.kernix.cu. Each file is written under a
+// temporary name, then renamed. Returns LOAD if the library can no longer be read, and RESOURCE if the folder cannot be
 // written.
 absl::Status WriteBuildDirectory(const Module& module, const std::string& directory);
 

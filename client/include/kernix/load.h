@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiling kernels from a C++ program: what to build, and what comes back.
+// Compiles kernels from a C++ program: the parameters of a load, and its result.
 #pragma once
 
 #include <cstdint>
@@ -20,37 +20,37 @@ namespace kernix {
 
 class Client;
 
-// One source text. `label` is shown in diagnostics; `path`, when the text came from a file, is what errors name and
-// where `#include "x.h"` looks first.
+// One source text. Diagnostics show `label`. If the text comes from a file, `path` is its path; errors name it, and
+// `#include "x.h"` searches its folder first.
 struct Source {
   std::string text;
   std::string label;
   std::string path;
 };
 
-// A function to export: its arg_spec tokens in the order of its C++ parameters, or none to infer them from the
-// signature.
+// A function to export, with its arg_spec tokens in the order of its C++ parameters, or without tokens to infer them
+// from the signature.
 struct Function {
   std::string name;
   std::vector<std::string> tokens;
 };
 
-// What happens while a load waits. Called from the loading thread.
+// Events of a load in progress. Called from the loading thread.
 struct LoadCallbacks {
-  // Commands and compiler output as they come (only with LoadOptions::verbose).
+  // Commands and compiler output as they arrive (only with LoadOptions::verbose).
   std::function<void(std::string_view)> output;
-  // Where the load stands: "queued (3 ahead)", "compile (1/2)". At most once a change.
+  // The state of the load: "queued (3 ahead)", "compile (1/2)". Called at most once per change.
   std::function<void(std::string_view)> progress;
-  // A message for the user that is no error.
+  // A message for the user that is not an error.
   std::function<void(std::string_view)> warning;
-  // Asked every 50 ms; true cancels the load (it then returns kCancelled).
+  // Called every 50 ms. If it returns true, the load is cancelled and returns kCancelled.
   std::function<bool()> cancelled;
 };
 
 struct LoadOptions {
-  // Each source becomes an object of its own: they are compiled side by side and linked once. Else they are one
-  // translation unit, in order. A file's suffix says its language then (.cu; .cpp, .cc, .cxx); a C++ file of a CUDA
-  // module is compiled by nvcc's host compiler.
+  // If set, each source becomes a separate object; the sources are compiled in parallel and linked once. Otherwise,
+  // they form one translation unit, in order. With `separate`, a file's suffix determines its language (.cu; .cpp, .cc,
+  // .cxx), and nvcc's host compiler compiles the C++ files of a CUDA module.
   bool separate = false;
   // For a debugger, a profiler or a sanitizer: -g (and -G for device code), frame pointers, optimization_level 0.
   bool debug = false;
@@ -60,27 +60,28 @@ struct LoadOptions {
   std::optional<std::vector<Function>> functions;
   std::vector<std::string> compile_flags;
   std::vector<std::string> link_flags;
-  std::vector<std::string> include_paths;       // searched before everything else
-  std::vector<std::string> last_include_paths;  // searched after everything else, e.g. jax.ffi.include_dir()
-  // CUDA only: "sm_86", "8.6", or a comma list. Empty: the architecture of this process's first GPU.
+  std::vector<std::string> include_paths;       // searched before all others
+  std::vector<std::string> last_include_paths;  // searched after all others, e.g. jax.ffi.include_dir()
+  // CUDA only: "sm_86", "8.6", or a comma-separated list. Empty: the architecture of this process's first GPU.
   std::string compute_capability;
   int optimization_level = 3;  // 0 with `debug`
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
   bool force_rebuild = false;
   bool verbose = false;
-  uint32_t max_parallel_jobs = 0;  // of this load; 0: the daemon's limit
-  // The environment ("NAME=value") that says where tools and headers are. nullopt: the process' own, which no other
-  // thread may change meanwhile; a program where one may gives a copy.
+  uint32_t max_parallel_jobs = 0;  // for this load; 0: the daemon's limit
+  // The environment ("NAME=value") that tells where tools and headers are. nullopt: the process's own environment,
+  // which no other thread may change during the load. A program whose threads may change it passes a copy.
   std::optional<std::vector<std::string>> environment;
   LoadCallbacks callbacks;
 };
 
-// Compiles C++ (or finds it in the cache) and opens the result. `name` labels the cache entry and diagnostics.
+// Compiles C++ (or finds the artifact in the cache) and opens the result. `name` is the tag of the cache entry and
+// appears in diagnostics.
 //
-// A load that this process has done before gives the same module and asks no daemon, unless something that it depends
-// on has changed since (an argument, the environment, the working folder, a file that it read), or this process has
-// purged a cache. LoadOptions::force_rebuild and `verbose` ask in any case. The same holds for all loads below.
+// Repeating a load in this process returns the same module without asking a daemon, unless one of its inputs has
+// changed (an argument, the environment, the working folder, a file that it read), or this process has purged a cache.
+// LoadOptions::force_rebuild and `verbose` always ask the daemon. The same holds for all loads below.
 absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,
                                                       const std::vector<std::string>& sources,
                                                       const LoadOptions& options = {});
@@ -94,18 +95,19 @@ absl::StatusOr<std::shared_ptr<Module>> LoadCudaInline(Client& client, const std
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::string& path,
                                                      const LoadOptions& options = {});
 
-// The CUDA files of a folder together, as LoadOptions::separate says; the module has the folder's name. Those that
-// match the first of `file_patterns` (a shell's, of names in that folder) come first, each sorted by name.
+// Compiles the CUDA files of a folder, combined as LoadOptions::separate says. The module has the folder's name.
+// `file_patterns` are shell patterns for names in that folder. The files that match the first pattern come first; the
+// files of each pattern are sorted by name.
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaDir(Client& client, const std::string& directory,
                                                     const LoadOptions& options = {},
                                                     const std::vector<std::string>& file_patterns = {"*.cu"});
 
-// Files together, as LoadOptions::separate says.
+// Compiles several files, combined as LoadOptions::separate says.
 absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language language, const std::string& name,
                                                   const std::vector<std::string>& paths,
                                                   const LoadOptions& options = {});
 
-// What all of the above come to. `language` is what the functions are for.
+// All of the above call this function. `language` is the language of the module.
 absl::StatusOr<std::shared_ptr<Module>> Load(Client& client, Language language, const std::string& name,
                                              const std::vector<Source>& sources, const LoadOptions& options);
 

@@ -18,24 +18,24 @@ struct XLA_FFI_CallFrame;
 
 namespace kernix {
 
-// An XLA FFI handler (XLA's xla/ffi/api/c_api.h). NULL is success.
+// An XLA FFI handler (XLA's xla/ffi/api/c_api.h). Returns NULL for success.
 using Handler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*);
 
 enum class Language { kCpp, kCuda };
 
 // A translation unit as the daemon compiled it.
 struct GeneratedUnit {
-  std::vector<std::string> sources;  // the labels of what it was made from
+  std::vector<std::string> sources;  // the labels of its sources
   Language language = Language::kCpp;
   std::string text;
 };
 
-// A text that a load with LoadOptions::keep brought along, of one unit and one architecture ("sm_90").
+// A text that LoadOptions::keep has kept, for one unit and one architecture ("sm_90").
 struct KeptText {
   enum class Kind {
     kPtx,
-    kSass,       // as nvdisasm writes it; there is none where there was no nvdisasm with nvcc
-    kResources,  // what `ptxas -v` says
+    kSass,       // as nvdisasm prints it; absent if there was no nvdisasm beside nvcc
+    kResources,  // the output of `ptxas -v`
   };
   Kind kind = Kind::kPtx;
   size_t unit = 0;  // index into Module::generated_units()
@@ -50,28 +50,28 @@ struct FunctionInfo {
   uint32_t traits = 0;              // bit 0: command-buffer compatible
 };
 
-// Stays open for the life of the process: XLA may hold its handlers for ever. Immutable, thread-safe.
+// Stays open until the process ends, because XLA may hold its handlers for ever. Immutable, thread-safe.
 class Module {
  public:
   virtual ~Module() = default;
 
   virtual const std::string& name() const = 0;
-  // What the functions are for.
+  // The language that the module was loaded with.
   virtual Language language() const = 0;
-  // Of the artifact, where this load found it. The process may have it open from another place, if it had it before.
+  // The path at which this load found the artifact. If the process had opened the artifact before, it uses that path.
   virtual const std::string& path() const = 0;
-  // In the order of the request (or of the annotations in the source).
+  // The functions, in the order of the request (or of the annotations in the source).
   virtual const std::vector<FunctionInfo>& functions() const = 0;
-  // NOT_FOUND, with the names there are.
+  // NOT_FOUND lists the existing functions.
   virtual absl::StatusOr<Handler> handler(std::string_view function) const = 0;
   // SHA-256, hexadecimal, of everything that can change the artifact.
   virtual const std::string& key() const = 0;
   virtual const std::string& artifact_digest() const = 0;
   virtual bool cache_hit() const = 0;
   virtual uint64_t build_ms() const = 0;
-  // What the daemon compiled: one unit, or with LoadOptions::separate one of each source.
+  // The source that the daemon compiled: one unit, or with LoadOptions::separate one per source.
   virtual const std::vector<GeneratedUnit>& generated_units() const = 0;
-  // By unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
+  // Sorted by unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
   virtual const std::vector<KeptText>& kept() const = 0;
 };
 
