@@ -24,7 +24,7 @@ using testing::ScratchFolder;
 
 class HeaderScanTest : public ::testing::Test {
  protected:
-  // A source that is a file of the scratch folder.
+  // A source that is a file in the scratch folder.
   SourceToScan File(const std::string& path, const std::string& text) {
     return {.text = text, .label = path, .folder = Dirname(folder_ / path)};
   }
@@ -142,7 +142,7 @@ TEST_F(HeaderScanTest, AMacroThatCannotBeReadReachesEveryHeader) {
   folder_.Write("inc/notes.txt", "");
   folder_.Write("inc/.hidden/c.h", "");
   EXPECT_THAT(Names(Scan({Inline("#include CHOOSE(a)\n")}, {"inc"})), ElementsAre("0:a.h", "0:deep/b.cuh"));
-  // But a question about one does not.
+  // But a __has_include question about one does not.
   EXPECT_THAT(Names(Scan({Inline("#define HAS(x) __has_include(x)\n")}, {"inc"})), IsEmpty());
 }
 
@@ -154,7 +154,8 @@ TEST_F(HeaderScanTest, TooManyGuessesAreAnError) {
               AllOf(HasSubstr("m:2: #include CHOOSE"), HasSubstr("more than 3"), HasSubstr("extra_include_paths")));
 }
 
-// "far/../b.h" is beside the folder that the link leads to. A build has no links, so it must not find the one here.
+// "far/../b.h" is beside the folder that the link leads to. A build has no links, so the scan must not find that
+// header.
 TEST_F(HeaderScanTest, ALinkIsNoFolderThatAnIncludeLeadsThrough) {
   folder_.Write("elsewhere/far/c.h", "");
   folder_.Write("elsewhere/b.h", "");
@@ -214,7 +215,7 @@ TEST_F(HeaderScanTest, TwoHeadersOfOneNameThatTheBuildWouldConfuse) {
   const auto scan = Scan({File("a/k.cu", "#include \"x.h\"\n"), File("b/l.cu", "#include \"x.h\"\n")});
   EXPECT_EQ(KindOf(scan.status()), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_THAT(scan.status().ToString(), AllOf(HasSubstr(folder_ / "a/x.h"), HasSubstr(folder_ / "b/x.h")));
-  // The same content is no matter.
+  // Identical content is not a conflict.
   folder_.Write("b/x.h", "1");
   EXPECT_THAT(Names(Scan({File("a/k.cu", "#include \"x.h\"\n"), File("b/l.cu", "#include \"x.h\"\n")})),
               ElementsAre("0:x.h", "1:x.h"));
@@ -239,7 +240,7 @@ TEST_F(HeaderScanTest, NoticesChanges) {
   EXPECT_TRUE(absl::IsNotFound(first->Read(Env::Posix(), DigestOf("no header")).status()));
 }
 
-// Root, who reads everything, is nobody meanwhile.
+// Root can read everything, so the test becomes the user nobody for a while.
 class NotRoot {
  public:
   NotRoot() { EXPECT_TRUE(!was_root_ || seteuid(65534) == 0); }

@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 constexpr int kHeaders = 100;
 
-// Notes which files are read.
+// Records which files are read.
 class CountingEnv : public FaultEnv {
  public:
   using FaultEnv::FaultEnv;
@@ -33,7 +33,7 @@ class CountingEnv : public FaultEnv {
   std::multiset<std::string> reads;
 };
 
-// What of a scan a build depends on.
+// The parts of a scan that a build depends on.
 std::vector<std::string> Content(const HeaderScan& scan) {
   std::vector<std::string> content;
   for (const v1::Header& header : scan.headers) content.push_back(header.SerializeAsString());
@@ -60,10 +60,10 @@ class HeaderTableTest : public ::testing::Test {
     ASSERT_TRUE(mem_.WriteFile(path, text, 0644).ok());
   }
 
-  // As a process does that knows nothing yet.
+  // Like a process that does not know any file yet.
   HeaderScan ScanAfresh(size_t max_bytes = HeaderTable::kMaxBytes, const std::string& source = "#include \"0.h\"\n") {
     env_.reads.clear();
-    auto& files = *new HeaderFiles(env_);  // never destroyed, as that of a process
+    auto& files = *new HeaderFiles(env_);  // never destroyed, like a process's own
     HeaderTable table(
         env_, [this] { return folder_; }, max_bytes);
     HeaderScanRequest request;
@@ -158,7 +158,7 @@ TEST_F(HeaderTableTest, ADamagedTableIsNotBelieved) {
       Write(kTable, text);
       EXPECT_EQ(Content(ScanAfresh()), Content(first));
       EXPECT_THAT(env_.reads, SizeIs(kHeaders + 1));
-      EXPECT_EQ(mem_.ReadFile(kTable)->size(), sound.size());  // and replaced
+      EXPECT_EQ(mem_.ReadFile(kTable)->size(), sound.size());  // and has replaced it
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernixctl says and returns without a daemon. With one: tests/integration.
+// kernixctl's output and exit codes without a daemon. tests/integration covers those with a daemon.
 #include "client/kernixctl/command.h"
 
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 class ProgressLineTest : public testing::Test {
  protected:
-  // What was written since the last call.
+  // The output since the last call.
   std::string Take() {
     std::string text = out_.str();
     out_.str("");
@@ -35,7 +35,7 @@ TEST_F(ProgressLineTest, AppearsAfterASecondAndGoesAtTheEnd) {
     line.Poll();
     EXPECT_EQ(Take(), "\r\x1b[Kkernixctl: a.cu: queued (3 ahead), 1 s");
     line.Poll();
-    EXPECT_EQ(Take(), "");  // nothing new to say
+    EXPECT_EQ(Take(), "");  // nothing new
     line.SetState("compile (1/2)");
     line.Poll();
     EXPECT_EQ(Take(), "\r\x1b[Kkernixctl: a.cu: compile (1/2), 1 s");

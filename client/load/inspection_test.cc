@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 using testing::ScratchFolder;
 using ::testing::UnorderedElementsAre;
 
-// One that nothing was compiled for.
+// A module without a compiled artifact.
 class FakeModule : public Module {
  public:
   const std::string& name() const override { return name_; }
@@ -61,7 +61,7 @@ constexpr auto kPtx = KeptText::Kind::kPtx;
 constexpr auto kSass = KeptText::Kind::kSass;
 constexpr auto kResources = KeptText::Kind::kResources;
 
-// Two CUDA units around one of C++, for two architectures.
+// Two CUDA units around a C++ unit, for two architectures.
 FakeModule Kept() {
   FakeModule module;
   module.AddUnit("a.cu", Language::kCuda, "A;").AddUnit("b.cpp", Language::kCpp, "B;");
@@ -174,7 +174,7 @@ TEST(BuildDirectoryTest, UnitsHaveNumbers) {
   EXPECT_EQ(Env::Posix().ReadFile(scratch / "out/mine.2.sm_80.ptx").value(), "csm_80;");
 }
 
-// What cannot be read is not blamed on the folder that is written to.
+// An error while reading must not blame the output folder.
 TEST(BuildDirectoryTest, ALostLibraryIsToldFromAFolderThatCannotBeWritten) {
   const ScratchFolder scratch;
   FakeModule module;

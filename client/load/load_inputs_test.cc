@@ -14,7 +14,7 @@ namespace {
 
 using testing::ScratchFolder;
 
-// Two include folders; the second has a header, which is older than a load that begins now.
+// Two include folders. The second one contains a header that is older than a load that begins now.
 class LoadInputsTest : public ::testing::Test {
  protected:
   LoadInputsTest() {
@@ -23,13 +23,13 @@ class LoadInputsTest : public ::testing::Test {
     AwaitClock();
   }
 
-  // Until what was changed before now is older than a load that begins then.
+  // Waits until earlier changes are older than a load that begins afterwards.
   void AwaitClock() {
     const int64_t changed_ms = env_.Stat(tree_.Write("clock", ""))->ctime_ns / 1'000'000;
     while (env_.UnixMillis() <= changed_ms + 100) std::this_thread::yield();
   }
 
-  // What a load that finds the header depends on.
+  // The inputs of a load that finds the header.
   LoadInputs Inputs() {
     LoadInputs inputs(env_, {tree_ / "missing"});
     inputs.Add({tree_ / "first", tree_ / "second"}, {tree_ / "second/sub/x.h"});

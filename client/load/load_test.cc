@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads through a stand-in for the daemon that stages a request and compiles it as the daemon does, with the real
-// compiler.
+// Loads through a stand-in for the daemon. It stages a request and compiles it with the real compiler, like the daemon.
 #include "kernix/load.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +32,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ScratchFolder;
 
-// "src" + the lines of each source behind its label, as the daemon's generator does.
+// "src" + the lines of each source after its label, as the daemon's generator writes them.
 std::string Unit(const v1::LoadRequest& request) {
   std::string unit;
   for (const v1::Source& source : request.source())
@@ -74,8 +73,8 @@ class StandIn : public DaemonClient {
 
   std::vector<v1::LoadRequest> requests;
   std::function<void()> before_build;   // once
-  std::vector<absl::Status> refusals;   // answered, one a load, instead of building
-  std::vector<std::string> lost_paths;  // answered, one a load, instead of the artifact's
+  std::vector<absl::Status> refusals;   // returned, one per load, instead of building
+  std::vector<std::string> lost_paths;  // returned, one per load, instead of the artifact's
 
  private:
   std::string Root() const { return folder_ / StrCat("build", requests.size()); }
@@ -134,7 +133,7 @@ class StandIn : public DaemonClient {
   }
 
   ScratchFolder folder_;
-  const ClientOptions options_{.store_directory = folder_.path()};  // nothing that another one has loaded
+  const ClientOptions options_{.store_directory = folder_.path()};  // a store that no other test has used
 };
 
 class LoadTest : public ::testing::Test {
@@ -222,7 +221,7 @@ TEST_F(LoadTest, ACompileErrorNamesTheUsersFile) {
   EXPECT_THAT(detail.message(), HasSubstr(folder_ / "src/"));
 }
 
-// A shared kernixd takes names, no paths.
+// A shared kernixd accepts names, not paths.
 TEST_F(LoadTest, ALabelIsSentAsANameAndShownAsItWas) {
   const std::vector<Source> sources = {
       {.text = AddConstantHandler("f", 2) + "int x = ;\n", .label = "my/k.cc", .path = ""},
@@ -278,7 +277,7 @@ TEST_F(LoadTest, AModuleHasThePathOfItsOwnLoad) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ((*first)->artifact_digest(), (*second)->artifact_digest());
   EXPECT_EQ(*(*first)->handler("f"), *(*second)->handler("f"));
-  EXPECT_NE((*first)->path(), (*second)->path());  // each was built in a folder of its own
+  EXPECT_NE((*first)->path(), (*second)->path());  // each was built in a separate folder
 }
 
 TEST_F(LoadTest, TheSameAgainIsTheSameModule) {
@@ -305,7 +304,7 @@ TEST_F(LoadTest, TheSameAgainIsTheSameModule) {
   options_.force_rebuild = false;
   EXPECT_EQ(load(), rebuilt);
   ASSERT_TRUE(Env::Posix().RemoveFile(rebuilt->path()).ok());
-  EXPECT_FALSE(WriteBuildDirectory(*rebuilt, folder_ / "out").ok());  // which notices that the library is gone
+  EXPECT_FALSE(WriteBuildDirectory(*rebuilt, folder_ / "out").ok());  // detects that the library is gone
   EXPECT_NE(load(), rebuilt);
   EXPECT_EQ(client_.requests.size(), 6u);
 }
@@ -314,7 +313,7 @@ TEST_F(LoadTest, AfterAChangeOfAHeaderItIsAnother) {
   const auto write = [&](const std::string& value) {
     const std::string path = folder_.Write("inc/v.h", "#define VALUE " + value + "\n");
     const int64_t changed_ms = Env::Posix().Stat(path)->ctime_ns / 1'000'000;
-    while (Env::Posix().UnixMillis() <= changed_ms + 100) std::this_thread::yield();  // else a load would not trust it
+    while (Env::Posix().UnixMillis() <= changed_ms + 100) std::this_thread::yield();  // or a load would not trust it
   };
   std::string source = "#include <v.h>\n" + AddConstantHandler("f", 17);
   source.replace(source.find("17"), 2, "VALUE");

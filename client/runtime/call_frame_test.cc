@@ -25,7 +25,7 @@ abi::Error* Fail(const abi::Api* api, abi::ErrorCode code, const char* message) 
   return api->error_create(&args);
 }
 
-// out = scale * (a + b), all of them rank 2.
+// out = scale * (a + b), all of rank 2.
 XLA_FFI_Error* ScaledSum(XLA_FFI_CallFrame* xla_frame) {
   const abi::CallFrame& frame = *Abi(xla_frame);
   if (frame.stage != abi::kStageExecute) return Xla(Fail(frame.api, abi::kInternal, "stage"));
@@ -127,7 +127,7 @@ TEST(CallFrameTest, RefusesTheSameAttributeTwice) {
   EXPECT_THAT(frame.Call(ScaledSum).ToString(), HasSubstr("'n' was added twice"));
 }
 
-// Reports the stream, or destroys the error that there is none, as on a CPU.
+// Reports the stream. If there is none, as on a CPU, destroys the error.
 XLA_FFI_Error* StreamProbe(XLA_FFI_CallFrame* xla_frame) {
   const abi::CallFrame& frame = *Abi(xla_frame);
   abi::StreamGetArgs get = {sizeof(get), nullptr, frame.ctx, nullptr};
@@ -150,7 +150,7 @@ TEST(CallFrameTest, HasAStreamWhenOneWasSet) {
   EXPECT_TRUE(frame.Call(StreamProbe).ok());
 }
 
-// What the handler sees of an attribute: its kind, and what is in it.
+// Describes an attribute as the handler sees it: its kind and its content.
 XLA_FFI_Error* AttributeProbe(XLA_FFI_CallFrame* xla_frame) {
   const abi::CallFrame& frame = *Abi(xla_frame);
   std::string seen;
@@ -174,7 +174,7 @@ TEST(CallFrameTest, PassesStringsAndArrays) {
   EXPECT_EQ(frame.Call(AttributeProbe).message(), "string text;11[2];2.500000;5[0];string of its own;");
 }
 
-// Allocates 24 bytes twice on the device, frees the first, and reports the ordinal.
+// Allocates 24 bytes on the device twice, frees the first, and reports the device ordinal.
 XLA_FFI_Error* DeviceProbe(XLA_FFI_CallFrame* xla_frame) {
   const abi::CallFrame& frame = *Abi(xla_frame);
   abi::DeviceOrdinalGetArgs ordinal = {sizeof(ordinal), nullptr, frame.ctx, -1};

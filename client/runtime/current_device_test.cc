@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 constexpr int kInvalidDevice = 101;
 
-// A driver of two devices, whose CUdevice is 10 more than the ordinal. A context is the address of its device's slot.
+// A driver with two devices. A CUdevice is the ordinal plus 10. A context is the address of its device's slot.
 struct FakeDriver {
   static inline int slots[2];
   static inline std::vector<int> current;  // CUdevices

@@ -29,7 +29,7 @@ using testing::Variables;
 
 std::vector<std::string> NoFolders() { return {}; }
 
-// The digest of a file's content, as the daemon would tell it.
+// An artifact with the digest of the file's content, as the daemon would report it.
 Artifact ArtifactAt(const std::string& path) {
   return {.path = path, .digest = DigestOf(Env::Posix().ReadFile(path).value_or(path)), .required_symbol_versions = {}};
 }
@@ -109,7 +109,7 @@ TEST(LibraryTest, ATooOldRuntimeIsNamed) {
   EXPECT_THAT(library.status().ToString(), AllOf(HasSubstr("GLIBC_2.999"), ::testing::Not(HasSubstr("GLIBC_2.2.5 "))));
 }
 
-// libfakeblas.so.1 needs libfakeblaslt.so.1; both lie where a wheel would put them.
+// libfakeblas.so.1 needs libfakeblaslt.so.1. Both are where a wheel would install them.
 class CudaLibrariesTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -166,7 +166,7 @@ TEST(CudaLibraryDirectoriesTest, AreThoseThatAreThere) {
   EXPECT_EQ(found[1], folder / "toolkit/lib64");
 }
 
-// Handlers that should not get to XLA.
+// Handlers that must not reach XLA.
 XLA_FFI_Error* Silent(XLA_FFI_CallFrame*) { return nullptr; }
 XLA_FFI_Error* Complaining(XLA_FFI_CallFrame* frame) { return reinterpret_cast<XLA_FFI_Error*>(frame); }
 

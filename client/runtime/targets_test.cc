@@ -61,7 +61,7 @@ OneFunction MakeModule(const std::string& digest, Handler handler, std::vector<s
   return OneFunction(digest, {.name = "f", .tokens = std::move(tokens), .handler = handler, .traits = traits});
 }
 
-// Targets live as long as the process, so each test has names of its own.
+// Targets exist until the process ends, so each test uses its own names.
 std::string Name() {
   static int next = 0;
   return StrCat("targets_test.f", next++);
@@ -142,7 +142,7 @@ TEST(BindTargetTest, RefusesWhatCannotBe) {
 }
 
 // --- Several at once
-// ----------------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------------------------
 
 // A module with the functions "f" and "g".
 class TwoFunctions : public OneFunction {
@@ -212,15 +212,15 @@ TEST(BindTargetsTest, WhatARuntimeRefusesLeavesNothingBehind) {
   const auto again = BindTargets("cpu", next, names, true);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ((*again)[1].outcome, BindOutcome::kNew);
-  EXPECT_EQ((*again)[1].address, reserved);  // which the runtime may have kept
+  EXPECT_EQ((*again)[1].address, reserved);  // the runtime may have kept it
   EXPECT_EQ(Call((*live)[0].address), 3u);
 }
 
-// The second of two names is refused, when the runtime has the first already.
+// A bind in which the runtime accepts the first of two names and refuses the second.
 struct HalfRefused {
   std::string first = Name(), second = Name();
   Handler first_address = nullptr;
-  uint32_t first_traits = 0;  // as the runtime reads them when it is told
+  uint32_t first_traits = 0;  // as the runtime reads them during the announcement
 
   explicit HalfRefused(uint32_t traits) {
     const TwoFunctions module("aa", Numbered<1>, Numbered<2>, {"arg", "ret"}, traits);
@@ -249,7 +249,7 @@ TEST(BindTargetsTest, TraitsThatARuntimeHasNotedStayWhateverBecomesOfTheBind) {
   ASSERT_TRUE(same.ok()) << same.status();
   EXPECT_EQ(same->address, half.first_address);
   EXPECT_EQ(Call(same->address), 3u);
-  // Of the name that it refused it has noted nothing.
+  // The runtime has recorded nothing about the name that it refused.
   EXPECT_TRUE(BindTarget(half.second, "CUDA", MakeModule("bb", Numbered<3>), "f", false).ok());
 }
 
@@ -271,7 +271,7 @@ TEST(BindTargetsTest, ANameWithoutCodeSaysSoWhenItIsCalled) {
   EXPECT_THAT(the_error, HasSubstr("no kernel is loaded"));
 }
 
-// As another thread may do it between the check and the commit.
+// Another thread may do this between the check and the commit.
 TEST(BindTargetsTest, WhatIsBoundWhileARuntimeIsToldStays) {
   const std::string a = Name(), b = Name();
   Handler bound = nullptr;
@@ -321,7 +321,7 @@ TEST(BindTargetTest, ThreadsBindReplaceAndCallAtOnce) {
       for (int i = 0; i < 2000; ++i) {
         const auto bound = BindTarget(name, "cpu", (i + t) % 2 == 0 ? a : b, "f", true);
         if (!bound.ok() || bound->address != address || bound->outcome == BindOutcome::kNew) ++wrong;
-        // Many threads ask for one new name: one of them makes it.
+        // Many threads request a new name; one of them creates it.
         const auto fresh = BindTarget(StrCat(name, ".", i), "cpu", a, "f", false);
         if (!fresh.ok()) ++wrong;
         if (fresh.ok() && fresh->outcome == BindOutcome::kNew) ++created;

@@ -15,7 +15,7 @@
 namespace kernix {
 namespace {
 
-// Handlers that tell themselves apart by what they return.
+// Handlers with different return values, which tell them apart.
 template <uintptr_t kId>
 XLA_FFI_Error* Numbered(XLA_FFI_CallFrame*) {
   return reinterpret_cast<XLA_FFI_Error*>(kId);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs against a driver made for the test: real shared libraries with the functions of NVML and CUDA that we call.
+// Runs against a driver made for the test: real shared libraries with the functions of NVML and CUDA that kernix calls.
 #include "client/tools/gpu_architecture.h"
 
 #include <gmock/gmock.h>
@@ -100,7 +100,7 @@ TEST_F(GpuArchitectureTest, DifferentGpusAreToldApart) {
   HasNvml({{7, 5, "GPU-aaa"}, {9, 0, "GPU-bbb"}});
   HasCuda(0, 9, 0);
   EXPECT_EQ(*Detect(), "sm_90");              // only CUDA knows its own order
-  EXPECT_EQ(*DetectWith("GPU-aa"), "sm_75");  // a name says it
+  EXPECT_EQ(*DetectWith("GPU-aa"), "sm_75");  // the UUID identifies it
   EXPECT_EQ(*DetectWith("MIG-x"), "sm_90");
   system_.device_order = "PCI_BUS_ID";  // the management library's order
   EXPECT_EQ(*DetectWith("0"), "sm_75");

@@ -37,7 +37,7 @@ class ToolchainFinderTest : public ::testing::Test {
   }
   ToolchainSearch Cuda() { return {.language = Language::kCuda, .site_packages = {folder_ / "site"}}; }
 
-  // /usr/local/cuda cannot be hidden from the search.
+  // The test cannot hide /usr/local/cuda from the search.
   bool MachineHasToolkit() { return access("/usr/local/cuda/bin/nvcc", X_OK) == 0; }
 
   ScratchFolder folder_;
@@ -122,7 +122,7 @@ TEST_F(ToolchainFinderTest, NvccIsLookedForInOrder) {
   EXPECT_EQ(NvccOf({{"CUDA_HOME", folder_ / "home"}, {"BRAINEVENT_NVCC_PATH", folder_ / "mine"}}), folder_ / "mine");
 }
 
-// As Debian 12 has it in /usr: the wheels' nvcc is of use, that one is not.
+// Debian 12 has such an nvcc in /usr: it is too old, and the wheels' nvcc is used.
 TEST_F(ToolchainFinderTest, AToolkitThatIsTooOldIsPassedOverByName) {
   if (MachineHasToolkit()) GTEST_SKIP() << "this machine has a toolkit in /usr/local/cuda";
   folder_.WriteProgram("bin/g++");
@@ -171,7 +171,7 @@ TEST_F(ToolchainFinderTest, AToolkitInOnePieceNeedsNoFolders) {
   EXPECT_THAT(paths->cuda_include_directories(), IsEmpty());
 }
 
-// cuBLAS and its like come with JAX, also where nvcc does not.
+// cuBLAS and similar libraries come with JAX, even where nvcc does not.
 TEST_F(ToolchainFinderTest, WheelsBringLibrariesToAToolkitOfTheirVersion) {
   folder_.WriteProgram("bin/g++");
   folder_.WriteProgram("cuda/bin/nvcc");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: waits that end. A wait that takes longer than kPatience ends the test program with a message that says
-// what did not happen: what the test holds at that moment, threads and builds, could not be torn down.
+// For tests: waits with a limit. A wait that takes longer than kPatience ends the test program with a message that
+// names the missing event, because the threads and builds of the test could not be torn down at that point.
 #pragma once
 
 #include <chrono>
@@ -13,27 +13,27 @@
 
 namespace kernix {
 
-// Longer than anything that a test waits for takes, on any machine.
+// Longer than any event takes that a test waits for, on any machine.
 inline constexpr std::chrono::seconds kPatience{60};
 
-// Fails the test that runs and ends the program.
+// Fails the running test and ends the program.
 [[noreturn]] void GiveUp(const std::string& what);
 
-// Asks `happened` again and again.
+// Polls `happened` until it returns true.
 void Await(const std::string& what, const std::function<bool()>& happened);
 
-// Until a read from `fd` would not block.
+// Waits until a read from `fd` would not block.
 void AwaitReadable(const std::string& what, int fd);
 
-// The value of `future`.
+// Waits for the value of `future` and returns it.
 template <typename Future>
 auto AwaitValue(const std::string& what, Future&& future) {
   if (future.wait_for(kPatience) != std::future_status::ready) GiveUp(what);
   return future.get();
 }
 
-// On `changed`, whose `mutex` is held, until `happened()`. Clang's analysis cannot see that the condition's mutex is
-// this one.
+// Waits on `changed`, with `mutex` held, until `happened()`. Clang's analysis cannot see that the condition uses this
+// mutex.
 template <typename Condition>
 void AwaitChange(const std::string& what, CondVar& changed, Mutex& mutex, const Condition& happened)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {

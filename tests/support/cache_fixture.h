@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a cache on a folder of its own.
+// For tests: a cache in a scratch folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace kernix::cache {
 
-// Real files, injected faults, and a clock that the test moves.
+// Real files, injected faults, and a clock that the test controls.
 class TestEnv : public FaultEnv {
  public:
   TestEnv() : FaultEnv(Env::Posix()) {}
@@ -38,7 +38,7 @@ class CacheTest : public ::testing::Test {
     cache_ = *std::move(opened);
   }
 
-  // Each insert is a millisecond younger than the one before.
+  // Each insert happens a millisecond after the previous one.
   void Insert(int i, size_t size = 1000, const std::string& name = "module") {
     ++env_.now;
     const absl::Status status = cache_->Insert(TestEntry(i), TestTag(name), TestArtifact(i, size));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of this folder share: scratch folders, a real compiler, handlers.
+// Shared by the client's tests: scratch folders, a real compiler, handlers.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace kernix::testing {
 
-// A new folder, removed when it goes.
+// A new folder, removed on destruction.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -23,7 +23,7 @@ class ScratchFolder {
   const std::string& path() const { return path_; }
   std::string operator/(std::string_view relative) const { return JoinPath(path_, relative); }
 
-  // Writes a file with its folders, and returns its path. A program can be run.
+  // Writes a file, creates its folders, and returns its path. The file can be executed as a program.
   std::string Write(std::string_view relative, std::string_view text) const;
   std::string WriteProgram(std::string_view relative) const;
 
@@ -32,21 +32,21 @@ class ScratchFolder {
   std::string path_;
 };
 
-// An environment that holds just these variables.
+// An environment that contains only these variables.
 GetEnv Variables(std::map<std::string, std::string> variables);
 
-// The top of the source tree, for kernix's own headers.
+// The root of the source tree, for kernix's own headers.
 std::string SourceRoot();
 
-// The C++ compiler of this machine.
+// This machine's C++ compiler.
 std::string HostCompiler();
 
-// Compiles `source` to the shared library `output` with more `flags`. The test fails, with the compiler's output, when
-// it does not compile.
+// Compiles `source` to the shared library `output` with additional `flags`. If that fails, the test fails with the
+// compiler's output.
 void CompileLibrary(const std::string& source, const std::string& output, const std::vector<std::string>& flags = {});
 
-// C++ of an XLA FFI handler named `symbol` that adds `constant` to each float of its argument. `traits` is what it
-// declares.
+// C++ source of an XLA FFI handler named `symbol` that adds `constant` to each float of its argument and declares
+// `traits`.
 std::string AddConstantHandler(const std::string& symbol, int constant, int traits = 0);
 
 }  // namespace kernix::testing

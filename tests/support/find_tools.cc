@@ -15,7 +15,7 @@ bool IsProgram(const std::string& path) {
   return std::filesystem::is_regular_file(path) && access(path.c_str(), X_OK) == 0;
 }
 
-// Its Python's version is part of the path.
+// The path contains the version of the venv's Python.
 std::optional<std::string> FindNvccOfVenv() {
   const std::filesystem::path libraries = std::filesystem::path(KERNIX_SOURCE_DIR) / ".venv" / "lib";
   std::error_code none;

@@ -10,16 +10,16 @@
 
 namespace kernix::testing {
 
-// The absolute path of a program on this process' PATH.
+// The absolute path of a program on this process's PATH.
 std::optional<std::string> FindOnPath(const std::string& name);
 
-// $KERNIX_TEST_NVCC, else the one on PATH, of /usr/local/cuda, or in the repository's .venv (where `make setup` puts
-// the wheels).
+// $KERNIX_TEST_NVCC, otherwise the nvcc on PATH, in /usr/local/cuda, or in the repository's .venv (where `make setup`
+// installs the wheels).
 std::optional<std::string> FindNvcc();
 
 }  // namespace kernix::testing
 
-// Declares `path`, a const std::string; skips the test, saying why, when this machine does not have the tool.
+// Declares `path`, a const std::string. If this machine does not have the tool, skips the test and says why.
 #define KERNIX_NEED_NVCC(path)                                                                             \
   const std::optional<std::string> path##_found = ::kernix::testing::FindNvcc();                           \
   if (!path##_found) GTEST_SKIP() << "no nvcc: `make setup` installs one; or set KERNIX_TEST_NVCC to one"; \

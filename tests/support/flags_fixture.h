@@ -17,7 +17,7 @@
 
 namespace kernix::toolchain {
 
-// Flags are written as one text; '|' stands between them.
+// Splits flags that are written as one text, separated by '|'.
 inline std::vector<std::string> Split(const std::string& text) { return absl::StrSplit(text, '|', absl::SkipEmpty()); }
 
 class FlagsTest : public ::testing::Test {
@@ -41,7 +41,7 @@ class FlagsTest : public ::testing::Test {
     });
   }
 
-  // As g++ answers to -###.
+  // The answer of g++ to -###.
   static std::string Answer(const std::string& flag) {
     const std::string tune = flag.starts_with("-mtune") ? " \"-march=x86-64\"" : " \"-march=znver3\" -mavx2 -mno-sgx";
     return "Using built-in specs.\n /usr/lib/gcc/cc1plus -E -quiet /dev/null" + tune +

@@ -13,7 +13,7 @@
 #include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/translation_unit.h"
 
-// XLA's errors, which the ABI leaves opaque.
+// XLA's errors, which are opaque in the ABI.
 struct kernix_ffi_abi::Error {
   std::string text;
 };
@@ -33,7 +33,7 @@ namespace {
 
 namespace ffi = kernix_ffi_abi;
 
-// The call that runs in this thread: C functions have no other way to it.
+// The running call of this thread, because C functions have no other access to it.
 thread_local ffi::ExecutionContext* current = nullptr;
 
 ffi::Error* CreateError(ffi::ErrorCreateArgs* args) {

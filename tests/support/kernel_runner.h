@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of codegen: compiles kernels with a real compiler, opens the result, and plays XLA's part of a call.
+// For tests of the code generator: compiles kernels with a real compiler, opens the result, and takes XLA's role in a
+// call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,25 +19,25 @@
 
 namespace kernix::language {
 
-// What a program printed and how it ended.
+// The output of a program, and how it ended.
 struct Outcome {
   int exit_code = -1;
   std::string output;
 };
 
-// Runs argv[0], found on the PATH of the test, in `directory`.
+// Runs argv[0], found on the test's PATH, in `directory`.
 Outcome RunProgram(const std::vector<std::string>& argv, const std::string& directory);
 
-// A Python with JAX: $KERNIX_TEST_PYTHON, or the repository's .venv. nullopt when there is none.
+// A Python with JAX: $KERNIX_TEST_PYTHON, or the Python of the repository's .venv. nullopt if there is none.
 std::optional<std::string> FindJaxPython();
 
-// What `expression` prints in that Python.
+// The output of `statement` in that Python.
 std::string Evaluate(const std::string& python, const std::string& statement);
 
-// A toolkit's nvcc: on the PATH, in /usr/local/cuda, or from wheels of FindJaxPython().
+// A toolkit's nvcc: on PATH, in /usr/local/cuda, or from wheels of FindJaxPython().
 std::optional<std::string> FindNvcc();
 
-// `text` with `label`, resolved and generated; fails the test when it does not resolve.
+// Resolves and generates `text` with `label`. The test fails if it cannot be resolved.
 std::string Generate(const std::string& label, const std::string& text, v1::Language language = v1::LANGUAGE_CPP,
                      bool allow_cuda_graph = true);
 
@@ -50,10 +51,10 @@ class Workshop {
   // Writes `name` and returns its path.
   std::string Write(const std::string& name, const std::string& text);
 
-  // Compiles `text`; `flags` come after the include path.
+  // Compiles `text`. `flags` follow the include path.
   Outcome Compile(const std::string& compiler, const std::string& text, const std::vector<std::string>& flags);
 
-  // Generates, compiles and opens; fails the test when one of them does.
+  // Generates, compiles and opens `source`. The test fails if one of the steps fails.
   void* Open(const std::string& source, const std::vector<std::string>& flags = {});
 
   const std::string& path() const { return scratch_.path(); }
@@ -85,24 +86,24 @@ class FakeCall {
     return AddArray(name, std::move(bytes), values.size(), dtype);
   }
 
-  // Without one, Stream_Get fails as it does on the CPU.
+  // Without a stream, Stream_Get fails as it does on the CPU.
   FakeCall& Stream(void* stream);
   FakeCall& Stage(uint32_t stage);
   FakeCall& DeviceOrdinal(int32_t ordinal);
-  // How much device memory there is; plenty without it.
+  // Limits the device memory; by default, there is plenty.
   FakeCall& DeviceMemory(size_t bytes);
   FakeCall& FreeFails();
-  // An API as jaxlib 0.4.31 to 0.5 describe it.
+  // An API with the layout of jaxlib 0.4.31 to 0.5.
   FakeCall& OldRuntime();
 
-  // Calls `symbol` of `library`. "" on success, else "<code>: <message>".
+  // Calls `symbol` of `library`. Returns "" on success, otherwise "<code>: <message>".
   std::string Call(void* library, const std::string& symbol);
 
-  // How many errors were made and destroyed.
+  // How many errors were created and destroyed.
   int created() const { return created_; }
   int destroyed() const { return destroyed_; }
 
-  // The sizes of what was allocated on the device and freed there, in that order.
+  // The sizes of the device allocations and of the deallocations, in order.
   const std::vector<size_t>& allocated() const { return allocated_; }
   const std::vector<size_t>& freed() const { return freed_; }
 

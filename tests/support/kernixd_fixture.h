@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a real kernixd of the test's own, and what to ask it.
+// For tests: a real kernixd for the test, and functions to query it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class KernixdTest : public testing::Test {
   KernixdPlace place_;
 };
 
-// One that serves several users, with this machine's g++.
+// A daemon that serves several users, with this machine's g++.
 class SharedKernixdTest : public KernixdTest {
  protected:
   std::unique_ptr<KernixdProcess> ServeShared(std::vector<std::string> more = {}) {
@@ -59,15 +59,15 @@ class SharedKernixdTest : public KernixdTest {
     return Serve(std::move(more));
   }
 
-  // Lets everybody connect, whatever group they are in.
+  // Lets every user connect, whatever their groups.
   void OpenToAll() {
     EXPECT_EQ(chmod(place_.root().c_str(), 0755), 0);
     EXPECT_EQ(chmod(place_.socket().c_str(), 0666), 0);
   }
 
-  // A client of `user`. Takes root.
+  // A client that connects as `user`. Requires root.
   std::unique_ptr<TestClient> ConnectAs(uid_t user) {
-    // The kernel's own call changes this thread alone, and the daemon sees who called connect().
+    // The raw system call changes only this thread, and the daemon sees the user that called connect().
     constexpr uid_t kSame = static_cast<uid_t>(-1);
     EXPECT_EQ(syscall(SYS_setresuid, kSame, user, kSame), 0);
     absl::StatusOr<UniqueFd> connection = ConnectTo(place_.socket());
@@ -77,7 +77,7 @@ class SharedKernixdTest : public KernixdTest {
   }
 };
 
-// A request that cannot go on before it gets `header`: a load that runs for as long as a test likes.
+// A request that cannot continue before it receives `header`, so a test decides how long the load runs.
 inline v1::LoadRequest WithHeader(const std::string& header, int addend = 1) {
   v1::LoadRequest request = AddKernel(addend);
   *request.mutable_source(0)->mutable_text() = StrCat("#include \"mine.h\"\n", request.source(0).text());
@@ -91,7 +91,8 @@ inline v1::LoadRequest WithHeader(const std::string& header, int addend = 1) {
 
 constexpr uid_t kNobody = 65534;
 
-// Runs `body` in a child as nobody. Its result. Only system calls in there: this process has threads.
+// Runs `body` in a child process as the user nobody, and returns its result. `body` may make only system calls, because
+// this process has threads.
 template <typename Body>
 bool AsNobody(const Body& body) {
   const pid_t child = fork();

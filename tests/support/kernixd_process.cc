@@ -28,10 +28,10 @@ namespace kernix {
 namespace {
 
 constexpr int kInheritedFd = 3;
-// Long after any machine has given up; a test that waits this long has failed.
+// Longer than any machine takes; a test that waits this long has failed.
 constexpr int kPatienceMs = 120'000;
 
-// systemd names the process that a socket is meant for, and a process does not know its number before it runs.
+// systemd names the process that a socket is meant for, but a process does not know its id before it runs.
 constexpr char kActivate[] = "LISTEN_PID=$$ LISTEN_FDS=1; export LISTEN_PID LISTEN_FDS; exec \"$0\" \"$@\"";
 
 std::vector<std::string> Argv(const KernixdPlace& place, const KernixdCommand& command) {
@@ -79,7 +79,7 @@ absl::StatusOr<UniqueFd> NotifySocket(const std::string& path, uid_t user) {
   return fd;
 }
 
-// What posix_spawn() shall do in the child.
+// The actions of posix_spawn() in the child.
 class SpawnActions {
  public:
   SpawnActions(const std::string& log, int inherited_fd) {
@@ -151,7 +151,7 @@ int KernixdProcess::AwaitExit() {
   if (exit_code_ >= 0) return exit_code_;
   pollfd fd{process_.get(), POLLIN, 0};
   if (poll(&fd, 1, kPatienceMs) == 0) {
-    ADD_FAILURE() << "kernixd does not end; it said:\n" << Log();
+    ADD_FAILURE() << "kernixd does not end; its output:\n" << Log();
     Signal(SIGKILL);
   }
   int status = 0;

@@ -17,8 +17,8 @@
 
 namespace kernix {
 
-// A private folder for a daemon: store, socket, log, home. Short enough for a socket's path. Stays, with a line on
-// stderr, when the test that used it has failed.
+// A private folder for a daemon: store, socket, log, home. Its path is short enough for a socket. If the test fails,
+// the folder stays, and stderr names it.
 class KernixdPlace {
  public:
   KernixdPlace();
@@ -36,35 +36,35 @@ class KernixdPlace {
 
 struct KernixdCommand {
   std::string program;                 // path of kernixd
-  std::vector<std::string> arguments;  // --socket and --store-directory are there already
+  std::vector<std::string> arguments;  // --socket and --store-directory are added
   std::map<std::string, std::string> environment;
-  std::optional<uid_t> user;  // who it runs as, with this number as its group too; only root can say
+  std::optional<uid_t> user;  // user and group that it runs as; requires root
   int inherited_fd = -1;      // becomes descriptor 3 of the daemon
-  // Instead of binding a socket: descriptor 3 is handed over as systemd does.
+  // Instead of binding a socket, passes descriptor 3 as systemd does.
   bool socket_activation = false;
-  bool place_arguments = true;  // false: `arguments` are all
+  bool place_arguments = true;  // false: `arguments` are complete
 };
 
-// Ends with the test: killed when it still runs.
+// Ends with the test: killed if it is still running.
 class KernixdProcess {
  public:
-  // The process is there; it may not serve yet.
+  // Returns when the process exists; it may not serve yet.
   static absl::StatusOr<std::unique_ptr<KernixdProcess>> Start(const KernixdPlace& place,
                                                                const KernixdCommand& command);
   ~KernixdProcess();
   KernixdProcess(const KernixdProcess&) = delete;
   KernixdProcess& operator=(const KernixdProcess&) = delete;
 
-  // Waits until it says READY=1. Unavailable, with its log, when it ends instead.
+  // Waits until the daemon reports READY=1. Returns kUnavailable, with its log, if it ends instead.
   absl::Status AwaitReady();
 
   void Signal(int number) const;
 
-  // Waits until it ends: its exit code, or 128 + the signal.
+  // Waits until it ends. Returns its exit code, or 128 + the signal.
   int AwaitExit();
 
   pid_t pid() const { return pid_; }
-  // All that it has printed.
+  // The complete output so far.
   std::string Log() const;
 
  private:
@@ -73,7 +73,7 @@ class KernixdProcess {
 
   const pid_t pid_;
   const UniqueFd process_;  // a pidfd
-  const UniqueFd notify_;   // where sd_notify() sends
+  const UniqueFd notify_;   // receives sd_notify()'s messages
   const std::string log_;
   int exit_code_ = -1;
 };

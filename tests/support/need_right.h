@@ -8,8 +8,8 @@
 
 #include <cstdlib>
 
-// Skips the test, saying why, where this process lacks a right. Where KERNIX_TEST_AS_ROOT is set the test fails
-// instead: set it where nothing may be skipped unnoticed.
+// If this process lacks a right, skips the test and says why. If KERNIX_TEST_AS_ROOT is set, fails the test instead;
+// set it where no test may be skipped silently.
 #define KERNIX_NEED_RIGHT(right, why)                                   \
   if (!(right)) {                                                       \
     if (std::getenv("KERNIX_TEST_AS_ROOT") != nullptr) FAIL() << (why); \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: groups and users of this machine that are not those of this process.
+// For tests: groups and users of this machine other than this process's own.
 #pragma once
 
 #include <grp.h>
@@ -32,7 +32,7 @@ inline OtherGroup AGroupThatIsNotOurs() {
 
 struct KnownUser {
   uid_t uid = 0;
-  std::string group;  // its first
+  std::string group;  // the primary group
 };
 
 inline KnownUser AUserThatIsNotUs() {

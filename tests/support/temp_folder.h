@@ -8,8 +8,8 @@
 
 namespace kernix::testing {
 
-// A new empty folder in the temporary folder, removed with all in it when it goes; kept, and its path printed, when the
-// test has failed by then. Links in its path are resolved.
+// Creates an empty folder in the temporary folder. On destruction, removes it with its contents; if the test has failed
+// by then, keeps it and prints its path. Links in its path are resolved.
 class TempFolder {
  public:
   TempFolder();
@@ -20,7 +20,7 @@ class TempFolder {
   const std::string& path() const { return path_; }
   std::string File(std::string_view name) const;
 
-  // Writes a file, with the folders above it. Its path.
+  // Writes a file, creates its folders, and returns its path.
   std::string Write(std::string_view name, std::string_view text, bool executable = false) const;
 
  private:

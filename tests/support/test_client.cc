@@ -14,13 +14,13 @@
 namespace kernix::server {
 namespace {
 
-// Of every call: longer than one takes on any machine.
+// The deadline of every call, later than a call takes on any machine.
 std::chrono::system_clock::time_point Deadline() { return std::chrono::system_clock::now() + std::chrono::minutes(2); }
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  // Each client its own connection.
+  // Each client has its own connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: calls to a daemon, in few words.
+// For tests: concise calls to a daemon.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,7 +16,7 @@
 
 namespace kernix::server {
 
-// What one Load came to.
+// The result of one Load.
 struct LoadOutcome {
   std::optional<v1::LoadResult> result;
   std::optional<v1::ErrorDetail> failure;
@@ -24,22 +24,22 @@ struct LoadOutcome {
   grpc::Status status;
 };
 
-// A Load under way.
+// A Load in progress.
 class LoadStream {
  public:
   explicit LoadStream(v1::Kernix::Stub& stub);
-  ~LoadStream();  // cancels it when it is not over
+  ~LoadStream();  // cancels it unless it has ended
   LoadStream(const LoadStream&) = delete;
   LoadStream& operator=(const LoadStream&) = delete;
 
   void Send(const v1::LoadRequest& request);
   void SendBlob(const std::string& content);
-  // The first `bytes` of it, with more to come. False when the call is over.
+  // Sends the first `bytes` of the content and announces more. Returns false if the call has ended.
   bool SendPiece(const std::string& content, size_t bytes);
   void HalfClose();
   void Cancel();
 
-  // The next event that is no progress; nullopt at the end.
+  // The next event other than progress; nullopt at the end.
   std::optional<v1::LoadEvent> Next();
 
   // Reads until the end.
@@ -51,18 +51,18 @@ class LoadStream {
   bool over_ = false;
 };
 
-// A FetchArtifact under way, read as slowly as a test likes.
+// A FetchArtifact in progress, read as slowly as a test likes.
 class FetchStream {
  public:
   FetchStream(v1::Kernix::Stub& stub, const std::string& digest);
-  ~FetchStream();  // cancels it when it is not over
+  ~FetchStream();  // cancels it unless it has ended
   FetchStream(const FetchStream&) = delete;
   FetchStream& operator=(const FetchStream&) = delete;
 
   // The next chunk; nullopt at the end.
   std::optional<std::string> Next();
 
-  // Drops what is still to come.
+  // Drops the remaining chunks.
   grpc::Status Finish();
 
  private:
@@ -74,7 +74,7 @@ class FetchStream {
 class TestClient {
  public:
   explicit TestClient(const std::string& socket);
-  // Over a connected socket.
+  // Uses a connected socket.
   explicit TestClient(UniqueFd connected);
 
   v1::Kernix::Stub& stub() { return *stub_; }
@@ -83,10 +83,10 @@ class TestClient {
   absl::StatusOr<v1::GetCacheStatsResponse> Stats();
   LoadOutcome Load(const v1::LoadRequest& request);
   absl::StatusOr<std::string> Fetch(const std::string& digest);
-  // How many entries it removed.
+  // Returns how many entries it removed.
   absl::StatusOr<uint64_t> Purge(const std::string& name);
 
-  // The raw answer of a method that we have no stub for: sends `request`, reads one message.
+  // Calls a method without a stub: sends `request`, reads one message, and returns it raw.
   absl::StatusOr<std::string> CallRaw(const std::string& method, const std::string& request);
 
  private:

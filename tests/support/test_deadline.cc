@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In every test program: a test that hangs, wherever it does, ends the program and is named.
+// Part of every test program: if a test hangs anywhere, names the test and ends the program.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Less than CTest's, which does not tell the tests of a program apart.
+// Less than CTest's limit, which does not tell the tests of a program apart.
 constexpr unsigned kSeconds = 280;
 
 std::string* the_message = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: what several of them need.
+// For tests: helpers that several of them need.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-// EXPECT_THAT(result, IsOk()): of an absl::Status or an absl::StatusOr.
+// EXPECT_THAT(result, IsOk()), for an absl::Status or an absl::StatusOr.
 MATCHER(IsOk, "is OK") {
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).ok();
@@ -34,7 +34,7 @@ MATCHER_P2(HasError, code, message, "is an error with that code and message") {
          ::testing::ExplainMatchResult(message, std::string(ToStd(StatusOf(arg).message())), result_listener);
 }
 
-// An empty folder on the disk that goes with the test.
+// An empty folder on disk that is removed with the test.
 class ScratchDirectory {
  public:
   ScratchDirectory() : path_(Env::Posix().CreateTempDirectory(::testing::TempDir() + "kernix-test-").value()) {}

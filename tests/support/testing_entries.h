@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: entries and artifacts that are told apart by a number.
+// For tests: entries and artifacts that are distinguished by a number.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace kernix::cache {
 
 inline Digest TestKey(int i) { return DigestOf(StrCat("key ", i)); }
 
-// `size` bytes that hold `i`.
+// `size` bytes that contain `i`.
 inline std::string TestArtifact(int i, size_t size = 1000) {
   std::string artifact = StrCat("artifact ", i, " ");
   while (artifact.size() < size) artifact += static_cast<char>('a' + artifact.size() * 7 % 26);

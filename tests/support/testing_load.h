@@ -65,7 +65,7 @@ inline v1::LoadRequest CudaRequest(const std::string& compiler, const std::strin
   return request;
 }
 
-// Adds a header to the request; the observer must be able to give its content.
+// Adds a header to the request. The observer must be able to provide its content.
 inline void AddHeader(v1::LoadRequest& request, uint32_t root, const std::string& path, const std::string& text) {
   v1::Header* header = request.add_header();
   header->set_include_root(root);
@@ -75,7 +75,7 @@ inline void AddHeader(v1::LoadRequest& request, uint32_t root, const std::string
   request.mutable_options()->set_include_root_count(std::max(root + 1, request.options().include_root_count()));
 }
 
-// Has the contents that it was given.
+// Provides the contents that it was given.
 class RecordingObserver : public LoadObserver {
  public:
   explicit RecordingObserver(std::vector<std::string> headers = {}) : headers_(std::move(headers)) {}
@@ -97,7 +97,7 @@ class RecordingObserver : public LoadObserver {
   const std::vector<std::string> headers_;
 };
 
-// A file can be made to look as if it had changed.
+// An Env that can make a file look changed.
 class ChangingEnv : public FaultEnv {
  public:
   ChangingEnv() : FaultEnv(Env::Posix()) {}
@@ -107,7 +107,7 @@ class ChangingEnv : public FaultEnv {
     changed_ = path;
   }
 
-  // Only its time stamp.
+  // Changes only the file's time stamp.
   void PretendFromTheFuture(const std::string& path) {
     const MutexLock lock(mutex_);
     from_the_future_ = path;
@@ -142,16 +142,16 @@ class ChangingEnv : public FaultEnv {
   std::string from_the_future_ ABSL_GUARDED_BY(mutex_);
 };
 
-// This machine's tools, found out once for all tests of a program: that takes longer than to build with them.
+// This machine's tools, examined once for all tests of a program, because that takes longer than a build.
 inline toolchain::ToolchainRegistry& KnownToolchains() {
   static auto& toolchains = *new toolchain::ToolchainRegistry(Env::Posix());
   return toolchains;
 }
 
-// A builder on a store and a scratch folder of its own.
+// A builder with its own store and scratch folder.
 struct TestBuilder {
   enum class On { kInlineExecutor, kLocalExecutor };
-  // kOwn: found out by this builder, through its `env`.
+  // kOwn: this builder examines the tools itself, through its `env`.
   enum class Tools { kKnown, kOwn };
 
   explicit TestBuilder(On on, BuilderOptions options = {}, Tools tools = Tools::kKnown) : options_(std::move(options)) {
