@@ -18,10 +18,10 @@ namespace {
 
 constexpr mode_t kWritableByOthers = 0022;
 
-// A folder as it was named, and the owner of what lies there.
+// A folder by its given name, and the owner of the file in it.
 using FolderKey = std::tuple<const Env*, std::string, uid_t>;
 
-// Folders that are guarded, with their paths without links. Only who is trusted could change that.
+// Folders that are guarded, with their paths without links. Only trusted users could change that.
 struct GuardedFolders {
   ForkSafeMutex mutex;
   std::map<FolderKey, std::string> real_paths ABSL_GUARDED_BY(mutex);
@@ -43,9 +43,8 @@ std::optional<std::string> FindGuarded(const FolderKey& key) {
 
 absl::StatusOr<std::string> LookAtFolder(const ClientEnvironment& environment, const std::string& folder, uid_t owner) {
   if (!IsTrustedUser(owner, environment.uid)) {
-    return absl::PermissionDeniedError(StrCat("will not run what lies in ", folder, ": it belongs to ",
-                                              DescribeUser(owner), ", and would run as ",
-                                              DescribeUser(environment.uid)));
+    return absl::PermissionDeniedError(StrCat("will not run files in ", folder, ": it belongs to ", DescribeUser(owner),
+                                              ", and would run as ", DescribeUser(environment.uid)));
   }
   return GuardedRealPath(*environment.env, folder, {owner, environment.uid});
 }
@@ -64,12 +63,12 @@ absl::StatusOr<std::string> GuardedFolder(const ClientEnvironment& environment, 
 
 absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, const std::string& path,
                                           uint64_t size) {
-  if (!path.starts_with('/')) return absl::NotFoundError(StrCat("\"", path, "\" is no place of this machine"));
+  if (!path.starts_with('/')) return absl::NotFoundError(StrCat("\"", path, "\" is not a path on this machine"));
   KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, environment.env->OpenFile(path));
   KERNIX_ASSIGN_OR_RETURN(const FileInfo info, file->Stat());
   if (info.size != size) return absl::NotFoundError(StrCat(path, " is not the artifact: it has another size"));
   if ((info.mode & kWritableByOthers) != 0) {
-    return absl::PermissionDeniedError(StrCat("will not run ", path, ": others than its owner may write to it"));
+    return absl::PermissionDeniedError(StrCat("will not run ", path, ": users other than its owner may write to it"));
   }
   KERNIX_ASSIGN_OR_RETURN(const std::string folder, GuardedFolder(environment, Dirname(path), info.uid));
   return JoinPath(folder, Basename(path));

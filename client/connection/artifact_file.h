@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether an artifact that lies on this machine may be run.
+// Checks whether this process may run an artifact from this machine's file system.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace kernix {
 
-// The path without links of the artifact that is said to lie at `path`: a regular file of `size` bytes, of root, this
-// user or the machine's service, that nobody else can write to or put another in the place of. So what is at that path
-// later is what was looked at, and can be given to the loader. The content is not read.
+// Returns the path, without links, of the artifact at `path`: a regular file of `size` bytes that belongs to root, this
+// user or the machine's service, and that no other user can write to or replace. So the file at that path later is the
+// file that was checked, and the loader can open it. Does not read the content.
 //
-// The folder is looked at once in a process. kNotFound when the file is not there or is another one, kPermissionDenied
-// when it may not be run, or not be read. Thread-safe.
+// Each folder is checked once per process. Returns kNotFound if the file is missing or is a different one, and
+// kPermissionDenied if it may not be run or cannot be read. Thread-safe.
 absl::StatusOr<std::string> CheckArtifact(const ClientEnvironment& environment, const std::string& path, uint64_t size);
 
 }  // namespace kernix

@@ -31,7 +31,7 @@ class ArtifactFileTest : public ::testing::Test {
   }
 
   absl::StatusOr<std::string> Check(const std::string& path = kPath, uint64_t size = 8) {
-    // Each with an Env of its own, so that no folder is known from before.
+    // Each with a separate Env, so that no folder is known from an earlier check.
     passing_.push_back(std::make_unique<FaultEnv>(env_));
     return CheckArtifact({.env = passing_.back().get(), .uid = kAlice}, path, size);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the client takes from its process and machine. Injected, so that a test can say who and where it is.
+// The client's inputs from its process and machine. Injected, so that a test can set the user and the places.
 #pragma once
 
 #include <unistd.h>
@@ -19,8 +19,8 @@ struct ClientEnvironment {
   GetEnv get_env = ProcessGetEnv;
   uid_t uid = geteuid();
   std::string service_socket = kServiceSocket;
-  // What a daemon gets to answer a lookup. One that takes longer, as when it first looks at a compiler, is asked for a
-  // load.
+  // How long a daemon may take to answer a lookup. If it takes longer, for example when it first examines a compiler,
+  // the client requests a load instead.
   std::chrono::milliseconds lookup_patience{1'000};
 };
 

@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
-// As headers alone: Debian's shared library of it is built with exceptions.
+// Header-only, because Debian builds the shared library of toml++ with exceptions.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -39,10 +39,12 @@ absl::StatusOr<ConfigFile> Parse(const std::string& path, const std::string& tex
   ConfigFile config{.path = path};
   for (const auto& [key, value] : parsed.table()) {
     if (key.str() != "address") {
-      return Invalid(StrCat(Place(path, value.source()), ": unknown key \"", key.str(), "\"; known is: address"));
+      return Invalid(
+          StrCat(Place(path, value.source()), ": unknown key \"", key.str(), "\"; the known key is: address"));
     }
     const std::optional<std::string> address = value.value_exact<std::string>();
-    if (!address) return Invalid(StrCat(Place(path, value.source()), ": address must be a text, \"unix:/path\""));
+    if (!address)
+      return Invalid(StrCat(Place(path, value.source()), ": address must be a string such as \"unix:/path\""));
     config.address = *address;
   }
   return config;

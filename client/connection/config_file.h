@@ -14,12 +14,12 @@
 namespace kernix {
 
 struct ConfigFile {
-  std::string path;     // empty: there is none
+  std::string path;     // empty: there is no file
   std::string address;  // empty: not set
 };
 
-// INVALID_REQUEST, with file and line: no TOML, an unknown key, a value of the wrong type, a file that $KERNIX_CONFIG
-// names and that cannot be read. That there is none at the usual places is no error.
+// Returns INVALID_REQUEST, with file and line, for invalid TOML, an unknown key, a value of the wrong type, or an
+// unreadable file that $KERNIX_CONFIG names. A missing file at the usual places is not an error.
 absl::StatusOr<ConfigFile> ReadConfigFile(const ClientEnvironment& environment);
 
 }  // namespace kernix

@@ -70,7 +70,7 @@ TEST_F(ConfigFileTest, MistakesAreNamedWithTheirLine) {
   Write(path, "\nadress = \"/x\"\n");
   EXPECT_THAT(std::string(Read().status().message()), HasSubstr("client.toml:2: unknown key \"adress\""));
   Write(path, "address = 3\n");
-  EXPECT_THAT(std::string(Read().status().message()), HasSubstr("client.toml:1: address must be a text"));
+  EXPECT_THAT(std::string(Read().status().message()), HasSubstr("client.toml:1: address must be a string"));
   Write(path, "# fine\n\naddress = \n");
   EXPECT_THAT(std::string(Read().status().message()), HasSubstr("client.toml:3: "));
 }

@@ -24,9 +24,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A daemon with a large store on a slow disk may need a while to list or purge it.
+// A daemon with a large store on a slow disk may take a while to list or purge it.
 constexpr milliseconds kCallTimeout{60'000};
-// What a daemon gets to drain when it is asked to do so for its own time: more than it takes by default.
+// How long to wait for a daemon that drains with its own timeout: longer than its default.
 constexpr milliseconds kDefaultDrain{30'000};
 constexpr milliseconds kDrainMargin{5'000};
 
@@ -80,7 +80,7 @@ void CountCacheRemoval() { ++cache_removals; }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   ClientEnvironment environment;
-  environment.get_env = GetEnvOf(ProcessVariables());  // as they are now: later calls need not be alone with them
+  environment.get_env = GetEnvOf(ProcessVariables());  // a snapshot: other threads may change it during later calls
   return ConnectedClient::Create(std::move(environment), std::move(options));
 }
 
@@ -157,7 +157,7 @@ absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bo
   }
   request.set_older_than_ms(filter.not_used_for.count());
   absl::StatusOr<v1::PurgeCacheResponse> response = Call(&v1::Kernix::Stub::PurgeCache, request, start);
-  CountCacheRemoval();  // also when it failed: it may have begun
+  CountCacheRemoval();  // even if it failed: it may have begun
   if (!response.ok()) return response.status();
   return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
 }
@@ -182,8 +182,8 @@ absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
                                             " ms: kill that process if it hangs"));
 }
 
-// Most loads are hits, and these need no more. Not where the user is to see commands or a warning, nor where a build is
-// wanted in any case.
+// Most loads are hits, and a lookup is enough for them. It is not enough if the user wants to see commands, if there is
+// a warning, or if the request forces a build.
 std::optional<v1::LoadResult> ConnectedClient::LookUp(const v1::LoadRequest& request) {
   const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
   if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok() || ForkGate::Ending()) return std::nullopt;
@@ -197,7 +197,7 @@ absl::StatusOr<v1::LoadResult> ConnectedClient::SendLoad(const v1::LoadRequest& 
   return RunLoad(connector_, endpoint_, request, blobs, callbacks);
 }
 
-// What we cannot open, or may not run from where it lies, we have sent to a place of our own.
+// If this process cannot open the artifact, or may not run it at its place, fetches a copy.
 absl::StatusOr<std::string> ConnectedClient::LocalArtifact(const v1::LoadResult& result) {
   const ClientEnvironment& environment = connector_.environment();
   absl::StatusOr<std::string> in_store = CheckArtifact(environment, result.artifact_path(), result.artifact_size());

@@ -15,7 +15,7 @@ namespace kernix {
 
 class ConnectedClient : public DaemonClient {
  public:
-  // As Client::Create(), in an environment of the caller's choice.
+  // Like Client::Create(), in an environment of the caller's choice.
   static absl::StatusOr<std::unique_ptr<DaemonClient>> Create(ClientEnvironment environment, ClientOptions options);
 
   absl::StatusOr<DaemonInfo> Info(bool start) override;
@@ -37,18 +37,18 @@ class ConnectedClient : public DaemonClient {
 
   std::optional<v1::LoadResult> LookUp(const v1::LoadRequest& request);
 
-  // Calls `attempt(session, section)` in a section of its own: again when a fork interrupted it, and once more when the
+  // Calls `attempt(session, section)` in a separate section. Repeats it if a fork interrupted it, and once more if the
   // daemon was lost. `attempt` returns an absl::Status.
   template <typename Attempt>
   absl::Status WithSession(bool start, Attempt attempt);
 
-  // One unary call, so.
+  // One unary call, made in this way.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*, const Request&,
                                                                          Response*),
                                 const Request& request, bool start);
 
-  // Without a lock, so that a forked child can go on with it.
+  // Has no lock, so that a forked child can continue to use it.
   Connector connector_;
   const Endpoint endpoint_;
 };

@@ -31,7 +31,7 @@ absl::Status NobodyThere(const Endpoint& endpoint, const absl::Status& why) {
 
 }  // namespace
 
-// Waits where the daemon's queue is full: it is there, and busy accepting.
+// If the daemon's queue is full, waits, because the daemon exists and is busy accepting.
 absl::StatusOr<PeerSocket> Connector::Connect(const Endpoint& endpoint, ForkGate::Section& section) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
   while (true) {
@@ -66,7 +66,8 @@ absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, Pee
   return meeting;
 }
 
-// One that goes away between our connecting and its first answer has not been asked for anything: the next one is.
+// A daemon that exits after the connection and before its first answer has not received a request. The request then
+// goes to the next one.
 absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted,
                                                     ForkGate::Section& section) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
@@ -83,7 +84,7 @@ absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, ForkGat
   KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
   if (meeting.verdict == Verdict::kOtherProtocol) {
     return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
-                              ", which speaks another protocol than this client, of build ", BuildId(),
+                              ", which uses another protocol than this client, of build ", BuildId(),
                               ": upgrade the older of the two"));
   }
   if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
@@ -98,13 +99,13 @@ absl::StatusOr<PeerSocket> Connector::ConnectOrStart(const Endpoint& endpoint, s
     if (!absl::IsNotFound(peer.status())) return peer;
     if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) return NobodyThere(endpoint, peer.status());
   }
-  // Whoever cleans up temporary folders may have removed ours since; this makes it again.
+  // A program that cleans up temporary folders may have removed this client's folder; this call creates it again.
   KERNIX_ASSIGN_OR_RETURN(const Endpoint fresh, OwnEndpoint(environment_, options_));
   if (!fresh.unusable.ok()) return WithOneshotHelp(fresh.unusable);
   return DaemonStarter(environment_, options_, fresh, section).Start(unwanted);
 }
 
-// What is left when replacing was done, or may not be done.
+// Decides what to do after a replacement, or if none is allowed.
 absl::StatusOr<Session> Connector::Settle(Meeting meeting, const Endpoint& endpoint, const WarningSink& warn) {
   if (meeting.verdict == Verdict::kOtherProtocol) {
     return Unreachable(StrCat(meeting.session.peer, " (", endpoint.origin, ") is of build ", meeting.peer_build,
@@ -114,7 +115,7 @@ absl::StatusOr<Session> Connector::Settle(Meeting meeting, const Endpoint& endpo
   if (meeting.verdict == Verdict::kLeaving) return Unreachable(StrCat(meeting.session.peer, " is stopping"));
   if (meeting.verdict == Verdict::kOtherBuild) {
     warn(StrCat(meeting.session.peer, " is of build ", meeting.peer_build, ", this client of build ", BuildId(),
-                "; it is used, since both speak the same protocol"));
+                "; this client uses it, because both use the same protocol"));
     Trust(meeting);
   }
   return std::move(meeting.session);
@@ -125,7 +126,7 @@ absl::StatusOr<Session> Connector::OpenOwn(const Endpoint& endpoint, ForkGate::S
   if (!endpoint.unusable.ok()) return WithOneshotHelp(endpoint.unusable);
   KERNIX_ASSIGN_OR_RETURN(Meeting meeting, Reach(endpoint, std::nullopt, section));
   if (meeting.verdict == Verdict::kFit) return std::move(meeting.session);
-  // One that is leaving is replaced as often as it takes; one of another build once.
+  // A stopping daemon is replaced as often as necessary; a daemon of another build only once.
   const bool replace = options_.allow_start && (meeting.verdict == Verdict::kLeaving || !replaced_.exchange(true));
   if (!replace) return Settle(std::move(meeting), endpoint, warn);
   meeting.session.grpc.reset();
@@ -155,7 +156,7 @@ absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reaso
 
 absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, ForkGate::Section& section,
                                         const WarningSink& warn) {
-  if (ForkGate::Ending()) return Unreachable("this process is ending, and takes up no more work with kernixd");
+  if (ForkGate::Ending()) return Unreachable("this process is exiting and starts no more work with kernixd");
   if (!endpoint.warning.empty()) warn(std::exchange(endpoint.warning, ""));
   if (need == Need::kAnyDaemon) {
     if (!endpoint.unusable.ok()) return NobodyThere(endpoint, endpoint.unusable);

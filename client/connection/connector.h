@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From an endpoint to a session with a daemon that is fit to serve us.
+// Opens a session with a suitable daemon for an endpoint.
 #pragma once
 
 #include <atomic>
@@ -23,34 +23,34 @@ namespace kernix {
 
 using WarningSink = std::function<void(std::string_view)>;
 
-// A session and what it is with.
+// A session and its peer.
 struct Session {
-  std::unique_ptr<PrivateDaemon> daemon;  // of a oneshot session
+  std::unique_ptr<PrivateDaemon> daemon;  // the daemon of a oneshot session
   std::unique_ptr<GrpcSession> grpc;
   std::string peer;  // for messages: "kernixd at /run/kernix/kernixd.sock"
 };
 
-// Thread-safe, and without a lock, so that a forked child can go on with it.
+// Thread-safe without a lock, so that a forked child can continue to use it.
 class Connector {
  public:
   Connector(ClientEnvironment environment, ClientOptions options)
       : environment_(std::move(environment)), options_(std::move(options)) {}
 
   enum class Need {
-    kAnyDaemon,  // whatever answers there; none is started: kUnavailable
-    kFit,        // a daemon that speaks our protocol and takes requests; started or replaced where it is our own
+    kAnyDaemon,  // any daemon that answers; starts none: kUnavailable
+    kFit,        // a daemon that uses our protocol and accepts requests; starts or replaces this user's own
     kFitOrOneshot,
   };
 
-  // A session with the daemon of `endpoint`. Where the machine's service does not answer or does not speak our
-  // protocol, `endpoint` becomes the user's own, with a warning. Used inside `section`; when that is interrupted,
+  // Opens a session with the daemon of `endpoint`. If the machine's service does not answer or does not use our
+  // protocol, `endpoint` becomes the user's own, with a warning. Works inside `section`; if the section is interrupted,
   // returns some error.
   absl::StatusOr<Session> Open(Endpoint& endpoint, Need need, ForkGate::Section& section, const WarningSink& warn);
 
-  // Replaces `endpoint` by the user's own, telling why.
+  // Replaces `endpoint` by the user's own, and warns with `reason`.
   absl::Status FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn);
 
-  // The next Open() looks again at whom it meets: the daemon may be another one now.
+  // Makes the next Open() check the daemon again, because it may be a different one.
   void Distrust() { fit_pid_ = 0; }
 
   const ClientEnvironment& environment() const { return environment_; }
@@ -60,8 +60,8 @@ class Connector {
   enum class Verdict { kFit, kLeaving, kOtherBuild, kOtherProtocol };
   struct Meeting {
     Session session;
-    pid_t pid = 0;           // of who listens
-    bool is_daemon = false;  // whether that is the daemon itself, and not systemd for it
+    pid_t pid = 0;           // the listening process
+    bool is_daemon = false;  // whether that is the daemon itself, rather than systemd
     Verdict verdict = Verdict::kFit;
     std::string peer_build;
   };
@@ -82,9 +82,9 @@ class Connector {
 
   const ClientEnvironment environment_;
   const ClientOptions options_;
-  // The daemon that was found fit; later sessions with it need no question first. 0: none.
+  // The process of a daemon that was suitable; later sessions with it skip the check. 0: none.
   std::atomic<pid_t> fit_pid_{0};
-  // Two clients of different builds must not go on replacing each other's daemon.
+  // Two clients of different builds must not replace each other's daemon forever.
   std::atomic<bool> replaced_{false};
 };
 

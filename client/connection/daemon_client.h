@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a load needs of the client's connection, beyond its public face.
+// The functions of the client's connection that a load needs, beyond the public interface.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,32 @@
 
 namespace kernix {
 
-// The content of a header that the request named by digest. Called for headers that the daemon has not got yet.
+// Returns the content of a header that the request named by digest. Called for headers that the daemon does not have
+// yet.
 using BlobProvider = std::function<absl::StatusOr<std::string>(const Digest&)>;
 
-// Client::Create() makes one of these: every Client is a DaemonClient.
+// Client::Create() creates one of these: every Client is a DaemonClient.
 class DaemonClient : public Client {
  public:
-  // Runs one Load call to its end: finds or starts the daemon (falling back from a shared service that lacks the
-  // toolchain to the user's own daemon, with a warning through `callbacks`; and to a oneshot daemon where none can be
-  // started), uploads headers, reports progress. A daemon that dies under the call is started again and the call made
-  // once more. A fork in another thread interrupts the call, which is then made again. Errors carry the daemon's
-  // ErrorDetail.
+  // Runs one Load call to its end: finds or starts the daemon, uploads headers, and reports progress. If a shared
+  // service lacks the toolchain, falls back to the user's own daemon, with a warning through `callbacks`; if no daemon
+  // can be started, falls back to a oneshot daemon. If the daemon dies during the call, starts it again and repeats the
+  // call once. If a fork in another thread interrupts the call, repeats it. Errors carry the daemon's ErrorDetail.
   virtual absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                   const LoadCallbacks& callbacks) = 0;
 
-  // The path of a file with the artifact's content that this process can open: the daemon's own where possible, else a
-  // copy streamed once into this user's local store (<cache>/kernix/fetched/<digest>.so), checked against the digest.
+  // The path of a file with the artifact's content that this process can open: the daemon's own file if possible,
+  // otherwise a copy in this user's local store (<cache>/kernix/fetched/<digest>.so). The copy is streamed once and
+  // checked against the digest.
   virtual absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) = 0;
 
-  // A folder of this user's store that only this user can change, made when absent, for what clients know of headers:
-  // <cache>/kernix/headers.
+  // A folder in this user's store that only this user can change, for the clients' header table:
+  // <cache>/kernix/headers. Created if missing.
   virtual absl::StatusOr<std::string> HeaderFolder() = 0;
 };
 
-// How often this process has purged a cache or found something gone from one: what it had loaded before may be gone.
+// How often this process has purged a cache or found that a cache lacks something. After such an event, the artifacts
+// of earlier loads may be gone.
 uint64_t CacheRemovals();
 void CountCacheRemoval();
 

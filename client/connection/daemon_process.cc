@@ -27,7 +27,7 @@ class SpawnPlan {
     posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, command.log.c_str(), O_WRONLY | O_APPEND | O_CREAT,
                                      0600);
     posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
-    // Also where both are the same: it clears the close-on-exec flag.
+    // Needed even if both are the same, because it clears the close-on-exec flag.
     if (command.socket >= 0) posix_spawn_file_actions_adddup2(&actions_, command.socket, kInheritedSocket);
     posix_spawn_file_actions_addclosefrom_np(&actions_, command.socket >= 0 ? kInheritedSocket + 1 : kInheritedSocket);
     posix_spawn_file_actions_addchdir_np(&actions_, "/");
@@ -47,7 +47,7 @@ class SpawnPlan {
   SpawnPlan(const SpawnPlan&) = delete;
   SpawnPlan& operator=(const SpawnPlan&) = delete;
 
-  // Zero, or an errno.
+  // Returns 0 or an errno.
   int Spawn(const std::string& program, char* const* argv, char* const* envp, pid_t& pid) const {
     return posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv, envp);
   }
@@ -64,7 +64,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Nullopt while it runs. A child that somebody else has collected counts as ended.
+// Returns nullopt while the process is running. A child that other code has collected counts as ended.
 std::optional<int> Collect(pid_t pid) {
   int status = 0;
   const pid_t result = waitpid(pid, &status, WNOHANG);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting a kernixd that outlives us.
+// Starts a kernixd that outlives this process.
 #pragma once
 
 #include <sys/types.h>
@@ -19,20 +19,21 @@ struct DaemonCommand {
   std::string program;
   std::vector<std::string> arguments;  // without the program's name
   std::map<std::string, std::string> environment;
-  std::string log;  // stdout and stderr are appended here; made with mode 0600 when absent
+  std::string log;  // stdout and stderr are appended here; created with mode 0600 if missing
   int socket = -1;  // becomes descriptor kInheritedSocket; negative: none
 };
 
 inline constexpr int kInheritedSocket = 3;
 
-// A child process. It is not ended when this goes. Call only inside a ForkGate::Section.
+// A child process, which keeps running when this object is destroyed. Call its functions only inside a
+// ForkGate::Section.
 class DaemonProcess {
  public:
-  // In a session of its own, in the folder "/", stdin from /dev/null, nothing else of ours inherited: no descriptor, no
-  // signal setting, no environment but the one given.
+  // Starts it in its own session, in the folder "/", with stdin from /dev/null. It inherits nothing else: no
+  // descriptor, no signal setting, and only the given environment.
   static absl::StatusOr<DaemonProcess> Start(const DaemonCommand& command);
 
-  // Its exit code when it has ended, 128 + the signal when one killed it. Does not wait.
+  // Returns the exit code if the process has ended, or 128 + the signal if a signal killed it. Does not wait.
   std::optional<int> ExitCode();
 
   pid_t pid() const { return pid_; }
@@ -43,11 +44,12 @@ class DaemonProcess {
   std::optional<int> exit_code_;
 };
 
-// Collects those of our daemons that have ended, so that they do not stay as zombies.
+// Collects daemons of this process that have ended, so that they do not remain as zombies.
 void ReapEndedDaemons();
 
-// What a daemon of this user gets to see of our environment: what says where its user's things are, and the settings
-// that kernixd itself reads. Never PATH, LD_* or what compilers read: requests say which tools to use.
+// The part of our environment that a daemon of this user receives: the variables that locate the user's folders, and
+// the settings that kernixd itself reads. Never PATH, LD_* or variables of compilers, because requests say which tools
+// to use.
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env);
 
 }  // namespace kernix

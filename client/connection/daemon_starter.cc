@@ -23,19 +23,19 @@ using std::chrono::milliseconds;
 constexpr char kOneshotHelps[] = "kernix/oneshot-may-help";
 constexpr milliseconds kShortestPause{1};
 constexpr milliseconds kLongestPause{20};
-// What a daemon that is asked to stop may take beyond the start time-out: its usual drain time-out.
+// How much longer than the start timeout a stopping daemon may take: its usual drain timeout.
 constexpr milliseconds kDrainTime{30'000};
 constexpr milliseconds kProbeTimeout{10'000};
-// What a daemon takes between its start and its lock is milliseconds, unless the machine is very busy.
+// A daemon takes milliseconds from its start to its lock, unless the machine is very busy.
 constexpr milliseconds kHoldPatience{5'000};
-// Nobody reads an old log of a daemon that starts anew every now and then.
+// A daemon that starts often would otherwise write an ever-growing log, which nobody reads.
 constexpr uint64_t kLogLimit = 1 << 20;
 
 absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
 
 absl::Status Interrupted() { return absl::AbortedError("interrupted by a fork"); }
 
-// Where the log ends now, so that we can tell what the daemon adds. A long one is begun anew.
+// The current end of the log, which shows later what the daemon has added. A long log is started anew.
 size_t LogStart(Env& env, const std::string& log) {
   const absl::StatusOr<FileInfo> info = env.Stat(log, /*follow=*/false);
   if (!info.ok()) return 0;
@@ -49,7 +49,7 @@ bool Answers(PeerSocket peer, ForkGate::Section& section) {
   return session.Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &response, kProbeTimeout, &section).ok();
 }
 
-// The end of a message about a daemon.
+// The last part of a message about a daemon.
 std::string WhatItsLogSays(Env& env, const std::string& log, size_t start) {
   const std::string words = LastWords(env, log, start);
   return words.empty() ? StrCat("It has written nothing to its log, ", log)
@@ -86,7 +86,7 @@ std::string DescribeExit(int exit_code) {
       meaning = " (an unexpected failure)";
       break;
     case kExitUsage:
-      meaning = " (a setting that it does not accept)";
+      meaning = " (it does not accept a setting)";
       break;
     case kExitStoreUnusable:
       meaning = " (it cannot use the store)";
@@ -111,7 +111,7 @@ DaemonStarter::DaemonStarter(const ClientEnvironment& environment, const ClientO
       section_(section),
       deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
 
-// False when there is no time left, or none to wait.
+// Returns false if no time is left.
 bool DaemonStarter::Pause(milliseconds& pause, MonotonicTime deadline) {
   if (section_.interrupted() || std::chrono::steady_clock::now() >= deadline) return false;
   std::this_thread::sleep_for(pause);
@@ -121,7 +121,7 @@ bool DaemonStarter::Pause(milliseconds& pause, MonotonicTime deadline) {
 
 absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> unwanted) {
   KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectUnix(endpoint_.socket, environment_.uid));
-  if (unwanted == peer.pid) return absl::NotFoundError("only the daemon that shall go is there");
+  if (unwanted == peer.pid) return absl::NotFoundError("only the daemon to be replaced is listening");
   return peer;
 }
 
@@ -142,13 +142,13 @@ absl::StatusOr<PeerSocket> DaemonStarter::Start(std::optional<pid_t> unwanted) {
   } while (Pause(pause, deadline_));
   if (section_.interrupted()) return Interrupted();
   return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
-                            " ms without success. It holds ", endpoint_.place.start_lock, ": see who with `fuser ",
+                            " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
                             endpoint_.place.start_lock, "`, and end it if it hangs. ", "What kernixd said is in ",
                             endpoint_.place.log));
 }
 
 absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwanted) {
-  // Somebody may have started it before we got the lock.
+  // Another client may have started it before this one got the lock.
   absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
   if (peer.ok()) return peer;
   if (unwanted) AskToStop(*unwanted);
@@ -178,8 +178,8 @@ void DaemonStarter::AskToStop(pid_t unwanted) {
   deadline_ += kDrainTime;
 }
 
-// A daemon that has left its socket may still work on what it had accepted; one that another client started a moment
-// ago may not listen yet. kNotFound: the place is free.
+// A daemon that has removed its socket may still be working on accepted loads. A daemon that another client has just
+// started may not listen yet. Returns kNotFound if the place is free.
 absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwanted) {
   milliseconds pause = kShortestPause;
   do {
@@ -190,13 +190,13 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
   } while (Pause(pause, deadline_));
   if (section_.interrupted()) return Interrupted();
   return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
-                            " and has not let go within ", options_.start_timeout.count(),
+                            " and has not released it within ", options_.start_timeout.count(),
                             " ms: try again when its builds are done, or find it with `fuser ", endpoint_.place.lock,
                             "` and kill it. Its log is ", endpoint_.place.log));
 }
 
-// One connection to see that it answers, and another for the caller. Either fails for a moment when the others who have
-// waited fill the daemon's queue.
+// Makes one connection to check that the daemon answers, and another for the caller. Either can fail for a moment, when
+// other waiting clients fill the daemon's queue.
 absl::StatusOr<PeerSocket> DaemonStarter::ConnectToAnswering() {
   KERNIX_ASSIGN_OR_RETURN(PeerSocket probe, ConnectUnix(endpoint_.socket, environment_.uid));
   if (!Answers(std::move(probe), section_)) return absl::UnavailableError("it does not answer yet");
@@ -222,7 +222,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, siz
                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
 }
 
-// OK when another daemon has the place, so that there is something to wait for.
+// Returns OK if another daemon has the place, so that waiting for it makes sense.
 absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
   if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
   const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
@@ -233,7 +233,7 @@ absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
   return place_is_at_fault ? WithOneshotHelp(std::move(status)) : status;
 }
 
-// With the start lock let go before the daemon holds the place, the next who asks would start another.
+// If the start lock were released before the daemon holds the place, the next client would start another daemon.
 void DaemonStarter::AwaitHold(DaemonProcess& process) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + kHoldPatience;
   while (PlaceIsFree() && !process.ExitCode() && std::chrono::steady_clock::now() < deadline) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts this user's daemon, one of it however many ask.
+// Starts this user's daemon, and only one of it, however many clients ask.
 #pragma once
 
 #include <chrono>
@@ -18,22 +18,24 @@
 
 namespace kernix {
 
-// True for errors of DaemonStarter after which a daemon without a place, over a socket pair, can still serve.
+// Whether `status` is an error of DaemonStarter after which a daemon without a place, over a socket pair, can still
+// serve.
 bool OneshotMayHelp(const absl::Status& status);
 
-// `status` as such an error.
+// Marks `status` as such an error.
 absl::Status WithOneshotHelp(absl::Status status);
 
-// For one endpoint of kind kOwn that has a place. Used inside `section`; when that is interrupted, returns with some
-// error: at once, or as soon as a daemon that it has started holds the place.
+// For an endpoint of kind kOwn that has a place. Works inside `section`. If the section is interrupted, returns with
+// some error: immediately, or as soon as a daemon that it has started holds the place.
 class DaemonStarter {
  public:
   DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
                 ForkGate::Section& section);
 
-  // A connection to a daemon that serves. Of all clients that ask at once, the one that gets the start lock starts it;
-  // the others connect as soon as it is there. `unwanted`, a process that is draining or of another build, is made to
-  // stop first. UNREACHABLE errors carry the daemon's exit code and last words; RESOURCE: it cannot use its store.
+  // Returns a connection to a serving daemon. Of all clients that ask at a time, the one that gets the start lock
+  // starts the daemon; the others connect as soon as it listens. If `unwanted` is set (a process that is draining or of
+  // another build), makes that process stop first. UNREACHABLE errors carry the daemon's exit code and last words;
+  // RESOURCE means that it cannot use its store.
   absl::StatusOr<PeerSocket> Start(std::optional<pid_t> unwanted);
 
  private:
@@ -56,7 +58,8 @@ class DaemonStarter {
   std::string program_;
 };
 
-// The last lines that a daemon wrote to `log` after its first `start` bytes, indented, for a message. Empty when none.
+// The last lines that a daemon wrote to `log` after its first `start` bytes, indented, for a message. Empty if there
+// are none.
 std::string LastWords(Env& env, const std::string& log, size_t start);
 
 // "exit code 3 (the store cannot be used)".

@@ -16,7 +16,7 @@ DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& e
   const ForkGate::Section section;
   const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
   listener_ = peer.ok() ? peer->pid : 0;
-  // Else its number means another process here, or none.
+  // Otherwise, the process id means another process here, or none.
   if (listener_ == pid) process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
@@ -28,7 +28,7 @@ bool DaemonWatch::Gone() const {
   return poll(&ended, 1, 0) > 0;
 }
 
-// Of an own daemon the lock tells.
+// For this user's own daemon, the lock tells.
 bool DaemonWatch::PlaceIsLeft() const {
   const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
   if (peer.ok()) return peer->pid != listener_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seeing when a daemon that was asked to stop is gone.
+// Detects when a daemon that was asked to stop is gone.
 #pragma once
 
 #include <sys/types.h>
@@ -11,14 +11,14 @@
 
 namespace kernix {
 
-// Made while the daemon still runs. Watches its process, and only where it cannot see that, as in another process
-// namespace, its socket: to connect there would make systemd start the next one.
+// Create it while the daemon is running. Watches the daemon's process. If that is invisible, as in another process
+// namespace, watches its socket instead. It does not connect, because systemd would start the next daemon.
 class DaemonWatch {
  public:
-  // `pid`: what the daemon of `endpoint` says is its own. Keeps references to the first two.
+  // `pid` is the process id that the daemon of `endpoint` reports. Keeps references to the first two arguments.
   DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid);
 
-  // Whether it has ended, also when another has its place by now. Not inside a ForkGate::Section.
+  // Whether the daemon has ended, even if another one has its place by now. Do not call it inside a ForkGate::Section.
   bool Gone() const;
 
  private:

@@ -27,7 +27,7 @@ absl::StatusOr<std::string> SocketOfAddress(std::string_view address, const std:
   if (path.starts_with("//")) path.remove_prefix(2);
   if (!path.starts_with('/')) {
     return Invalid(StrCat(origin, ": \"", address,
-                          "\" is no address that this kernix can use: it takes a Unix socket, ",
+                          "\" is not an address that this kernix can use: it accepts a Unix socket, ",
                           "\"unix:/path\" or \"/path\""));
   }
   return NormalizePath(path);
@@ -39,12 +39,13 @@ absl::StatusOr<Endpoint> NamedEndpoint(const std::string& address, const std::st
   return endpoint;
 }
 
-// Whoever may not write to the socket is not among its users, and goes on as if there were none.
+// A user who may not write to the socket is not one of the service's users, and continues as if there were no service.
 bool ServiceIsForUs(const ClientEnvironment& environment) {
   return access(environment.service_socket.c_str(), R_OK | W_OK) == 0;
 }
 
-// Why the service's socket is not used, when it is neither root's nor the service user's nor ours. Empty: it may be.
+// The reason not to use the service's socket, if it belongs to neither root, nor the service's user, nor this user.
+// Empty: it may be used.
 std::string StrangersService(const ClientEnvironment& environment) {
   const absl::StatusOr<FileInfo> info = environment.env->Stat(environment.service_socket);
   if (!info.ok() || IsTrustedUser(info->uid, environment.uid)) return "";

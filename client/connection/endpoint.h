@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which daemon a client talks to.
+// Which daemon a client connects to.
 #pragma once
 
 #include <string>
@@ -14,33 +14,34 @@
 namespace kernix {
 
 enum class EndpointKind {
-  kNamed,    // somebody said where it is; it is used as it is, never started or replaced
+  kNamed,    // the user named its address; used as it is, never started or replaced
   kService,  // the machine's; what it cannot do, the user's own daemon does
-  kOwn,      // of this user: started when it is not there, replaced when it is of another build
+  kOwn,      // this user's: started if it is not running, replaced if it is of another build
 };
 
 struct Endpoint {
   EndpointKind kind = EndpointKind::kOwn;
   std::string socket;   // empty: see `unusable`
-  std::string origin;   // who said so, for messages: "$KERNIX_ADDRESS"
-  std::string warning;  // what the user is to be told before a load uses it
+  std::string origin;   // the source of the address, for messages: "$KERNIX_ADDRESS"
+  std::string warning;  // a warning for the user before a load uses this endpoint
 
-  // Of kOwn alone.
+  // Only for kOwn.
   std::string store_directory;
   DaemonPlace place;
-  absl::Status unusable;  // not OK: why no daemon can have a place; only a oneshot one can serve then
+  absl::Status unusable;  // not OK: why no daemon can have a place; then only a oneshot daemon can serve
 };
 
-// The first of these that is set: ClientOptions::address; ClientOptions::store_directory (an own daemon on it);
-// $KERNIX_ADDRESS; `address` in the config file; $KERNIX_CACHE_DIR (an own daemon on it); the machine's service, when
-// its socket is there and we may use it; the own daemon on the user's default store, with a warning when that is
-// because the service's socket is a stranger's.
+// Uses the first of these that is set: ClientOptions::address; ClientOptions::store_directory (with this user's own
+// daemon); $KERNIX_ADDRESS; `address` in the config file; $KERNIX_CACHE_DIR (with this user's own daemon); the
+// machine's service, if its socket exists and this user may use it; this user's own daemon on the default store. Warns
+// if the last one is used because the service's socket belongs to a stranger.
 //
-// INVALID_REQUEST: an address that this version cannot use, a broken config file, address and store at once.
+// Returns INVALID_REQUEST for an address that this version cannot use, a broken config file, and an address together
+// with a store.
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
-// This user's own daemon, whatever the environment names. When somebody else has the folder where its place should be,
-// with a warning that names him: its place is another one, or there is none (`unusable`).
+// This user's own daemon, whatever the environment names. If another user owns the folder for its place, `warning`
+// names that user, and the daemon has another place, or none (`unusable`).
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
 }  // namespace kernix

@@ -15,7 +15,8 @@ absl::StatusOr<std::string> ReadStream(grpc::ClientReader<v1::ArtifactChunk>& st
   std::string content;
   v1::ArtifactChunk chunk;
   while (stream.Read(&chunk)) {
-    if (content.size() + chunk.data().size() > size) return absl::OutOfRangeError("more than was announced");
+    if (content.size() + chunk.data().size() > size)
+      return absl::OutOfRangeError("the daemon sent more bytes than it announced");
     content += chunk.data();
   }
   return content;
@@ -48,7 +49,7 @@ absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& dig
   if (content.ok() && !status.ok()) return FromGrpcStatus(status, session.peer);
   if (content.ok() && DigestOf(*content) == digest) return content;
   return MakeError(v1::ErrorDetail::INTERNAL,
-                   StrCat(session.peer, " sent something else than the artifact ", digest.Hex()));
+                   StrCat(session.peer, " sent other content than the artifact ", digest.Hex()));
 }
 
 }  // namespace kernix

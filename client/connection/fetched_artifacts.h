@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of artifacts whose daemon keeps them where we cannot open them, or may not run them from.
+// Copies of artifacts that this process cannot open in the daemon's store, or may not run from there.
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@
 
 namespace kernix {
 
-// Where this user's copy of `digest` lies or shall lie: <default store>/fetched/<digest>.so.
+// The path of this user's copy of `digest`, which need not exist yet: <default store>/fetched/<digest>.so.
 absl::StatusOr<std::string> FetchedArtifactPath(const ClientEnvironment& environment, const Digest& digest);
 
-// Makes `folder`, where fetched artifacts are kept. RESOURCE, naming the owner, when somebody else could put a file
-// there: what lies in it is run.
+// Creates `folder` for fetched artifacts. Returns RESOURCE, with the owner's name, if another user could put a file
+// there, because this process runs the files in it.
 absl::Status EnsureFetchedFolder(const ClientEnvironment& environment, const std::string& folder);
 
-// Streams the artifact. NOT_FOUND when the daemon has it no more; INTERNAL when it sends something else.
+// Streams the artifact. Returns NOT_FOUND if the daemon no longer has it, and INTERNAL if the daemon sends other
+// content.
 absl::StatusOr<std::string> DownloadArtifact(Session& session, const Digest& digest, uint64_t size,
                                              ForkGate::Section& section);
 

@@ -15,8 +15,8 @@
 namespace kernix {
 namespace {
 
-// What a section gets to end by itself. A warm load needs two milliseconds, so a program that forks all the time
-// interrupts only those that wait for a compiler, and these find the result ready when they ask again.
+// How long a section may take to end by itself. A warm load needs two milliseconds, so a program that forks all the
+// time interrupts only loads that wait for a compiler. These find the result ready when they ask again.
 constexpr std::chrono::milliseconds kGrace{20};
 
 // How long the end of the process waits for sections.
@@ -29,7 +29,7 @@ std::atomic<uint64_t> generation{0};
 struct ForkGate::State {
   Mutex mutex;
   CondVar changed;
-  int forks ABSL_GUARDED_BY(mutex) = 0;  // under way
+  int forks ABSL_GUARDED_BY(mutex) = 0;  // in progress
   bool ending ABSL_GUARDED_BY(mutex) = false;
   std::vector<Section*> sections ABSL_GUARDED_BY(mutex);
 };
@@ -45,14 +45,14 @@ bool ForkGate::Install() {
   if (current_state.load() != nullptr) return true;
   current_state = new State;
   std::atexit(&AwaitExit);
-  InstallForkSafety();  // its locks are taken once the gate is closed: those in a section may still need them
+  InstallForkSafety();  // its locks are taken after the gate is closed, because running sections may still need them
   return pthread_atfork(&Prepare, &ReleaseParent, &ReleaseChild) == 0;
 }
 
 const bool ForkGate::installed_ = Install();
 
 ForkGate::State& ForkGate::GetState() {
-  if (current_state.load() == nullptr) Install();  // somebody else's static constructor
+  if (current_state.load() == nullptr) Install();  // for static constructors of other code
   return *static_cast<State*>(current_state.load());
 }
 
@@ -100,7 +100,7 @@ void ForkGate::ReleaseParent() {
 }
 
 void ForkGate::ReleaseChild() {
-  // The old one may have been locked, or waited on, by threads that do not exist here. It is left as it is.
+  // Threads that do not exist here may have locked the old state or waited on it. It stays as it is.
   current_state = new State;
   ++generation;
 }

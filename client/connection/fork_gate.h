@@ -2,9 +2,9 @@
 //
 // Keeps fork() and gRPC apart.
 //
-// A gRPC 1.51 channel that is alive during a fork() makes the child and the parent's next call hang. So everything that
-// uses one, or that holds what a child must not share (a start lock, a half-read socket), is done inside a Section, and
-// fork() waits, in a pthread_atfork handler, until there is no section left and holds new ones until it is through.
+// If a gRPC 1.51 channel is alive during a fork(), the child and the parent's next call hang. So all code that uses a
+// channel, or holds something that a child must not share (a start lock, a half-read socket), runs inside a Section.
+// fork() waits in a pthread_atfork handler until no section is left, and delays new sections until it has finished.
 #pragma once
 
 #include <cstdint>
@@ -16,53 +16,56 @@ namespace kernix {
 
 class ForkGate {
  public:
-  // A stretch of work that no fork() can fall into. A short one is simply waited for. One that lasts is interrupted: it
-  // must then end soon, with no gRPC object left, and may be done again from the start, in a new section.
+  // A piece of work during which no fork() can happen. fork() waits for a short section. It interrupts a long one,
+  // which must then end soon, without any gRPC object left. The caller may start again from the beginning, in a new
+  // section.
   //
-  // Nothing that runs inside may wait for the application (its callbacks, Python's interpreter lock): the thread that
-  // forks may be the one that holds it. Sections of one thread do not nest.
+  // Code inside a section must not wait for the application (its callbacks, Python's interpreter lock), because the
+  // thread that forks may hold it. Sections of one thread do not nest.
   class Section {
    public:
-    // Waits while a fork is under way. One that begins once the process ends is interrupted from the start, and what is
-    // done inside must not use gRPC: see Ending().
+    // Waits while a fork is in progress. A section that begins after the process has started to exit is interrupted
+    // from the start, and the code inside must not use gRPC; see Ending().
     Section();
     ~Section();
     Section(const Section&) = delete;
     Section& operator=(const Section&) = delete;
 
-    // True when this section shall end.
+    // True if this section must end.
     bool interrupted() const;
 
-    // Interrupts it for another reason than a fork. From any thread, while the section lives.
+    // Interrupts the section for another reason than a fork. Any thread may call it during the section's lifetime.
     void Interrupt();
 
-    // `interrupt` is called once when the section is interrupted, from the thread that does it, or right here when that
-    // has happened. It must not block. Replaces the one before, which after this is neither running nor called; null:
-    // none.
+    // Calls `interrupt` once when the section is interrupted, in the interrupting thread, or immediately if the section
+    // is already interrupted. `interrupt` must not block. Replaces the earlier callback, which is neither running nor
+    // called after this function returns. Null: no callback.
     void OnInterrupt(std::function<void()> interrupt);
 
    private:
     friend class ForkGate;
     void InterruptLocked();
 
-    std::function<void()> interrupt_;  // these two are guarded by the gate's mutex
+    std::function<void()> interrupt_;  // the gate's mutex guards these two
     bool interrupted_ = false;
   };
 
-  // How many forks, in an unbroken line of children, lie between this process and the one that first used the gate. A
-  // thread that finds it changed has become the only one: what it was waiting for from others will not come.
+  // The number of consecutive forks between the process that first used the gate and this process. If a thread finds
+  // that it has changed, it is now the only thread, and the events that it expected from other threads will not come.
   static uint64_t Generation();
 
-  // True once exit() has begun to take gRPC's statics away. What is interrupted must then not be done again.
+  // True once exit() has begun to destroy gRPC's statics. Interrupted work must then not be repeated.
   static bool Ending();
 
  private:
   struct State;
   static State& GetState();
-  // Done when the library is loaded: a fork() in the middle of it would leave a child that can never finish it.
+  // Called when the library is loaded, because a fork() in the middle of it would leave a child that can never finish
+  // it.
   static bool Install();
   static const bool installed_;
-  // At exit(): gRPC's own statics go soon, so no section may be left. Bounded, for one that hangs.
+  // Called at exit(), because gRPC's own statics are about to be destroyed and no section may be left. Bounded, in case
+  // a section hangs.
   static void AwaitExit();
   static void Prepare();
   static void ReleaseParent();

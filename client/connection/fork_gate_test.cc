@@ -15,7 +15,7 @@
 namespace kernix {
 namespace {
 
-// The child's exit code. Kills a child that hangs, so that the test ends.
+// Returns the child's exit code. Kills a child that hangs, so that the test ends.
 int ForkAndRun(int (*body)()) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -94,7 +94,7 @@ TEST(ForkGateTest, ParentAndChildGoOn) {
   EXPECT_FALSE(after.interrupted());
 }
 
-// The last thing that a process does, after all handlers of atexit().
+// The last step of a process, after all handlers of atexit().
 bool look_at_the_end = false;
 [[gnu::destructor]] void AtTheEnd() {
   if (!look_at_the_end) return;
@@ -111,7 +111,7 @@ TEST(ForkGateTest, AtTheEndOfTheProcessASectionIsInterruptedFromTheStart) {
             7);
 }
 
-// Threads enter and leave sections as fast as they can while others fork. In each child the gate works.
+// Threads enter and leave sections as fast as they can while others fork. The gate must work in each child.
 TEST(ForkGateTest, ManyThreadsEnterWhileManyFork) {
   constexpr int kForks = 25;
   std::atomic<bool> stop{false};

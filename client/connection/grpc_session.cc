@@ -12,18 +12,18 @@
 namespace kernix {
 namespace {
 
-// Its default way of polling, epoll1, leaves an epoll set open when gRPC ends and takes it up again when it starts.
-// After a fork() that one set is the parent's and the child's, and each of them loses events to the other. The poll
-// strategy has nothing that stays. gRPC takes it from the environment, once, when it starts first, and in no other way.
+// By default, gRPC polls with epoll1, which leaves an epoll set open when gRPC ends and uses it again when gRPC starts.
+// After a fork(), parent and child share that set, and each loses events to the other. The poll strategy leaves nothing
+// behind. gRPC reads the strategy only from the environment, once, when it first starts.
 constexpr char kVariable[] = "GRPC_POLL_STRATEGY";
 constexpr char kName[] = "GRPC_POLL_STRATEGY=";
 char setting[] = "GRPC_POLL_STRATEGY=poll";
 
-// While it lives, the environment is another array, with the setting. setenv() would move or shift the one that other
-// threads may be reading.
+// During its lifetime, the environment is another array that contains the setting. setenv() would move or shift the
+// array that other threads may be reading.
 class PollSetting {
  public:
-  PollSetting() : own_(environ), with_setting_(*new std::vector<char*>) {  // kept: a reader may still be in it
+  PollSetting() : own_(environ), with_setting_(*new std::vector<char*>) {  // not freed: a reader may use it
     for (char** variable = own_; variable != nullptr && *variable != nullptr; ++variable) {
       const bool is_ours = std::strncmp(*variable, kName, sizeof(kName) - 1) == 0;
       with_setting_.push_back(is_ours ? setting : *variable);
@@ -38,7 +38,7 @@ class PollSetting {
     if (environ == with_setting_.data()) {
       TakeOver();
       environ = own_;
-    } else if (replaced_ != nullptr) {  // another thread's setenv() has made an array of its own from ours
+    } else if (replaced_ != nullptr) {  // another thread's setenv() has copied our array into one of its own
       putenv(replaced_);
     } else {
       unsetenv(kVariable);
@@ -48,7 +48,8 @@ class PollSetting {
   PollSetting& operator=(const PollSetting&) = delete;
 
  private:
-  // What other threads have changed in the array: they can have replaced and removed variables, not added any.
+  // Applies the changes that other threads have made in the array. They can have replaced or removed variables, but not
+  // added any.
   void TakeOver() {
     char** to = own_;
     for (char** from = with_setting_.data(); *from != nullptr; ++from) {
@@ -81,7 +82,7 @@ void PrepareGrpc() {
 
 GrpcSession::GrpcSession(UniqueFd socket) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);  // what a daemon sends is not limited by us
+  arguments.SetMaxReceiveMessageSize(-1);  // no limit on the daemon's messages
   channel_ = grpc::CreateCustomInsecureChannelFromFd("localhost", socket.release(), arguments);
   stub_ = v1::Kernix::NewStub(channel_);
 }

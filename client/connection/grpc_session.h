@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRPC over one connected socket, for one call or a few.
+// gRPC over a connected socket, for one or a few calls.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,12 +14,13 @@
 
 namespace kernix {
 
-// To be called before a session. The first call of a process has gRPC choose how it polls, which takes another
-// environment for a moment: threads that read it meanwhile see one variable more, and what they change stays.
+// Call it before creating a session. In the first call of a process, gRPC chooses how it polls, for which this function
+// replaces the environment for a moment. Threads that read it meanwhile see one additional variable; changes that they
+// make are kept.
 void PrepareGrpc();
 
-// Lives within one ForkGate::Section. When the last session of the process goes, gRPC ends with all its threads; the
-// next one starts it again, which takes about a millisecond.
+// Exists within one ForkGate::Section. When the last session of the process is destroyed, gRPC ends with all its
+// threads. The next session starts it again, which takes about a millisecond.
 class GrpcSession {
  public:
   explicit GrpcSession(UniqueFd socket);
@@ -28,7 +29,7 @@ class GrpcSession {
 
   v1::Kernix::Stub& stub() { return *stub_; }
 
-  // One unary call. Ends early, as CANCELLED, when `section` is interrupted; null: never.
+  // One unary call. If `section` is interrupted, it ends early with CANCELLED. Null: never interrupted.
   template <typename Request, typename Response>
   grpc::Status Call(grpc::Status (v1::Kernix::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                     const Request& request, Response* response, std::chrono::milliseconds timeout,
@@ -39,7 +40,7 @@ class GrpcSession {
   std::unique_ptr<v1::Kernix::Stub> stub_;
 };
 
-// Cancels a call when the section that it is made in is interrupted.
+// Cancels a call if the section that it belongs to is interrupted.
 class InterruptibleContext {
  public:
   explicit InterruptibleContext(ForkGate::Section* section) : section_(section) {

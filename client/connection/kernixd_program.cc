@@ -17,11 +17,11 @@ namespace {
 
 constexpr char kProgram[] = "kernixd";
 
-// The executable, or the extension module, that this code was linked into.
+// The folder of the executable or extension module that contains this code.
 std::string OwnFolder(Env& env) {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&FindKernixd), &info) == 0 || info.dli_fname == nullptr) return "";
-  // An executable may be named as it was typed; the kernel knows its path.
+  // dladdr() may report an executable by the name that the user typed; the kernel knows its path.
   absl::StatusOr<std::string> path = env.RealPath(info.dli_fname);
   if (!path.ok()) path = env.RealPath("/proc/self/exe");
   return path.ok() ? Dirname(*path) : "";
@@ -44,14 +44,14 @@ std::vector<std::string> Candidates(const ClientEnvironment& environment) {
 absl::StatusOr<std::string> CheckNamed(Env& env, const std::string& path, const std::string& origin) {
   const absl::StatusOr<std::string> real = env.RealPath(path);
   if (real.ok() && IsProgram(env, *real)) return *real;
-  return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(origin, ": ", path, " is no program that can be run"));
+  return MakeError(v1::ErrorDetail::UNREACHABLE, StrCat(origin, ": ", path, " is not an executable program"));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named) {
   Env& env = *environment.env;
-  if (!named.empty()) return CheckNamed(env, named, "the kernixd that was asked for");
+  if (!named.empty()) return CheckNamed(env, named, "the requested kernixd");
   if (const std::optional<std::string> path = environment.get_env("KERNIXD")) return CheckNamed(env, *path, "$KERNIXD");
   const std::vector<std::string> candidates = Candidates(environment);
   for (const std::string& path : candidates) {

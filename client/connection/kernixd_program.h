@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the kernixd is that a client starts.
+// Finds the kernixd that a client starts.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace kernix {
 
-// `named` (ClientOptions::kernixd), else $KERNIXD, else beside the file that holds this code (in its folder, in bin/
-// below it, or in ../bin), else on PATH. An absolute path of a program that may be run. UNREACHABLE, listing where it
-// looked.
+// Returns `named` (ClientOptions::kernixd), otherwise $KERNIXD, otherwise a kernixd near the file that contains this
+// code (in its folder, in bin/ below it, or in ../bin), otherwise one on PATH. The result is the absolute path of an
+// executable. UNREACHABLE lists the searched places.
 absl::StatusOr<std::string> FindKernixd(const ClientEnvironment& environment, const std::string& named);
 
 }  // namespace kernix

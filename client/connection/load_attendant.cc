@@ -19,7 +19,7 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// How often LoadCallbacks::cancelled is asked.
+// How often LoadCallbacks::cancelled is called.
 constexpr milliseconds kPatience{50};
 
 template <typename... Handlers>
@@ -43,7 +43,7 @@ class NewsDesk {
                std::move(news));
   }
 
-  // Until the caller is to be asked whether it still waits.
+  // How long until the caller must be asked whether it still waits.
   milliseconds Patience() const {
     return std::max(milliseconds(0), duration_cast<milliseconds>(ask_at_ - steady_clock::now()) + milliseconds(1));
   }
@@ -79,12 +79,13 @@ class NewsDesk {
   steady_clock::time_point ask_at_ = steady_clock::now() + kPatience;
 };
 
-// Whatever way the loading thread leaves, also by an exception of a callback: the gRPC thread uses things that it owns.
+// However the loading thread leaves, even by an exception of a callback, the gRPC thread must be done first, because it
+// uses objects that the loading thread owns.
 class EndOfThread {
  public:
   explicit EndOfThread(LoadMailbox& mailbox) : mailbox_(mailbox) {}
   ~EndOfThread() {
-    if (generation_ != ForkGate::Generation()) return;  // a forked child has no such thread
+    if (generation_ != ForkGate::Generation()) return;  // a forked child does not have that thread
     mailbox_.cancellation().Cancel();
     mailbox_.AwaitFinish();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the thread that asked for a load does until it is over: it runs the callbacks.
+// The part of a load that runs in the caller's thread: it runs the callbacks.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace kernix {
 
-// Delivers the news of `mailbox` until the other thread calls Finish(), and gives its result; CANCELLED when
-// `callbacks.cancelled` says so, which is asked every 50 ms however much news there is. Nullopt when a callback forked
-// and this is the child: the other thread is not here. In every other case that thread is done with what it shares when
-// this returns, also by an exception of a callback.
+// Delivers the news of `mailbox` until the other thread calls Finish(), then returns that thread's result. Calls
+// `callbacks.cancelled` every 50 ms, however much news there is, and returns CANCELLED if it returns true. Returns
+// nullopt if a callback forked and this is the child, which does not have the other thread. In every other case, that
+// thread no longer uses shared objects when this function returns, even by an exception of a callback.
 std::optional<absl::StatusOr<v1::LoadResult>> AttendLoad(LoadMailbox& mailbox, const BlobProvider& blobs,
                                                          const LoadCallbacks& callbacks);
 

@@ -23,7 +23,7 @@ v1::Output OutputOf(const std::string& text) {
 
 absl::StatusOr<std::string> NoBlobs(const Digest&) { return absl::NotFoundError("none"); }
 
-// A compiler that prints until it is cancelled. It stays one line ahead of its reader at most.
+// A compiler that prints until it is cancelled. It stays at most one line ahead of its reader.
 class Chatter {
  public:
   explicit Chatter(LoadMailbox& mailbox)
@@ -71,7 +71,7 @@ TEST(AttendLoadTest, AllNewsIsDeliveredBeforeTheResult) {
   v1::Output command;
   command.set_command("g++ -c");
   mailbox.Push(queued);
-  mailbox.Push(queued);  // nothing new
+  mailbox.Push(queued);  // no news
   mailbox.Push(command);
   mailbox.Push(OutputOf("said"));
   mailbox.Push(WarningEvent{"beware"});

@@ -31,7 +31,7 @@ class Conversation {
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // Until the daemon closes the stream. A write that fails shows in its status.
+  // Runs until the daemon closes the stream, whose status also shows whether a write failed.
   grpc::Status Run(const v1::LoadClientMessage& request) {
     stream_->Write(request);
     v1::LoadEvent event;
@@ -39,7 +39,7 @@ class Conversation {
     return stream_->Finish();
   }
 
-  // What came before the end: the daemon's answer, or our own reason to stop. Nullopt: neither.
+  // The result so far: the daemon's answer, or our own reason to stop. Nullopt if there is neither.
   std::optional<absl::StatusOr<v1::LoadResult>>& answer() { return answer_; }
 
  private:
@@ -66,7 +66,7 @@ class Conversation {
         answer_ = MakeError(std::move(*event.mutable_failure()));
         break;
       case v1::LoadEvent::EVENT_NOT_SET:
-        break;  // of a newer daemon; nothing that we must know
+        break;  // from a newer daemon; safe to ignore
     }
   }
 
@@ -106,7 +106,7 @@ class Conversation {
   std::optional<absl::StatusOr<v1::LoadResult>> answer_;
 };
 
-// A daemon that stops takes no new loads, and in the end cancels those that it has.
+// A stopping daemon accepts no new loads, and finally cancels those that are still running.
 bool DaemonStops(const absl::Status& answer, const ForkGate::Section& section) {
   if (answer.ok() || section.interrupted()) return false;
   const ErrorKind kind = KindOf(answer);

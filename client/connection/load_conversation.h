@@ -14,11 +14,11 @@ namespace kernix {
 
 struct ConversationOutcome {
   absl::StatusOr<v1::LoadResult> result;
-  bool daemon_lost = false;  // no answer: it may be asked again
+  bool daemon_lost = false;  // there was no answer; the caller may try again
 };
 
-// Sends `request`, uploads what the daemon asks for, and puts all other news into `mailbox`. Ends early when `section`
-// is interrupted. `peer` is for messages.
+// Sends `request`, uploads the headers that the daemon requests, and puts all other news into `mailbox`. Ends early if
+// `section` is interrupted. `peer` is for messages.
 ConversationOutcome ConverseAboutLoad(v1::Kernix::Stub& stub, std::string_view peer,
                                       const v1::LoadClientMessage& request, LoadMailbox& mailbox,
                                       ForkGate::Section& section);

@@ -16,7 +16,7 @@ std::optional<absl::StatusOr<std::string>> LoadMailbox::FetchBlob(const Digest& 
   blob_.reset();
   news_.push_back(BlobWanted{digest});
   changed_.NotifyAll();
-  // What an interrupted attempt asked for may still come first.
+  // The answer to an earlier, interrupted attempt may arrive first.
   while (!woken_ && (!blob_ || blob_->first != digest)) changed_.Wait(mutex_);
   if (woken_) return std::nullopt;
   return std::exchange(blob_, std::nullopt)->second;

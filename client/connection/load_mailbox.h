@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between the thread that speaks gRPC for a load and the one that asked for it. The first never runs the application's
-// code, so that it can always get out of the way of a fork(); the second runs the callbacks, and no gRPC.
+// Connects the thread that speaks gRPC for a load with the thread that requested the load. The first never runs the
+// application's code, so that it can always make way for a fork(). The second runs the callbacks, and no gRPC.
 #pragma once
 
 #include <chrono>
@@ -27,28 +27,29 @@ struct BlobWanted {
 };
 using LoadNews = std::variant<WarningEvent, v1::Progress, v1::Output, BlobWanted>;
 
-// Each method belongs to one of the two threads; those of the gRPC thread are called inside a ForkGate::Section only.
+// Each method belongs to one of the two threads. The gRPC thread calls its methods only inside a ForkGate::Section.
 class LoadMailbox {
  public:
   // --- The gRPC thread -----------------------------------------------------------------------------------------------
   void Push(LoadNews news);
-  // Asks for a header's content and waits for it, or for the provider's error. Nullopt when Wake() is called first.
+  // Requests a header's content and waits for it, or for the provider's error. Returns nullopt if Wake() is called
+  // first.
   std::optional<absl::StatusOr<std::string>> FetchBlob(const Digest& digest);
-  // Makes a FetchBlob() that waits, or the next one, give up. From any thread.
+  // Makes a waiting FetchBlob(), or the next one, give up. Any thread may call it.
   void Wake();
   void ClearWake();
-  // The last thing it says.
+  // Ends the load. The gRPC thread calls nothing else afterwards.
   void Finish(absl::StatusOr<v1::LoadResult> result);
 
   // --- The loading thread --------------------------------------------------------------------------------------------
-  // The next news; nullopt when there was none for `patience`, or when all is over.
+  // Returns the next news, or nullopt if there was none for `patience` or the load has ended.
   std::optional<LoadNews> Next(std::chrono::milliseconds patience);
   void GiveBlob(const Digest& digest, absl::StatusOr<std::string> content);
   bool finished() const;
   void AwaitFinish();
-  absl::StatusOr<v1::LoadResult> TakeResult();  // once, when it is finished
+  absl::StatusOr<v1::LoadResult> TakeResult();  // call once, after the load has ended
 
-  // Fired by the loading thread when the caller wants no more.
+  // The loading thread cancels it if the caller no longer wants the result.
   Cancellation& cancellation() { return cancellation_; }
 
  private:

@@ -36,7 +36,7 @@ TEST(LoadMailboxTest, ABlobGoesToWhomeverAskedForIt) {
   const Digest wanted = DigestOf("wanted");
   std::thread loader([&] {
     const Digest asked = std::get<BlobWanted>(*mailbox.Next(kLong)).digest;
-    // As if an interrupted attempt had asked for this one before.
+    // As if an earlier, interrupted attempt had requested this one.
     mailbox.GiveBlob(DigestOf("stale"), "stale");
     mailbox.GiveBlob(asked, "wanted");
   });

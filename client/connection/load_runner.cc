@@ -19,8 +19,8 @@
 namespace kernix {
 namespace {
 
-// Makes attempts until one counts. Those that a fork interrupted do not, and one whose daemon died does not. After
-// Finish() it uses nothing but what is its own and the mailbox.
+// Makes attempts until one counts. An attempt does not count if a fork interrupted it or its daemon died. After
+// Finish(), uses only its own objects and the mailbox.
 class Attempts {
  public:
   Attempts(Connector& connector, Endpoint endpoint, const v1::LoadClientMessage& request, LoadMailbox& mailbox)
@@ -29,13 +29,13 @@ class Attempts {
   void Run() {
     while (true) {
       ForkGate::Section section;
-      // Outlives Finish(): to end gRPC takes milliseconds, which the caller can use to open what it got.
+      // Outlives Finish(): ending gRPC takes milliseconds, in which the caller can already open the artifact.
       Session session;
       const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
       ConversationOutcome outcome = Attempt(section, session);
       mailbox_.cancellation().Remove(cancel_id);
       if (!mailbox_.cancellation().cancelled() && ShallRepeat(outcome, section)) continue;
-      // A private daemon has to be gone, and the store free, before the caller can load again.
+      // A private daemon must be gone, and the store free, before the caller can load again.
       if (session.daemon != nullptr) session.grpc.reset();
       session.daemon.reset();
       mailbox_.Finish(std::move(outcome.result));
@@ -77,8 +77,8 @@ class Attempts {
   bool lost_before_ = false;
 };
 
-// Without a signal that it could take: handlers of the application run in its own threads. Detached, since a forked
-// child could not join it; Finish() tells when it is done with what it shares.
+// The thread blocks all signals, so that handlers of the application run in the application's threads. It is detached,
+// because a forked child could not join it; Finish() tells when it no longer uses shared objects.
 bool StartThread(std::function<void()> body) {
   const SignalsBlocked blocked;
   try {
@@ -96,7 +96,7 @@ absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& end
   v1::LoadClientMessage message;
   *message.mutable_request() = request;
   while (true) {
-    // Shared with the thread, which may return from Finish() when we are gone.
+    // Shared with the thread, which may still be returning from Finish() after this function has returned.
     const auto mailbox = std::make_shared<LoadMailbox>();
     if (!StartThread(
             [&connector, endpoint, &message, mailbox] { Attempts(connector, endpoint, message, *mailbox).Run(); })) {

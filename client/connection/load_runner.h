@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A load as the client sees it: attempts until one counts, in a thread of their own, while the caller's thread runs the
-// callbacks.
+// Runs a load as the client sees it: makes attempts in a separate thread until one counts, while the caller's thread
+// runs the callbacks.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,7 +10,7 @@
 
 namespace kernix {
 
-// See DaemonClient::SendLoad(). `endpoint` is where to begin.
+// See DaemonClient::SendLoad(). `endpoint` is the first endpoint to try.
 absl::StatusOr<v1::LoadResult> RunLoad(Connector& connector, const Endpoint& endpoint, const v1::LoadRequest& request,
                                        const BlobProvider& blobs, const LoadCallbacks& callbacks);
 

@@ -27,7 +27,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What a start came to: a daemon, or an error and its exit code.
+// The result of a start: a daemon, or an error and the exit code.
 struct Attempt {
   absl::StatusOr<Oneshot> oneshot;
   std::optional<int> exit_code;
@@ -42,7 +42,7 @@ class ScratchStore {
 
   absl::StatusOr<std::string> Path(const ClientEnvironment& environment) {
     MutexLock lock(mutex_);
-    if (owner_ == getpid()) return path_;  // a parent's goes with the parent
+    if (owner_ == getpid()) return path_;  // a parent's folder is removed with the parent
     const std::string parent = environment.get_env("TMPDIR").value_or("/tmp");
     KERNIX_ASSIGN_OR_RETURN(path_, environment.env->CreateTempDirectory(JoinPath(parent, "kernix-oneshot-")));
     owner_ = getpid();
@@ -63,17 +63,17 @@ class ScratchStore {
 
 [[maybe_unused]] const ScratchStore& kMadeAtLoad = ScratchStore::Get();
 
-// A file without a name: where no daemon can have a place, its log cannot have one either.
+// A file without a name: if no daemon can have a place, its log cannot have one either.
 struct NamelessLog {
   NamelessLog()
       : fd(AboveStandardStreams(UniqueFd(memfd_create("kernixd.log", MFD_CLOEXEC)))),
         path(StrCat("/proc/self/fd/", fd.get())) {}
   UniqueFd fd;
-  std::string path;  // for this process, and for a child until it calls exec()
+  std::string path;  // valid in this process, and in a child until it calls exec()
 };
 
 absl::Status EndedError(const std::string& program, int exit_code, const std::string& words) {
-  const std::string said = words.empty() ? ", without a word" : StrCat(", saying:", words);
+  const std::string said = words.empty() ? " and printed nothing" : StrCat(" and printed:", words);
   return MakeError(v1::ErrorDetail::UNREACHABLE,
                    StrCat(program, " --oneshot-fd ended with ", DescribeExit(exit_code), said));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernixd for one load, where none can have a place: over a socket pair, with no lock and no name in the file system.
+// A kernixd for one load, if no daemon can have a place: over a socket pair, with no lock and no name in the file
+// system.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@
 
 namespace kernix {
 
-// Waits, when it goes, until the daemon has ended, so that the next one finds the store free. Goes after its session.
+// The destructor waits until the daemon has ended, so that the next one finds the store free. Destroy it after its
+// session.
 class PrivateDaemon {
  public:
   explicit PrivateDaemon(DaemonProcess process) : process_(std::move(process)) {}
@@ -25,7 +27,8 @@ class PrivateDaemon {
   PrivateDaemon(const PrivateDaemon&) = delete;
   PrivateDaemon& operator=(const PrivateDaemon&) = delete;
 
-  // Its exit code. Nullopt when it has not ended within a second, as it should when its session has.
+  // Returns the exit code. Returns nullopt if the daemon has not ended within a second, as it should when its session
+  // is destroyed.
   std::optional<int> AwaitExit();
 
  private:
@@ -34,12 +37,13 @@ class PrivateDaemon {
 
 struct Oneshot {
   std::unique_ptr<PrivateDaemon> daemon;
-  std::unique_ptr<GrpcSession> session;  // the daemon ends when this goes
+  std::unique_ptr<GrpcSession> session;  // the daemon ends when this is destroyed
   std::string store_directory;
 };
 
-// Starts one and waits until it answers. It serves `store_directory`; when that cannot be used or another kernixd holds
-// it, a folder of this process, which is removed when the process ends. UNREACHABLE with the daemon's last words.
+// Starts a daemon and waits until it answers. The daemon serves `store_directory`. If that folder cannot be used, or if
+// another kernixd holds it, the daemon serves a folder of this process, which is removed when the process ends.
+// UNREACHABLE errors contain the daemon's last words.
 absl::StatusOr<Oneshot> StartOneshot(const ClientEnvironment& environment, const ClientOptions& options,
                                      const std::string& store_directory, ForkGate::Section& section);
 

@@ -17,7 +17,7 @@
 namespace kernix {
 namespace {
 
-// Ends what is under way at `socket` when `section` is interrupted.
+// Shuts down `socket` when `section` is interrupted.
 class ShutdownOnInterrupt {
  public:
   ShutdownOnInterrupt(ForkGate::Section& section, int socket) : section_(section) {
@@ -35,7 +35,7 @@ absl::StatusOr<v1::LookupReply> Ask(int socket, const std::string& request, Mono
   KERNIX_RETURN_IF_ERROR(SendFrame(socket, kLookupMagic, request, deadline));
   KERNIX_ASSIGN_OR_RETURN(const std::string text, ReceiveFrame(socket, std::numeric_limits<uint32_t>::max(), deadline));
   v1::LookupReply reply;
-  if (!reply.ParseFromString(text)) return absl::InternalError("the daemon's answer to a lookup cannot be read");
+  if (!reply.ParseFromString(text)) return absl::InternalError("cannot parse the daemon's answer to a lookup");
   return reply;
 }
 
@@ -49,7 +49,7 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
   const std::string text = lookup.SerializeAsString();
   if (text.size() > kMaxLookupBytes) return std::nullopt;
 
-  const SignalsBlocked blocked;  // a handler that forks would wait for this very section
+  const SignalsBlocked blocked;  // a handler that forks would wait for this section
   ForkGate::Section section;     // a child must not share the socket
   const absl::StatusOr<PeerSocket> peer = ConnectUnix(socket, environment.uid);
   if (!peer.ok()) return std::nullopt;

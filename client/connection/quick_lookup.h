@@ -11,9 +11,9 @@
 
 namespace kernix {
 
-// The hit of `request` at the daemon that listens at `socket`, without gRPC. Nothing where Load has to say more: a
-// miss, an error, a very large request, no daemon or one of another build, or one that does not answer within
-// `environment.lookup_patience`.
+// Looks up `request` at the daemon that listens at `socket`, without gRPC. Returns nullopt if the caller must use Load:
+// after a miss or an error, for a very large request, if no daemon or one of another build listens, or if it does not
+// answer within `environment.lookup_patience`.
 std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const std::string& socket,
                                             const v1::LoadRequest& request);
 

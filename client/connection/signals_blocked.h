@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For code that a signal handler of the application must not interrupt.
+// For code that the application's signal handlers must not interrupt.
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 namespace kernix {
 
-// While it lives, this thread, and those that it starts, take no signal.
+// During its lifetime, this thread, and threads that it starts, receive no signals.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

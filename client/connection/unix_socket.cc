@@ -45,7 +45,7 @@ absl::StatusOr<sockaddr_un> SocketAddress(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
     return absl::InvalidArgumentError(StrCat("the socket path ", path, " has ", path.size(),
-                                             " bytes; the system takes ", kMaxSocketPath, " at most"));
+                                             " bytes; the system's limit is ", kMaxSocketPath, " bytes"));
   }
   memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -78,7 +78,7 @@ bool IsTrustedUser(uid_t owner, uid_t self) {
 }
 
 UniqueFd AboveStandardStreams(UniqueFd fd) {
-  // Nor 3, which is a child's inherited socket.
+  // Descriptor 3 is also excluded, because it is a child's inherited socket.
   constexpr int kLowest = 4;
   if (!fd.ok() || fd.get() >= kLowest) return fd;
   return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kLowest));

@@ -85,4 +85,4 @@ def test_a_daemon_that_says_nothing(own_place):
     result = subprocess.run([sys.executable, SCRIPT, "constant", "5"], env=environment, capture_output=True, text=True)
     assert result.returncode != 0
     assert "false ended with exit code 1 (an unexpected failure). It has written nothing to its log, " in result.stderr
-    assert "false --oneshot-fd ended with exit code 1 (an unexpected failure), without a word" in result.stderr
+    assert "false --oneshot-fd ended with exit code 1 (an unexpected failure) and printed nothing" in result.stderr
