@@ -11,7 +11,8 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kFooter[] =
-    R"(The entry used last comes first. Users who load the same have an entry each, and see their own; administrators see all.
+    R"(Lists an entry once for each user and name that it was loaded under (its tags), the last used first.
+Users see their own tags; administrators see all.
 
 Examples:
   kernixctl cache list

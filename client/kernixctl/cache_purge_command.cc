@@ -9,9 +9,9 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Say what shall go: without --name, --older-than or --all nothing is removed (exit code 2). --name and --older-than
-together mean both. Programs that have loaded a kernel keep it. In a shared daemon only your own entries go,
-unless you administer it.
+    R"(Without --name, --older-than or --all, removes nothing (exit code 2). With both --name and --older-than,
+removes entries that match both. Programs that have loaded a kernel keep it. In a shared daemon, removes only
+your own entries, unless you are an administrator.
 
 Examples:
   kernixctl cache purge --name vector_add

@@ -7,7 +7,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(Counts since the store was made. Starts the daemon when none runs.
+constexpr char kFooter[] = R"(The counts start at the creation of the store. Starts the daemon if none is running.
 
 Examples:
   kernixctl cache stats

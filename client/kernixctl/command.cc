@@ -14,8 +14,8 @@ namespace {
 constexpr char kFooter[] = R"(Exit codes:
   0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler
 
-Which daemon: --address, else --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the machine's
-service, else this user's own.
+The daemon is the first of: --address, --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the
+machine's service, this user's own.
 
 Examples:
   kernixctl status

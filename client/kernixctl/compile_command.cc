@@ -28,9 +28,9 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Compiles each file through the daemon, or finds it in the cache, and opens the result to see that it loads. Without
---function the `// @BE name [tokens]` lines of a file say what it exports. With --name or --separate all files make one
-module: a translation unit together, in order, or one each.
+    R"(Compiles each file through the daemon, or finds it in the cache, and opens the result to check that it
+loads. Without --function, the `// @BE name [tokens]` lines of a file say what it exports. With --name or
+--separate, all files form one module: one translation unit together, in order, or one each.
 
 Exit codes: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 130 interrupted.
 

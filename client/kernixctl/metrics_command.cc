@@ -7,8 +7,8 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kFooter[] =
-    R"(In Prometheus' text format, since the daemon was started. For its administrators. Never starts a daemon: exit code 3
-says that none runs.
+    R"(The metrics since the start of the daemon, in Prometheus' text format. Only for the daemon's
+administrators. Never starts a daemon: exit code 3 means that none is running.
 
 Examples:
   kernixctl metrics

@@ -9,8 +9,9 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Waits until the daemon is gone. It takes no new loads and lets running ones finish, for as long as it is told. The next
-load starts a new one, unless it is the machine's service. Exit code 3 when none runs.
+    R"(Waits until the daemon is gone. The daemon accepts no new loads and lets running ones finish, up to a
+time limit. The next load starts a new daemon, unless it is the machine's service. Exit code 3 means that no
+daemon is running.
 
 Examples:
   kernixctl shutdown

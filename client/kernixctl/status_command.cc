@@ -7,7 +7,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(Never starts a daemon: exit code 3 says that none runs.
+constexpr char kFooter[] = R"(Never starts a daemon: exit code 3 means that none is running.
 
 Examples:
   kernixctl status
