@@ -12,9 +12,8 @@ namespace kernix {
 // mutex.
 void ProtectAcrossFork(Mutex& mutex);
 
-// Registers the fork() handlers that ProtectAcrossFork() needs. fork() runs handlers in the reverse order of
-// registration, so a handler that waits for threads which may want a protected lock must be registered after calling
-// this function.
+// Registers the handlers that ProtectAcrossFork() needs with fork(). A prepare handler that is registered later runs
+// earlier, so code whose handler waits for threads that may want a protected lock must call this function first.
 void InstallForkSafety();
 
 // A Mutex for process-wide state, protected from its construction on. For objects that are never destroyed.

@@ -81,8 +81,8 @@ class Client {
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options = {});
   virtual ~Client() = default;
 
-  // These functions start a daemon if there is none. Info(), Stats(), List(), Purge() and Shutdown() with `start` false
-  // return kUnavailable instead.
+  // Info(), Stats(), List() and Purge() start a daemon if there is none. With `start` false, they return kUnavailable
+  // instead.
   virtual absl::StatusOr<DaemonInfo> Info(bool start = true) = 0;
   virtual absl::StatusOr<CacheStats> Stats(bool start = true) = 0;
   virtual absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name = "", bool start = true) = 0;
@@ -90,7 +90,7 @@ class Client {
   // The daemon's counters and histograms since its start, in Prometheus' text format. Only for the daemon's
   // administrators. Never starts a daemon.
   virtual absl::StatusOr<std::string> Metrics() = 0;
-  // Waits until the daemon is gone, or until its drain timeout has passed.
+  // Waits until the daemon is gone, or until its drain timeout has passed. Returns kUnavailable if there is no daemon.
   virtual absl::Status Shutdown(std::chrono::milliseconds drain_timeout = std::chrono::milliseconds{0}) = 0;
 
   virtual const ClientOptions& options() const = 0;
