@@ -20,11 +20,11 @@ class ActionCache {
   // nullopt: a miss.
   virtual absl::StatusOr<std::optional<Entry>> Find(const Digest& key) = 0;
 
-  // Commits `entry` under `tag`, and counts a build. An older entry of the same key is replaced and keeps its other
-  // tags. Once this has returned OK, the entry survives kill -9 and power loss.
+  // Commits `entry` under `tag`, and counts a build. Replaces an older entry of the same key, whose other tags stay.
+  // Once this has returned OK, the entry survives kill -9 and power loss.
   virtual absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag) = 0;
 
-  // Removes the entry with all of its tags. Nothing happens when it is gone or, where `artifact` is given, names
+  // Removes the entry with all of its tags. Does nothing if the entry is gone or, with `artifact` given, if it names
   // another artifact by now.
   virtual absl::StatusOr<Dropped> Remove(const Digest& key, const std::optional<Digest>& artifact) = 0;
 };

@@ -133,7 +133,7 @@ absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
   Count(Total::kBuilds);
   RemoveBlobs(replaced.artifacts);
   const absl::Status evicted = EvictAllBut(entry.key);
-  // The entry is there all the same, and the next one tries again.
+  // The entry exists all the same, and the next insertion evicts again.
   if (!evicted.ok()) Log(LogLevel::kWarning, "cache_evict_failed", {{"error", evicted.ToString()}});
   return absl::OkStatus();
 }

@@ -107,11 +107,11 @@ class Cache {
   // its entry stays. Does not count as a use.
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
-  // Notes a hit for the entry (last use, hits, one more tag if `tag` is new) and counts it. Cheap: written to disk
-  // later, at the latest by Flush().
+  // Notes a hit for the entry (last use, hits, and `tag` if it is new) and counts it. Cheap: written to disk later, at
+  // the latest by Flush().
   void Touch(const Digest& key, const Tag& tag);
 
-  // Notes the tag alone, likewise: for all who waited for one build, which was made under the name of one of them.
+  // Notes only the tag, also deferred: for all who waited for one build, whose entry has the tag of only one of them.
   void AddTag(const Digest& key, const Tag& tag);
 
   // Notes that `user` has been given `artifact` and is about to open or fetch it. For the lend time, the user owns the
@@ -122,9 +122,9 @@ class Cache {
   // now.
   absl::StatusOr<bool> Owns(UserId user, const Digest& artifact);
 
-  // Stores `artifact` and commits `entry` (whose artifact, size and time are filled in) under `tag`, replacing an
-  // older entry of the same key (whose tags stay), counts a build, and evicts down to the limit, never the entry just
-  // made. When this returns OK, the entry survives kill -9 and power loss.
+  // Stores `artifact` and commits `entry` (filling in its artifact, size and time) under `tag`. Replaces an older entry
+  // of the same key, whose tags stay. Counts a build, and evicts down to the limit, but never the new entry. Once this
+  // has returned OK, the entry survives kill -9 and power loss.
   absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact);
 
   // Drops one entry. Its blob is removed if no other entry names it.
@@ -134,11 +134,11 @@ class Cache {
   std::string BlobPath(const Digest& digest) const { return blobs_->PathOf(digest); }
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenBlob(const Digest& digest);
 
-  // One for each tag that matches, most recently used first.
+  // One element for each matching tag, most recently used first.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
 
-  // Takes away the tags that match, and counts them. A key without a tag left goes, and its artifact with the last
-  // key that names it.
+  // Removes the matching tags and counts them. A key without tags is removed, and its artifact with the last key that
+  // names it.
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter);
 
   // Written to disk later, like Touch(). The cache itself counts kBuilds, kHits and kEvictions.

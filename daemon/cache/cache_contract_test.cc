@@ -36,7 +36,7 @@ class CacheContractTest : public testing::Test {
  protected:
   CacheContractTest() : actions_(*parts_.index), journal_(*parts_.index), blobs_(parts_.blobs) {}
 
-  // Key i, whose artifact is named by `artifact` and has 1000 bytes.
+  // Key i, with an artifact named by `artifact` and 1000 bytes long.
   void Put(int i, int64_t now, const Tag& tag = {"module", UserId{1000}}) { PutArtifact(i, i, now, tag); }
 
   void PutArtifact(int i, int artifact, int64_t now, const Tag& tag = {"module", UserId{1000}}) {

@@ -82,7 +82,7 @@ TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   EXPECT_EQ(ToStd(absl::BytesToHexString(EncodeDetail(**entry))), kOldDetail);
 }
 
-// Makes every change of tags fail until it is undone.
+// Makes every change of tags fail until undone.
 class BrokenTags {
  public:
   explicit BrokenTags(const std::string& store) : database_(Database::Open(IndexPath(store), 1000).value()) {

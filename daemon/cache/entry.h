@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cache keeps: the answer to one action key, and the tags under which users have asked for it.
+// The data in a cache: the answers to action keys, and the tags under which users have loaded them.
 #pragma once
 
 #include <compare>
@@ -31,7 +31,7 @@ struct ToolchainHeader {
   bool operator==(const ToolchainHeader&) const = default;
 };
 
-// The name under which a user asked for a key.
+// The name under which a user has loaded an entry (a tag).
 struct Tag {
   std::string name;
   UserId owner{};

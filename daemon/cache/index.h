@@ -3,8 +3,8 @@
 // The action cache and the journal of a store, in one SQLite file: the additions of a build to both are one
 // transaction.
 //
-// Every change is on the disk when the call returns OK, but for uses and tags, which wait in memory for the next
-// Flush() or Evict(). The index knows nothing of blobs.
+// Every change is on disk when the call returns OK, except uses and tags, which wait in memory for the next Flush() or
+// Evict(). The index does not handle blobs.
 #pragma once
 
 #include <memory>
@@ -63,12 +63,12 @@ class Index final : public ActionCache, public Journal {
   absl::StatusOr<Dropped> EvictTo(uint64_t limit_bytes, const std::optional<Digest>& keep, const PendingUses& uses)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
-  // Within a transaction. Each keeps `books` right; those that drop something add it to `dropped`.
+  // These run within a transaction. Each keeps `books` right; those that drop something add it to `dropped`.
   absl::Status PutRow(const Entry& entry, const Tag& tag, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Apply(const PendingUses& uses, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Count(Total total, uint64_t n, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   absl::Status Drop(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  // The row alone; its tags stay.
+  // Drops only the row; its tags stay.
   absl::Status DropRow(const Digest& key, Dropped& dropped, Books& books) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
 
   PendingUseBuffer pending_;

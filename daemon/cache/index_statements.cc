@@ -27,7 +27,8 @@ absl::Status PrepareAll(Database& database, const std::vector<Query>& queries) {
   return absl::OkStatus();
 }
 
-// Tags are rows of the table `label`: the store keeps the older word. A TagFilter, as BindFilter() binds it:
+// Tags are rows of the table `label`: the store keeps the older word. The condition of a TagFilter, with the
+// parameters of BindFilter():
 constexpr char kMatchingTags[] = "WHERE (?1 = 0 OR name = ?2) AND (?3 = 0 OR owner = ?4) ";
 constexpr char kLastUsed[] = "last_used_unix_ms < ?5";
 

@@ -43,15 +43,16 @@ class IndexWriter {
   // The least recently used key other than `keep`.
   absl::StatusOr<std::optional<Digest>> OldestBut(const std::optional<Digest>& keep);
 
-  // False when it was there, when there is no such key, or when its owner has given the key as many as one may.
+  // False if the tag exists already, if there is no such key, or if the owner has reached the limit of tags for the
+  // key.
   absl::StatusOr<bool> PutTag(const Digest& key, const Tag& tag);
-  // How many there were.
+  // Returns the number of tags dropped.
   absl::StatusOr<uint64_t> DropTagsOf(const Digest& key);
   absl::StatusOr<uint64_t> DropTags(const TagFilter& filter);
   // Keys without a tag.
   absl::StatusOr<std::vector<Digest>> Untagged();
 
-  // How many tags were new.
+  // Returns the number of new tags.
   absl::StatusOr<uint64_t> PutUse(const Digest& key, const PendingUse& use);
 
   absl::StatusOr<Totals> ReadTotals();

@@ -27,23 +27,24 @@ enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCan
 inline constexpr size_t kTotalCount = 7;
 using Totals = std::array<uint64_t, kTotalCount>;  // by Total
 
-// An entry as it is listed: once for each tag.
+// An entry in a list: one element for each tag.
 struct ListedEntry {
   Entry entry;
   Tag tag;
-  // By whoever used the key, under any tag.
+  // By any user of the key, under any tag.
   int64_t last_used_unix_ms = 0;
   uint64_t hits = 0;
 };
 
-// What matches all that is set.
+// Matches what fits all fields that are set.
 struct TagFilter {
   std::optional<std::string> name;
   std::optional<UserId> owner;
   std::optional<int64_t> unused_since_unix_ms;  // keys that were last used before that time
 };
 
-// A module has one or two names. A user who makes up thousands for one key gets no more of them noted; others do.
+// A module normally has one or two names. If a user makes up thousands for one key, no more of them are noted for that
+// user; other users are not affected.
 inline constexpr int kMaxTagsPerOwner = 1000;
 
 struct Holdings {
@@ -56,14 +57,14 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Notes a hit for `key` under `tag`. Cheap: on the disk later, at the latest by Flush(). So is AddTag(), which
-  // notes the tag alone. Both are ignored when the key has no entry by then, and a tag of which its owner has
-  // given the key kMaxTagsPerOwner.
+  // Notes a hit for `key` under `tag`. Cheap: on disk later, at the latest by Flush(). The same holds for AddTag(),
+  // which notes only the tag. Both are ignored if the key has no entry by then, or if the owner already has
+  // kMaxTagsPerOwner tags for the key.
   virtual void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) = 0;
   virtual void AddTag(const Digest& key, const Tag& tag) = 0;
 
-  // Writes what AddUse() and AddTag() have noted, and those of `totals` that are larger than what is written. Nothing
-  // is lost when it fails: the next Flush() writes it.
+  // Writes what AddUse() and AddTag() have noted, and those of `totals` that are larger than the written ones. If it
+  // fails, nothing is lost: the next Flush() writes it.
   virtual absl::Status Flush(const Totals& totals) = 0;
 
   // Most recently used first. Does not list tags that are not flushed.
@@ -72,7 +73,7 @@ class Journal {
   // Whether an entry of `artifact` has a tag of `owner`, flushed or not.
   virtual absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) = 0;
 
-  // Removes the tags that match, and the entries that have none left.
+  // Removes the matching tags, and the entries that have none left.
   virtual absl::StatusOr<Dropped> Purge(const TagFilter& filter) = 0;
 
   // Removes the least recently used entries, but never that of `keep`, until the artifacts fit into `limit_bytes` or no

@@ -27,7 +27,7 @@ class PendingUseBuffer {
   void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms);
   void AddTag(const Digest& key, const Tag& tag);
 
-  // Whether a tag of `owner` waits for `key`.
+  // Whether a tag of `owner` for `key` is pending.
   bool HasTagOf(UserId owner, const Digest& key) const;
 
   // Removes and returns everything.

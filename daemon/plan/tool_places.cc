@@ -64,7 +64,7 @@ std::string Escaped(const std::string& path) {
   return absl::StrReplaceAll(path, {{"\\", "\\\\"}, {" ", "\\ "}, {"#", "\\#"}, {"$", "$$"}});
 }
 
-// Puts `name(target)` in place of each link where `begins(text, at)` says that a path begins.
+// Replaces each link by `name(target)` where `begins(text, at)` reports that a path begins.
 template <typename Begins, typename Name>
 std::string ReplaceLinks(std::string_view before, const std::vector<exec::InputLink>& links, Begins begins, Name name) {
   std::string text(before);

@@ -43,7 +43,7 @@ std::string BehindLinks(const std::string& path, const std::vector<exec::InputLi
 // Rewrites a dependency file so that files behind the links have their own paths.
 std::string FollowLinks(std::string_view dependency_file, const std::vector<exec::InputLink>& links);
 
-// What a tool has printed, with files of the toolchain named by their own paths.
+// The output of a tool, with files of the toolchain named by their own paths.
 std::string WithRealPaths(std::string_view output, const std::vector<exec::InputLink>& links);
 
 }  // namespace kernix::build
