@@ -105,7 +105,9 @@ class FullDiskTest : public KernixdTest {
     KERNIX_NEED_RIGHT(mounted_, "no file system can be mounted here: " + std::generic_category().message(errno));
   }
   void TearDown() override {
-    if (mounted_) EXPECT_EQ(umount2(place_.store().c_str(), MNT_DETACH), 0);
+    if (mounted_) {
+      EXPECT_EQ(umount2(place_.store().c_str(), MNT_DETACH), 0);
+    }
   }
 
   std::string Ballast() const { return place_.store() + "/ballast"; }

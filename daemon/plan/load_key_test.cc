@@ -161,7 +161,7 @@ TEST_P(LoadKeyTest, OurHeadersAndTheTextThatIsCompiledAreInputs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Languages, LoadKeyTest, ::testing::Values(v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA),
-                         [](const auto& info) { return info.param == v1::LANGUAGE_CUDA ? "Cuda" : "Cpp"; });
+                         [](const auto& language) { return language.param == v1::LANGUAGE_CUDA ? "Cuda" : "Cpp"; });
 
 }  // namespace
 }  // namespace kernix::build
