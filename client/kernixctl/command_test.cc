@@ -92,7 +92,7 @@ TEST(CommandTest, WhatIsForCudaOnlyIsNamedAsItWasWritten) {
 TEST(CommandTest, NumbersOfJobsAreToldShortly) {
   const Outcome outcome = Ctl({"--address", kNobody, "compile", "a.cu", "--jobs", "0"});
   EXPECT_EQ(outcome.code, kUsage);
-  EXPECT_THAT(outcome.err, HasSubstr("1 to 4294967295\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("4294967295"));
 }
 
 TEST(CommandTest, APurgeMustSayWhat) {

@@ -38,7 +38,7 @@ TEST(TrampolineTest, FollowsItsTargetUnderTheSameAddress) {
   TrampolinePool pool;
   Trampoline trampoline = *pool.Create(Numbered<1>);
   const Handler address = trampoline.address();
-  trampoline.SetTarget(Numbered<2>);
+  trampoline.SetHandler(Numbered<2>);
   EXPECT_EQ(Call(address), 2u);
   EXPECT_EQ(trampoline.address(), address);
 }
@@ -53,7 +53,7 @@ TEST(TrampolineTest, ThereIsNoLimitThatAUserMeets) {
     addresses.insert(trampolines.back().address());
   }
   EXPECT_EQ(addresses.size(), kMany);
-  for (size_t i = 0; i < kMany; i += 2) trampolines[i].SetTarget(Numbered<3>);
+  for (size_t i = 0; i < kMany; i += 2) trampolines[i].SetHandler(Numbered<3>);
   for (size_t i = 0; i < kMany; ++i) ASSERT_EQ(Call(trampolines[i].address()), i % 2 == 0 ? 3u : 2u) << i;
 }
 
@@ -87,7 +87,7 @@ TEST(TrampolineTest, CallsGoOnWhileTheTargetChanges) {
       }
     });
   }
-  for (int i = 0; i < 200'000 || calls < 1000; ++i) trampoline.SetTarget(i % 2 == 0 ? Numbered<2> : Numbered<1>);
+  for (int i = 0; i < 200'000 || calls < 1000; ++i) trampoline.SetHandler(i % 2 == 0 ? Numbered<2> : Numbered<1>);
   stop = true;
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(strangers, 0);
@@ -100,7 +100,7 @@ TEST(TrampolineTest, AChildHasItsOwn) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     const bool inherited = Call(trampoline.address()) == 1;
-    trampoline.SetTarget(Numbered<2>);
+    trampoline.SetHandler(Numbered<2>);
     _exit(inherited && Call(trampoline.address()) == 2 && pool.Create(Numbered<3>).ok() ? 0 : 1);
   }
   int status = 0;

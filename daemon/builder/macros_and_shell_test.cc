@@ -164,7 +164,7 @@ TEST_F(CudaFlagsTest, OddFoldersOfTheToolchainAndTheStoreAreNoCommands) {
   std::error_code error;
   fs::create_directories(odd + "/bin", error);
   // Not by hard links: they would change the identities by which other tests know the toolkit's files.
-  fs::copy(fs::canonical(root), odd + "/cuda", fs::copy_options::recursive, error);
+  fs::copy(fs::canonical(root), odd + "/cuda", fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
   ASSERT_FALSE(error) << error.message();
   fs::create_symlink(request_.toolchain().host_compiler(), odd + "/bin/g++", error);
   const std::string scratch = t.folder / "it's a (store);";

@@ -39,9 +39,9 @@ TEST(BlobReceiver, PutsPiecesTogether) {
 
 TEST(BlobReceiver, TakesOnlyWhatWasAskedFor) {
   BlobReceiver receiver({DigestOf("a")}, kLimit);
-  EXPECT_THAT(receiver.Add(Piece(DigestOf("b"), "b", true)), IsInvalid("not asked for"));
+  EXPECT_THAT(receiver.Add(Piece(DigestOf("b"), "b", true)), IsInvalid("not requested"));
   EXPECT_THAT(receiver.Add(Piece(DigestOf("a"), "a", true)), IsOk());
-  EXPECT_THAT(receiver.Add(Piece(DigestOf("a"), "a", true)), IsInvalid("not asked for"));
+  EXPECT_THAT(receiver.Add(Piece(DigestOf("a"), "a", true)), IsInvalid("not requested"));
 }
 
 TEST(BlobReceiver, RefusesAMixOfTwo) {
