@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <set>
 #include <thread>
@@ -140,6 +141,7 @@ class LoadTest : public ::testing::Test {
  protected:
   LoadTest() {
     options_.functions = {{.name = "f", .tokens = {"arg", "ret"}}};
+    options_.environment = {{StrCat("PATH=", std::getenv("PATH"))}};  // and not what a shell sets for compilers
     options_.callbacks.warning = [this](std::string_view text) { warnings_.emplace_back(text); };
     options_.callbacks.output = [this](std::string_view text) { output_ += text; };
   }

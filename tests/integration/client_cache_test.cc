@@ -74,11 +74,12 @@ TEST_F(ClientCacheTest, PurgingAllWhileOthersBuildHurtsNobody) {
 }
 
 TEST_F(ClientCacheTest, EvictionWhileOthersOpenArtifactsHurtsNobody) {
-  const auto client = MakeClient();
-  ASSERT_TRUE(LoadKernel(*client, 0).ok());
-  const uint64_t limit = client->Stats()->bytes * 5 / 2;  // two kernels, whatever the linker makes of one
-  ASSERT_TRUE(client->Shutdown().ok());
+  const auto first = MakeClient();
+  ASSERT_TRUE(LoadKernel(*first, 0).ok());
+  const uint64_t limit = first->Stats()->bytes * 5 / 2;  // two kernels, whatever the linker makes of one
+  ASSERT_TRUE(first->Shutdown().ok());
   SetVariable("KERNIX_CACHE_LIMIT_BYTES", std::to_string(limit));
+  const auto client = MakeClient();
   EXPECT_EQ(LoadFromManyThreads(*client, /*kernels=*/5, /*rounds=*/6), 0);
   const auto stats = client->Stats();
   ASSERT_TRUE(stats.ok()) << stats.status();

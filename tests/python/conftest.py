@@ -18,6 +18,17 @@ from kernix.loading import connection
 
 HERE = pathlib.Path(__file__).parent
 
+# What a developer's shell may set for compilers, and a load reads.
+FOR_COMPILERS = {
+    "CXX",
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "NVCC_CCBIN",
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+}
+
 
 class Place:
     """A store and a runtime folder: what decides which daemon a process talks to."""
@@ -68,7 +79,7 @@ def place_fixture(request):
     """The place that all tests share."""
     place = Place()
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("KERNIX_")]:
+        for name in [name for name in os.environ if name.startswith("KERNIX_") or name in FOR_COMPILERS]:
             patch.delenv(name)
         for name, value in place.variables.items():
             patch.setenv(name, value)
