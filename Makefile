@@ -42,7 +42,7 @@ test-cpp: build ## Run the C++ tests
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --no-tests=error
 
 test-python: build ## Run the Python tests
-	$(VENV_PYTHON) -m pytest tests/python
+	$(VENV_PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile tests/python
 	$(VENV_PYTHON) -m pytest tests/gpu
 
 fuzz: packages ## Run each fuzzer of tests/fuzz for a short time (always the same run)
