@@ -12,6 +12,9 @@
 namespace kernix::toolchain {
 namespace {
 
+// How the words begin that commands have for what only this machine knows: "{kernix-host-0}", "{kernix-action-root}".
+constexpr char kPlaceholderBegin[] = "{kernix-";
+
 // Whether the flag contains an absolute path, with or without a prefix: "/x", "-fprofile=/x", "-B/x".
 bool NamesAbsolutePath(std::string_view flag) {
   const size_t slash = flag.find('/');
@@ -41,6 +44,11 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
     if (flag.empty()) return RefuseFlag(flag, "a flag cannot be empty");
     if (flag.find('\0') != std::string::npos || flag.find('\n') != std::string::npos) {
       return RefuseFlag(flag, "a flag cannot contain a line end or a NUL");
+    }
+    // The key would not cover what these words become.
+    if (flag.find(kPlaceholderBegin) != std::string::npos) {
+      return RefuseFlag(flag, StrCat("kernixd puts paths in the place of words that begin with \"", kPlaceholderBegin,
+                                     "\": choose another word"));
     }
   }
   return absl::OkStatus();

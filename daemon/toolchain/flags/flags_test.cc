@@ -77,6 +77,21 @@ TEST_F(FlagsTest, AUsersOwnHostCompilerIsGivenAnyValue) {
   EXPECT_FALSE(Check(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "-Xcompiler=-fx=(a)", "").ok());
 }
 
+// kernixd would put a folder in its place that differs from run to run.
+TEST_F(FlagsTest, NoFlagHoldsAPlaceholder) {
+  for (const FlagPolicy policy : kBoth) {
+    for (const char* flag : {"-frandom-seed={kernix-action-root}", "-frandom-seed={kernix-host-0}"}) {
+      ExpectRefused(v1::LANGUAGE_CPP, policy, flag, "", "{kernix-");
+      ExpectRefused(v1::LANGUAGE_CUDA, policy, StrCat("-Xcompiler=", flag), "", "{kernix-");
+    }
+    ExpectRefused(v1::LANGUAGE_CPP, policy, "", "-Wl,-soname,{kernix-action-root}", "{kernix-");
+  }
+  Write("/home/u/{kernix-action-root}/list", "other");
+  ExpectRefused(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-fsanitize-ignorelist=/home/u/{kernix-action-root}/list", "",
+                "{kernix-");
+  MustPass(v1::LANGUAGE_CPP, FlagPolicy::kPerUser, "-frandom-seed={kernel}", "");
+}
+
 TEST_F(FlagsTest, CompileFlagsOfCppThatAreNeverPossible) {
   const Refusal refusals[] = {
       {"-o|x", "kernix decides"},
