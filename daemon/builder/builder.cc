@@ -61,11 +61,11 @@ std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
 
 // One content may be staged under several names.
 absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const HeaderContents& contents, uint64_t limit) {
-  uint64_t bytes = 0;
+  uint64_t bytes = CountFolders(headers) * kBlockBytes;
   for (const HeaderRef& header : headers) bytes += contents.at(header.digest)->size();
   if (bytes <= limit) return absl::OkStatus();
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("the headers of this load take ", bytes, " bytes as files; at most ", limit,
+                   StrCat("the headers of this load take ", bytes, " bytes as files and folders; at most ", limit,
                           " are allowed: narrow the include paths"));
 }
 

@@ -264,6 +264,9 @@ TEST_P(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
   const v1::ErrorDetail error = GetErrorDetail(t.Load(request, observer).status());
   EXPECT_EQ(error.kind(), v1::ErrorDetail::INVALID_REQUEST);
   EXPECT_THAT(error.message(), HasSubstr("3000 bytes"));
+  request.clear_header();
+  AddHeader(request, 0, "in/a/folder.h", header);
+  EXPECT_THAT(GetErrorDetail(t.Load(request, observer).status()).message(), HasSubstr("9192 bytes"));
 }
 
 TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {

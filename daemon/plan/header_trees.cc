@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace kernix::build {
 namespace {
-
-// What a small file occupies on disk besides its bytes.
-constexpr uint64_t kBlockBytes = 4096;
 
 const exec::Content kEmpty = std::make_shared<const std::string>();  // content of marker files
 
@@ -22,7 +20,10 @@ Digest IdOf(const Digest& files, uint64_t copy) {
 exec::InputTreePtr MakeTree(const std::vector<TreeFile>& files, const HeaderContents& contents, uint64_t& bytes) {
   std::vector<exec::InputFile> inputs;
   inputs.reserve(files.size());
+  std::string_view previous;
   for (const TreeFile& file : files) {
+    bytes += NewFolders(file.path, previous) * kBlockBytes;
+    previous = file.path;
     const exec::Content content = file.digest.size == 0 ? kEmpty : contents.at(file.digest.hash);
     bytes += content->size() + kBlockBytes;
     inputs.push_back({file.path, file.digest, content});

@@ -64,6 +64,13 @@ TEST_F(HeaderTreesTest, OneThatIsTooLargeLivesAsLongAsItsBuild) {
   EXPECT_THAT(Left(), IsEmpty());
 }
 
+TEST_F(HeaderTreesTest, FoldersTakeRoomToo) {
+  exec::InputTreePtr tree = Tree("x", "a/b/c/d/x.h");
+  Stage(tree);
+  tree.reset();
+  EXPECT_THAT(Left(), IsEmpty());
+}
+
 TEST_F(HeaderTreesTest, OneThatSomebodyChangedIsMadeAgain) {
   const std::string folder = Stage(Tree("x"));
   ASSERT_THAT(Env::Posix().WriteFile(folder + "/a.h", "y", 0644), IsOk());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -68,9 +69,25 @@ struct RequestLimits {
   size_t max_units = 1024;
   size_t max_functions = 4096;
   size_t max_headers = 100000;
-  // Limit for all headers as files; a content with several names counts several times.
+  // Limit for the folders that hold these headers. Large projects have a few thousand.
+  size_t max_header_folders = 32768;
+  // Limits for the plan of a request, which kernixd makes for a lookup too: how many steps, and how much room their
+  // commands take. Every compile step has the flags, the macros and the include paths again.
+  size_t max_steps = 4096;
+  uint64_t max_command_bytes = 64 << 20;
+  // Limit for all headers as files and folders; a content with several names counts several times.
   uint64_t max_staged_header_bytes = 1ull << 30;
 };
+
+// What a small file or a folder occupies on disk besides its content.
+inline constexpr uint64_t kBlockBytes = 4096;
+
+// The number of folders on the way to `path` that are not also on the way to `previous`. If the paths come in the order
+// of a walk of the tree, these numbers add up to the number of folders.
+size_t NewFolders(std::string_view path, std::string_view previous);
+
+// The number of folders that hold these headers. They must be in the order of BuildRequest::headers.
+size_t CountFolders(const std::vector<HeaderRef>& headers);
 
 // Checks everything about `request` that does not require running a compiler. INVALID_REQUEST and TOOLCHAIN errors.
 absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& request,

@@ -21,7 +21,9 @@
 
 #include "absl/strings/numbers.h"
 #include "common/base/strings.h"
+#include "common/base/version.h"
 #include "common/os/env.h"
+#include "common/wire/quick_lookup.h"
 #include "daemon/transport/socket_address.h"
 #include "tests/security/security_fixture.h"
 #include "tests/support/test_util.h"
@@ -85,6 +87,8 @@ class FloodsTest : public SecurityTest {
     const uint64_t peak = Peak();
     return peak <= before + bound ? "" : StrCat("kernixd grew from ", before / kMiB, " to ", peak / kMiB, " MiB");
   }
+
+  std::string LookUpManyTimes(const Kernel& kernel);
 
   // Another member loads now, whatever goes on.
   void OtherIsServed(const std::string& row_twin) {
@@ -282,6 +286,83 @@ TEST_F(FloodsTest, AProcessGetsSoMuchMemory) {
         refused && peak < 1100 * kMiB ? "" : StrCat("a process had ", peak / kMiB, " MiB: ", Answer(outcome)));
   Twin(kFloods, "a short .rept of few",
        CppKernel(R"(asm(".pushsection .data\n.rept 1000\n.quad 1\n.endr\n.popsection");)"));
+}
+
+// 1,024 sources, each a unit.
+Kernel ManySources(Kernel kernel) {
+  while (kernel.request.source_size() < 1024) {
+    v1::Source& source = *kernel.request.add_source();
+    source.set_label(StrCat(kernel.request.source_size()));
+    source.set_text(";");
+  }
+  kernel.request.mutable_options()->set_separate_units(true);
+  return kernel;
+}
+
+// kernixd's answer to a lookup without gRPC; an error where it has none.
+absl::StatusOr<std::string> LookUp(uid_t user, const std::string& path, const v1::LoadRequest& load) {
+  absl::StatusOr<UniqueFd> connection = ConnectAs(user, path);
+  if (!connection.ok()) return connection.status();
+  v1::LookupRequest request;
+  request.set_build_id(BuildId());
+  *request.mutable_load() = load;
+  const std::string text = request.SerializeAsString();
+  EXPECT_LE(text.size(), kMaxLookupBytes);
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const absl::Status sent = SendFrame(connection->get(), kLookupMagic, text, deadline);
+  if (!sent.ok()) return sent;
+  return ReceiveFrame(connection->get(), 1 << 20, deadline);
+}
+
+// "" if eight lookups at once, and a load, are refused and cost kernixd little.
+std::string FloodsTest::LookUpManyTimes(const Kernel& kernel) {
+  const uint64_t before = Peak();
+  std::atomic<int> hits = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      const absl::StatusOr<std::string> reply = LookUp(TheUsers().member, socket(), kernel.request);
+      if (reply.ok() && !reply->empty()) ++hits;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (hits != 0) return "a lookup was answered";
+  const server::LoadOutcome outcome = Load(member(), kernel);
+  const bool refused = outcome.failure && outcome.failure->kind() == v1::ErrorDetail::INVALID_REQUEST;
+  return refused ? Grown(before, 300 * kMiB) : StrCat("not refused: ", Answer(outcome).substr(0, 1000));
+}
+
+// Every step has all the flags, and kernixd makes all steps to find out the key.
+TEST_F(FloodsTest, PlansStayBounded) {
+  Serve("", /*with_nvcc=*/true);
+  const std::vector<std::string> flags(20'000, "-Wall");
+  Judge(kFloods, "1,024 sources with 20,000 flags each", LookUpManyTimes(ManySources(CppKernel("", flags))));
+  if (!nvcc().empty()) {
+    Kernel kernel = ManySources(CudaKernel(nvcc()));
+    for (const char* suffix : {"", "a", "f"}) {
+      for (const char* number : {"80", "86", "89", "90"}) {
+        kernel.request.mutable_options()->add_architectures(StrCat("sm_", number, suffix));
+      }
+    }
+    kernel.request.mutable_options()->set_keep(true);
+    Judge(kFloods, "1,024 sources whose results are kept for 12 architectures", LookUpManyTimes(kernel));
+  }
+  OtherIsServed("another's load after lookups of large plans");
+}
+
+TEST_F(FloodsTest, FoldersOfHeadersStayBounded) {
+  Serve();
+  Kernel deep = CppKernel();
+  std::string folders;
+  for (int i = 0; i < 62; ++i) folders += "/a";
+  for (int i = 0; i < 100'000; ++i) AddHeader(deep, StrCat(i, folders, "/h.h"), "");
+  const uint64_t before = Peak();
+  const server::LoadOutcome outcome = Load(member(), deep);
+  const bool refused = outcome.failure && outcome.failure->kind() == v1::ErrorDetail::INVALID_REQUEST;
+  Judge(kFloods, "100,000 headers in 6,300,000 folders", refused ? Grown(before, 400 * kMiB) : Answer(outcome));
+  Kernel tree = CppKernel();
+  for (int i = 0; i < 1'000; ++i) AddHeader(tree, StrCat(i % 300, "/a/b/", i, ".h"), "");
+  Twin(kFloods, "1,000 headers in 900 folders", tree);
 }
 
 // Functions that the link's optimiser cannot do in no time.
