@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
@@ -47,6 +48,9 @@ using FlightPtr = std::shared_ptr<Flight>;
 
 // Enough for the headers that a medium-sized project includes repeatedly.
 constexpr uint64_t kHeaderCacheBytes = 32 << 20;
+
+// How the error of a build begins that an exception ended.
+constexpr char kNotHandled[] = "kernixd could not handle this load";
 
 // On disk: some large trees.
 constexpr uint64_t kHeaderTreeBytes = 256 << 20;
@@ -184,6 +188,8 @@ struct Builder::Impl {
                                      bool verbose, const CancellationPtr& cancellation);
 
   void StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents);
+  // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
+  absl::Status TryToStart(const PlannedLoad& load, const FlightPtr& flight, HeaderContents contents);
   absl::Status StageBuild(PlannedLoad& load);
   PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
@@ -325,12 +331,12 @@ v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Ent
 absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const PlannedLoad& load, bool& mine) {
   const MutexLock lock(mutex);
   if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
-  FlightPtr& flight = flights[load.key];
-  mine = flight == nullptr || !flight->Join();
-  if (mine) {
-    flight = MakeFlight(load.request);
-    flight->Join();
-  }
+  const auto found = flights.find(load.key);
+  mine = found == flights.end() || !found->second->Join();
+  if (!mine) return found->second;
+  FlightPtr flight = MakeFlight(load.request);
+  flight->Join();
+  flights.insert_or_assign(load.key, flight);
   return flight;
 }
 
@@ -369,34 +375,50 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
 
 void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {
   BeginWork();
+  // Whatever happens, the flight must end: everybody who asks for its key waits for it.
+  const absl::Status started =
+      CatchExceptions(kNotHandled, [&] { return TryToStart(*load, flight, std::move(contents)); });
+  if (!started.ok()) Finish(*load, flight, started);
+}
+
+absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr& flight, HeaderContents contents) {
   // Another build of this key may have ended between our lookup and the start of this flight.
-  if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return Finish(*load, flight, *std::move(hit));
+  if (std::optional<v1::LoadResult> hit = FindAndCount(load)) {
+    Finish(load, flight, *std::move(hit));
+    return absl::OkStatus();
+  }
   cache.Count(cache::Total::kMisses);
-  auto started = std::make_shared<PlannedLoad>(*load);
+  auto started = std::make_shared<PlannedLoad>(load);
   started->started = {env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
-  const absl::Status staged = StageBuild(*started);
-  if (!staged.ok()) return Finish(*load, flight, staged);
+  KERNIX_RETURN_IF_ERROR(StageBuild(*started));
   flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
-  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, load->tag.owner,
-          executor, load->max_parallel, flight->build_cancellation(), *observer,
+  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, load.tag.owner,
+          executor, load.max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
             Conclude(started, flight, files, std::move(end));
           });
+  return absl::OkStatus();
 }
 
 void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
-  if (end.status.ok()) return Finish(*load, flight, Keep(*load, flight, files, end));
+  if (end.status.ok()) {
+    return Finish(*load, flight, CatchExceptions(kNotHandled, [&] { return Keep(*load, flight, files, end); }));
+  }
   if (!shared()) return Finish(*load, flight, end.status);
-  const auto kept_files = std::make_shared<const PlanFiles>(files);
-  TellFailure({env, executor, load->tag.owner, load->request, load->headers, *kept_files, std::move(end),
-               flight->build_cancellation()},
-              [this, load, flight, kept_files](absl::Status status) { Finish(*load, flight, std::move(status)); });
+  const absl::Status telling = CatchExceptions(kNotHandled, [&] {
+    const auto kept_files = std::make_shared<const PlanFiles>(files);
+    TellFailure({env, executor, load->tag.owner, load->request, load->headers, *kept_files, std::move(end),
+                 flight->build_cancellation()},
+                [this, load, flight, kept_files](absl::Status status) { Finish(*load, flight, std::move(status)); });
+    return absl::OkStatus();
+  });
+  if (!telling.ok()) Finish(*load, flight, telling);
 }
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, const FlightPtr& flight,

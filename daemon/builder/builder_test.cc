@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
+#include <new>
 #include <thread>
 
 #include "common/base/error.h"
@@ -267,6 +269,80 @@ TEST_P(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
   request.clear_header();
   AddHeader(request, 0, "in/a/folder.h", header);
   EXPECT_THAT(GetErrorDetail(t.Load(request, observer).status()).message(), HasSubstr("9192 bytes"));
+}
+
+// The `nth` look at the clock finds no memory. The builder looks at it when a build begins and when it is over.
+class ExhaustedEnv : public FaultEnv {
+ public:
+  explicit ExhaustedEnv(int nth) : FaultEnv(Env::Posix()), left_(nth) {}
+  MonotonicTime Now() override {
+    if (--left_ == 0) throw std::bad_alloc();
+    return FaultEnv::Now();
+  }
+
+ private:
+  std::atomic<int> left_;
+};
+
+// Has no memory for the `nth` action.
+class ExhaustedExecutor : public exec::Executor {
+ public:
+  ExhaustedExecutor(exec::Executor& executor, int nth) : executor_(executor), left_(nth) {}
+  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+              exec::ActionDone done) override {
+    if (--left_ == 0) throw std::bad_alloc();
+    executor_.Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
+  }
+  exec::ExecutorLoad load() const override { return executor_.load(); }
+
+ private:
+  exec::Executor& executor_;
+  std::atomic<int> left_;
+};
+
+// `load` finds no memory once. Its key must not be stranded.
+template <typename Load>
+void ExpectOneLoadToFail(const Load& load) {
+  const absl::Status status = load().status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("kernixd could not"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("std::bad_alloc"));
+}
+
+TEST_P(BuilderTest, AnExceptionEndsTheLoadAndTheNextOneWorks) {
+  TestBuilder t(GetParam());
+  RecordingObserver observer;
+  for (const int nth : {1, 2}) {
+    ExhaustedEnv env(nth);
+    Builder builder(env, {}, t.toolchains(), *t.executor, *t.cache);
+    const auto load = [&] { return builder.Load(CppRequest(compiler_, nth), UserId{1000}, observer, nullptr); };
+    ExpectOneLoadToFail(load);
+    EXPECT_THAT(load(), IsOk());
+  }
+  for (const int nth : {1, 2}) {
+    ExhaustedExecutor executor(*t.executor, nth);
+    Builder builder(t.env, {}, t.toolchains(), executor, *t.cache);
+    const auto load = [&] { return builder.Load(CppRequest(compiler_, 2 + nth), UserId{1000}, observer, nullptr); };
+    ExpectOneLoadToFail(load);
+    EXPECT_THAT(load(), IsOk());
+  }
+}
+
+TEST_P(BuilderTest, AnExceptionEndsTheExplanationOfAFailure) {
+  TestBuilder t(GetParam());
+  RecordingObserver observer;
+  v1::LoadRequest request = CppRequest(compiler_);
+  // The compiler fails on the first one, the assembler, which runs after it, on the second one.
+  const char* failing[] = {"int broken = nonsense;\n", "void g() { asm volatile(\"frobnicate %eax\"); }\n"};
+  for (const int nth : {2, 3}) {
+    ExhaustedExecutor executor(*t.executor, nth);
+    Builder builder(t.env, {.flag_policy = toolchain::FlagPolicy::kShared}, t.toolchains(), executor, *t.cache);
+    v1::LoadRequest broken = request;
+    broken.mutable_source(0)->mutable_text()->append(failing[nth - 2]);
+    const auto load = [&] { return builder.Load(broken, UserId{1000}, observer, nullptr); };
+    ExpectOneLoadToFail(load);
+    EXPECT_EQ(KindOf(load().status()), v1::ErrorDetail::COMPILATION);
+  }
 }
 
 TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -67,7 +68,7 @@ Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const Cancell
   Result result = absl::UnknownError("not done");
   {
     const ScopedOnCancel on_cancel(cancellation.get(), [&] { OnCancelled(asker); });
-    result = WaitForResult(asker, start);
+    result = CatchExceptions("kernixd could not handle this load", [&] { return WaitForResult(asker, start); });
   }
   Leave();
   return result;
@@ -96,7 +97,8 @@ Flight::Result Flight::TheResult() const {
 }
 
 absl::Status Flight::FetchAndStart(Asker& asker, const StartBuild& start) {
-  absl::StatusOr<HeaderContents> contents = Fetch(asker);
+  absl::StatusOr<HeaderContents> contents =
+      CatchExceptions("kernixd could not take in the headers", [&] { return Fetch(asker); });
   {
     const MutexLock lock(mutex_);
     state_ = contents.ok() ? State::kBuilding : State::kWaiting;

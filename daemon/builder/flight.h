@@ -32,7 +32,7 @@ class Flight : public PlanObserver {
  public:
   using Result = absl::StatusOr<v1::LoadResult>;
   // Starts the build with the fetched and the known contents. Called once, in the thread of an asker, who then
-  // continues to wait.
+  // continues to wait. Must not throw.
   using StartBuild = std::function<void(HeaderContents)>;
 
   // `headers`: contents to fetch before the build can start. `known`: contents that are already available.

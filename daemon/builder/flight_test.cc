@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <future>
+#include <new>
 #include <thread>
 
 #include "common/base/error.h"
@@ -182,6 +183,16 @@ TEST(FlightTest, WhenTheFetchingAskerFailsAnotherOneFetches) {
   EXPECT_EQ(result->build_ms(), 5u);
   EXPECT_EQ(first.fetches, 1);
   EXPECT_EQ(second.fetches, 1);
+}
+
+TEST(FlightTest, AnAskerWithoutMemoryLeavesLikeOthers) {
+  Flight flight({DigestOf("a")}, kForever);
+  ASSERT_TRUE(flight.Join());
+  TestObserver observer([](const std::vector<Digest>&) -> absl::StatusOr<HeaderContents> { throw std::bad_alloc(); });
+  const auto result = flight.Await(observer, false, nullptr, [](const HeaderContents&) { FAIL() << "no headers"; });
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_TRUE(flight.empty());
+  EXPECT_TRUE(flight.closed());
 }
 
 TEST(FlightTest, TheLastAskerWhoLeavesCancelsTheBuild) {

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
@@ -29,7 +30,10 @@ exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
   return std::make_shared<const std::string>(std::move(kept));
 }
 
-// Lives as long as the executor has one of its steps: each `done` callback holds a reference.
+constexpr char kNotHandled[] = "kernixd could not run this load's steps";
+
+// Lives as long as the executor has one of its steps: each `done` callback holds a reference. An exception, as for the
+// lack of memory, is a failure of the run, since those who wait for the run must learn of its end.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
   PlanRun(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
@@ -42,22 +46,22 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
         observer_(observer),
         done_(std::move(done)) {
     on_asked_to_stop_ = asked_to_stop_->OnCancel([stop = stop_] { stop->Cancel(); });
-    for (Step& step : plan.steps) waiting_.push_back(std::make_unique<StepRun>(std::move(step), observer_));
+    for (Step& step : plan.steps) waiting_.push_back(std::make_shared<StepRun>(std::move(step), observer_));
   }
 
   ~PlanRun() { asked_to_stop_->Remove(on_asked_to_stop_); }
 
   // Submits the steps that can run. Ends the run when no step can run and none is running.
   void Advance() {
-    std::vector<std::unique_ptr<StepRun>> ready;
+    std::vector<StepRunPtr> ready;
     bool ended = false;
-    {
-      const MutexLock lock(mutex_);
-      ready = TakeReady();
-      ended = running_ == 0 && !std::exchange(ended_, true);
-    }
+    const absl::Status taken = CatchExceptions(kNotHandled, [&] {
+      ended = TakeReady(ready);
+      return absl::OkStatus();
+    });
+    if (!taken.ok()) ended = Fail(taken);
     // Without the lock: an inline executor runs the step, and calls back here, before Submit() returns.
-    for (std::unique_ptr<StepRun>& run : ready) Submit(std::move(run));
+    for (const StepRunPtr& run : ready) Submit(run);
     if (ended) done_(End());
   }
 
@@ -83,6 +87,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     PlanObserver& observer;
     std::string unfinished;  // line
   };
+  using StepRunPtr = std::shared_ptr<StepRun>;
 
   bool IsReady(const StepRun& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const std::string& path : run.step.inputs_from_steps) {
@@ -91,8 +96,9 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     return true;
   }
 
-  std::vector<std::unique_ptr<StepRun>> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::vector<std::unique_ptr<StepRun>> ready;
+  // Adds the steps to submit, which count as running from now on. Returns whether this ends the run.
+  bool TakeReady(std::vector<StepRunPtr>& ready) {
+    const MutexLock lock(mutex_);
     for (auto run = waiting_.begin(); run != waiting_.end() && end_.status.ok() && running_ < max_parallel_;) {
       if (!IsReady(**run)) {
         ++run;
@@ -101,25 +107,35 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       for (const std::string& path : (*run)->step.inputs_from_steps) {
         (*run)->step.action.inputs.push_back(exec::MakeInput(path, end_.outputs[path]));
       }
-      ready.push_back(std::move(*run));
+      ready.push_back(*run);
       run = waiting_.erase(run);
       ++running_;
     }
-    return ready;
+    return Ends();
   }
 
-  void Submit(std::unique_ptr<StepRun> run) {
-    exec::ActionObserver* observer = run.get();
-    exec::Action action = run->step.action;
-    std::shared_ptr<StepRun> shared = std::move(run);
-    executor_.Submit(std::move(action), user_, observer, stop_,
-                     [self = shared_from_this(), shared](absl::StatusOr<exec::ActionResult> result) {
-                       shared->OnEnded();
-                       self->OnDone(*shared, std::move(result));
-                     });
+  // The same for a run that has failed.
+  bool Fail(const absl::Status& status) {
+    stop_->Cancel();
+    const MutexLock lock(mutex_);
+    if (end_.status.ok()) end_.status = status;
+    return Ends();
   }
 
-  void OnDone(const StepRun& run, absl::StatusOr<exec::ActionResult> result) {
+  bool Ends() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0 && !std::exchange(ended_, true); }
+
+  void Submit(const StepRunPtr& run) {
+    const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
+      executor_.Submit(run->step.action, user_, run.get(), stop_,
+                       [self = shared_from_this(), run](absl::StatusOr<exec::ActionResult> result) {
+                         self->OnDone(*run, std::move(result));
+                       });
+      return absl::OkStatus();
+    });
+    if (!submitted.ok()) OnDone(*run, submitted);
+  }
+
+  void OnDone(StepRun& run, absl::StatusOr<exec::ActionResult> result) {
     const int done = Settle(run, std::move(result));
     if (done > 0) observer_.OnStepDone(done);
     if (done == 0) stop_->Cancel();
@@ -127,21 +143,31 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   }
 
   // Records the result of a step. Returns the number of steps done so far, 0 if the run has failed.
-  int Settle(const StepRun& run, absl::StatusOr<exec::ActionResult> result) {
+  int Settle(StepRun& run, absl::StatusOr<exec::ActionResult> result) {
+    const absl::Status recorded = CatchExceptions(kNotHandled, [&] {
+      Record(run, result);
+      return absl::OkStatus();
+    });
+    const MutexLock lock(mutex_);
+    --running_;
+    if (end_.status.ok()) end_.status = recorded;
+    return end_.status.ok() ? ++steps_done_ : 0;
+  }
+
+  void Record(StepRun& run, absl::StatusOr<exec::ActionResult>& result) {
+    run.OnEnded();
     absl::Status status = result.status();
     const bool said_no = status.ok() && result->exit_code != 0;
     if (said_no) status = StepFailure(run.step.action, *result);
     const MutexLock lock(mutex_);
-    --running_;
-    if (said_no && end_.status.ok()) end_.failed = std::make_shared<const exec::Action>(run.step.action);
+    if (said_no && end_.status.ok()) end_.failed = std::make_shared<const Step>(run.step);
     if (end_.status.ok()) end_.status = std::move(status);
     if (end_.status.ok()) end_.status = CheckSize(*result);
-    if (!end_.status.ok()) return 0;
+    if (!end_.status.ok()) return;
     for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
     const Printed& printed = run.step.printed;
     if (!printed.path.empty()) end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
     end_.printed += WithRealPaths(result->output, run.step.action.links);
-    return ++steps_done_;
   }
 
   absl::Status CheckSize(const exec::ActionResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -173,7 +199,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   const PlanDone done_;
 
   Mutex mutex_;
-  std::vector<std::unique_ptr<StepRun>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<StepRunPtr> waiting_ ABSL_GUARDED_BY(mutex_);
   PlanEnd end_ ABSL_GUARDED_BY(mutex_);
   uint64_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -32,18 +32,19 @@ using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 
 // The outcome of a plan.
 struct PlanEnd {
-  absl::Status status;                         // the first failure
-  PlanOutputs outputs;                         // of the steps that succeeded
-  std::string printed;                         // output of these steps, in the order in which they ended
-  std::shared_ptr<const exec::Action> failed;  // the command that failed, if `status` is about one
+  absl::Status status;                 // the first failure
+  PlanOutputs outputs;                 // of the steps that succeeded
+  std::string printed;                 // output of these steps, in the order in which they ended
+  std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
-using PlanDone = std::function<void(PlanEnd)>;
+using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 
 // Returns once the first steps are submitted. Submits at most `max_parallel` steps (0: any number) to the executor at a
 // time. The first failure cancels the running steps. `done` is called exactly once, when no step runs any more, and
-// gets that failure. A command that failed gives a COMPILATION error, outputs that are too large a RESOURCE error.
-// `executor` and `observer` must live until `done` has returned. If `cancellation`, which the caller keeps, fires, the
-// plan ends early with a CANCELLED error. The executor serves `user`.
+// gets that failure. A command that failed gives a COMPILATION error; outputs that are too large, and exceptions, give
+// a RESOURCE error. If RunPlan() itself throws, nothing runs and `done` is not called. `executor` and `observer` must
+// live until `done` has returned. If `cancellation`, which the caller keeps, fires, the plan ends early with a
+// CANCELLED error. The executor serves `user`.
 void RunPlan(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done);
 

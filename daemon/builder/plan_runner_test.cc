@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <new>
 #include <optional>
 
 #include "common/base/error.h"
@@ -29,9 +30,12 @@ class ManualExecutor : public exec::Executor {
 
   void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
+    if (action.step == no_memory_for) throw std::bad_alloc();
     submitted_.push_back({std::move(action), observer, std::move(cancellation), std::move(done)});
   }
   exec::ExecutorLoad load() const override { return {}; }
+
+  std::string no_memory_for;  // a step
 
   std::vector<std::string> Waiting() const {
     std::vector<std::string> steps;
@@ -188,8 +192,8 @@ TEST_F(PlanRunnerTest, AFailureCancelsTheRestAndIsToldOnceAllHasEnded) {
   ASSERT_EQ(ends_, 1);
   EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::COMPILATION);
   EXPECT_EQ(GetErrorDetail(result_->status).message(), "b failed: b.cc:1: error: no");
-  EXPECT_EQ(result_->failed->step, "b");
-  EXPECT_EQ(result_->failed->inputs.size(), 1u) << "as it ran";
+  EXPECT_EQ(result_->failed->action.step, "b");
+  EXPECT_EQ(result_->failed->action.inputs.size(), 1u) << "as it ran";
   EXPECT_THAT(executor_.Waiting(), IsEmpty());
 }
 
@@ -199,6 +203,19 @@ TEST_F(PlanRunnerTest, AnErrorOfTheExecutorIsPassedOn) {
   ASSERT_EQ(ends_, 1);
   EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
   EXPECT_EQ(result_->failed, nullptr) << "no command said no";
+}
+
+TEST_F(PlanRunnerTest, AStepThatCannotBeSubmittedIsAFailureLikeOthers) {
+  executor_.no_memory_for = "c";
+  Start(Diamond());
+  executor_.Finish("a");
+  EXPECT_EQ(ends_, 0);
+  ManualExecutor::Submitted b = executor_.Take("b");
+  EXPECT_TRUE(b.cancellation->cancelled());
+  b.done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  ASSERT_EQ(ends_, 1);
+  EXPECT_EQ(KindOf(result_->status), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(result_->failed, nullptr);
 }
 
 TEST_F(PlanRunnerTest, StopsWhenItIsAskedTo) {

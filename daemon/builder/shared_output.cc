@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
 #include "daemon/builder/files_read.h"
@@ -27,22 +28,11 @@ using toolchain::HostCompilerKind;
 constexpr char kAssemblySource[] = "kernix-unit/explained.s";
 constexpr char kAssemblyObject[] = "kernix-unit/explained.o";
 
-// Independent of the path to nvcc: no other tool of a plan uses a shell.
-bool IsNvcc(const exec::Action& action) { return action.tool_uses_shell; }
-
-bool Has(const std::vector<std::string>& argv, std::string_view word) {
-  return std::find(argv.begin(), argv.end(), word) != argv.end();
-}
-
-// Whether the command reads sources, and whether it runs an assembler.
-bool ReadsSources(const exec::Action& action) { return Has(action.argv, "-MD"); }
-bool Assembles(const exec::Action& action) { return Has(action.argv, "-c"); }
-
 // Adds words for the host compiler, whether the command calls it directly or through nvcc.
-void AddHostWords(const std::vector<std::string>& words, exec::Action& action) {
+void AddHostWords(const std::vector<std::string>& words, Step& step) {
   for (const std::string& word : words) {
-    if (IsNvcc(action)) action.local_words.push_back("-Xcompiler");
-    action.local_words.push_back(word);
+    if (step.tool == Tool::kNvcc) step.action.local_words.push_back("-Xcompiler");
+    step.action.local_words.push_back(word);
   }
 }
 
@@ -90,22 +80,23 @@ absl::Status Hidden(const exec::Action& action, std::string_view why) {
 
 constexpr char kUnknownReads[] =
     "The compiler's output is not shown: this kernixd is shared and does not know which files the compiler has read. "
-    "Load "
-    "with a private kernixd to see it";
+    "Load with a private kernixd to see it";
+
 // The command, changed so that the compiler reports what it opens, handles one architecture at a time, and runs no
 // assembler.
-exec::Action TellingCommand(const toolchain::Toolchain& toolchain, exec::Action action) {
+exec::Action TellingCommand(const toolchain::Toolchain& toolchain, Step step) {
+  exec::Action& action = step.action;
   action.step = StrCat("explain ", action.step);
   std::erase_if(action.local_words, [](const std::string& word) { return absl::StartsWith(word, "--threads="); });
   action.jobs = 1;
   std::vector<std::string> words = {"-H"};
-  if (Assembles(action)) {
+  if (!step.object.empty()) {
     words.push_back("-S");
-    action.outputs.resize(1);  // the assembler's text instead of the object
+    action.outputs = {step.object};  // the assembler's text instead of the object
   }
   if (toolchain.host.kind == HostCompilerKind::kClang) words.emplace_back("-Wno-unused-command-line-argument");
-  AddHostWords(words, action);
-  return action;
+  AddHostWords(words, step);
+  return std::move(step.action);
 }
 
 exec::Action AssembleCommand(const toolchain::Toolchain& toolchain, const exec::Action& failed, exec::Content text) {
@@ -128,12 +119,12 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
       : build_(std::move(build)), toolchain_(*build_.request.toolchain), told_(std::move(told)) {}
 
   void Start() {
-    const exec::Action* failed = build_.end.failed.get();
+    const Step* failed = build_.end.failed.get();
     if (failed == nullptr) return told_(WithoutOutput(build_.end.status));
     // Earlier steps have made the inputs of the failed command.
     const absl::Status before = CheckStepsBefore();
     if (!before.ok()) return told_(before);
-    if (ReadsSources(*failed)) return Compile(*failed);
+    if (failed->reads_sources) return Run(TellingCommand(toolchain_, *failed), &trace_, &Explanation::OnCompiled);
     told_(build_.end.status);
   }
 
@@ -162,18 +153,24 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     return files;
   }
 
-  void Compile(const exec::Action& failed) {
-    build_.executor.Submit(TellingCommand(toolchain_, failed), build_.user, &trace_, build_.cancellation,
-                           [self = shared_from_this()](absl::StatusOr<exec::ActionResult> result) {
-                             self->OnCompiled(std::move(result));
+  using OnDone = void (Explanation::*)(absl::StatusOr<exec::ActionResult>);
+
+  void Run(exec::Action action, exec::ActionObserver* observer, OnDone on_done) {
+    build_.executor.Submit(std::move(action), build_.user, observer, build_.cancellation,
+                           [self = shared_from_this(), on_done](absl::StatusOr<exec::ActionResult> result) {
+                             const absl::Status handled = CatchExceptions("kernixd could not handle this load", [&] {
+                               ((*self).*on_done)(std::move(result));
+                               return absl::OkStatus();
+                             });
+                             if (!handled.ok()) self->told_(handled);
                            });
   }
 
   void OnCompiled(absl::StatusOr<exec::ActionResult> result) {
-    const exec::Action& failed = *build_.end.failed;
+    const Step& failed = *build_.end.failed;
     if (!result.ok()) return told_(WithoutOutput(result.status()));
     const std::string messages = trace_.Messages();
-    if (!trace_.complete()) return told_(Hidden(failed, kUnknownReads));
+    if (!trace_.complete()) return told_(Hidden(failed.action, kUnknownReads));
     const absl::Status includes =
         CheckIncludes(build_.env, build_.request, build_.contents,
                       {.read = FilesOpened(), .not_read = NamesNotRead(messages, toolchain_.host.kind)});
@@ -182,19 +179,16 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     Assemble(failed, *result);
   }
 
-  void Assemble(const exec::Action& failed, const exec::ActionResult& compiled) {
-    const auto text = compiled.outputs.find(failed.outputs.front());
-    if (!Assembles(failed) || text == compiled.outputs.end()) return told_(Hidden(failed, kUnknownReads));
+  void Assemble(const Step& failed, const exec::ActionResult& compiled) {
+    const auto text = compiled.outputs.find(failed.object);
+    if (text == compiled.outputs.end()) return told_(Hidden(failed.action, kUnknownReads));
     if (AssemblerMayRead(*text->second)) return told_(AssemblerTextError());
-    build_.executor.Submit(AssembleCommand(toolchain_, failed, text->second), build_.user, nullptr, build_.cancellation,
-                           [self = shared_from_this()](absl::StatusOr<exec::ActionResult> result) {
-                             self->OnAssembled(std::move(result));
-                           });
+    Run(AssembleCommand(toolchain_, failed.action, text->second), nullptr, &Explanation::OnAssembled);
   }
 
   void OnAssembled(absl::StatusOr<exec::ActionResult> result) {
     if (!result.ok()) return told_(WithoutOutput(result.status()));
-    if (result->exit_code == 0) return told_(Hidden(*build_.end.failed, kUnknownReads));
+    if (result->exit_code == 0) return told_(Hidden(build_.end.failed->action, kUnknownReads));
     told_(Shown(result->output, result->exit_code));
   }
 
@@ -202,7 +196,7 @@ class Explanation : public std::enable_shared_from_this<Explanation> {
     exec::ActionResult result;
     result.exit_code = exit_code;
     result.output = WithSourceLines(messages, TextsOf(build_.request, build_.contents));
-    return StepFailure(*build_.end.failed, result);
+    return StepFailure(build_.end.failed->action, result);
   }
 
   const FailedBuild build_;
@@ -217,8 +211,7 @@ void HideSourceLines(const toolchain::Toolchain& toolchain, Plan& plan) {
   const bool clang = toolchain.host.kind == HostCompilerKind::kClang;
   for (Step& step : plan.steps) {
     if (step.tool == Tool::kOther) continue;
-    AddHostWords({clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret", "-fdiagnostics-color=never"},
-                 step.action);
+    AddHostWords({clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret", "-fdiagnostics-color=never"}, step);
   }
 }
 

@@ -9,7 +9,6 @@
 // same command again with a compiler that reports each file as it opens it (`-H`) and without an assembler, which does
 // not report after a failure; kernixd shows the output of this run. If the compiler reports no error, it was the
 // assembler that failed: kernixd gives it the compiler's output again, if nothing in that can make it read a file.
-// that said no: it is shown what the compiler made, if none of that can make it read a file.
 #pragma once
 
 #include <functional>

@@ -37,7 +37,8 @@ class Executor {
 
   // Queues `action` of `user` and returns. Calls `done` exactly once, from a thread of the executor. The inline
   // executor, and an executor that is being destroyed, call it before Submit() returns. `observer` and `cancellation`
-  // may be null; `observer` must outlive the call of `done`.
+  // may be null; `observer` must outlive the call of `done`. `done` must not throw. If Submit() throws, because there
+  // is no memory for another action, it does not call `done`.
   virtual void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
                       ActionDone done) = 0;
 

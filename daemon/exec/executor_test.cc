@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <new>
 #include <optional>
 
 #include "common/base/error.h"
@@ -134,6 +135,17 @@ TEST_P(ExecutorTest, AMissingToolIsAnError) {
   const auto executor = Make();
   Submit(*executor, "/bin/none", "a");
   events_.WaitFor("a TOOLCHAIN");
+}
+
+TEST_P(ExecutorTest, AnExceptionIsAnErrorOfItsActionAlone) {
+  env_.SetProgram("/bin/large",
+                  [](const ProcessSpec&, Cancellation*) -> absl::StatusOr<ProcessResult> { throw std::bad_alloc(); });
+  const auto executor = Make();
+  Submit(*executor, "/bin/large", "a");
+  events_.WaitFor("a RESOURCE");
+  EXPECT_EQ(executor->load().running, 0);
+  Submit(*executor, "/bin/say", "b");
+  events_.WaitFor("b done 0");
 }
 
 TEST_P(ExecutorTest, WhatWasCancelledBeforeDoesNotRun) {

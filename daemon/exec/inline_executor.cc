@@ -2,6 +2,7 @@
 #include <atomic>
 #include <utility>
 
+#include "common/base/exceptions.h"
 #include "daemon/exec/executor.h"
 
 namespace kernix::exec {
@@ -13,7 +14,8 @@ class InlineExecutor : public Executor {
 
   void Submit(Action action, UserId, ActionObserver* observer, CancellationPtr cancellation, ActionDone done) override {
     ++running_;
-    absl::StatusOr<ActionResult> result = RunAction(env_, place_, action, observer, cancellation.get());
+    absl::StatusOr<ActionResult> result =
+        CatchExceptions("the job ended", [&] { return RunAction(env_, place_, action, observer, cancellation.get()); });
     --running_;
     done(std::move(result));
   }

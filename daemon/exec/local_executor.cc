@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/mutex.h"
 #include "common/base/strings.h"
 #include "daemon/exec/admission.h"
@@ -113,8 +113,11 @@ class LocalExecutor : public Executor {
   void Submit(Action action, UserId user, ActionObserver* observer, CancellationPtr cancellation,
               ActionDone done) override {
     const auto job = std::make_shared<Job>(std::move(action), user, observer, std::move(cancellation), std::move(done));
-    job->Follow([this] { QueueChanged(); });
-    if (!Enqueue(job)) job->Finish(CancelledInQueue(*job));
+    const absl::Status queued = CatchExceptions("the job could not be queued", [&] {
+      job->Follow([this] { QueueChanged(); });
+      return Enqueue(job);
+    });
+    if (!queued.ok()) job->Finish(queued);
   }
 
   ExecutorLoad load() const override {
@@ -126,13 +129,12 @@ class LocalExecutor : public Executor {
   }
 
  private:
-  // Returns false if the pool is being destroyed.
-  bool Enqueue(const JobPtr& job) {
+  absl::Status Enqueue(const JobPtr& job) {
     MutexLock lock(mutex_);
-    if (stopping_) return false;
+    if (stopping_) return CancelledInQueue(*job);
     queue_.Push(job->user(), Weight(*job), job);
     WakeAll();
-    return true;
+    return absl::OkStatus();
   }
 
   // The job's share of the pool, in jobs.
@@ -164,18 +166,10 @@ class LocalExecutor : public Executor {
   void WorkLoop() {
     while (const JobPtr job = NextJob()) {
       job->LeaveQueue();
-      absl::StatusOr<ActionResult> result = RunAndCatch(*job);
+      // If an output does not fit into memory, only this job fails, not the pool.
+      absl::StatusOr<ActionResult> result = CatchExceptions("the job ended", [&] { return job->Run(env_, place_); });
       Release(job);
       job->Finish(std::move(result));
-    }
-  }
-
-  // If an output does not fit into memory, only this job fails, not the pool.
-  absl::StatusOr<ActionResult> RunAndCatch(Job& job) {
-    try {
-      return job.Run(env_, place_);
-    } catch (const std::exception& error) {
-      return MakeError(v1::ErrorDetail::RESOURCE, StrCat("the job ended with ", error.what()));
     }
   }
 

@@ -32,6 +32,8 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   SetCommand(inputs, unit, step.action);
   // Clang does not pipe to an assembler: the file between the two needs a path in the input root.
   if (inputs.request.assembler_must_tell) step.action.environment.insert_or_assign("TMPDIR", std::string("."));
+  step.reads_sources = true;
+  step.object = unit.object;
   step.action.trees = unit.trees;
   step.action.inputs = unit.files;
   step.action.outputs = {unit.object, unit.dependencies};

@@ -72,6 +72,8 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Append(action.argv, ArchitectureFlags(inputs.request.architectures));
   Append(action.argv, ForHostCompiler(AssemblerFlags(inputs.request, unit)));
   Append(action.argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
+  step.reads_sources = true;
+  step.object = unit.object;
   if (threads > 1) action.local_words.push_back(StrCat("--threads=", threads));
   action.jobs = threads;
   action.trees = unit.trees;

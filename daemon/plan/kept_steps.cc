@@ -37,6 +37,7 @@ Step PtxStep(const PlanInputs& inputs, const KeptPart& part) {
   // The files that this pass reads count, too: a source can include a file for one architecture only.
   Append(step.action.argv, {"-MD", "-MF", part.File("d")});
   Append(step.action.argv, {StrCat("-arch=", virtual_architecture), "-o", part.File("ptx"), part.unit.path});
+  step.reads_sources = true;
   step.action.trees = part.unit.trees;
   step.action.inputs = part.unit.files;
   step.action.inputs.push_back(FolderMarker(keep_folder));

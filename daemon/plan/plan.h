@@ -46,6 +46,10 @@ struct Step {
   exec::Action action;                         // its `inputs` lack the files that other steps make
   std::vector<std::string> inputs_from_steps;  // paths among the outputs of earlier steps
   Printed printed;
+
+  // For the explanation of a failure.
+  bool reads_sources = false;  // it preprocesses a unit
+  std::string object;          // the output that an assembler makes of the unit; empty: it runs no assembler on one
 };
 
 // Paths of step outputs that the builder reads when all steps are done.

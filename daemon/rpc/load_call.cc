@@ -2,7 +2,6 @@
 #include "daemon/rpc/load_call.h"
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/output_buffer.h"
 #include "common/base/status_macros.h"
@@ -204,7 +204,9 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
-    const absl::StatusOr<v1::LoadResult> result = LoadAndCatch();
+    // If one request exhausts memory, the daemon must survive for all others.
+    const absl::StatusOr<v1::LoadResult> result =
+        CatchExceptions("kernixd could not handle this load", [&] { return LoadOrFail(); });
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteLoad(result, took);
     LogLoad(*caller_, name, result, std::chrono::duration_cast<Duration>(took));
@@ -213,15 +215,6 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     *event.mutable_result() = *result;
     const MutexLock lock(mutex_);
     Finish(absl::OkStatus(), std::move(event));
-  }
-
-  // If one request exhausts memory, the daemon must survive for all others.
-  absl::StatusOr<v1::LoadResult> LoadAndCatch() {
-    try {
-      return LoadOrFail();
-    } catch (const std::exception& error) {
-      return MakeError(v1::ErrorDetail::RESOURCE, StrCat("kernixd could not handle this load: ", error.what()));
-    }
   }
 
   absl::StatusOr<v1::LoadResult> LoadOrFail() {
