@@ -13,6 +13,11 @@
 
 namespace kernix::exec {
 
+inline constexpr std::string_view kOtherSteps = "other";
+
+// The kind under which a step of this name is measured: "compile" for "compile a.cu". kOtherSteps for an unknown one.
+std::string_view KindOfStep(std::string_view step);
+
 class MeasuredExecutor final : public Executor {
  public:
   // `env` (the clock) and `registry` must outlive it.

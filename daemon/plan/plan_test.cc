@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "common/os/mem_env.h"
+#include "daemon/exec/measured_executor.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -157,6 +159,32 @@ BuildRequest WithEverything() {
   request.units = {{v1::LANGUAGE_CUDA, {{"a $(touch x);`y`'\".cu", ""}}, {}, {}},
                    {v1::LANGUAGE_CPP, {{"@b ~.cpp", ""}}, {}, {}}};
   return request;
+}
+
+bool Has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// A failure is explained by these facts, and time is measured by the kinds of steps.
+TEST(PlanTest, StepsSayWhatTheirCommandsDo) {
+  const HeaderContents contents = {{DigestOf("a"), std::make_shared<const std::string>("a")}};
+  BuildRequest cuda = WithEverything();
+  cuda.disassembler = "/cuda/bin/nvdisasm";
+  for (const BuildRequest& request : {Request(v1::LANGUAGE_CPP), cuda, Request(v1::LANGUAGE_CUDA, 1)}) {
+    size_t assembled = 0;
+    for (const Step& step : MustPlan(request, {}, contents).steps) {
+      const std::string& name = step.action.step;
+      EXPECT_EQ(step.reads_sources, Has(step.action.argv, "-MD")) << name;
+      EXPECT_EQ(!step.object.empty(), step.reads_sources && Has(step.action.argv, "-c")) << name;
+      EXPECT_NE(exec::KindOfStep(name), exec::kOtherSteps) << name;
+      EXPECT_NE(exec::KindOfStep("explain " + name), exec::kOtherSteps) << name;
+      if (step.object.empty()) continue;
+      ++assembled;
+      EXPECT_TRUE(Has(step.action.outputs, step.object)) << name;
+      EXPECT_EQ(*std::next(std::find(step.action.argv.begin(), step.action.argv.end(), "-o")), step.object) << name;
+    }
+    EXPECT_EQ(assembled, request.units.size());
+  }
 }
 
 // nvcc passes its words to a shell.
