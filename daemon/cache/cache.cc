@@ -69,7 +69,7 @@ Cache::Cache(Env& env, CacheOptions options, CacheParts parts)
 
 absl::Status Cache::Start() {
   KERNIX_ASSIGN_OR_RETURN(before_, journal_->LoadTotals());
-  KERNIX_RETURN_IF_ERROR(EvictAllBut(std::nullopt));
+  EvictIfPossible(std::nullopt);
   KERNIX_ASSIGN_OR_RETURN(const absl::flat_hash_set<Digest> named, journal_->Artifacts());
   return blobs_->RemoveAllBut(named);
 }
@@ -132,17 +132,15 @@ absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
   KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, actions_->Put(entry, tag));
   Count(Total::kBuilds);
   RemoveBlobs(replaced.artifacts);
-  const absl::Status evicted = EvictAllBut(entry.key);
-  // The entry exists all the same, and the next insertion evicts again.
-  if (!evicted.ok()) Log(LogLevel::kWarning, "cache_evict_failed", {{"error", evicted.ToString()}});
+  EvictIfPossible(entry.key);
   return absl::OkStatus();
 }
 
-absl::Status Cache::EvictAllBut(const std::optional<Digest>& keep) {
-  KERNIX_ASSIGN_OR_RETURN(const Dropped dropped, journal_->Evict(options_.limit_bytes, keep));
-  Count(Total::kEvictions, dropped.keys);
-  RemoveBlobs(dropped.artifacts);
-  return absl::OkStatus();
+void Cache::EvictIfPossible(const std::optional<Digest>& keep) {
+  const absl::StatusOr<Dropped> dropped = journal_->Evict(options_.limit_bytes, keep);
+  if (!dropped.ok()) return Log(LogLevel::kWarning, "cache_evict_failed", {{"error", dropped.status().ToString()}});
+  Count(Total::kEvictions, dropped->keys);
+  RemoveBlobs(dropped->artifacts);
 }
 
 absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& artifact) {

@@ -95,7 +95,7 @@ class Cache {
   // above. Moves a damaged index aside (with a warning in the log) and starts a new one.
   static absl::StatusOr<std::unique_ptr<Cache>> Open(Env& env, CacheOptions options);
 
-  // Makes a cache of other parts. Cleans up after a crash and enforces the limit.
+  // Makes a cache of other parts. Cleans up after a crash, and enforces the limit if it can.
   static absl::StatusOr<std::unique_ptr<Cache>> Make(Env& env, CacheOptions options, CacheParts parts);
 
   ~Cache() { FlushIfPossible(); }
@@ -171,7 +171,8 @@ class Cache {
   Totals CountedTotals() const;
   absl::Status RemoveEntry(const Digest& key, const std::optional<Digest>& artifact);
   absl::Status Commit(const Entry& entry, const Tag& tag);
-  absl::Status EvictAllBut(const std::optional<Digest>& keep);
+  // Logs what fails; the next insertion evicts again.
+  void EvictIfPossible(const std::optional<Digest>& keep);
 
   void Pin(const Digest& artifact);
   void Unpin(const Digest& artifact);

@@ -114,6 +114,25 @@ TEST_F(CacheTest, AFlushThatFailsLosesNothing) {
   EXPECT_EQ(Stats().misses, 3u);
 }
 
+// Else nobody could purge an over-full store on a full disk: that needs a kernixd that has started.
+TEST_F(CacheTest, AStoreThatCannotBeFittedToItsLimitStartsAllTheSame) {
+  Open();
+  Insert(1);
+  Insert(2);
+  cache_.reset();
+  auto database = Database::Open(IndexPath(store()), 1000);
+  ASSERT_THAT(database, IsOk());
+  ASSERT_THAT(
+      database->Execute("CREATE TRIGGER disk_full BEFORE DELETE ON entry BEGIN SELECT raise(FAIL, 'full'); END"),
+      IsOk());
+  Open(/*limit_bytes=*/1000);
+  EXPECT_TRUE(Has(1));
+  EXPECT_EQ(Stats().bytes, 2000u);
+  ASSERT_THAT(database->Execute("DROP TRIGGER disk_full"), IsOk());
+  Insert(3);
+  EXPECT_EQ(Stats().bytes, 1000u) << "the next one has tried again";
+}
+
 TEST(IndexTest, AnEvictionThatFailsLosesNoUses) {
   const ScratchDirectory folder;
   ASSERT_THAT(Env::Posix().CreateDirectories(folder / "private"), IsOk());
