@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "absl/strings/escaping.h"
 #include "daemon/cache/index.h"
@@ -133,26 +137,56 @@ TEST_F(CacheTest, AStoreThatCannotBeFittedToItsLimitStartsAllTheSame) {
   EXPECT_EQ(Stats().bytes, 1000u) << "the next one has tried again";
 }
 
-TEST(IndexTest, AnEvictionThatFailsLosesNoUses) {
-  const ScratchDirectory folder;
-  ASSERT_THAT(Env::Posix().CreateDirectories(folder / "private"), IsOk());
-  const auto index = Index::Open(IndexPath(folder.path()));
-  ASSERT_THAT(index, IsOk());
-  for (const int i : {1, 2}) {
+class IndexTest : public testing::Test {
+ protected:
+  IndexTest() {
+    EXPECT_THAT(Env::Posix().CreateDirectories(folder_ / "private"), IsOk());
+    index_ = Index::Open(path()).value();
+  }
+
+  std::string path() const { return IndexPath(folder_.path()); }
+
+  void Put(int i) {
     Entry entry = TestEntry(i);
     entry.artifact = DigestOf(TestArtifact(i));
     entry.size = 1000;
     entry.created_unix_ms = i;
-    ASSERT_THAT((*index)->Put(entry, TestTag()), IsOk());
+    ASSERT_THAT(index_->Put(entry, TestTag()), IsOk());
   }
-  (*index)->AddUse(TestKey(1), TestTag(), 3);
+
+  const ScratchDirectory folder_;
+  std::shared_ptr<Index> index_;
+};
+
+TEST_F(IndexTest, AnEvictionThatFailsLosesNoUses) {
+  Put(1);
+  Put(2);
+  index_->AddUse(TestKey(1), TestTag(), 3);
   {
-    const BrokenTags broken(folder.path());
-    EXPECT_FALSE((*index)->Evict(1500, std::nullopt).ok());
+    const BrokenTags broken(folder_.path());
+    EXPECT_FALSE(index_->Evict(1500, std::nullopt).ok());
   }
-  ASSERT_THAT((*index)->Evict(1500, std::nullopt), IsOk());
-  EXPECT_TRUE((*index)->Find(TestKey(1))->has_value()) << "it was used last";
-  EXPECT_FALSE((*index)->Find(TestKey(2))->has_value());
+  ASSERT_THAT(index_->Evict(1500, std::nullopt), IsOk());
+  EXPECT_TRUE(index_->Find(TestKey(1))->has_value()) << "it was used last";
+  EXPECT_FALSE(index_->Find(TestKey(2))->has_value());
+}
+
+TEST_F(IndexTest, ATagIsKnownWhileItIsBeingWritten) {
+  Put(1);
+  index_->AddTag(TestKey(1), {"joined", UserId{77}});
+  auto other = Database::Open(path(), 1000);
+  ASSERT_THAT(other, IsOk());
+  std::optional<Transaction> transaction(Transaction::Begin(*other).value());  // the flush waits for it
+  std::thread flush([&] { EXPECT_THAT(index_->Flush({}), IsOk()); });
+  int unknown = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  while (std::chrono::steady_clock::now() < end) {
+    if (!*index_->HasTagOf(UserId{77}, DigestOf(TestArtifact(1)))) ++unknown;
+  }
+  transaction.reset();
+  flush.join();
+  EXPECT_EQ(unknown, 0);
+  EXPECT_TRUE(*index_->HasTagOf(UserId{77}, DigestOf(TestArtifact(1))));
 }
 
 }  // namespace

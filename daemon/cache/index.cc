@@ -123,9 +123,9 @@ absl::StatusOr<Dropped> Index::Purge(const TagFilter& filter) {
 absl::StatusOr<Dropped> Index::Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) {
   const MutexLock lock(write_mutex_);
   if (books_.holdings.bytes <= limit_bytes) return Dropped{};
-  const PendingUses uses = pending_.Take();  // they decide what was used last
-  absl::StatusOr<Dropped> dropped = EvictTo(limit_bytes, keep, uses);
-  if (!dropped.ok()) pending_.PutBack(uses);
+  const std::shared_ptr<const PendingUses> uses = pending_.Take();  // they decide what was used last
+  absl::StatusOr<Dropped> dropped = EvictTo(limit_bytes, keep, *uses);
+  dropped.ok() ? pending_.Written() : pending_.PutBack();
   return dropped;
 }
 
@@ -154,9 +154,9 @@ void Index::AddTag(const Digest& key, const Tag& tag) { pending_.AddTag(key, tag
 
 absl::Status Index::Flush(const Totals& totals) {
   const MutexLock lock(write_mutex_);
-  const PendingUses uses = pending_.Take();
-  const absl::Status status = Write(uses, totals);
-  if (!status.ok()) pending_.PutBack(uses);
+  const std::shared_ptr<const PendingUses> uses = pending_.Take();
+  const absl::Status status = Write(*uses, totals);
+  status.ok() ? pending_.Written() : pending_.PutBack();
   return status;
 }
 

@@ -70,7 +70,7 @@ class Journal {
   // Most recently used first. Does not list tags that are not flushed.
   virtual absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) = 0;
 
-  // Whether an entry of `artifact` has a tag of `owner`, flushed or not.
+  // Whether an entry of `artifact` has a tag of `owner`, whether it is flushed, being flushed, or not yet.
   virtual absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) = 0;
 
   // Removes the matching tags, and the entries that have none left.

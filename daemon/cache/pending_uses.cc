@@ -5,6 +5,15 @@
 #include <utility>
 
 namespace kernix::cache {
+namespace {
+
+bool Holds(const PendingUses& uses, UserId owner, const Digest& key) {
+  const auto use = uses.find(key);
+  return use != uses.end() && std::any_of(use->second.tags.begin(), use->second.tags.end(),
+                                          [&](const Tag& tag) { return tag.owner == owner; });
+}
+
+}  // namespace
 
 void PendingUseBuffer::AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms) {
   const MutexLock lock(mutex_);
@@ -21,24 +30,29 @@ void PendingUseBuffer::AddTag(const Digest& key, const Tag& tag) {
 
 bool PendingUseBuffer::HasTagOf(UserId owner, const Digest& key) const {
   const MutexLock lock(mutex_);
-  const auto use = uses_.find(key);
-  return use != uses_.end() && std::any_of(use->second.tags.begin(), use->second.tags.end(),
-                                           [&](const Tag& tag) { return tag.owner == owner; });
+  return Holds(uses_, owner, key) || Holds(*taken_, owner, key);
 }
 
-PendingUses PendingUseBuffer::Take() {
+std::shared_ptr<const PendingUses> PendingUseBuffer::Take() {
   const MutexLock lock(mutex_);
-  return std::exchange(uses_, {});
+  taken_ = std::make_shared<const PendingUses>(std::exchange(uses_, {}));
+  return taken_;
 }
 
-void PendingUseBuffer::PutBack(const PendingUses& uses) {
+void PendingUseBuffer::Written() {
   const MutexLock lock(mutex_);
-  for (const auto& [key, from] : uses) {
+  taken_ = std::make_shared<PendingUses>();
+}
+
+void PendingUseBuffer::PutBack() {
+  const MutexLock lock(mutex_);
+  for (const auto& [key, from] : *taken_) {
     PendingUse& use = uses_[key];
     use.last_used_unix_ms = std::max(use.last_used_unix_ms, from.last_used_unix_ms);
     use.hits += from.hits;
     use.tags.insert(from.tags.begin(), from.tags.end());
   }
+  taken_ = std::make_shared<PendingUses>();
 }
 
 }  // namespace kernix::cache

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 
 #include "absl/base/thread_annotations.h"
@@ -27,18 +28,22 @@ class PendingUseBuffer {
   void AddUse(const Digest& key, const Tag& tag, int64_t now_unix_ms);
   void AddTag(const Digest& key, const Tag& tag);
 
-  // Whether a tag of `owner` for `key` is pending.
+  // Whether a tag of `owner` for `key` is pending or being written.
   bool HasTagOf(UserId owner, const Digest& key) const;
 
-  // Removes and returns everything.
-  PendingUses Take();
+  // Removes and returns everything that is pending, to be written. Call Written() or PutBack() before the next Take().
+  std::shared_ptr<const PendingUses> Take();
 
-  // Puts back what Take() returned and could not be written.
-  void PutBack(const PendingUses& uses);
+  // What Take() returned is written.
+  void Written();
+
+  // What Take() returned could not be written, and is pending again.
+  void PutBack();
 
  private:
   mutable Mutex mutex_;
   PendingUses uses_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const PendingUses> taken_ ABSL_GUARDED_BY(mutex_) = std::make_shared<PendingUses>();
 };
 
 }  // namespace kernix::cache
