@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -187,6 +188,17 @@ TYPED_TEST(CacheContractTest, ListsMostRecentlyUsedFirstAndWhatMatches) {
   EXPECT_THAT(this->ListedKeys({.owner = UserId{1}}), ElementsAre(TestKey(1), TestKey(2)));
   EXPECT_THAT(this->ListedKeys({.name = "a", .owner = UserId{2}}), ElementsAre(TestKey(3)));
   EXPECT_THAT(this->ListedKeys({.unused_since_unix_ms = 7}), ElementsAre(TestKey(2)));
+}
+
+TYPED_TEST(CacheContractTest, ListsEntriesWithAllFieldsButTheirToolchainHeaders) {
+  Entry entry = this->EntryOf(1, 1, 5);
+  ASSERT_THAT(entry.toolchain_headers, Not(IsEmpty()));
+  ASSERT_THAT(this->actions_.Put(entry, {"module", UserId{1000}}), IsOk());
+  const auto listed = this->journal_.List({});
+  ASSERT_THAT(listed, IsOk());
+  ASSERT_THAT(*listed, SizeIs(1));
+  entry.toolchain_headers.clear();
+  EXPECT_EQ(listed->front().entry, entry);
 }
 
 TYPED_TEST(CacheContractTest, PurgesTagsAndTheEntriesThatHaveNoneLeft) {

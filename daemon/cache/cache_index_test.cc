@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "daemon/cache/index.h"
 #include "daemon/cache/index_row.h"
 #include "daemon/cache/sqlite.h"
+#include "tests/support/await.h"
 #include "tests/support/cache_fixture.h"
 
 namespace kernix::cache {
@@ -169,6 +171,42 @@ TEST_F(IndexTest, AnEvictionThatFailsLosesNoUses) {
   ASSERT_THAT(index_->Evict(1500, std::nullopt), IsOk());
   EXPECT_TRUE(index_->Find(TestKey(1))->has_value()) << "it was used last";
   EXPECT_FALSE(index_->Find(TestKey(2))->has_value());
+}
+
+// They are the largest part of an entry, and a list has entries by the thousand.
+TEST_F(IndexTest, AListDoesNotReadToolchainHeaders) {
+  Put(1);
+  auto database = Database::Open(path(), 1000);
+  ASSERT_THAT(database, IsOk());
+  ASSERT_THAT(database->Execute("UPDATE header_set SET headers = 'damaged'"), IsOk());
+  EXPECT_TRUE(absl::IsDataLoss(index_->Find(TestKey(1)).status()));
+  EXPECT_THAT(index_->List({}), IsOk());
+}
+
+TEST_F(IndexTest, HitsDoNotWaitForAList) {
+  for (int i = 0; i < 5; ++i) {
+    Put(i);
+    for (int tag = 0; tag < 400; ++tag) index_->AddTag(TestKey(i), TestTag(StrCat("tag ", tag)));
+  }
+  ASSERT_THAT(index_->Flush({}), IsOk());
+  std::atomic<int> begun = 0;
+  std::atomic<int> ended = 0;
+  std::atomic<bool> stop = false;
+  std::thread lister([&] {
+    while (!stop) {
+      ++begun;
+      EXPECT_EQ(index_->List({})->size(), 2005u);
+      ++ended;
+    }
+  });
+  // More than one hit: the first may come between the note that the list has begun and its begin.
+  Await("several hits during one list", [&] {
+    const int list = begun;
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(index_->Find(TestKey(i))->has_value());
+    return list == begun && list == ended + 1;
+  });
+  stop = true;
+  lister.join();
 }
 
 TEST_F(IndexTest, ATagIsKnownWhileItIsBeingWritten) {

@@ -14,8 +14,10 @@ absl::StatusOr<std::shared_ptr<Index>> Index::Open(const std::string& path) {
   KERNIX_RETURN_IF_ERROR(writer->Open(path));
   auto reader = std::make_unique<IndexReader>();
   KERNIX_RETURN_IF_ERROR(reader->Open(path));
+  auto lister = std::make_unique<IndexReader>();
+  KERNIX_RETURN_IF_ERROR(lister->Open(path));
   KERNIX_ASSIGN_OR_RETURN(const Books books, ReadBooks(*writer));
-  return std::shared_ptr<Index>(new Index(std::move(writer), std::move(reader), books));
+  return std::shared_ptr<Index>(new Index(std::move(writer), std::move(reader), std::move(lister), books));
 }
 
 absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
@@ -29,8 +31,9 @@ absl::StatusOr<Index::Books> Index::ReadBooks(IndexWriter& writer) {
   return books;
 }
 
-Index::Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, const Books& books)
-    : writer_(std::move(writer)), books_(books), reader_(std::move(reader)) {}
+Index::Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader,
+             std::unique_ptr<IndexReader> lister, const Books& books)
+    : writer_(std::move(writer)), books_(books), reader_(std::move(reader)), lister_(std::move(lister)) {}
 
 Index::~Index() = default;
 
@@ -42,8 +45,8 @@ absl::StatusOr<std::optional<Entry>> Index::Find(const Digest& key) {
 }
 
 absl::StatusOr<std::vector<ListedEntry>> Index::List(const TagFilter& filter) {
-  const MutexLock lock(read_mutex_);
-  return reader_->List(filter);
+  const MutexLock lock(list_mutex_);
+  return lister_->List(filter);
 }
 
 absl::StatusOr<bool> Index::HasTagOf(UserId owner, const Digest& artifact) {

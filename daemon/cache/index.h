@@ -23,7 +23,7 @@ namespace kernix::cache {
 class IndexReader;
 class IndexWriter;
 
-// Thread-safe. Find() and List() do not wait for the disk while a change does.
+// Thread-safe. Find() and List() do not wait for the disk while a change does, and Find() does not wait for List().
 class Index final : public ActionCache, public Journal {
  public:
   // Opens or creates the file and migrates it to the newest layout. kDataLoss if it is damaged, kFailedPrecondition if
@@ -56,7 +56,8 @@ class Index final : public ActionCache, public Journal {
     Totals totals{};
   };
 
-  Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, const Books& books);
+  Index(std::unique_ptr<IndexWriter> writer, std::unique_ptr<IndexReader> reader, std::unique_ptr<IndexReader> lister,
+        const Books& books);
   static absl::StatusOr<Books> ReadBooks(IndexWriter& writer);
 
   absl::Status Write(const PendingUses& uses, const Totals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -79,6 +80,9 @@ class Index final : public ActionCache, public Journal {
 
   Mutex read_mutex_;
   const std::unique_ptr<IndexReader> reader_ ABSL_PT_GUARDED_BY(read_mutex_);
+
+  Mutex list_mutex_;
+  const std::unique_ptr<IndexReader> lister_ ABSL_PT_GUARDED_BY(list_mutex_);
 };
 
 }  // namespace kernix::cache

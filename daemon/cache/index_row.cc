@@ -25,19 +25,6 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
   return absl::OkStatus();
 }
 
-absl::Status DecodeHeaders(std::string_view bytes, Entry& entry) {
-  internal::HeaderSet set;
-  if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("index: a set of headers cannot be read");
-  }
-  entry.toolchain_headers.reserve(set.header_size());
-  for (internal::HeaderSet::Header& header : *set.mutable_header()) {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
-    entry.toolchain_headers.push_back({std::move(*header.mutable_path()), digest});
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string EncodeDetail(const Entry& entry) {
@@ -71,8 +58,20 @@ absl::StatusOr<Entry> DecodeRow(const Statement& row) {
   entry.size = static_cast<uint64_t>(row.Int(2));
   entry.created_unix_ms = row.Int(3);
   KERNIX_RETURN_IF_ERROR(DecodeDetail(row.Blob(4), entry));
-  KERNIX_RETURN_IF_ERROR(DecodeHeaders(row.Blob(5), entry));
   return entry;
+}
+
+absl::Status DecodeHeaders(std::string_view bytes, Entry& entry) {
+  internal::HeaderSet set;
+  if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("index: a set of headers cannot be read");
+  }
+  entry.toolchain_headers.reserve(set.header_size());
+  for (internal::HeaderSet::Header& header : *set.mutable_header()) {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
+    entry.toolchain_headers.push_back({std::move(*header.mutable_path()), digest});
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace kernix::cache

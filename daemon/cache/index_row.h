@@ -16,11 +16,14 @@ namespace kernix::cache {
 std::string EncodeDetail(const Entry& entry);
 std::string EncodeHeaders(const Entry& entry);
 
-// The columns that DecodeRow() reads, for a SELECT over `entry JOIN header_set`.
-inline constexpr std::string_view kEntryColumns = "entry.key, artifact, size, created_unix_ms, detail, headers";
-inline constexpr int kEntryColumnCount = 6;
+// The columns that DecodeRow() reads, for a SELECT from `entry`.
+inline constexpr std::string_view kEntryColumns = "entry.key, artifact, size, created_unix_ms, detail";
+inline constexpr int kEntryColumnCount = 5;
 
-// The current row of such a SELECT. kDataLoss if it is malformed.
+// The current row of such a SELECT, without the toolchain headers. kDataLoss if it is malformed.
 absl::StatusOr<Entry> DecodeRow(const Statement& row);
+
+// Adds the toolchain headers from the bytes of EncodeHeaders(). kDataLoss if they are malformed.
+absl::Status DecodeHeaders(std::string_view bytes, Entry& entry);
 
 }  // namespace kernix::cache

@@ -9,7 +9,7 @@
 namespace kernix::cache {
 namespace {
 
-// A store has one process, so a wait can only be for our own second connection.
+// A store has one process, so a wait can only be for our own other connections.
 constexpr int kBusyTimeoutMs = 10'000;
 
 // Migration i raises user_version from i to i + 1. Never change a migration that was released.

@@ -43,11 +43,14 @@ void BindFilter(Statement& statement, const TagFilter& filter) {
 constexpr char kHasTag[] =
     "SELECT 1 FROM entry JOIN label ON label.key = entry.key WHERE entry.artifact = ? AND label.owner = ? LIMIT 1";
 
-constexpr char kWithHeaders[] = " FROM entry JOIN header_set ON entry.header_set = header_set.id ";
+std::string SelectEntry() {
+  return StrCat("SELECT ", kEntryColumns,
+                ", headers FROM entry JOIN header_set ON entry.header_set = header_set.id WHERE entry.key = ?");
+}
 
 std::string SelectTagged(std::string_view rest) {
-  return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, label.name, label.owner", kWithHeaders,
-                "JOIN label ON label.key = entry.key ", rest);
+  return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, label.name, label.owner ",
+                "FROM entry JOIN label ON label.key = entry.key ", rest);
 }
 
 absl::StatusOr<std::vector<Digest>> ReadDigests(Statement& select) {
@@ -244,7 +247,7 @@ absl::Status IndexReader::Open(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(database_, OpenIndexConnection(path));
   constexpr char kOrder[] =
       " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
-  return PrepareAll(database_, {{&find_, StrCat("SELECT ", kEntryColumns, kWithHeaders, "WHERE entry.key = ?")},
+  return PrepareAll(database_, {{&find_, SelectEntry()},
                                 {&list_, SelectTagged(StrCat(kMatchingTags, "AND ", kLastUsed, kOrder))},
                                 {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
                                 {&has_tag_, kHasTag},
@@ -256,7 +259,9 @@ absl::StatusOr<std::optional<Entry>> IndexReader::Find(const Digest& key) {
   const ScopedReset reset(find_);
   KERNIX_ASSIGN_OR_RETURN(const bool row, find_.BindBlob(1, ColumnOf(key)).Step());
   if (!row) return std::nullopt;
-  return DecodeRow(find_);
+  KERNIX_ASSIGN_OR_RETURN(Entry entry, DecodeRow(find_));
+  KERNIX_RETURN_IF_ERROR(DecodeHeaders(find_.Blob(kEntryColumnCount), entry));
+  return entry;
 }
 
 absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const TagFilter& filter) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prepared statements of the index: one connection for changes, one for lookups. Internal to index.cc. Not
-// thread-safe.
+// The prepared statements of the index, for connections that change it and connections that read it. Internal to
+// index.cc. Not thread-safe.
 #pragma once
 
 #include <optional>

@@ -29,7 +29,7 @@ using Totals = std::array<uint64_t, kTotalCount>;  // by Total
 
 // An entry in a list: one element for each tag.
 struct ListedEntry {
-  Entry entry;
+  Entry entry;  // without its toolchain headers
   Tag tag;
   // By any user of the key, under any tag.
   int64_t last_used_unix_ms = 0;

@@ -144,9 +144,11 @@ absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const TagFilter& filt
   const MutexLock lock(mutex_);
   std::vector<ListedEntry> listed;
   for (const auto& [key, record] : records_) {
+    Entry entry = record.entry;
+    entry.toolchain_headers.clear();
     for (const Tag& tag : record.tags) {
       if (Matches(filter, tag, record.last_used_unix_ms)) {
-        listed.push_back({record.entry, tag, record.last_used_unix_ms, record.hits});
+        listed.push_back({entry, tag, record.last_used_unix_ms, record.hits});
       }
     }
   }
