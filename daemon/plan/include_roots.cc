@@ -80,14 +80,14 @@ std::string IncludeRootFolder(const BuildRequest& request, uint32_t index) {
 
 IncludeRootsPtr IncludeRootsMemo::Get(const BuildRequest& request) {
   const Digest list = DigestOfList(request);
-  if (IncludeRootsPtr known = Find(list)) return known;
-  IncludeRootsPtr made = MakeRoots(request, list);
-  Keep(made, request.headers.size() + kWorthOfList);
-  return made;
+  {
+    const MutexLock lock(mutex_);
+    if (IncludeRootsPtr known = Find(list)) return known;
+  }
+  return Keep(MakeRoots(request, list), request.headers.size() + kWorthOfList);
 }
 
 IncludeRootsPtr IncludeRootsMemo::Find(const Digest& list) {
-  const MutexLock lock(mutex_);
   const auto found =
       std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.roots->list == list; });
   if (found == kept_.end()) return nullptr;
@@ -95,15 +95,17 @@ IncludeRootsPtr IncludeRootsMemo::Find(const Digest& list) {
   return found->roots;
 }
 
-void IncludeRootsMemo::Keep(IncludeRootsPtr roots, size_t headers) {
+IncludeRootsPtr IncludeRootsMemo::Keep(const IncludeRootsPtr& roots, size_t headers) {
   std::list<Kept> surplus;  // declared before the lock, so that it is destroyed after the unlock
   const MutexLock lock(mutex_);
-  kept_.push_front({std::move(roots), headers});
+  if (IncludeRootsPtr known = Find(roots->list)) return known;
+  kept_.push_front({roots, headers});
   headers_ += headers;
   while (headers_ > kMaxHeaders && kept_.size() > 1) {
     headers_ -= kept_.back().headers;
     surplus.splice(surplus.end(), kept_, std::prev(kept_.end()));
   }
+  return roots;
 }
 
 }  // namespace kernix::build

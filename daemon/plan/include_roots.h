@@ -48,8 +48,9 @@ class IncludeRootsMemo {
   IncludeRootsPtr Get(const BuildRequest& request);
 
  private:
-  IncludeRootsPtr Find(const Digest& list);
-  void Keep(IncludeRootsPtr roots, size_t headers);
+  IncludeRootsPtr Find(const Digest& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the roots of the same list that another thread has added meanwhile, if there are any.
+  IncludeRootsPtr Keep(const IncludeRootsPtr& roots, size_t headers);
 
   struct Kept {
     IncludeRootsPtr roots;
