@@ -2,7 +2,10 @@
 #include "daemon/exec/measured_executor.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
+
+#include "common/base/error.h"
 
 namespace kernix::exec {
 namespace {
@@ -37,17 +40,28 @@ class MeasuredExecutor::Waiting final : public ActionObserver {
     if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
   }
   void OnStarted(const Action& action) override {
-    executor_.queue_waits_.Observe(Seconds(executor_.env_.Now() - since_));
+    started_ = executor_.env_.Now();
+    executor_.queue_waits_.Observe(Seconds(*started_ - since_));
     if (observer_ != nullptr) observer_->OnStarted(action);
   }
   void OnOutput(std::string_view text) override {
     if (observer_ != nullptr) observer_->OnOutput(text);
   }
 
+  // Nothing if the command did not run. An error does not say how long it ran: until now, then.
+  std::optional<double> SecondsOfCommand(const absl::StatusOr<ActionResult>& result) const {
+    if (result.ok()) return Seconds(result->wall);
+    const ErrorKind kind = KindOf(result.status());
+    const bool was_stopped = kind == v1::ErrorDetail::RESOURCE || kind == v1::ErrorDetail::CANCELLED;
+    if (!started_ || !was_stopped) return std::nullopt;
+    return Seconds(executor_.env_.Now() - *started_);
+  }
+
  private:
   MeasuredExecutor& executor_;
   ActionObserver* const observer_;
   const MonotonicTime since_;
+  std::optional<MonotonicTime> started_;
 };
 
 MeasuredExecutor::MeasuredExecutor(Env& env, std::unique_ptr<Executor> executor)
@@ -60,7 +74,7 @@ void MeasuredExecutor::Register(MetricsRegistry& registry) const {
   registry.AddHistogram("kernix_queue_wait_seconds", "From a step's submission to the start of its command.",
                         queue_waits_);
   for (const auto& [kind, histogram] : steps_) {
-    registry.AddHistogram("kernix_step_seconds", "How long a step's command ran, whatever its exit code.", histogram,
+    registry.AddHistogram("kernix_step_seconds", "How long a step's command ran, however it ended.", histogram,
                           {{"step", kind}});
   }
   registry.AddGauge("kernix_steps_running", "Steps that run now.", [this] { return load().running; });
@@ -73,7 +87,7 @@ void MeasuredExecutor::Submit(Action action, UserId user, ActionObserver* observ
   const auto waiting = std::make_shared<Waiting>(*this, observer);
   executor_->Submit(std::move(action), user, waiting.get(), std::move(cancellation),
                     [waiting, &times, done = std::move(done)](absl::StatusOr<ActionResult> result) {
-                      if (result.ok()) times.Observe(Seconds(result->wall));
+                      if (const auto seconds = waiting->SecondsOfCommand(result)) times.Observe(*seconds);
                       done(std::move(result));
                     });
 }

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "common/base/error.h"
 #include "common/os/mem_env.h"
 #include "tests/support/test_util.h"
 
@@ -59,6 +62,21 @@ TEST_F(MeasuredExecutorTest, CountsStepsByKindAndTheirWaits) {
                     HasSubstr("kernix_step_seconds_count{step=\"device link\"} 1\n"),
                     HasSubstr("kernix_step_seconds_count{step=\"link\"} 0\n"),
                     HasSubstr("kernix_step_seconds_count{step=\"other\"} 1\n"), HasSubstr("kernix_steps_running 0\n")));
+}
+
+TEST_F(MeasuredExecutorTest, AStepThatIsStoppedCountsWithItsTime) {
+  env_.SetProgram("/bin/slow", [&](const ProcessSpec&, Cancellation*) {
+    env_.AdvanceClock(std::chrono::seconds(40));
+    return absl::StatusOr<ProcessResult>(ProcessResult{.exit_code = 137, .signal = 9, .timed_out = true});
+  });
+  env_.SetProgram("/bin/cancelled", [&](const ProcessSpec&, Cancellation*) {
+    env_.AdvanceClock(std::chrono::seconds(2));
+    return absl::StatusOr<ProcessResult>(absl::CancelledError("cancelled"));
+  });
+  EXPECT_EQ(KindOf(Run("link", "/bin/slow", nullptr).status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_EQ(KindOf(Run("link", "/bin/cancelled", nullptr).status()), v1::ErrorDetail::CANCELLED);
+  EXPECT_THAT(registry_.Text(), AllOf(HasSubstr("kernix_step_seconds_count{step=\"link\"} 2\n"),
+                                      HasSubstr("kernix_step_seconds_sum{step=\"link\"} 42\n")));
 }
 
 TEST_F(MeasuredExecutorTest, AStepThatCannotRunHasNoTime) {
