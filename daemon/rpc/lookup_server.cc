@@ -116,7 +116,9 @@ LookupServer::~LookupServer() { Stop(); }
 
 void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
   auto lookup = std::make_shared<Lookup>(backend_, std::move(connection), user, patience_);
-  if (!lookup->Enter(gate_).ok()) return backend_.metrics.NoteRefusal(Refusal::kLookups);
+  if (const absl::Status entered = lookup->Enter(gate_); !entered.ok()) {
+    return backend_.metrics.NoteRefusal(absl::IsUnavailable(entered) ? Refusal::kDraining : Refusal::kLookups);
+  }
   try {
     std::thread([lookup = std::move(lookup)] { lookup->Run(); }).detach();
   } catch (const std::system_error& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/rpc/lookup_server.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -17,6 +18,9 @@
 
 namespace kernix::server {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 const IdentityPtr kAlice = std::make_shared<TestIdentity>(70001);
 const IdentityPtr kBob = std::make_shared<TestIdentity>(70002);
@@ -55,6 +59,19 @@ TEST_F(LookupServerTest, AUserHasABoundedNumberAtOnce) {
   EXPECT_FALSE(IsOver(Begin(server, kBob)));
   clients.pop_back();
   Await("room for one more", [&] { return !IsOver(Begin(server, kAlice)); });
+}
+
+TEST_F(LookupServerTest, ARefusalIsCountedByItsReason) {
+  MetricsRegistry registry;
+  engine_.backend().metrics.Register(registry);
+  LookupServer server(engine_.backend(), std::chrono::hours(1));
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < LookupServer::kMaxPerUser; ++i) clients.push_back(Begin(server, kAlice));
+  EXPECT_TRUE(IsOver(Begin(server, kAlice)));
+  server.Stop();
+  EXPECT_TRUE(IsOver(Begin(server, kBob)));
+  EXPECT_THAT(registry.Text(), AllOf(HasSubstr("kernix_refusals_total{reason=\"lookups\"} 1\n"),
+                                     HasSubstr("kernix_refusals_total{reason=\"draining\"} 1\n")));
 }
 
 TEST_F(LookupServerTest, OneThatStopsInTheMiddleIsGivenUp) {
