@@ -9,7 +9,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
@@ -42,21 +41,17 @@ std::vector<exec::InputFile> StagedKernelHeaders() {
   return files;
 }
 
-// XLA's headers include everything that they need.
-bool MayLeanOnPrologue(const HeaderRef& header) { return !absl::StartsWith(header.path, "xla/"); }
-
+// All of them: which ones the prologue depends on is for language/write/prologue.h to say, whose code the id covers.
 language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderContents& contents) {
-  language::PrologueScan scan;
-  absl::flat_hash_set<Digest> added;  // several names may share one content
-  for (const HeaderRef& header : request.headers) {
-    if (MayLeanOnPrologue(header) && added.insert(header.digest).second) scan.Add(*contents.at(header.digest));
-  }
-  return scan;
+  std::vector<language::PrologueHeader> headers;
+  for (const HeaderRef& header : request.headers) headers.push_back({header.path, *contents.at(header.digest)});
+  return language::PrologueScan(headers);
 }
 
-std::string PrologueText(const Unit& unit, language::PrologueScan scan) {
-  for (const language::SourceText& source : unit.sources) scan.Add(source.text);
-  return scan.Text();
+std::string PrologueText(const Unit& unit, const language::PrologueScan& headers) {
+  std::vector<std::string_view> sources;
+  for (const language::SourceText& source : unit.sources) sources.push_back(source.text);
+  return language::Prologue(sources, headers);
 }
 
 // Represents the prologue header's content, which depends on the texts of the headers: the id stays the same as long as

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/preprocessor.h"
@@ -187,6 +188,9 @@ bool IsHalfType(const std::vector<Token>& tokens, size_t i) {
   return (declares || argument || casts) && !operand;
 }
 
+// XLA's headers include everything that they need.
+bool MayLeanOnPrologue(const PrologueHeader& header) { return !header.path.starts_with("xla/"); }
+
 }  // namespace
 
 // Scans texts one after the other and collects what they use.
@@ -269,15 +273,19 @@ class PrologueScan::Uses {
   bool uses_half_ = false;
 };
 
-PrologueScan::PrologueScan() : uses_(std::make_unique<Uses>()) {}
+PrologueScan::PrologueScan(const std::vector<PrologueHeader>& headers) : uses_(std::make_unique<Uses>()) {
+  absl::flat_hash_set<std::string_view> added;  // several paths may share one text
+  for (const PrologueHeader& header : headers) {
+    if (MayLeanOnPrologue(header) && added.insert(header.text).second) Add(header.text);
+  }
+}
 PrologueScan::PrologueScan(const PrologueScan& other) : uses_(std::make_unique<Uses>(*other.uses_)) {}
 PrologueScan::~PrologueScan() = default;
 void PrologueScan::Add(std::string_view text) { uses_->Add(text); }
 std::string PrologueScan::Text() const { return uses_->Text(); }
 
-std::string Prologue(const std::vector<std::string_view>& texts) {
-  PrologueScan scan;
-  for (const std::string_view text : texts) scan.Add(text);
+std::string Prologue(const std::vector<std::string_view>& sources, PrologueScan scan) {
+  for (const std::string_view source : sources) scan.Add(source);
   return scan.Text();
 }
 

@@ -12,15 +12,17 @@
 
 namespace kernix::language {
 
-// The defines (KERNIX_USES_...) and includes for `texts`: the sources of a unit and the headers that come with them, in
-// any order. If a text includes a header by an absolute path, that header may use anything, so everything is included.
-// Holds the tokens of one text at a time in memory.
-std::string Prologue(const std::vector<std::string_view>& texts);
+// A header that comes with the sources.
+struct PrologueHeader {
+  std::string_view path;  // as sources include it
+  std::string_view text;
+};
 
-// The same, text by text. Several units may continue from a copy of the scan of their shared texts.
+// What texts use. Holds the tokens of one text at a time in memory.
 class PrologueScan {
  public:
-  PrologueScan();
+  // The headers that come with the sources of a request, in any order.
+  explicit PrologueScan(const std::vector<PrologueHeader>& headers = {});
   PrologueScan(const PrologueScan& other);
   ~PrologueScan();
 
@@ -31,5 +33,10 @@ class PrologueScan {
   class Uses;
   std::unique_ptr<Uses> uses_;
 };
+
+// The defines (KERNIX_USES_...) and includes for the sources of a unit, in any order, and the headers that come with
+// them. The units of a request share the scan of the headers. If a text includes a header by an absolute path, that
+// header may use anything, so everything is included.
+std::string Prologue(const std::vector<std::string_view>& sources, PrologueScan scan = PrologueScan());
 
 }  // namespace kernix::language

@@ -4,12 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_split.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "daemon/language/spec/words.h"
+
 namespace kernix::language {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 
 std::string PrologueOf(const std::string& text) { return Prologue({text}); }
 
@@ -79,10 +89,53 @@ TEST(PrologueTest, HeadersCountAsSourcesDo) {
   EXPECT_THAT(PrologueOf("#include \"mine.h\"\n#include <yours.h>\n"), IsEmpty());
 }
 
+TEST(PrologueTest, HeadersOfARequestCountButThoseOfXla) {
+  const PrologueScan headers({{"a.h", "using namespace std;"},
+                              {"xla/ffi.h", "std::optional<int> o;"},
+                              {"other/xla/b.h", "std::array<int, 2> a;"}});
+  EXPECT_EQ(Prologue({"string s;"}, headers), "#include <array>\n#include <string>\n");
+  EXPECT_EQ(Prologue({"vector<int> v;"}, headers), "#include <array>\n#include <vector>\n");
+}
+
+TEST(PrologueTest, ATextCountsUnderEachOfItsPaths) {
+  const std::string text = "std::optional<int> o;";
+  EXPECT_EQ(Prologue({}, PrologueScan({{"xla/a.h", text}, {"a.h", text}})), "#include <optional>\n");
+}
+
 TEST(PrologueTest, AssumesTheWorstOfHeadersItCannotRead) {
   EXPECT_THAT(PrologueOf("#include \"/home/mine.h\""), AllOf(HasSubstr("KERNIX_USES_HALF"), HasSubstr("<vector>"),
                                                              HasSubstr("<unordered_map>"), HasSubstr("<cmath>")));
   EXPECT_THAT(PrologueOf("#include <vector>\n#include \"cublas_v2.h\""), IsEmpty());
+}
+
+std::string ReadText(const std::string& path) { return Env::Posix().ReadFile(path).value_or(""); }
+
+// The room's own includes and those of common/cxx, relative to the repository.
+std::set<std::string> IncludesOf(const std::string& text) {
+  std::set<std::string> includes;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    std::string_view rest(line.data(), line.size());
+    if (!ConsumePrefix(rest, "#include \"") || !ConsumeSuffix(rest, "\"")) continue;
+    if (rest.starts_with("common/cxx/") || rest.starts_with("daemon/language/")) includes.emplace(rest);
+  }
+  return includes;
+}
+
+// `file`, what it includes, the sources of the headers among these, what they include, and so on.
+void AddFilesBehind(const std::string& file, std::set<std::string>& files) {
+  const std::string text = ReadText(StrCat(KERNIX_SOURCE_DIR, "/", file));
+  if (text.empty() || !files.insert(file).second) return;
+  if (file.ends_with(".h")) AddFilesBehind(StrCat(file.substr(0, file.size() - 2), ".cc"), files);
+  for (const std::string& include : IncludesOf(text)) AddFilesBehind(include, files);
+}
+
+// The digest stands for the prologue in keys.
+TEST(PrologueSourcesTest, TheDigestCoversAllCodeBehindThePrologue) {
+  std::set<std::string> needed;
+  AddFilesBehind("daemon/language/write/prologue.cc", needed);
+  EXPECT_THAT(needed, IsSupersetOf({"daemon/language/write/prologue.h", "common/cxx/lexer.cc"}));
+  const std::string listed = StrCat(KERNIX_PROLOGUE_FILES, ",");
+  for (const std::string& file : needed) EXPECT_THAT(listed, HasSubstr(StrCat(KERNIX_SOURCE_DIR, "/", file, ",")));
 }
 
 }  // namespace
