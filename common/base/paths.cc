@@ -55,4 +55,8 @@ std::string NormalizePath(std::string_view path) {
   return joined.empty() ? "." : joined;
 }
 
+bool IsBelow(std::string_view path, std::string_view folder) {
+  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
 }  // namespace kernix

@@ -23,6 +23,10 @@ std::string Dirname(std::string_view path);
 // Normalises without looking at the file system: collapses "//", "." and "..". Keeps a leading "/".
 std::string NormalizePath(std::string_view path);
 
+// Whether `path` leads into `folder`, by the texts of the two alone: they have no "." or "..", and no "/" at the end. A
+// folder does not lie below itself.
+bool IsBelow(std::string_view path, std::string_view folder);
+
 // The longest socket path that bind(2) accepts, without the terminating NUL.
 inline constexpr size_t kMaxSocketPath = 107;
 

@@ -39,6 +39,15 @@ TEST(PathTextTest, Normalize) {
   EXPECT_EQ(NormalizePath(""), ".");
 }
 
+TEST(PathTextTest, IsBelow) {
+  EXPECT_TRUE(IsBelow("/a/b", "/a"));
+  EXPECT_TRUE(IsBelow("a/b/c", "a"));
+  EXPECT_FALSE(IsBelow("/a", "/a"));
+  EXPECT_FALSE(IsBelow("/ab", "/a"));
+  EXPECT_FALSE(IsBelow("/a", "/a/b"));
+  EXPECT_FALSE(IsBelow("/c/a/b", "/a"));
+}
+
 TEST(ProcessGetEnvTest, AnEmptyVariableIsAbsent) {
   ASSERT_EQ(setenv("KERNIX_PATHS_TEST", "x", 1), 0);
   EXPECT_EQ(ProcessGetEnv("KERNIX_PATHS_TEST"), "x");

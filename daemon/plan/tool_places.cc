@@ -14,9 +14,7 @@
 namespace kernix::build {
 namespace {
 
-bool IsBelow(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
+bool IsOrIsBelow(std::string_view path, std::string_view folder) { return path == folder || IsBelow(path, folder); }
 
 void AddLink(ToolPlaces& places, const std::string& name, const std::string& folder) {
   if (places.Reach(folder) == folder) places.links.push_back({StrCat(kLinkFolder, "/", name), folder});
@@ -94,7 +92,7 @@ bool BeginsPath(std::string_view text, size_t at) {
 
 std::string ToolPlaces::Reach(const std::string& path) const {
   for (const exec::InputLink& link : links) {
-    if (IsBelow(path, link.target)) return link.path + path.substr(link.target.size());
+    if (IsOrIsBelow(path, link.target)) return link.path + path.substr(link.target.size());
   }
   return path;
 }
@@ -121,7 +119,7 @@ std::map<std::string, std::string> EnvironmentFor(const toolchain::Toolchain& to
 
 std::string BehindLinks(const std::string& path, const std::vector<exec::InputLink>& links) {
   for (const exec::InputLink& link : links) {
-    if (IsBelow(path, link.path)) return link.target + path.substr(link.path.size());
+    if (IsOrIsBelow(path, link.path)) return link.target + path.substr(link.path.size());
   }
   return path;
 }

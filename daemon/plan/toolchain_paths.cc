@@ -11,10 +11,6 @@
 namespace kernix::build {
 namespace {
 
-bool IsBelow(const std::string& path, const std::string& folder) {
-  return path.size() > folder.size() && path[folder.size()] == '/' && absl::StartsWith(path, folder);
-}
-
 void AddFolders(std::vector<NamedFolder>& folders, const std::vector<std::string>& paths, std::string_view name) {
   for (size_t i = 0; i < paths.size(); ++i) folders.push_back({NormalizePath(paths[i]), StrCat(name, "-", i)});
 }
