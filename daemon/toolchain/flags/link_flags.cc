@@ -15,6 +15,7 @@
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/host_words.h"
 #include "common/flags/reasons.h"
 #include "common/flags/tables.h"
 #include "daemon/toolchain/flags/flag_context.h"
@@ -196,34 +197,13 @@ class LinkFlags {
   bool static_only_ = false;  // -Bstatic is in effect
 };
 
-// The prefix for each piece of the value, for the host compiler. nullopt: the host compiler uses the same spelling, or
-// refuses it.
-std::optional<std::string_view> HostSpelling(const Flag& flag) {
-  const bool is_joined = flag.text().substr(std::min<size_t>(2, flag.text().size())) == flag.value;  // "-lm"
-  const bool is_short = flag.text().size() == 2 || is_joined;
-  if (flag.meaning() == Meaning::kHostFlags) return "";
-  if (flag.meaning() == Meaning::kLinkerFlags && !flag.text().starts_with("-Wl,")) return "-Wl,";
-  if (flag.meaning() == Meaning::kLibraryPath && !is_short) return "-L";
-  if (flag.meaning() == Meaning::kLibrary && !is_short) return "-l";
-  return std::nullopt;
-}
-
-// Translates nvcc's spelling of link flags for the host compiler. -Xlinker -rpath,/x is two words for the linker.
-absl::StatusOr<std::vector<std::string>> FromNvcc(const std::vector<std::string>& words) {
-  std::vector<std::string> translated;
+// Refuses what cannot be told any more once the flags are translated for the host compiler.
+absl::Status CheckNvccsOwn(const std::vector<std::string>& words) {
   for (const Flag& flag : flags::ReadAll(flags::kNvcc, words)) {
-    if (flag.meaning() == Meaning::kCudart && flag.value == "static") continue;
-    if (flag.meaning() == Meaning::kCudart) return RefuseFlag(flag.text(), kCudartIsStatic);
-    const std::optional<std::string_view> spelling = HostSpelling(flag);
-    if (!spelling) {
-      translated.insert(translated.end(), flag.words.begin(), flag.words.end());
-      continue;
-    }
-    if (flag.lacks_value) return RefuseFlag(flag.text(), kValueMissing);
-    const std::vector<std::string> pieces = absl::StrSplit(flag.value, ',', absl::SkipEmpty());
-    for (const std::string& piece : pieces) translated.push_back(StrCat(*spelling, piece));
+    if (flag.lacks_value && flag.meaning() != Meaning::kNothingMore) return RefuseFlag(flag.text(), kValueMissing);
+    if (flag.meaning() == Meaning::kCudart && flag.value != "static") return RefuseFlag(flag.text(), kCudartIsStatic);
   }
-  return translated;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -231,7 +211,8 @@ absl::StatusOr<std::vector<std::string>> FromNvcc(const std::vector<std::string>
 absl::Status CheckLinkFlags(FlagContext& context, const std::vector<std::string>& flags) {
   std::vector<std::string> translated = flags;
   if (context.language == v1::LANGUAGE_CUDA) {
-    KERNIX_ASSIGN_OR_RETURN(translated, FromNvcc(flags));
+    KERNIX_RETURN_IF_ERROR(CheckNvccsOwn(flags));
+    translated = flags::HostWordsAtLink(flags);
   }
   const size_t definitions = context.result.definitions.size();
   KERNIX_RETURN_IF_ERROR(LinkFlags(context, translated).Check());

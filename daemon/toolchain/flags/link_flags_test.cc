@@ -70,9 +70,15 @@ TEST_F(FlagsTest, WordsOfTheLinkerCannotHideAsValues) {
 TEST_F(FlagsTest, NvccsSpellingOfLinkFlagsIsTranslated) {
   EXPECT_THAT(
       MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "-Xlinker=-z,now|-Xcompiler|-fopenmp|-cudart=static").link,
-      ElementsAre("-Wl,-z", "-Wl,now", "-fopenmp"));
+      ElementsAre("-Wl,-z,now", "-fopenmp"));
   EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "--library=m|--library|m").link,
               ElementsAre("-lm", "-lm"));
+  EXPECT_THAT(MustPass(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "--l|l|-Xcompiler|-lq -s").link,
+              ElementsAre("-ll", "-lq", "-s"));
+  for (const char* flag : {"-Xcompiler", "-library", "--library-path", "-L"}) {
+    ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "", flag, "value is missing");
+  }
+  ExpectRefused(v1::LANGUAGE_CUDA, FlagPolicy::kPerUser, "", "-cudart=shared", "statically");
   EXPECT_EQ(KindOf(Check(v1::LANGUAGE_CUDA, FlagPolicy::kShared, "", "-Xlinker|-rpath,/x").status()),
             v1::ErrorDetail::INVALID_REQUEST);
 }

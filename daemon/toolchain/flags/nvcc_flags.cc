@@ -11,10 +11,11 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/flags/host_words.h"
+#include "common/flags/nvcc_list.h"
 #include "common/flags/tables.h"
 #include "daemon/toolchain/flags/flag_context.h"
 #include "daemon/toolchain/flags/macro_flags.h"
-#include "daemon/toolchain/flags/nvcc_list.h"
 
 namespace kernix::toolchain {
 namespace {
@@ -24,7 +25,7 @@ using flags::Meaning;
 using flags::User;
 
 // nvcc splits a value at its commas and, like the shell, at its blanks.
-std::vector<std::string> Pieces(const std::string& value) { return SplitNvccList(value, ", "); }
+std::vector<std::string> Pieces(const std::string& value) { return flags::SplitNvccList(value, ", "); }
 
 // Passes a flag on to nvcc, if it contains nothing that a shell would interpret.
 absl::Status PassOn(FlagContext& context, const Flag& flag) {
@@ -91,14 +92,14 @@ absl::Status ReadThreads(const Flag& flag, int& threads) {
 absl::Status AddMacros(FlagContext& context, const Flag& flag) {
   const bool define = flag.meaning() == Meaning::kDefine;
   std::vector<std::string>& lines = context.result.definitions;
-  for (const std::string& macro : SplitNvccList(flag.value, ",")) {
+  for (const std::string& macro : flags::SplitNvccList(flag.value, ",")) {
     KERNIX_RETURN_IF_ERROR(define ? AddDefinition(flag.text(), macro, lines)
                                   : AddUndefinition(flag.text(), macro, lines));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckOne(FlagContext& context, const Flag& flag, std::vector<std::string>& host_flags) {
+absl::Status CheckOne(FlagContext& context, const Flag& flag) {
   CheckedFlags& result = context.result;
   if (flag.rule == nullptr) return PassOnUnknown(context, flag);
   if (flag.user() == User::kNobody) return RefuseFlag(flag.text(), flag.reason());
@@ -107,9 +108,7 @@ absl::Status CheckOne(FlagContext& context, const Flag& flag, std::vector<std::s
     case Meaning::kDefine:
     case Meaning::kUndefine:
       return AddMacros(context, flag);
-    case Meaning::kHostFlags:
-      for (std::string& piece : Pieces(flag.value)) host_flags.push_back(std::move(piece));
-      return absl::OkStatus();
+    case Meaning::kHostFlags:  // see HostWordsAtCompile()
     case Meaning::kIsTheCaseAnyway:
       return absl::OkStatus();
     case Meaning::kThreads:
@@ -137,13 +136,12 @@ absl::Status CheckOne(FlagContext& context, const Flag& flag, std::vector<std::s
 absl::Status CheckNvccFlags(FlagContext& context, const std::vector<std::string>& words) {
   constexpr std::string_view kNvccCuts = "nvcc would split it at the comma: pass one value at a time";
   CheckedFlags& result = context.result;
-  std::vector<std::string> host_flags;
   for (const Flag& flag : flags::ReadAll(flags::kNvcc, words)) {
-    KERNIX_RETURN_IF_ERROR(CheckOne(context, flag, host_flags));
+    KERNIX_RETURN_IF_ERROR(CheckOne(context, flag));
   }
   // nvcc passes these to the host compiler before its own macros.
   const std::vector<std::string> own_definitions = std::exchange(result.definitions, {});
-  KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, host_flags, result.host));
+  KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, flags::HostWordsAtCompile(words), result.host));
   result.definitions.insert(result.definitions.end(), own_definitions.begin(), own_definitions.end());
   for (const std::string& flag : result.host) {
     if (flag.find(',') != std::string::npos) return RefuseFlag(flag, kNvccCuts);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/toolchain/flags/nvcc_list.h"
+#include "common/flags/nvcc_list.h"
 
 #include <utility>
 
-namespace kernix::toolchain {
+namespace kernix::flags {
 namespace {
 
 class Splitter {
@@ -63,4 +63,4 @@ std::vector<std::string> SplitNvccList(std::string_view value, std::string_view 
   return Splitter(separators).Split(value);
 }
 
-}  // namespace kernix::toolchain
+}  // namespace kernix::flags
