@@ -57,7 +57,12 @@ absl::Status BadInclude(std::string_view label, const ScannedInclude& include, c
 class Scan {
  public:
   Scan(Env& env, HeaderFiles& files, HeaderTable& table, const HeaderScanRequest& request)
-      : env_(env), files_(files), table_(table), request_(request), roots_(Roots(env, request)) {}
+      : env_(env), files_(files), table_(table), request_(request), roots_(Roots(env, request)) {
+    searched_.insert(request.include_paths.begin(), request.include_paths.end());
+    for (const SourceToScan& source : request.sources) {
+      if (!source.folder.empty()) searched_.insert(source.folder);
+    }
+  }
 
   absl::StatusOr<HeaderScan> Run() && {
     for (const SourceToScan& source : request_.sources) KERNIX_RETURN_IF_ERROR(ScanSource(source));
@@ -131,6 +136,7 @@ class Scan {
   // other includes may resolve to any header.
   absl::Status FollowAbsolute(const std::string& path) {
     if (absolute_.contains(path)) return absl::OkStatus();
+    searched_.insert(Dirname(path));
     KERNIX_ASSIGN_OR_RETURN(const HeaderFilePtr file, files_.Get(path, table_));
     if (file == nullptr) return absl::OkStatus();
     absolute_.insert(path);
@@ -158,6 +164,7 @@ class Scan {
   // Adds the file if it exists.
   absl::StatusOr<std::optional<RootedPath>> Try(uint32_t root, const std::string& folder, const std::string& name) {
     std::optional<RootedPath> place = PlaceOf(root, folder, name);
+    if (place) searched_.insert(Dirname(PathOf(*place)));
     if (!place || !NoteFoldersPassed(root, folder, name)) return std::optional<RootedPath>();
     KERNIX_ASSIGN_OR_RETURN(const bool is_there, Add(*place));
     if (!is_there) place.reset();
@@ -169,6 +176,7 @@ class Scan {
   bool NoteFoldersPassed(uint32_t root, const std::string& folder, const std::string& name) {
     for (std::string& passed : FoldersPassed(folder, name)) {
       const std::string path = JoinPath(roots_[root].folder, passed);
+      searched_.insert(path);
       if (!IsSameFile(env_, path + "/..", Dirname(path))) return false;
       passed_.insert({root, std::move(passed)});
     }
@@ -244,7 +252,7 @@ class Scan {
       return !c.include.question && Expand(c.include.target.name, 0).empty();
     });
     if (unknown == computed_.end()) return absl::OkStatus();
-    const std::vector<RootedPath> guesses = ListHeaders(env_, roots_, request_.max_guessed_headers);
+    const std::vector<RootedPath> guesses = ListHeaders(env_, roots_, request_.max_guessed_headers, searched_);
     if (guesses.size() > request_.max_guessed_headers) {
       return BadInclude(unknown->includer.label, unknown->include,
                         StrCat("only the compiler can tell which header this is, and there are more than ",
@@ -281,6 +289,7 @@ class Scan {
   absl::StatusOr<HeaderScan> Result() const {
     HeaderScan scan;
     scan.absolute_headers.assign(absolute_.begin(), absolute_.end());
+    scan.searched = searched_;
     scan.include_root_count = static_cast<uint32_t>(roots_.size());
     for (uint32_t root = 0; root < roots_.size(); ++root) {
       scan.roots.push_back(roots_[root].folder);
@@ -325,6 +334,7 @@ class Scan {
   std::map<RootedPath, HeaderFilePtr> taken_;
   std::deque<std::pair<RootedPath, HeaderFilePtr>> unread_;
   std::set<RootedPath> passed_;  // folders that exist
+  std::set<std::string> searched_;
   std::set<std::string> absolute_;
   std::map<std::string, std::vector<IncludeName>> definitions_;
   std::deque<Computed> computed_;
@@ -374,6 +384,7 @@ std::vector<uint32_t> HeaderScan::Merge(const HeaderScan& other) {
   MergeHeaders(folders, other.folders, places);
   absolute_headers.insert(absolute_headers.end(), other.absolute_headers.begin(), other.absolute_headers.end());
   files.insert(other.files.begin(), other.files.end());
+  searched.insert(other.searched.begin(), other.searched.end());
   return places;
 }
 

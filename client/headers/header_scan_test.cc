@@ -21,6 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::ScratchFolder;
+using ::testing::UnorderedElementsAre;
 
 class HeaderScanTest : public ::testing::Test {
  protected:
@@ -101,6 +102,27 @@ TEST_F(HeaderScanTest, AQuotedFolderIsNoPlaceForAngles) {
   folder_.Write("src/x.h", "");
   EXPECT_THAT(Names(Scan({File("src/k.cu", "#include <x.h>\n")})), IsEmpty());
   EXPECT_THAT(Names(Scan({File("src/k.cu", "#include <x.h>\n")}, {"src"})), ElementsAre("0:x.h"));
+}
+
+TEST_F(HeaderScanTest, TellsWhereItLooked) {
+  folder_.Write("src/k.cu", "");
+  folder_.Write("inc/opt/y.h", "");
+  const auto scan = Scan({File("src/k.cu",
+                               "#include \"y.h\"\n#include <opt/x.h>\n#include <sub/x.h>\n"
+                               "#include <a/b/../../x.h>\n#include \"/no/such.h\"\n")},
+                         {"inc", "missing"});
+  EXPECT_THAT(Names(scan), IsEmpty());
+  EXPECT_THAT(scan->searched,
+              UnorderedElementsAre(folder_ / "src", folder_ / "inc", folder_ / "inc/opt", folder_ / "inc/sub",
+                                   folder_ / "inc/a/b", folder_ / "missing", "/no"));
+}
+
+TEST_F(HeaderScanTest, AGuessLooksIntoEveryFolder) {
+  folder_.Write("inc/a.h", "");
+  folder_.Write("inc/none/readme.txt", "");
+  const auto scan = Scan({Inline("#include CHOOSE(x)\n")}, {"inc"});
+  EXPECT_THAT(Names(scan), ElementsAre("0:a.h"));
+  EXPECT_THAT(scan->searched, UnorderedElementsAre(folder_ / "inc", folder_ / "inc/none"));
 }
 
 TEST_F(HeaderScanTest, IncludeNextGoesOnBehindItsRoot) {

@@ -35,13 +35,15 @@ bool IsHeaderLike(const std::string& name) {
 // Walks one root.
 class Lister {
  public:
-  Lister(Env& env, uint32_t root, std::string folder, size_t limit, std::vector<RootedPath>& found)
-      : env_(env), root_(root), folder_(std::move(folder)), limit_(limit), found_(found) {}
+  Lister(Env& env, uint32_t root, std::string folder, size_t limit, std::vector<RootedPath>& found,
+         std::set<std::string>& searched)
+      : env_(env), root_(root), folder_(std::move(folder)), limit_(limit), found_(found), searched_(searched) {}
 
   void List(const std::string& relative) {
     const std::string folder = JoinPath(folder_, relative);
     const std::optional<FileId> id = IdOf(env_, folder);
     if (!id || !seen_.insert(*id).second) return;
+    searched_.insert(folder);
     for (const std::string& name : env_.ListDirectory(folder).value_or(std::vector<std::string>())) {
       if (found_.size() > limit_ || seen_.size() > limit_) return;
       if (!name.starts_with('.')) Visit(JoinPath(relative, name));
@@ -62,6 +64,7 @@ class Lister {
   const std::string folder_;
   const size_t limit_;
   std::vector<RootedPath>& found_;
+  std::set<std::string>& searched_;
   std::set<FileId> seen_;
 };
 
@@ -122,9 +125,10 @@ std::vector<std::string> FoldersPassed(std::string_view folder, std::string_view
   return passed;
 }
 
-std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit) {
+std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit,
+                                    std::set<std::string>& searched) {
   std::vector<RootedPath> found;
-  for (uint32_t i = 0; i < roots.size(); ++i) Lister(env, i, roots[i].folder, limit, found).List("");
+  for (uint32_t i = 0; i < roots.size(); ++i) Lister(env, i, roots[i].folder, limit, found, searched).List("");
   return found;
 }
 

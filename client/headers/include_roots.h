@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -41,7 +42,8 @@ std::optional<RootedPath> PlaceOf(uint32_t root, std::string_view folder, std::s
 // They must exist, because the kernel walks through them.
 std::vector<std::string> FoldersPassed(std::string_view folder, std::string_view name);
 
-// All header-like files under the roots, at most `limit` + 1 of them.
-std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit);
+// All header-like files under the roots, at most `limit` + 1 of them. Adds the folders that it lists to `searched`.
+std::vector<RootedPath> ListHeaders(Env& env, const std::vector<IncludeRoot>& roots, size_t limit,
+                                    std::set<std::string>& searched);
 
 }  // namespace kernix

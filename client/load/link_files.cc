@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/link_files.h"
 
-#include <string_view>
+#include <utility>
 
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/flags/host_words.h"
 #include "common/flags/tables.h"
 
 namespace kernix {
 namespace {
+
+using flags::Flag;
+using flags::Meaning;
 
 bool IsFile(Env& env, const std::string& path) {
   const absl::StatusOr<FileInfo> info = env.Stat(path);
   return info.ok() && info->type == FileType::kRegular;
 }
 
-std::vector<std::string> ValuesOf(flags::Meaning meaning, const std::vector<std::string>& link_flags) {
-  std::vector<std::string> values;
-  for (const flags::Flag& flag : flags::ReadAll(flags::kCompilerAtLink, link_flags)) {
-    if (flag.meaning() == meaning && !flag.value.empty()) values.push_back(flag.value);
+// All that the host compiler gets, when it compiles and when it links.
+std::vector<Flag> HostFlags(v1::Language language, const std::vector<std::string>& compile_flags,
+                            const std::vector<std::string>& link_flags) {
+  const bool is_nvcc = language == v1::LANGUAGE_CUDA;
+  std::vector<Flag> read =
+      flags::ReadAll(flags::kCompiler, is_nvcc ? flags::HostWordsAtCompile(compile_flags) : compile_flags);
+  for (Flag& flag : flags::ReadAll(flags::kCompilerAtLink, is_nvcc ? flags::HostWordsAtLink(link_flags) : link_flags)) {
+    read.push_back(std::move(flag));
   }
-  return values;
+  return read;
 }
 
 std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::string& name) {
@@ -30,19 +38,20 @@ std::vector<std::string> FilesOfLibrary(const std::string& folder, const std::st
 
 }  // namespace
 
-FlagFiles FindFlagFiles(Env& env, const std::vector<std::string>& compile_flags,
+FlagFiles FindFlagFiles(Env& env, v1::Language language, const std::vector<std::string>& compile_flags,
                         const std::vector<std::string>& link_flags) {
-  FlagFiles found{{}, ValuesOf(flags::Meaning::kLibraryPath, link_flags)};
+  FlagFiles found;
+  const std::vector<Flag> read = HostFlags(language, compile_flags, link_flags);
+  for (const Flag& flag : read) {
+    if (flag.meaning() == Meaning::kLibraryPath && !flag.lacks_value) found.folders.insert(flag.value);
+  }
   std::vector<std::string> candidates;
-  for (const std::string& flag : compile_flags) {
-    if (const size_t path = flag.find("=/"); path != std::string::npos) candidates.push_back(flag.substr(path + 1));
-  }
-  for (const std::string& flag : link_flags) {
-    if (flag.starts_with('/')) candidates.push_back(flag);
-  }
-  for (const std::string& name : ValuesOf(flags::Meaning::kLibrary, link_flags)) {
+  for (const Flag& flag : read) {
+    if (flag.meaning() == Meaning::kFileForKey) candidates.push_back(flag.value);
+    if (flag.rule == nullptr && flag.text().starts_with('/')) candidates.push_back(flag.text());
+    if (flag.meaning() != Meaning::kLibrary || flag.lacks_value) continue;
     for (const std::string& folder : found.folders) {
-      for (std::string& path : FilesOfLibrary(folder, name)) candidates.push_back(std::move(path));
+      for (std::string& path : FilesOfLibrary(folder, flag.value)) candidates.push_back(std::move(path));
     }
   }
   for (std::string& path : candidates) {

@@ -78,15 +78,14 @@ std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::str
 void NoteInputs(const PreparedLoad& load, LoadInputs& inputs) {
   const HeaderScan& scan = load.headers;
   const v1::Options& options = load.request.options();
-  FlagFiles flags = FindFlagFiles(Env::Posix(), Texts(options.compile_flags()), Texts(options.link_flags()));
-  std::vector<std::string> folders = scan.roots;
-  folders.insert(folders.end(), flags.folders.begin(), flags.folders.end());
-  std::vector<std::string> files = std::move(flags.files);
+  const FlagFiles flags =
+      FindFlagFiles(Env::Posix(), load.request.language(), Texts(options.compile_flags()), Texts(options.link_flags()));
+  inputs.Add(flags.files, flags.folders);
+  std::vector<std::string> files = scan.absolute_headers;
   for (const v1::Header& header : scan.headers) {
     files.push_back(JoinPath(scan.roots[header.include_root()], header.path()));
   }
-  files.insert(files.end(), scan.absolute_headers.begin(), scan.absolute_headers.end());
-  inputs.Add(folders, files);
+  inputs.Add(files, scan.searched);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
@@ -115,12 +114,6 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(module.status(), load.names);
   return module;
-}
-
-std::vector<std::string> AbsolutePaths(const std::vector<std::string>& paths) {
-  std::vector<std::string> absolute;
-  for (const std::string& path : paths) absolute.push_back(AbsolutePath(path));
-  return absolute;
 }
 
 // More than two, because the upgrade of a compiler changes many files.
@@ -204,14 +197,14 @@ absl::StatusOr<LoadedModule> LoadAnew(Client& client, Language language, const s
   auto* daemon = dynamic_cast<DaemonClient*>(&client);
   if (daemon == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
   std::string key = LoadKey(client.options(), language, name, options);
-  LoadInputs inputs(Env::Posix(), AbsolutePaths(options.include_paths));
+  LoadInputs inputs(Env::Posix());
   absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*daemon, language, name, sources, options, inputs);
   for (int attempts = 1; attempts < kAttempts && IsOutdated(module.status()); ++attempts) {
     module = LoadOnce(*daemon, language, name, sources, options, inputs);
   }
   if (absl::IsNotFound(module.status())) return Evicted(module.status());
   if (!module.ok()) return module.status();
-  std::optional<std::vector<LoadInput>> files = inputs.Look();
+  std::optional<std::vector<WatchedFile>> files = inputs.Look();
   if (!files) return LoadedModule{.module = *std::move(module)};
   return LoadMemo::OfProcess().Remember(std::move(key), sources, *std::move(module), *std::move(files));
 }

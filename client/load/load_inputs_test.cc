@@ -14,7 +14,7 @@ namespace {
 
 using testing::ScratchFolder;
 
-// Two include folders. The second one contains a header that is older than a load that begins now.
+// Two folders; the second has a header, which is older than a load that begins now.
 class LoadInputsTest : public ::testing::Test {
  protected:
   LoadInputsTest() {
@@ -31,8 +31,8 @@ class LoadInputsTest : public ::testing::Test {
 
   // The inputs of a load that finds the header.
   LoadInputs Inputs() {
-    LoadInputs inputs(env_, {tree_ / "missing"});
-    inputs.Add({tree_ / "first", tree_ / "second"}, {tree_ / "second/sub/x.h"});
+    LoadInputs inputs(env_);
+    inputs.Add({tree_ / "second/sub/x.h"}, {tree_ / "missing", tree_ / "first/sub", tree_ / "second/sub"});
     return inputs;
   }
 
@@ -51,7 +51,7 @@ TEST_F(LoadInputsTest, ChangesAreSeen) {
   const std::vector<std::pair<const char*, std::function<void()>>> changes = {
       {"other content", [&] { tree_.Write("second/sub/x.h", "2"); }},
       {"hidden by a new one", [&] { tree_.Write("first/sub/x.h", ""); }},
-      {"include path appears", [&] { ASSERT_TRUE(env_.CreateDirectories(tree_ / "missing").ok()); }},
+      {"a folder appears", [&] { ASSERT_TRUE(env_.CreateDirectories(tree_ / "missing").ok()); }},
       {"removed", [&] { ASSERT_TRUE(env_.RemoveFile(header).ok()); }},
   };
   for (const auto& [what, change] : changes) {

@@ -110,7 +110,7 @@ LoadedModule LoadMemo::Find(const std::string& key, const std::vector<Source>& s
 }
 
 LoadedModule LoadMemo::Remember(std::string key, std::vector<Source> sources, std::shared_ptr<Module> module,
-                                std::vector<LoadInput> inputs) {
+                                std::vector<WatchedFile> inputs) {
   Entry entry{.sources = std::move(sources), .loaded = {.module = std::move(module)}, .inputs = std::move(inputs)};
   const uint64_t removals = CacheRemovals();
   const MutexLock lock(mutex_);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "client/load/load_inputs.h"
+#include "common/os/file_identity.h"
 #include "common/os/fork_safety.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
@@ -41,13 +41,13 @@ class LoadMemo {
 
   // `inputs` is their state at the time of the load.
   LoadedModule Remember(std::string key, std::vector<Source> sources, std::shared_ptr<Module> module,
-                        std::vector<LoadInput> inputs);
+                        std::vector<WatchedFile> inputs);
 
  private:
   struct Entry {
     std::vector<Source> sources;
     LoadedModule loaded;
-    std::vector<LoadInput> inputs;
+    std::vector<WatchedFile> inputs;
   };
   using EntryPtr = std::shared_ptr<const Entry>;
 

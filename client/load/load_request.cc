@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/flags/host_words.h"
 #include "common/flags/optimization_level.h"
 #include "common/flags/tables.h"
 
@@ -152,8 +153,8 @@ std::vector<std::string> LinkFlags(Language language, const SortedFlags& flags, 
                                    const LoadOptions& options) {
   std::vector<std::string> link = flags.link;
   Append(link, options.link_flags);
-  const flags::Table& table = language == Language::kCuda ? flags::kNvcc : flags::kCompilerAtLink;
-  if (!flags::Has(table, link, flags::Meaning::kLibrary)) return link;
+  const std::vector<std::string> words = language == Language::kCuda ? flags::HostWordsAtLink(link) : link;
+  if (!flags::Has(flags::kCompilerAtLink, words, flags::Meaning::kLibrary)) return link;
   for (const std::string& path : environment.library_paths) link.push_back(StrCat("-L", AbsolutePath(path)));
   return link;
 }

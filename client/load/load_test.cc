@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "client/connection/daemon_client.h"
+#include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -330,6 +331,52 @@ TEST_F(LoadTest, AfterAChangeOfAHeaderItIsAnother) {
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(client_.requests.size(), 2u);
   EXPECT_EQ(Run(**second), 42);
+}
+
+TEST_F(LoadTest, AfterAHeaderHasAppearedItIsAnother) {
+  const std::string inc = folder_ / "inc";  // not there, but for the first
+  const std::pair<const char*, std::function<void()>> ways[] = {
+      {"a folder in an include path",
+       [&] {
+         ASSERT_TRUE(Env::Posix().CreateDirectories(inc + "/opt").ok());
+         options_.include_paths = {inc};
+       }},
+      {"include_paths", [&] { options_.include_paths = {inc}; }},
+      {"last_include_paths", [&] { options_.last_include_paths = {inc}; }},
+      {"-I",
+       [&] {
+         options_.compile_flags = {"-I", inc};
+       }},
+      {"-isystem",
+       [&] {
+         options_.compile_flags = {"-isystem", inc};
+       }},
+      {"-idirafter",
+       [&] {
+         options_.compile_flags = {"-idirafter", inc};
+       }},
+      {"CPATH", [&] { options_.environment->push_back("CPATH=" + inc); }},
+      {"CPLUS_INCLUDE_PATH", [&] { options_.environment->push_back("CPLUS_INCLUDE_PATH=" + inc); }},
+  };
+  std::string source = "#if __has_include(\"opt/x.h\")\n#include \"opt/x.h\"\n#else\n#define VALUE 1\n#endif\n" +
+                       AddConstantHandler("f", 17);
+  source.replace(source.find("17"), 2, "VALUE");
+  const LoadOptions options = options_;
+  for (const auto& [what, set] : ways) {
+    options_ = options;
+    options_.environment = ProcessVariables();
+    set();
+    const int64_t changed_ms = Env::Posix().Stat(folder_.Write("clock", ""))->ctime_ns / 1'000'000;
+    while (Env::Posix().UnixMillis() <= changed_ms + 100) std::this_thread::yield();
+    const auto first = LoadCppInline(client_, what, {source}, options_);
+    ASSERT_TRUE(first.ok()) << what << first.status();
+    EXPECT_EQ(*LoadCppInline(client_, what, {source}, options_), *first) << what;
+    folder_.Write("inc/opt/x.h", "#define VALUE 2\n");
+    const auto second = LoadCppInline(client_, what, {source}, options_);
+    ASSERT_TRUE(second.ok()) << what << second.status();
+    EXPECT_EQ(Run(**second), 42) << what;
+    ASSERT_TRUE(Env::Posix().RemoveTree(inc).ok());
+  }
 }
 
 TEST_F(LoadTest, AHeaderThatChangesMeanwhileIsReadAgain) {

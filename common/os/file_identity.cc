@@ -37,6 +37,11 @@ bool IsSameFile(Env& env, const std::string& a, const std::string& b) {
   return one.ok() && other.ok() && FileId::Of(*one) == FileId::Of(*other);
 }
 
+WatchedFile StateOf(Env& env, const std::string& path, bool follow) {
+  const absl::StatusOr<FileIdentity> identity = IdentityOf(env, path, follow);
+  return {path, identity.ok() ? std::optional(*identity) : std::nullopt};
+}
+
 absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files, bool follow) {
   KERNIX_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(env, path, follow));
   files.push_back({path, identity});
@@ -44,10 +49,8 @@ absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& 
 }
 
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
-  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
-    const absl::StatusOr<FileIdentity> now = IdentityOf(env, file.path, follow);
-    return now.ok() && *now == file.identity;
-  });
+  return std::all_of(files.begin(), files.end(),
+                     [&](const WatchedFile& file) { return StateOf(env, file.path, follow) == file; });
 }
 
 }  // namespace kernix

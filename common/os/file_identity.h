@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,18 +47,21 @@ absl::StatusOr<FileIdentity> IdentityOf(Env& env, const std::string& path, bool 
 // Whether both paths lead to the same existing file or folder.
 bool IsSameFile(Env& env, const std::string& a, const std::string& b);
 
-// The recorded state of a file.
+// The recorded state of a file or folder.
 struct WatchedFile {
   std::string path;
-  FileIdentity identity;
+  std::optional<FileIdentity> identity;  // nothing: it is not there, or cannot be looked at
 
   bool operator==(const WatchedFile&) const = default;
 };
 
-// Adds the current state of `path`. Returns the status of Env::Stat() on an error.
+// The current state of `path`.
+WatchedFile StateOf(Env& env, const std::string& path, bool follow = true);
+
+// Adds the current state of `path`, which has to be there. Returns the status of Env::Stat() on an error.
 absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& files, bool follow = true);
 
-// Whether all files still have their recorded state. Pass the same `follow` as to Watch().
+// Whether all files still have their recorded state. Pass the same `follow` as to Watch() or StateOf().
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow = true);
 
 }  // namespace kernix

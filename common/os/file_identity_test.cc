@@ -83,5 +83,13 @@ TEST_F(FileIdentityTest, WatchedFilesAreUnchangedUntilOneChangesOrGoes) {
   EXPECT_FALSE(Unchanged(env_, links, /*follow=*/false));
 }
 
+TEST_F(FileIdentityTest, AFileThatIsNotThereIsUnchangedUntilItAppears) {
+  const std::vector<WatchedFile> files = {StateOf(env_, "/f")};
+  EXPECT_FALSE(files[0].identity);
+  EXPECT_TRUE(Unchanged(env_, files));
+  Write("/f", "");
+  EXPECT_FALSE(Unchanged(env_, files));
+}
+
 }  // namespace
 }  // namespace kernix

@@ -20,7 +20,7 @@ absl::StatusOr<FileDigests::Content> FileDigests::GetContent(const std::string& 
 
 absl::StatusOr<Digest> FileDigests::Get(const std::string& path, std::vector<WatchedFile>& watched) {
   KERNIX_RETURN_IF_ERROR(Watch(env_, path, watched));
-  KERNIX_ASSIGN_OR_RETURN(const Content content, KnownOrRead(path, watched.back().identity));
+  KERNIX_ASSIGN_OR_RETURN(const Content content, KnownOrRead(path, *watched.back().identity));
   return content.digest;
 }
 

@@ -2,6 +2,7 @@
 """When a load counts as the same as an earlier one of this process. client/load has the tests of single inputs."""
 
 import os
+import subprocess
 import time
 
 import kernels
@@ -66,6 +67,60 @@ def test_variables_that_a_load_reads_count(fresh_name, monkeypatch, counters, va
     monkeypatch.delenv(variable)
     assert load(fresh_name) is first
     assert counters.builds == 1
+
+
+@pytest.mark.parametrize("way", ["a folder that is there", "-I", "-idirafter", "CPATH", "CPLUS_INCLUDE_PATH"])
+def test_a_header_that_appears_counts(fresh_name, tmp_path, monkeypatch, way):
+    source = '#if __has_include("opt/x.h")\n#include "opt/x.h"\n#else\n#define VALUE 1\n#endif\n'
+    source += kernels.constant("VALUE")
+    folder, options = tmp_path / "inc", {}
+    if way == "a folder that is there":
+        (folder / "opt").mkdir(parents=True)
+        options = {"extra_include_paths": [folder]}
+    elif way.startswith("-"):
+        options = {"extra_cflags": [f"{way}{folder}"]}
+    else:
+        monkeypatch.setenv(way, str(folder))
+    (tmp_path / "clock").touch()
+    age(tmp_path / "clock")
+    first = load(fresh_name, source, **options)
+    assert load(fresh_name, source, **options) is first
+    (folder / "opt").mkdir(parents=True, exist_ok=True)
+    (folder / "opt" / "x.h").write_text("#define VALUE 2\n")
+    assert load(fresh_name, source, **options).content_hash != first.content_hash
+
+
+def write_library(folder, value):
+    """Write a static library whose function ``answer`` returns `value`."""
+    (folder / "answer.cc").write_text(f'extern "C" float answer() {{ return {value}; }}\n')
+    subprocess.run(["g++", "-fPIC", "-c", "answer.cc"], cwd=folder, check=True)
+    subprocess.run(["ar", "rcs", "libanswer.a", "answer.o"], cwd=folder, check=True)
+    (folder / "clock").touch()
+    age(folder / "clock")
+
+
+SPELLINGS = {
+    kernix.load_cpp_inline: ["-L{}", "-L {}", "--library-path={}", "--library-path {}"],
+    kernix.load_cuda_inline: ["-L{}", "-L={}", "-library-path {}", "--library-path={}", "-Xcompiler=-L{}"],
+}
+
+
+@pytest.mark.parametrize("loader", SPELLINGS, ids=["cpp", "cuda"])
+def test_a_library_that_is_made_again_counts(fresh_name, tmp_path, loader):
+    source = 'extern "C" float answer();\n' + kernels.constant("answer()")
+    options = {"compute_capability": "sm_90"} if loader is kernix.load_cuda_inline else {}
+    flags = [[*spelling.format(tmp_path).split(), "-lanswer"] for spelling in SPELLINGS[loader]]
+
+    def load_all():
+        return [loader(fresh_name, source, extra_ldflags=words, auto_register=False, **options) for words in flags]
+
+    write_library(tmp_path, 1)
+    first = load_all()
+    for module, again in zip(first, load_all(), strict=True):
+        assert module is again
+    write_library(tmp_path, 2)
+    for module, other in zip(first, load_all(), strict=True):
+        assert module.content_hash != other.content_hash
 
 
 def test_a_purge_ends_it(fresh_name, counters):
