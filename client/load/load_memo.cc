@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "client/connection/daemon_client.h"
 #include "client/tools/environment.h"
 
@@ -94,9 +95,16 @@ LoadMemo& LoadMemo::OfProcess() {
   return *memo;
 }
 
+LoadMemo::Place LoadMemo::PlaceOf(std::string key, const std::vector<Source>& sources) {
+  size_t hash = 0;
+  for (const Source& source : sources) hash = absl::HashOf(hash, source.text, source.label, source.path);
+  return {std::move(key), hash};
+}
+
 LoadMemo::EntryPtr LoadMemo::Lookup(const std::string& key, const std::vector<Source>& sources) {
+  const Place place = PlaceOf(key, sources);
   const MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
+  const auto found = entries_.find(place);
   if (found == entries_.end()) return nullptr;
   for (const EntryPtr& entry : found->second) {
     if (SameSources(entry->sources, sources)) return entry;
@@ -111,11 +119,12 @@ LoadedModule LoadMemo::Find(const std::string& key, const std::vector<Source>& s
 
 LoadedModule LoadMemo::Remember(std::string key, std::vector<Source> sources, std::shared_ptr<Module> module,
                                 std::vector<WatchedFile> inputs) {
+  Place place = PlaceOf(std::move(key), sources);
   Entry entry{.sources = std::move(sources), .loaded = {.module = std::move(module)}, .inputs = std::move(inputs)};
   const uint64_t removals = CacheRemovals();
   const MutexLock lock(mutex_);
   if (std::exchange(removals_, removals) != removals) entries_.clear();  // no key finds them any more
-  std::vector<EntryPtr>& alike = entries_[std::move(key)];
+  std::vector<EntryPtr>& alike = entries_[std::move(place)];
   auto same = std::find_if(alike.begin(), alike.end(),
                            [&](const EntryPtr& other) { return SameSources(other->sources, entry.sources); });
   entry.loaded.slot = same == alike.end() ? ++slots_ : (*same)->loaded.slot;

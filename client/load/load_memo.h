@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -51,12 +52,15 @@ class LoadMemo {
   };
   using EntryPtr = std::shared_ptr<const Entry>;
 
+  // An entry's place: the key of a load, with a hash of its sources. A program may load thousands of texts by one key.
+  using Place = std::pair<std::string, size_t>;
+  static Place PlaceOf(std::string key, const std::vector<Source>& sources);
+
   EntryPtr Lookup(const std::string& key, const std::vector<Source>& sources);
 
   Env& env_;
   ForkSafeMutex mutex_;
-  // By key. Texts are compared directly instead of being hashed, because long texts make up most of the data.
-  absl::flat_hash_map<std::string, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Place, std::vector<EntryPtr>> entries_ ABSL_GUARDED_BY(mutex_);  // texts are compared as well
   uint64_t slots_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t removals_ ABSL_GUARDED_BY(mutex_) = 0;  // CacheRemovals() at the last Remember()
 };

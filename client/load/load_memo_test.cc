@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "client/tools/environment.h"
+#include "common/base/strings.h"
 #include "tests/support/client_support.h"
 
 namespace kernix {
@@ -83,6 +87,58 @@ TEST(LoadKeyTest, WhatDoesNotChangeTheResultIsNot) {
   other.environment->push_back("SOMETHING=else");
   EXPECT_EQ(KeyOf(options), KeyOf({}));
   EXPECT_EQ(KeyOf(other), KeyOf({}));
+}
+
+class LoadMemoTest : public ::testing::Test {
+ protected:
+  static std::vector<Source> Text(const std::string& text) { return {{.text = text, .label = "", .path = ""}}; }
+  uint64_t Remember(const std::vector<Source>& sources, std::vector<WatchedFile> inputs = {}) {
+    return memo_.Remember("key", sources, nullptr, std::move(inputs)).slot;
+  }
+  uint64_t Find(const std::vector<Source>& sources) { return memo_.Find("key", sources).slot; }
+
+  // The shortest of some.
+  int64_t NanosecondsToFind(const std::vector<Source>& sources) {
+    int64_t shortest = std::numeric_limits<int64_t>::max();
+    for (int i = 0; i < 20; ++i) {
+      const auto begun = std::chrono::steady_clock::now();
+      EXPECT_NE(Find(sources), 0u);
+      const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begun;
+      shortest = std::min<int64_t>(shortest, taken.count());
+    }
+    return shortest;
+  }
+
+  LoadMemo memo_{Env::Posix()};
+};
+
+TEST_F(LoadMemoTest, OtherSourcesAreAnotherLoad) {
+  const uint64_t slot = Remember(Text("a"));
+  EXPECT_EQ(Find(Text("a")), slot);
+  EXPECT_EQ(Remember(Text("a")), slot);
+  EXPECT_EQ(Find(Text("b")), 0u);
+  EXPECT_EQ(Find({{.text = "a", .label = "l", .path = ""}}), 0u);
+  EXPECT_EQ(Find({{.text = "a", .label = "", .path = "/p"}}), 0u);
+  EXPECT_EQ(Find({Text("a")[0], Text("a")[0]}), 0u);
+  EXPECT_EQ(Find({}), 0u);
+  EXPECT_EQ(memo_.Find("other key", Text("a")).slot, 0u);
+}
+
+TEST_F(LoadMemoTest, AFileThatHasChangedEndsIt) {
+  const ScratchFolder folder;
+  Remember(Text("a"), {StateOf(Env::Posix(), folder / "x.h")});
+  EXPECT_NE(Find(Text("a")), 0u);
+  folder.Write("x.h", "");
+  EXPECT_EQ(Find(Text("a")), 0u);
+}
+
+// As of a program that writes its kernels.
+TEST_F(LoadMemoTest, ThousandsOfTextsCostNoMoreThanOne) {
+  const std::string long_text(8 << 10, 'x');
+  Remember(Text(long_text + "first"));
+  const int64_t alone = NanosecondsToFind(Text(long_text + "first"));
+  for (int i = 10'000; i < 13'000; ++i) Remember(Text(StrCat(long_text, i)));
+  EXPECT_LT(NanosecondsToFind(Text(long_text + "12999")), 20 * alone);
 }
 
 }  // namespace
