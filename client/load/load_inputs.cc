@@ -2,6 +2,7 @@
 #include "client/load/load_inputs.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernix {
 
