@@ -32,7 +32,7 @@ TEST(IncludeRootsMemoTest, TheSameListGivesTheSameRoots) {
 // Copies of one list would push other lists out.
 TEST(IncludeRootsMemoTest, ThreadsThatMakeOneListAtOnceShareOne) {
   constexpr int kThreads = 4;
-  const BuildRequest request = RequestWithHeaders(3000);
+  const BuildRequest request = RequestWithHeaders(50'000);  // takes longer than a thread's turn
   IncludeRootsMemo memo;
   std::atomic<int> ready = 0;
   std::vector<std::future<IncludeRootsPtr>> threads;
