@@ -93,9 +93,9 @@ class LoadMemoTest : public ::testing::Test {
  protected:
   static std::vector<Source> Text(const std::string& text) { return {{.text = text, .label = "", .path = ""}}; }
   uint64_t Remember(const std::vector<Source>& sources, std::vector<WatchedFile> inputs = {}) {
-    return memo_.Remember("key", sources, nullptr, std::move(inputs)).slot;
+    return memo_.Remember(key_, sources, nullptr, std::move(inputs)).slot;
   }
-  uint64_t Find(const std::vector<Source>& sources) { return memo_.Find("key", sources).slot; }
+  uint64_t Find(const std::vector<Source>& sources) { return memo_.Find(key_, sources).slot; }
 
   // The shortest of some.
   int64_t NanosecondsToFind(const std::vector<Source>& sources) {
@@ -109,7 +109,9 @@ class LoadMemoTest : public ::testing::Test {
     return shortest;
   }
 
-  LoadMemo memo_{Env::Posix()};
+  // Not one of our own: fork() would still take its mutex after its end.
+  LoadMemo& memo_ = LoadMemo::OfProcess();
+  const std::string key_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(LoadMemoTest, OtherSourcesAreAnotherLoad) {
