@@ -2,6 +2,7 @@
 #include "daemon/plan/toolchain_paths.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -24,9 +25,16 @@ std::vector<NamedFolder> ToolchainFolders(const toolchain::Toolchain& toolchain)
     folders.push_back({NormalizePath(toolchain.cuda->root), "kernix-cuda"});
     AddFolders(folders, toolchain.cuda->include_directories, "kernix-cuda-include");
   }
-  // GCC applies the last map that matches, and so do we: the innermost folder.
+  // GCC applies the last map that matches, and so do we: the innermost folder. The order is part of the key, so it must
+  // not depend on where a folder lies.
+  std::map<std::string, size_t> depths;
+  for (const NamedFolder& folder : folders) {
+    depths[folder.path] = std::count_if(folders.begin(), folders.end(), [&](const NamedFolder& other) {
+      return other.path != folder.path && IsBelow(folder.path, other.path);
+    });
+  }
   std::stable_sort(folders.begin(), folders.end(),
-                   [](const NamedFolder& a, const NamedFolder& b) { return a.path.size() < b.path.size(); });
+                   [&](const NamedFolder& a, const NamedFolder& b) { return depths.at(a.path) < depths.at(b.path); });
   return folders;
 }
 

@@ -36,6 +36,15 @@ TEST(ToolchainPathsTest, AnotherPlaceGivesTheSameNames) {
   }
 }
 
+TEST(ToolchainPathsTest, TheOrderDoesNotDependOnThePlace) {
+  const auto names = [](const std::string& place) {
+    std::vector<std::string> found;
+    for (const NamedFolder& folder : ToolchainFolders(ToolchainAt(place))) found.push_back(folder.name);
+    return found;
+  };
+  EXPECT_EQ(names("/a"), names("/a/place/with/a/path/that/is/longer/than/others"));
+}
+
 TEST(ToolchainPathsTest, NamesOfFoldersThatAreNotThereStandForNothing) {
   const auto folders = ToolchainFolders(toolchain::Toolchain());
   EXPECT_EQ(LocalPath(folders, "kernix-cuda/include/cuda.h"), "");
