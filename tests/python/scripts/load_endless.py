@@ -4,6 +4,7 @@
 With the argument ``verbose`` the load is verbose.
 """
 
+import signal
 import sys
 import threading
 
@@ -24,6 +25,8 @@ def say_when_compiling():
     print("compiling", flush=True)
 
 
+# A shell has what it starts in the background ignore SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Thread(target=say_when_compiling, daemon=True).start()
 kernix.load_cpp_inline(
     "endless",
