@@ -16,6 +16,7 @@ in_group=false
 for argument in "$@"; do
   case $argument in
     */libsystemd.so*) argument=$sd_daemon ;;
+    -lre2) argument=-l:libre2.a ;;   # its CMake package says no more
     */lib*.so | */lib*.so.*)
       archive=${argument%%.so*}.a
       if [ -f "$archive" ]; then argument=$archive; fi ;;
