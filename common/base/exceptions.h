@@ -12,6 +12,9 @@
 
 namespace kernix {
 
+// The words for a load that an exception ended.
+inline constexpr std::string_view kLoadNotHandled = "kernixd could not handle this load";
+
 // Returns what `work` returns: an absl::Status or absl::StatusOr. An exception in it becomes a RESOURCE error, whose
 // message is `what` and the exception's own.
 template <typename Work>

@@ -54,7 +54,6 @@ class CondVar {
     return status == std::cv_status::no_timeout;
   }
 
-  void NotifyOne() { condition_.notify_one(); }
   void NotifyAll() { condition_.notify_all(); }
 
  private:

@@ -47,12 +47,6 @@ struct FileInfo {
   mode_t mode = 0;  // permission bits only
 };
 
-// Whether the results of stat(2) rule out that the content differs.
-inline bool SameContent(const FileInfo& a, const FileInfo& b) {
-  return a.size == b.size && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns && a.inode == b.inode &&
-         a.device == b.device;
-}
-
 // A file that is open for reading. It remains the same file when its name is removed or given to another file.
 // Thread-safe.
 class ReadableFile {

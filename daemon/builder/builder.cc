@@ -49,9 +49,6 @@ using FlightPtr = std::shared_ptr<Flight>;
 // Enough for the headers that a medium-sized project includes repeatedly.
 constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
-// How the error of a build begins that an exception ended.
-constexpr char kNotHandled[] = "kernixd could not handle this load";
-
 // On disk: some large trees.
 constexpr uint64_t kHeaderTreeBytes = 256 << 20;
 
@@ -377,7 +374,7 @@ void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flig
   BeginWork();
   // Whatever happens, the flight must end: everybody who asks for its key waits for it.
   const absl::Status started =
-      CatchExceptions(kNotHandled, [&] { return TryToStart(*load, flight, std::move(contents)); });
+      CatchExceptions(kLoadNotHandled, [&] { return TryToStart(*load, flight, std::move(contents)); });
   if (!started.ok()) Finish(*load, flight, started);
 }
 
@@ -408,10 +405,10 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
 
 void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
   if (end.status.ok()) {
-    return Finish(*load, flight, CatchExceptions(kNotHandled, [&] { return Keep(*load, flight, files, end); }));
+    return Finish(*load, flight, CatchExceptions(kLoadNotHandled, [&] { return Keep(*load, flight, files, end); }));
   }
   if (!shared()) return Finish(*load, flight, end.status);
-  const absl::Status telling = CatchExceptions(kNotHandled, [&] {
+  const absl::Status telling = CatchExceptions(kLoadNotHandled, [&] {
     const auto kept_files = std::make_shared<const PlanFiles>(files);
     TellFailure({env, executor, load->tag.owner, load->request, load->headers, *kept_files, std::move(end),
                  flight->build_cancellation()},

@@ -68,7 +68,7 @@ Flight::Result Flight::Await(LoadObserver& observer, bool verbose, const Cancell
   Result result = absl::UnknownError("not done");
   {
     const ScopedOnCancel on_cancel(cancellation.get(), [&] { OnCancelled(asker); });
-    result = CatchExceptions("kernixd could not handle this load", [&] { return WaitForResult(asker, start); });
+    result = CatchExceptions(kLoadNotHandled, [&] { return WaitForResult(asker, start); });
   }
   Leave();
   return result;

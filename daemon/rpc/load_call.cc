@@ -205,8 +205,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
     // If one request exhausts memory, the daemon must survive for all others.
-    const absl::StatusOr<v1::LoadResult> result =
-        CatchExceptions("kernixd could not handle this load", [&] { return LoadOrFail(); });
+    const absl::StatusOr<v1::LoadResult> result = CatchExceptions(kLoadNotHandled, [&] { return LoadOrFail(); });
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteLoad(result, took);
     LogLoad(*caller_, name, result, std::chrono::duration_cast<Duration>(took));
