@@ -38,7 +38,7 @@ MUTANTS = [
            "while (state_ == State::kBuilding && joins_", "while (false && state_ == State::kBuilding && joins_",
            "build_test", "FlightTest.*"),
     Mutant("lookups of a user without bound", "daemon/rpc/lookup_server.h",
-           "LoadGate gate_{kMaxPerUser};", "LoadGate gate_;", "server_test", "LookupServerTest.AUser*"),
+           '"", kMaxPerUser}', '"", 0}', "server_test", "LookupServerTest.AUser*"),
     Mutant("lookups without patience's end", "daemon/rpc/lookup_server.cc",
            "steady_clock::now() + patience_", "steady_clock::now() + std::chrono::hours(9) + patience_",
            "server_test", "LookupServerTest.OneThat*"),

@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 
-#include "client/connection/daemon_client.h"
 #include "client/tools/absolute_path.h"
 #include "common/base/error.h"
 #include "common/base/paths.h"
@@ -32,31 +31,20 @@ std::string_view SuffixOf(KeptText::Kind kind) {
   return "";
 }
 
-// If there are several units, the name includes the unit's number.
-std::string UnitName(const Module& module, size_t unit) {
-  return module.generated_units().size() == 1 ? module.name() : StrCat(module.name(), ".", unit);
-}
-
-// The texts by file name, for people to read. They point into `module`, which must outlive the map.
-std::map<std::string, std::string_view> TextsOf(const Module& module) {
-  std::map<std::string, std::string_view> files;
-  for (size_t i = 0; i < module.generated_units().size(); ++i) {
-    const GeneratedUnit& unit = module.generated_units()[i];
-    files.emplace(StrCat(UnitName(module, i), SuffixOf(unit.language)), unit.text);
+// The files by name. The contents point into the arguments, which must outlive the map.
+std::map<std::string, std::string_view> FilesOf(const Module& module, const ModuleTexts& texts) {
+  // If there are several units, the name includes the unit's number.
+  const auto unit_name = [&](size_t unit) {
+    return texts.units.size() == 1 ? module.name() : StrCat(module.name(), ".", unit);
+  };
+  std::map<std::string, std::string_view> files = {{module.name() + ".so", module.artifact()}};
+  for (size_t i = 0; i < texts.units.size(); ++i) {
+    files.emplace(StrCat(unit_name(i), SuffixOf(texts.units[i].language)), texts.units[i].text);
   }
-  for (const KeptText& kept : module.kept()) {
-    files.emplace(StrCat(UnitName(module, kept.unit), ".", kept.architecture, SuffixOf(kept.kind)), kept.text);
+  for (const KeptText& kept : texts.kept) {
+    files.emplace(StrCat(unit_name(kept.unit), ".", kept.architecture, SuffixOf(kept.kind)), kept.text);
   }
   return files;
-}
-
-absl::StatusOr<std::string> ReadLibrary(Env& env, const Module& module) {
-  absl::StatusOr<std::string> library = env.ReadFile(module.path());
-  if (library.ok()) return library;
-  CountCacheRemoval();  // so that the next load asks the daemon
-  return MakeError(v1::ErrorDetail::LOAD,
-                   StrCat("cannot copy the compiled library to the build directory: ", library.status().message(),
-                          ". If it has been evicted from the cache, load again."));
 }
 
 // The umask determines the mode, as for any compiler's output.
@@ -86,11 +74,8 @@ absl::Status PutFiles(Env& env, const std::string& directory, const std::map<std
 }  // namespace
 
 absl::Status WriteBuildDirectory(const Module& module, const std::string& directory) {
-  Env& env = Env::Posix();
-  KERNIX_ASSIGN_OR_RETURN(const std::string library, ReadLibrary(env, module));
-  std::map<std::string, std::string_view> files = TextsOf(module);
-  files.emplace(module.name() + ".so", library);
-  const absl::Status written = PutFiles(env, AbsolutePath(directory), files);
+  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
+  const absl::Status written = PutFiles(Env::Posix(), AbsolutePath(directory), FilesOf(module, texts));
   if (written.ok()) return written;
   return MakeError(v1::ErrorDetail::RESOURCE,
                    StrCat("cannot write to the build directory ", directory, ": ", written.message()));

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/tools/shell_words.h"
+#include "client/tools/split_words.h"
 #include "common/base/error.h"
 
 namespace kernix {

@@ -17,12 +17,12 @@ using Kind = KeptText::Kind;
 
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
-absl::Status NothingOf(const Module& module, Kind kind) {
+absl::Status NothingOf(const Module& module, const ModuleTexts& texts, Kind kind) {
   const std::string name = StrCat("module \"", module.name(), "\"");
   if (module.language() != Language::kCuda) {
     return Invalid(StrCat(name, " is C++: only CUDA modules have PTX and machine code"));
   }
-  if (kind != Kind::kSass || module.kept().empty()) {
+  if (kind != Kind::kSass || texts.kept.empty()) {
     return Invalid(StrCat(name,
                           " was loaded without `keep`, so PTX, machine code and the resource usage were not kept: "
                           "load it again with `keep`"));
@@ -34,32 +34,33 @@ absl::Status NothingOf(const Module& module, Kind kind) {
 }
 
 // Sorted by unit, then by architecture.
-absl::StatusOr<std::vector<const KeptText*>> TextsOf(const Module& module, Kind kind) {
-  std::vector<const KeptText*> texts;
-  for (const KeptText& text : module.kept()) {
-    if (text.kind == kind) texts.push_back(&text);
+absl::StatusOr<std::vector<KeptText>> TextsOf(const Module& module, Kind kind) {
+  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts all, module.texts());
+  std::vector<KeptText> texts;
+  for (const KeptText& text : all.kept) {
+    if (text.kind == kind) texts.push_back(text);
   }
-  if (texts.empty()) return NothingOf(module, kind);
+  if (texts.empty()) return NothingOf(module, all, kind);
   return texts;
 }
 
-std::vector<std::string> Architectures(const std::vector<const KeptText*>& texts) {
+std::vector<std::string> Architectures(const std::vector<KeptText>& texts) {
   std::vector<std::string> names;
-  for (const KeptText* text : texts) {
-    if (std::find(names.begin(), names.end(), text->architecture) == names.end()) names.push_back(text->architecture);
+  for (const KeptText& text : texts) {
+    if (std::find(names.begin(), names.end(), text.architecture) == names.end()) names.push_back(text.architecture);
   }
   return names;
 }
 
 absl::StatusOr<std::string> TextOf(const Module& module, Kind kind, std::string_view architecture) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<const KeptText*> texts, TextsOf(module, kind));
-  const std::string_view wanted = architecture.empty() ? texts.back()->architecture : architecture;
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<KeptText> texts, TextsOf(module, kind));
+  const std::string_view wanted = architecture.empty() ? texts.back().architecture : architecture;
   std::string all;
   bool found = false;
-  for (const KeptText* text : texts) {
-    if (text->architecture != wanted) continue;
+  for (const KeptText& text : texts) {
+    if (text.architecture != wanted) continue;
     found = true;
-    all += text->text;
+    all += text.text;
   }
   if (found) return all;
   return Invalid(StrCat("module \"", module.name(), "\" was compiled for ", absl::StrJoin(Architectures(texts), ", "),
@@ -69,10 +70,11 @@ absl::StatusOr<std::string> TextOf(const Module& module, Kind kind, std::string_
 }  // namespace
 
 absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_view label) {
+  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
   std::string text;
   std::vector<std::string> labels;
   bool found = label.empty();
-  for (const GeneratedUnit& unit : module.generated_units()) {
+  for (const GeneratedUnit& unit : texts.units) {
     labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
     const bool wanted =
         label.empty() || std::find(unit.sources.begin(), unit.sources.end(), label) != unit.sources.end();
@@ -94,12 +96,12 @@ absl::StatusOr<std::string> Sass(const Module& module, std::string_view architec
 }
 
 absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<const KeptText*> texts, TextsOf(module, Kind::kResources));
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<KeptText> texts, TextsOf(module, Kind::kResources));
   std::vector<KernelResources> kernels;
   for (const std::string& architecture : Architectures(texts)) {
-    for (const KeptText* text : texts) {
-      if (text->architecture != architecture) continue;
-      std::vector<KernelResources> read = ReadPtxasReport(text->text, architecture);
+    for (const KeptText& text : texts) {
+      if (text.architecture != architecture) continue;
+      std::vector<KernelResources> read = ReadPtxasReport(text.text, architecture);
       std::move(read.begin(), read.end(), std::back_inserter(kernels));
     }
   }

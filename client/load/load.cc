@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernix/load.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "client/connection/daemon_client.h"
 #include "client/load/link_files.h"
 #include "client/load/load_inputs.h"
 #include "client/load/load_memo.h"
 #include "client/load/load_request.h"
+#include "client/load/matching_files.h"
 #include "client/load/module.h"
 #include "client/runtime/cuda_libraries.h"
 #include "client/runtime/library.h"
@@ -60,15 +58,11 @@ absl::StatusOr<std::shared_ptr<Module>> OpenResult(DaemonClient& daemon, const G
   const LibraryDirectories directories = [&] {
     return CudaLibraryDirectories(Env::Posix(), get_env, daemon.options().site_packages);
   };
-  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, OpenLibrary(artifact, directories));
+  KERNIX_ASSIGN_OR_RETURN(OpenArtifact open, OpenLibrary(artifact, directories));
   LoadedAs loaded{.name = request.name(),
                   .language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp,
                   .path = artifact.path};
-  // Read them now, because the file may be evicted later.
-  if (request.options().keep()) {
-    KERNIX_ASSIGN_OR_RETURN(loaded.kept, ReadKept(artifact.path));
-  }
-  return MakeModule(std::move(loaded), result, std::move(library));
+  return MakeModule(std::move(loaded), result, std::move(open));
 }
 
 std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
@@ -146,32 +140,6 @@ std::string Stem(const std::string& path) {
   return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
 }
 
-bool IsFile(const std::string& path) {
-  const absl::StatusOr<FileInfo> info = Env::Posix().Stat(path);
-  return info.ok() && info->type == FileType::kRegular;
-}
-
-// The files that match the first pattern come first. The files of each pattern are sorted.
-absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder,
-                                                       const std::vector<std::string>& patterns) {
-  const absl::StatusOr<std::vector<std::string>> names = Env::Posix().ListDirectory(folder);
-  if (!names.ok()) {
-    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                     StrCat("cannot read the folder of sources: ", ToStd(names.status().message())));
-  }
-  std::vector<std::string> paths;
-  for (const std::string& pattern : patterns) {
-    for (const std::string& name : *names) {
-      const std::string path = JoinPath(folder, name);
-      const bool known = std::find(paths.begin(), paths.end(), path) != paths.end();
-      if (!known && fnmatch(pattern.c_str(), name.c_str(), 0) == 0 && IsFile(path)) paths.push_back(path);
-    }
-  }
-  if (!paths.empty()) return paths;
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("no file in ", folder, " matches ", absl::StrJoin(patterns, ", ")));
-}
-
 std::vector<Source> InlineSources(const std::vector<std::string>& texts) {
   std::vector<Source> sources;
   sources.reserve(texts.size());
@@ -189,14 +157,14 @@ absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language langua
 LoadedModule FindLoaded(const Client& client, Language language, const std::string& name,
                         const std::vector<Source>& sources, const LoadOptions& options) {
   if (options.verbose || options.force_rebuild) return {};
-  return LoadMemo::OfProcess().Find(LoadKey(client.options(), language, name, options), sources);
+  return LoadMemo::OfProcess().Find(MemoKey(client.options(), language, name, options), sources);
 }
 
 absl::StatusOr<LoadedModule> LoadAnew(Client& client, Language language, const std::string& name,
                                       const std::vector<Source>& sources, const LoadOptions& options) {
   auto* daemon = dynamic_cast<DaemonClient*>(&client);
   if (daemon == nullptr) return absl::InvalidArgumentError("the client was not made by kernix::Client::Create()");
-  std::string key = LoadKey(client.options(), language, name, options);
+  std::string key = MemoKey(client.options(), language, name, options);
   LoadInputs inputs(Env::Posix());
   absl::StatusOr<std::shared_ptr<Module>> module = LoadOnce(*daemon, language, name, sources, options, inputs);
   for (int attempts = 1; attempts < kAttempts && IsOutdated(module.status()); ++attempts) {

@@ -77,7 +77,7 @@ bool SameSources(const std::vector<Source>& a, const std::vector<Source>& b) {
 
 }  // namespace
 
-std::string LoadKey(const ClientOptions& client, Language language, const std::string& name,
+std::string MemoKey(const ClientOptions& client, Language language, const std::string& name,
                     const LoadOptions& options) {
   Fields fields;
   fields.Add(CacheRemovals());
@@ -101,7 +101,7 @@ LoadMemo::Place LoadMemo::PlaceOf(std::string key, const std::vector<Source>& so
   return {std::move(key), hash};
 }
 
-LoadMemo::EntryPtr LoadMemo::Lookup(const std::string& key, const std::vector<Source>& sources) {
+LoadMemo::EntryPtr LoadMemo::FindEntry(const std::string& key, const std::vector<Source>& sources) {
   const Place place = PlaceOf(key, sources);
   const MutexLock lock(mutex_);
   const auto found = entries_.find(place);
@@ -113,7 +113,7 @@ LoadMemo::EntryPtr LoadMemo::Lookup(const std::string& key, const std::vector<So
 }
 
 LoadedModule LoadMemo::Find(const std::string& key, const std::vector<Source>& sources) {
-  const EntryPtr entry = Lookup(key, sources);
+  const EntryPtr entry = FindEntry(key, sources);
   return entry != nullptr && Unchanged(env_, entry->inputs) ? entry->loaded : LoadedModule();
 }
 

@@ -21,7 +21,7 @@ namespace kernix {
 // Everything that determines the result of a load, except the texts of its sources and files: the other arguments, the
 // client's options, the environment variables that a load reads, the working folder, and CacheRemovals(). Loads with
 // equal keys and equal sources are the same. Compute the key when a load begins.
-std::string LoadKey(const ClientOptions& client, Language language, const std::string& name,
+std::string MemoKey(const ClientOptions& client, Language language, const std::string& name,
                     const LoadOptions& options);
 
 // A module and its slot in the memo. A repeated load has the same slot; 0 means that the module was not remembered.
@@ -56,7 +56,7 @@ class LoadMemo {
   using Place = std::pair<std::string, size_t>;
   static Place PlaceOf(std::string key, const std::vector<Source>& sources);
 
-  EntryPtr Lookup(const std::string& key, const std::vector<Source>& sources);
+  EntryPtr FindEntry(const std::string& key, const std::vector<Source>& sources);
 
   Env& env_;
   ForkSafeMutex mutex_;

@@ -21,9 +21,9 @@ namespace {
 
 using testing::ScratchFolder;
 
-std::string KeyOf(const LoadOptions& options) { return LoadKey(ClientOptions(), Language::kCpp, "m", options); }
+std::string KeyOf(const LoadOptions& options) { return MemoKey(ClientOptions(), Language::kCpp, "m", options); }
 
-TEST(LoadKeyTest, EveryArgumentIsPartOfIt) {
+TEST(MemoKeyTest, EveryArgumentIsPartOfIt) {
   const std::vector<std::pair<const char*, std::function<void(LoadOptions&)>>> changes = {
       {"separate", [](LoadOptions& o) { o.separate = true; }},
       {"debug", [](LoadOptions& o) { o.debug = true; }},
@@ -50,20 +50,20 @@ TEST(LoadKeyTest, EveryArgumentIsPartOfIt) {
   }
 }
 
-TEST(LoadKeyTest, SoAreNameLanguageAndClient) {
+TEST(MemoKeyTest, SoAreNameLanguageAndClient) {
   ClientOptions client;
-  std::set<std::string> keys = {LoadKey(client, Language::kCpp, "m", {}), LoadKey(client, Language::kCpp, "n", {}),
-                                LoadKey(client, Language::kCuda, "m", {})};
+  std::set<std::string> keys = {MemoKey(client, Language::kCpp, "m", {}), MemoKey(client, Language::kCpp, "n", {}),
+                                MemoKey(client, Language::kCuda, "m", {})};
   client.store_directory = "/store";
-  keys.insert(LoadKey(client, Language::kCpp, "m", {}));
+  keys.insert(MemoKey(client, Language::kCpp, "m", {}));
   client.address = "unix:/socket";
-  keys.insert(LoadKey(client, Language::kCpp, "m", {}));
+  keys.insert(MemoKey(client, Language::kCpp, "m", {}));
   client.site_packages = {"/site"};
-  keys.insert(LoadKey(client, Language::kCpp, "m", {}));
+  keys.insert(MemoKey(client, Language::kCpp, "m", {}));
   EXPECT_EQ(keys.size(), 6u);
 }
 
-TEST(LoadKeyTest, SoIsTheWorkingFolder) {
+TEST(MemoKeyTest, SoIsTheWorkingFolder) {
   const ScratchFolder folder;
   char before[4096];
   ASSERT_NE(getcwd(before, sizeof(before)), nullptr);
@@ -75,7 +75,7 @@ TEST(LoadKeyTest, SoIsTheWorkingFolder) {
   EXPECT_EQ(key, KeyOf({}));
 }
 
-TEST(LoadKeyTest, WhatDoesNotChangeTheResultIsNot) {
+TEST(MemoKeyTest, WhatDoesNotChangeTheResultIsNot) {
   LoadOptions options;
   options.max_parallel_jobs = 7;
   options.verbose = options.force_rebuild = true;

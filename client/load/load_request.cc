@@ -14,6 +14,7 @@
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
+#include "common/base/module_name.h"
 #include "common/base/source_language.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -25,8 +26,6 @@
 namespace kernix {
 namespace {
 
-constexpr size_t kMaxNameLength = 200;
-
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
 void Append(std::vector<std::string>& to, const std::vector<std::string>& from) {
@@ -34,16 +33,6 @@ void Append(std::vector<std::string>& to, const std::vector<std::string>& from) 
 }
 
 // --- Arguments -------------------------------------------------------------------------------------------------------
-
-absl::Status CheckName(const std::string& name) {
-  const bool odd =
-      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; });
-  if (!name.empty() && !odd && name != "." && name != ".." && name.size() <= kMaxNameLength && IsValidUtf8(name)) {
-    return absl::OkStatus();
-  }
-  return Invalid(StrCat("\"", ToValidUtf8(name.substr(0, kMaxNameLength)), "\" cannot name a module: use 1 to ",
-                        kMaxNameLength, " bytes of UTF-8 without '/' and control characters"));
-}
 
 absl::Status CheckUtf8(std::string_view what, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
@@ -68,7 +57,7 @@ absl::Status CheckFunctions(const std::optional<std::vector<Function>>& function
 
 absl::Status CheckArguments(Language language, const std::string& name, const std::vector<Source>& sources,
                             const LoadOptions& options) {
-  KERNIX_RETURN_IF_ERROR(CheckName(name));
+  KERNIX_RETURN_IF_ERROR(CheckModuleName(name));
   if (sources.empty()) return Invalid(StrCat("module \"", name, "\" has no source"));
   KERNIX_RETURN_IF_ERROR(CheckFunctions(options.functions));
   KERNIX_RETURN_IF_ERROR(CheckUtf8("the compiler flag", options.compile_flags));

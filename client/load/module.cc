@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/module.h"
 
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "client/runtime/handler_probe.h"
 #include "common/base/digest.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/elf_file.h"
+#include "common/wire/artifact_texts.h"
 
 namespace kernix {
 namespace {
-
-constexpr std::string_view kKeptSections = ".kernix.";
 
 absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, const Library& library) {
   FunctionInfo info;
@@ -30,27 +25,34 @@ absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, 
   return info;
 }
 
-std::vector<GeneratedUnit> UnitsOf(const v1::LoadResult& result) {
-  std::vector<GeneratedUnit> units;
-  for (const v1::GeneratedUnit& unit : result.generated_unit()) {
-    units.push_back({{unit.source().begin(), unit.source().end()},
-                     unit.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp,
-                     unit.text()});
+Language LanguageOf(v1::Language language) { return language == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp; }
+
+KeptText::Kind KindOf(v1::KeptText::Kind kind) {
+  switch (kind) {
+    case v1::KeptText::SASS:
+      return KeptText::Kind::kSass;
+    case v1::KeptText::RESOURCES:
+      return KeptText::Kind::kResources;
+    default:
+      return KeptText::Kind::kPtx;
   }
-  return units;
 }
 
-// "ptx.sm_90.0": kind, architecture, index of the unit.
-std::optional<KeptText> KeptTextOf(const ElfImage::NamedSection& section) {
-  constexpr std::pair<std::string_view, KeptText::Kind> kKinds[] = {
-      {"ptx", KeptText::Kind::kPtx}, {"sass", KeptText::Kind::kSass}, {"resources", KeptText::Kind::kResources}};
-  const std::vector<std::string> words = absl::StrSplit(ToAbsl(section.name.substr(kKeptSections.size())), '.');
-  size_t unit = 0;
-  if (words.size() != 3 || !absl::SimpleAtoi(words[2], &unit)) return std::nullopt;
-  for (const auto& [name, kind] : kKinds) {
-    if (words[0] == name) return KeptText{kind, unit, words[1], std::string(section.content)};
+absl::StatusOr<ModuleTexts> TextsOf(const ElfImage& artifact) {
+  const absl::StatusOr<v1::ArtifactTexts> read = ReadTexts(artifact);
+  if (!read.ok()) {
+    return MakeError(v1::ErrorDetail::LOAD,
+                     StrCat("cannot read the texts of the compiled kernel: ", ToStd(read.status().message()),
+                            ". Load it again with force_rebuild=True."));
   }
-  return std::nullopt;
+  ModuleTexts texts;
+  for (const v1::GeneratedUnit& unit : read->unit()) {
+    texts.units.push_back({{unit.source().begin(), unit.source().end()}, LanguageOf(unit.language()), unit.text()});
+  }
+  for (const v1::KeptText& text : read->kept()) {
+    texts.kept.push_back({KindOf(text.kind()), text.unit(), text.architecture(), text.text()});
+  }
+  return texts;
 }
 
 // The constant data of a load.
@@ -58,15 +60,14 @@ struct Facts {
   LoadedAs loaded;
   std::string key;
   std::string artifact_digest;
-  std::vector<GeneratedUnit> generated_units;
   bool cache_hit = false;
   uint64_t build_ms = 0;
 };
 
 class OpenModule : public Module {
  public:
-  OpenModule(Facts facts, std::shared_ptr<const Library> library, std::vector<FunctionInfo> functions)
-      : facts_(std::move(facts)), library_(std::move(library)), functions_(std::move(functions)) {}
+  OpenModule(Facts facts, OpenArtifact artifact, std::vector<FunctionInfo> functions)
+      : facts_(std::move(facts)), artifact_(std::move(artifact)), functions_(std::move(functions)) {}
 
   const std::string& name() const override { return facts_.loaded.name; }
   Language language() const override { return facts_.loaded.language; }
@@ -76,8 +77,8 @@ class OpenModule : public Module {
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
   bool cache_hit() const override { return facts_.cache_hit; }
   uint64_t build_ms() const override { return facts_.build_ms; }
-  const std::vector<GeneratedUnit>& generated_units() const override { return facts_.generated_units; }
-  const std::vector<KeptText>& kept() const override { return facts_.loaded.kept; }
+  std::string_view artifact() const override { return artifact_.file->bytes(); }
+  absl::StatusOr<ModuleTexts> texts() const override { return TextsOf(artifact_.file->image()); }
 
   absl::StatusOr<Handler> handler(std::string_view function) const override {
     std::vector<std::string> names;
@@ -91,27 +92,17 @@ class OpenModule : public Module {
 
  private:
   const Facts facts_;
-  const std::shared_ptr<const Library> library_;
+  const OpenArtifact artifact_;
   const std::vector<FunctionInfo> functions_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path) {
-  KERNIX_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
-  KERNIX_ASSIGN_OR_RETURN(const auto sections, file.image().SectionsNamed(kKeptSections));
-  std::vector<KeptText> kept;
-  for (const ElfImage::NamedSection& section : sections) {
-    if (std::optional<KeptText> text = KeptTextOf(section)) kept.push_back(*std::move(text));
-  }
-  return kept;
-}
-
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
-                                                   std::shared_ptr<const Library> library) {
+                                                   OpenArtifact artifact) {
   std::vector<FunctionInfo> functions;
   for (const v1::ResolvedFunction& function : result.function()) {
-    absl::StatusOr<FunctionInfo> info = OpenFunction(function, *library);
+    absl::StatusOr<FunctionInfo> info = OpenFunction(function, *artifact.library);
     if (!info.ok())
       return Annotate(info.status(), StrCat("function '", function.name(), "' of module '", loaded.name, "'"));
     functions.push_back(*std::move(info));
@@ -121,10 +112,9 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
   Facts facts{.loaded = std::move(loaded),
               .key = key.Hex(),
               .artifact_digest = digest.Hex(),
-              .generated_units = UnitsOf(result),
               .cache_hit = result.cache_hit(),
               .build_ms = result.build_ms()};
-  return std::make_shared<OpenModule>(std::move(facts), std::move(library), std::move(functions));
+  return std::make_shared<OpenModule>(std::move(facts), std::move(artifact), std::move(functions));
 }
 
 }  // namespace kernix

@@ -14,20 +14,15 @@
 
 namespace kernix {
 
-// The contents of the sections that a build with Options.keep adds to the artifact at `path`. Returns kNotFound if the
-// file is gone.
-absl::StatusOr<std::vector<KeptText>> ReadKept(const std::string& path);
-
 // The facts about a module that a load knows without the daemon's answer.
 struct LoadedAs {
   std::string name;
   Language language = Language::kCpp;
   std::string path;  // where this load has the artifact
-  std::vector<KeptText> kept;
 };
 
-// Finds and probes the handler of each function of `result` in `library`. LOAD errors name the function.
+// Finds and probes the handler of each function of `result` in `artifact`. LOAD errors name the function.
 absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::LoadResult& result,
-                                                   std::shared_ptr<const Library> library);
+                                                   OpenArtifact artifact);
 
 }  // namespace kernix

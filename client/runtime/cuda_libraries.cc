@@ -20,13 +20,17 @@ bool IsDirectory(Env& env, const std::string& path) {
   return info.ok() && info->type == FileType::kDirectory;
 }
 
+absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
+  return file.image().NeededLibraries();
+}
+
 // Opens libraries depth-first, each once.
 class Opener {
  public:
   explicit Opener(const std::vector<std::string>& directories) : directories_(directories) {}
 
-  absl::Status OpenNeedsOf(const std::string& path) {
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> needed, NeededLibraries(path));
+  absl::Status OpenAll(const std::vector<std::string>& needed) {
     for (const std::string& name : needed) {
       if (!seen_.insert(name).second || IsLoaded(name)) continue;
       if (const std::optional<std::string> found = Find(name)) KERNIX_RETURN_IF_ERROR(Open(*found));
@@ -50,7 +54,8 @@ class Opener {
   }
 
   absl::Status Open(const std::string& path) {
-    KERNIX_RETURN_IF_ERROR(OpenNeedsOf(path));
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> needed, NeededLibraries(path));
+    KERNIX_RETURN_IF_ERROR(OpenAll(needed));
     if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return absl::OkStatus();
     return MakeError(v1::ErrorDetail::LOAD,
                      StrCat("a library that the compiled kernel needs does not open: ", dlerror()));
@@ -79,13 +84,8 @@ std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
   return candidates;
 }
 
-absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path) {
-  KERNIX_ASSIGN_OR_RETURN(const ElfFile file, ElfFile::Open(path));
-  return file.image().NeededLibraries();
-}
-
-absl::Status OpenNeededFrom(const std::vector<std::string>& directories, const std::string& path) {
-  return Opener(directories).OpenNeedsOf(path);
+absl::Status OpenNeeded(const std::vector<std::string>& directories, const std::vector<std::string>& needed) {
+  return Opener(directories).OpenAll(needed);
 }
 
 }  // namespace kernix

@@ -19,12 +19,9 @@ namespace kernix {
 std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
                                                 const std::vector<std::string>& site_packages);
 
-// The shared libraries that `path` asks the loader for, in order. Returns the errors of ElfFile::Open(), and kDataLoss.
-absl::StatusOr<std::vector<std::string>> NeededLibraries(const std::string& path);
-
-// Opens each library that `path` needs and that is in one of `directories`, after the libraries that it needs itself.
-// They stay open until the process ends. The loader finds all other libraries. Returns a LOAD error if a library cannot
-// be opened.
-absl::Status OpenNeededFrom(const std::vector<std::string>& directories, const std::string& path);
+// Opens each library of `needed` that is in one of `directories`, after the libraries that it needs itself. They stay
+// open until the process ends. The loader finds all other libraries. Returns a LOAD error if a library cannot be
+// opened.
+absl::Status OpenNeeded(const std::vector<std::string>& directories, const std::vector<std::string>& needed);
 
 }  // namespace kernix

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
@@ -16,37 +18,48 @@
 #include "common/base/strings.h"
 #include "common/os/fork_safety.h"
 #include "common/os/posix_error.h"
+#include "common/wire/artifact_texts.h"
 
 namespace kernix {
 namespace {
 
 using LibraryPtr = std::shared_ptr<const Library>;
 
-// The artifacts that this process has open.
-struct OpenLibraries {
+// What this process has open.
+struct OpenArtifacts {
   ForkSafeMutex mutex;
-  absl::flat_hash_map<Digest, LibraryPtr> by_digest ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<Digest, OpenArtifact> by_digest ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<Digest, LibraryPtr> by_code ABSL_GUARDED_BY(mutex);
 };
 
-OpenLibraries& AllOpen() {
-  static auto* all = new OpenLibraries;
+OpenArtifacts& AllOpen() {
+  static auto* all = new OpenArtifacts;
   return *all;
 }
 
-[[maybe_unused]] const OpenLibraries& kMadeAtLoad = AllOpen();
+[[maybe_unused]] const OpenArtifacts& kMadeAtLoad = AllOpen();
 
-LibraryPtr FindOpen(const Digest& digest) {
-  OpenLibraries& all = AllOpen();
+std::optional<OpenArtifact> FindOpen(const Digest& digest) {
+  OpenArtifacts& all = AllOpen();
   MutexLock lock(all.mutex);
   const auto found = all.by_digest.find(digest);
-  return found == all.by_digest.end() ? nullptr : found->second;
+  if (found == all.by_digest.end()) return std::nullopt;
+  return found->second;
 }
 
-// If two threads open the same artifact, the first one wins, so that both see the same addresses.
-LibraryPtr Remember(const Digest& digest, const LibraryPtr& library) {
-  OpenLibraries& all = AllOpen();
+LibraryPtr FindCode(const Digest& code) {
+  OpenArtifacts& all = AllOpen();
   MutexLock lock(all.mutex);
-  return all.by_digest.emplace(digest, library).first->second;
+  const auto found = all.by_code.find(code);
+  return found == all.by_code.end() ? nullptr : found->second;
+}
+
+// If two threads open the same code, the first one wins, so that both see the same addresses.
+OpenArtifact Remember(const Digest& digest, const Digest& code, OpenArtifact artifact) {
+  OpenArtifacts& all = AllOpen();
+  MutexLock lock(all.mutex);
+  artifact.library = all.by_code.emplace(code, artifact.library).first->second;
+  return all.by_digest.emplace(digest, std::move(artifact)).first->second;
 }
 
 // Libraries that every process has and that never come from a CUDA toolkit.
@@ -75,14 +88,19 @@ absl::Status LoaderError(std::string_view message) {
   return MakeError(v1::ErrorDetail::LOAD, StrCat("the compiled kernel does not open: ", message, ".", advice));
 }
 
-absl::StatusOr<void*> Open(const Artifact& artifact, const LibraryDirectories& directories) {
-  const absl::StatusOr<std::vector<std::string>> needed = NeededLibraries(artifact.path);
-  if (absl::IsNotFound(needed.status())) return needed.status();
+absl::StatusOr<ElfFile> Map(const std::string& path) {
+  absl::StatusOr<ElfFile> file = ElfFile::Open(path);
+  if (file.ok() || absl::IsNotFound(file.status())) return file;
+  return LoaderError(ToStd(file.status().message()));
+}
+
+absl::StatusOr<LibraryPtr> Open(const Artifact& artifact, const ElfFile& file, const LibraryDirectories& directories) {
+  const absl::StatusOr<std::vector<std::string>> needed = file.image().NeededLibraries();
   if (!needed.ok()) return LoaderError(ToStd(needed.status().message()));
   KERNIX_RETURN_IF_ERROR(CheckSymbolVersions(artifact.required_symbol_versions, LoadedRuntimeVersions()));
-  if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(OpenNeededFrom(directories(), artifact.path));
+  if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(OpenNeeded(directories(), *needed));
   void* handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle != nullptr) return handle;
+  if (handle != nullptr) return std::make_shared<const Library>(handle);
   const std::string message = dlerror();
   if (access(artifact.path.c_str(), F_OK) != 0 && CodeForErrno(errno) == absl::StatusCode::kNotFound) {
     return absl::NotFoundError(message);
@@ -99,10 +117,15 @@ absl::StatusOr<Handler> Library::FindHandler(const std::string& symbol) const {
                    StrCat("the compiled kernel has no symbol ", symbol, ". Load it again with force_rebuild=True."));
 }
 
-absl::StatusOr<LibraryPtr> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories) {
-  if (LibraryPtr open = FindOpen(artifact.digest)) return open;
-  KERNIX_ASSIGN_OR_RETURN(void* handle, Open(artifact, directories));
-  return Remember(artifact.digest, std::make_shared<const Library>(handle));
+absl::StatusOr<OpenArtifact> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories) {
+  if (std::optional<OpenArtifact> open = FindOpen(artifact.digest)) return *std::move(open);
+  KERNIX_ASSIGN_OR_RETURN(ElfFile file, Map(artifact.path));
+  const Digest code = CodeDigest(file.image()).value_or(artifact.digest);
+  LibraryPtr library = FindCode(code);
+  if (library == nullptr) {
+    KERNIX_ASSIGN_OR_RETURN(library, Open(artifact, file, directories));
+  }
+  return Remember(artifact.digest, code, {std::move(library), std::make_shared<const ElfFile>(std::move(file))});
 }
 
 }  // namespace kernix

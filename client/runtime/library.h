@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
+#include "common/os/elf_file.h"
 #include "kernix/module.h"
 
 namespace kernix {
@@ -20,7 +21,7 @@ struct Artifact {
   std::vector<std::string> required_symbol_versions;
 };
 
-// An open artifact. Stays open until the process ends. Immutable, thread-safe.
+// Code that is open. Stays open until the process ends. Immutable, thread-safe.
 class Library {
  public:
   explicit Library(void* handle) : handle_(handle) {}
@@ -34,14 +35,19 @@ class Library {
   void* handle_;
 };
 
+// Artifacts whose texts alone differ share a library.
+struct OpenArtifact {
+  std::shared_ptr<const Library> library;
+  std::shared_ptr<const ElfFile> file;
+};
+
 // The folders to search first for libraries that an artifact needs. Called only if the artifact needs libraries.
 using LibraryDirectories = std::function<std::vector<std::string>()>;
 
-// Opens `artifact`, or returns the library that an earlier call opened for the same digest, even from another path.
+// Opens `artifact`, or returns what an earlier call opened for the same digest, even from another path.
 // Returns kNotFound if the file is gone, also if it disappears during the call (it was evicted: load again). Otherwise
 // returns LOAD errors: a runtime of this process is too old, a library that the artifact needs is missing, or the file
 // is not a library. Thread-safe.
-absl::StatusOr<std::shared_ptr<const Library>> OpenLibrary(const Artifact& artifact,
-                                                           const LibraryDirectories& directories);
+absl::StatusOr<OpenArtifact> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories);
 
 }  // namespace kernix

@@ -13,6 +13,7 @@
 #include "client/runtime/handler_probe.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "common/wire/artifact_texts.h"
 #include "kernix/call_frame.h"
 #include "tests/support/client_support.h"
 
@@ -47,12 +48,12 @@ TEST(LibraryTest, OpensAndFindsHandlers) {
   CompileLibrary(AddConstantHandler("add_two", 2, 1), folder / "k.so");
   const auto library = OpenLibrary(ArtifactAt(folder / "k.so"), NoFolders);
   ASSERT_TRUE(library.ok()) << library.status();
-  const auto handler = (*library)->FindHandler("add_two");
+  const auto handler = library->library->FindHandler("add_two");
   ASSERT_TRUE(handler.ok()) << handler.status();
   EXPECT_EQ(AddTo(40, *handler), 42);
   EXPECT_EQ(*ProbeHandler(*handler), 1u);
 
-  const auto missing = (*library)->FindHandler("add_three");
+  const auto missing = library->library->FindHandler("add_three");
   EXPECT_EQ(KindOf(missing.status()), v1::ErrorDetail::LOAD);
   EXPECT_THAT(missing.status().ToString(), HasSubstr("add_three"));
 }
@@ -61,14 +62,30 @@ TEST(LibraryTest, TheSameArtifactIsOpenedOnce) {
   ScratchFolder folder;
   CompileLibrary(AddConstantHandler("once", 1), folder / "a.so");
   folder.Write("b.so", *Env::Posix().ReadFile(folder / "a.so"));
-  std::vector<std::shared_ptr<const Library>> opened(8);
+  std::vector<OpenArtifact> opened(8);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < opened.size(); ++i) {
     threads.emplace_back(
         [&, i] { opened[i] = *OpenLibrary(ArtifactAt(folder / (i % 2 == 0 ? "a.so" : "b.so")), NoFolders); });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const auto& library : opened) EXPECT_EQ(library, opened[0]);
+  for (const OpenArtifact& artifact : opened) EXPECT_EQ(artifact.library, opened[0].library);
+}
+
+TEST(LibraryTest, TheSameCodeWithOtherTextsIsOpenedOnce) {
+  ScratchFolder folder;
+  CompileLibrary(AddConstantHandler("texts", 1), folder / "k.so");
+  const auto open_with = [&](const std::string& text) {
+    v1::ArtifactTexts texts;
+    texts.add_unit()->set_text(text);
+    std::string artifact = *Env::Posix().ReadFile(folder / "k.so");
+    EXPECT_TRUE(AddTexts(texts, artifact).ok());
+    return OpenLibrary(ArtifactAt(folder.Write(text + ".so", artifact)), NoFolders).value();
+  };
+  const OpenArtifact a = open_with("a"), b = open_with("b");
+  EXPECT_EQ(a.library, b.library);
+  EXPECT_EQ(ReadTexts(a.file->image())->unit(0).text(), "a");
+  EXPECT_EQ(ReadTexts(b.file->image())->unit(0).text(), "b");
 }
 
 TEST(LibraryTest, AnEvictedArtifactIsNotFound) {
@@ -131,18 +148,12 @@ class CudaLibrariesTest : public ::testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(CudaLibrariesTest, AreNamedInTheArtifact) {
-  const auto needed = NeededLibraries(folder_ / "k.so");
-  ASSERT_TRUE(needed.ok()) << needed.status();
-  EXPECT_THAT(*needed, Contains("libfakeblas" + tag_ + ".so.1"));
-}
-
 TEST_F(CudaLibrariesTest, AreOpenedFromTheClientsWheels) {
   const auto library = OpenLibrary(ArtifactAt(folder_ / "k.so"), [&] {
     return CudaLibraryDirectories(Env::Posix(), Variables({}), {folder_.path()});
   });
   ASSERT_TRUE(library.ok()) << library.status();
-  const auto symbol = (*library)->FindHandler("answer");
+  const auto symbol = library->library->FindHandler("answer");
   ASSERT_TRUE(symbol.ok());
   EXPECT_EQ(reinterpret_cast<intptr_t>((*symbol)(nullptr)), 42);
 }
@@ -183,7 +194,7 @@ TEST(HandlerProbeTest, RefusesAnotherApiVersion) {
   const std::string version = "minor_version = abi::kApiMinor";
   source.replace(source.find(version), version.size(), "minor_version = 7");
   CompileLibrary(source, folder / "k.so");
-  const auto traits = ProbeHandler(*(*OpenLibrary(ArtifactAt(folder / "k.so"), NoFolders))->FindHandler("newer"));
+  const auto traits = ProbeHandler(*OpenLibrary(ArtifactAt(folder / "k.so"), NoFolders)->library->FindHandler("newer"));
   EXPECT_EQ(KindOf(traits.status()), v1::ErrorDetail::LOAD);
   EXPECT_THAT(traits.status().ToString(), HasSubstr("0.7"));
 }

@@ -113,9 +113,8 @@ absl::StatusOr<std::vector<Change>> Describe(std::string_view platform, const Mo
   return changes;
 }
 
-bool SameCode(const Live& a, const Live& b) {
-  return a.artifact_digest == b.artifact_digest && a.function.handler == b.function.handler;
-}
+// The same code is open only once (see OpenArtifact).
+bool SameCode(const Live& a, const Live& b) { return a.function.handler == b.function.handler; }
 
 absl::Status CheckReplacement(std::string_view target, const Live& live, const Live& next, bool replace) {
   if (!replace) {

@@ -45,14 +45,14 @@ class OneFunction : public Module {
   const std::string& artifact_digest() const override { return digest_; }
   bool cache_hit() const override { return false; }
   uint64_t build_ms() const override { return 0; }
-  const std::vector<GeneratedUnit>& generated_units() const override { return units_; }
-  const std::vector<KeptText>& kept() const override { return kept_; }
+  std::string_view artifact() const override { return artifact_; }
+  absl::StatusOr<ModuleTexts> texts() const override { return texts_; }
 
  private:
   std::string name_ = "m";
   std::string digest_;
-  std::vector<GeneratedUnit> units_;
-  std::vector<KeptText> kept_;
+  ModuleTexts texts_;
+  std::string artifact_;
   std::vector<FunctionInfo> functions_;
 };
 

@@ -59,7 +59,7 @@ TEST(CompilerEnvironmentTest, WhatHasNoEffectIsNamed) {
                                          HasSubstr("COMPILER_PATH"), HasSubstr("C_INCLUDE_PATH")));
 }
 
-TEST(CompilerEnvironmentTest, APreferenceThatIsNoneIsNamed) {
+TEST(CompilerEnvironmentTest, AnUnknownPreferenceIsNamed) {
   const auto environment = ReadCompilerEnvironment(Variables({{"BRAINEVENT_NVCC_PREFER", "conda"}}), Language::kCuda);
   EXPECT_THAT(environment->warnings, ElementsAre(HasSubstr("\"conda\"")));
 }

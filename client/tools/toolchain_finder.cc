@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "client/tools/absolute_path.h"
 #include "client/tools/program_search.h"
-#include "client/tools/shell_words.h"
+#include "client/tools/split_words.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"

@@ -19,6 +19,8 @@ namespace {
 
 absl::Status Damaged(std::string_view what) { return absl::DataLossError(StrCat("ELF: ", what)); }
 
+absl::Status NotASharedObject() { return absl::InvalidArgumentError("not an ELF shared object for x86-64"); }
+
 absl::Status CutOff() { return absl::InvalidArgumentError("the ELF file is truncated"); }
 
 // The structure at `offset`, copied because it may not be aligned.
@@ -78,9 +80,7 @@ bool IsRuntimeFamily(std::string_view family) { return family == "GLIBC" || fami
 
 absl::StatusOr<ElfImage> ElfImage::Parse(std::string_view bytes) {
   const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
-  if (!header.has_value() || !IsSharedObject(*header)) {
-    return absl::InvalidArgumentError("not an ELF shared object for x86-64");
-  }
+  if (!header.has_value() || !IsSharedObject(*header)) return NotASharedObject();
   ElfImage image;
   image.bytes_ = bytes;
   image.names_ = header->e_shstrndx;
@@ -186,16 +186,54 @@ absl::StatusOr<std::vector<std::string>> ElfImage::NeededLibraries() const {
   return names;
 }
 
-absl::StatusOr<std::vector<ElfImage::NamedSection>> ElfImage::SectionsNamed(std::string_view prefix) const {
-  std::vector<NamedSection> found;
-  if (sections_.empty()) return found;
+absl::StatusOr<std::string_view> ElfImage::SectionNamed(std::string_view wanted) const {
+  if (sections_.empty()) return absl::NotFoundError("the ELF file has no sections");
   KERNIX_ASSIGN_OR_RETURN(const std::string_view names, Strings(names_));
   for (const Section& section : sections_) {
     const std::optional<std::string_view> name = StringAt(names, section.name);
     if (!name.has_value()) return Damaged("a section's name lies outside its string table");
-    if (section.type != SHT_NOBITS && name->starts_with(prefix)) found.push_back({*name, section.bytes});
+    if (section.type != SHT_NOBITS && *name == wanted) return section.bytes;
   }
-  return found;
+  return absl::NotFoundError(StrCat("the ELF file has no section ", wanted));
+}
+
+// Appends the content, the names with one more, and the table with one more entry; then the header names that table.
+// The old names and table remain as bytes that nothing refers to.
+absl::Status AddSection(std::string_view name, std::string_view content, std::string& object) {
+  const auto old_header = ReadAt<Elf64_Ehdr>(object, 0);
+  if (!old_header.has_value() || !IsSharedObject(*old_header)) return NotASharedObject();
+  Elf64_Ehdr header = *old_header;
+  const auto old_table = Slice(object, header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr));
+  // With more sections than the header's field can count, the number stands elsewhere.
+  if (!old_table.has_value() || header.e_shstrndx >= header.e_shnum || header.e_shnum + 1 >= SHN_LORESERVE) {
+    return Damaged("the section table cannot be extended");
+  }
+  std::vector<Elf64_Shdr> table(header.e_shnum + 1);
+  std::memcpy(table.data(), old_table->data(), old_table->size());
+  Elf64_Shdr& names = table[header.e_shstrndx];
+  const auto old_names = Slice(object, names.sh_offset, names.sh_size);
+  if (!old_names.has_value()) return Damaged("the section names lie outside the file");
+  const std::string new_names = StrCat(*old_names, name, std::string_view("\0", 1));
+
+  Elf64_Shdr& added = table.back();
+  added = {};
+  added.sh_type = SHT_PROGBITS;
+  added.sh_name = static_cast<uint32_t>(old_names->size());
+  added.sh_addralign = 1;
+  added.sh_offset = object.size();
+  added.sh_size = content.size();
+  object += content;
+
+  names.sh_offset = object.size();
+  names.sh_size = new_names.size();
+  object += new_names;
+
+  object.append(-object.size() % alignof(Elf64_Shdr), '\0');
+  header.e_shoff = object.size();
+  header.e_shnum = static_cast<Elf64_Half>(table.size());
+  object.append(reinterpret_cast<const char*>(table.data()), table.size() * sizeof(Elf64_Shdr));
+  std::memcpy(object.data(), &header, sizeof(header));
+  return absl::OkStatus();
 }
 
 std::vector<std::string> NewestRuntimeVersions(const std::vector<std::string>& versions) {

@@ -12,17 +12,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace kernix {
 
 class ElfImage {
  public:
-  struct NamedSection {
-    std::string_view name;
-    std::string_view content;
-  };
-
   // A view of `bytes`, which must outlive it. Returns kInvalidArgument unless `bytes` is a shared object for x86-64.
   static absl::StatusOr<ElfImage> Parse(std::string_view bytes);
 
@@ -36,8 +32,8 @@ class ElfImage {
   // The shared libraries that the object asks the loader for (its DT_NEEDED entries), in order.
   absl::StatusOr<std::vector<std::string>> NeededLibraries() const;
 
-  // The sections whose names begin with `prefix`, in file order. They point into the image.
-  absl::StatusOr<std::vector<NamedSection>> SectionsNamed(std::string_view prefix) const;
+  // The content of the first section with that name, which points into the image. Returns kNotFound if there is none.
+  absl::StatusOr<std::string_view> SectionNamed(std::string_view name) const;
 
  private:
   struct Section {
@@ -59,6 +55,11 @@ class ElfImage {
   std::vector<Elf64_Phdr> segments_;
   uint32_t names_ = 0;  // index of the section that holds the section names
 };
+
+// Adds a section to `object`, a shared object for x86-64. No loader maps it, and linkers and debuggers ignore it.
+// Returns kInvalidArgument or kDataLoss, and leaves `object` alone, if it is no such object or its section table is
+// damaged.
+absl::Status AddSection(std::string_view name, std::string_view content, std::string& object);
 
 // The newest version of each family of the C and C++ runtime, sorted. A family is the part before the last "_".
 std::vector<std::string> NewestRuntimeVersions(const std::vector<std::string>& versions);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/elf_image.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,13 +77,62 @@ TEST(ElfImageTest, NamesTheLibrariesThatAreNeeded) {
   EXPECT_THAT(*libraries, Contains(HasSubstr("libstdc++.so")));
 }
 
-TEST(ElfImageTest, ShowsSectionsByTheBeginningOfTheirNames) {
-  const auto sections = ElfImage::Parse(RealObject())->SectionsNamed(".kx.");
-  ASSERT_THAT(sections, IsOk());
-  ASSERT_EQ(sections->size(), 2u);
-  EXPECT_EQ((*sections)[0].name, ".kx.one");
-  EXPECT_EQ((*sections)[0].content, "1");
-  EXPECT_EQ((*sections)[1].content, "22");
+TEST(ElfImageTest, FindsASectionByItsName) {
+  const auto image = ElfImage::Parse(RealObject());
+  EXPECT_EQ(image->SectionNamed(".kx.one").value(), "1");
+  EXPECT_EQ(image->SectionNamed(".kx.two").value(), "22");
+  EXPECT_TRUE(absl::IsNotFound(image->SectionNamed(".kx.").status()));
+}
+
+// What other programs think of the object: the loader opens it, and readelf has nothing to say against it.
+TEST(AddSectionTest, TheObjectWorksAsBefore) {
+  std::string object = RealObject();
+  const std::string content(5001, 'x');
+  ASSERT_THAT(AddSection(".kx.three", content, object), IsOk());
+  ASSERT_THAT(AddSection(".kx.four", "4", object), IsOk());
+  const auto image = ElfImage::Parse(object);
+  ASSERT_THAT(image, IsOk());
+  EXPECT_EQ(image->SectionNamed(".kx.two").value(), "22");
+  EXPECT_EQ(image->SectionNamed(".kx.three").value(), content);
+  EXPECT_EQ(image->SectionNamed(".kx.four").value(), "4");
+  EXPECT_THAT(image->ExportedSymbols().value(), Contains("exported"));
+
+  const ScratchDirectory folder;
+  ASSERT_THAT(Env::Posix().WriteFile(folder / "k.so", object, 0600), IsOk());
+  void* library = dlopen((folder / "k.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  EXPECT_NE(dlsym(library, "exported"), nullptr);
+  dlclose(library);
+  ProcessSpec spec;
+  spec.argv = {"/usr/bin/readelf", "--wide", "--all", "--enable-checks", "k.so"};
+  spec.environment = {{"LC_ALL", "C"}};
+  spec.working_directory = folder.path();
+  const auto read = Env::Posix().RunProcess(spec, nullptr, nullptr);
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->exit_code, 0);
+  EXPECT_THAT(read->output, HasSubstr(".kx.three"));
+  EXPECT_THAT(read->output, Not(HasSubstr("Warning")));
+}
+
+TEST(AddSectionTest, RefusesWhatItCannotExtend) {
+  std::string text = "no object";
+  EXPECT_TRUE(absl::IsInvalidArgument(AddSection(".kx", "1", text)));
+  EXPECT_EQ(text, "no object");
+  const auto damage = [](auto&& change) {
+    std::string object = RealObject();
+    Elf64_Ehdr header;
+    std::memcpy(&header, object.data(), sizeof(header));
+    change(header);
+    std::memcpy(object.data(), &header, sizeof(header));
+    const std::string before = object;
+    EXPECT_TRUE(absl::IsDataLoss(AddSection(".kx", "1", object)));
+    EXPECT_EQ(object, before);
+  };
+  damage([](Elf64_Ehdr& header) { header.e_shoff = ~0ull; });
+  damage([](Elf64_Ehdr& header) { header.e_shnum = 0; });
+  damage([](Elf64_Ehdr& header) { header.e_shnum = 0xfeff; });
+  damage([](Elf64_Ehdr& header) { header.e_shstrndx = header.e_shnum; });
+  damage([](Elf64_Ehdr& header) { header.e_shoff -= 32; });  // so that the names' place is nonsense
 }
 
 TEST(ElfFileTest, IsReadFromTheDisk) {
@@ -91,7 +141,8 @@ TEST(ElfFileTest, IsReadFromTheDisk) {
   ASSERT_THAT(env.WriteFile(folder / "k.so", RealObject(), 0600), IsOk());
   const auto file = ElfFile::Open(folder / "k.so");
   ASSERT_THAT(file, IsOk());
-  EXPECT_EQ(file->image().SectionsNamed(".kx.")->size(), 2u);
+  EXPECT_EQ(file->bytes(), RealObject());
+  EXPECT_EQ(file->image().SectionNamed(".kx.two").value(), "22");
   EXPECT_TRUE(absl::IsNotFound(ElfFile::Open(folder / "none.so").status()));
   ASSERT_THAT(env.WriteFile(folder / "empty.so", "", 0600), IsOk());
   EXPECT_TRUE(absl::IsInvalidArgument(ElfFile::Open(folder / "empty.so").status()));
@@ -144,7 +195,8 @@ TEST(ElfImageTest, DamageIsSurvived) {
     answers += image->ExportedSymbols().ok();
     answers += image->NeededVersions().ok();
     answers += image->NeededLibraries().ok();
-    answers += image->SectionsNamed("").ok();
+    answers += image->SectionNamed(".kx.two").ok();
+    answers += AddSection(".kx", "1", bytes).ok();  // ends the views into `bytes`
   }
   EXPECT_GT(answers, 0);
 }

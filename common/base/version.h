@@ -14,6 +14,6 @@ const std::string& Version();
 // daemon of one build share it.
 const std::string& BuildId();
 
-inline constexpr unsigned kProtocolVersion = 2;
+inline constexpr unsigned kProtocolVersion = 3;
 
 }  // namespace kernix

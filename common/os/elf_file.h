@@ -19,7 +19,8 @@ class ElfFile {
   ElfFile(ElfFile&& other) noexcept;
   ElfFile& operator=(ElfFile&&) = delete;
 
-  // Valid as long as the file is open.
+  // Valid as long as this object lives, also if the file is removed.
+  std::string_view bytes() const { return mapped_; }
   const ElfImage& image() const { return image_; }
 
  private:

@@ -41,6 +41,7 @@ class Engine {
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;
+  UserLimit loads_;
   UserLimit fetches_;
   ByteQuota requests_;
   ByteQuota uploads_;

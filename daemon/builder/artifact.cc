@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/file_identity.h"
+#include "common/wire/artifact_texts.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/plan/toolchain_paths.h"
 
@@ -70,6 +71,31 @@ absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifa
   const absl::StatusOr<std::vector<std::string>> versions = image->NeededVersions();
   if (!versions.ok()) return Unusable(ToStd(versions.status().message()));
   return NewestRuntimeVersions(*versions);
+}
+
+v1::ArtifactTexts TextsFor(const BuildRequest& request, const std::vector<exec::Content>& units,
+                           const std::vector<KeptFile>& kept, const PlanOutputs& outputs) {
+  v1::ArtifactTexts texts;
+  for (size_t i = 0; i < request.units.size(); ++i) {
+    v1::GeneratedUnit& unit = *texts.add_unit();
+    for (const language::SourceText& source : request.units[i].sources) unit.add_source(source.label);
+    unit.set_language(request.units[i].language);
+    unit.set_text(*units[i]);
+  }
+  for (const KeptFile& file : kept) {
+    v1::KeptText& text = *texts.add_kept();
+    text.set_kind(file.kind);
+    text.set_unit(static_cast<uint32_t>(file.unit));
+    text.set_architecture(file.architecture);
+    text.set_text(*outputs.at(file.path));
+  }
+  return texts;
+}
+
+absl::StatusOr<std::string> WithTexts(std::string artifact, const v1::ArtifactTexts& texts) {
+  const absl::Status added = AddTexts(texts, artifact);
+  if (!added.ok()) return Unusable(ToStd(added.message()));
+  return artifact;
 }
 
 std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,

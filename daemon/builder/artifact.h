@@ -23,6 +23,13 @@ namespace kernix::build {
 absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifact,
                                                          const std::vector<language::FunctionSpec>& functions);
 
+// The texts of `units` and the outputs that `kept` names.
+v1::ArtifactTexts TextsFor(const BuildRequest& request, const std::vector<exec::Content>& units,
+                           const std::vector<KeptFile>& kept, const PlanOutputs& outputs);
+
+// `artifact` with `texts`. COMPILATION if it cannot carry them.
+absl::StatusOr<std::string> WithTexts(std::string artifact, const v1::ArtifactTexts& texts);
+
 // When a build began, by both clocks.
 struct BuildStart {
   MonotonicTime monotonic;
@@ -32,7 +39,7 @@ struct BuildStart {
 // The toolchain headers that a build has read, by portable path. A header that may have changed since the build began
 // gets a digest that matches no content, and a line in the log: the next load of the entry builds it again. That build
 // already knows the header's content, so it records the right digest whatever the file's time stamps say (a file
-// server's clock may be ahead of ours).
+// server's clock may be ahead of this machine's).
 std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
                                                            const toolchain::Toolchain& toolchain,
                                                            const std::vector<std::string_view>& dependency_files,

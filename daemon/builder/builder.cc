@@ -130,16 +130,6 @@ cache::Language LanguageOf(const BuildRequest& request) {
   return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
 }
 
-void AddGeneratedUnits(const BuildRequest& request, const Plan& plan, v1::LoadResult& result) {
-  for (size_t i = 0; i < request.units.size(); ++i) {
-    const Unit& unit = request.units[i];
-    v1::GeneratedUnit& generated = *result.add_generated_unit();
-    for (const language::SourceText& source : unit.sources) generated.add_source(source.label);
-    generated.set_language(unit.language);
-    generated.set_text(*plan.unit_texts[i]);
-  }
-}
-
 // Forwards events to a flight. Forwards compiler output only if users may see it as it arrives.
 class BuildObserver : public PlanObserver {
  public:
@@ -194,7 +184,8 @@ struct Builder::Impl {
   void Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
   absl::StatusOr<v1::LoadResult> Keep(const PlannedLoad& load, const FlightPtr& flight, const PlanFiles& files,
                                       const PlanEnd& end);
-  absl::StatusOr<v1::LoadResult> Store(const PlannedLoad& load, const ToolReads& reads, const std::string& artifact);
+  absl::StatusOr<v1::LoadResult> Store(const PlannedLoad& load, const ToolReads& reads, const std::string& artifact,
+                                       std::vector<std::string> symbol_versions);
   void CountFailure(const PlannedLoad& load, const absl::Status& status);
 
   Env& env;
@@ -321,7 +312,6 @@ v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Ent
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const cache::Function& function : entry.functions) *result.add_function() = ToProto(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  AddGeneratedUnits(load.request, load.plan, result);
   return result;
 }
 
@@ -424,13 +414,18 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, cons
   const ToolReads reads{{dependencies.begin(), dependencies.end()}, TextsOf(end.outputs, files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, load.request, load.headers, reads, options.flag_policy));
   if (shared()) flight->OnOutput(ShownOfSuccess(load.request, load.headers, end.printed));
-  return Store(load, reads, *end.outputs.at(files.artifact));
+  const std::string& linked = *end.outputs.at(files.artifact);
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load.request.functions));
+  const v1::ArtifactTexts texts = TextsFor(load.request, load.plan.unit_texts, files.kept, end.outputs);
+  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts));
+  return Store(load, reads, artifact, std::move(versions));
 }
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, const ToolReads& reads,
-                                                    const std::string& artifact) {
+                                                    const std::string& artifact,
+                                                    std::vector<std::string> symbol_versions) {
   cache::Entry entry;
-  KERNIX_ASSIGN_OR_RETURN(entry.required_symbol_versions, InspectArtifact(artifact, load.request.functions));
+  entry.required_symbol_versions = std::move(symbol_versions);
   entry.key = load.key;
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();

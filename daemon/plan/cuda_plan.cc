@@ -163,11 +163,7 @@ std::vector<Step> CudaSteps(const PlanInputs& inputs) {
     link.action.argv.push_back(kDeviceObject);
     link.inputs_from_steps.push_back(kDeviceObject);
   }
-  if (inputs.request.keep) {
-    Append(steps, KeptSteps(inputs));
-    link.action.argv.push_back(kKeptObject);
-    link.inputs_from_steps.push_back(kKeptObject);
-  }
+  if (inputs.request.keep) Append(steps, KeptSteps(inputs));
   steps.push_back(std::move(link));
   return steps;
 }

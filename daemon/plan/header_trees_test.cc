@@ -16,7 +16,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-IncludeRoot Root(const std::string& text, const std::string& path = "a.h") {
+RootTree Root(const std::string& text, const std::string& path = "a.h") {
   exec::MerkleTree tree;
   tree.AddFile(path, exec::BlobDigestOf(text));
   return {{{path, exec::BlobDigestOf(text)}}, tree.Digest()};
@@ -90,7 +90,7 @@ TEST_F(HeaderTreesTest, OneThatNoBuildHasWrittenDoesNotKeepItsContentsInMemory) 
 }
 
 TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
-  const std::vector<IncludeRoot> roots = {Root("x"), {}, Root("y"), Root("x"), Root("x")};
+  const std::vector<RootTree> roots = {Root("x"), {}, Root("y"), Root("x"), Root("x")};
   const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")},
                                    {DigestOf("y"), std::make_shared<const std::string>("y")}};
   const std::vector<exec::InputTreePtr> trees = trees_.Get(roots, contents);
@@ -103,7 +103,7 @@ TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
 
 // Both builds make the tree; the later one must not replace the earlier one.
 TEST_F(HeaderTreesTest, BuildsThatBeginAtOnceShareANewTree) {
-  IncludeRoot root = Root("x");
+  RootTree root = Root("x");
   root.files.resize(2'000, root.files.front());
   const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")}};
   for (int round = 0; round < 20; ++round) {

@@ -39,7 +39,7 @@ std::string RootMarker(const BuildRequest& request, uint32_t root) {
   return StrCat(IncludeRootFolder(request, root), "/.keep").substr(TopOfIncludeRoot(root).size() + 1);
 }
 
-void AddMarkers(const BuildRequest& request, std::vector<IncludeRoot>& roots) {
+void AddMarkers(const BuildRequest& request, std::vector<RootTree>& roots) {
   std::vector<bool> has_header_inside(roots.size());
   for (const HeaderRef& header : request.headers) {
     if (!header.path.starts_with("../")) has_header_inside[header.include_root] = true;
@@ -60,7 +60,7 @@ IncludeRootsPtr MakeRoots(const BuildRequest& request, const Digest& list) {
         {NormalizePath(HeaderName(request, header)).substr(top), {header.digest, header.size}});
   }
   AddMarkers(request, made->roots);
-  for (IncludeRoot& root : made->roots) {
+  for (RootTree& root : made->roots) {
     exec::MerkleTree tree;
     for (const TreeFile& file : root.files) tree.AddFile(file.path, file.digest);
     root.digest = tree.Digest();

@@ -22,14 +22,14 @@ struct TreeFile {
   exec::BlobDigest digest;
 };
 
-struct IncludeRoot {
+struct RootTree {
   std::vector<TreeFile> files;
   exec::BlobDigest digest;  // of the folder, see exec::MerkleTree
 };
 
 struct IncludeRoots {
   Digest list;  // of the request's list of headers
-  std::vector<IncludeRoot> roots;
+  std::vector<RootTree> roots;
 };
 
 using IncludeRootsPtr = std::shared_ptr<const IncludeRoots>;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Steps that keep the compiler's intermediate results for people to read: PTX, disassembled machine code and resource
-// usage of each unit and architecture. The artifact holds them as sections that no loader maps, ".kernix.ptx.sm_90.0"
-// and so on; the last number is the unit's. The cache, streaming and sharing know nothing of them.
+// usage of each unit and architecture.
 #include <utility>
 
 #include "common/base/strings.h"
@@ -11,7 +10,6 @@
 namespace kernix::build {
 namespace {
 
-constexpr char kKeptSource[] = "kernix-unit/kept.s";
 constexpr uint64_t kPtxMemory = 1ull << 30;
 constexpr uint64_t kToolMemory = 256ull << 20;
 
@@ -22,8 +20,8 @@ struct KeptPart {
   std::string architecture;
 
   std::string File(std::string_view suffix) const { return StrCat(unit.folder, "/", architecture, ".", suffix); }
-  std::string Section(std::string_view kind) const {
-    return StrCat(".kernix.", kind, ".", architecture, ".", unit_number);
+  KeptFile Kept(v1::KeptText::Kind kind, std::string_view suffix) const {
+    return {kind, unit_number, architecture, File(suffix)};
   }
   std::string StepNamed(std::string_view what) const { return StrCat(StepName(what, unit), " ", architecture); }
 };
@@ -66,34 +64,6 @@ Step SassStep(const PlanInputs& inputs, const KeptPart& part) {
   return step;
 }
 
-// SHF_GNU_RETAIN: keeps the section also with --gc-sections. It is a number because binutils before 2.36 reject its
-// letter ("R") but ignore the unknown bit.
-constexpr char kRetain[] = "0x200000";
-
-// Has the assembler put the texts into an object, which is linked like any other.
-class Collector {
- public:
-  void Add(const KeptPart& part, std::string_view kind) {
-    StrAppend(&source_, ".section ", part.Section(kind), ",\"", kRetain, "\",@progbits\n.incbin \"", part.File(kind),
-              "\"\n");
-    files_.push_back(part.File(kind));
-  }
-
-  Step Finish(const PlanInputs& inputs) && {
-    source_ += ".section .note.GNU-stack,\"\",@progbits\n";
-    Step step = NewStep(inputs, Tool::kHostCompiler, "collect what is kept", kToolMemory);
-    step.action.argv = {inputs.places.host_compiler, "-c", "-o", kKeptObject, kKeptSource};
-    step.action.inputs = {exec::MakeInput(kKeptSource, source_)};
-    step.action.outputs = {kKeptObject};
-    step.inputs_from_steps = std::move(files_);
-    return step;
-  }
-
- private:
-  std::string source_;
-  std::vector<std::string> files_;
-};
-
 std::vector<KeptPart> KeptParts(const PlanInputs& inputs) {
   std::vector<KeptPart> parts;
   for (size_t i = 0; i < inputs.units.size(); ++i) {
@@ -113,19 +83,23 @@ std::vector<std::string> KeptDependencies(const PlanInputs& inputs) {
   return files;
 }
 
+std::vector<KeptFile> KeptFiles(const PlanInputs& inputs) {
+  std::vector<KeptFile> files;
+  for (const KeptPart& part : KeptParts(inputs)) {
+    files.push_back(part.Kept(v1::KeptText::PTX, "ptx"));
+    files.push_back(part.Kept(v1::KeptText::RESOURCES, "resources"));
+    if (!inputs.request.disassembler.empty()) files.push_back(part.Kept(v1::KeptText::SASS, "sass"));
+  }
+  return files;
+}
+
 std::vector<Step> KeptSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
-  Collector collector;
   for (const KeptPart& part : KeptParts(inputs)) {
     steps.push_back(PtxStep(inputs, part));
     steps.push_back(CubinStep(inputs, part));
-    collector.Add(part, "ptx");
-    collector.Add(part, "resources");
-    if (inputs.request.disassembler.empty()) continue;
-    steps.push_back(SassStep(inputs, part));
-    collector.Add(part, "sass");
+    if (!inputs.request.disassembler.empty()) steps.push_back(SassStep(inputs, part));
   }
-  steps.push_back(std::move(collector).Finish(inputs));
   return steps;
 }
 

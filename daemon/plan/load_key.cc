@@ -30,6 +30,8 @@ class StepDigests {
     return digest;
   }
 
+  Digest OfOutput(const std::string& path) const { return promises_.at(path).hash; }
+
  private:
   absl::flat_hash_map<std::string, exec::BlobDigest> promises_;
 };
@@ -43,6 +45,25 @@ void AddFunctions(CanonicalHasher& hasher, const std::vector<language::FunctionS
   }
 }
 
+// The artifact carries the units' texts, which are inputs of the steps, with the labels of their sources.
+void AddLabels(CanonicalHasher& hasher, const std::vector<Unit>& units) {
+  hasher.List("units", units.size());
+  for (const Unit& unit : units) {
+    hasher.List("labels", unit.sources.size());
+    for (const language::SourceText& source : unit.sources) hasher.Field("label", source.label);
+  }
+}
+
+void AddKept(CanonicalHasher& hasher, const std::vector<KeptFile>& kept, const StepDigests& steps) {
+  hasher.List("kept", kept.size());
+  for (const KeptFile& file : kept) {
+    hasher.Field("kind", static_cast<uint64_t>(file.kind))
+        .Field("unit", file.unit)
+        .Field("architecture", file.architecture);
+    hasher.Field("text", steps.OfOutput(file.path));
+  }
+}
+
 }  // namespace
 
 Digest LoadKey(const BuildRequest& request, const Plan& plan) {
@@ -52,6 +73,8 @@ Digest LoadKey(const BuildRequest& request, const Plan& plan) {
   CanonicalHasher hasher("kernix-load");
   hasher.Field("step", last);
   AddFunctions(hasher, request.functions);
+  AddLabels(hasher, request.units);
+  AddKept(hasher, plan.files.kept, steps);
   return hasher.Finish();
 }
 

@@ -164,12 +164,15 @@ std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
 }
 
 PlanFiles FilesOf(const PlanInputs& inputs) {
-  PlanFiles files{kArtifact, {}, {}, inputs.places.links};
+  PlanFiles files{.artifact = kArtifact, .links = inputs.places.links};
   for (const PlannedUnit& unit : inputs.units) {
     files.dependencies.push_back(unit.dependencies);
     if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
   }
-  if (inputs.request.keep) Append(files.dependencies, KeptDependencies(inputs));
+  if (inputs.request.keep) {
+    Append(files.dependencies, KeptDependencies(inputs));
+    files.kept = KeptFiles(inputs);
+  }
   return files;
 }
 

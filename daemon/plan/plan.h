@@ -52,9 +52,18 @@ struct Step {
   std::string object;          // the output that an assembler makes of the unit; empty: it runs no assembler on one
 };
 
+// A text that a step makes of one unit for one architecture, and that the artifact carries.
+struct KeptFile {
+  v1::KeptText::Kind kind = v1::KeptText::KIND_UNSPECIFIED;
+  size_t unit = 0;
+  std::string architecture;
+  std::string path;
+};
+
 // Paths of step outputs that the builder reads when all steps are done.
 struct PlanFiles {
   std::string artifact;
+  std::vector<KeptFile> kept;
   // In Makefile syntax, for each unit: the files that the compiler has read, and the files that the assembler has read.
   // The latter are missing if the assembler cannot report them.
   std::vector<std::string> dependencies;

@@ -21,7 +21,6 @@ namespace kernix::build {
 inline constexpr char kUnitFolder[] = "kernix-unit";
 inline constexpr char kMacroFolder[] = "kernix-macros";
 inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
-inline constexpr char kKeptObject[] = "kernix-unit/kept.o";
 
 using MountedTrees = std::shared_ptr<const std::vector<exec::MountedTree>>;
 
@@ -53,9 +52,9 @@ struct PlanInputs {
 std::vector<Step> CppSteps(const PlanInputs& inputs);
 std::vector<Step> CudaSteps(const PlanInputs& inputs);
 
-// The steps that make kKeptObject, for requests with `keep`.
+// For requests with `keep`: the steps, the texts that they make, and the dependency files that they write.
 std::vector<Step> KeptSteps(const PlanInputs& inputs);
-// The dependency files that these steps write.
+std::vector<KeptFile> KeptFiles(const PlanInputs& inputs);
 std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
 
 // Begins the command of `action` with the words that every nvcc call for a unit has. `what` is the kind of output:

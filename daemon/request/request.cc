@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/module_name.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -30,7 +31,6 @@ constexpr uint32_t kMaxIncludeRoots = 1000;
 constexpr size_t kMaxPathBytes = 1024;
 constexpr size_t kMaxComponentBytes = 255;
 constexpr size_t kMaxComponents = 64;
-constexpr size_t kMaxNameBytes = 256;
 
 absl::Status Invalid(std::string_view message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
@@ -38,16 +38,6 @@ bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f
 
 bool HasControlCharacter(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
-// Lists and logs show the names.
-absl::Status CheckName(std::string_view name) {
-  if (name.empty()) return Invalid("the module has no name");
-  if (name.size() > kMaxNameBytes) {
-    return Invalid(StrCat("the module's name has ", name.size(), " bytes; at most ", kMaxNameBytes, " are allowed"));
-  }
-  if (HasControlCharacter(name)) return Invalid("the module's name contains control characters");
-  return absl::OkStatus();
 }
 
 absl::Status CheckPathLength(std::string_view path) {
@@ -460,7 +450,7 @@ absl::StatusOr<BuildRequest> ValidateRequest(Env& env, const v1::LoadRequest& re
                                              const RequestLimits& limits) {
   BuildRequest result;
   result.toolchain = std::move(toolchain);
-  KERNIX_RETURN_IF_ERROR(CheckName(request.name()));
+  KERNIX_RETURN_IF_ERROR(CheckModuleName(request.name()));
   KERNIX_RETURN_IF_ERROR(ReadLanguage(request, result));
   KERNIX_RETURN_IF_ERROR(CheckSources(request, policy, limits));
   result.assembler_must_tell = policy == toolchain::FlagPolicy::kShared;

@@ -37,6 +37,7 @@ struct Backend {
   build::Builder& builder;
   ToolchainPolicy& toolchains;
   LoadGate& gate;
+  UserLimit& loads;  // each costs a thread, and no user may take them all
   UserLimit& fetches;
   ByteQuota& requests;
   ByteQuota& uploads;  // separate from the requests: a load holds one while it waits for the other

@@ -139,9 +139,15 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     // Drops a refused request at once, because clients can be slow to receive the refusal.
     v1::LoadClientMessage first = std::exchange(incoming_, {});
     if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
-    auto pass = backend_.gate.Enter(*caller_, cancellation_);
+    auto place = backend_.loads.Enter(*caller_);
+    if (!place.ok()) {
+      backend_.metrics.NoteRefusal(Refusal::kLoads);
+      return Refuse(std::move(first), place.status());
+    }
+    place_ = *std::move(place);
+    auto pass = backend_.gate.Enter(cancellation_);
     if (!pass.ok()) {
-      backend_.metrics.NoteRefusal(absl::IsUnavailable(pass.status()) ? Refusal::kDraining : Refusal::kLoads);
+      backend_.metrics.NoteRefusal(Refusal::kDraining);
       return Refuse(std::move(first), pass.status());
     }
     pass_ = *std::move(pass);
@@ -314,8 +320,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   Backend& backend_;
   const IdentityPtr caller_;
   const CancellationPtr cancellation_;
-  // Given back when the call is destroyed: when gRPC is done with it and the worker has returned.
+  // Given back when the call is destroyed: when gRPC is done with it and the worker has returned. `pass_` goes last,
+  // because the daemon may end without it.
   std::unique_ptr<LoadGate::Pass> pass_;
+  std::unique_ptr<UserLimit::Pass> place_;
   std::shared_ptr<LoadCall> self_;  // until OnDone()
   bool started_ = false;  // whether the request has arrived; only used in read reactions, which run one after another
   v1::LoadClientMessage incoming_;  // of the read in progress

@@ -9,7 +9,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
-#include "common/base/identity.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 
@@ -18,9 +17,6 @@ namespace kernix::server {
 // Thread-safe. open -> closed, once.
 class LoadGate {
  public:
-  // `max_per_user` 0: no limit.
-  explicit LoadGate(int max_per_user = 0) : max_per_user_(max_per_user) {}
-
   // Held for the duration of a load. The gate must outlive it.
   class Pass {
    public:
@@ -34,9 +30,8 @@ class LoadGate {
     const int id_;
   };
 
-  // kUnavailable if the gate is closed, kResourceExhausted if `user` already has the allowed number of loads inside:
-  // each costs a thread, and no user may take them all. `cancellation` lets the gate cancel the load.
-  absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user, CancellationPtr cancellation);
+  // kUnavailable if the gate is closed. `cancellation` lets the gate cancel the load.
+  absl::StatusOr<std::unique_ptr<Pass>> Enter(CancellationPtr cancellation);
 
   // After this, no load enters.
   void Close();
@@ -53,18 +48,11 @@ class LoadGate {
  private:
   void Leave(int id);
 
-  struct Load {
-    UserId user;
-    CancellationPtr cancellation;
-  };
-
-  const int max_per_user_;
   mutable Mutex mutex_;
   CondVar left_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<int, Load> inside_ ABSL_GUARDED_BY(mutex_);
-  std::map<UserId, int> inside_of_user_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, CancellationPtr> inside_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::server

@@ -43,8 +43,9 @@ class Lookup {
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
-  absl::Status Enter(LoadGate& gate) {
-    KERNIX_ASSIGN_OR_RETURN(pass_, gate.Enter(*user_, cancellation_));
+  absl::Status Enter(UserLimit& limit, LoadGate& gate) {
+    KERNIX_ASSIGN_OR_RETURN(place_, limit.Enter(*user_));
+    KERNIX_ASSIGN_OR_RETURN(pass_, gate.Enter(cancellation_));
     return absl::OkStatus();
   }
 
@@ -99,7 +100,8 @@ class Lookup {
   const Duration patience_;
   const CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   const int on_cancel_ = cancellation_->OnCancel([this] { End(connection_); });
-  std::unique_ptr<LoadGate::Pass> pass_;  // destroyed, and so given back, first
+  std::unique_ptr<LoadGate::Pass> pass_;  // once it is given back, the server may be gone
+  std::unique_ptr<UserLimit::Pass> place_;
 };
 
 }  // namespace
@@ -116,7 +118,7 @@ LookupServer::~LookupServer() { Stop(); }
 
 void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
   auto lookup = std::make_shared<Lookup>(backend_, std::move(connection), user, patience_);
-  if (const absl::Status entered = lookup->Enter(gate_); !entered.ok()) {
+  if (const absl::Status entered = lookup->Enter(limit_, gate_); !entered.ok()) {
     return backend_.metrics.NoteRefusal(absl::IsUnavailable(entered) ? Refusal::kDraining : Refusal::kLookups);
   }
   try {

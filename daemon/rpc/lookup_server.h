@@ -7,6 +7,7 @@
 #include "common/os/unique_fd.h"
 #include "daemon/rpc/backend.h"
 #include "daemon/rpc/load_gate.h"
+#include "daemon/rpc/user_limit.h"
 
 namespace kernix::server {
 
@@ -35,7 +36,8 @@ class LookupServer {
  private:
   Backend& backend_;
   const Duration patience_;
-  LoadGate gate_{kMaxPerUser};
+  UserLimit limit_{"lookups", "", kMaxPerUser};  // nobody sees its refusals
+  LoadGate gate_;
 };
 
 }  // namespace kernix::server

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/load/load_memo.h"
+#include "client/load/matching_files.h"
 #include "client/tools/environment.h"
 #include "kernix/client.h"
 #include "kernix/inspection.h"
@@ -21,7 +22,7 @@
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/gil.h"
-#include "python/src/load_observer.h"
+#include "python/src/observer_callbacks.h"
 
 namespace kernix::python {
 
@@ -69,15 +70,15 @@ Loaded Find(const Client& client, const Request& request) {
 }
 
 Loaded LoadRequest(Client& client, const Request& request, const py::object& observer) {
-  LoadObserver load_observer(observer);
+  ObserverCallbacks observer_callbacks(observer);
   LoadOptions options = request.options;
-  options.callbacks = load_observer.Callbacks();
+  options.callbacks = observer_callbacks.Callbacks();
   options.environment = ProcessVariables();
   absl::StatusOr<LoadedModule> loaded = [&] {
     const WithoutGil no_gil;
     return LoadAnew(client, request.language, request.name, request.sources, options);
   }();
-  load_observer.ThrowIfCancelled();
+  observer_callbacks.ThrowIfCancelled();
   auto [module, slot] = ValueOrThrow(std::move(loaded));
   return {std::move(module), slot};
 }
@@ -118,7 +119,7 @@ py::bytes Bytes(absl::StatusOr<std::string> text) { return py::bytes(ValueOrThro
 
 std::vector<std::string> SourceLabels(const Module& module) {
   std::vector<std::string> labels;
-  for (const GeneratedUnit& unit : module.generated_units()) {
+  for (const GeneratedUnit& unit : ValueOrThrow(module.texts()).units) {
     labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
   }
   return labels;
@@ -131,7 +132,13 @@ std::optional<py::bytes> SourceOf(const Module& module, const std::string& label
   return Bytes(text);
 }
 
-// The path may have any encoding.
+// Paths may have any encoding.
+std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const std::vector<std::string>& patterns) {
+  std::vector<py::bytes> paths;
+  for (const std::string& path : ValueOrThrow(MatchingFiles(directory, patterns))) paths.emplace_back(path);
+  return paths;
+}
+
 void WriteInto(const Module& module, const py::bytes& directory) {
   const std::string path = directory;
   const absl::Status status = [&] {
@@ -188,6 +195,7 @@ void BindLoad(py::module_& module) {
   BindRequest(module);
   BindResources(module);
   BindModule(module);
+  module.def("matching_files", &PathsOfMatchingFiles, py::arg("directory"), py::arg("patterns"));
   module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));
   module.def("load", &LoadRequest, py::arg("client"), py::arg("request"), py::arg("observer"));
 }

@@ -103,9 +103,10 @@ TEST_F(ClientCudaTest, FilesOfBothLanguagesSideBySide) {
   const auto module = LoadFiles(*MakeClient(), Language::kCuda, "mixed", {Path("scale.cu"), Path("one.cpp")}, options);
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_EQ((*module)->functions().size(), 1u);
-  ASSERT_EQ((*module)->generated_units().size(), 2u);
-  EXPECT_EQ((*module)->generated_units()[1].language, Language::kCpp);
-  EXPECT_THAT((*module)->generated_units()[1].sources, ElementsAre("one.cpp"));
+  const ModuleTexts texts = (*module)->texts().value();
+  ASSERT_EQ(texts.units.size(), 2u);
+  EXPECT_EQ(texts.units[1].language, Language::kCpp);
+  EXPECT_THAT(texts.units[1].sources, ElementsAre("one.cpp"));
   EXPECT_THAT(Ptx(**module).value(), HasSubstr(".entry"));
   EXPECT_THAT(GeneratedSource(**module, "one.cpp").value(), HasSubstr("int one()"));
   const absl::StatusOr<std::vector<KernelResources>> kernels = Resources(**module);

@@ -74,7 +74,7 @@ def test_kept_texts_outlive_the_linkers_sweep(tmp_path):
     flags = ["-Wl,--gc-sections", "-s"]
     module = kernix.load_cuda_inline("inspected", SPILLING, extra_ldflags=flags, build_directory=tmp_path, **OPTIONS)
     assert module.ptx()
-    assert ".kernix.ptx.sm_90.0" in sections(tmp_path / "inspected.so")
+    assert ".kernix.texts" in sections(tmp_path / "inspected.so")
 
 
 @pytest.mark.skipif(nvdisasm() is None, reason="needs nvdisasm beside nvcc (wheel nvidia-cuda-nvdisasm)")

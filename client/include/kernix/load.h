@@ -54,7 +54,7 @@ struct LoadOptions {
   bool separate = false;
   // For a debugger, a profiler or a sanitizer: -g (and -G for device code), frame pointers, optimization_level 0.
   bool debug = false;
-  // CUDA only: Module::kept() has PTX, machine code and resource usage. Takes about as long as another build.
+  // CUDA only: Module::texts() has PTX, machine code and resource usage. Takes about as long as another build.
   bool keep = false;
   // Functions to export. nullopt: every `// @BE name [tokens]` line of the sources.
   std::optional<std::vector<Function>> functions;

@@ -38,9 +38,17 @@ struct KeptText {
     kResources,  // the output of `ptxas -v`
   };
   Kind kind = Kind::kPtx;
-  size_t unit = 0;  // index into Module::generated_units()
+  size_t unit = 0;  // index into ModuleTexts::units
   std::string architecture;
   std::string text;
+};
+
+// The texts for people to read that an artifact carries.
+struct ModuleTexts {
+  // The source that the daemon compiled: one unit, or with LoadOptions::separate one per source.
+  std::vector<GeneratedUnit> units;
+  // Sorted by unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
+  std::vector<KeptText> kept;
 };
 
 struct FunctionInfo {
@@ -69,10 +77,10 @@ class Module {
   virtual const std::string& artifact_digest() const = 0;
   virtual bool cache_hit() const = 0;
   virtual uint64_t build_ms() const = 0;
-  // The source that the daemon compiled: one unit, or with LoadOptions::separate one per source.
-  virtual const std::vector<GeneratedUnit>& generated_units() const = 0;
-  // Sorted by unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
-  virtual const std::vector<KeptText>& kept() const = 0;
+  // The bytes of the artifact, an ELF shared object. They remain when the file is evicted from the cache.
+  virtual std::string_view artifact() const = 0;
+  // Read from the artifact by each call. Returns a LOAD error if the artifact is damaged.
+  virtual absl::StatusOr<ModuleTexts> texts() const = 0;
 };
 
 }  // namespace kernix

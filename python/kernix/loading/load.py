@@ -235,13 +235,10 @@ def load_cuda_dir(
     """
     from pathlib import Path
 
-    directory = Path(directory)
     patterns = string_list(file_patterns, "file_patterns") or ("*.cu",)
-    files = dict.fromkeys(path for pattern in patterns for path in sorted(directory.glob(pattern)) if path.is_file())
-    if not files:
-        raise KernelRequestError(f"no file in {directory} matches {', '.join(patterns)}")
-    sources = tuple(file_source(path) for path in files)
-    return _load_cuda(sources, functions, name=module_name(name, directory.resolve().name), **options)
+    paths = _core.matching_files(os.fsencode(directory), patterns)
+    sources = tuple(file_source(Path(os.fsdecode(path))) for path in paths)
+    return _load_cuda(sources, functions, name=module_name(name, Path(directory).resolve().name), **options)
 
 
 def load_cpp_inline(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "python/src/load_observer.h"
+#include "python/src/observer_callbacks.h"
 
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@ namespace kernix::python {
 
 namespace py = pybind11;
 
-LoadCallbacks LoadObserver::Callbacks() {
+LoadCallbacks ObserverCallbacks::Callbacks() {
   LoadCallbacks callbacks;
   callbacks.output = TextCallback("output");
   callbacks.progress = TextCallback("progress");
@@ -20,18 +20,18 @@ LoadCallbacks LoadObserver::Callbacks() {
   return callbacks;
 }
 
-void LoadObserver::ThrowIfCancelled() {
+void ObserverCallbacks::ThrowIfCancelled() {
   if (exception_) throw *std::exchange(exception_, std::nullopt);
 }
 
-std::function<void(std::string_view)> LoadObserver::TextCallback(const char* method) {
+std::function<void(std::string_view)> ObserverCallbacks::TextCallback(const char* method) {
   return [this, method](std::string_view text) { WithPython([&] { observer_.attr(method)(ToPython(text)); }); };
 }
 
 // After the first exception, or once Python is ending, the observer receives no more calls; the load only runs to its
 // end.
 template <typename Call>
-void LoadObserver::WithPython(Call call) {
+void ObserverCallbacks::WithPython(Call call) {
   if (exception_ || PythonEnds()) return;
   const py::gil_scoped_acquire gil;
   try {
@@ -41,7 +41,7 @@ void LoadObserver::WithPython(Call call) {
   }
 }
 
-bool LoadObserver::Poll() {
+bool ObserverCallbacks::Poll() {
   WithPython([this] {
     observer_.attr("poll")();
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();

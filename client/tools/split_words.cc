@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/tools/shell_words.h"
+#include "client/tools/split_words.h"
 
 #include "absl/strings/ascii.h"
 #include "common/base/status_macros.h"

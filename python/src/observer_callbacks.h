@@ -16,10 +16,10 @@ namespace kernix::python {
 // Create and destroy it with the GIL held, and run the load in the same thread without the GIL. A callback may wait for
 // the GIL without risk of a deadlock with os.fork(), which holds the GIL while running loads pause: the code that must
 // pause runs in a thread of libkernix that never calls this class.
-class LoadObserver {
+class ObserverCallbacks {
  public:
   // `observer` is an Observer of _core.pyi and must outlive this object.
-  explicit LoadObserver(const pybind11::object& observer) : observer_(observer) {}
+  explicit ObserverCallbacks(const pybind11::object& observer) : observer_(observer) {}
 
   // The callbacks hold a pointer to this object. An exception in the observer or in a signal handler (Ctrl-C) cancels
   // the load, and so does the end of the interpreter.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/matching_files.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_join.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+namespace fs = std::filesystem;
+using Parts = fs::path::const_iterator;
+
+constexpr char kAllFolders[] = "**";
+
+// Adds the files below `folder` that match the parts of a pattern.
+class Matcher {
+ public:
+  explicit Matcher(Parts end) : end_(end) {}
+
+  void Match(const fs::path& folder, Parts part) {
+    const bool any_depth = *part == kAllFolders;
+    const Parts next = std::next(part);
+    if (any_depth && next != end_) Match(folder, next);
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      if (any_depth) {
+        if (at->is_directory(error) && !at->is_symlink(error)) Match(at->path(), part);
+      } else if (fnmatch(part->c_str(), at->path().filename().c_str(), 0) == 0) {
+        Take(*at, next);
+      }
+    }
+  }
+
+  std::vector<fs::path> Sorted() && {
+    std::sort(found_.begin(), found_.end());
+    return std::move(found_);
+  }
+
+ private:
+  void Take(const fs::directory_entry& entry, Parts next) {
+    std::error_code error;
+    if (next != end_) {
+      if (entry.is_directory(error)) Match(entry.path(), next);
+    } else if (entry.is_regular_file(error)) {
+      found_.push_back(entry.path());
+    }
+  }
+
+  const Parts end_;
+  std::vector<fs::path> found_;
+};
+
+std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& pattern) {
+  const fs::path parts(pattern);
+  Matcher matcher(parts.end());
+  if (!pattern.empty()) matcher.Match(folder, parts.begin());
+  return std::move(matcher).Sorted();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder,
+                                                       const std::vector<std::string>& patterns) {
+  std::error_code error;
+  fs::directory_iterator(folder, error);
+  if (error) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("cannot read the folder of sources, ", folder, ": ", error.message()));
+  }
+  std::vector<std::string> paths;
+  for (const std::string& pattern : patterns) {
+    for (const fs::path& path : FilesOf(folder, pattern)) {
+      if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+    }
+  }
+  if (!paths.empty()) return paths;
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("no file in ", folder, " matches ", absl::StrJoin(patterns, ", ")));
+}
+
+}  // namespace kernix
