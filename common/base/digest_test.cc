@@ -35,7 +35,7 @@ TEST(DigestTest, TextAndBytesComeBack) {
   EXPECT_EQ(Digest::FromHex("BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD").value().Hex(), kAbc);
 }
 
-TEST(DigestTest, RefusesWhatIsNone) {
+TEST(DigestTest, RefusesOtherText) {
   const std::string hex = kAbc;
   EXPECT_THAT(Digest::FromHex(hex.substr(1)), HasError(absl::StatusCode::kInvalidArgument, testing::HasSubstr("63")));
   EXPECT_THAT(Digest::FromHex("g" + hex.substr(1)),

@@ -26,7 +26,7 @@ struct ServerOptions {
   int jobs = 0;                                     // (F) parallel compile jobs; 0: processors
   uint64_t memory_budget_bytes = 0;                 // (F) for all jobs together; 0: three quarters of the machine's
   std::chrono::milliseconds job_timeout{600'000};   // (F) "10m"
-  std::chrono::milliseconds idle_timeout{0};        // (F) exit after this long without a client or job; 0: never
+  std::chrono::milliseconds idle_timeout{0};        // (F) exit after this long without a client or load; 0: never
   std::chrono::milliseconds drain_timeout{30'000};  // (F) how long SIGTERM lets running loads continue
   uint64_t max_request_bytes = 64ull << 20;         // (F)
   uint64_t max_output_bytes = 1ull << 30;           // (F) of each file that a job makes, and of all its outputs

@@ -100,7 +100,7 @@ std::vector<Setting> MakeSettings() {
        SetSize<&O::memory_budget_bytes>},
       {"job_timeout", "TIME", "longest run of one compile job; 0: no limit (default: 10m)",
        SetDuration<&O::job_timeout>},
-      {"idle_timeout", "TIME", "exit after this long without clients and jobs; 0: never (default: 0)",
+      {"idle_timeout", "TIME", "exit after this long without clients and loads; 0: never (default: 0)",
        SetDuration<&O::idle_timeout>},
       {"drain_timeout", "TIME", "how long running loads may take to finish at a stop (default: 30s)",
        SetDuration<&O::drain_timeout>},

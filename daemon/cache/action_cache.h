@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Maps each action key to the artifact that answers it.
+// Maps each key to the artifact that answers it.
 #pragma once
 
 #include <optional>

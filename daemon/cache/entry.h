@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The data in a cache: the answers to action keys, and the tags under which users have loaded them.
+// The data in a cache: the answers to keys, and the tags under which users have loaded them.
 #pragma once
 
 #include <compare>
@@ -38,7 +38,7 @@ struct Tag {
   auto operator<=>(const Tag&) const = default;
 };
 
-// The answer to an action key.
+// The answer to a key.
 struct Entry {
   Digest key;
   Digest artifact;

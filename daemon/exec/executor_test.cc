@@ -106,17 +106,24 @@ class ExecutorFixture {
   std::deque<Observer> observers_;
 };
 
-// Tests that every executor must pass.
-class ExecutorTest : public ExecutorFixture, public ::testing::TestWithParam<bool> {
- protected:
-  std::unique_ptr<Executor> Make() {
-    if (GetParam()) return MakeInlineExecutor(env_, {"/scratch"});
-    return MakeLocalExecutor(env_, {.place = {"/scratch"}, .max_jobs = 2});
-  }
+struct NamedExecutor {
+  const char* name;
+  std::unique_ptr<Executor> (*make)(Env& env);
 };
 
-INSTANTIATE_TEST_SUITE_P(Executors, ExecutorTest, ::testing::Bool(),
-                         [](const auto& test) { return test.param ? "Inline" : "Local"; });
+// Tests that every executor must pass.
+class ExecutorTest : public ExecutorFixture, public ::testing::TestWithParam<NamedExecutor> {
+ protected:
+  std::unique_ptr<Executor> Make() { return GetParam().make(env_); }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Executors, ExecutorTest,
+    ::testing::Values(NamedExecutor{"Inline", [](Env& env) { return MakeInlineExecutor(env, {"/scratch"}); }},
+                      NamedExecutor{
+                          "Local",
+                          [](Env& env) { return MakeLocalExecutor(env, {.place = {"/scratch"}, .max_jobs = 2}); }}),
+    [](const auto& test) { return test.param.name; });
 
 TEST_P(ExecutorTest, TellsTheObserverAndThenTheResult) {
   const auto executor = Make();

@@ -238,7 +238,7 @@ void AcceptLoop::CutOffTheTurnedAway() {
 void AcceptLoop::Closed(int watch) {
   // Explicitly: the registration belongs to the connection, which stays open if gRPC has not closed its end.
   Unwatch(epoll_.get(), watch);
-  // A client that has only stopped sending must not hold a descriptor of ours either.
+  // A client that has only stopped sending must not hold one of our descriptors either.
   shutdown(watch, SHUT_RDWR);
   quota_.Leave(watches_.extract(watch).mapped().user);
   silent_.erase(watch);

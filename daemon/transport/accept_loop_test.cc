@@ -147,7 +147,7 @@ TEST_F(AcceptLoopTest, HandsOverWhoSpeaksFirst) {
   EXPECT_EQ(recv(served.first.get(), &word, 1, 0), 1);
 }
 
-TEST_F(AcceptLoopTest, OneThatGoesWithoutAWordIsNobodys) {
+TEST_F(AcceptLoopTest, OneThatClosesBeforeItSendsIsNobodys) {
   const auto loop = Start();
   ConnectSilently().reset();
   recorder_.AwaitAllClosed();

@@ -11,7 +11,7 @@ namespace kernix::server {
 
 // The daemon's activity at one moment.
 struct Activity {
-  int running = 0;       // present clients and jobs
+  int running = 0;       // present clients and loads
   uint64_t started = 0;  // clients since the start; reveals those that came and went between two steps
 };
 

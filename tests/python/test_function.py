@@ -496,7 +496,7 @@ class Broken:
 
 
 class Column:
-    """What can be made an array of and is none, as a column of a data frame."""
+    """Something that NumPy can convert to an array, like a column of a data frame."""
 
     def __init__(self, values):
         self._values = np.asarray(values)

@@ -151,7 +151,7 @@ TEST_F(ReadsTest, NoSpellingOfAnIncludeReads) {
              {"#include_next", "#include_next <{path}>"},
              {"#import", "#import \"{path}\""},
              {"#include_next by a macro", "#define NAME <{path}>\n#include_next NAME"},
-             {"a raw string that is none in C++98", raw, {"-std=gnu++98"}},
+             {"what looks like a raw string, in C++98", raw, {"-std=gnu++98"}},
              {"#pragma GCC dependency", "#pragma GCC dependency \"{path}\""},
              {"_Pragma GCC dependency", "_Pragma(\"GCC dependency \\\"{path}\\\"\")"},
              {"#embed", "const int x[] = {\n#embed \"{path}\"\n};"},

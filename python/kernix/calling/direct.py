@@ -12,10 +12,10 @@ from kernix.calling.arrays import CPU, CUDA, Library, View, dtype_name, is_array
 from kernix.calling.attributes import Attribute
 from kernix.calling.call import ambiguous
 
-__all__ = ["Target", "call_directly"]
+__all__ = ["Handler", "call_directly"]
 
 
-class Target(NamedTuple):
+class Handler(NamedTuple):
     """The handler to call."""
 
     name: str  # for messages
@@ -24,7 +24,7 @@ class Target(NamedTuple):
 
 
 def call_directly(
-    target: Target,
+    handler: Handler,
     arguments: Sequence[Any],
     outputs: Sequence[Any] | None,
     attributes: dict[str, Attribute],
@@ -34,7 +34,7 @@ def call_directly(
 
     Parameters
     ----------
-    target : Target
+    handler : Handler
         The handler.
     arguments : sequence of arrays
         The inputs.
@@ -51,24 +51,24 @@ def call_directly(
     list of arrays
         The results. For each array in `outputs`, that array itself.
     """
-    like = _first_array(target, arguments, outputs)
+    like = _first_array(handler, arguments, outputs)
     library = library_of(like)
-    platform = CUDA if target.platform == "CUDA" else CPU
-    handle = _stream_handle(target, library, like, stream) if platform == CUDA else None
+    platform = CUDA if handler.platform == "CUDA" else CPU
+    handle = _stream_handle(handler, library, like, stream) if platform == CUDA else None
     if platform == CPU and stream is not None:
-        raise TypeError(f"{target.name}() runs on the CPU and takes no stream")
+        raise TypeError(f"{handler.name}() runs on the CPU and takes no stream")
     with library.device(like):
-        views = [_view(target, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
-        specs = outputs if outputs is not None else [_like_arguments(target, arguments, views)]
+        views = [_view(handler, f"argument {i}", array, platform, handle) for i, array in enumerate(arguments)]
+        specs = outputs if outputs is not None else [_like_arguments(handler, arguments, views)]
         with library.memory_for(like, handle):
             results = [
-                spec if is_array(spec) else _make(target, i, library, spec, like) for i, spec in enumerate(specs)
+                spec if is_array(spec) else _make(handler, i, library, spec, like) for i, spec in enumerate(specs)
             ]
-        outs = [_view(target, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
-        _check_apart(target, outs)
-        device = _common_device(target, views + outs)
+        outs = [_view(handler, f"result {i}", array, platform, handle, True) for i, array in enumerate(results)]
+        _check_apart(handler, outs)
+        device = _common_device(handler, views + outs)
         _core.call_handler(
-            target.address,
+            handler.address,
             [view.core() for view in views],
             [view.core() for view in outs],
             attributes,
@@ -78,32 +78,32 @@ def call_directly(
     return results
 
 
-def _first_array(target: Target, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Any:
+def _first_array(handler: Handler, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> Any:
     """Return the array that decides where a call runs: for CUDA, the first one in GPU memory, if there is one."""
     arrays = [array for array in (*arguments, *(outputs or ())) if is_array(array)]
     if arrays:
-        own = (array for array in arrays if target.platform == "CUDA" and is_on_gpu(array))
+        own = (array for array in arrays if handler.platform == "CUDA" and is_on_gpu(array))
         return next(own, arrays[0])
     for i, argument in enumerate(arguments):
         raise TypeError(
-            f"{target.name}(): argument {i} is of type {type(argument).__qualname__}, which is not an array"
+            f"{handler.name}(): argument {i} is of type {type(argument).__qualname__}, which is not an array"
         )
-    raise TypeError(f"{target.name}() needs an array to know what memory to run on: pass arrays to write into as out=")
+    raise TypeError(f"{handler.name}() needs an array to know what memory to run on: pass arrays to write into as out=")
 
 
-def _view(target: Target, place: str, array: Any, platform: str, stream: int | None, writable: bool = False) -> View:
+def _view(handler: Handler, place: str, array: Any, platform: str, stream: int | None, writable: bool = False) -> View:
     try:
         return library_of(array).view(array, platform, stream, writable=writable)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, (AttributeError, TypeError)) else ValueError
-        raise kind(f"{target.name}(): {place} {error}") from error
+        raise kind(f"{handler.name}(): {place} {error}") from error
 
 
-def _like_arguments(target: Target, arguments: Sequence[Any], views: Sequence[View]) -> Any:
+def _like_arguments(handler: Handler, arguments: Sequence[Any], views: Sequence[View]) -> Any:
     """Return the shape and dtype of the only result, which is like the arguments."""
     kinds = {(view.type, view.shape): None for view in views}
     if len(kinds) != 1:
-        raise ambiguous(target.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
+        raise ambiguous(handler.name, [f"{dtype_name(number)}{list(shape)}" for number, shape in kinds])
     return _Spec(views[0].shape, getattr(arguments[0], "dtype", None) or dtype_name(views[0].type))
 
 
@@ -112,18 +112,19 @@ class _Spec(NamedTuple):
     dtype: Any
 
 
-def _make(target: Target, index: int, library: Library, spec: Any, like: Any) -> Any:
+def _make(handler: Handler, index: int, library: Library, spec: Any, like: Any) -> Any:
     if not (hasattr(spec, "shape") and hasattr(spec, "dtype")):
         kind = type(spec).__qualname__
-        raise TypeError(f"{target.name}(): out {index} is of type {kind}; it must be an array, or have shape and dtype")
+        wanted = "it must be an array, or have shape and dtype"
+        raise TypeError(f"{handler.name}(): out {index} is of type {kind}; {wanted}")
     try:
         return library.empty(tuple(spec.shape), spec.dtype, like)
     except (TypeError, ValueError) as error:
         refusal = TypeError if isinstance(error, TypeError) else ValueError
-        raise refusal(f"{target.name}(): result {index}: {error}") from error
+        raise refusal(f"{handler.name}(): result {index}: {error}") from error
 
 
-def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> int:
+def _stream_handle(handler: Handler, library: Library, like: Any, stream: Any) -> int:
     """Return the ``cudaStream_t`` of a user's stream object."""
     if stream is None:
         return library.stream(like)
@@ -132,21 +133,21 @@ def _stream_handle(target: Target, library: Library, like: Any, stream: Any) -> 
     for attribute in ("cuda_stream", "ptr"):  # PyTorch's, CuPy's
         stream = getattr(stream, attribute, stream)
     if isinstance(stream, bool) or not isinstance(stream, int):
-        raise TypeError(f"{target.name}(): stream is of type {type(stream).__qualname__}; it must be a CUDA stream")
+        raise TypeError(f"{handler.name}(): stream is of type {type(stream).__qualname__}; it must be a CUDA stream")
     return stream
 
 
-def _check_apart(target: Target, results: Sequence[View]) -> None:
+def _check_apart(handler: Handler, results: Sequence[View]) -> None:
     """Refuse results that share memory."""
     spans = sorted((view.data, view.data + view.nbytes, i) for i, view in enumerate(results) if view.nbytes)
     for (_, end, one), (begin, _, two) in pairwise(spans):
         if begin < end:
             names = " and ".join(map(str, sorted((one, two))))
-            raise ValueError(f"{target.name}(): results {names} share memory: pass a separate array for each")
+            raise ValueError(f"{handler.name}(): results {names} share memory: pass a separate array for each")
 
 
-def _common_device(target: Target, views: Sequence[View]) -> int | None:
+def _common_device(handler: Handler, views: Sequence[View]) -> int | None:
     devices = sorted({view.device for view in views if view.device is not None})
     if len(devices) > 1:
-        raise ValueError(f"{target.name}(): its arrays are on several devices: {', '.join(map(str, devices))}")
+        raise ValueError(f"{handler.name}(): its arrays are on several devices: {', '.join(map(str, devices))}")
     return devices[0] if devices else None

@@ -10,7 +10,7 @@ from kernix.calling.arrays import plain_arrays
 from kernix.calling.attributes import Attribute, convert_attributes
 from kernix.calling.by_jax import JaxCalls, is_for_jax
 from kernix.calling.call import Call, Function
-from kernix.calling.direct import Target, call_directly
+from kernix.calling.direct import Handler, call_directly
 from kernix.calling.signature import read_signature
 from kernix.jax.targets import Code
 
@@ -73,8 +73,8 @@ class Kernel(Function):
             return self._jax_calls.run(call, arguments, outputs, values)
         if call.input_output_aliases:
             raise TypeError(f"{self.__qualname__}(): input_output_aliases= is for JAX; pass the array itself as out=")
-        target = Target(self.__qualname__, self._handler(), self._code.platform)
-        return call_directly(target, arguments, outputs, values, call.stream)
+        handler = Handler(self.__qualname__, self._handler(), self._code.platform)
+        return call_directly(handler, arguments, outputs, values, call.stream)
 
     def _check_arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Check the number of arguments. An optional one at the end may be None."""
