@@ -21,6 +21,7 @@
 #include "daemon/language/read/file_questions.h"
 #include "daemon/language/read/file_reads.h"
 #include "daemon/language/spec/source_text.h"
+#include "daemon/plan/plan.h"
 #include "daemon/plan/tool_places.h"
 #include "daemon/plan/toolchain_paths.h"
 
@@ -49,8 +50,14 @@ bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::str
   return InToolchain(folders, *real);
 }
 
-// Whether a path leaves the input root, an include root or a folder of the toolchain through "..", even if it comes
-// back. Include roots and toolchain folders are links, so their parent folders are not those that the text suggests.
+// Links to the kernel headers, the include roots and the toolchain's folders.
+bool IsLink(const std::vector<absl::string_view>& folders) {
+  if (folders.size() == 1) return folders.front() == kKernelHeaders;
+  return folders.size() == 2 && (folders.front() == kIncludeRootsFolder || folders.front() == kLinkFolder);
+}
+
+// Whether a path leaves the input root or a folder behind a link through "..", even if it comes back: the parent folder
+// of such a folder is not the one that the text suggests.
 bool LeavesRoot(const std::string& relative) {
   std::vector<absl::string_view> folders;
   for (const absl::string_view part : absl::StrSplit(ToAbsl(relative), '/')) {
@@ -59,9 +66,7 @@ bool LeavesRoot(const std::string& relative) {
       folders.push_back(part);
       continue;
     }
-    const bool at_link =
-        folders.size() == 2 && (folders.front() == kIncludeRootsFolder || folders.front() == kLinkFolder);
-    if (folders.empty() || at_link) return true;
+    if (folders.empty() || IsLink(folders)) return true;
     folders.pop_back();
   }
   return false;

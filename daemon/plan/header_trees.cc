@@ -33,13 +33,14 @@ exec::InputTreePtr MakeTree(const std::vector<TreeFile>& files, const HeaderCont
 
 }  // namespace
 
-std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<RootTree>& roots, const HeaderContents& contents) {
+std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<const RootTree*>& roots,
+                                                 const HeaderContents& contents) {
   absl::flat_hash_map<Digest, uint64_t> copies;
   std::vector<exec::InputTreePtr> trees;
-  for (const RootTree& root : roots) {
-    if (root.files.empty()) continue;
-    const Digest& digest = root.digest.hash;
-    trees.push_back(Get(IdOf(digest, copies[digest]++), root.files, contents));
+  for (const RootTree* root : roots) {
+    if (root->files.empty()) continue;
+    const Digest& digest = root->digest.hash;
+    trees.push_back(Get(IdOf(digest, copies[digest]++), root->files, contents));
   }
   return trees;
 }

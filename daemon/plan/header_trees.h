@@ -26,7 +26,7 @@ class HeaderTrees {
   // Returns a tree for each non-empty include root of a build. Each tree is either new, or was made earlier and is
   // unchanged since. No two trees are the same, even with the same files, because compilers take a folder that appears
   // twice for one folder. `contents` must have all files.
-  std::vector<exec::InputTreePtr> Get(const std::vector<RootTree>& roots, const HeaderContents& contents);
+  std::vector<exec::InputTreePtr> Get(const std::vector<const RootTree*>& roots, const HeaderContents& contents);
 
   // Called at the end of a build. Releases those of `trees` whose contents are still in memory because no action needed
   // them on disk.

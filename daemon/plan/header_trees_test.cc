@@ -30,7 +30,8 @@ class HeaderTreesTest : public ::testing::Test {
     return folder.value_or("");
   }
   exec::InputTreePtr Tree(const std::string& text, const std::string& path = "a.h") {
-    return trees_.Get({Root(text, path)}, {{DigestOf(text), std::make_shared<const std::string>(text)}}).front();
+    const RootTree root = Root(text, path);
+    return trees_.Get({&root}, {{DigestOf(text), std::make_shared<const std::string>(text)}}).front();
   }
   std::vector<std::string> Left() { return Env::Posix().ListDirectory(scratch_.path()).value(); }
 
@@ -93,12 +94,14 @@ TEST_F(HeaderTreesTest, NoTwoRootsOfABuildAreOneFolder) {
   const std::vector<RootTree> roots = {Root("x"), {}, Root("y"), Root("x"), Root("x")};
   const HeaderContents contents = {{DigestOf("x"), std::make_shared<const std::string>("x")},
                                    {DigestOf("y"), std::make_shared<const std::string>("y")}};
-  const std::vector<exec::InputTreePtr> trees = trees_.Get(roots, contents);
+  std::vector<const RootTree*> pointers;
+  for (const RootTree& root : roots) pointers.push_back(&root);
+  const std::vector<exec::InputTreePtr> trees = trees_.Get(pointers, contents);
   ASSERT_THAT(trees, SizeIs(4));  // the empty root has no tree
   EXPECT_NE(trees[0], trees[2]);
   EXPECT_NE(trees[2], trees[3]);
   EXPECT_NE(trees[0], trees[3]);
-  EXPECT_EQ(trees_.Get(roots, contents), trees);
+  EXPECT_EQ(trees_.Get(pointers, contents), trees);
 }
 
 // Both builds make the tree; the later one must not replace the earlier one.
@@ -110,7 +113,7 @@ TEST_F(HeaderTreesTest, BuildsThatBeginAtOnceShareANewTree) {
     HeaderTrees trees(1 << 30);
     std::vector<std::future<exec::InputTreePtr>> builds;
     for (int i = 0; i < 4; ++i) {
-      builds.push_back(std::async(std::launch::async, [&] { return trees.Get({root}, contents).front(); }));
+      builds.push_back(std::async(std::launch::async, [&] { return trees.Get({&root}, contents).front(); }));
     }
     const exec::InputTreePtr first = builds.front().get();
     for (size_t i = 1; i < builds.size(); ++i) EXPECT_EQ(builds[i].get(), first);

@@ -15,6 +15,7 @@
 #include "common/base/strings.h"
 #include "common/flags/tables.h"
 #include "common/wire/input_root.h"
+#include "daemon/exec/merkle_tree.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/kernel_headers.h"
 #include "daemon/language/write/prologue.h"
@@ -28,18 +29,31 @@ namespace {
 
 using flags::Meaning;
 
-constexpr char kKernelHeaders[] = "kernix";
 constexpr char kLastKernelHeaders[] = "kernix/compat";
 constexpr size_t kMaxFileName = 255;
 constexpr uint64_t kLinkMemory = 256ull << 20;
 
-std::vector<exec::InputFile> StagedKernelHeaders() {
-  std::vector<exec::InputFile> files;
-  for (const language::GeneratedFile& header : language::KernelHeaders()) {
-    files.push_back(exec::MakeInput(StrCat(kKernelHeaders, "/", header.path), header.text));
+// The kernel headers, which every build has in the same version.
+struct KernelHeaderTree {
+  RootTree tree;
+  HeaderContents contents;
+
+  KernelHeaderTree() {
+    exec::MerkleTree merkle;
+    for (const language::GeneratedFile& header : language::KernelHeaders()) {
+      const exec::BlobDigest digest = exec::BlobDigestOf(header.text);
+      tree.files.push_back({header.path, digest});
+      merkle.AddFile(header.path, digest);
+      contents[digest.hash] = std::make_shared<const std::string>(header.text);
+    }
+    tree.digest = merkle.Digest();
   }
-  return files;
-}
+
+  static const KernelHeaderTree& Get() {
+    static const auto& headers = *new KernelHeaderTree;
+    return headers;
+  }
+};
 
 // All of them: which ones the prologue depends on is for language/write/prologue.h to say, whose code the id covers.
 language::PrologueScan ScanHeaders(const BuildRequest& request, const HeaderContents& contents) {
@@ -63,8 +77,8 @@ Digest PrologueId(const Unit& unit, const Digest& header_list) {
   return hasher.Finish();
 }
 
-exec::InputFile ProloguePlace(const Unit& unit, const Digest& header_list) {
-  return {StrCat(kKernelHeaders, "/", language::kPrologueHeader), {PrologueId(unit, header_list), 0}};
+exec::InputFile ProloguePlace(const PlannedUnit& planned, const Unit& unit, const Digest& header_list) {
+  return {StrCat(planned.folder, "/", language::kPrologueHeader), {PrologueId(unit, header_list), 0}};
 }
 
 // Whether a source can be staged under its label in the input root.
@@ -146,16 +160,14 @@ exec::InputFile StageMacros(const BuildRequest& request) {
 }
 
 std::vector<PlannedUnit> PlaceUnits(const BuildRequest& request, Plan& plan) {
-  static const auto& kernel_headers = *new std::vector<exec::InputFile>(StagedKernelHeaders());
   std::vector<PlannedUnit> units;
   for (size_t i = 0; i < request.units.size(); ++i) {
     const Unit& unit = request.units[i];
     PlannedUnit planned = PlaceUnit(request, i);
     planned.trees = plan.trees;
-    planned.files = kernel_headers;
     plan.unit_texts.push_back(std::make_shared<const std::string>(TranslationUnit(request, unit)));
     planned.files.push_back(exec::MakeInput(planned.path, plan.unit_texts.back()));
-    if (!request.headers.empty()) planned.files.push_back(ProloguePlace(unit, plan.roots->list));
+    if (!request.headers.empty()) planned.files.push_back(ProloguePlace(planned, unit, plan.roots->list));
     if (HasMacroHeader(request, unit.language)) planned.files.push_back(StageMacros(request));
     Append(planned.files, StageSources(request, unit));
     units.push_back(std::move(planned));
@@ -176,9 +188,10 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
   return files;
 }
 
-// One mount point for each non-empty include root.
+// The mount points of the kernel headers and of each non-empty include root.
 std::shared_ptr<std::vector<exec::MountedTree>> MountPoints(const IncludeRoots& roots) {
   auto trees = std::make_shared<std::vector<exec::MountedTree>>();
+  trees->push_back({kKernelHeaders, KernelHeaderTree::Get().tree.digest, nullptr});
   for (uint32_t root = 0; root < roots.roots.size(); ++root) {
     if (roots.roots[root].files.empty()) continue;
     trees->push_back({TopOfIncludeRoot(root), roots.roots[root].digest, nullptr});
@@ -370,7 +383,11 @@ absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, Hea
     }
   }
   KERNIX_RETURN_IF_ERROR(CheckSizes(request, contents));
-  const std::vector<exec::InputTreePtr> staged = trees.Get(plan.roots->roots, contents);
+  const KernelHeaderTree& ours = KernelHeaderTree::Get();
+  contents.insert(ours.contents.begin(), ours.contents.end());
+  std::vector<const RootTree*> mounted = {&ours.tree};
+  for (const RootTree& root : plan.roots->roots) mounted.push_back(&root);
+  const std::vector<exec::InputTreePtr> staged = trees.Get(mounted, contents);
   for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];
   return absl::OkStatus();
 }

@@ -8,7 +8,7 @@
 //   each
 //                        has a folder in it, "0-a.cu", "1-b.cpp", ...
 //   <label>              another copy of the sources, from which the compiler reads the lines that it shows
-//   kernix/              our kernel headers, searched first: a user's folder "brainevent" cannot replace ours
+//   kernix/              our kernel headers, searched first: a user's folder "brainevent" cannot replace ours; a link
 //   kernix/compat/       kernel headers whose names other packages may use, too; searched last
 //   kernix-macros/       for a CUDA unit with -D or -U: a cuda_runtime.h that defines these macros, found first
 //   toolchain/           links to folders of the toolchain (tool_places.h): commands name no place of this machine
@@ -81,7 +81,8 @@ struct Plan {
       0;  // of all steps together: the outputs stay in memory until the last step ends; 0: no limit
 };
 
-using HeaderContents = absl::flat_hash_map<Digest, exec::Content>;
+// The folder of our kernel headers in the input root.
+inline constexpr char kKernelHeaders[] = "kernix";
 
 // The name of a request's header in diagnostics; normalised, its path in the input root.
 std::string HeaderName(const BuildRequest& request, const HeaderRef& header);

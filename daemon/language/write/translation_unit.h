@@ -18,8 +18,8 @@ namespace kernix::language {
 // source by its label; if a file with that name holds the source where the compiler runs, the compiler shows the line.
 //
 // `has_headers`: headers come with the sources. Their texts are not always available when the unit is generated, so the
-// prologue is then a separate header, kPrologueHeader. It must be in the same folder as KernelHeaders() and contain
-// Prologue(sources and headers).
+// prologue is then a separate header, kPrologueHeader. It must be in the unit's folder and contain Prologue(sources and
+// headers).
 //
 // `definitions`: preprocessor lines placed before everything else. Diagnostics name them "<command-line>".
 std::string GenerateTranslationUnit(v1::Language language, const std::vector<SourceText>& sources,
@@ -31,6 +31,6 @@ std::string GenerateTranslationUnit(v1::Language language, const std::vector<Sou
 inline constexpr char kRuntimeHeader[] = "cuda_runtime.h";
 std::string RuntimeHeaderWith(const std::vector<std::string>& definitions);
 
-inline constexpr char kPrologueHeader[] = "brainevent/internal/prologue.h";
+inline constexpr char kPrologueHeader[] = "kernix_prologue.h";
 
 }  // namespace kernix::language
