@@ -49,8 +49,10 @@ absl::Status Watch(Env& env, const std::string& path, std::vector<WatchedFile>& 
 }
 
 bool Unchanged(Env& env, const std::vector<WatchedFile>& files, bool follow) {
-  return std::all_of(files.begin(), files.end(),
-                     [&](const WatchedFile& file) { return StateOf(env, file.path, follow) == file; });
+  return std::all_of(files.begin(), files.end(), [&](const WatchedFile& file) {
+    const absl::StatusOr<FileIdentity> now = IdentityOf(env, file.path, follow);
+    return now.ok() ? file.identity == *now : !file.identity;
+  });
 }
 
 }  // namespace kernix

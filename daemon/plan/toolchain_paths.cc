@@ -2,7 +2,6 @@
 #include "daemon/plan/toolchain_paths.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,6 +15,22 @@ void AddFolders(std::vector<NamedFolder>& folders, const std::vector<std::string
   for (size_t i = 0; i < paths.size(); ++i) folders.push_back({NormalizePath(paths[i]), StrCat(name, "-", i)});
 }
 
+// GCC applies the last map that matches, and so do we: the innermost folder. The order is part of the key, so it must
+// not depend on where a folder lies.
+std::vector<NamedFolder> OutermostFirst(std::vector<NamedFolder> folders) {
+  std::vector<std::pair<int64_t, size_t>> order;  // number of folders around it, index
+  for (size_t i = 0; i < folders.size(); ++i) {
+    const std::string& path = folders[i].path;
+    const auto is_around = [&path](const NamedFolder& other) { return IsBelow(path, other.path); };
+    order.emplace_back(std::count_if(folders.begin(), folders.end(), is_around), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<NamedFolder> sorted;
+  sorted.reserve(folders.size());
+  for (const auto& [around, index] : order) sorted.push_back(std::move(folders[index]));
+  return sorted;
+}
+
 }  // namespace
 
 std::vector<NamedFolder> ToolchainFolders(const toolchain::Toolchain& toolchain) {
@@ -25,17 +40,7 @@ std::vector<NamedFolder> ToolchainFolders(const toolchain::Toolchain& toolchain)
     folders.push_back({NormalizePath(toolchain.cuda->root), "kernix-cuda"});
     AddFolders(folders, toolchain.cuda->include_directories, "kernix-cuda-include");
   }
-  // GCC applies the last map that matches, and so do we: the innermost folder. The order is part of the key, so it must
-  // not depend on where a folder lies.
-  std::map<std::string, size_t> depths;
-  for (const NamedFolder& folder : folders) {
-    depths[folder.path] = std::count_if(folders.begin(), folders.end(), [&](const NamedFolder& other) {
-      return other.path != folder.path && IsBelow(folder.path, other.path);
-    });
-  }
-  std::stable_sort(folders.begin(), folders.end(),
-                   [&](const NamedFolder& a, const NamedFolder& b) { return depths.at(a.path) < depths.at(b.path); });
-  return folders;
+  return OutermostFirst(std::move(folders));
 }
 
 std::string PortablePath(const std::vector<NamedFolder>& folders, const std::string& path) {
