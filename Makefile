@@ -9,7 +9,7 @@ VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup packages configure package build demo test test-cpp test-python fuzz sanitize mutate lint lint-text lint-cpp \
-        format check-format wheel test-wheel bench install clean
+        format check-format wheel test-wheel docs test-docs bench install clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -86,6 +86,13 @@ wheel: packages ## Build the self-contained wheel into dist/
 
 test-wheel: packages ## Build the wheel, install it into a bare environment outside the repository and use it there
 	@wheel=$$(deploy/wheel.sh $(PYTHON)) && deploy/test_wheel.sh "$$wheel" $(PYTHON)
+
+docs: packages ## Build the documentation site into build/site
+	@deploy/docs.sh $(PYTHON)
+
+test-docs: docs setup ## Open the documentation site in Chromium (installed if missing: Debian's package)
+	@PYTHON=$(PYTHON) deploy/setup.sh browser
+	$(VENV_PYTHON) -m pytest tests/site
 
 bench: ## Compare with brainevent 0.3.0 (needs Python 3.12; creates a separate environment)
 	bench/run.sh

@@ -6,6 +6,7 @@
 #
 #   PYTHON=python3.12 deploy/setup.sh    # another Python than python3 (3.11 or newer)
 #   deploy/setup.sh packages             # the Debian packages alone
+#   deploy/setup.sh browser              # these, and the Chromium that `make test-docs` opens the site with
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,6 +41,7 @@ case $python_path in
     name=$(basename "$python")
     packages+=("$name" "$name-venv" "$name-dev") ;;
 esac
+if [ "${1:-}" = browser ]; then packages+=(chromium); fi
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing=()
@@ -58,7 +60,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 
-if [ "${1:-}" = packages ]; then exit 0; fi
+case ${1:-} in packages | browser) exit 0 ;; esac
 
 # --- Python environment ----------------------------------------------------------------------------------------------
 check_python
