@@ -141,6 +141,47 @@ def test_every_flag_of_kernixd_is_documented():
     assert [flag for flag in flags if f"`{settings[flag]}`" not in page and flag not in page] == []
 
 
+# Literals that look like a variable of a user's and are none.
+NOT_READ = {
+    "CICC_PATH": "in what nvcc prints",
+    "NVVMIR_LIBRARY_DIR": "in what nvcc prints",
+    "LD_TRACE_LOADED_OBJECTS": "set for a program that kernixd asks",
+    "GRPC_POLL_STRATEGY": "set for gRPC by the client itself",
+}
+
+
+def variables_in_sources():
+    """Return the environment variables that the sources name in a literal, but for the settings of kernixd."""
+    prefixes = "KERNIX|BRAINEVENT|CUDA|GCC|GRPC|LD|LISTEN|NOTIFY|NVCC|XDG"
+    whole = "KERNIXD|CXX|HOME|USER|LOGNAME|TMPDIR|[A-Z_]*PATH"
+    sources = [
+        path
+        for folder in ("client", "common", "daemon", "python/kernix", "python/src")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".cc", ".h", ".py") and not path.stem.endswith("_test")
+    ]
+    found = {
+        name for path in sources for name in re.findall(rf'"((?:{prefixes})_[A-Z_]*[A-Z]|{whole})"', path.read_text())
+    }
+    return found - NOT_READ.keys()
+
+
+def test_every_environment_variable_is_documented():
+    page = (ROOT / "docs" / "environment.md").read_text()
+    settings = {flag for flag in flags_of("kernixd") if flag not in ("--config", "--oneshot-fd", "--version")}
+    read = variables_in_sources() | {"KERNIX_" + flag.removeprefix("--").replace("-", "_").upper() for flag in settings}
+    assert {"CXX", "KERNIX_ADDRESS", "KERNIX_JOBS", "KERNIX_SOCKET"} <= read
+    assert sorted(name for name in read if f"`{name}`" not in page) == []
+    for_users = set(re.findall(r"`(KERNIX_\w+)`", page.partition("## Work on kernix itself")[0]))
+    assert sorted(for_users - read) == []
+
+
+def test_every_public_name_is_in_the_api_reference():
+    page = (ROOT / "docs" / "api.md").read_text()
+    other_names = {"CompilationError"}  # of what is there under its own
+    assert [name for name in kernix.__all__ if f"::: kernix.{name}\n" not in page and name not in other_names] == []
+
+
 @pytest.fixture(name="prefix", scope="module")
 def prefix_fixture(tmp_path_factory):
     """Where libkernix is installed, out of the build folder that this package comes from."""
@@ -177,6 +218,8 @@ def anchor_of(heading):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links(page):
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if "://" in target:
+            continue
         path, _, anchor = target.partition("#")
         linked = (page.parent / path).resolve() if path else page
         assert linked.exists(), target
