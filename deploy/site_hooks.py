@@ -45,5 +45,5 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def _has_anchor(site: pathlib.Path, path: str, anchor: str) -> bool:
-    page = site / pathlib.PurePath(path).relative_to("docs").with_suffix(".html")
-    return f'id="{anchor}"' in page.read_text()
+    page = site / f"{pathlib.PurePath(path).stem.lower()}.html"  # SECURITY.md is a page, too
+    return page.exists() and f'id="{anchor}"' in page.read_text()
