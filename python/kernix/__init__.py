@@ -29,6 +29,7 @@ from kernix.loading.load import load_cpp_file, load_cpp_inline, load_cuda_dir, l
 from kernix.loading.module import CompiledModule
 from kernix.loading.registration import register_ffi_target
 from kernix.loading.resources import KernelResources
+from kernix.notebook.extension import load_ipython_extension
 
 __version__ = _version()
 
@@ -56,6 +57,7 @@ __all__ = [
     "load_cuda_dir",
     "load_cuda_file",
     "load_cuda_inline",
+    "load_ipython_extension",
     "print_diagnostics",
     "register_ffi_target",
     "set_cache_dir",

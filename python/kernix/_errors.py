@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 
 __all__ = [
     "CompilationError",
@@ -27,6 +28,12 @@ class KernelError(Exception):
     """Base class of all kernix errors about a kernel."""
 
     __module__ = "kernix"
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of its own traceback."""
+        from kernix.notebook.traceback import traceback_lines
+
+        return traceback_lines(self)
 
 
 class KernelRequestError(KernelError, ValueError):
@@ -57,6 +64,7 @@ class KernelCompilationError(KernelError):
     ----------
     compiler_output : str
     command : str
+        Not part of the error's text, since it says nothing about the source.
     """
 
     __module__ = "kernix"
@@ -71,8 +79,6 @@ class KernelCompilationError(KernelError):
         parts = [self.message]
         if self.compiler_output and self.compiler_output.strip() not in self.message:
             parts.append(self.compiler_output.rstrip())
-        if self.command and self.command not in self.message:
-            parts.append(f"command: {self.command}")
         return "\n\n".join(parts)
 
 
@@ -148,11 +154,19 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str) -> 
     return _BY_KIND.get(kind, KernelError)(message)
 
 
+_NOT_OF_USERS = ("kernix", "IPython")  # IPython calls the cell magics
+
+
 def warn(message: str) -> None:
     """Warn about `message` at the line of the user's code that called kernix."""
     level = 1
     frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernix":
+    while frame.f_back is not None and _package(frame) in _NOT_OF_USERS:
         frame = frame.f_back
         level += 1
     warnings.warn(message, KernelWarning, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]

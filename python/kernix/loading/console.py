@@ -5,27 +5,45 @@ from __future__ import annotations
 
 import sys
 import time
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from kernix._errors import warn
 from kernix._lock import ForkSafeLock
 
-__all__ = ["LoadConsole"]
+__all__ = ["LoadConsole", "ProgressLine", "progress_line"]
 
 _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
 _ERASE_LINE = "\r\x1b[K"
 
-_progress_owner = ForkSafeLock()  # one load at a time owns the terminal's last line
+_terminal_owner = ForkSafeLock()  # one load at a time owns the terminal's last line
+
+
+class ProgressLine(Protocol):
+    """A place that shows where a load stands."""
+
+    def draw(self, text: str) -> None:
+        """Show `text` in place of the earlier text."""
+
+    def erase(self) -> None:
+        """Make room for output of the load."""
+
+    def close(self) -> None:
+        """End the use of the line by a load."""
+
+
+#: Where loads of this context show their progress. None: on the terminal.
+progress_line: ContextVar[ProgressLine | None] = ContextVar("progress_line", default=None)
 
 
 class LoadConsole:
     """Observer of one load (see ``_core.load``). All calls come from the thread that loads.
 
-    Output and progress go to ``sys.stderr``. The progress line appears only on a terminal, once the load has taken a
-    second, and is erased at the end. A ``sys.stderr`` that is ``None`` or closed, or that has only a ``write`` method,
-    never makes a load fail.
+    Output goes to ``sys.stderr``. Progress goes to `progress_line` or, if ``sys.stderr`` is a terminal, to its last
+    line, which is erased at the end. It appears once the load has taken a second. A ``sys.stderr`` that is ``None`` or
+    closed, or that has only a ``write`` method, never makes a load fail.
 
     Parameters
     ----------
@@ -36,11 +54,10 @@ class LoadConsole:
     def __init__(self, name: str) -> None:
         self._name = name
         self._stream: Any = sys.stderr
-        self._terminal = _is_terminal(self._stream)
+        self._line = progress_line.get() or (_TerminalLine(self._stream) if _is_terminal(self._stream) else None)
         self._started = time.monotonic()
         self._drawn = 0.0
         self._state = "connecting"
-        self._owner = False
 
     def __enter__(self) -> LoadConsole:
         return self
@@ -48,14 +65,13 @@ class LoadConsole:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._erase()
-        if self._owner:
-            _progress_owner.release()
+        if self._line is not None:
+            self._line.close()
 
     def output(self, text: str) -> None:
         """Print a command or a compiler's message."""
         self._erase()
-        self._write(text if text.endswith("\n") else text + "\n")
+        _write(self._stream, text if text.endswith("\n") else text + "\n")
 
     def progress(self, state: str) -> None:
         """Record the state of the load."""
@@ -69,27 +85,47 @@ class LoadConsole:
 
     def poll(self) -> None:
         """Draw the progress line if it is due. Called several times a second."""
-        if not self._terminal:
-            return
         now = time.monotonic()
-        if now - self._started < _PROGRESS_AFTER_SECONDS or now - self._drawn < _REDRAW_SECONDS:
+        if self._line is None or now - self._started < _PROGRESS_AFTER_SECONDS or now - self._drawn < _REDRAW_SECONDS:
             return
-        self._owner = self._owner or _progress_owner.try_acquire()
-        if self._owner:
-            self._write(f"{_ERASE_LINE}kernix: {self._name}: {self._state}, {now - self._started:.0f} s")
-            self._drawn = now
+        self._line.draw(f"kernix: {self._name}: {self._state}, {now - self._started:.0f} s")
+        self._drawn = now
 
     def _erase(self) -> None:
-        if self._owner:
-            self._write(_ERASE_LINE)
+        if self._line is not None:
+            self._line.erase()
             self._drawn = 0.0
 
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except (AttributeError, OSError, ValueError):  # None or not a file; the reader is gone; closed
-            pass
+
+class _TerminalLine:
+    """The last line of a terminal. If another load has it, nothing is drawn."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._owner = False
+
+    def draw(self, text: str) -> None:
+        self._owner = self._owner or _terminal_owner.try_acquire()
+        if self._owner:
+            _write(self._stream, _ERASE_LINE + text)
+
+    def erase(self) -> None:
+        if self._owner:
+            _write(self._stream, _ERASE_LINE)
+
+    def close(self) -> None:
+        self.erase()
+        if self._owner:
+            self._owner = False
+            _terminal_owner.release()
+
+
+def _write(stream: Any, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except (AttributeError, OSError, ValueError):  # None or not a file; the reader is gone; closed
+        pass
 
 
 def _is_terminal(stream: Any) -> bool:

@@ -12,7 +12,7 @@ import kernix
 from kernix.jax import targets
 from kernix.loading import connection, console
 
-LOCKS = (connection._lock, console._progress_owner, targets._lock)
+LOCKS = (connection._lock, console._terminal_owner, targets._lock)
 held, done = threading.Event(), threading.Event()
 
 

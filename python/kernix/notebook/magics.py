@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cell magics ``%%cuda`` and ``%%cpp``."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kernix.loading.console import progress_line
+from kernix.loading.load import load_cpp_inline, load_cuda_inline
+from kernix.loading.module import CompiledModule
+from kernix.notebook.options import CellParser, cpp_parser, cuda_parser
+from kernix.notebook.progress import CellLine
+
+__all__ = ["add_magics"]
+
+#: The module of all cells without a name. Their functions replace each other by name, as Python's functions do.
+_UNNAMED = "cell"
+
+_Load = Callable[[str, str, Namespace], CompiledModule]
+
+
+def add_magics(shell: Any) -> None:
+    """Register the magics with IPython's `shell`."""
+    for magic, parser, load in (("cpp", cpp_parser(), _load_cpp), ("cuda", cuda_parser(), _load_cuda)):
+        shell.register_magic_function(_cell_magic(shell, parser, load), magic_kind="cell", magic_name=magic)
+
+
+def _cell_magic(shell: Any, parser: CellParser, load: _Load) -> Callable[[str, str], None]:
+    def magic(line: str, cell: str) -> None:
+        options = parser.parse_line(line)
+        # The line of the magic counts, so that messages name the lines that the notebook shows.
+        with _status_line(shell, options.name or _UNNAMED) as status:
+            module = load(options.name or _UNNAMED, "\n" + cell, options)
+            status(_summary(module))
+        if options.name:
+            shell.push({options.name: module})
+        shell.push({name: module[name] for name in module})
+
+    magic.__doc__ = parser.format_help()
+    return magic
+
+
+def _load_cpp(name: str, source: str, options: Namespace) -> CompiledModule:
+    level = [] if options.optimization_level is None else [f"-O{options.optimization_level}"]
+    return load_cpp_inline(name, source, extra_cflags=[*level, *_flags(options)], **_common(options))
+
+
+def _load_cuda(name: str, source: str, options: Namespace) -> CompiledModule:
+    return load_cuda_inline(
+        name,
+        source,
+        extra_cuda_cflags=_flags(options),
+        optimization_level=3 if options.optimization_level is None else options.optimization_level,
+        compute_capability=options.arch,
+        use_fast_math=options.use_fast_math,
+        allow_cuda_graph=not options.no_cuda_graph,
+        keep=options.keep,
+        **_common(options),
+    )
+
+
+def _flags(options: Namespace) -> list[str]:
+    return [*(f"-D{macro}" for macro in options.define), *options.flag]
+
+
+def _common(options: Namespace) -> dict[str, Any]:
+    return {
+        "extra_ldflags": options.link_flag,
+        "extra_include_paths": options.include,
+        "debug": options.debug,
+        "force_rebuild": options.force,
+        "verbose": options.verbose,
+        "replace": True,
+    }
+
+
+@contextmanager
+def _status_line(shell: Any, name: str) -> Iterator[Callable[[str], None]]:
+    """Show a load's progress in the cell, then what the body passes to the function that it gets."""
+    if not hasattr(shell, "kernel"):  # IPython on a terminal, where the load shows its progress by itself
+        yield print
+        return
+    line = CellLine()
+    token = progress_line.set(line)
+    try:
+        yield line.draw
+    except BaseException:
+        line.draw(f"{name}: not loaded")
+        raise
+    finally:
+        progress_line.reset(token)
+
+
+def _summary(module: CompiledModule) -> str:
+    origin = "from the cache" if module.cache_hit else f"built in {module._code.core.build_ms / 1000:.1f} s"
+    return f"{module.name}: {', '.join(module)} ({origin})"

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What IPython shows for an error of kernix: the user's frames, and the first of the compiler's words."""
+
+from __future__ import annotations
+
+import traceback
+from types import TracebackType
+
+from kernix._errors import KernelCompilationError, KernelError
+
+__all__ = ["traceback_lines"]
+
+_MOST_LINES = 10  # of a compiler's output
+_MAGICS = "kernix.notebook.magics"
+
+
+def traceback_lines(error: KernelError) -> list[str]:
+    """Return the parts of the text that IPython prints for `error`."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        return traceback.format_exception(error)
+    shown = _shortened(error)
+    frames = _frames_of_user(error.__traceback__)
+    if frames is None:
+        return list(shell.InteractiveTB.get_exception_only(type(shown), shown))
+    return list(shell.InteractiveTB.structured_traceback(type(shown), shown, frames, tb_offset=0))
+
+
+def _shortened(error: KernelError) -> KernelError:
+    if not isinstance(error, KernelCompilationError):
+        return error
+    lines = error.compiler_output.splitlines()
+    if len(lines) <= _MOST_LINES:
+        return error
+    rest = f"... {len(lines) - _MOST_LINES} more lines are in sys.last_value.compiler_output"
+    return KernelCompilationError(error.message, "\n".join([*lines[:_MOST_LINES], rest]))
+
+
+def _frames_of_user(trace: TracebackType | None) -> TracebackType | None:
+    """Return `trace` without the frames of kernix and IPython. Nothing is left if a cell magic loads."""
+    kept: list[TracebackType] = []
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        if module == _MAGICS:
+            return None
+        if module.partition(".")[0] not in ("kernix", "IPython"):
+            kept.append(trace)
+        trace = trace.tb_next
+    chain = None
+    for one in reversed(kept):
+        chain = TracebackType(chain, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return chain

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real notebook with a real IPython kernel: cells of C++ and CUDA, their functions, progress, errors."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import warnings
+
+import kernels
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+from test_docs import on_page
+
+import kernix
+from kernix import _environment
+
+PACKAGE = pathlib.Path(kernix.__file__).parent
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+CUDA = kernels.VECTOR_ADD.lstrip()
+
+
+def cpp(value):
+    """Return the body of a cell whose function ``value`` writes `value` to its result."""
+    return kernels.constant(value).lstrip()
+
+
+# A body with two errors for each of 20 lines; the first is in line 3 of the cell.
+VERY_WRONG = "// @BE f\n" + 'int x = "a", y = "b";\n' * 20 + "void f(BE::Tensor y);"
+WRONG = """#include "brainevent/common.h"
+// @BE f
+void f(const BE::Tensor x, BE::Tensor y) {
+    nothing(x);
+}"""
+
+CELLS = {
+    "start": """%load_ext kernix
+import sys, jax, numpy as np, kernix, kernix.loading.console
+kernix.loading.console._PROGRESS_AFTER_SECONDS = 0
+X = np.zeros(1, np.float32)
+def jit():
+    return jax.jit(lambda x: value(jax.numpy.asarray(x)))""",
+    "unnamed": f"%%cpp\n{cpp(1)}",
+    "call": "old = jit()\nfloat(value(X)[0]), float(old(X)[0])",
+    "unnamed again": f"%%cpp\n{cpp(2)}",
+    "call again": "float(value(X)[0]), float(old(X)[0]), float(jit()(X)[0])",
+    "named": f"%%cpp -O 0 mine -D 'V=f(7)' --define G={{3 + 1}} --flag=-Wall\n#define f(x) (x + G)\n{cpp('V')}",
+    "module": "type(mine).__name__, mine.name, value is mine.value, float(value(X)[0])",
+    "debug": f"%%cpp debug --debug\n#ifdef __OPTIMIZE__\n#error optimised\n#endif\n{cpp(5)}",
+    "debug after": "value is debug.value",
+    "cuda": f"%%cuda gpu --arch sm_90 -O 1 --keep\n{CUDA}",
+    "cuda module": "vector_add is gpu.vector_add, gpu.platform, '.target sm_90' in gpu.ptx()",
+    "cuda again": f"%%cuda gpu --arch sm_90\n{CUDA}\n// changed",
+    "cuda module again": "vector_add is gpu.vector_add, 'changed' in gpu.source()",
+    "wrong": f"%%cpp\n{WRONG}",
+    "command": "sys.last_value.command",
+    "very wrong": f"%%cpp\n{VERY_WRONG}",
+    "all of it": "sys.last_value.compiler_output.count('error: ')",
+    "wrong cuda": f"%%cuda --arch=sm_90\n{WRONG}",
+    "wrong load": "def load(source):\n    return kernix.load_cpp_inline('loaded', source)\nload('// @BE')",
+    "no such option": "%%cuda --nonsense\nint x;",
+    "value apart": "%%cpp --flag -Wall\nint x;",
+    "bad name": "%%cpp my-kernel\nint x;",
+    "bad level": "%%cpp -O 7\nint x;",
+    "open quote": "%%cpp -D 'x\nint x;",
+    **{f"page {i}": cell for i, cell in enumerate(on_page("python.md", "ipython"))},
+    "help": "print(get_ipython().find_cell_magic('cuda').__doc__)",
+}
+
+
+class Client(NotebookClient):
+    """Runs a notebook and keeps what its cells displayed on the way."""
+
+    def __init__(self, notebook):
+        super().__init__(notebook, allow_errors=True, kernel_name="python3", timeout=120)
+        self.displayed = {}
+
+    def process_message(self, message, cell, cell_index):
+        if message["msg_type"] in ("display_data", "update_display_data"):
+            self.displayed.setdefault(cell_index, []).append(message["content"]["data"]["text/plain"])
+        return super().process_message(message, cell, cell_index)
+
+
+class Cell:
+    """What one cell gave."""
+
+    def __init__(self, cell, displayed):
+        self.displayed = displayed
+        outputs = {kind: [o for o in cell.outputs if o.output_type == kind] for kind in ("error", "stream")}
+        self.kept = [output.data["text/plain"] for output in cell.outputs if "data" in output]
+        self.error = ANSI.sub("", "\n".join(outputs["error"][0].traceback)) if outputs["error"] else None
+        self.printed = ANSI.sub("", "".join(output.text for output in outputs["stream"]))
+
+
+@pytest.fixture(name="cells", scope="module")
+def cells_fixture(place, tmp_path_factory):
+    """All cells, run once by one kernel."""
+    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS.values()])
+    nbformat.validate(notebook)
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of jupyter's own
+        home = tmp_path_factory.mktemp("jupyter")
+        for variable in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
+            patch.setenv(variable, str(home / variable))
+        patch.setenv("JAX_PLATFORMS", "cpu")
+        client = Client(notebook)
+        client.execute()
+    return {name: Cell(notebook.cells[i], client.displayed.get(i, [])) for i, name in enumerate(CELLS)}
+
+
+def test_cells_without_mistakes_report_none(cells):
+    names = [name for name in CELLS if "wrong" not in name]
+    assert {name: cells[name].error for name in names} == dict.fromkeys(names)
+
+
+def test_functions_are_in_the_notebook_by_name(cells):
+    assert cells["call"].kept == ["(1.0, 1.0)"]
+    assert cells["module"].kept == ["('CompiledModule', 'mine', True, 11.0)"]
+    assert cells["debug after"].kept == ["True"]
+    assert cells["cuda module"].kept == ["(True, 'CUDA', True)"]
+
+
+def test_running_a_cell_again_replaces(cells):
+    assert cells["call again"].kept == ["(2.0, 2.0, 2.0)"]
+    assert cells["cuda module again"].kept == ["(True, True)"]
+
+
+def test_warnings_point_at_the_cell(cells):
+    assert re.search(r"ipykernel\S+:1: KernelWarning: 'gpu.vector_add' was replaced", cells["cuda again"].printed)
+
+
+def test_progress_becomes_the_result(cells):
+    *progress, _ = cells["cuda"].displayed
+    assert progress
+    assert [line for line in progress if not line.startswith("kernix: gpu: ")] == []
+    assert re.fullmatch(r"gpu: vector_add \(built in [\d.]+ s\)", "".join(cells["cuda"].kept))
+    assert cells["wrong"].kept == ["cell: not loaded"]
+
+
+def test_errors_are_short_and_name_the_lines_of_the_cell(cells):
+    wrong = cells["wrong"].error
+    assert "cell:5:5: error: 'nothing' was not declared" in wrong
+    assert "    5 |     nothing(x);" in wrong
+    assert len(wrong.splitlines()) <= 10
+    assert "KernelCompilationError: compile failed: cell(5): error: " in cells["wrong cuda"].error
+    assert len(cells["wrong cuda"].error.splitlines()) <= 10
+    assert "unit.cc" in cells["command"].kept[0]
+    assert "unit.cc" not in wrong
+
+
+def test_long_errors_are_cut(cells):
+    lines = cells["very wrong"].error.splitlines()
+    assert "cell:3:9: error: " in lines[0]
+    assert len(lines) <= 13
+    assert re.match(r"\.\.\. \d+ more lines are in sys.last_value.compiler_output", lines[-1])
+    assert cells["all of it"].kept == ["40"]
+
+
+def test_errors_of_loads_show_the_frames_of_the_user(cells):
+    error = cells["wrong load"].error
+    assert "----> 2     return kernix.load_cpp_inline('loaded', source)" in error
+    assert "----> 3 load('// @BE')" in error
+    assert error.splitlines()[-1].startswith("KernelRequestError: loaded: ")
+    assert "python/kernix" not in error
+    assert "_load_cpp" not in error
+
+
+def test_cells_of_the_page_print_what_their_comments_say(cells):
+    printing = [name for name in CELLS if name.startswith("page") and CELLS[name].startswith("print(")]
+    assert printing
+    for name in printing:
+        assert cells[name].printed.splitlines() == re.findall(r"^print\(.*  # (.*)$", CELLS[name], re.MULTILINE)
+
+
+WRONG_LINES = {
+    "no such option": "UsageError: %%cuda: unrecognized arguments: --nonsense. %%cuda? lists the options",
+    "value apart": "expected one argument (join a value that begins with - to its option: --flag=-Wall)",
+    "bad name": "'my-kernel' cannot be the name of a variable",
+    "bad level": "argument -O: invalid choice: 7",
+    "open quote": "%%cpp: No closing quotation",
+}
+
+
+@pytest.mark.parametrize("name", WRONG_LINES)
+def test_wrong_line(cells, name):
+    assert WRONG_LINES[name] in cells[name].printed
+    assert len(cells[name].printed.splitlines()) == 1
+
+
+def test_help_names_the_options_of_kernixctl(cells):
+    options = re.findall(r"(?<= )--?[A-Za-z][a-z-]*", cells["help"].printed)
+    told = subprocess.run([_environment.program("kernixctl"), "compile", "--help"], capture_output=True, text=True)
+    assert len(set(options)) > 10
+    assert [option for option in options if not re.search(rf"[ ,]{option}\b", told.stdout)] == []
+
+
+def test_ipython_on_a_terminal(place, tmp_path):
+    lines = ["%load_ext kernix", f"get_ipython().run_cell_magic('cpp', 'm', {cpp(3)!r})", "print(m.value is value)"]
+    command = [sys.executable, "-m", "IPython", "--quick", "--colors=nocolor", "-c", "\n".join(lines)]
+    environment = place.environment | {"IPYTHONDIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert re.fullmatch(r"m: value \(.*\)\nTrue\n", done.stdout), done.stdout + done.stderr
