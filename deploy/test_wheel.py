@@ -54,6 +54,7 @@ def installed_package() -> Path:
 
     package = Path(kernix.__file__).parent
     assert Path(sys.prefix) in package.parents, f"{package} is not the installed one"
+    assert Path(kernix.get_include(), "brainevent", "common.h").is_file()
     return package
 
 

@@ -25,7 +25,15 @@ from kernix.calling.vjp import DifferentiableFunction
 from kernix.jax.targets import list_registered_targets
 from kernix.loading.cache import clear_cache, get_cache_dir, set_cache_dir
 from kernix.loading.diagnostics import print_diagnostics
-from kernix.loading.load import load_cpp_file, load_cpp_inline, load_cuda_dir, load_cuda_file, load_cuda_inline
+from kernix.loading.editor import get_include, write_compile_flags
+from kernix.loading.load import (
+    load_cpp_dir,
+    load_cpp_file,
+    load_cpp_inline,
+    load_cuda_dir,
+    load_cuda_file,
+    load_cuda_inline,
+)
 from kernix.loading.module import CompiledModule
 from kernix.loading.registration import register_ffi_target
 from kernix.loading.resources import KernelResources
@@ -51,7 +59,9 @@ __all__ = [
     "KernelWarning",
     "clear_cache",
     "get_cache_dir",
+    "get_include",
     "list_registered_targets",
+    "load_cpp_dir",
     "load_cpp_file",
     "load_cpp_inline",
     "load_cuda_dir",
@@ -61,4 +71,5 @@ __all__ = [
     "print_diagnostics",
     "register_ffi_target",
     "set_cache_dir",
+    "write_compile_flags",
 ]

@@ -210,6 +210,12 @@ def test_cpp(prefix, own_place, tmp_path):
     assert (done.stdout.split(), done.stderr) == (re.findall(r"std::cout.*// (.*)", program)[0].split(), "")
 
 
+def test_headers_of_kernels_are_installed(prefix):
+    (folder,) = re.findall(r"`<prefix>/(include/[^`]*)`", (ROOT / "docs" / "cpp.md").read_text())
+    installed = {path.relative_to(prefix / folder) for path in (prefix / folder).rglob("*.h")}
+    assert installed == {path.relative_to(ROOT / "kernel") for path in (ROOT / "kernel").rglob("*.h")}
+
+
 def anchor_of(heading):
     """Return the anchor that a heading gets when the page is shown."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

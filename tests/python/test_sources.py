@@ -152,6 +152,23 @@ def test_device_code_across_units_beside_cpp(mixed, fresh_name):
     assert (again.key, again.content_hash, again.cache_hit) == (module.key, module.content_hash, False)
 
 
+@pytest.mark.usefixtures("on_cpu")
+def test_folder_of_cpp(tmp_path):
+    folder = tmp_path / "both_kinds"
+    folder.mkdir()
+    (folder / "b.cpp").write_text(function("second", "kOne + BY"))
+    (folder / "a.cpp").write_text("constexpr int kOne = 1;\n")
+    (folder / "c.cc").write_text(function("third", "kOne + 2"))
+    (folder / "d.cu").write_text("this is not C++")
+    module = kernix.load_cpp_dir(folder, defines={"BY": 1})
+    assert (module.name, module.function_names) == ("both_kinds", ["second", "third"])
+    assert (call("both_kinds.second"), call("both_kinds.third")) == (2, 3)
+    only = kernix.load_cpp_dir(folder, name="only", file_patterns=["a.*", "c.*"], auto_register=False)
+    assert (only.name, only.function_names) == ("only", ["third"])
+    with pytest.raises(kernix.KernelRequestError, match=r"no file in .*both_kinds matches \*.hpp"):
+        kernix.load_cpp_dir(folder, file_patterns=["*.hpp"])
+
+
 def compiled(tmp_path, source, *flags):
     """Compile `source` to an object beside it and return its path."""
     path = tmp_path / "part.cpp"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five functions that compile kernels."""
+"""The functions that compile kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Unpack
 
 from kernix import _core
 from kernix._errors import KernelRequestError
+from kernix.loading.defines import Defines, define_flags, nvcc_define_flags
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Delivery, load
 from kernix.loading.request import (
@@ -24,7 +25,7 @@ from kernix.loading.request import (
     string_list,
 )
 
-__all__ = ["load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
+__all__ = ["load_cpp_dir", "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
 
 _Path = str | os.PathLike[str]
 _Paths = _Path | Sequence[_Path]
@@ -36,6 +37,7 @@ class CppOptions(Delivery, total=False):
     extra_cflags: Sequence[str] | None
     extra_ldflags: Sequence[str] | None
     extra_include_paths: Sequence[_Path] | None
+    defines: Defines
     separate: bool
     debug: bool
 
@@ -46,6 +48,7 @@ class CudaOptions(Delivery, total=False):
     extra_cuda_cflags: Sequence[str] | None
     extra_ldflags: Sequence[str] | None
     extra_include_paths: Sequence[_Path] | None
+    defines: Defines
     compute_capability: str | None
     ninja_workers: int | None
     optimization_level: int
@@ -78,6 +81,7 @@ def load_cuda_inline(
     separate: bool = False,
     debug: bool = False,
     keep: bool = False,
+    defines: Defines = None,
 ) -> CompiledModule:
     """Compile CUDA source text and load the result.
 
@@ -134,6 +138,10 @@ def load_cuda_inline(
     keep : bool, default False
         Keep the compiler's intermediate results, for :meth:`CompiledModule.ptx`, :meth:`CompiledModule.sass` and
         :meth:`CompiledModule.resources`. Takes about as long as another build.
+    defines : dict, optional
+        Macros: ``{"BLOCK": 128, "REAL": "float", "CHECKED": True, "SLOW": None}``. A str is C++ text as it is (a
+        literal brings its quotes), a bool is 1 or 0, and None is 1, like a bare ``-D``. Negative numbers get
+        parentheses. Macros hold in headers, too.
 
     Returns
     -------
@@ -162,6 +170,7 @@ def load_cuda_inline(
         extra_cuda_cflags=extra_cuda_cflags,
         extra_ldflags=extra_ldflags,
         extra_include_paths=extra_include_paths,
+        defines=defines,
         build_directory=build_directory,
         verbose=verbose,
         compute_capability=compute_capability,
@@ -233,12 +242,8 @@ def load_cuda_dir(
     -------
     CompiledModule
     """
-    from pathlib import Path
-
-    patterns = string_list(file_patterns, "file_patterns") or ("*.cu",)
-    paths = _core.matching_files(os.fsencode(directory), patterns)
-    sources = tuple(file_source(Path(os.fsdecode(path))) for path in paths)
-    return _load_cuda(sources, functions, name=module_name(name, Path(directory).resolve().name), **options)
+    sources = _sources_in(directory, file_patterns, ("*.cu",))
+    return _load_cuda(sources, functions, name=module_name(name, _folder_name(directory)), **options)
 
 
 def load_cpp_inline(
@@ -257,6 +262,7 @@ def load_cpp_inline(
     target_prefix: str | None = None,
     separate: bool = False,
     debug: bool = False,
+    defines: Defines = None,
 ) -> CompiledModule:
     """Compile C++ source text for the CPU and load the result.
 
@@ -295,6 +301,8 @@ def load_cpp_inline(
         exported from the unit that defines it.
     debug : bool, default False
         Compile for a debugger, a profiler or a sanitizer: ``-g``, frame pointers, and no optimisation.
+    defines : dict, optional
+        Macros, as for :func:`load_cuda_inline`.
 
     Returns
     -------
@@ -313,6 +321,7 @@ def load_cpp_inline(
         extra_cflags=extra_cflags,
         extra_ldflags=extra_ldflags,
         extra_include_paths=extra_include_paths,
+        defines=defines,
         build_directory=build_directory,
         verbose=verbose,
         force_rebuild=force_rebuild,
@@ -349,6 +358,54 @@ def load_cpp_file(
     return _load_cpp(sources, functions, name=module_name(name, stem(sources)), **options)
 
 
+def load_cpp_dir(
+    directory: _Path,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    file_patterns: Sequence[str] | None = None,
+    **options: Unpack[CppOptions],
+) -> CompiledModule:
+    """Compile the C++ files of a folder for the CPU and load the result.
+
+    The files form one translation unit, in order; with ``separate=True``, each is its own unit.
+
+    Parameters
+    ----------
+    directory : str or path-like
+        The folder.
+    functions : dict, list or None
+        As for :func:`load_cpp_inline`.
+    name : str, optional
+        Name of the module. Default: the name of the folder.
+    file_patterns : list of str, optional
+        The files to compile. Those of the first pattern come first, sorted by name. Default:
+        ``["*.cpp", "*.cc", "*.cxx"]``.
+    **options
+        All other keyword parameters of :func:`load_cpp_inline`.
+
+    Returns
+    -------
+    CompiledModule
+    """
+    sources = _sources_in(directory, file_patterns, ("*.cpp", "*.cc", "*.cxx"))
+    return _load_cpp(sources, functions, name=module_name(name, _folder_name(directory)), **options)
+
+
+def _sources_in(
+    directory: _Path, file_patterns: Sequence[str] | None, default: tuple[str, ...]
+) -> tuple[SourceText, ...]:
+    from pathlib import Path
+
+    patterns = string_list(file_patterns, "file_patterns") or default
+    paths = _core.matching_files(os.fsencode(directory), patterns)
+    return tuple(file_source(Path(os.fsdecode(path))) for path in paths)
+
+
+def _folder_name(directory: _Path) -> str:
+    return os.path.basename(os.path.realpath(directory))
+
+
 def _load_cuda(
     sources: tuple[SourceText, ...],
     functions: Functions,
@@ -357,6 +414,7 @@ def _load_cuda(
     extra_cuda_cflags: Sequence[str] | None = None,
     extra_ldflags: Sequence[str] | None = None,
     extra_include_paths: Sequence[_Path] | None = None,
+    defines: Defines = None,
     compute_capability: str | None = None,
     ninja_workers: int | None = None,
     optimization_level: int = 3,
@@ -374,7 +432,7 @@ def _load_cuda(
         name,
         sources,
         functions,
-        compile_flags=string_list(extra_cuda_cflags, "extra_cuda_cflags"),
+        compile_flags=nvcc_define_flags(defines) + string_list(extra_cuda_cflags, "extra_cuda_cflags"),
         link_flags=string_list(extra_ldflags, "extra_ldflags"),
         include_paths=path_list(extra_include_paths, "extra_include_paths"),
     )
@@ -397,6 +455,7 @@ def _load_cpp(
     extra_cflags: Sequence[str] | None = None,
     extra_ldflags: Sequence[str] | None = None,
     extra_include_paths: Sequence[_Path] | None = None,
+    defines: Defines = None,
     separate: bool = False,
     debug: bool = False,
     **delivery: Unpack[Delivery],
@@ -406,7 +465,7 @@ def _load_cpp(
         name,
         sources,
         functions,
-        compile_flags=string_list(extra_cflags, "extra_cflags"),
+        compile_flags=define_flags(defines) + string_list(extra_cflags, "extra_cflags"),
         link_flags=string_list(extra_ldflags, "extra_ldflags"),
         include_paths=path_list(extra_include_paths, "extra_include_paths"),
     )

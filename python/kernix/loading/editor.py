@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What editors need to understand kernels: the headers, and the flags for clangd."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from kernix import _core, _environment
+from kernix._errors import KernelError
+from kernix.loading.defines import Defines, define_flags
+from kernix.loading.request import path_list, string_list
+
+__all__ = ["get_include", "write_compile_flags"]
+
+
+def get_include() -> str:
+    """Return the folder of the headers that kernels include (``brainevent/common.h``).
+
+    A load finds them by itself, with the contents that belong to its kernixd. This folder is for editors and for
+    compilers that you call yourself.
+    """
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include")
+
+
+def write_compile_flags(
+    directory: str | os.PathLike[str],
+    *,
+    extra_cflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str | os.PathLike[str]] | None = None,
+    defines: Defines = None,
+) -> str:
+    """Write a ``compile_flags.txt`` from which clangd understands the kernels in a folder and below it.
+
+    Parameters
+    ----------
+    directory : str or path-like
+        The folder. A ``compile_flags.txt`` that is there is replaced.
+    extra_cflags : list of str, optional
+        Additional flags, which clang has to know. Flags of nvcc alone do not belong here.
+    extra_include_paths, defines
+        What your loads pass, see :func:`load_cuda_inline`.
+
+    Returns
+    -------
+    str
+        Path of the file.
+    """
+    include = get_include()
+    folders = [include, *path_list(extra_include_paths, "extra_include_paths"), *_environment.jax_include_paths()]
+    flags = [
+        "-std=c++17",
+        *(f"-I{folder}" for folder in [*folders, os.path.join(include, "compat")]),
+        # A load defines these for the kernels that need them.
+        "-DKERNIX_USES_HALF",
+        "-DKERNIX_USES_STDEXCEPT",
+        *_cuda_flags(),
+        *define_flags(defines),
+        *string_list(extra_cflags, "extra_cflags"),
+    ]
+    path = os.path.join(os.path.abspath(directory), "compile_flags.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{flag}\n" for flag in flags)
+    return path
+
+
+def _cuda_flags() -> list[str]:
+    """Return what clang needs to read CUDA, or nothing if there is no nvcc here."""
+    try:
+        nvcc = _core.find_nvcc(_environment.site_packages())
+    except KernelError:
+        return []
+    toolkit = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+    # clang need not know this machine's GPU, nor have the library for its device code.
+    return [
+        f"--cuda-path={toolkit}",
+        "--cuda-gpu-arch=sm_80",
+        "-nocudalib",
+        "-Wno-unknown-cuda-version",
+        "-Wno-unused-command-line-argument",
+        f"-isystem{toolkit}/include/cccl",
+    ]
