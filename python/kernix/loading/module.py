@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kernix import _core
 from kernix.calling.function import KernelFunction
 from kernix.jax.targets import Code
 from kernix.loading.resources import KernelResources
 
-__all__ = ["CompiledModule"]
+__all__ = ["CompiledModule", "origin"]
 
 
 class CompiledModule:
@@ -93,6 +94,11 @@ class CompiledModule:
     def cache_hit(self) -> bool:
         """Whether the load needed no build."""
         return self._code.core.cache_hit
+
+    @property
+    def build_ms(self) -> int:
+        """How long the build took, in milliseconds; 0 if the load needed none."""
+        return self._code.core.build_ms
 
     def arg_spec(self, name: str) -> list[str]:
         """Return the tokens of a function, with all types.
@@ -182,6 +188,11 @@ class CompiledModule:
 
     def __repr__(self) -> str:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
+
+
+def origin(core: _core.Module) -> str:
+    """Return where the library of a load comes from, in words."""
+    return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
 
 
 # libkernix takes an empty string where Python users pass None.

@@ -10,7 +10,7 @@ from kernix import _core
 from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.module import CompiledModule
+from kernix.loading.module import CompiledModule, origin
 
 __all__ = ["Delivery", "forget_modules", "load"]
 
@@ -81,8 +81,7 @@ def _load_anew(request: _core.Request) -> tuple[_core.Module, int]:
     with LoadConsole(request.name) as console:
         core, slot = _core.load(connection.client(), request, console)
         if request.verbose:
-            origin = "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
-            console.output(f"kernix: {request.name}: {origin}, {core.path}")
+            console.output(f"kernix: {request.name}: {origin(core)}, {core.path}")
     return core, slot
 
 

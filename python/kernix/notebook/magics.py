@@ -10,7 +10,7 @@ from typing import Any
 
 from kernix.loading.console import progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
-from kernix.loading.module import CompiledModule
+from kernix.loading.module import CompiledModule, origin
 from kernix.notebook.options import CellParser, cpp_parser, cuda_parser
 from kernix.notebook.progress import CellLine
 
@@ -95,5 +95,4 @@ def _status_line(shell: Any, name: str) -> Iterator[Callable[[str], None]]:
 
 
 def _summary(module: CompiledModule) -> str:
-    origin = "from the cache" if module.cache_hit else f"built in {module._code.core.build_ms / 1000:.1f} s"
-    return f"{module.name}: {', '.join(module)} ({origin})"
+    return f"{module.name}: {', '.join(module)} ({origin(module._code.core)})"
