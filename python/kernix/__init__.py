@@ -37,6 +37,7 @@ from kernix.loading.load import (
 from kernix.loading.module import CompiledModule
 from kernix.loading.registration import register_ffi_target
 from kernix.loading.resources import KernelResources
+from kernix.loading.watch import Watch, watch
 from kernix.notebook.extension import load_ipython_extension
 
 __version__ = _version()
@@ -57,6 +58,7 @@ __all__ = [
     "KernelResources",
     "KernelToolchainError",
     "KernelWarning",
+    "Watch",
     "clear_cache",
     "get_cache_dir",
     "get_include",
@@ -71,5 +73,6 @@ __all__ = [
     "print_diagnostics",
     "register_ffi_target",
     "set_cache_dir",
+    "watch",
     "write_compile_flags",
 ]

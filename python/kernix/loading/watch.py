@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading a kernel again whenever one of its files changes."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from kernix.loading.load import load_cpp_dir, load_cpp_file, load_cuda_dir, load_cuda_file
+from kernix.loading.module import CompiledModule, origin
+from kernix.loading.request import Functions, path_list
+
+__all__ = ["Watch", "watch"]
+
+_Path = str | os.PathLike[str]
+#: What tells whether a file has changed; None if there is none.
+_FileState = tuple[int, int, int] | None
+
+_INTERVAL_S = 0.2
+_CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+
+
+class Watch:
+    """A kernel that a thread loads again when its files change. :func:`kernix.watch` returns it.
+
+    It ends with :meth:`stop`, with the ``with`` block that it is used in, or with the process.
+    """
+
+    __module__ = "kernix"
+
+    def __init__(self, label: str, load: Callable[[], CompiledModule], states: Callable[[], object]) -> None:
+        self._label = label
+        self._load = load
+        self._states = states
+        self._module = load()
+        self._error: Exception | None = None
+        self._failed: object = None  # the states of the files whose load failed
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"kernix.watch {label}", daemon=True)
+        self._thread.start()
+
+    @property
+    def module(self) -> CompiledModule:
+        """The module of the latest load that succeeded."""
+        return self._module
+
+    @property
+    def error(self) -> Exception | None:
+        """The error of the latest load, or None if it succeeded."""
+        return self._error
+
+    def wait(self) -> None:
+        """Wait until another thread calls :meth:`stop`, or for Ctrl-C, which stops, too."""
+        try:
+            self._stopped.wait()
+        except KeyboardInterrupt:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the watch, after a load that is under way. The latest module stays live."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_INTERVAL_S):
+            states = self._states()  # before the load, during which files may change
+            if self._failed is None or states != self._failed:
+                self._failed = None if self._load_again() else states
+
+    def _load_again(self) -> bool:
+        """Load, and report what has changed. A load whose files are as they were costs microseconds."""
+        try:
+            module = self._load()
+        except Exception as error:
+            self._error = error
+            self._report(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+            return False
+        if module is not self._module or self._error is not None:
+            self._module = module
+            self._error = None
+            self._report(f"live, {origin(module._code.core)}")
+        return True
+
+    def _report(self, text: str) -> None:
+        print(f"kernix: {self._label}: {text}", file=sys.stderr, flush=True)
+
+
+def watch(
+    path: _Path | Sequence[_Path], functions: Functions = None, *, name: str | None = None, **options: Any
+) -> Watch:
+    """Load kernels from files, and again with ``replace=True`` whenever a file or a header of theirs changes.
+
+    The new code is live at once, also inside functions that ``jax.jit`` has compiled. For each change, a line on
+    ``sys.stderr`` says what became of it. If a load fails, the earlier code stays live.
+
+    Parameters
+    ----------
+    path : str or path-like, or a list of them
+        A file, several files, or a folder. A ``.cu`` file among them makes it a load of CUDA, else it is C++.
+    functions, name, **options
+        As for :func:`load_cuda_file`, :func:`load_cuda_dir`, :func:`load_cpp_file` and :func:`load_cpp_dir`, but for
+        ``replace`` and ``force_rebuild``.
+
+    Returns
+    -------
+    Watch
+        ``watch(...).wait()`` waits for Ctrl-C; ``.module`` is the latest module, ``.stop()`` ends the watch.
+
+    Raises
+    ------
+    KernelError, OSError
+        If the first load fails.
+    """
+    for option in ("replace", "force_rebuild"):
+        if option in options:
+            raise TypeError(f"watch() decides itself when to replace and to build: leave out {option}")
+    loader = _loader(path)
+
+    def load() -> CompiledModule:
+        return loader(path, functions, name=name, replace=True, **options)
+
+    folders = path_list(options.get("extra_include_paths"), "extra_include_paths")
+    label = name or ", ".join(os.path.basename(os.path.abspath(one)) for one in _paths(path))
+    return Watch(label, load, lambda: _states(path, folders))
+
+
+def _paths(path: _Path | Sequence[_Path]) -> list[_Path]:
+    return [path] if isinstance(path, (str, os.PathLike)) else list(path)
+
+
+def _loader(path: _Path | Sequence[_Path]) -> Callable[..., CompiledModule]:
+    is_cuda = any(not name.endswith(_CPP_SUFFIXES) for name in _sources(path))
+    if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
+        return load_cuda_dir if is_cuda else load_cpp_dir
+    return load_cuda_file if is_cuda else load_cpp_file
+
+
+def _sources(path: _Path | Sequence[_Path]) -> Iterator[str]:
+    """Yield the absolute paths of all sources that a load of `path` may compile."""
+    for one in _paths(path):
+        if not os.path.isdir(one):
+            yield os.path.abspath(one)
+            continue
+        with os.scandir(one) as entries:
+            yield from sorted(os.path.abspath(e.path) for e in entries if e.name.endswith((".cu", *_CPP_SUFFIXES)))
+
+
+def _states(path: _Path | Sequence[_Path], folders: Sequence[str]) -> dict[str, _FileState]:
+    """Return the states of the sources and of all places where the headers that they name may be."""
+    states: dict[str, _FileState] = {}
+    waiting = list(_sources(path))
+    while waiting:
+        file = waiting.pop()
+        if file not in states:
+            states[file] = state = _state(file)
+            if state is not None:
+                waiting += _candidates(file, folders)
+    return states
+
+
+def _candidates(file: str, folders: Sequence[str]) -> Iterator[str]:
+    try:
+        with open(file, "rb") as stream:
+            names = _INCLUDE.findall(stream.read())
+    except OSError:  # gone, or not a file
+        return
+    for name in names:
+        for folder in (os.path.dirname(file), *folders):
+            yield os.path.join(folder, os.fsdecode(name))
+
+
+def _state(file: str) -> _FileState:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
