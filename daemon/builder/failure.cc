@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "daemon/builder/missing_symbol.h"
 #include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
@@ -74,10 +75,12 @@ std::string FirstError(std::string_view output) {
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
   std::string output = WithRealPaths(result.output, action.links);
   const std::string error = FirstError(output);
+  const std::string advice = AdviceForMissingSymbol(error);
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
   detail.set_message(StrCat(
-      action.step, " failed: ", error.empty() ? StrCat("exit code ", result.exit_code, " without a message") : error));
+      action.step, " failed: ", error.empty() ? StrCat("exit code ", result.exit_code, " without a message") : error,
+      advice.empty() ? "" : ". ", advice));
   detail.set_compiler_output(std::move(output));
   detail.set_command(ShellCommand(exec::LocalCommand(action)));
   detail.set_exit_code(result.exit_code);

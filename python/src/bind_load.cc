@@ -15,6 +15,7 @@
 #include "client/load/load_memo.h"
 #include "client/load/matching_files.h"
 #include "client/tools/environment.h"
+#include "common/base/strings.h"
 #include "kernix/client.h"
 #include "kernix/inspection.h"
 #include "kernix/load.h"
@@ -87,12 +88,25 @@ uintptr_t Address(const Module& module, std::string_view function) {
   return reinterpret_cast<uintptr_t>(ValueOrThrow(module.handler(function)));
 }
 
+template <typename Value>
+constexpr const char* kKindOf = "an integer";
+template <>
+constexpr const char* kKindOf<bool> = "a bool";
+
+// Sets options from Python. A value of another type is an error that names the option.
 template <auto kOption>
-void BindOption(py::class_<Request>& request, const char* name) {
+void BindOption(py::class_<Request>& request, const char* name,
+                const char* kind = kKindOf<std::remove_reference_t<decltype(std::declval<LoadOptions>().*kOption)>>) {
   using Value = std::remove_reference_t<decltype(std::declval<LoadOptions>().*kOption)>;
   request.def_property(
       name, [](const Request& self) { return self.options.*kOption; },
-      [](Request& self, Value value) { self.options.*kOption = std::move(value); });
+      [name, kind](Request& self, const py::object& value) {
+        try {
+          self.options.*kOption = value.cast<Value>();
+        } catch (const py::cast_error&) {
+          throw py::type_error(StrCat(name, " must be ", kind, ", not ", std::string(py::repr(value))));
+        }
+      });
 }
 
 void BindRequest(py::module_& module) {
@@ -105,7 +119,7 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::separate>(request, "separate");
   BindOption<&LoadOptions::debug>(request, "debug");
   BindOption<&LoadOptions::keep>(request, "keep");
-  BindOption<&LoadOptions::compute_capability>(request, "compute_capability");
+  BindOption<&LoadOptions::compute_capability>(request, "compute_capability", R"(a string such as "sm_90" or "9.0")");
   BindOption<&LoadOptions::optimization_level>(request, "optimization_level");
   BindOption<&LoadOptions::use_fast_math>(request, "use_fast_math");
   BindOption<&LoadOptions::allow_cuda_graph>(request, "allow_cuda_graph");

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every mistake gets a message of its own, and leaves daemon and cache as they were."""
 
+import re
+
 import kernels
 import pytest
 
@@ -364,3 +366,36 @@ def test_unreachable_address(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNIX_ADDRESS", f"unix:{tmp_path}/nobody.sock")
     with pytest.raises(kernix.KernelDaemonError, match=r"nobody\.sock"):
         kernix.load_cpp_inline("surroundings", kernels.ADD_ONE)
+
+
+WRONG_TYPES = {
+    "compute_capability": (90, 'compute_capability must be a string such as "sm_90" or "9.0", not 90'),
+    "optimization_level": ("fast", "optimization_level must be an integer, not 'fast'"),
+    "use_fast_math": ("no", "use_fast_math must be a bool, not 'no'"),
+    "verbose": ("yes", "verbose must be a bool, not 'yes'"),
+    "force_rebuild": ("no", "force_rebuild must be a bool, not 'no'"),
+    "extra_include_paths": ([5], "extra_include_paths: 5 is not the path of a folder"),
+    "build_directory": (5, "build_directory: 5 is not the path of a folder"),
+    "target_prefix": (5, "target_prefix must be a string, not 5"),
+}
+
+
+@pytest.mark.parametrize("option", WRONG_TYPES)
+def test_an_option_of_a_wrong_type_is_named(option):
+    value, message = WRONG_TYPES[option]
+    with pytest.raises(TypeError, match=re.escape(message)):
+        kernix.load_cuda_inline("wrong", kernels.VECTOR_ADD, **{option: value})
+
+
+MISSING = {
+    "cblas_sdot": "It is part of BLAS: pass -lopenblas in extra_ldflags",
+    "omp_get_max_threads": "It is part of OpenMP: compile with -fopenmp",
+}
+
+
+@pytest.mark.parametrize("symbol", MISSING)
+def test_a_symbol_of_a_known_library_names_the_library(symbol):
+    source = f'extern "C" int {symbol}();\n' + function(name="f").replace("{}", f"{{ {symbol}(); }}")
+    with pytest.raises(kernix.KernelCompilationError, match=re.escape(MISSING[symbol])) as caught:
+        kernix.load_cpp_inline("missing", source, {"f": ["arg", "ret"]})
+    assert f"undefined reference to `{symbol}'" in str(caught.value)

@@ -130,7 +130,7 @@ def test_a_purge_ends_it(fresh_name, counters):
     assert counters.builds == 2
 
 
-def test_a_build_directory_needs_more_than_the_memo(fresh_name, tmp_path):
+def test_a_build_directory_is_written_even_if_the_artifact_is_gone(fresh_name, tmp_path):
     path = load(fresh_name).path
     os.unlink(path)
     assert load(fresh_name, build_directory=tmp_path).path == path

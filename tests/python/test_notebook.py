@@ -65,7 +65,7 @@ def jit():
     "bad name": "%%cpp my-kernel\nint x;",
     "bad level": "%%cpp -O 7\nint x;",
     "open quote": "%%cpp -D 'x\nint x;",
-    **{f"page {i}": cell for i, cell in enumerate(on_page("python.md", "ipython"))},
+    **{f"page {i}": cell for i, cell in enumerate(on_page("notebook.md", "ipython"))},
     "help": "print(get_ipython().find_cell_magic('cuda').__doc__)",
 }
 

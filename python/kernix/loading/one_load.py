@@ -11,6 +11,7 @@ from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
 from kernix.loading.module import CompiledModule, origin
+from kernix.loading.request import folder_path
 
 __all__ = ["Delivery", "forget_modules", "load"]
 
@@ -55,13 +56,16 @@ def load(
     if verbose or force_rebuild:
         request.verbose = verbose
         request.force_rebuild = force_rebuild
+    if not isinstance(target_prefix, str | None):
+        raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
     prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
-    core, slot = (None, 0) if build_directory else _find(request)  # files can only be copied if they are in the cache
+    folder = None if build_directory is None else folder_path(build_directory, "build_directory")
+    core, slot = _find(request)
     if core is None:
         core, slot = _load_anew(request)
     module = _module_of(core, slot, prefix)
-    if build_directory:
-        module._code.core.write_build_directory(os.fsencode(build_directory))
+    if folder:
+        module._code.core.write_build_directory(os.fsencode(folder))
     if prefix is not None:
         module._code.register_all(prefix, replace=replace or force_rebuild)
     return module

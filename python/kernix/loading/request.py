@@ -15,6 +15,7 @@ __all__ = [
     "SourceText",
     "file_source",
     "file_sources",
+    "folder_path",
     "inline_sources",
     "make_request",
     "module_name",
@@ -69,7 +70,15 @@ def string_list(values: Sequence[str] | None, parameter: str) -> tuple[str, ...]
 
 def path_list(values: Sequence[str | os.PathLike[str]] | None, parameter: str) -> tuple[str, ...]:
     """Return folders as absolute paths."""
-    return tuple(os.path.abspath(os.fspath(value)) for value in _items(values, parameter, "folders"))
+    return tuple(os.path.abspath(folder_path(value, parameter)) for value in _items(values, parameter, "folders"))
+
+
+def folder_path(value: str | os.PathLike[str], parameter: str) -> str:
+    """Return the path of a folder. Refuse what is no path."""
+    try:
+        return os.fsdecode(value)
+    except TypeError:
+        raise TypeError(f"{parameter}: {value!r} is not the path of a folder") from None
 
 
 def _items(values: Iterable[_Item] | None, parameter: str, kind: str) -> tuple[_Item, ...]:
