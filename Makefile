@@ -23,10 +23,10 @@ packages: ## Install the missing Debian packages only
 configure: setup ## Set up and write the build folder; then `ninja -C build TARGET` builds one part
 	@cmake -S . -B $(BUILD) -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(VENV_PYTHON) --log-level=NOTICE
 
-# `.venv/bin/python -c 'import kernix'` then works from any folder.
+# `.venv/bin/python -c 'import kernix'` and `.venv/bin/kernixctl` then work from any folder.
 package: configure ## Set up and build kernixd, kernixctl and the Python package, without tests
 	@cmake --build $(BUILD) --parallel $(JOBS) --target python_package
-	@$(VENV_PYTHON) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "kernix.pth").write_text("$(abspath $(BUILD))/python\n")'
+	@$(VENV_PYTHON) deploy/use_build.py $(BUILD)
 
 build: package ## Set up and build everything, including the tests
 	@cmake --build $(BUILD) --parallel $(JOBS)

@@ -11,9 +11,11 @@ import pickle
 import subprocess
 import sys
 
+import kernels
 import pytest
 
 import kernix
+from kernix import _environment
 
 PACKAGE = pathlib.Path(kernix.__file__).parent
 
@@ -87,6 +89,17 @@ def test_programs_of_users_type_check(tmp_path):
     first = USER.splitlines().index("number: int = load().path") + 1
     assert [place for place, _, _ in errors] == [f"user.py:{first + i}" for i in range(5)], result.stdout
     assert [message.rpartition("[")[2] for _, _, message in errors] == ["assignment]", *["arg-type]"] * 3, "call-arg]"]
+
+
+def test_kernixctl_finds_its_kernixd_from_any_place(own_place, tmp_path):
+    """Through a link to it, with nothing in PATH, it starts a daemon and compiles."""
+    link = tmp_path / "ctl"
+    link.symlink_to(_environment.program("kernixctl"))
+    (tmp_path / "k.cpp").write_text(kernels.ADD_ONE)
+    variables = own_place.environment | {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run([link, "compile", "k.cpp"], cwd=tmp_path, env=variables, check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert own_place.stats()["builds"] == 1
 
 
 def names_in(body):
