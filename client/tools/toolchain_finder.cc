@@ -140,8 +140,10 @@ class NvccSearch {
         "no nvcc found. Looked at: ", absl::StrJoin(looked_at_, "; "),
         ". Install a CUDA toolkit (12 or newer) and set CUDA_HOME to its folder, or install the wheels: pip install "
         "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl (CUDA 13; the wheels of "
-        "CUDA "
-        "12 have no nvcc)."));
+        "CUDA 12 have no nvcc).",
+        site_packages_.empty() ? " No folder of wheels was searched: name one with --site-packages (kernixctl), "
+                                 "KERNIX_SITE_PACKAGES or ClientOptions::site_packages."
+                               : ""));
   }
 
  private:

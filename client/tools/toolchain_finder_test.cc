@@ -16,6 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::ScratchFolder;
 using testing::Variables;
 
@@ -195,7 +196,10 @@ TEST_F(ToolchainFinderTest, NoNvccSaysWhereItLookedAndWhatToInstall) {
   const auto paths = Find({{"CUDA_HOME", folder_ / "empty"}}, Cuda());
   EXPECT_EQ(KindOf(paths.status()), v1::ErrorDetail::TOOLCHAIN);
   EXPECT_THAT(paths.status().ToString(), AllOf(HasSubstr(folder_ / "empty/bin/nvcc"), HasSubstr("$CUDA_PATH (not set)"),
-                                               HasSubstr(folder_ / "site"), HasSubstr("pip install nvidia-cuda-nvcc")));
+                                               HasSubstr(folder_ / "site"), HasSubstr("pip install nvidia-cuda-nvcc"),
+                                               Not(HasSubstr("--site-packages"))));
+  const auto without_wheels = Find({}, {.language = Language::kCuda});
+  EXPECT_THAT(without_wheels.status().ToString(), HasSubstr("name one with --site-packages (kernixctl)"));
 }
 
 TEST_F(ToolchainFinderTest, AWrongNvccPathIsNamed) {
