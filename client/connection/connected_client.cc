@@ -76,8 +76,6 @@ bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
 
 uint64_t CacheRemovals() { return cache_removals; }
 
-void CountCacheRemoval() { ++cache_removals; }
-
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   ClientEnvironment environment;
   environment.get_env = GetEnvOf(ProcessVariables());  // a snapshot: other threads may change it during later calls
@@ -157,7 +155,7 @@ absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bo
   }
   request.set_older_than_ms(filter.not_used_for.count());
   absl::StatusOr<v1::PurgeCacheResponse> response = Call(&v1::Kernix::Stub::PurgeCache, request, start);
-  CountCacheRemoval();  // even if it failed: it may have begun
+  ++cache_removals;  // even if it failed: it may have begun
   if (!response.ok()) return response.status();
   return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
 }

@@ -42,6 +42,5 @@ class DaemonClient : public Client {
 // How often this process has purged a cache or found that a cache lacks something. After such an event, the artifacts
 // of earlier loads may be gone.
 uint64_t CacheRemovals();
-void CountCacheRemoval();
 
 }  // namespace kernix

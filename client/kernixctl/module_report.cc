@@ -89,8 +89,8 @@ absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled) {
       .Json("functions", FunctionsJson(module))
       .Text("name", module.name())
       .Json("files", FilesJson(compiled.files));
-  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
-  if (!texts.kept.empty()) {
+  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts carried, module.texts());
+  if (!carried.kept.empty()) {
     KERNIX_ASSIGN_OR_RETURN(const std::vector<KernelResources> kernels, Resources(module));
     std::vector<std::string> texts;
     for (const KernelResources& kernel : kernels) texts.push_back(KernelJson(kernel));

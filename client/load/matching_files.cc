@@ -20,7 +20,12 @@ using Parts = fs::path::const_iterator;
 
 constexpr char kAllFolders[] = "**";
 
-// Adds the files below `folder` that match the parts of a pattern.
+absl::Status Unreadable(const fs::path& folder, const std::error_code& error) {
+  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                   StrCat("cannot read the folder of sources, ", folder.string(), ": ", error.message()));
+}
+
+// Collects the files below a folder that match the parts of a pattern.
 class Matcher {
  public:
   explicit Matcher(Parts end) : end_(end) {}
@@ -28,6 +33,7 @@ class Matcher {
   void Match(const fs::path& folder, Parts part) {
     const bool any_depth = *part == kAllFolders;
     const Parts next = std::next(part);
+    if ((*part == "." || *part == "..") && next != end_) return Match(folder / *part, next);
     if (any_depth && next != end_) Match(folder, next);
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -37,9 +43,11 @@ class Matcher {
         Take(*at, next);
       }
     }
+    if (error && problem_.ok()) problem_ = Unreadable(folder, error);
   }
 
-  std::vector<fs::path> Sorted() && {
+  absl::StatusOr<std::vector<fs::path>> Sorted() && {
+    KERNIX_RETURN_IF_ERROR(problem_);
     std::sort(found_.begin(), found_.end());
     return std::move(found_);
   }
@@ -56,9 +64,10 @@ class Matcher {
 
   const Parts end_;
   std::vector<fs::path> found_;
+  absl::Status problem_;  // the first
 };
 
-std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& pattern) {
+absl::StatusOr<std::vector<fs::path>> FilesOf(const fs::path& folder, const std::string& pattern) {
   const fs::path parts(pattern);
   Matcher matcher(parts.end());
   if (!pattern.empty()) matcher.Match(folder, parts.begin());
@@ -71,13 +80,11 @@ absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder
                                                        const std::vector<std::string>& patterns) {
   std::error_code error;
   fs::directory_iterator(folder, error);
-  if (error) {
-    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                     StrCat("cannot read the folder of sources, ", folder, ": ", error.message()));
-  }
+  if (error) return Unreadable(folder, error);
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
-    for (const fs::path& path : FilesOf(folder, pattern)) {
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<fs::path> files, FilesOf(folder, pattern));
+    for (const fs::path& path : files) {
       if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
     }
   }

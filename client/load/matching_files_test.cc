@@ -44,6 +44,7 @@ TEST_F(MatchingFilesTest, TheFilesOfEachPatternAreSorted) {
 TEST_F(MatchingFilesTest, PatternsReachIntoFolders) {
   EXPECT_THAT(Match({"sub/*.cu"}), ElementsAre("sub/c.cu"));
   EXPECT_THAT(Match({"s*/d*/*.cu"}), ElementsAre("sub/deep/d.cu"));
+  EXPECT_THAT(Match({"./a.cu", "sub/../b.cu"}), ElementsAre("./a.cu", "sub/../b.cu"));
   ASSERT_EQ(symlink(folder_.path().c_str(), (folder_ / "sub/deep/loop").c_str()), 0);
   EXPECT_THAT(Match({"**/*.cu"}), ElementsAre("a.cu", "b.cu", "folder.cu/x.cu", "sub/c.cu", "sub/deep/d.cu"));
 }

@@ -179,7 +179,10 @@ absl::StatusOr<std::vector<Announcement>> Reserve(Registry& registry, const std:
 
 Binding Apply(Target& target, const Live& next) {
   const Handler address = target.trampoline.address();
-  if (target.live && SameCode(*target.live, next)) return {BindOutcome::kUnchanged, address};
+  if (target.live && SameCode(*target.live, next)) {
+    target.live = next;  // of another name or with other texts
+    return {BindOutcome::kUnchanged, address};
+  }
   const BindOutcome outcome = target.live ? BindOutcome::kReplaced : BindOutcome::kNew;
   target.trampoline.SetHandler(next.function.handler);
   target.live = next;

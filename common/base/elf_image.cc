@@ -213,6 +213,7 @@ absl::Status AddSection(std::string_view name, std::string_view content, std::st
   Elf64_Shdr& names = table[header.e_shstrndx];
   const auto old_names = Slice(object, names.sh_offset, names.sh_size);
   if (!old_names.has_value()) return Damaged("the section names lie outside the file");
+  if (ElfImage::Parse(object)->SectionNamed(name).ok()) return Damaged(StrCat("there already is a section ", name));
   const std::string new_names = StrCat(*old_names, name, std::string_view("\0", 1));
 
   Elf64_Shdr& added = table.back();

@@ -57,8 +57,8 @@ class ElfImage {
 };
 
 // Adds a section to `object`, a shared object for x86-64. No loader maps it, and linkers and debuggers ignore it.
-// Returns kInvalidArgument or kDataLoss, and leaves `object` alone, if it is no such object or its section table is
-// damaged.
+// Returns kInvalidArgument or kDataLoss, and leaves `object` alone, if it is no such object, its section table is
+// damaged, or it has a section of that name.
 absl::Status AddSection(std::string_view name, std::string_view content, std::string& object);
 
 // The newest version of each family of the C and C++ runtime, sorted. A family is the part before the last "_".

@@ -115,6 +115,9 @@ TEST(AddSectionTest, TheObjectWorksAsBefore) {
 }
 
 TEST(AddSectionTest, RefusesWhatItCannotExtend) {
+  std::string twice = RealObject();
+  EXPECT_TRUE(absl::IsDataLoss(AddSection(".kx.one", "forged", twice)));
+  EXPECT_EQ(twice, RealObject());
   std::string text = "no object";
   EXPECT_TRUE(absl::IsInvalidArgument(AddSection(".kx", "1", text)));
   EXPECT_EQ(text, "no object");

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace kernix {
 namespace {
@@ -14,8 +15,17 @@ constexpr char kCode[] = ".kernix.code";
 }  // namespace
 
 absl::Status AddTexts(const v1::ArtifactTexts& texts, std::string& artifact) {
+  std::string content;
+  if (!texts.SerializeToString(&content)) return absl::InvalidArgumentError("the texts have more than 2 GiB");
   KERNIX_RETURN_IF_ERROR(AddSection(kCode, DigestOf(artifact).Raw(), artifact));
-  return AddSection(kTexts, texts.SerializeAsString(), artifact);
+  return AddSection(kTexts, content, artifact);
+}
+
+const Digest& TextsFormat() {
+  static const Digest format =
+      DigestOf(StrCat(kCode, kTexts, v1::ArtifactTexts::descriptor()->DebugString(),
+                      v1::GeneratedUnit::descriptor()->DebugString(), v1::KeptText::descriptor()->DebugString()));
+  return format;
 }
 
 absl::StatusOr<Digest> CodeDigest(const ElfImage& artifact) {

@@ -18,8 +18,12 @@
 
 namespace kernix {
 
-// Adds both sections to the shared object `artifact`. Returns the errors of AddSection().
+// Adds both sections to the shared object `artifact`. Returns the errors of AddSection(), and kInvalidArgument for more
+// than 2 GiB.
 absl::Status AddTexts(const v1::ArtifactTexts& texts, std::string& artifact);
+
+// Stands for the form of the sections in keys.
+const Digest& TextsFormat();
 
 // The digest of the artifact without texts. Returns kNotFound if it carries none, and kInvalidArgument if it is
 // damaged.

@@ -92,7 +92,15 @@ v1::ArtifactTexts TextsFor(const BuildRequest& request, const std::vector<exec::
   return texts;
 }
 
-absl::StatusOr<std::string> WithTexts(std::string artifact, const v1::ArtifactTexts& texts) {
+absl::StatusOr<std::string> WithTexts(const std::string& linked, const v1::ArtifactTexts& texts, uint64_t limit) {
+  const uint64_t size = linked.size() + texts.ByteSizeLong();
+  if (limit > 0 && size > limit) {
+    return MakeError(v1::ErrorDetail::RESOURCE,
+                     StrCat("the library and its texts have ", size, " bytes; kernixd allows ", limit,
+                            " for the files of a load (max_output_bytes): load without `keep`, or for fewer "
+                            "architectures"));
+  }
+  std::string artifact = linked;
   const absl::Status added = AddTexts(texts, artifact);
   if (!added.ok()) return Unusable(ToStd(added.message()));
   return artifact;

@@ -27,8 +27,9 @@ absl::StatusOr<std::vector<std::string>> InspectArtifact(std::string_view artifa
 v1::ArtifactTexts TextsFor(const BuildRequest& request, const std::vector<exec::Content>& units,
                            const std::vector<KeptFile>& kept, const PlanOutputs& outputs);
 
-// `artifact` with `texts`. COMPILATION if it cannot carry them.
-absl::StatusOr<std::string> WithTexts(std::string artifact, const v1::ArtifactTexts& texts);
+// `linked` with `texts`. RESOURCE if that has more than `limit` bytes (0: no limit), COMPILATION if it cannot carry
+// them.
+absl::StatusOr<std::string> WithTexts(const std::string& linked, const v1::ArtifactTexts& texts, uint64_t limit);
 
 // When a build began, by both clocks.
 struct BuildStart {

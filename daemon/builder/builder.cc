@@ -417,7 +417,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, cons
   const std::string& linked = *end.outputs.at(files.artifact);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load.request.functions));
   const v1::ArtifactTexts texts = TextsFor(load.request, load.plan.unit_texts, files.kept, end.outputs);
-  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts));
+  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, options.max_made_bytes));
   return Store(load, reads, artifact, std::move(versions));
 }
 

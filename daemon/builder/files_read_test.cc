@@ -205,6 +205,7 @@ TEST_F(ClimbingTest, ByAnIncludeIsRefused) {
 TEST_F(ClimbingTest, OutOfAnIncludeRootAndBackIsRefused) {
   ExpectRefused("#ifndef ONCE\n#define ONCE\n#include \"../tree/climbs.h\"\n#endif\n");
   ExpectRefused("#ifndef ONCE\n#define ONCE\n#include \"../../tree/tree/climbs.h\"\n#endif\n");
+  ExpectRefused("#include \"../tree/brainevent/span.h\"\n");  // out of our own headers
   ExpectRefused("asm(\".section .rodata\\n.in\" \"cbin \\\"inc/0/../tree/climbs.h\\\"\\n.text\\n\");\n");
 }
 

@@ -24,13 +24,15 @@ constexpr KnownLibrary kLibraries[] = {
 
 constexpr std::string_view kOpenMp[] = {"omp_", "GOMP_", "__kmpc_"};
 
-// "missing" of "undefined reference to `missing'" and of "undefined symbol: missing".
+// "missing" of "undefined reference to `missing'" and of "undefined symbol: missing"; empty for a C++ name, which none
+// of the libraries has.
 std::string_view SymbolIn(std::string_view error) {
   for (const std::string_view phrase : {"undefined reference to `", "undefined symbol: "}) {
     const size_t at = error.find(phrase);
     if (at == std::string_view::npos) continue;
     const std::string_view rest = error.substr(at + phrase.size());
-    return rest.substr(0, rest.find_first_of("'( \n"));
+    const std::string_view name = rest.substr(0, rest.find_first_of("' \n"));
+    return name.find_first_of("(:<") == std::string_view::npos ? name : "";
   }
   return "";
 }

@@ -21,7 +21,8 @@ TEST(MissingSymbolTest, NamesTheLibrary) {
 
 TEST(MissingSymbolTest, SaysNothingOfOthers) {
   for (const char* error :
-       {"undefined reference to `mine(int)'", "undefined reference to `cut'", "undefined reference to `cudaOdd'",
+       {"undefined reference to `mine(int)'", "undefined reference to `cublas_of_mine(int)'",
+        "undefined reference to `cuSolver::run'", "undefined reference to `cut'", "undefined reference to `cudaOdd'",
         "undefined reference to `", "undefined symbol: ", "multiple definition of `cublasCreate_v2'", ""}) {
     EXPECT_EQ(AdviceForMissingSymbol(error), "") << error;
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/wire/artifact_texts.h"
 #include "daemon/exec/action_digest.h"
 
 namespace kernix::build {
@@ -47,7 +48,7 @@ void AddFunctions(CanonicalHasher& hasher, const std::vector<language::FunctionS
 
 // The artifact carries the units' texts, which are inputs of the steps, with the labels of their sources.
 void AddLabels(CanonicalHasher& hasher, const std::vector<Unit>& units) {
-  hasher.List("units", units.size());
+  hasher.Field("form", TextsFormat()).List("units", units.size());
   for (const Unit& unit : units) {
     hasher.List("labels", unit.sources.size());
     for (const language::SourceText& source : unit.sources) hasher.Field("label", source.label);

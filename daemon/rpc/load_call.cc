@@ -139,18 +139,18 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
     // Drops a refused request at once, because clients can be slow to receive the refusal.
     v1::LoadClientMessage first = std::exchange(incoming_, {});
     if (!first.has_request()) return Refuse(std::move(first), Invalid("a Load begins with a request"));
-    auto place = backend_.loads.Enter(*caller_);
-    if (!place.ok()) {
-      backend_.metrics.NoteRefusal(Refusal::kLoads);
-      return Refuse(std::move(first), place.status());
-    }
-    place_ = *std::move(place);
     auto pass = backend_.gate.Enter(cancellation_);
     if (!pass.ok()) {
       backend_.metrics.NoteRefusal(Refusal::kDraining);
       return Refuse(std::move(first), pass.status());
     }
     pass_ = *std::move(pass);
+    auto place = backend_.loads.Enter(*caller_);
+    if (!place.ok()) {
+      backend_.metrics.NoteRefusal(Refusal::kLoads);
+      return Refuse(std::move(first), place.status());
+    }
+    place_ = *std::move(place);
     const uint64_t bytes = first.request().ByteSizeLong();
     if (IsCrumbs(first.request(), bytes)) return Refuse(std::move(first), TooManyParts(bytes));
     request_share_ = backend_.requests.Take(caller_->id(), bytes);

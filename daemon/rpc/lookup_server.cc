@@ -44,8 +44,8 @@ class Lookup {
   Lookup& operator=(const Lookup&) = delete;
 
   absl::Status Enter(UserLimit& limit, LoadGate& gate) {
-    KERNIX_ASSIGN_OR_RETURN(place_, limit.Enter(*user_));
     KERNIX_ASSIGN_OR_RETURN(pass_, gate.Enter(cancellation_));
+    KERNIX_ASSIGN_OR_RETURN(place_, limit.Enter(*user_));
     return absl::OkStatus();
   }
 

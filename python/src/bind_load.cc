@@ -148,8 +148,13 @@ std::optional<py::bytes> SourceOf(const Module& module, const std::string& label
 
 // Paths may have any encoding.
 std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const std::vector<std::string>& patterns) {
+  const std::string folder = directory;
+  absl::StatusOr<std::vector<std::string>> found = [&] {
+    const WithoutGil no_gil;
+    return MatchingFiles(folder, patterns);
+  }();
   std::vector<py::bytes> paths;
-  for (const std::string& path : ValueOrThrow(MatchingFiles(directory, patterns))) paths.emplace_back(path);
+  for (const std::string& path : ValueOrThrow(std::move(found))) paths.emplace_back(path);
   return paths;
 }
 

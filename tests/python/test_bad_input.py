@@ -371,6 +371,7 @@ def test_unreachable_address(monkeypatch, tmp_path):
 WRONG_TYPES = {
     "compute_capability": (90, 'compute_capability must be a string such as "sm_90" or "9.0", not 90'),
     "optimization_level": ("fast", "optimization_level must be an integer, not 'fast'"),
+    "ninja_workers": ("4", "ninja_workers must be an integer or None, not '4'"),
     "use_fast_math": ("no", "use_fast_math must be a bool, not 'no'"),
     "verbose": ("yes", "verbose must be a bool, not 'yes'"),
     "force_rebuild": ("no", "force_rebuild must be a bool, not 'no'"),

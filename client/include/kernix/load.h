@@ -96,8 +96,8 @@ absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::
                                                      const LoadOptions& options = {});
 
 // Compiles the CUDA files of a folder, combined as LoadOptions::separate says. The module has the folder's name.
-// `file_patterns` are shell patterns for names in that folder. The files that match the first pattern come first; the
-// files of each pattern are sorted by name.
+// `file_patterns` are shell patterns such as "*.cu" and "more/*.cu"; "**" stands for the folder and all folders below
+// it, except through links. The files of the first pattern come first, those of each pattern sorted.
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaDir(Client& client, const std::string& directory,
                                                     const LoadOptions& options = {},
                                                     const std::vector<std::string>& file_patterns = {"*.cu"});

@@ -59,8 +59,9 @@ def write_compile_flags(
         *string_list(extra_cflags, "extra_cflags"),
     ]
     path = os.path.join(os.path.abspath(directory), "compile_flags.txt")
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(f"{flag}\n" for flag in flags)
+    content = os.fsencode("".join(f"{flag}\n" for flag in flags))
+    with open(path, "wb") as file:
+        file.write(content)
     return path
 
 

@@ -425,6 +425,8 @@ def _load_cuda(
     keep: bool = False,
     **delivery: Unpack[Delivery],
 ) -> CompiledModule:
+    if not isinstance(ninja_workers, int | None):
+        raise TypeError(f"ninja_workers must be an integer or None, not {ninja_workers!r}")
     if ninja_workers is not None and ninja_workers < 1:
         raise KernelRequestError(f"ninja_workers must be 1 or more, or None; it is {ninja_workers}")
     request = make_request(
@@ -436,7 +438,7 @@ def _load_cuda(
         link_flags=string_list(extra_ldflags, "extra_ldflags"),
         include_paths=path_list(extra_include_paths, "extra_include_paths"),
     )
-    request.compute_capability = compute_capability or ""
+    request.compute_capability = "" if compute_capability is None else compute_capability
     request.optimization_level = optimization_level
     request.use_fast_math = use_fast_math
     request.allow_cuda_graph = allow_cuda_graph

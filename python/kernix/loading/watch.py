@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -78,26 +79,35 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stopped.wait(_INTERVAL_S):
-            states = self._states()  # before the load, during which files may change
-            if self._failed is None or states != self._failed:
-                self._failed = None if self._load_again() else states
+            try:
+                states = self._states()  # before the load, during which files may change
+                if self._failed is None or states != self._failed:
+                    self._failed = None if self._load_again() else states
+            except Exception as error:  # a folder that cannot be read just now
+                self._fail(error)
 
     def _load_again(self) -> bool:
         """Load, and report what has changed. A load whose files are as they were costs microseconds."""
         try:
             module = self._load()
         except Exception as error:
-            self._error = error
-            self._report(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+            self._fail(error)
             return False
-        if module is not self._module or self._error is not None:
-            self._module = module
-            self._error = None
+        news = module.content_hash != self._module.content_hash or self._error is not None
+        self._module = module
+        self._error = None
+        if news:
             self._report(f"live, {origin(module._code.core)}")
         return True
 
+    def _fail(self, error: Exception) -> None:
+        if repr(error) != repr(self._error):
+            self._report(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        self._error = error
+
     def _report(self, text: str) -> None:
-        print(f"kernix: {self._label}: {text}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # a stderr that is closed or None
+            print(f"kernix: {self._label}: {text}", file=sys.stderr, flush=True)
 
 
 def watch(
@@ -113,8 +123,8 @@ def watch(
     path : str or path-like, or a list of them
         A file, several files, or a folder. A ``.cu`` file among them makes it a load of CUDA, else it is C++.
     functions, name, **options
-        As for :func:`load_cuda_file`, :func:`load_cuda_dir`, :func:`load_cpp_file` and :func:`load_cpp_dir`, but for
-        ``replace`` and ``force_rebuild``.
+        As for :func:`load_cuda_file`, :func:`load_cuda_dir`, :func:`load_cpp_file` and :func:`load_cpp_dir`, except
+        ``replace``, ``force_rebuild``, ``verbose`` and ``build_directory``.
 
     Returns
     -------
@@ -126,9 +136,9 @@ def watch(
     KernelError, OSError
         If the first load fails.
     """
-    for option in ("replace", "force_rebuild"):
+    for option in ("replace", "force_rebuild", "verbose", "build_directory"):
         if option in options:
-            raise TypeError(f"watch() decides itself when to replace and to build: leave out {option}")
+            raise TypeError(f"watch() decides itself when to load, and loads often: leave out {option}")
     loader = _loader(path)
 
     def load() -> CompiledModule:
@@ -136,7 +146,7 @@ def watch(
 
     folders = path_list(options.get("extra_include_paths"), "extra_include_paths")
     label = name or ", ".join(os.path.basename(os.path.abspath(one)) for one in _paths(path))
-    return Watch(label, load, lambda: _states(path, folders))
+    return Watch(label, load, _Files(path, folders).states)
 
 
 def _paths(path: _Path | Sequence[_Path]) -> list[_Path]:
@@ -144,7 +154,7 @@ def _paths(path: _Path | Sequence[_Path]) -> list[_Path]:
 
 
 def _loader(path: _Path | Sequence[_Path]) -> Callable[..., CompiledModule]:
-    is_cuda = any(not name.endswith(_CPP_SUFFIXES) for name in _sources(path))
+    is_cuda = any(name.endswith(".cu") for name in _sources(path))
     if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
         return load_cuda_dir if is_cuda else load_cpp_dir
     return load_cuda_file if is_cuda else load_cpp_file
@@ -160,17 +170,32 @@ def _sources(path: _Path | Sequence[_Path]) -> Iterator[str]:
             yield from sorted(os.path.abspath(e.path) for e in entries if e.name.endswith((".cu", *_CPP_SUFFIXES)))
 
 
-def _states(path: _Path | Sequence[_Path], folders: Sequence[str]) -> dict[str, _FileState]:
-    """Return the states of the sources and of all places where the headers that they name may be."""
-    states: dict[str, _FileState] = {}
-    waiting = list(_sources(path))
-    while waiting:
-        file = waiting.pop()
-        if file not in states:
-            states[file] = state = _state(file)
-            if state is not None:
-                waiting += _candidates(file, folders)
-    return states
+class _Files:
+    """The sources of a load, and all places where the headers that they name may be."""
+
+    def __init__(self, path: _Path | Sequence[_Path], folders: Sequence[str]) -> None:
+        self._path = path
+        self._folders = folders
+        self._read: dict[str, tuple[_FileState, list[str]]] = {}  # the places named by each file, when it was read
+
+    def states(self) -> dict[str, _FileState]:
+        """Return the state of each file. Only those that have changed are read."""
+        states: dict[str, _FileState] = {}
+        waiting = list(_sources(self._path))
+        while waiting:
+            file = waiting.pop()
+            if file not in states:
+                states[file] = _state(file)
+                waiting += self._places_in(file, states[file])
+        return states
+
+    def _places_in(self, file: str, state: _FileState) -> list[str]:
+        if state is None:
+            return []
+        known = self._read.get(file)
+        if known is None or known[0] != state:
+            known = self._read[file] = state, list(_candidates(file, self._folders))
+        return known[1]
 
 
 def _candidates(file: str, folders: Sequence[str]) -> Iterator[str]:

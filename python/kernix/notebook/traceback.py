@@ -35,7 +35,10 @@ def _shortened(error: KernelError) -> KernelError:
     if len(lines) <= _MOST_LINES:
         return error
     rest = f"... {len(lines) - _MOST_LINES} more lines are in sys.last_value.compiler_output"
-    return KernelCompilationError(error.message, "\n".join([*lines[:_MOST_LINES], rest]))
+    shown = KernelCompilationError(error.message, "\n".join([*lines[:_MOST_LINES], rest]))
+    shown.__cause__, shown.__context__ = error.__cause__, error.__context__
+    shown.__suppress_context__ = error.__suppress_context__
+    return shown
 
 
 def _frames_of_user(trace: TracebackType | None) -> TracebackType | None:
