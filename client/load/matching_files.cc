@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<fs::path>> FilesOf(const fs::path& folder, const std:
 absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder,
                                                        const std::vector<std::string>& patterns) {
   std::error_code error;
-  fs::directory_iterator(folder, error);
+  const fs::directory_iterator readable(folder, error);
   if (error) return Unreadable(folder, error);
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
