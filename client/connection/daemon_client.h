@@ -39,8 +39,7 @@ class DaemonClient : public Client {
   virtual absl::StatusOr<std::string> HeaderFolder() = 0;
 };
 
-// How often this process has purged a cache or found that a cache lacks something. After such an event, the artifacts
-// of earlier loads may be gone.
+// How often this process has purged a cache. After that, the artifacts of earlier loads may be gone.
 uint64_t CacheRemovals();
 
 }  // namespace kernix

@@ -19,8 +19,6 @@ namespace {
 
 absl::Status Damaged(std::string_view what) { return absl::DataLossError(StrCat("ELF: ", what)); }
 
-absl::Status NotASharedObject() { return absl::InvalidArgumentError("not an ELF shared object for x86-64"); }
-
 absl::Status CutOff() { return absl::InvalidArgumentError("the ELF file is truncated"); }
 
 // The structure at `offset`, copied because it may not be aligned.
@@ -80,7 +78,9 @@ bool IsRuntimeFamily(std::string_view family) { return family == "GLIBC" || fami
 
 absl::StatusOr<ElfImage> ElfImage::Parse(std::string_view bytes) {
   const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
-  if (!header.has_value() || !IsSharedObject(*header)) return NotASharedObject();
+  if (!header.has_value() || !IsSharedObject(*header)) {
+    return absl::InvalidArgumentError("not an ELF shared object for x86-64");
+  }
   ElfImage image;
   image.bytes_ = bytes;
   image.names_ = header->e_shstrndx;
@@ -200,9 +200,9 @@ absl::StatusOr<std::string_view> ElfImage::SectionNamed(std::string_view wanted)
 // Appends the content, the names with one more, and the table with one more entry; then the header names that table.
 // The old names and table remain as bytes that nothing refers to.
 absl::Status AddSection(std::string_view name, std::string_view content, std::string& object) {
-  const auto old_header = ReadAt<Elf64_Ehdr>(object, 0);
-  if (!old_header.has_value() || !IsSharedObject(*old_header)) return NotASharedObject();
-  Elf64_Ehdr header = *old_header;
+  KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(object));
+  if (image.SectionNamed(name).ok()) return Damaged(StrCat("there already is a section ", name));
+  Elf64_Ehdr header = *ReadAt<Elf64_Ehdr>(object, 0);
   const auto old_table = Slice(object, header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr));
   // With more sections than the header's field can count, the number stands elsewhere.
   if (!old_table.has_value() || header.e_shstrndx >= header.e_shnum || header.e_shnum + 1 >= SHN_LORESERVE) {
@@ -213,7 +213,6 @@ absl::Status AddSection(std::string_view name, std::string_view content, std::st
   Elf64_Shdr& names = table[header.e_shstrndx];
   const auto old_names = Slice(object, names.sh_offset, names.sh_size);
   if (!old_names.has_value()) return Damaged("the section names lie outside the file");
-  if (ElfImage::Parse(object)->SectionNamed(name).ok()) return Damaged(StrCat("there already is a section ", name));
   const std::string new_names = StrCat(*old_names, name, std::string_view("\0", 1));
 
   Elf64_Shdr& added = table.back();

@@ -128,10 +128,11 @@ TEST(AddSectionTest, RefusesWhatItCannotExtend) {
     change(header);
     std::memcpy(object.data(), &header, sizeof(header));
     const std::string before = object;
-    EXPECT_TRUE(absl::IsDataLoss(AddSection(".kx", "1", object)));
+    EXPECT_FALSE(AddSection(".kx", "1", object).ok());
     EXPECT_EQ(object, before);
   };
   damage([](Elf64_Ehdr& header) { header.e_shoff = ~0ull; });
+  damage([](Elf64_Ehdr& header) { header.e_phoff = ~0ull; });
   damage([](Elf64_Ehdr& header) { header.e_shnum = 0; });
   damage([](Elf64_Ehdr& header) { header.e_shnum = 0xfeff; });
   damage([](Elf64_Ehdr& header) { header.e_shstrndx = header.e_shnum; });

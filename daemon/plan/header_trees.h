@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The include roots of builds, as they lie on disk. Builds with the same root share one copy.
+// The include roots of builds, and our kernel headers, as they lie on disk. Builds with the same tree share one copy.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class HeaderTrees {
  public:
   explicit HeaderTrees(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // Returns a tree for each non-empty include root of a build. Each tree is either new, or was made earlier and is
+  // Returns a tree for each of a build's `roots` that is not empty. Each tree is either new, or was made earlier and is
   // unchanged since. No two trees are the same, even with the same files, because compilers take a folder that appears
   // twice for one folder. `contents` must have all files.
   std::vector<exec::InputTreePtr> Get(const std::vector<const RootTree*>& roots, const HeaderContents& contents);

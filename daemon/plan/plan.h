@@ -4,7 +4,8 @@
 // runs no command.
 //
 // The input root of every compile step:
-//   kernix-unit/         the translation unit; `#line` puts the user's labels into diagnostics. With several units,
+//   kernix-unit/         the translation unit, perhaps with its prologue; `#line` puts the user's labels into
+//                        diagnostics. With several units,
 //   each
 //                        has a folder in it, "0-a.cu", "1-b.cpp", ...
 //   <label>              another copy of the sources, from which the compiler reads the lines that it shows

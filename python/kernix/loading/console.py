@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from kernix._errors import warn
 from kernix._lock import ForkSafeLock
 
-__all__ = ["LoadConsole", "ProgressLine", "progress_line"]
+__all__ = ["LoadConsole", "ProgressLine", "progress_line", "write_to"]
 
 _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
@@ -71,7 +71,7 @@ class LoadConsole:
     def output(self, text: str) -> None:
         """Print a command or a compiler's message."""
         self._erase()
-        _write(self._stream, text if text.endswith("\n") else text + "\n")
+        write_to(self._stream, text if text.endswith("\n") else text + "\n")
 
     def progress(self, state: str) -> None:
         """Record the state of the load."""
@@ -107,11 +107,11 @@ class _TerminalLine:
     def draw(self, text: str) -> None:
         self._owner = self._owner or _terminal_owner.try_acquire()
         if self._owner:
-            _write(self._stream, _ERASE_LINE + text)
+            write_to(self._stream, _ERASE_LINE + text)
 
     def erase(self) -> None:
         if self._owner:
-            _write(self._stream, _ERASE_LINE)
+            write_to(self._stream, _ERASE_LINE)
 
     def close(self) -> None:
         self.erase()
@@ -120,7 +120,8 @@ class _TerminalLine:
             _terminal_owner.release()
 
 
-def _write(stream: Any, text: str) -> None:
+def write_to(stream: Any, text: str) -> None:
+    """Write `text` to ``sys.stderr`` or what stands for it. A stream that takes no text is no error."""
     try:
         stream.write(text)
         stream.flush()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+from kernix.loading.console import write_to
 from kernix.loading.load import load_cpp_dir, load_cpp_file, load_cuda_dir, load_cuda_file
 from kernix.loading.module import CompiledModule, origin
 from kernix.loading.request import Functions, path_list
@@ -106,8 +106,7 @@ class Watch:
         self._error = error
 
     def _report(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # a stderr that is closed or None
-            print(f"kernix: {self._label}: {text}", file=sys.stderr, flush=True)
+        write_to(sys.stderr, f"kernix: {self._label}: {text}\n")
 
 
 def watch(
