@@ -4,9 +4,11 @@
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "common/base/strings.h"
 #include "daemon/language/read/signature.h"
+#include "daemon/language/spec/element_type.h"
 #include "daemon/language/spec/words.h"
 
 namespace kernix::language {
@@ -15,7 +17,8 @@ namespace {
 using Tokens = absl::Span<const Token>;
 
 constexpr std::string_view kUnderstood =
-    "a parameter is a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, a bool, an integer of 8 to "
+    "a parameter is a BE::In<T>, a BE::Out<T>, a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, "
+    "a bool, an integer of 8 to "
     "64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or tensors, or a const "
     "BE::Tensor*";
 
@@ -173,6 +176,75 @@ bool IsTensorName(std::string_view type) {
   return type == "BE::Tensor" || type == "Tensor";
 }
 
+// The element type behind a C++ name that names it by one of its aliases.
+std::string_view ElementOfAlias(std::string_view type) {
+  static const auto& aliases = *new absl::flat_hash_map<std::string_view, std::string_view>{
+      {"__half", "float16"},
+      {"half", "float16"},
+      {"__nv_bfloat16", "bfloat16"},
+      {"nv_bfloat16", "bfloat16"},
+      {"cuComplex", "complex64"},
+      {"cuFloatComplex", "complex64"},
+      {"cuDoubleComplex", "complex128"},
+      {"__nv_fp8_e4m3", "float8_e4m3fn"},
+      {"__nv_fp8_e5m2", "float8_e5m2"},
+      {"__nv_fp8_e8m0", "float8_e8m0fnu"},
+  };
+  const auto found = aliases.find(type);
+  return found == aliases.end() ? "" : found->second;
+}
+
+bool IsComplexName(std::string_view type) {
+  return type == "std::complex" || type == "cuda::std::complex" || type == "thrust::complex";
+}
+
+// The name of the element type (see FindElementType()) of arrays of `type`; empty if there is none.
+std::string ElementOf(const Declarator& type) {
+  std::string_view name = type.type;
+  ConsumePrefix(name, "::");
+  if (IsComplexName(name)) {
+    const std::optional<AttributeType> part = ScalarType(DeclaratorReader(type.arguments).Read());
+    return part == AttributeType::kFloat32 ? "complex64" : part == AttributeType::kFloat64 ? "complex128" : "";
+  }
+  if (type.is_template) return "";
+  if (const std::optional<AttributeType> scalar = ScalarType(type)) return std::string(AttributeTypeName(*scalar));
+  if (const std::string_view alias = ElementOfAlias(name); !alias.empty()) return std::string(alias);
+  ConsumePrefix(name, "BE::");
+  if (!ConsumeSuffix(name, "_t") || FindElementType(name) == nullptr) return "";
+  return std::string(name);  // BE's own types: "BE::bfloat16_t"
+}
+
+bool IsTypedName(std::string_view type) {
+  return type == "BE::In" || type == "In" || type == "BE::Out" || type == "Out";
+}
+
+// Reads the number of dimensions of BE::In<T, rank>. False if it is no plain number.
+bool ReadRank(Tokens tokens, int& rank) {
+  return tokens.size() == 1 && absl::SimpleAtoi(ToAbsl(tokens[0].text), &rank) && rank >= 0 && rank <= kMaxRank;
+}
+
+// Classifies a parameter of type BE::In or BE::Out with `arguments`.
+void ClassifyTyped(std::string_view type, Tokens arguments, SignatureParameter& parameter) {
+  const auto comma = std::find_if(arguments.begin(), arguments.end(), [](const Token& token) { return token.Is(","); });
+  const auto place = static_cast<size_t>(comma - arguments.begin());
+  const Declarator element = DeclaratorReader(arguments.first(place)).Read();
+  const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0 &&
+                     !element.is_array;
+  parameter.element = plain ? ElementOf(element) : "";
+  if (element.is_const) {
+    parameter.problem = "leave out the const: a BE::In is read-only, a BE::Out is written";
+  } else if (parameter.element.empty()) {
+    parameter.problem =
+        "its element type is none that can be read. Write out the tokens, such as arg:float32 or ret:float32";
+  } else if (comma != arguments.end() && !ReadRank(arguments.subspan(place + 1), parameter.rank)) {
+    parameter.problem = StrCat("the number of dimensions must be written as 0 to ", kMaxRank);
+  } else {
+    parameter.kind = type.ends_with("In") ? ParameterClass::kInput : ParameterClass::kOutput;
+    return;
+  }
+  parameter.element.clear();
+}
+
 // Classifies a parameter of type BE::Span with `arguments`.
 void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
   const Declarator element = DeclaratorReader(arguments).Read();
@@ -224,6 +296,8 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
         declarator.name == "device_ordinal" && (*scalar == AttributeType::kInt32 || *scalar == AttributeType::kInt64);
     parameter.kind = ordinal ? ParameterClass::kDeviceOrdinal : ParameterClass::kScalar;
     parameter.scalar = *scalar;
+  } else if (IsTypedName(type)) {
+    ClassifyTyped(type, declarator.arguments, parameter);
   } else if (type == "std::string_view" || type == "string_view") {
     parameter.kind = ParameterClass::kString;
     parameter.scalar = AttributeType::kString;

@@ -247,7 +247,7 @@ class Resolver {
     const std::string where = Where(signature.source, signature.line);
     if (!signature.returns_void) {
       return Invalid(
-          StrCat(where, ": function '", function.name, "' must return void: results go into BE::Tensor parameters"));
+          StrCat(where, ": function '", function.name, "' must return void: results go into BE::Out parameters"));
     }
     if (signature.has_conditional) {
       return Invalid(StrCat(where, ": function '", function.name,
@@ -295,9 +295,9 @@ class Resolver {
                                            const SignatureParameter& parameter) const {
     switch (parameter.kind) {
       case ParameterClass::kInput:
-        return Parameter{ParameterKind::kArgument, "", {}};
+        return TensorOf(ParameterKind::kArgument, parameter);
       case ParameterClass::kOutput:
-        return Parameter{ParameterKind::kResult, "", {}};
+        return TensorOf(ParameterKind::kResult, parameter);
       case ParameterClass::kStream:
         return Parameter{ParameterKind::kStream, "", {}};
       case ParameterClass::kScalar:
@@ -322,6 +322,20 @@ class Resolver {
         break;
     }
     return Unreadable(function, index, parameter, parameter.problem);
+  }
+
+  static Parameter TensorOf(ParameterKind kind, const SignatureParameter& declared) {
+    Parameter parameter{kind, "", {}};
+    Specify(declared, parameter);
+    return parameter;
+  }
+
+  // Adds what the signature says of the arrays that a token takes.
+  static void Specify(const SignatureParameter& declared, Parameter& parameter) {
+    if (parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) return;
+    if (parameter.element.empty()) parameter.element = declared.element;
+    if (parameter.rank == kAnyRank) parameter.rank = declared.rank;
+    if (parameter.IsTyped()) parameter.declared_name = declared.name;
   }
 
   static Parameter AttributeOf(const SignatureParameter& parameter) {
@@ -354,7 +368,7 @@ class Resolver {
     }
     KERNIX_RETURN_IF_ERROR(CheckSpec(spec));
     KERNIX_RETURN_IF_ERROR(CheckAgainstSignature(spec));
-    NoteNarrowing(spec);
+    NoteDeclared(spec);
     return spec;
   }
 
@@ -417,18 +431,33 @@ class Resolver {
            parameter.kind == ParameterClass::kOther && parameter.problem.ends_with("take a std::string_view");
   }
 
-  // Sets `narrowed_to` if the signature is unambiguous. Otherwise C++ converts; it also converts any number to a bool.
-  void NoteNarrowing(FunctionSpec& spec) const {
+  // Completes the parameters by the signature if that is unambiguous.
+  void NoteDeclared(FunctionSpec& spec) const {
     const std::vector<const Signature*> candidates = Candidates();
     if (candidates.size() != 1 || candidates[0]->is_uncertain) return;
     size_t place = 0;
     for (Parameter& parameter : spec.parameters) {
       if (!parameter.IsVisible()) continue;
       const SignatureParameter& declared = candidates[0]->parameters[place++];
-      if (parameter.kind != ParameterKind::kAttribute || !declared.IsNumber()) continue;
-      if (declared.scalar == AttributeType::kBool) continue;
-      if (!FitsAlways(parameter.attribute_type, declared.scalar)) parameter.narrowed_to = declared.scalar;
+      Specify(declared, parameter);
+      NoteNarrowing(declared, parameter);
     }
+  }
+
+  // Sets `narrowed_to`. Otherwise C++ converts; it also converts any number to a bool.
+  static void NoteNarrowing(const SignatureParameter& declared, Parameter& parameter) {
+    if (parameter.kind != ParameterKind::kAttribute || !declared.IsNumber()) return;
+    if (declared.scalar == AttributeType::kBool) return;
+    if (!FitsAlways(parameter.attribute_type, declared.scalar)) parameter.narrowed_to = declared.scalar;
+  }
+
+  // Whether both may be of the same arrays. A BE::Tensor takes any.
+  static bool AgreesOnArrays(const Parameter& token, const SignatureParameter& parameter) {
+    if (parameter.element.empty()) return true;
+    const bool is_input = parameter.kind == ParameterClass::kInput;
+    const bool same_rank = token.rank == kAnyRank || parameter.rank == kAnyRank || token.rank == parameter.rank;
+    return is_input == (token.kind == ParameterKind::kArgument) && same_rank &&
+           (token.element.empty() || token.element == parameter.element);
   }
 
   // Whether a parameter of that class may receive the token's value.
@@ -439,7 +468,8 @@ class Resolver {
     switch (token.kind) {
       case ParameterKind::kArgument:
       case ParameterKind::kResult:
-        return parameter.IsTensor() || kind == ParameterClass::kStream;
+        if (parameter.IsTensor()) return AgreesOnArrays(token, parameter);
+        return kind == ParameterClass::kStream && !token.IsTyped();
       case ParameterKind::kStream:
         return number || kind == ParameterClass::kStream;
       case ParameterKind::kAttribute:

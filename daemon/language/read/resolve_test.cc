@@ -174,6 +174,55 @@ TEST(InferenceTest, ReadsTensors) {
   EXPECT_EQ(Inferred("[[maybe_unused]] const BE::Tensor, BE::Tensor"), "f: arg ret");
 }
 
+TEST(InferenceTest, ReadsTypedArrays) {
+  EXPECT_EQ(
+      Inferred("BE::In<float> x, const ::BE::In<double, 2>& w, const BE::Out<unsigned char, 0> y, cudaStream_t s"),
+      "f: arg:float32 arg:float64[2] ret:uint8[0] stream");
+  const std::pair<const char*, const char*> types[] = {{"bool", "bool"},
+                                                       {"std::int64_t", "int64"},
+                                                       {"unsigned long long", "uint64"},
+                                                       {"__half", "float16"},
+                                                       {"BE::float16_t", "float16"},
+                                                       {"__nv_bfloat16", "bfloat16"},
+                                                       {"BE::bfloat16_t", "bfloat16"},
+                                                       {"std::complex<float>", "complex64"},
+                                                       {"cuDoubleComplex", "complex128"},
+                                                       {"BE::complex128_t", "complex128"},
+                                                       {"BE::float8_e4m3fn_t", "float8_e4m3fn"},
+                                                       {"__nv_fp8_e5m2", "float8_e5m2"}};
+  for (const auto& [type, name] : types) EXPECT_EQ(Inferred(StrCat("BE::Out<", type, "> y")), StrCat("f: ret:", name));
+  EXPECT_EQ(Described(Listed("template <typename T> void f(BE::In<T> x, BE::Out<T> y) {}", {"f<double>"})),
+            "f_double: arg:float64 ret:float64");
+  EXPECT_EQ(Described(Listed("using Matrix = BE::In<float, 2>; void f(Matrix x, BE::Out<float> y) {}", {"f"})),
+            "f: arg:float32[2] ret:float32");
+}
+
+TEST(InferenceTest, ExplainsTypedArraysThatItCannotRead) {
+  for (const auto& [parameters, problem] : {std::pair{"BE::In<scalar> x", "Write out the tokens, such as arg:float32"},
+                                            std::pair{"BE::In<float*> x", "Write out the tokens"},
+                                            std::pair{"BE::In<const float> x", "leave out the const"},
+                                            std::pair{"BE::In<float, kRank> x", "must be written as 0 to 8"},
+                                            std::pair{"BE::In<float, 9> x", "must be written as 0 to 8"},
+                                            std::pair{"BE::Out<float>& y", "take it by value"},
+                                            std::pair{"const BE::In<float>* x", "a pointer cannot come from JAX"}}) {
+    EXPECT_THAT(Inferred(StrCat(parameters, ", BE::Tensor o")), HasSubstr(problem)) << parameters;
+  }
+}
+
+TEST(ListTest, TokensOfArraysMustAgreeWithTheSignature) {
+  const std::string typed = "void f(BE::In<float, 2> x, BE::Out<float> y) {}";
+  for (const char* list : {"f arg ret", "f arg:float32 ret", "f arg:float32[2] ret:float32"}) {
+    EXPECT_EQ(Described(Listed(typed, {list})), "f: arg:float32[2] ret:float32") << list;
+  }
+  EXPECT_EQ(Described(Listed(typed, {"f arg ret:float32[3]"})), "f: arg:float32[2] ret:float32[3]");
+  EXPECT_EQ(Described(Listed("void f(const BE::Tensor x, BE::Tensor y) {}", {"f arg:int8 ret"})), "f: arg:int8 ret");
+  for (const char* list : {"f arg:float64 ret", "f arg:float32[1] ret", "f ret arg", "f arg ret:int32"}) {
+    EXPECT_THAT(Listed(typed, {list}), IsInvalid(HasSubstr("but its arg_spec says"))) << list;
+  }
+  EXPECT_EQ(Listed(typed, {"f arg ret"})->at(0).parameters[0].declared_name, "x");
+  EXPECT_EQ(Listed(typed, {"f"})->at(0).parameters[1].declared_name, "y");
+}
+
 TEST(InferenceTest, ReadsStreams) {
   EXPECT_EQ(Inferred("BE::Tensor o, int64_t stream"), "f: ret stream");
   EXPECT_EQ(Inferred("BE::Tensor o, const std::int64_t stream"), "f: ret stream");

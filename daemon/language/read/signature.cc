@@ -112,11 +112,13 @@ bool SameType(const SignatureParameter& x, const SignatureParameter& y) {
     return (x.kind == ParameterClass::kStream && MayBeStream(y)) ||
            (y.kind == ParameterClass::kStream && MayBeStream(x));
   }
-  return x.kind == ParameterClass::kOther ? x.text == y.text : x.scalar == y.scalar;
+  if (x.kind == ParameterClass::kOther) return x.text == y.text;
+  return x.scalar == y.scalar && x.element == y.element && x.rank == y.rank;
 }
 
 bool SameButForConst(const SignatureParameter& x, const SignatureParameter& y) {
-  return SameType(x, y) || (x.IsTensor() && y.IsTensor() && x.by_value && y.by_value);
+  const bool tensors = x.IsTensor() && y.IsTensor() && x.element.empty() && y.element.empty();
+  return SameType(x, y) || (tensors && x.by_value && y.by_value);
 }
 
 bool SameParameters(const Signature& a, const Signature& b) {

@@ -21,8 +21,8 @@
 namespace kernix::language {
 
 enum class ParameterClass {
-  kInput,          // const BE::Tensor, by value or reference
-  kOutput,         // BE::Tensor, by value or reference
+  kInput,          // const BE::Tensor, by value or reference; BE::In
+  kOutput,         // BE::Tensor, by value or reference; BE::Out
   kStream,         // int64_t stream, or cudaStream_t with any name
   kScalar,         // a scalar type of attributes
   kString,         // std::string_view
@@ -38,6 +38,8 @@ enum class ParameterClass {
 struct SignatureParameter {
   ParameterClass kind = ParameterClass::kOther;
   AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: the element type
+  std::string element;                           // BE::In, BE::Out: the element type, "float32"
+  int rank = kAnyRank;                           // BE::In, BE::Out: the number of dimensions
   std::string name;                              // empty if it has none
   std::string text;                              // as written
   std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass

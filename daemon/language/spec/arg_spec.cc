@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
 #include "daemon/language/read/signature.h"
+#include "daemon/language/spec/element_type.h"
 #include "daemon/language/spec/scratch_expression.h"
 #include "daemon/language/spec/words.h"
 #include "kernix/v1/kernix.pb.h"
@@ -27,7 +28,7 @@ std::string Quoted(std::string_view text) { return StrCat("'", absl::CHexEscape(
 
 constexpr std::string_view kTokenList =
     "arg, ret, stream, attr.<name>:<type>, attr.<name>, attr.<name>?, arg?, args..., rets..., arg.token, ret.token, "
-    "device_ordinal, scratch:<bytes>";
+    "device_ordinal, scratch:<bytes>, arg:<type>, arg:<type>[<dimensions>], and ret likewise";
 
 constexpr std::string_view kAttributeTypeList =
     "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, float16 and bfloat16 (as bits), "
@@ -107,6 +108,28 @@ absl::StatusOr<ParsedToken> ParseScratch(std::string_view function, std::string_
   ParsedToken parsed;
   parsed.parameter.kind = ParameterKind::kScratch;
   parsed.parameter.expression = std::string(text);
+  return parsed;
+}
+
+// `text` is the part after "arg:" or "ret:": "float32" or "float32[2]".
+absl::StatusOr<ParsedToken> ParseTyped(std::string_view function, std::string_view token, ParameterKind kind,
+                                       std::string_view text) {
+  ParsedToken parsed;
+  parsed.parameter.kind = kind;
+  const size_t bracket = text.find('[');
+  const std::string_view element = text.substr(0, bracket);
+  if (FindElementType(element) == nullptr) {
+    return Invalid(function, StrCat("the token ", Quoted(token), " has the element type ", Quoted(element),
+                                    ". Element types: ", ElementTypeList()));
+  }
+  parsed.parameter.element = std::string(element);
+  if (bracket == std::string_view::npos) return parsed;
+  const std::string_view rank = text.substr(bracket);
+  if (rank.size() != 3 || rank[1] < '0' || rank[1] > '0' + kMaxRank || rank[2] != ']') {
+    return Invalid(function, StrCat("the token ", Quoted(token), ": the number of dimensions is ", Quoted(rank),
+                                    "; it must be [0] to [", kMaxRank, "]"));
+  }
+  parsed.parameter.rank = rank[1] - '0';
   return parsed;
 }
 
@@ -224,6 +247,8 @@ absl::StatusOr<ParsedToken> ParseToken(std::string_view function, std::string_vi
   if (FindPlainToken(token, parsed.parameter.kind)) return parsed;
   if (ConsumePrefix(rest, "attr.") || ConsumePrefix(rest, "attrs.")) return ParseAttribute(function, token, rest);
   if (ConsumePrefix(rest, "scratch:")) return ParseScratch(function, token, rest);
+  if (ConsumePrefix(rest, "arg:")) return ParseTyped(function, token, ParameterKind::kArgument, rest);
+  if (ConsumePrefix(rest, "ret:")) return ParseTyped(function, token, ParameterKind::kResult, rest);
   return Invalid(function, StrCat("unknown token ", Quoted(token), ". Tokens: ", kTokenList));
 }
 
@@ -236,7 +261,8 @@ absl::Status CheckSpec(const FunctionSpec& spec) {
   KERNIX_RETURN_IF_ERROR(CheckDefaults(spec));
   KERNIX_RETURN_IF_ERROR(CheckScratch(spec));
   if (spec.Results().empty()) {
-    return Invalid(spec.name, "no 'ret': a function must have an output (a BE::Tensor parameter that is not const)");
+    return Invalid(spec.name,
+                   "no 'ret': a function must have an output (a BE::Out, or a BE::Tensor that is not const)");
   }
   absl::flat_hash_set<std::string_view> names;
   for (const Parameter& parameter : spec.parameters) {

@@ -48,6 +48,26 @@ TEST(ArgSpecTest, ReadsStringsAndArrays) {
   }
 }
 
+TEST(ArgSpecTest, ReadsElementTypesAndRanks) {
+  const std::vector<std::string> tokens = {
+      "arg:float32", "arg:float8_e4m3b11fnuz[0]", "arg", "ret:bfloat16[8]", "ret:complex128",
+      "ret",         "scratch:arg1.numel()"};
+  EXPECT_EQ(Spec(tokens).Tokens(), tokens);
+  EXPECT_THAT(CheckSpec(Spec(tokens)), IsOk());
+}
+
+TEST(ArgSpecTest, RefusesOtherElementTypesAndRanks) {
+  EXPECT_THAT(ParseToken("f", "arg:float"),
+              IsInvalid(AllOf(HasSubstr("the token 'arg:float' has the element type 'float'. Element types: bool, "),
+                              HasSubstr("float8_e8m0fnu"))));
+  for (const char* type : {"", "int4", "string", "float32 ", "[2]"}) {
+    EXPECT_THAT(ParseToken("f", std::string("ret:") + type), IsInvalid(HasSubstr("has the element type"))) << type;
+  }
+  for (const char* rank : {"[]", "[9]", "[-1]", "[10]", "[2", "[2]]", "[x]", "[2]?"}) {
+    EXPECT_THAT(ParseToken("f", std::string("arg:int8") + rank), IsInvalid(HasSubstr("it must be [0] to [8]"))) << rank;
+  }
+}
+
 TEST(ArgSpecTest, ReadsWhatGoesBeyondTheReference) {
   const std::vector<std::string> optional = {"arg.token", "arg", "arg?", "arg?", "rets...", "ret.token"};
   EXPECT_EQ(Spec(optional).Tokens(), optional);

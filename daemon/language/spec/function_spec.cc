@@ -27,12 +27,18 @@ constexpr std::array<std::pair<AttributeType, std::string_view>, 14> kAttributeT
     {AttributeType::kString, "string"},
 }};
 
+// "", ":float32" or ":float32[2]".
+std::string ArraysOf(const Parameter& parameter) {
+  if (!parameter.IsTyped()) return "";
+  return StrCat(":", parameter.element, parameter.rank == kAnyRank ? "" : StrCat("[", parameter.rank, "]"));
+}
+
 std::string Token(const Parameter& parameter) {
   switch (parameter.kind) {
     case ParameterKind::kArgument:
-      return "arg";
+      return StrCat("arg", ArraysOf(parameter));
     case ParameterKind::kResult:
-      return "ret";
+      return StrCat("ret", ArraysOf(parameter));
     case ParameterKind::kStream:
       return "stream";
     case ParameterKind::kOptionalArgument:
@@ -153,6 +159,10 @@ std::string FunctionSpec::HandlerSymbol() const { return StrCat("kernix_handler_
 int FunctionSpec::CountOf(ParameterKind kind) const {
   return static_cast<int>(
       std::count_if(parameters.begin(), parameters.end(), [kind](const Parameter& p) { return p.kind == kind; }));
+}
+
+bool FunctionSpec::HasTyped() const {
+  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.IsTyped(); });
 }
 
 std::vector<ParameterKind> FunctionSpec::Arguments() const { return KindsThat(parameters, IsArgument); }

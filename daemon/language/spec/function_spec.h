@@ -54,6 +54,9 @@ bool CanBeArray(AttributeType type);
 // Whether `to` can represent every value of `from`.
 bool FitsAlways(AttributeType from, AttributeType to);
 
+constexpr int kAnyRank = -1;
+constexpr int kMaxRank = 8;  // BE::kMaxDim
+
 struct Parameter {
   ParameterKind kind = ParameterKind::kArgument;
   std::string attribute_name;  // kAttribute only
@@ -63,6 +66,12 @@ struct Parameter {
   std::optional<AttributeType> narrowed_to = {};
   bool has_default = false;  // calls may leave it out; kAttribute only
   std::string expression;    // kScratch only: a number of bytes
+  // The arrays that kArgument or kResult takes: a name of FindElementType(), or empty for any type.
+  std::string element = {};
+  int rank = kAnyRank;             // only with `element`
+  std::string declared_name = {};  // the C++ parameter's name if the signature says it; only with `element`
+
+  bool IsTyped() const { return !element.empty(); }
 
   // The type in which the function receives the attribute.
   AttributeType PassedAs() const { return narrowed_to.value_or(attribute_type); }
@@ -85,6 +94,7 @@ struct FunctionSpec {
   std::vector<std::string> Tokens() const;
   std::string HandlerSymbol() const;  // "kernix_handler_<name>"
   int CountOf(ParameterKind kind) const;
+  bool HasTyped() const;  // whether some parameter takes arrays of one element type only
 
   // The kind of each argument of a call, and of each result, including XLA tokens.
   std::vector<ParameterKind> Arguments() const;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "common/base/strings.h"
+#include "daemon/language/spec/element_type.h"
 #include "daemon/language/spec/scratch_expression.h"
 
 namespace kernix::language {
@@ -108,10 +109,25 @@ std::string ScratchType(const Parameter& parameter) {
 
 // A parameter of the user's function, as the handler sees it.
 struct Value {
-  std::string name;        // name in `scratch:` expressions; may be empty
-  std::string type;        // type in `scratch:` expressions
-  std::string expression;  // expression in terms of `kernix_call`
+  std::string name;               // name in `scratch:` expressions; may be empty
+  std::string type;               // type in `scratch:` expressions
+  std::string expression;         // expression in terms of `kernix_call`
+  std::string type_to_pass = {};  // a type that makes the user's parameter from it; may be empty
+
+  std::string Passed() const { return type_to_pass.empty() ? expression : StrCat(type_to_pass, "{", expression, "}"); }
 };
+
+// "BE::DType::Float32, 2": element type and rank of a typed parameter.
+std::string ArrayArguments(const Parameter& parameter) {
+  return StrCat("BE::DType::", FindElementType(parameter.element)->dtype, ", ", parameter.rank);
+}
+
+// The type of typed_arrays.h that converts a tensor to the user's parameter; empty if that takes any tensor.
+std::string TypedTensor(const Parameter& parameter) {
+  if (!parameter.IsTyped()) return "";
+  const std::string_view name = parameter.kind == ParameterKind::kArgument ? "TypedArgument" : "TypedResult";
+  return StrCat("kernix_handler::", name, "<", ArrayArguments(parameter), ">");
+}
 
 // Yields the places of a function's arguments, or of its results, and their names, one after the other.
 class Places {
@@ -123,9 +139,10 @@ class Places {
         tensor_(results ? "BE::Tensor" : "const BE::Tensor"),
         rest_(static_cast<size_t>(std::find_if(roles_.begin(), roles_.end(), IsRest) - roles_.begin())) {}
 
-  Value Tensor() {
+  Value Tensor(const Parameter& parameter) {
     return {Name(), tensor_ + "&",
-            place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_++) : At("FromStart", place_++)};
+            place_ > rest_ ? At("FromEnd", roles_.size() - 1 - place_++) : At("FromStart", place_++),
+            TypedTensor(parameter)};
   }
   Value Optional() { return {Name(), tensor_ + "*", At("Optional", place_++)}; }
   Value Rest() {
@@ -164,7 +181,7 @@ std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
   for (const Parameter& parameter : spec.parameters) {
     switch (parameter.kind) {
       case ParameterKind::kArgument:
-        values.push_back(arguments.Tensor());
+        values.push_back(arguments.Tensor(parameter));
         break;
       case ParameterKind::kOptionalArgument:
         values.push_back(arguments.Optional());
@@ -176,7 +193,7 @@ std::vector<Value> ExtendedValues(const FunctionSpec& spec) {
         arguments.SkipToken();
         break;
       case ParameterKind::kResult:
-        values.push_back(results.Tensor());
+        values.push_back(results.Tensor(parameter));
         break;
       case ParameterKind::kResults:
         values.push_back(results.Rest());
@@ -209,10 +226,10 @@ std::vector<std::string> PlainArguments(const FunctionSpec& spec) {
   int attribute = 0;
   std::vector<std::string> expressions;
   for (const Parameter& parameter : spec.parameters) {
-    if (parameter.kind == ParameterKind::kArgument) {
-      expressions.push_back(StrCat("kernix_call.tensors[", argument++, "]"));
-    } else if (parameter.kind == ParameterKind::kResult) {
-      expressions.push_back(StrCat("kernix_call.tensors[", result++, "]"));
+    if (parameter.kind == ParameterKind::kArgument || parameter.kind == ParameterKind::kResult) {
+      int& place = parameter.kind == ParameterKind::kArgument ? argument : result;
+      const Value tensor = {"", "", StrCat("kernix_call.tensors[", place++, "]"), TypedTensor(parameter)};
+      expressions.push_back(tensor.Passed());
     } else if (parameter.kind == ParameterKind::kStream) {
       expressions.push_back("kernix_call.stream");
     } else {
@@ -270,6 +287,36 @@ void AppendLeavingOut(const FunctionSpec& spec, std::string& out) {
             ", kernix_signature)) {\n    return kernix_error;\n  }\n");
 }
 
+// The place of a typed parameter in a call: negative, from the end, if it follows `args...` or `rets...`.
+int64_t PlaceInCall(const FunctionSpec& spec, const Parameter& typed) {
+  FunctionSpec before = {spec.name, {}};
+  for (const Parameter& parameter : spec.parameters) {
+    if (&parameter == &typed) break;
+    before.parameters.push_back(parameter);
+  }
+  const bool argument = typed.kind == ParameterKind::kArgument;
+  const auto place = static_cast<int64_t>(argument ? before.Arguments().size() : before.Results().size());
+  const auto count = static_cast<int64_t>(argument ? spec.Arguments().size() : spec.Results().size());
+  const bool open = before.CountOf(argument ? ParameterKind::kArguments : ParameterKind::kResults) > 0;
+  return open ? place - count : place;
+}
+
+// Appends the check of typed arguments and results, if there are any.
+void AppendArrayChecks(const FunctionSpec& spec, std::string& out) {
+  if (!spec.HasTyped()) return;
+  std::vector<std::string> types;
+  for (const Parameter& parameter : spec.parameters) {
+    if (!parameter.IsTyped()) continue;
+    types.push_back(StrCat("{", Literal(parameter.declared_name), ", ", ArrayArguments(parameter), ", ",
+                           parameter.kind == ParameterKind::kResult ? "true" : "false", ", ",
+                           PlaceInCall(spec, parameter), "}"));
+  }
+  StrAppend(&out, "  static constexpr kernix_handler::ArrayType kernix_types[] = {", absl::StrJoin(types, ", "),
+            "};\n  if (kernix_ffi_abi::Error* kernix_error = kernix_handler::CheckArrays(kernix_frame, "
+            "kernix_signature, kernix_types, ",
+            types.size(), ")) {\n    return kernix_error;\n  }\n");
+}
+
 std::string_view SignatureQualifiers(const FunctionSpec& spec) {
   return spec.DefaultCount() == 0 ? "static constexpr " : "";
 }
@@ -297,6 +344,7 @@ void AppendPlainBody(v1::Language language, const FunctionSpec& spec, bool allow
   StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::Signature kernix_signature = {",
             SignatureFields(language, spec, allow_cuda_graph), "};\n");
   AppendLeavingOut(spec, out);
+  AppendArrayChecks(spec, out);
   StrAppend(&out, "  BE::Tensor kernix_tensors[",
             spec.CountOf(ParameterKind::kArgument) + spec.CountOf(ParameterKind::kResult), "];\n");
   StrAppend(&out, "  kernix_handler::Call kernix_frame_call = {kernix_tensors, ",
@@ -386,9 +434,9 @@ std::string ExtendedFunction(v1::Language language, const FunctionSpec& spec, in
   std::vector<Value> values = ExtendedValues(spec);
   AppendScratchMemory(language, spec, values, lambda);
   values.resize(values.size() - static_cast<size_t>(left_out));
-  const auto expression = [](std::string* text, const Value& value) { text->append(value.expression); };
+  const auto passed = [](std::string* text, const Value& value) { text->append(value.Passed()); };
   StrAppend(&lambda, "        static_cast<void>(kernix_call);\n        ", spec.Callee(), "(",
-            absl::StrJoin(values, ", ", expression), ");\n      }");
+            absl::StrJoin(values, ", ", passed), ");\n      }");
   return lambda;
 }
 
@@ -398,6 +446,7 @@ void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool al
   StrAppend(&out, "  ", SignatureQualifiers(spec), "kernix_handler::ExtendedSignature kernix_signature = {{",
             SignatureFields(language, spec, allow_cuda_graph), "}, ", arguments, ", ", results, "};\n");
   AppendLeavingOut(spec, out);
+  AppendArrayChecks(spec, out);
   StrAppend(&out, "  return kernix_handler::RunExtended<", Reader(spec),
             ", kernix_handler::", StreamUse(language, spec), ", ",
             spec.CountOf(ParameterKind::kDeviceOrdinal) > 0 ? "true" : "false",
@@ -426,9 +475,11 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   bool defaults = false;
   bool extended = false;
   bool scratch = false;
+  bool typed = false;
   for (const FunctionSpec& function : functions) {
     attributes |= function.CountOf(ParameterKind::kAttribute) > 0;
     extended |= function.IsExtended();
+    typed |= function.HasTyped();
     scratch |= function.CountOf(ParameterKind::kScratch) > 0;
     for (const Parameter& parameter : function.parameters) {
       strings |= parameter.attribute_type == AttributeType::kString;
@@ -444,6 +495,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   if (narrowed) out += "#include \"brainevent/internal/conversions.h\"\n";
   if (defaults) out += "#include \"brainevent/internal/defaults.h\"\n";
   if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
+  if (typed) out += "#include \"brainevent/internal/typed_arrays.h\"\n";
   if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";
 }
 

@@ -133,6 +133,7 @@ constexpr HeaderNames kGlobalNames[] = {
 constexpr HeaderNames kOwnNames[] = {
     {"brainevent/scratch.h", "Scratch"},
     {"brainevent/span.h", "Span"},
+    {"brainevent/typed.h", "In Out"},
 };
 
 // The names that require KERNIX_USES_HALF, and prefixes of CUDA's half types and their functions.

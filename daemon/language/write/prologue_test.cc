@@ -43,6 +43,7 @@ TEST(PrologueTest, IncludesWhatStdNamesNeed) {
 TEST(PrologueTest, IncludesOurOwnHeadersByName) {
   EXPECT_EQ(PrologueOf("void f(BE::Span<const float> x, ::BE::Scratch s);"),
             "#include \"brainevent/scratch.h\"\n#include \"brainevent/span.h\"\n");
+  EXPECT_EQ(PrologueOf("void f(BE::In<float> x);"), "#include \"brainevent/typed.h\"\n");
   EXPECT_THAT(PrologueOf("using namespace BE; struct Span {}; absl::Span<int> s; t.Scratch();"), IsEmpty());
 }
 
