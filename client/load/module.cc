@@ -20,6 +20,7 @@ absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, 
   FunctionInfo info;
   info.name = function.name();
   info.tokens = {function.tokens().begin(), function.tokens().end()};
+  info.parameter_names = {function.names().begin(), function.names().end()};
   KERNIX_ASSIGN_OR_RETURN(info.handler, library.FindHandler(function.handler_symbol()));
   KERNIX_ASSIGN_OR_RETURN(info.traits, ProbeHandler(info.handler));
   return info;

@@ -137,7 +137,7 @@ bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain:
 std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {
   std::vector<cache::Function> resolved;
   for (const language::FunctionSpec& function : functions) {
-    resolved.push_back({function.name, function.Tokens(), function.HandlerSymbol()});
+    resolved.push_back({function.name, function.Tokens(), function.HandlerSymbol(), function.ParameterNames()});
   }
   return resolved;
 }

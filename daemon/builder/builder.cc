@@ -123,6 +123,7 @@ v1::ResolvedFunction ToProto(const cache::Function& function) {
   proto.set_name(function.name);
   proto.mutable_tokens()->Assign(function.tokens.begin(), function.tokens.end());
   proto.set_handler_symbol(function.handler_symbol);
+  proto.mutable_names()->Assign(function.parameter_names.begin(), function.parameter_names.end());
   return proto;
 }
 

@@ -74,6 +74,7 @@ constexpr char kOldDetail[] =
 TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   Open();
   Insert(1);
+  EXPECT_EQ((*cache_->Find(TestKey(1)))->functions, TestEntry(1).functions);
   cache_.reset();
   auto database = Database::Open(IndexPath(store()), 1000);
   ASSERT_THAT(database, IsOk());

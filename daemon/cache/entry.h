@@ -21,6 +21,7 @@ struct Function {
   std::string name;
   std::vector<std::string> tokens;  // canonical, see docs/kernels.md
   std::string handler_symbol;
+  std::vector<std::string> parameter_names = {};  // one for each token, see FunctionSpec::ParameterNames()
   bool operator==(const Function&) const = default;
 };
 

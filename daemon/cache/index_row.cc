@@ -17,8 +17,10 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
   entry.language = static_cast<Language>(detail.language());
   entry.architectures.assign(detail.architecture().begin(), detail.architecture().end());
   for (const internal::EntryDetail::Function& function : detail.function()) {
-    entry.functions.push_back(
-        {function.name(), {function.token().begin(), function.token().end()}, function.handler_symbol()});
+    entry.functions.push_back({function.name(),
+                               {function.token().begin(), function.token().end()},
+                               function.handler_symbol(),
+                               {function.parameter_name().begin(), function.parameter_name().end()}});
   }
   entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
                                         detail.required_symbol_version().end());
@@ -36,6 +38,7 @@ std::string EncodeDetail(const Entry& entry) {
     added->set_name(function.name);
     for (const std::string& token : function.tokens) added->add_token(token);
     added->set_handler_symbol(function.handler_symbol);
+    for (const std::string& name : function.parameter_names) added->add_parameter_name(name);
   }
   for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
   return detail.SerializeAsString();

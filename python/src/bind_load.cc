@@ -185,6 +185,7 @@ void BindModule(py::module_& module) {
   py::class_<FunctionInfo>(module, "FunctionInfo")
       .def_readonly("name", &FunctionInfo::name)
       .def_readonly("tokens", &FunctionInfo::tokens)
+      .def_readonly("parameter_names", &FunctionInfo::parameter_names)
       .def_readonly("traits", &FunctionInfo::traits);
   py::class_<Module, std::shared_ptr<Module>>(module, "Module")
       .def_property_readonly("name", &Module::name)

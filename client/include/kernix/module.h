@@ -56,6 +56,9 @@ struct FunctionInfo {
   std::vector<std::string> tokens;  // canonical arg_spec
   Handler handler = nullptr;        // probed: it answers XLA's metadata query
   uint32_t traits = 0;              // bit 0: command-buffer compatible
+  // The C++ parameter's name for each token of `arg` or `ret`; "" for other tokens and where it is not known. Empty if
+  // the artifact is older than these names.
+  std::vector<std::string> parameter_names = {};
 };
 
 // Stays open until the process ends, because XLA may hold its handlers for ever. Immutable, thread-safe.

@@ -335,7 +335,7 @@ class Resolver {
     if (parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) return;
     if (parameter.element.empty()) parameter.element = declared.element;
     if (parameter.rank == kAnyRank) parameter.rank = declared.rank;
-    if (parameter.IsTyped()) parameter.declared_name = declared.name;
+    parameter.declared_name = declared.name;
   }
 
   static Parameter AttributeOf(const SignatureParameter& parameter) {

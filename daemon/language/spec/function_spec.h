@@ -69,7 +69,7 @@ struct Parameter {
   // The arrays that kArgument or kResult takes: a name of FindElementType(), or empty for any type.
   std::string element = {};
   int rank = kAnyRank;             // only with `element`
-  std::string declared_name = {};  // the C++ parameter's name if the signature says it; only with `element`
+  std::string declared_name = {};  // the C++ parameter's name if the signature says it; kArgument and kResult only
 
   bool IsTyped() const { return !element.empty(); }
 
@@ -92,7 +92,8 @@ struct FunctionSpec {
   const std::string& Callee() const { return callee.empty() ? name : callee; }
   // In the form that ParseToken() in arg_spec.h reads, without aliases.
   std::vector<std::string> Tokens() const;
-  std::string HandlerSymbol() const;  // "kernix_handler_<name>"
+  std::vector<std::string> ParameterNames() const;  // the `declared_name` behind each of Tokens()
+  std::string HandlerSymbol() const;                // "kernix_handler_<name>"
   int CountOf(ParameterKind kind) const;
   bool HasTyped() const;  // whether some parameter takes arrays of one element type only
 

@@ -23,6 +23,7 @@ __all__ = [
     "is_array",
     "is_on_gpu",
     "library_of",
+    "name_of_dtype",
     "plain_arrays",
 ]
 
@@ -210,7 +211,7 @@ class _NumPy(_OneStream):
         return View(address, self._type(array.dtype), array.shape, array.nbytes, None, memory)
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-        return self._numpy.empty(shape, _name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
+        return self._numpy.empty(shape, name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
 
 
 class _Dlpack(_OneStream):
@@ -320,7 +321,7 @@ class _Torch(_Dlpack):
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         if not isinstance(dtype, self._torch.dtype):
-            name = _name_of_dtype(dtype)
+            name = name_of_dtype(dtype)
             dtype = getattr(self._torch, name, None)
             if not isinstance(dtype, self._torch.dtype):
                 raise TypeError(f"PyTorch has no element type {name}: pass a NumPy or CuPy array as out=")
@@ -347,7 +348,7 @@ class _CuPy(_Dlpack):
         return hasattr(module, "ndarray") and isinstance(array, module.ndarray)
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-        return self._cupy.empty(shape, _name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
+        return self._cupy.empty(shape, name_of_dtype(dtype) if _is_foreign(dtype) else dtype)
 
     def stream(self, like: Any) -> int:
         with like.device:
@@ -416,7 +417,7 @@ def _is_foreign(dtype: Any) -> bool:
     return type(dtype).__module__.partition(".")[0] == "torch"
 
 
-def _name_of_dtype(dtype: Any) -> str:
+def name_of_dtype(dtype: Any) -> str:
     """Return the name of an element type of any library: ``float32`` for ``torch.float32`` and ``np.float32``."""
     if _is_foreign(dtype):
         return str(dtype).removeprefix("torch.")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from kernix.calling.arrays import is_array
+from kernix.calling.arrays import is_array, name_of_dtype
 from kernix.calling.attributes import Attribute, to_jax
 from kernix.calling.call import Call, ambiguous
 from kernix.jax.interop import (
@@ -20,7 +20,7 @@ from kernix.jax.interop import (
     vary_alike,
 )
 
-__all__ = ["JaxCalls", "arrays_for_jax", "is_for_jax"]
+__all__ = ["JaxCalls", "arrays_for_jax", "is_for_jax", "name_of_dtype_in_jax"]
 
 _FfiCall = Callable[..., Sequence[Any]]
 _MOST_KEPT = 256  # per function
@@ -136,6 +136,15 @@ def is_for_jax(arguments: Sequence[Any], outputs: Sequence[Any] | None, has_side
     if not all(isinstance(argument, (numpy.ndarray, numpy.generic)) for argument in arguments):
         return False
     return any(isinstance(out, (jax.Array, jax.ShapeDtypeStruct)) for out in outputs or ())
+
+
+def name_of_dtype_in_jax(dtype: Any) -> str:
+    """Return the name of the element type that JAX makes of `dtype`: ``float32`` for float64 unless x64 is enabled."""
+    import jax
+
+    name = name_of_dtype(dtype)
+    wide = name in ("float64", "complex128", "int64", "uint64")
+    return jax.dtypes.canonicalize_dtype(name).name if wide else name
 
 
 def arrays_for_jax(name: str, arguments: Sequence[Any]) -> Sequence[Any]:

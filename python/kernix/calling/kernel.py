@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernix.calling.arrays import plain_arrays
+from kernix._errors import KernelCallError
+from kernix.calling.arrays import name_of_dtype, plain_arrays
 from kernix.calling.attributes import Attribute, convert_attributes
-from kernix.calling.by_jax import JaxCalls, is_for_jax
+from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax
 from kernix.calling.call import Call, Function
 from kernix.calling.direct import Handler, call_directly
 from kernix.calling.signature import read_signature
@@ -30,7 +31,9 @@ class Kernel(Function):
 
     def __init__(self, code: Code, name: str) -> None:
         self._code = code
-        self._signature = read_signature(code.info(name).tokens)
+        info = code.info(name)
+        self._signature = read_signature(info.tokens, info.parameter_names)
+        self._is_typed = bool(self._signature.argument_types or self._signature.result_types)
         self._target: str | None = None
         self._on_host = code.platform == "cpu"
         self._address = 0
@@ -62,12 +65,21 @@ class Kernel(Function):
         if not self._on_host or call.has_side_effect or call.input_output_aliases or call.stream is not None:
             return None
         plain = plain_arrays()
-        return None if plain is None else plain.call(self._handler(), arguments, outputs, values)
+        if plain is None:
+            return None
+        try:
+            return plain.call(self._handler(), arguments, outputs, values)
+        except KernelCallError as error:
+            failure = error
+        self._check_types(arguments, outputs, in_jax=False)  # only now, because it costs more than the call
+        raise failure
 
     def _call_on_arrays(
         self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any] | None, values: dict[str, Attribute]
     ) -> Sequence[Any]:
-        if is_for_jax(arguments, outputs, call.has_side_effect):
+        in_jax = is_for_jax(arguments, outputs, call.has_side_effect)
+        self._check_types(arguments, outputs, in_jax)
+        if in_jax:
             if call.stream is not None:
                 raise TypeError(f"{self.__qualname__}(): stream= is for calls without JAX")
             return self._jax_calls.run(call, arguments, outputs, values)
@@ -106,6 +118,18 @@ class Kernel(Function):
         if len(outputs) not in count:
             raise TypeError(f"{self.__qualname__}() has {count} results, but out= names {len(outputs)}")
         return outputs
+
+    def _check_types(self, arguments: Sequence[Any], outputs: Sequence[Any] | None, in_jax: bool) -> None:
+        """Check the arrays of typed parameters. The handler checks them, too, for calls by other ways."""
+        if not self._is_typed:
+            return
+        takes, gives = self._signature.argument_types, self._signature.result_types
+        name_of = name_of_dtype_in_jax if in_jax else name_of_dtype
+        takes.check(self.__qualname__, "argument", arguments, name_of)
+        if outputs is None:
+            gives.check(self.__qualname__, "result", arguments[:1], name_of, ", as the argument: describe it with out=")
+        else:
+            gives.check(self.__qualname__, "result", outputs, name_of)
 
     def _handler(self) -> int:
         self._address = self._address or self._code.address(self.__name__)

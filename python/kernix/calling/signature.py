@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
+
+from kernix.calling.array_types import ArrayType, ArrayTypes, read_array_type
 
 __all__ = ["Count", "Signature", "read_signature"]
 
@@ -32,6 +35,8 @@ class Signature(NamedTuple):
     attributes: Mapping[str, str]  # name to type, in the order of the function's parameters
     order_tokens: tuple[str, ...]  # the tokens that order side effects in XLA
     defaults: frozenset[str] = frozenset()  # the last attributes, which a call may omit
+    argument_types: ArrayTypes = ArrayTypes()
+    result_types: ArrayTypes = ArrayTypes()
 
     def expected(self, function: str, given: Mapping[str, object]) -> Mapping[str, str]:
         """Return the `attributes` that a call with the attributes `given` must have.
@@ -72,13 +77,15 @@ class Signature(NamedTuple):
 _COUNTS = {"": Count(1, 1), "?": Count(0, 1), "...": Count(0, None)}
 
 
-def read_signature(tokens: Iterable[str]) -> Signature:
+def read_signature(tokens: Sequence[str], names: Sequence[str] = ()) -> Signature:
     """Read the canonical tokens of a function.
 
     Parameters
     ----------
-    tokens : iterable of str
-        In libkernix' form, for example ``["arg", "args...", "ret", "attr.scale:float32", "stream"]``.
+    tokens : sequence of str
+        In libkernix' form, for example ``["arg:float32", "args...", "ret", "attr.scale:float32", "stream"]``.
+    names : sequence of str, optional
+        The names of the C++ parameters, for messages. A name may be empty.
 
     Returns
     -------
@@ -88,11 +95,17 @@ def read_signature(tokens: Iterable[str]) -> Signature:
     attributes: dict[str, str] = {}
     order_tokens: list[str] = []
     defaults: list[str] = []
-    for token in tokens:
+    argument_types = result_types = ArrayTypes()
+    for token, name in zip_longest(tokens, names[: len(tokens)], fillvalue=""):
         kind, count = _split(token)
+        kind, array_type = _take_type(kind, name)
         if kind == "arg":
+            if count.most is not None:
+                argument_types = argument_types.add(array_type, after_rest=arguments.most is None)
             arguments = _add(arguments, count)
         elif kind == "ret":
+            if count.most is not None:
+                result_types = result_types.add(array_type, after_rest=results.most is None)
             results = _add(results, count)
         elif kind in ("arg.token", "ret.token"):
             order_tokens.append(kind)
@@ -101,7 +114,8 @@ def read_signature(tokens: Iterable[str]) -> Signature:
             attributes[name] = attribute_type.removesuffix("?")
             if attribute_type.endswith("?"):
                 defaults.append(name)
-    return Signature(arguments, results, attributes, tuple(order_tokens), frozenset(defaults))
+    shown = arguments, results, attributes, tuple(order_tokens), frozenset(defaults)
+    return Signature(*shown, argument_types, result_types)
 
 
 def _split(token: str) -> tuple[str, Count]:
@@ -111,6 +125,14 @@ def _split(token: str) -> tuple[str, Count]:
             kind = token.removesuffix(suffix)
             return {"args": "arg", "rets": "ret"}.get(kind, kind), _COUNTS[suffix]
     return token, _COUNTS[""]
+
+
+def _take_type(kind: str, name: str) -> tuple[str, ArrayType | None]:
+    """Split ``arg:float32`` into ``arg`` and the type."""
+    if not kind.startswith(("arg:", "ret:")):
+        return kind, None
+    kind, _, arrays = kind.partition(":")
+    return kind, read_array_type(arrays, name)
 
 
 def _add(one: Count, two: Count) -> Count:
