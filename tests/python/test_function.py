@@ -210,7 +210,7 @@ def test_attributes_are_constants_of_a_compiled_function(module):
 
 
 def test_a_function_with_tokens_for_xla_is_refused(module, monkeypatch):
-    ordered = types.SimpleNamespace(tokens=["arg", "arg.token", "ret", "ret.token"])
+    ordered = types.SimpleNamespace(tokens=["arg", "arg.token", "ret", "ret.token"], parameter_names=["x", "y"])
     monkeypatch.setattr(targets.Code, "info", lambda *_: ordered)
     with pytest.raises(TypeError, match=r"path\(\) has tokens for the order of side effects.*ffi_call"):
         kernix.KernelFunction(module._code, "path")(X)
