@@ -152,6 +152,14 @@ absl::StatusOr<std::shared_ptr<Module>> LoadFile(Client& client, Language langua
   return LoadFiles(client, language, Stem(path), {path}, options);
 }
 
+absl::StatusOr<std::shared_ptr<Module>> LoadDir(Client& client, Language language, const std::string& directory,
+                                                const LoadOptions& options,
+                                                const std::vector<std::string>& file_patterns) {
+  const std::string folder = AbsolutePath(directory);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchingFiles(folder, file_patterns));
+  return LoadFiles(client, language, Basename(folder), paths, options);
+}
+
 }  // namespace
 
 LoadedModule FindLoaded(const Client& client, Language language, const std::string& name,
@@ -199,9 +207,13 @@ absl::StatusOr<std::shared_ptr<Module>> LoadFiles(Client& client, Language langu
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaDir(Client& client, const std::string& directory,
                                                     const LoadOptions& options,
                                                     const std::vector<std::string>& file_patterns) {
-  const std::string folder = AbsolutePath(directory);
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchingFiles(folder, file_patterns));
-  return LoadFiles(client, Language::kCuda, Basename(folder), paths, options);
+  return LoadDir(client, Language::kCuda, directory, options, file_patterns);
+}
+
+absl::StatusOr<std::shared_ptr<Module>> LoadCppDir(Client& client, const std::string& directory,
+                                                   const LoadOptions& options,
+                                                   const std::vector<std::string>& file_patterns) {
+  return LoadDir(client, Language::kCpp, directory, options, file_patterns);
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,

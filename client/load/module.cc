@@ -16,11 +16,36 @@
 namespace kernix {
 namespace {
 
+Parameter::Role RoleOf(v1::Parameter::Role role) {
+  switch (role) {
+    case v1::Parameter::ARGUMENT:
+      return Parameter::Role::kArgument;
+    case v1::Parameter::RESULT:
+      return Parameter::Role::kResult;
+    case v1::Parameter::ATTRIBUTE:
+      return Parameter::Role::kAttribute;
+    case v1::Parameter::ARGUMENT_TOKEN:
+      return Parameter::Role::kArgumentToken;
+    case v1::Parameter::RESULT_TOKEN:
+      return Parameter::Role::kResultToken;
+    default:
+      return Parameter::Role::kProvided;
+  }
+}
+
+Parameter ParameterOf(const v1::Parameter& proto) {
+  Parameter parameter = {RoleOf(proto.role()), proto.name(), proto.type()};
+  if (proto.has_rank()) parameter.rank = static_cast<int>(proto.rank());
+  parameter.optional = proto.optional();
+  parameter.variadic = proto.variadic();
+  return parameter;
+}
+
 absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, const Library& library) {
   FunctionInfo info;
   info.name = function.name();
   info.tokens = {function.tokens().begin(), function.tokens().end()};
-  info.parameter_names = {function.names().begin(), function.names().end()};
+  for (const v1::Parameter& parameter : function.parameter()) info.parameters.push_back(ParameterOf(parameter));
   KERNIX_ASSIGN_OR_RETURN(info.handler, library.FindHandler(function.handler_symbol()));
   KERNIX_ASSIGN_OR_RETURN(info.traits, ProbeHandler(info.handler));
   return info;

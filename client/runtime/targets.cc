@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernix/targets.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "client/runtime/reserved_handler.h"
 #include "client/runtime/trampoline.h"
 #include "common/base/error.h"
@@ -46,24 +43,6 @@ Registry& TheRegistry() {
 }
 
 [[maybe_unused]] const Registry& kMadeAtLoad = TheRegistry();
-
-// XLA's view of a signature: the input and output buffers, and the attributes by name. XLA does not see the position of
-// the stream among the C++ parameters, or the scratch memory; the wrapper handles both.
-struct Signature {
-  std::vector<std::string> arguments;
-  std::vector<std::string> results;
-  std::vector<std::string> attributes;
-
-  explicit Signature(const std::vector<std::string>& tokens) {
-    for (const std::string& token : tokens) {
-      if (absl::StartsWith(token, "arg")) arguments.push_back(token);  // "arg", "arg?", "args...", "arg.token"
-      if (absl::StartsWith(token, "ret")) results.push_back(token);
-      if (absl::StartsWith(token, "attr.")) attributes.push_back(token);
-    }
-    std::sort(attributes.begin(), attributes.end());
-  }
-  bool operator==(const Signature&) const = default;
-};
 
 absl::Status RegistrationError(const std::string& message) { return MakeError(v1::ErrorDetail::REGISTRATION, message); }
 
@@ -116,23 +95,13 @@ absl::StatusOr<std::vector<Change>> Describe(std::string_view platform, const Mo
 // The same code is open only once (see OpenArtifact).
 bool SameCode(const Live& a, const Live& b) { return a.function.handler == b.function.handler; }
 
-absl::Status CheckReplacement(std::string_view target, const Live& live, const Live& next, bool replace) {
-  if (!replace) {
-    return RegistrationError(StrCat(
-        "target '", target, "' is taken: other code is live under that name (function '", live.function.name,
-        "' of module '", live.module, "', artifact ", live.artifact_digest.substr(0, 12), "; new is '",
-        next.function.name, "' of '", next.module, "', artifact ", next.artifact_digest.substr(0, 12),
-        "). Either pass replace=True, which makes the new code live under the old name, also in functions that are "
-        "already compiled; or choose another module name or target_prefix."));
-  }
-  if (Signature(live.function.tokens) != Signature(next.function.tokens)) {
-    return RegistrationError(StrCat(
-        "the signature of live target '", target, "' cannot change: it is [", absl::StrJoin(live.function.tokens, " "),
-        "], the new code has [", absl::StrJoin(next.function.tokens, " "),
-        "], and functions that are already compiled would call it with the old one. Choose another module name or "
-        "target_prefix."));
-  }
-  return absl::OkStatus();
+absl::Status NameTaken(std::string_view target, const Live& live, const Live& next) {
+  return RegistrationError(StrCat(
+      "target '", target, "' is taken: other code is live under that name (function '", live.function.name,
+      "' of module '", live.module, "', artifact ", live.artifact_digest.substr(0, 12), "; new is '",
+      next.function.name, "' of '", next.module, "', artifact ", next.artifact_digest.substr(0, 12),
+      "). Either pass replace=True, which makes the new code live under the old name, also in functions that are "
+      "already compiled; or choose another module name or target_prefix."));
 }
 
 absl::Status CheckTraits(std::string_view target, uint32_t noted, uint32_t next) {
@@ -144,7 +113,7 @@ absl::Status CheckTraits(std::string_view target, uint32_t noted, uint32_t next)
 
 absl::Status Check(const Target& target, const Change& change, bool replace) {
   if (target.live && SameCode(*target.live, change.next)) return absl::OkStatus();
-  if (target.live) KERNIX_RETURN_IF_ERROR(CheckReplacement(change.target(), *target.live, change.next, replace));
+  if (target.live && !replace) return NameTaken(change.target(), *target.live, change.next);
   if (target.traits) return CheckTraits(change.target(), *target.traits, change.next.function.traits);
   return absl::OkStatus();
 }

@@ -20,6 +20,7 @@
 #include "daemon/builder/flight.h"
 #include "daemon/builder/header_cache.h"
 #include "daemon/builder/plan_runner.h"
+#include "daemon/builder/resolved_function.h"
 #include "daemon/builder/shared_output.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
@@ -116,15 +117,6 @@ std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector
   std::vector<std::string_view> texts;
   for (const std::string& path : paths) texts.push_back(*made.at(path));
   return texts;
-}
-
-v1::ResolvedFunction ToProto(const cache::Function& function) {
-  v1::ResolvedFunction proto;
-  proto.set_name(function.name);
-  proto.mutable_tokens()->Assign(function.tokens.begin(), function.tokens.end());
-  proto.set_handler_symbol(function.handler_symbol);
-  proto.mutable_names()->Assign(function.parameter_names.begin(), function.parameter_names.end());
-  return proto;
 }
 
 cache::Language LanguageOf(const BuildRequest& request) {
@@ -311,7 +303,7 @@ v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Ent
   result.set_artifact_digest(entry.artifact.Raw());
   result.set_artifact_size(entry.size);
   result.set_artifact_path(cache.BlobPath(entry.artifact));
-  for (const cache::Function& function : entry.functions) *result.add_function() = ToProto(function);
+  for (const cache::Function& function : entry.functions) *result.add_function() = ResolvedFunctionOf(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
   return result;
 }

@@ -181,12 +181,29 @@ void BindResources(py::module_& module) {
       .def_readonly("barriers", &KernelResources::barriers);
 }
 
-void BindModule(py::module_& module) {
+void BindFunctionInfo(py::module_& module) {
+  py::class_<Parameter> parameter(module, "Parameter");
+  py::enum_<Parameter::Role>(parameter, "Role")
+      .value("ARGUMENT", Parameter::Role::kArgument)
+      .value("RESULT", Parameter::Role::kResult)
+      .value("ATTRIBUTE", Parameter::Role::kAttribute)
+      .value("ARGUMENT_TOKEN", Parameter::Role::kArgumentToken)
+      .value("RESULT_TOKEN", Parameter::Role::kResultToken)
+      .value("PROVIDED", Parameter::Role::kProvided);
+  parameter.def_readonly("role", &Parameter::role)
+      .def_readonly("name", &Parameter::name)
+      .def_readonly("type", &Parameter::type)
+      .def_readonly("rank", &Parameter::rank)
+      .def_readonly("optional", &Parameter::optional)
+      .def_readonly("variadic", &Parameter::variadic);
   py::class_<FunctionInfo>(module, "FunctionInfo")
       .def_readonly("name", &FunctionInfo::name)
       .def_readonly("tokens", &FunctionInfo::tokens)
-      .def_readonly("parameter_names", &FunctionInfo::parameter_names)
+      .def_readonly("parameters", &FunctionInfo::parameters)
       .def_readonly("traits", &FunctionInfo::traits);
+}
+
+void BindModule(py::module_& module) {
   py::class_<Module, std::shared_ptr<Module>>(module, "Module")
       .def_property_readonly("name", &Module::name)
       .def_property_readonly("language", &Module::language)
@@ -214,6 +231,7 @@ void BindModule(py::module_& module) {
 void BindLoad(py::module_& module) {
   BindRequest(module);
   BindResources(module);
+  BindFunctionInfo(module);
   BindModule(module);
   module.def("matching_files", &PathsOfMatchingFiles, py::arg("directory"), py::arg("patterns"));
   module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));

@@ -2,6 +2,7 @@
 """The layer for brainevent, with a stand-in for the package. bench/reference_kernels.py tries it on the real one."""
 
 import copy
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -208,9 +209,10 @@ def test_names_and_files_are_refused_in_the_packages_words(routed, fresh_name, t
         routed.KernelRegistrationError, match=f"FFI target '{target}' is already registered to different"
     ):
         routed.load_cpp_inline(fresh_name, kernels.constant(2))
-    other = HEADER + "// @BE value ret\nvoid value(BE::Tensor y) {}\n"
-    with pytest.raises(routed.KernelRegistrationError, match=f"Cannot replace FFI target '{target}'"):
-        routed.load_cpp_inline(fresh_name, other, replace=True)
+    on_gpu = functools.partial(routed.load_cuda_inline, fresh_name, kernels.VECTOR_ADD, compute_capability="sm_90")
+    on_gpu()
+    with pytest.raises(routed.KernelRegistrationError, match=f"Cannot replace FFI target '{fresh_name}.vector_add'"):
+        on_gpu(allow_cuda_graph=False, replace=True)
     module = routed.load_cpp_inline(fresh_name, kernels.constant(1))
     missing = "Function 'other' not found in module"
     with pytest.raises(KeyError, match=missing):

@@ -19,8 +19,7 @@ import pytest
 
 import kernix
 from kernix.calling.attributes import convert_attributes
-from kernix.calling.signature import Count, read_signature
-from kernix.jax import targets
+from kernix.calling.signature import Count
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
@@ -82,12 +81,12 @@ def spec(shape, dtype=np.float32):
 
 
 def test_a_function_shows_its_parameters(module):
-    assert str(module.scale) == "function.scale(arg0, /, *, factor: float32, out=None)"
+    assert str(module.scale) == "function.scale(x, /, *, factor: float32, out=None)"
     assert repr(module.scale) == f"<kernix function {module.scale}>"
     assert module.scale.__name__ == "scale"
     assert "KernelCallError" in inspect.getdoc(module.scale)
     parameters = inspect.signature(module.scale).parameters
-    assert list(parameters)[:3] == ["arg0", "factor", "out"]
+    assert list(parameters)[:3] == ["x", "factor", "out"]
     assert parameters["factor"].annotation == "float32"
 
 
@@ -96,7 +95,7 @@ def test_attributes_that_python_cannot_show(fresh_name):
     source += "{ *y.data_ptr<int>() = a + b; }"
     spec = {"f": ["arg", "ret", "attr.lambda:int32", "attr.arg0:int32"]}
     function = kernix.load_cpp_inline(fresh_name, source, spec).f
-    assert list(inspect.signature(function).parameters)[:2] == ["arg0", "out"]
+    assert list(inspect.signature(function).parameters)[:3] == ["x", "arg0", "out"]
     assert inspect.signature(kernix.KernelFunction)
     assert function(np.zeros(1, np.int32), **{"lambda": 1, "arg0": 2}) == [3]
 
@@ -186,7 +185,7 @@ def test_arguments_that_differ_need_a_spec(module):
 
 
 def test_the_number_of_arguments_is_checked_first(module):
-    with pytest.raises(TypeError, match=r"add\(\) takes 2 arrays, but 1 were given; it is function.add\(arg0, arg1,"):
+    with pytest.raises(TypeError, match=r"add\(\) takes 2 arrays, but 1 were given; it is function.add\(a, b,"):
         module.add(jnp.asarray(X))
     with pytest.raises(TypeError, match="takes 1 array, but 3 were given"):
         module.scale(X, None, None, factor=1)
@@ -207,13 +206,6 @@ def test_attributes_are_constants_of_a_compiled_function(module):
     with pytest.raises(TypeError, match="'factor' is traced by JAX.*static_argnames"):
         jax.jit(module.scale)(X, factor=3)
     np.testing.assert_array_equal(module.scale(jnp.asarray(X), factor=jnp.float32(2)), 2 * X)
-
-
-def test_a_function_with_tokens_for_xla_is_refused(module, monkeypatch):
-    ordered = types.SimpleNamespace(tokens=["arg", "arg.token", "ret", "ret.token"], parameter_names=["x", "y"])
-    monkeypatch.setattr(targets.Code, "info", lambda *_: ordered)
-    with pytest.raises(TypeError, match=r"path\(\) has tokens for the order of side effects.*ffi_call"):
-        kernix.KernelFunction(module._code, "path")(X)
 
 
 def test_an_attribute_may_be_called_self(fresh_name):
@@ -479,7 +471,7 @@ def test_extended_parameters(extended, asarray):
     one = x[:1, 1]
     out = [asarray(np.empty(1, np.float32)) for _ in range(3)]
     assert [float(y[0]) for y in extended.copies(one, out=out)] == [1, 1, 1]
-    with pytest.raises(TypeError, match=r"plus\(\) takes 1 to 2 arrays, but 3 were given; .*arg0, arg1=None, /,"):
+    with pytest.raises(TypeError, match=r"plus\(\) takes 1 to 2 arrays, but 3 were given; .*a, b=None, /,"):
         extended.plus(x, x, x)
     with pytest.raises(TypeError, match=r"copies\(\) has 0 or more results: pass"):
         extended.copies(x)
@@ -688,17 +680,32 @@ def test_missing_and_unknown_attributes(module):
         module.add(X, X, factor=1)
 
 
-# --- Tokens ----------------------------------------------------------------------------------------------------------
+# --- Signatures ------------------------------------------------------------------------------------------------------
+
+SHOWN = """
+#include "brainevent/common.h"
+// @BE every arg:float32[2] arg arg? ret device_ordinal attr.n:int32 attr.x:float32?
+void every(BE::In<float, 2> weights, const BE::Tensor bias, const BE::Tensor* mask, BE::Tensor y, int device, int n,
+           float x = 1) {}
+// @BE rest arg args... arg:int32 rets... scratch:1024 ret.token
+void rest(const BE::Tensor first, BE::Span<const BE::Tensor> all, BE::In<int> last, BE::Span<BE::Tensor> outs,
+          BE::Scratch memory) {}
+// @BE clash arg arg ret attr.n:int32
+void clash(const BE::Tensor out, const BE::Tensor x, BE::Tensor y, int n) {}
+"""
 
 
-def test_tokens_of_every_kind():
-    signature = read_signature(["arg", "arg?", "ret", "attr.n:int32", "attr.x:float32[]", "stream", "device_ordinal"])
-    assert signature.arguments == Count(1, 2)
-    assert signature.results == Count(1, 1)
-    assert signature.attributes == {"n": "int32", "x": "float32[]"}
-    assert ", ".join(signature.parameters()) == "arg0, arg1=None, /, *, n: int32, x: float32[], out=None"
-    variadic = read_signature(["arg", "args...", "rets...", "scratch:1024", "ret.token"])
-    assert (variadic.arguments, variadic.results) == (Count(1, None), Count(0, None))
-    assert variadic.order_tokens == ("ret.token",)
-    assert ", ".join(variadic.parameters()) == "arg0, *args, out=None"
+def test_signatures_show_the_names_of_cpp(fresh_name):
+    module = kernix.load_cpp_inline(fresh_name, SHOWN)
+    assert str(module.every).removeprefix(f"{fresh_name}.") == (
+        "every(weights: float32[2], bias, mask=None, /, *, n: int32, x: float32 = ..., out=None)"
+    )
+    assert str(module.rest).removeprefix(f"{fresh_name}.") == "rest(first, last: int32, *args, out=None)"
+    assert str(module.clash).removeprefix(f"{fresh_name}.") == "clash(arg0, arg1, /, *, n: int32, out=None)"
+    every, rest = module.every._signature, module.rest._signature
+    assert (every.arguments, every.results, every.defaults) == (Count(2, 3), Count(1, 1), {"x"})
+    assert (rest.arguments, rest.results, rest.order_tokens) == (Count(2, None), Count(0, None), ("ret.token",))
     assert [str(count) for count in (Count(1, 1), Count(1, 3), Count(2, None))] == ["1", "1 to 3", "2 or more"]
+    assert inspect.signature(module.every).parameters["mask"].default is None
+    with pytest.raises(TypeError, match=r"rest\(\) has tokens for the order of side effects.*ffi_call"):
+        module.rest(X)

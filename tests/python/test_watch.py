@@ -88,6 +88,20 @@ def test_folder_with_cuda(tmp_path):
         until(lambda: watch.module.function_names == ["vector_add", "value"])
 
 
+def test_folder_and_what_is_below(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a.cc").write_text(kernels.constant("nothing"))
+    (tmp_path / "b.cc").write_text("static const int nothing = 1;")
+    patterns = ["*.cc", "**/*.cc"]
+    with kernix.watch(tmp_path, file_patterns=patterns, auto_register=False) as watch:
+        assert watch.module.value(X)[0] == 1
+        save(tmp_path / "b.cc", "")
+        until(lambda: watch.error is not None)
+        save(tmp_path / "below" / "a.cc", kernels.constant(2))
+        until(lambda: watch.error is None)
+        assert watch.module.value(X)[0] == 2
+
+
 def test_first_load_that_fails(tmp_path):
     with pytest.raises(FileNotFoundError):
         kernix.watch(tmp_path / "nothing.cpp")

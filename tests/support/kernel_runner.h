@@ -10,6 +10,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -146,5 +147,11 @@ class FakeCall {
   int created_ = 0;
   int destroyed_ = 0;
 };
+
+// The whole error of a call that does not fit the function.
+inline std::string Misfit(std::string_view error) {
+  return std::string(error) +
+         ". If JAX traced the call before a load changed the function, trace it again: jax.clear_caches()";
+}
 
 }  // namespace kernix::language

@@ -88,16 +88,20 @@ absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std:
 absl::StatusOr<std::shared_ptr<Module>> LoadCppFile(Client& client, const std::string& path,
                                                     const LoadOptions& options = {});
 
+// Compiles the files of a folder, combined as LoadOptions::separate says. The module has the folder's name.
+// `file_patterns` are shell patterns such as "*.cc" and "more/*.cc"; "**" stands for the folder and all folders below
+// it, except through links. The files of the first pattern come first, those of each pattern sorted.
+absl::StatusOr<std::shared_ptr<Module>> LoadCppDir(Client& client, const std::string& directory,
+                                                   const LoadOptions& options = {},
+                                                   const std::vector<std::string>& file_patterns = {"*.cpp", "*.cc",
+                                                                                                    "*.cxx"});
+
 // The same for CUDA.
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaInline(Client& client, const std::string& name,
                                                        const std::vector<std::string>& sources,
                                                        const LoadOptions& options = {});
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaFile(Client& client, const std::string& path,
                                                      const LoadOptions& options = {});
-
-// Compiles the CUDA files of a folder, combined as LoadOptions::separate says. The module has the folder's name.
-// `file_patterns` are shell patterns such as "*.cu" and "more/*.cu"; "**" stands for the folder and all folders below
-// it, except through links. The files of the first pattern come first, those of each pattern sorted.
 absl::StatusOr<std::shared_ptr<Module>> LoadCudaDir(Client& client, const std::string& directory,
                                                     const LoadOptions& options = {},
                                                     const std::vector<std::string>& file_patterns = {"*.cu"});

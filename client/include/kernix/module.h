@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,14 +52,30 @@ struct ModuleTexts {
   std::vector<KeptText> kept;
 };
 
+// What a token of a function means for its callers.
+struct Parameter {
+  enum class Role {
+    kArgument,
+    kResult,
+    kAttribute,
+    kArgumentToken,  // an XLA token, which orders side effects
+    kResultToken,
+    kProvided,  // by XLA or kernix: the stream, scratch memory, the device's ordinal
+  };
+  Role role = Role::kProvided;
+  std::string name;         // of the attribute, or of the C++ parameter for arrays; empty if it is not known
+  std::string type;         // "float32", for attributes also "int64[]" and "string"; empty for arrays of any type
+  std::optional<int> rank;  // number of dimensions of an array; nullopt: any
+  bool optional = false;    // a call may leave it out
+  bool variadic = false;    // any number of arrays
+};
+
 struct FunctionInfo {
   std::string name;
-  std::vector<std::string> tokens;  // canonical arg_spec
-  Handler handler = nullptr;        // probed: it answers XLA's metadata query
-  uint32_t traits = 0;              // bit 0: command-buffer compatible
-  // The C++ parameter's name for each token of `arg` or `ret`; "" for other tokens and where it is not known. Empty if
-  // the artifact is older than these names.
-  std::vector<std::string> parameter_names = {};
+  std::vector<std::string> tokens;    // canonical arg_spec
+  std::vector<Parameter> parameters;  // the meaning of each token
+  Handler handler = nullptr;          // probed: it answers XLA's metadata query
+  uint32_t traits = 0;                // bit 0: command-buffer compatible
 };
 
 // Stays open until the process ends, because XLA may hold its handlers for ever. Immutable, thread-safe.

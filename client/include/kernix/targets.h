@@ -42,9 +42,10 @@ using AnnounceTarget = std::function<absl::Status(const std::string& target, Han
 // each name, in the same order. Thread-safe.
 //
 // Returns REGISTRATION if a different artifact is live under a name and `replace` is false (the message names both
-// remedies: replace=True, or another name or prefix), or if the signature or the traits of the new code differ from
-// those of the live code. Returns INVALID_REQUEST for an invalid name or one that appears twice, and NOT_FOUND for an
-// unknown function.
+// remedies: replace=True, or another name or prefix), or if the traits of the new code differ from those of the live
+// code. New code may have another signature: a call that was compiled for the old one then fails with an error that
+// says so. Returns INVALID_REQUEST for an invalid name or one that appears twice, and NOT_FOUND for an unknown
+// function.
 //
 // After an error, no live name has changed and no name has become live. A runtime may have accepted some of the names
 // before `announce` failed. Such names keep their addresses and traits, so that they can be bound later; until then,

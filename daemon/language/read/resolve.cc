@@ -332,10 +332,11 @@ class Resolver {
 
   // Adds what the signature says of the arrays that a token takes.
   static void Specify(const SignatureParameter& declared, Parameter& parameter) {
+    if (!parameter.IsArrays()) return;
+    parameter.declared_name = declared.name;
     if (parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) return;
     if (parameter.element.empty()) parameter.element = declared.element;
     if (parameter.rank == kAnyRank) parameter.rank = declared.rank;
-    parameter.declared_name = declared.name;
   }
 
   static Parameter AttributeOf(const SignatureParameter& parameter) {

@@ -58,8 +58,7 @@ std::string Token(const Parameter& parameter) {
     case ParameterKind::kAttribute:
       break;
   }
-  return StrCat("attr.", parameter.attribute_name, ":", AttributeTypeName(parameter.attribute_type),
-                parameter.is_array ? "[]" : "", parameter.has_default ? "?" : "");
+  return StrCat("attr.", parameter.attribute_name, ":", parameter.TypeName(), parameter.has_default ? "?" : "");
 }
 
 // The range of a type, as the number of bits for a magnitude.
@@ -146,6 +145,13 @@ bool FitsAlways(AttributeType from, AttributeType to) {
   const Range wide = RangeOf(to);
   if (wide.is_real && !narrow.is_real) return narrow.bits <= wide.bits;
   return narrow.is_real == wide.is_real && narrow.bits <= wide.bits && (wide.is_signed || !narrow.is_signed);
+}
+
+bool Parameter::IsArrays() const { return IsVisible() && (IsArgument(kind) || IsResult(kind)); }
+
+std::string Parameter::TypeName() const {
+  if (kind != ParameterKind::kAttribute) return element;
+  return StrCat(AttributeTypeName(attribute_type), is_array ? "[]" : "");
 }
 
 std::vector<std::string> FunctionSpec::Tokens() const {

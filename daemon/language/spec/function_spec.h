@@ -69,9 +69,15 @@ struct Parameter {
   // The arrays that kArgument or kResult takes: a name of FindElementType(), or empty for any type.
   std::string element = {};
   int rank = kAnyRank;             // only with `element`
-  std::string declared_name = {};  // the C++ parameter's name if the signature says it; kArgument and kResult only
+  std::string declared_name = {};  // the C++ parameter's name if the signature says it; arguments and results only
 
   bool IsTyped() const { return !element.empty(); }
+
+  // Whether the function receives an array, or several, of a call.
+  bool IsArrays() const;
+
+  // The type of an attribute ("float32", "int64[]"), or the element type of arrays (empty for any type).
+  std::string TypeName() const;
 
   // The type in which the function receives the attribute.
   AttributeType PassedAs() const { return narrowed_to.value_or(attribute_type); }

@@ -120,7 +120,7 @@ TEST_F(AttributesTest, RefusesOtherTypes) {
   number.StringAttribute("s").ArrayAttribute<int32_t>("n", {1}, ffi::kS32);
   EXPECT_EQ(Call(number, "by_reference"), "3: by_reference: attribute 'n' (int32) must be a scalar");
   FakeCall none;
-  EXPECT_EQ(Call(none, "f32"), "3: f32: attribute 'x' (float32[]) is missing");
+  EXPECT_EQ(Call(none, "f32"), Misfit("3: f32: attribute 'x' (float32[]) is missing"));
 }
 
 TEST_F(AttributesTest, SpansCheckTheirIndex) {
@@ -281,7 +281,7 @@ TEST_F(DefaultsTest, OnlyTheLastCanBeLeftOut) {
   EXPECT_EQ(Call(later.Attribute("k", int64_t{3}, ffi::kS64), "f"),
             "3: f: attribute 'k' is given, so 'a', which stands before it, must be, too: C++ can leave out default "
             "arguments at the end only");
-  EXPECT_EQ(Call(unknown.Attribute("zz", int64_t{3}, ffi::kS64), "f"), "3: f: has no attribute 'zz'");
+  EXPECT_EQ(Call(unknown.Attribute("zz", int64_t{3}, ffi::kS64), "f"), Misfit("3: f: has no attribute 'zz'"));
   EXPECT_EQ(Call(wrong.StringAttribute("a"), "f"), "3: f: attribute 'a' (float32) must be a scalar");
 }
 

@@ -90,8 +90,8 @@ TEST_F(ExtendedTest, OptionalArgumentsMayBeMissing) {
   EXPECT_EQ(With("maybe", {1}), "1 -1 -1");
   EXPECT_EQ(With("maybe", {1, 2}), "1 2 -1");
   EXPECT_EQ(With("maybe", {1, 2, 3}), "1 2 3");
-  EXPECT_EQ(With("maybe", {}), "3: maybe: expected 1 to 3 arguments, got 0");
-  EXPECT_EQ(With("maybe", {1, 2, 3, 4}), "3: maybe: expected 1 to 3 arguments, got 4");
+  EXPECT_EQ(With("maybe", {}), Misfit("3: maybe: expected 1 to 3 arguments, got 0"));
+  EXPECT_EQ(With("maybe", {1, 2, 3, 4}), Misfit("3: maybe: expected 1 to 3 arguments, got 4"));
 }
 
 TEST_F(ExtendedTest, SpansTakeWhatIsLeftOver) {
@@ -113,11 +113,11 @@ TEST_F(ExtendedTest, SpansTakeWhatIsLeftOver) {
 }
 
 TEST_F(ExtendedTest, SpansCountWhatTheOthersNeed) {
-  EXPECT_EQ(With("middle", {1}), "3: middle: expected at least 2 arguments, got 1");
+  EXPECT_EQ(With("middle", {1}), Misfit("3: middle: expected at least 2 arguments, got 1"));
   FakeCall none;
   EXPECT_EQ(
       none.Argument(&one_, {1}, ffi::kF32).Argument(&one_, {1}, ffi::kF32).Call(Library(), "kernix_handler_middle"),
-      "3: middle: expected at least 1 result, got 0");
+      Misfit("3: middle: expected at least 1 result, got 0"));
   FakeCall rank;
   EXPECT_EQ(Run(rank.Argument(&one_, std::vector<int64_t>(9, 1), ffi::kF32), "all"),
             "3: all: argument 0 has 9 dimensions; BE::Tensor holds at most 8");

@@ -111,11 +111,11 @@ TEST_F(HandlerTest, SaysWhatIsWrongWithACall) {
   float x[4] = {}, y[4] = {};
   const auto call = [&](FakeCall& frame) { return frame.Call(library, "kernix_handler_add_one"); };
   FakeCall none, many, results, rank, dtype, stage, attribute;
-  EXPECT_EQ(call(none.Result(y, {4}, ffi::kF32)), "3: add_one: expected 1 argument, got 0");
+  EXPECT_EQ(call(none.Result(y, {4}, ffi::kF32)), Misfit("3: add_one: expected 1 argument, got 0"));
   many.Argument(x, {4}, ffi::kF32).Argument(x, {4}, ffi::kF32);
-  EXPECT_EQ(call(many.Result(y, {4}, ffi::kF32)), "3: add_one: expected 1 argument, got 2");
+  EXPECT_EQ(call(many.Result(y, {4}, ffi::kF32)), Misfit("3: add_one: expected 1 argument, got 2"));
   results.Argument(x, {4}, ffi::kF32);
-  EXPECT_EQ(call(results), "3: add_one: expected 1 result, got 0");
+  EXPECT_EQ(call(results), Misfit("3: add_one: expected 1 result, got 0"));
   rank.Argument(x, {1, 1, 1, 1, 1, 1, 1, 1, 1}, ffi::kF32).Result(y, {4}, ffi::kF32);
   EXPECT_EQ(call(rank), "3: add_one: argument 0 has 9 dimensions; BE::Tensor holds at most 8");
   dtype.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kToken);
@@ -123,7 +123,7 @@ TEST_F(HandlerTest, SaysWhatIsWrongWithACall) {
   stage.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kF32).Stage(ffi::kStagePrepare);
   EXPECT_EQ(call(stage), "3: add_one: can only be called to execute");
   attribute.Argument(x, {4}, ffi::kF32).Result(y, {4}, ffi::kF32).Attribute("q", 1.0f, ffi::kF32);
-  EXPECT_EQ(call(attribute), "3: add_one: has no attribute 'q'");
+  EXPECT_EQ(call(attribute), Misfit("3: add_one: has no attribute 'q'"));
 }
 
 TEST_F(HandlerTest, DescribesTensorsOfEveryRankAndType) {
@@ -237,13 +237,13 @@ TEST_F(HandlerTest, RefusesAttributesOfAnotherKind) {
   EXPECT_EQ(With("real", int64_t{0}, ffi::kC64), "3: real: attribute 'x' (float32) cannot be made of complex64");
   EXPECT_EQ(With("half", int64_t{1}, ffi::kS64, "h"),
             "3: half: attribute 'h' (float16) must be passed as its bits, an np.uint16, not int64");
-  EXPECT_EQ(With("real", 1.0f, ffi::kF32, "y"), "3: real: attribute 'x' (float32) is missing");
+  EXPECT_EQ(With("real", 1.0f, ffi::kF32, "y"), Misfit("3: real: attribute 'x' (float32) is missing"));
   char text[256] = {};
   FakeCall string, extra;
   EXPECT_EQ(string.Result(text, {256}, ffi::kU8).StringAttribute("x").Call(Describe(), "kernix_handler_real"),
             "3: real: attribute 'x' (float32) must be a scalar");
   extra.Result(text, {256}, ffi::kU8).Attribute("a", 1.0f, ffi::kF32).Attribute("x", 1.0f, ffi::kF32);
-  EXPECT_EQ(extra.Call(Describe(), "kernix_handler_real"), "3: real: has no attribute 'a'");
+  EXPECT_EQ(extra.Call(Describe(), "kernix_handler_real"), Misfit("3: real: has no attribute 'a'"));
 }
 
 TEST_F(HandlerTest, PassesStreamsAsIntegerOrPointer) {

@@ -84,15 +84,15 @@ TEST_F(TypedTest, ArraysIndexIterateAndKnowTheirShape) {
 }
 
 TEST_F(TypedTest, EveryCallIsChecked) {
-  EXPECT_EQ(Add({2}, ffi::kS32, {2, 2}), "3: add: argument 0 (x) takes float32, got int32");
-  EXPECT_EQ(Add({2}, ffi::kF32, {5}), "3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[5]");
+  EXPECT_EQ(Add({2}, ffi::kS32, {2, 2}), Misfit("3: add: argument 0 (x) takes float32, got int32"));
+  EXPECT_EQ(Add({2}, ffi::kF32, {5}), Misfit("3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[5]"));
   EXPECT_EQ(Add({2}, ffi::kF32, {2, 1, 2}),
-            "3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[2,1,2]");
-  EXPECT_EQ(Add({2}, ffi::kF32, {}), "3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[]");
-  EXPECT_EQ(Add({2}, ffi::kF32, {2, 2}, ffi::kF64), "3: add: result 0 (y) takes float32, got float64");
+            Misfit("3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[2,1,2]"));
+  EXPECT_EQ(Add({2}, ffi::kF32, {}), Misfit("3: add: argument 1 (w) takes float32[2] (2 dimensions), got float32[]"));
+  EXPECT_EQ(Add({2}, ffi::kF32, {2, 2}, ffi::kF64), Misfit("3: add: result 0 (y) takes float32, got float64"));
   EXPECT_THAT(y_, testing::ElementsAre(0, 0));
   FakeCall none;
-  EXPECT_EQ(Run(none, "add"), "3: add: expected 2 arguments, got 0");
+  EXPECT_EQ(Run(none, "add"), Misfit("3: add: expected 2 arguments, got 0"));
   const std::vector<int64_t> longest(8, INT64_MAX);
   EXPECT_THAT(Add({2}, ffi::kF32, longest), HasSubstr("9223372036854775807]"));
 }
@@ -115,14 +115,15 @@ TEST_F(TypedTest, WorksBesideTheOtherParameters) {
   EXPECT_EQ(Run(generic.Argument(x_, {2}, ffi::kF32).Result(y_, {1}, ffi::kF32), "generic"), "");
   EXPECT_EQ(y_[0], 1);
   EXPECT_EQ(Run(bad.Argument(x_, {2}, ffi::kS32).Result(y_, {1}, ffi::kF32), "generic"),
-            "3: generic: argument 0 (x) takes float32[1] (1 dimension), got int32[2]");
+            Misfit("3: generic: argument 0 (x) takes float32[1] (1 dimension), got int32[2]"));
   int8_t z = 5;
   FakeCall around, last;
   around.Argument(x_, {2}, ffi::kF32).Argument(x_, {2}, ffi::kS32).Argument(&z, {1}, ffi::kS8);
   EXPECT_EQ(Run(around.Result(y_, {1}, ffi::kF32), "around"), "");
   EXPECT_EQ(y_[0], 7);
   last.Argument(x_, {2}, ffi::kF32).Argument(x_, {2}, ffi::kS32).Argument(x_, {1}, ffi::kF32);
-  EXPECT_EQ(Run(last.Result(y_, {1}, ffi::kF32), "around"), "3: around: argument 2 (z) takes int8, got float32");
+  EXPECT_EQ(Run(last.Result(y_, {1}, ffi::kF32), "around"),
+            Misfit("3: around: argument 2 (z) takes int8, got float32"));
   FakeCall scratch;
   EXPECT_EQ(Run(scratch.Argument(x_, {2}, ffi::kF32).Result(y_, {1}, ffi::kF32), "with_scratch"), "");
   EXPECT_EQ(y_[0], 3);

@@ -92,8 +92,9 @@ KERNIX_COLD inline ffi::Error* CheckCount(const ffi::CallFrame* frame, const Sig
   if (given >= fewest && (open || given <= roles.count)) return nullptr;
   char most[32] = "";
   if (roles.optional > 0) __builtin_snprintf(most, sizeof(most), " to %d", roles.count);
-  return Fail(frame, signature, ffi::kInvalidArgument, "expected %s%d%s %s%s, got %lld", open ? "at least " : "",
-              fewest, most, what, fewest == 1 && roles.optional == 0 ? "" : "s", static_cast<long long>(given));
+  return Fail(frame, signature, ffi::kInvalidArgument, "expected %s%d%s %s%s, got %lld" KERNIX_TRACE_AGAIN,
+              open ? "at least " : "", fewest, most, what, fewest == 1 && roles.optional == 0 ? "" : "s",
+              static_cast<long long>(given));
 }
 
 KERNIX_COLD inline ffi::Error* CheckRole(const ffi::CallFrame* frame, const Signature& signature, const char* what,

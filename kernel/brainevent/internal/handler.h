@@ -108,6 +108,10 @@ KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature
   return frame->api->error_create(&args);
 }
 
+// The end of errors for a call that does not fit the function: after replace=True, what JAX compiled before may not.
+#define KERNIX_TRACE_AGAIN \
+  ". If JAX traced the call before a load changed the function, trace it again: jax.clear_caches()"
+
 // Makes `tensor` from element `i` of `buffers`. `what` is "argument" or "result".
 KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                            const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
@@ -132,8 +136,8 @@ KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Si
 KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Signature& signature, const char* what,
                                            const ffi::Buffers& buffers, int expected, BE::Tensor* tensors) {
   if (buffers.size != expected) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "expected %d %s%s, got %lld", expected, what,
-                expected == 1 ? "" : "s", static_cast<long long>(buffers.size));
+    return Fail(frame, signature, ffi::kInvalidArgument, "expected %d %s%s, got %lld" KERNIX_TRACE_AGAIN, expected,
+                what, expected == 1 ? "" : "s", static_cast<long long>(buffers.size));
   }
   for (int i = 0; i < expected; ++i) {
     ffi::Error* error = ReadBuffer(frame, signature, what, buffers, i, tensors[i]);
@@ -162,8 +166,8 @@ KERNIX_COLD inline ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, 
       known |= __builtin_strlen(expected) == name.len && __builtin_memcmp(expected, name.ptr, name.len) == 0;
     }
     if (!known) {
-      return Fail(frame, signature, ffi::kInvalidArgument, "has no attribute '%.*s'", static_cast<int>(name.len),
-                  name.ptr);
+      return Fail(frame, signature, ffi::kInvalidArgument, "has no attribute '%.*s'" KERNIX_TRACE_AGAIN,
+                  static_cast<int>(name.len), name.ptr);
     }
   }
   return nullptr;

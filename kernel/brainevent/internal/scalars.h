@@ -130,7 +130,7 @@ KERNIX_COLD ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signat
   const ffi::Attributes& given = frame->attributes;
   for (int k = 0; k < signature.attribute_count; ++k) {
     const AttributeSpec& spec = signature.attributes[k];
-    Problem problem = {"is missing"};
+    Problem problem = {"is missing" KERNIX_TRACE_AGAIN};
     bool read = false;
     for (int64_t i = 0; i < given.size; ++i) {
       const ffi::ByteSpan& name = *given.names[i];

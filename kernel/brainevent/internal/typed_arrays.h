@@ -45,7 +45,7 @@ KERNIX_COLD inline ffi::Error* WrongArray(const ffi::CallFrame* frame, const Sig
   DescribeType(type, takes);
   DescribeBuffer(buffer, type.rank != BE::kAnyRank, got);
   const bool named = type.name[0] != '\0';
-  return Fail(frame, signature, ffi::kInvalidArgument, "%s %lld%s%s%s takes %s, got %s",
+  return Fail(frame, signature, ffi::kInvalidArgument, "%s %lld%s%s%s takes %s, got %s" KERNIX_TRACE_AGAIN,
               type.is_result ? "result" : "argument", static_cast<long long>(place), named ? " (" : "", type.name,
               named ? ")" : "", takes, got);
 }

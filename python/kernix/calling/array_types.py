@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["ArrayType", "ArrayTypes", "read_array_type"]
+__all__ = ["ArrayType", "ArrayTypes"]
 
 
 class ArrayType(NamedTuple):
@@ -20,10 +20,13 @@ class ArrayType(NamedTuple):
         """Return whether the parameter takes an array."""
         return dtype == self.dtype and (self.rank is None or len(shape) == self.rank)
 
+    def short(self) -> str:
+        """Return ``float32`` or ``float32[2]``."""
+        return self.dtype if self.rank is None else f"{self.dtype}[{self.rank}]"
+
     def __str__(self) -> str:
-        if self.rank is None:
-            return self.dtype
-        return f"{self.dtype}[{self.rank}] ({self.rank} dimension{'' if self.rank == 1 else 's'})"
+        dimensions = "" if self.rank is None else f" ({self.rank} dimension{'' if self.rank == 1 else 's'})"
+        return self.short() + dimensions
 
 
 class ArrayTypes(NamedTuple):
@@ -31,10 +34,6 @@ class ArrayTypes(NamedTuple):
 
     first: tuple[ArrayType | None, ...] = ()
     last: tuple[ArrayType | None, ...] = ()  # of those that follow `args...` or `rets...`
-
-    def add(self, kind: ArrayType | None, after_rest: bool) -> ArrayTypes:
-        """Return these types and one more."""
-        return self._replace(last=(*self.last, kind)) if after_rest else self._replace(first=(*self.first, kind))
 
     def __bool__(self) -> bool:
         return any(self.first) or any(self.last)
@@ -76,9 +75,3 @@ class ArrayTypes(NamedTuple):
         yield from ((place, kind) for place, kind in places if kind)
         begin = count - len(self.last)
         yield from ((place, kind) for place, kind in enumerate(self.last, begin) if kind and place >= len(self.first))
-
-
-def read_array_type(text: str, name: str) -> ArrayType:
-    """Read what follows ``arg:`` or ``ret:`` in a token: ``float32`` or ``float32[2]``."""
-    dtype, bracket, rank = text.partition("[")
-    return ArrayType(dtype, int(rank.removesuffix("]")) if bracket else None, name)

@@ -111,9 +111,10 @@ def _inspect_signature(signature: Signature) -> inspect.Signature:
     import inspect  # imported here, because it takes a third of kernix' import time
 
     kinds = inspect.Parameter
-    arrays = [kinds(f"arg{i}", kinds.POSITIONAL_ONLY) for i in range(signature.arguments.least)]
-    optional = range(signature.arguments.least, signature.arguments.most or 0)
-    arrays += [kinds(f"arg{i}", kinds.POSITIONAL_ONLY, default=None) for i in optional]
+    arrays = [
+        kinds(name, kinds.POSITIONAL_ONLY, default=kinds.empty if place < signature.arguments.least else None)
+        for place, name in enumerate(signature.argument_names)
+    ]
     if signature.arguments.most is None:
         arrays.append(kinds("args", kinds.VAR_POSITIONAL))
     taken = {*OPTIONS, *(array.name for array in arrays)}

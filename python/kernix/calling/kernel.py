@@ -32,7 +32,7 @@ class Kernel(Function):
     def __init__(self, code: Code, name: str) -> None:
         self._code = code
         info = code.info(name)
-        self._signature = read_signature(info.tokens, info.parameter_names)
+        self._signature = read_signature(info.parameters)
         self._is_typed = bool(self._signature.argument_types or self._signature.result_types)
         self._target: str | None = None
         self._on_host = code.platform == "cpu"

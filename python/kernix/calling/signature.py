@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The signature of a compiled function, read from its tokens."""
+"""The signature of a compiled function."""
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
-from kernix.calling.array_types import ArrayType, ArrayTypes, read_array_type
+from kernix import _core
+from kernix.calling.array_types import ArrayType, ArrayTypes
+from kernix.calling.call import OPTIONS
 
 __all__ = ["Count", "Signature", "read_signature"]
 
@@ -17,6 +19,12 @@ class Count(NamedTuple):
 
     least: int
     most: int | None
+
+    def __add__(self, other: object) -> Count:
+        if not isinstance(other, Count):
+            return NotImplemented
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return Count(self.least + other.least, most)
 
     def __contains__(self, number: object) -> bool:
         return isinstance(number, int) and self.least <= number and (self.most is None or number <= self.most)
@@ -37,6 +45,7 @@ class Signature(NamedTuple):
     defaults: frozenset[str] = frozenset()  # the last attributes, which a call may omit
     argument_types: ArrayTypes = ArrayTypes()
     result_types: ArrayTypes = ArrayTypes()
+    argument_names: tuple[str, ...] = ()  # of each argument but those of `args...`: the C++ name or "arg0", "arg1", ...
 
     def expected(self, function: str, given: Mapping[str, object]) -> Mapping[str, str]:
         """Return the `attributes` that a call with the attributes `given` must have.
@@ -61,80 +70,57 @@ class Signature(NamedTuple):
 
     def parameters(self) -> list[str]:
         """Return the parameters in Python syntax."""
-        arrays = [f"arg{i}" for i in range(self.arguments.least)]
-        arrays += [f"arg{i}=None" for i in range(self.arguments.least, self.arguments.most or 0)]
+        types = (*self.argument_types.first, *self.argument_types.last)
+        arrays = []
+        for place, (name, array_type) in enumerate(zip(self.argument_names, types, strict=True)):
+            kind = "" if array_type is None else f": {array_type.short()}"
+            default = "" if place < self.arguments.least else " = None" if kind else "=None"
+            arrays.append(name + kind + default)
         if self.arguments.most is None:
             arrays.append("*args")
         elif arrays:
             arrays.append("/")
-        default = dict.fromkeys(self.defaults, " = ...")
-        attributes = [f"{name}: {kind}{default.get(name, '')}" for name, kind in self.attributes.items()]
+        defaults = dict.fromkeys(self.defaults, " = ...")
+        attributes = [f"{name}: {kind}{defaults.get(name, '')}" for name, kind in self.attributes.items()]
         separator = [] if self.arguments.most is None else ["*"]
         return [*arrays, *separator, *attributes, "out=None"]
 
 
-# The number of arrays for a token, by the suffix of its kind.
-_COUNTS = {"": Count(1, 1), "?": Count(0, 1), "...": Count(0, None)}
+_Role = _core.Parameter.Role
 
 
-def read_signature(tokens: Sequence[str], names: Sequence[str] = ()) -> Signature:
-    """Read the canonical tokens of a function.
-
-    Parameters
-    ----------
-    tokens : sequence of str
-        In libkernix' form, for example ``["arg:float32", "args...", "ret", "attr.scale:float32", "stream"]``.
-    names : sequence of str, optional
-        The names of the C++ parameters, for messages. A name may be empty.
-
-    Returns
-    -------
-    Signature
-    """
-    arguments = results = Count(0, 0)
-    attributes: dict[str, str] = {}
-    order_tokens: list[str] = []
-    defaults: list[str] = []
-    argument_types = result_types = ArrayTypes()
-    for token, name in zip_longest(tokens, names[: len(tokens)], fillvalue=""):
-        kind, count = _split(token)
-        kind, array_type = _take_type(kind, name)
-        if kind == "arg":
-            if count.most is not None:
-                argument_types = argument_types.add(array_type, after_rest=arguments.most is None)
-            arguments = _add(arguments, count)
-        elif kind == "ret":
-            if count.most is not None:
-                result_types = result_types.add(array_type, after_rest=results.most is None)
-            results = _add(results, count)
-        elif kind in ("arg.token", "ret.token"):
-            order_tokens.append(kind)
-        elif kind.startswith("attr."):
-            name, _, attribute_type = kind.removeprefix("attr.").partition(":")
-            attributes[name] = attribute_type.removesuffix("?")
-            if attribute_type.endswith("?"):
-                defaults.append(name)
-    shown = arguments, results, attributes, tuple(order_tokens), frozenset(defaults)
-    return Signature(*shown, argument_types, result_types)
+def read_signature(parameters: Sequence[_core.Parameter]) -> Signature:
+    """Read the parameters of a function."""
+    attributes = {each.name: each.type for each in parameters if each.role == _Role.ATTRIBUTE}
+    defaults = frozenset(each.name for each in parameters if each.role == _Role.ATTRIBUTE and each.optional)
+    order = tuple(_ORDER_TOKENS[each.role] for each in parameters if each.role in _ORDER_TOKENS)
+    arguments = [each for each in parameters if each.role == _Role.ARGUMENT]
+    results = [each for each in parameters if each.role == _Role.RESULT]
+    types = _types_of(arguments), _types_of(results)
+    names = _names_of(arguments, {*attributes, *OPTIONS})
+    return Signature(_count_of(arguments), _count_of(results), attributes, order, defaults, *types, names)
 
 
-def _split(token: str) -> tuple[str, Count]:
-    """Return a token's kind and, for a token of arrays, their number."""
-    for suffix in ("...", "?"):
-        if token.endswith(suffix) and not token.startswith("attr."):
-            kind = token.removesuffix(suffix)
-            return {"args": "arg", "rets": "ret"}.get(kind, kind), _COUNTS[suffix]
-    return token, _COUNTS[""]
+_ORDER_TOKENS = {_Role.ARGUMENT_TOKEN: "arg.token", _Role.RESULT_TOKEN: "ret.token"}
 
 
-def _take_type(kind: str, name: str) -> tuple[str, ArrayType | None]:
-    """Split ``arg:float32`` into ``arg`` and the type."""
-    if not kind.startswith(("arg:", "ret:")):
-        return kind, None
-    kind, _, arrays = kind.partition(":")
-    return kind, read_array_type(arrays, name)
+def _count_of(arrays: Sequence[_core.Parameter]) -> Count:
+    """Return how many arrays a call passes for some parameters."""
+    counts = (Count(0 if each.optional or each.variadic else 1, None if each.variadic else 1) for each in arrays)
+    return sum(counts, start=Count(0, 0))
 
 
-def _add(one: Count, two: Count) -> Count:
-    most = None if one.most is None or two.most is None else one.most + two.most
-    return Count(one.least + two.least, most)
+def _types_of(arrays: Sequence[_core.Parameter]) -> ArrayTypes:
+    """Return what some parameters take."""
+    types = [ArrayType(each.type, each.rank, each.name) if each.type else None for each in arrays]
+    rest = next((place for place, each in enumerate(arrays) if each.variadic), len(arrays))
+    return ArrayTypes(tuple(types[:rest]), tuple(types[rest + 1 :]))
+
+
+def _names_of(arguments: Sequence[_core.Parameter], taken: set[str]) -> tuple[str, ...]:
+    """Return the names that help shows. All are "arg0", "arg1" ... unless the C++ names can stand in Python."""
+    single = [each.name for each in arguments if not each.variadic]
+    usable = all(name.isidentifier() and not keyword.iskeyword(name) for name in single)
+    if usable and len({*single, "args"}) == len(single) + 1 and not taken.intersection(single):
+        return tuple(single)
+    return tuple(f"arg{place}" for place in range(len(single)))

@@ -30,6 +30,10 @@ __all__ = ["load_cpp_dir", "load_cpp_file", "load_cpp_inline", "load_cuda_dir", 
 _Path = str | os.PathLike[str]
 _Paths = _Path | Sequence[_Path]
 
+#: What a load of a folder compiles by default.
+CUDA_PATTERNS = ("*.cu",)
+CPP_PATTERNS = ("*.cpp", "*.cc", "*.cxx")
+
 
 class CppOptions(Delivery, total=False):
     """Keyword parameters of :func:`load_cpp_inline`."""
@@ -242,7 +246,7 @@ def load_cuda_dir(
     -------
     CompiledModule
     """
-    sources = _sources_in(directory, file_patterns, ("*.cu",))
+    sources = _sources_in(directory, file_patterns, CUDA_PATTERNS)
     return _load_cuda(sources, functions, name=module_name(name, _folder_name(directory)), **options)
 
 
@@ -388,7 +392,7 @@ def load_cpp_dir(
     -------
     CompiledModule
     """
-    sources = _sources_in(directory, file_patterns, ("*.cpp", "*.cc", "*.cxx"))
+    sources = _sources_in(directory, file_patterns, CPP_PATTERNS)
     return _load_cpp(sources, functions, name=module_name(name, _folder_name(directory)), **options)
 
 
@@ -397,9 +401,13 @@ def _sources_in(
 ) -> tuple[SourceText, ...]:
     from pathlib import Path
 
+    return tuple(file_source(Path(path)) for path in files_in(directory, file_patterns, default))
+
+
+def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tuple[str, ...]) -> list[str]:
+    """Return the paths of the files that a load of a folder compiles."""
     patterns = string_list(file_patterns, "file_patterns") or default
-    paths = _core.matching_files(os.fsencode(directory), patterns)
-    return tuple(file_source(Path(os.fsdecode(path))) for path in paths)
+    return [os.fsdecode(path) for path in _core.matching_files(os.fsencode(directory), patterns)]
 
 
 def _folder_name(directory: _Path) -> str:

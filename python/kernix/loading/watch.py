@@ -12,7 +12,15 @@ from types import TracebackType
 from typing import Any
 
 from kernix.loading.console import write_to
-from kernix.loading.load import load_cpp_dir, load_cpp_file, load_cuda_dir, load_cuda_file
+from kernix.loading.load import (
+    CPP_PATTERNS,
+    CUDA_PATTERNS,
+    files_in,
+    load_cpp_dir,
+    load_cpp_file,
+    load_cuda_dir,
+    load_cuda_file,
+)
 from kernix.loading.module import CompiledModule, origin
 from kernix.loading.request import Functions, path_list
 
@@ -23,7 +31,6 @@ _Path = str | os.PathLike[str]
 _FileState = tuple[int, int, int] | None
 
 _INTERVAL_S = 0.2
-_CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 
 
@@ -138,49 +145,50 @@ def watch(
     for option in ("replace", "force_rebuild", "verbose", "build_directory"):
         if option in options:
             raise TypeError(f"watch() decides itself when to load, and loads often: leave out {option}")
-    loader = _loader(path)
+
+    def sources() -> list[str]:
+        return _sources(path, options.get("file_patterns"))
+
+    loader = _loader(path, sources())
 
     def load() -> CompiledModule:
         return loader(path, functions, name=name, replace=True, **options)
 
     folders = path_list(options.get("extra_include_paths"), "extra_include_paths")
     label = name or ", ".join(os.path.basename(os.path.abspath(one)) for one in _paths(path))
-    return Watch(label, load, _Files(path, folders).states)
+    return Watch(label, load, _Files(sources, folders).states)
 
 
 def _paths(path: _Path | Sequence[_Path]) -> list[_Path]:
     return [path] if isinstance(path, (str, os.PathLike)) else list(path)
 
 
-def _loader(path: _Path | Sequence[_Path]) -> Callable[..., CompiledModule]:
-    is_cuda = any(name.endswith(".cu") for name in _sources(path))
+def _loader(path: _Path | Sequence[_Path], sources: Sequence[str]) -> Callable[..., CompiledModule]:
+    is_cuda = any(name.endswith(".cu") for name in sources)
     if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
         return load_cuda_dir if is_cuda else load_cpp_dir
     return load_cuda_file if is_cuda else load_cpp_file
 
 
-def _sources(path: _Path | Sequence[_Path]) -> Iterator[str]:
-    """Yield the absolute paths of all sources that a load of `path` may compile."""
-    for one in _paths(path):
-        if not os.path.isdir(one):
-            yield os.path.abspath(one)
-            continue
-        with os.scandir(one) as entries:
-            yield from sorted(os.path.abspath(e.path) for e in entries if e.name.endswith((".cu", *_CPP_SUFFIXES)))
+def _sources(path: _Path | Sequence[_Path], file_patterns: Sequence[str] | None) -> list[str]:
+    """Return the absolute paths of all sources that a load of `path` may compile."""
+    if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
+        return [os.path.abspath(file) for file in files_in(path, file_patterns, (*CUDA_PATTERNS, *CPP_PATTERNS))]
+    return [os.path.abspath(one) for one in _paths(path)]
 
 
 class _Files:
     """The sources of a load, and all places where the headers that they name may be."""
 
-    def __init__(self, path: _Path | Sequence[_Path], folders: Sequence[str]) -> None:
-        self._path = path
+    def __init__(self, sources: Callable[[], list[str]], folders: Sequence[str]) -> None:
+        self._sources = sources
         self._folders = folders
         self._read: dict[str, tuple[_FileState, list[str]]] = {}  # the places named by each file, when it was read
 
     def states(self) -> dict[str, _FileState]:
         """Return the state of each file. Only those that have changed are read."""
         states: dict[str, _FileState] = {}
-        waiting = list(_sources(self._path))
+        waiting = self._sources()
         while waiting:
             file = waiting.pop()
             if file not in states:
