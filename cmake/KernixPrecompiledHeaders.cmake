@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Headers of other projects that most sources include, parsed once for all of them. Each source still includes what it
-# uses, because clang-tidy reads it without precompiled headers.
+# uses, because clang-tidy reads the product without precompiled headers.
 #
 #   kernix_headers       the standard library, Abseil, kernix's messages
 #   kernix_grpc_headers  the same, plus gRPC and kernix's service
