@@ -101,4 +101,4 @@ install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and
 	cmake --install $(BUILD)
 
 clean: ## Remove the build output; the Python environment stays
-	rm -rf $(BUILD) dist
+	rm -rf $(BUILD) build-cp* dist

@@ -19,7 +19,13 @@ trap 'rm -rf "$scratch"' EXIT
 "$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check -r deploy/requirements-wheel.txt
 export PATH="$scratch/tools/bin:$PATH"
 
-python -m build --wheel --no-isolation --outdir "$scratch/plain" .
+# With the compiler's name and the pybind11 of `make build`, ccache finds all that was compiled there.
+export CXX=${CXX:-c++}
+settings=()
+if pybind11=$(.venv/bin/python -m pybind11 --cmakedir 2>/dev/null); then
+  settings+=("--config-setting=cmake.define.pybind11_DIR=$pybind11")
+fi
+python -m build --wheel --no-isolation "${settings[@]}" --outdir "$scratch/plain" .
 auditwheel repair --strip --wheel-dir "$scratch/repaired" "$scratch"/plain/*.whl
 wheels=("$scratch"/repaired/*.whl)
 [ ${#wheels[@]} -eq 1 ] || { echo "wheel: expected one wheel, got: ${wheels[*]}"; exit 1; }
