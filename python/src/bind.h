@@ -9,8 +9,9 @@ namespace kernix::python {
 
 void BindCall(pybind11::module_& module);
 void BindClient(pybind11::module_& module);
-void BindLoad(pybind11::module_& module);     // after BindClient
-void BindTargets(pybind11::module_& module);  // after BindLoad
+void BindLoad(pybind11::module_& module);  // after BindClient and BindModule
+void BindModule(pybind11::module_& module);
+void BindTargets(pybind11::module_& module);  // after BindModule
 void BindToolchain(pybind11::module_& module);
 
 }  // namespace kernix::python

@@ -17,7 +17,6 @@
 #include "client/tools/environment.h"
 #include "common/base/strings.h"
 #include "kernix/client.h"
-#include "kernix/inspection.h"
 #include "kernix/load.h"
 #include "kernix/module.h"
 #include "python/src/bind.h"
@@ -84,10 +83,6 @@ Loaded LoadRequest(Client& client, const Request& request, const py::object& obs
   return {std::move(module), slot};
 }
 
-uintptr_t Address(const Module& module, std::string_view function) {
-  return reinterpret_cast<uintptr_t>(ValueOrThrow(module.handler(function)));
-}
-
 template <typename Value>
 constexpr const char* kKindOf = "an integer";
 template <>
@@ -110,7 +105,6 @@ void BindOption(py::class_<Request>& request, const char* name,
 }
 
 void BindRequest(py::module_& module) {
-  py::enum_<Language>(module, "Language").value("CPP", Language::kCpp).value("CUDA", Language::kCuda);
   py::class_<Request> request(module, "Request");
   request
       .def(py::init(&MakeRequest), py::arg("language"), py::arg("name"), py::arg("sources"), py::arg("functions"),
@@ -128,24 +122,6 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
 }
 
-// Text from the compiler has no certain encoding.
-py::bytes Bytes(absl::StatusOr<std::string> text) { return py::bytes(ValueOrThrow(std::move(text))); }
-
-std::vector<std::string> SourceLabels(const Module& module) {
-  std::vector<std::string> labels;
-  for (const GeneratedUnit& unit : ValueOrThrow(module.texts()).units) {
-    labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
-  }
-  return labels;
-}
-
-// None if no unit was made from a source with that label.
-std::optional<py::bytes> SourceOf(const Module& module, const std::string& label) {
-  const absl::StatusOr<std::string> text = GeneratedSource(module, label);
-  if (absl::IsNotFound(text.status())) return std::nullopt;
-  return Bytes(text);
-}
-
 // Paths may have any encoding.
 std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const std::vector<std::string>& patterns) {
   const std::string folder = directory;
@@ -158,81 +134,10 @@ std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const st
   return paths;
 }
 
-void WriteInto(const Module& module, const py::bytes& directory) {
-  const std::string path = directory;
-  const absl::Status status = [&] {
-    const WithoutGil no_gil;
-    return WriteBuildDirectory(module, path);
-  }();
-  if (!status.ok()) Throw(status);
-}
-
-void BindResources(py::module_& module) {
-  py::class_<KernelResources>(module, "KernelResources")
-      .def_readonly("name", &KernelResources::name)
-      .def_readonly("symbol", &KernelResources::symbol)
-      .def_readonly("architecture", &KernelResources::architecture)
-      .def_readonly("registers", &KernelResources::registers)
-      .def_readonly("shared_memory", &KernelResources::shared_memory)
-      .def_readonly("stack_frame", &KernelResources::stack_frame)
-      .def_readonly("spill_stores", &KernelResources::spill_stores)
-      .def_readonly("spill_loads", &KernelResources::spill_loads)
-      .def_readonly("constant_memory", &KernelResources::constant_memory)
-      .def_readonly("barriers", &KernelResources::barriers);
-}
-
-void BindFunctionInfo(py::module_& module) {
-  py::class_<Parameter> parameter(module, "Parameter");
-  py::enum_<Parameter::Role>(parameter, "Role")
-      .value("ARGUMENT", Parameter::Role::kArgument)
-      .value("RESULT", Parameter::Role::kResult)
-      .value("ATTRIBUTE", Parameter::Role::kAttribute)
-      .value("ARGUMENT_TOKEN", Parameter::Role::kArgumentToken)
-      .value("RESULT_TOKEN", Parameter::Role::kResultToken)
-      .value("PROVIDED", Parameter::Role::kProvided);
-  parameter.def_readonly("role", &Parameter::role)
-      .def_readonly("name", &Parameter::name)
-      .def_readonly("type", &Parameter::type)
-      .def_readonly("rank", &Parameter::rank)
-      .def_readonly("optional", &Parameter::optional)
-      .def_readonly("variadic", &Parameter::variadic);
-  py::class_<FunctionInfo>(module, "FunctionInfo")
-      .def_readonly("name", &FunctionInfo::name)
-      .def_readonly("tokens", &FunctionInfo::tokens)
-      .def_readonly("parameters", &FunctionInfo::parameters)
-      .def_readonly("traits", &FunctionInfo::traits);
-}
-
-void BindModule(py::module_& module) {
-  py::class_<Module, std::shared_ptr<Module>>(module, "Module")
-      .def_property_readonly("name", &Module::name)
-      .def_property_readonly("language", &Module::language)
-      .def_property_readonly("path", &Module::path)
-      .def_property_readonly("functions", &Module::functions)
-      .def_property_readonly("key", &Module::key)
-      .def_property_readonly("artifact_digest", &Module::artifact_digest)
-      .def_property_readonly("cache_hit", &Module::cache_hit)
-      .def_property_readonly("build_ms", &Module::build_ms)
-      .def_property_readonly("source_labels", &SourceLabels)
-      .def("source", &SourceOf, py::arg("label"))
-      .def(
-          "ptx", [](const Module& self, const std::string& architecture) { return Bytes(Ptx(self, architecture)); },
-          py::arg("architecture"))
-      .def(
-          "sass", [](const Module& self, const std::string& architecture) { return Bytes(Sass(self, architecture)); },
-          py::arg("architecture"))
-      .def("resources", [](const Module& self) { return ValueOrThrow(Resources(self)); })
-      .def("write_build_directory", &WriteInto, py::arg("directory"))
-      .def("address", &Address, py::arg("function"));
-}
-
 }  // namespace
 
 void BindLoad(py::module_& module) {
   BindRequest(module);
-  BindResources(module);
-  BindFunctionInfo(module);
-  BindModule(module);
   module.def("matching_files", &PathsOfMatchingFiles, py::arg("directory"), py::arg("patterns"));
   module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));
   module.def("load", &LoadRequest, py::arg("client"), py::arg("request"), py::arg("observer"));

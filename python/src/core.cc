@@ -29,6 +29,7 @@ PYBIND11_MODULE(_core, module) {
   SilenceGrpc();
   kernix::python::WaitAtExit();
   kernix::python::BindClient(module);
+  kernix::python::BindModule(module);
   kernix::python::BindLoad(module);
   kernix::python::BindTargets(module);
   kernix::python::BindCall(module);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernix/inspection.h"
+#include "kernix/module.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+#include "python/src/gil.h"
+
+namespace kernix::python {
+
+namespace py = pybind11;
+
+namespace {
+
+uintptr_t Address(const Module& module, std::string_view function) {
+  return reinterpret_cast<uintptr_t>(ValueOrThrow(module.handler(function)));
+}
+
+// Text from the compiler has no certain encoding.
+py::bytes Bytes(absl::StatusOr<std::string> text) { return py::bytes(ValueOrThrow(std::move(text))); }
+
+std::vector<std::string> SourceLabels(const Module& module) {
+  std::vector<std::string> labels;
+  for (const GeneratedUnit& unit : ValueOrThrow(module.texts()).units) {
+    labels.insert(labels.end(), unit.sources.begin(), unit.sources.end());
+  }
+  return labels;
+}
+
+// None if no unit was made from a source with that label.
+std::optional<py::bytes> SourceOf(const Module& module, const std::string& label) {
+  const absl::StatusOr<std::string> text = GeneratedSource(module, label);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  return Bytes(text);
+}
+
+void WriteInto(const Module& module, const py::bytes& directory) {
+  const std::string path = directory;
+  const absl::Status status = [&] {
+    const WithoutGil no_gil;
+    return WriteBuildDirectory(module, path);
+  }();
+  if (!status.ok()) Throw(status);
+}
+
+void BindResources(py::module_& module) {
+  py::class_<KernelResources>(module, "KernelResources")
+      .def_readonly("name", &KernelResources::name)
+      .def_readonly("symbol", &KernelResources::symbol)
+      .def_readonly("architecture", &KernelResources::architecture)
+      .def_readonly("registers", &KernelResources::registers)
+      .def_readonly("shared_memory", &KernelResources::shared_memory)
+      .def_readonly("stack_frame", &KernelResources::stack_frame)
+      .def_readonly("spill_stores", &KernelResources::spill_stores)
+      .def_readonly("spill_loads", &KernelResources::spill_loads)
+      .def_readonly("constant_memory", &KernelResources::constant_memory)
+      .def_readonly("barriers", &KernelResources::barriers);
+}
+
+void BindFunctionInfo(py::module_& module) {
+  py::class_<Parameter> parameter(module, "Parameter");
+  py::enum_<Parameter::Role>(parameter, "Role")
+      .value("ARGUMENT", Parameter::Role::kArgument)
+      .value("RESULT", Parameter::Role::kResult)
+      .value("ATTRIBUTE", Parameter::Role::kAttribute)
+      .value("ARGUMENT_TOKEN", Parameter::Role::kArgumentToken)
+      .value("RESULT_TOKEN", Parameter::Role::kResultToken)
+      .value("PROVIDED", Parameter::Role::kProvided);
+  parameter.def_readonly("role", &Parameter::role)
+      .def_readonly("name", &Parameter::name)
+      .def_readonly("type", &Parameter::type)
+      .def_readonly("rank", &Parameter::rank)
+      .def_readonly("optional", &Parameter::optional)
+      .def_readonly("variadic", &Parameter::variadic);
+  py::class_<FunctionInfo>(module, "FunctionInfo")
+      .def_readonly("name", &FunctionInfo::name)
+      .def_readonly("tokens", &FunctionInfo::tokens)
+      .def_readonly("parameters", &FunctionInfo::parameters)
+      .def_readonly("traits", &FunctionInfo::traits);
+}
+
+void BindModuleClass(py::module_& module) {
+  py::class_<Module, std::shared_ptr<Module>>(module, "Module")
+      .def_property_readonly("name", &Module::name)
+      .def_property_readonly("language", &Module::language)
+      .def_property_readonly("path", &Module::path)
+      .def_property_readonly("functions", &Module::functions)
+      .def_property_readonly("key", &Module::key)
+      .def_property_readonly("artifact_digest", &Module::artifact_digest)
+      .def_property_readonly("cache_hit", &Module::cache_hit)
+      .def_property_readonly("build_ms", &Module::build_ms)
+      .def_property_readonly("source_labels", &SourceLabels)
+      .def("source", &SourceOf, py::arg("label"))
+      .def(
+          "ptx", [](const Module& self, const std::string& architecture) { return Bytes(Ptx(self, architecture)); },
+          py::arg("architecture"))
+      .def(
+          "sass", [](const Module& self, const std::string& architecture) { return Bytes(Sass(self, architecture)); },
+          py::arg("architecture"))
+      .def("resources", [](const Module& self) { return ValueOrThrow(Resources(self)); })
+      .def("write_build_directory", &WriteInto, py::arg("directory"))
+      .def("address", &Address, py::arg("function"));
+}
+
+}  // namespace
+
+void BindModule(py::module_& module) {
+  py::enum_<Language>(module, "Language").value("CPP", Language::kCpp).value("CUDA", Language::kCuda);
+  BindFunctionInfo(module);
+  BindResources(module);
+  BindModuleClass(module);
+}
+
+}  // namespace kernix::python
