@@ -117,9 +117,15 @@ absl::StatusOr<Response> ConnectedClient::Call(grpc::Status (v1::Kernix::Stub::*
 }
 
 absl::StatusOr<DaemonInfo> ConnectedClient::Info(bool start) {
-  KERNIX_ASSIGN_OR_RETURN(const v1::GetInfoResponse response,
-                          Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), start));
-  return DaemonInfo{.address = StrCat("unix:", endpoint_.socket),
+  v1::GetInfoResponse response;
+  std::string socket;
+  KERNIX_RETURN_IF_ERROR(WithSession(start, [&](Session& session, ForkGate::Section& section) {
+    socket = session.socket;
+    return FromGrpcStatus(
+        session.grpc->Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &response, kCallTimeout, &section),
+        session.peer);
+  }));
+  return DaemonInfo{.address = StrCat("unix:", socket),
                     .version = response.version(),
                     .build_id = response.build_id(),
                     .pid = response.pid(),
@@ -175,9 +181,8 @@ absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
   KERNIX_RETURN_IF_ERROR(Call(&v1::Kernix::Stub::Shutdown, request, /*start=*/false).status());
   const milliseconds drain = drain_timeout.count() > 0 ? drain_timeout : kDefaultDrain;
   if (AwaitGone(watch, drain + kDrainMargin)) return absl::OkStatus();
-  return absl::DeadlineExceededError(StrCat("kernixd (process ", info.pid, ") at ", endpoint_.socket,
-                                            " still runs after ", (drain + kDrainMargin).count(),
-                                            " ms: kill that process if it hangs"));
+  return absl::DeadlineExceededError(StrCat("kernixd (process ", info.pid, ") at ", info.address, " still runs after ",
+                                            (drain + kDrainMargin).count(), " ms: kill that process if it hangs"));
 }
 
 // Most loads are hits, and a lookup is enough for them. It is not enough if the user wants to see commands, if there is
@@ -185,7 +190,7 @@ absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
 std::optional<v1::LoadResult> ConnectedClient::LookUp(const v1::LoadRequest& request) {
   const bool has_to_tell = request.verbose() || !endpoint_.warning.empty();
   if (has_to_tell || request.force_rebuild() || !endpoint_.unusable.ok() || ForkGate::Ending()) return std::nullopt;
-  return LookUpQuickly(connector_.environment(), endpoint_.socket, request);
+  return LookUpQuickly(connector_.environment(), endpoint_, request);
 }
 
 absl::StatusOr<v1::LoadResult> ConnectedClient::SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,

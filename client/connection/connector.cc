@@ -20,9 +20,10 @@ constexpr milliseconds kInfoTimeout{10'000};
 
 absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
 
-Session SessionWith(PeerSocket peer, const Endpoint& endpoint) {
+Session SessionWith(PeerSocket peer) {
   return Session{.grpc = std::make_unique<GrpcSession>(std::move(peer.fd)),
-                 .peer = StrCat("kernixd at ", endpoint.socket)};
+                 .socket = peer.path,
+                 .peer = StrCat("kernixd at ", peer.path)};
 }
 
 absl::Status NobodyThere(const Endpoint& endpoint, const absl::Status& why) {
@@ -35,17 +36,16 @@ absl::Status NobodyThere(const Endpoint& endpoint, const absl::Status& why) {
 absl::StatusOr<PeerSocket> Connector::Connect(const Endpoint& endpoint, ForkGate::Section& section) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
   while (true) {
-    absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint.socket, environment_.uid);
+    absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint);
     if (!absl::IsUnavailable(peer.status())) return peer;
     if (section.interrupted() || std::chrono::steady_clock::now() >= deadline) return peer;
     std::this_thread::sleep_for(milliseconds(2));
   }
 }
 
-absl::StatusOr<Connector::Meeting> Connector::Meet(const Endpoint& endpoint, PeerSocket peer,
-                                                   ForkGate::Section& section) {
+absl::StatusOr<Connector::Meeting> Connector::Meet(PeerSocket peer, ForkGate::Section& section) {
   Meeting meeting{.pid = peer.pid};
-  meeting.session = SessionWith(std::move(peer), endpoint);
+  meeting.session = SessionWith(std::move(peer));
   if (meeting.pid != 0 && fit_pid_ == meeting.pid) return meeting;
 
   v1::GetInfoResponse info;
@@ -73,7 +73,7 @@ absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, st
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
   while (true) {
     KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectOrStart(endpoint, unwanted, section));
-    absl::StatusOr<Meeting> meeting = Meet(endpoint, std::move(peer), section);
+    absl::StatusOr<Meeting> meeting = Meet(std::move(peer), section);
     if (!DaemonWasLost(meeting.status()) || section.interrupted()) return meeting;
     if (std::chrono::steady_clock::now() >= deadline) return meeting;
     std::this_thread::sleep_for(milliseconds(2));
@@ -143,7 +143,7 @@ absl::StatusOr<Session> Connector::OpenOneshot(const Endpoint& endpoint, const a
                   ? ""
                   : StrCat(", with a cache that is gone when this process ends (", oneshot->store_directory, ")"),
               "."));
-  return Session{std::move(oneshot->daemon), std::move(oneshot->session), "a private kernixd"};
+  return Session{std::move(oneshot->daemon), std::move(oneshot->session), "", "a private kernixd"};
 }
 
 absl::Status Connector::FallBackToOwn(Endpoint& endpoint, std::string_view reason, const WarningSink& warn) {
@@ -163,7 +163,7 @@ absl::StatusOr<Session> Connector::Open(Endpoint& endpoint, Need need, ForkGate:
     absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
     if (absl::IsNotFound(peer.status())) return NobodyThere(endpoint, peer.status());
     if (!peer.ok()) return peer.status();
-    return SessionWith(*std::move(peer), endpoint);
+    return SessionWith(*std::move(peer));
   }
   if (endpoint.kind != EndpointKind::kOwn) {
     absl::StatusOr<Session> session = OpenForeign(endpoint, section);

@@ -27,7 +27,8 @@ using WarningSink = std::function<void(std::string_view)>;
 struct Session {
   std::unique_ptr<PrivateDaemon> daemon;  // the daemon of a oneshot session
   std::unique_ptr<GrpcSession> grpc;
-  std::string peer;  // for messages: "kernixd at /run/kernix/kernixd.sock"
+  std::string socket;  // where the daemon listens; empty: nowhere
+  std::string peer;    // for messages: "kernixd at /run/kernix/kernixd.sock"
 };
 
 // Thread-safe without a lock, so that a forked child can continue to use it.
@@ -67,7 +68,7 @@ class Connector {
   };
 
   absl::StatusOr<PeerSocket> Connect(const Endpoint& endpoint, ForkGate::Section& section);
-  absl::StatusOr<Meeting> Meet(const Endpoint& endpoint, PeerSocket peer, ForkGate::Section& section);
+  absl::StatusOr<Meeting> Meet(PeerSocket peer, ForkGate::Section& section);
   absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, ForkGate::Section& section);
   absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, ForkGate::Section& section);
   absl::StatusOr<Session> OpenOwn(const Endpoint& endpoint, ForkGate::Section& section, const WarningSink& warn);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/daemon_starter.h"
 
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -47,6 +51,12 @@ bool Answers(PeerSocket peer, ForkGate::Section& section) {
   GrpcSession session(std::move(peer.fd));
   v1::GetInfoResponse response;
   return session.Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &response, kProbeTimeout, &section).ok();
+}
+
+// Whether the process of a pidfd has ended. True if there is none.
+bool HasEnded(const UniqueFd& process) {
+  pollfd ended{process.get(), POLLIN, 0};
+  return !process.ok() || poll(&ended, 1, 0) > 0;
 }
 
 // The last part of a message about a daemon.
@@ -120,7 +130,7 @@ bool DaemonStarter::Pause(milliseconds& pause, MonotonicTime deadline) {
 }
 
 absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> unwanted) {
-  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectUnix(endpoint_.socket, environment_.uid));
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectTo(environment_, endpoint_));
   if (unwanted == peer.pid) return absl::NotFoundError("only the daemon to be replaced is listening");
   return peer;
 }
@@ -151,8 +161,12 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
   // Another client may have started it before this one got the lock.
   absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
   if (peer.ok()) return peer;
-  if (unwanted) AskToStop(*unwanted);
-  peer = AwaitPlace(unwanted);
+  UniqueFd leaving;  // a pidfd
+  if (unwanted) {
+    leaving.reset(static_cast<int>(syscall(SYS_pidfd_open, *unwanted, 0)));
+    AskToStop(*unwanted);
+  }
+  peer = AwaitPlace(unwanted, leaving);
   if (!absl::IsNotFound(peer.status())) return peer;
 
   DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
@@ -168,7 +182,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
 }
 
 void DaemonStarter::AskToStop(pid_t unwanted) {
-  absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
+  absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   if (!peer.ok() || peer->pid != unwanted) return;
   GrpcSession session(std::move(peer->fd));
   v1::ShutdownRequest request;
@@ -179,14 +193,15 @@ void DaemonStarter::AskToStop(pid_t unwanted) {
 }
 
 // A daemon that has removed its socket may still be working on accepted loads. A daemon that another client has just
-// started may not listen yet. Returns kNotFound if the place is free.
-absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwanted) {
+// started may not listen yet. A daemon at another place (see ConnectTo) holds the store until its process ends. Returns
+// kNotFound if place and store are free.
+absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving) {
   milliseconds pause = kShortestPause;
   do {
     absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
     if (peer.ok()) return peer;
     ReapEndedDaemons();
-    if (PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
+    if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
   } while (Pause(pause, deadline_));
   if (section_.interrupted()) return Interrupted();
   return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
@@ -198,9 +213,9 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
 // Makes one connection to check that the daemon answers, and another for the caller. Either can fail for a moment, when
 // other waiting clients fill the daemon's queue.
 absl::StatusOr<PeerSocket> DaemonStarter::ConnectToAnswering() {
-  KERNIX_ASSIGN_OR_RETURN(PeerSocket probe, ConnectUnix(endpoint_.socket, environment_.uid));
+  KERNIX_ASSIGN_OR_RETURN(PeerSocket probe, ConnectTo(environment_, endpoint_));
   if (!Answers(std::move(probe), section_)) return absl::UnavailableError("it does not answer yet");
-  return ConnectUnix(endpoint_.socket, environment_.uid);
+  return ConnectTo(environment_, endpoint_);
 }
 
 absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start) {
@@ -222,9 +237,10 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, siz
                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));
 }
 
-// Returns OK if another daemon has the place, so that waiting for it makes sense.
+// Returns OK if another daemon has the place or the store, so that waiting for it makes sense.
 absl::Status DaemonStarter::JudgeExit(int exit_code, size_t log_start) {
-  if (exit_code == kExitAlreadyRunning && !PlaceIsFree()) return absl::OkStatus();
+  const bool is_taken = !PlaceIsFree() || !SocketElsewhere(environment_, endpoint_).empty();
+  if (exit_code == kExitAlreadyRunning && is_taken) return absl::OkStatus();
   const ErrorKind kind = exit_code == kExitStoreUnusable ? v1::ErrorDetail::RESOURCE : v1::ErrorDetail::UNREACHABLE;
   absl::Status status =
       MakeError(kind, StrCat("kernixd could not be started: ", program_, " ended with ", DescribeExit(exit_code), ". ",

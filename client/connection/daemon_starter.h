@@ -41,7 +41,7 @@ class DaemonStarter {
  private:
   absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> StartLocked(std::optional<pid_t> unwanted);
-  absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted);
+  absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving);
   absl::StatusOr<PeerSocket> AwaitAnswer(DaemonProcess process, size_t log_start);
   absl::StatusOr<PeerSocket> ConnectToAnswering();
   void AwaitHold(DaemonProcess& process);

@@ -7,14 +7,13 @@
 
 #include "client/connection/daemon_process.h"
 #include "client/connection/fork_gate.h"
-#include "client/connection/unix_socket.h"
 
 namespace kernix {
 
 DaemonWatch::DaemonWatch(const ClientEnvironment& environment, const Endpoint& endpoint, pid_t pid)
     : environment_(environment), endpoint_(endpoint) {
   const ForkGate::Section section;
-  const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
+  const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   listener_ = peer.ok() ? peer->pid : 0;
   // Otherwise, the process id means another process here, or none.
   if (listener_ == pid) process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -30,7 +29,7 @@ bool DaemonWatch::Gone() const {
 
 // For this user's own daemon, the lock tells.
 bool DaemonWatch::PlaceIsLeft() const {
-  const absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint_.socket, environment_.uid);
+  const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   if (peer.ok()) return peer->pid != listener_;
   return absl::IsNotFound(peer.status()) &&
          (endpoint_.kind != EndpointKind::kOwn || environment_.env->TryLockFile(endpoint_.place.lock).ok());

@@ -13,6 +13,7 @@
 #include "common/base/strings.h"
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
+#include "common/os/store_holder.h"
 
 namespace kernix {
 namespace {
@@ -106,6 +107,21 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, c
   if (!config.address.empty()) return NamedEndpoint(config.address, config.path);
   if (environment.get_env("KERNIX_CACHE_DIR")) return OwnEndpoint(environment, options);
   return ServiceOrOwn(environment, options);
+}
+
+std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint& endpoint) {
+  if (endpoint.kind != EndpointKind::kOwn) return "";
+  std::string socket = SocketOfStoreHolder(*environment.env, endpoint.store_directory);
+  return socket == endpoint.socket ? "" : socket;
+}
+
+absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const Endpoint& endpoint) {
+  absl::StatusOr<PeerSocket> peer = ConnectUnix(endpoint.socket, environment.uid);
+  if (!absl::IsNotFound(peer.status())) return peer;
+  const std::string elsewhere = SocketElsewhere(environment, endpoint);
+  if (elsewhere.empty()) return peer;
+  absl::StatusOr<PeerSocket> holder = ConnectUnix(elsewhere, environment.uid);
+  return absl::IsNotFound(holder.status()) ? std::move(peer) : std::move(holder);
 }
 
 }  // namespace kernix

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/connection/client_environment.h"
+#include "client/connection/unix_socket.h"
 #include "common/os/places.h"
 #include "kernix/client.h"
 
@@ -43,5 +44,12 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, c
 // This user's own daemon, whatever the environment names. If another user owns the folder for its place, `warning`
 // names that user, and the daemon has another place, or none (`unusable`).
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
+
+// Connects as ConnectUnix() does to the daemon of `endpoint`. If none listens at the place of this user's own daemon,
+// connects to the daemon that holds the store: a process with another environment has started it at another place.
+absl::StatusOr<PeerSocket> ConnectTo(const ClientEnvironment& environment, const Endpoint& endpoint);
+
+// Where the daemon that holds the endpoint's store listens, if that is another place than the endpoint's; else empty.
+std::string SocketElsewhere(const ClientEnvironment& environment, const Endpoint& endpoint);
 
 }  // namespace kernix

@@ -41,7 +41,7 @@ absl::StatusOr<v1::LookupReply> Ask(int socket, const std::string& request, Mono
 
 }  // namespace
 
-std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const std::string& socket,
+std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const Endpoint& endpoint,
                                             const v1::LoadRequest& request) {
   v1::LookupRequest lookup;
   lookup.set_build_id(BuildId());
@@ -51,7 +51,7 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
 
   const SignalsBlocked blocked;  // a handler that forks would wait for this section
   ForkGate::Section section;     // a child must not share the socket
-  const absl::StatusOr<PeerSocket> peer = ConnectUnix(socket, environment.uid);
+  const absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
   if (!peer.ok()) return std::nullopt;
   const ShutdownOnInterrupt shutdown_on_interrupt(section, peer->fd.get());
   absl::StatusOr<v1::LookupReply> reply =

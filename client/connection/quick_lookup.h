@@ -4,17 +4,17 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "client/connection/client_environment.h"
+#include "client/connection/endpoint.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix {
 
-// Looks up `request` at the daemon that listens at `socket`, without gRPC. Returns nullopt if the caller must use Load:
+// Looks up `request` at the daemon of `endpoint`, without gRPC. Returns nullopt if the caller must use Load:
 // after a miss or an error, for a very large request, if no daemon or one of another build listens, or if it does not
 // answer within `environment.lookup_patience`.
-std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const std::string& socket,
+std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const Endpoint& endpoint,
                                             const v1::LoadRequest& request);
 
 }  // namespace kernix

@@ -55,7 +55,7 @@ absl::StatusOr<PeerSocket> Identify(UniqueFd fd, const std::string& path) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return ConnectError(errno, path);
-  return PeerSocket{.fd = std::move(fd), .pid = peer.pid, .uid = peer.uid};
+  return PeerSocket{.fd = std::move(fd), .path = path, .pid = peer.pid, .uid = peer.uid};
 }
 
 }  // namespace

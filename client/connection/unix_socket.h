@@ -17,6 +17,7 @@ namespace kernix {
 // A connected socket and the process that listens at its other end.
 struct PeerSocket {
   UniqueFd fd;
+  std::string path;
   pid_t pid = 0;  // 0 if it runs outside of our process namespace
   uid_t uid = 0;
 };

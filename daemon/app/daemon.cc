@@ -110,9 +110,10 @@ absl::StatusOr<std::string> Daemon::SocketPath() {
 }
 
 absl::Status Daemon::OpenStore() {
-  KERNIX_ASSIGN_OR_RETURN(
-      auto cache, cache::Cache::Open(
-                      env_, {.directory = store_, .limit_bytes = options_.cache_limit_bytes, .lend_time = kLendTime}));
+  KERNIX_ASSIGN_OR_RETURN(auto cache, cache::Cache::Open(env_, {.directory = store_,
+                                                                .limit_bytes = options_.cache_limit_bytes,
+                                                                .lend_time = kLendTime,
+                                                                .socket = listener_ ? listener_->path() : socket_}));
   Log(LogLevel::kInfo, "start",
       {{"version", Version()},
        {"build", BuildId()},

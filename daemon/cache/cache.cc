@@ -44,7 +44,7 @@ static_assert(std::size(kTotalTexts) == kTotalCount);
 absl::StatusOr<std::unique_ptr<Cache>> Cache::Open(Env& env, CacheOptions options) {
   const StorePaths paths(options.directory);
   CacheParts parts;
-  KERNIX_ASSIGN_OR_RETURN(parts.lock, ClaimStore(env, paths));
+  KERNIX_ASSIGN_OR_RETURN(parts.lock, ClaimStore(env, paths, options.socket));
   absl::StatusOr<std::shared_ptr<Index>> index = OpenIndex(env, paths);
   if (!index.ok()) return StoreError(paths.directory, index.status());
   parts.actions = *index;

@@ -76,6 +76,8 @@ struct CacheOptions {
   // How long an artifact's blob stays after Find() or Insert() has given it out, even if its entry is removed: time for
   // the client to open it. A blob that outlives its entry is removed by a later Flush() or at the next start.
   Duration lend_time{0};
+  // Where the process that opens the store listens, so that others find it; empty: nowhere.
+  std::string socket = {};
 };
 
 // The parts of a cache. One object may implement several of them.

@@ -18,6 +18,7 @@
 #include "common/os/guarded_path.h"
 #include "common/os/places.h"
 #include "common/os/private_directory.h"
+#include "common/os/store_holder.h"
 #include "daemon/cache/old_store.h"
 
 namespace kernix::cache {
@@ -35,22 +36,22 @@ constexpr char kChooseAnother[] =
 
 absl::Status Refuse(std::string message) { return MakeError(v1::ErrorDetail::RESOURCE, message); }
 
-absl::Status HeldError(Env& env, const StorePaths& paths, const std::string& owner_file) {
-  const absl::StatusOr<std::string> owner = env.ReadFile(owner_file);
+// `holder`: who it is, in words.
+absl::Status HeldError(const StorePaths& paths, const std::string& holder) {
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::RESOURCE);
   detail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
   detail.set_message(StrCat("the store ", paths.directory, " is in use by another kernixd",
-                            owner.ok() ? StrCat(" (", absl::StripAsciiWhitespace(*owner), ")") : "",
+                            holder.empty() ? "" : StrCat(" (", holder, ")"),
                             ": stop that one with `kernixctl shutdown`, or ", kChooseAnother));
   return MakeError(std::move(detail));
 }
 
-absl::StatusOr<std::unique_ptr<FileLock>> TakeLock(Env& env, const StorePaths& paths) {
+absl::StatusOr<std::unique_ptr<FileLock>> TakeLock(Env& env, const StorePaths& paths, const std::string& socket) {
   absl::StatusOr<std::unique_ptr<FileLock>> lock = env.TryLockFile(paths.lock);
-  if (absl::IsUnavailable(lock.status())) return HeldError(env, paths, paths.owner);
+  if (absl::IsUnavailable(lock.status())) return HeldError(paths, DescribeStoreHolder(env, paths.directory));
   if (!lock.ok()) return StoreError(paths.directory, lock.status());
-  const absl::Status noted = env.WriteFile(paths.owner, StrCat("process ", ::getpid(), "\n"), 0600);
+  const absl::Status noted = NoteStoreHolder(env, paths.directory, socket);
   if (!noted.ok()) return StoreError(paths.directory, noted);
   return lock;
 }
@@ -88,7 +89,7 @@ absl::Status CheckNothingForeign(Env& env, const StorePaths& paths) {
   const OldStorePaths old(paths.directory);
   const std::pair<std::string, std::set<std::string>> places[] = {
       {paths.blobs, {}},
-      {paths.private_directory, {Basename(paths.lock), Basename(paths.owner), kPlaceFolder}},
+      {paths.private_directory, {Basename(paths.lock), kHolderFile, kPlaceFolder}},
       {old.index, {}},
   };
   for (const auto& [path, ours] : places) {
@@ -125,7 +126,9 @@ absl::Status SettleLayout(Env& env, const StorePaths& paths) {
   if (layout == kLayout) return absl::OkStatus();
   const OldStorePaths old(paths.directory);
   const absl::StatusOr<std::unique_ptr<FileLock>> lock = env.TryLockFile(old.lock);
-  if (absl::IsUnavailable(lock.status())) return HeldError(env, paths, old.owner);
+  if (absl::IsUnavailable(lock.status())) {
+    return HeldError(paths, std::string(absl::StripAsciiWhitespace(env.ReadFile(old.owner).value_or(""))));
+  }
   if (!lock.ok()) return StoreError(paths.directory, lock.status());
   KERNIX_ASSIGN_OR_RETURN(layout, ReadLayout(env, paths));
   const absl::Status made = StoreError(paths.directory, MakeLayout(env, paths, layout));
@@ -165,16 +168,15 @@ StorePaths::StorePaths(const std::string& store)
       blobs(JoinPath(store, "artifacts")),
       private_directory(JoinPath(store, kPrivateFolder)),
       lock(JoinPath(private_directory, "lock")),
-      owner(JoinPath(private_directory, "owner")),
       index(JoinPath(private_directory, "index.sqlite")),
       scratch(JoinPath(private_directory, "tmp")) {}
 
-absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths) {
+absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket) {
   KERNIX_RETURN_IF_ERROR(StoreError(paths.directory, env.CreateDirectories(paths.directory, 0700)));
   KERNIX_RETURN_IF_ERROR(CheckOwner(env, paths));
   KERNIX_RETURN_IF_ERROR(ReadLayout(env, paths).status());  // before anything is written there
   KERNIX_RETURN_IF_ERROR(MakePrivateDirectory(env, paths));
-  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, TakeLock(env, paths));
+  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, TakeLock(env, paths, socket));
   KERNIX_RETURN_IF_ERROR(SettleLayout(env, paths));
   if (const absl::Status removed = RemoveOldStore(env, OldStorePaths(paths.directory)); !removed.ok()) {
     Log(LogLevel::kWarning, "old_store_not_removed", {{"error", removed.ToString()}});

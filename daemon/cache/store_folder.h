@@ -19,7 +19,7 @@ absl::Status StoreError(const std::string& directory, const absl::Status& status
 struct StorePaths {
   explicit StorePaths(const std::string& directory);
 
-  std::string directory, version, blobs, private_directory, lock, owner, index, scratch;
+  std::string directory, version, blobs, private_directory, lock, index, scratch;
 };
 
 // The suffix of a blob's file after its digest: debuggers and profilers expect it for libraries.
@@ -27,8 +27,8 @@ inline constexpr char kBlobSuffix[] = ".so";
 
 // Creates the folder, refuses a folder that belongs to another user or that others may write to, takes its lock
 // (released when the result is destroyed), checks or writes the layout's number, converts a store of an older layout,
-// and empties the scratch folder.
-absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths);
+// and empties the scratch folder. `socket`: see CacheOptions.
+absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket = "");
 
 // Renames the index's files to "index.sqlite.damaged...", replacing an older such set.
 absl::Status MoveIndexAside(Env& env, const StorePaths& paths);

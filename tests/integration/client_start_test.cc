@@ -16,8 +16,10 @@
 #include "client/connection/fork_gate.h"
 #include "client/connection/grpc_session.h"
 #include "common/base/error.h"
+#include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/unique_fd.h"
+#include "common/wire/kernixd_exit.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/await.h"
 
@@ -37,6 +39,40 @@ TEST_F(ClientStartTest, ADaemonIsStartedOnceAndStays) {
   EXPECT_EQ(info->store_directory, Path("store"));
   EXPECT_EQ(info->address, "unix:" + Place().socket);
   EXPECT_EQ(MakeClient()->Info(/*start=*/false)->pid, info->pid);
+}
+
+// As a user's shell and their cron jobs.
+TEST_F(ClientStartTest, ProcessesWithAndWithoutARuntimeDirectoryShareTheDaemonOfTheStore) {
+  const DaemonPlace first = Place();
+  const absl::StatusOr<DaemonInfo> info = MakeClient()->Info();
+  ASSERT_TRUE(info.ok()) << info.status();
+  ASSERT_EQ(mkdir(Path("elsewhere").c_str(), 0700), 0);
+  SetVariable("XDG_RUNTIME_DIR", Path("elsewhere"));
+  ASSERT_NE(Place().socket, first.socket);
+  const auto client = MakeClient();
+  const absl::StatusOr<DaemonInfo> other = client->Info();
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->pid, info->pid);
+  EXPECT_EQ(other->address, "unix:" + first.socket);
+  EXPECT_TRUE(LoadKernel(*client, 1).ok());
+  EXPECT_TRUE(LoadKernel(*client, 1, {.force_rebuild = true}).ok());
+  EXPECT_EQ(RunProgram({CLIENT_PROBE}).output, std::to_string(info->pid));
+  EXPECT_FALSE(Env::Posix().Stat(Place().socket).ok()) << "no second one was started";
+
+  ASSERT_TRUE(client->Shutdown().ok());
+  const absl::StatusOr<DaemonInfo> next = client->Info();
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_NE(next->pid, info->pid);
+  EXPECT_EQ(next->address, "unix:" + Place().socket) << "the next one lies where the client looks first";
+}
+
+TEST_F(ClientStartTest, AKernixdThatFindsItsStoreTakenSaysWhereTheOtherListens) {
+  ASSERT_TRUE(MakeClient()->Info().ok());
+  const ProgramOutcome outcome = RunProgram(
+      {"/bin/sh", "-c",
+       StrCat(KERNIXD_PROGRAM, " --store-directory ", Path("store"), " --socket ", Path("other.sock"), " 2>&1")});
+  EXPECT_EQ(outcome.exit_code, kExitAlreadyRunning);
+  EXPECT_THAT(outcome.output, HasSubstr("at " + Place().socket));
 }
 
 TEST_F(ClientStartTest, TwoHundredProcessesAtOnceGetOneDaemon) {
