@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/compile_flags.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
@@ -61,6 +64,16 @@ absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::
     }
   }
   return sorted;
+}
+
+bool AsksForWarnings(const std::vector<std::string>& flags) {
+  return std::any_of(flags.begin(), flags.end(), [](std::string_view flag) {
+    const size_t at = flag.find("-W");
+    if (at == std::string_view::npos || at + 2 == flag.size()) return false;
+    const std::string_view what = flag.substr(at + 2);
+    const bool for_another_tool = what.size() > 1 && what[1] == ',';  // -Wl,--gc-sections
+    return !for_another_tool && !what.starts_with("no-");
+  });
 }
 
 }  // namespace kernix

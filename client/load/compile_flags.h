@@ -24,4 +24,7 @@ struct SortedFlags {
 // Returns INVALID_REQUEST if a flag lacks its value. The daemon checks whether a flag is allowed.
 absl::StatusOr<SortedFlags> SortFlags(Language language, const std::vector<std::string>& flags);
 
+// Whether one of `flags` asks for warnings: -Wall, -Xcompiler=-Wextra.
+bool AsksForWarnings(const std::vector<std::string>& flags);
+
 }  // namespace kernix

@@ -61,6 +61,14 @@ TEST(SortFlagsTest, AFlagWithoutItsValueIsNamed) {
   EXPECT_THAT(flags.status().ToString(), HasSubstr("-I"));
 }
 
+TEST(AsksForWarningsTest, IsAboutWarningsOnly) {
+  for (const char* flag : {"-Wall", "-Werror=unused", "-Xcompiler=-Wextra", "-Xcompiler=-fPIC,-Wall"}) {
+    EXPECT_TRUE(AsksForWarnings({"-O2", flag})) << flag;
+  }
+  EXPECT_FALSE(AsksForWarnings({"-Wl,--gc-sections", "-Wno-all", "-w", "-W", "-DWall"}));
+  EXPECT_FALSE(AsksForWarnings({}));
+}
+
 TEST(SplitShellWordsTest, SplitsAsAShellDoes) {
   EXPECT_THAT(*SplitShellWords("  a 'b c'\t\"d \\\" $e\" f\\ g h'i'\"j\" '' "),
               ElementsAre("a", "b c", "d \" $e", "f g", "hij", ""));

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "client/connection/daemon_client.h"
+#include "client/load/compile_flags.h"
+#include "client/load/cuda_in_cpp.h"
 #include "client/load/link_files.h"
 #include "client/load/load_inputs.h"
 #include "client/load/load_memo.h"
@@ -15,6 +17,7 @@
 #include "client/runtime/library.h"
 #include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
+#include "client/tools/load_warnings.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -29,6 +32,11 @@ void Warn(const LoadCallbacks& callbacks, const std::string& warning) {
   } else {
     Log(LogLevel::kWarning, "kernix.load", {{"warning", warning}});
   }
+}
+
+// Gives a warning that the user has not switched off.
+void Warn(const LoadCallbacks& callbacks, const GetEnv& get_env, std::string_view name, std::string_view text) {
+  if (const std::optional<std::string> shown = ShownWarning(get_env, name, text)) Warn(callbacks, *shown);
 }
 
 // The caller's callbacks, with the caller's own file names in the compiler output. `names` must outlive them.
@@ -82,12 +90,27 @@ void NoteInputs(const PreparedLoad& load, LoadInputs& inputs) {
   inputs.Add(files, scan.searched);
 }
 
+// Shows what the compilers printed when the module was built, if somebody asked for it and has not seen it yet.
+absl::Status RepeatCompilerOutput(const Module& module, const PreparedLoad& load, const LoadCallbacks& callbacks) {
+  const bool seen = load.request.verbose() && !module.cache_hit();
+  const bool asked = load.request.verbose() || AsksForWarnings(Texts(load.request.options().compile_flags()));
+  if (seen || !asked || !callbacks.output) return absl::OkStatus();
+  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
+  if (!texts.compiler_output.empty()) callbacks.output(load.names.Restore(texts.compiler_output));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
                                             const LoadCallbacks& callbacks) {
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
   KERNIX_ASSIGN_OR_RETURN(const v1::LoadResult result,
                           daemon.SendLoad(load.request, blobs, WithPaths(callbacks, load.names)));
-  return OpenResult(daemon, get_env, load.request, result);
+  KERNIX_ASSIGN_OR_RETURN(std::shared_ptr<Module> module, OpenResult(daemon, get_env, load.request, result));
+  for (const v1::LoadWarning& warning : result.warning()) {
+    Warn(callbacks, get_env, warning.name(), load.names.Restore(warning.text()));
+  }
+  KERNIX_RETURN_IF_ERROR(RepeatCompilerOutput(*module, load, callbacks));
+  return module;
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language language, const std::string& name,
@@ -100,13 +123,15 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
                                       .site_packages = daemon.options().site_packages,
                                       .header_folder = [&daemon] { return daemon.HeaderFolder(); }};
   KERNIX_ASSIGN_OR_RETURN(const PreparedLoad load, PrepareLoad(surroundings, language, name, sources, options));
-  for (const std::string& warning : load.warnings) Warn(options.callbacks, warning);
-  for (const std::string& warning : UnknownVariableWarnings(variables)) {
-    if (IsFirstWarning(warning)) Warn(options.callbacks, warning);
+  for (const LoadWarning& warning : load.warnings) Warn(options.callbacks, get_env, warning.name, warning.text);
+  for (const auto& texts : {UnknownVariableWarnings(variables), WarningsAboutSwitches(get_env)}) {
+    for (const std::string& text : texts) {
+      if (IsFirstWarning(text)) Warn(options.callbacks, get_env, warning::kVariableWithoutEffect, text);
+    }
   }
   NoteInputs(load, inputs);
   absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
-  if (!module.ok()) return WithPaths(module.status(), load.names);
+  if (!module.ok()) return WithPaths(WithCudaAdvice(load.request, module.status()), load.names);
   return module;
 }
 

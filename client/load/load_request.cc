@@ -213,11 +213,12 @@ std::vector<std::string> ToolchainFolders(const v1::ToolchainPaths& toolchain) {
   return folders;
 }
 
-void WarnOfMissingPaths(Env& env, const LoadOptions& options, std::vector<std::string>& warnings) {
+void WarnOfMissingPaths(Env& env, const LoadOptions& options, std::vector<LoadWarning>& warnings) {
   for (const std::string& path : options.include_paths) {
     const absl::StatusOr<FileInfo> info = env.Stat(AbsolutePath(path));
     if (info.ok() && info->type == FileType::kDirectory) continue;
-    warnings.push_back(StrCat("the include path ", path, " is not a folder and is not searched"));
+    warnings.push_back(
+        {warning::kMissingIncludePath, StrCat("the include path ", path, " is not a folder and is not searched")});
   }
 }
 
@@ -270,8 +271,11 @@ absl::Status AddHeaders(const LoadSurroundings& surroundings, const std::vector<
   return absl::OkStatus();
 }
 
-void AddWarnings(const std::vector<std::string>& from, std::vector<std::string>& to) {
-  std::copy_if(from.begin(), from.end(), std::back_inserter(to), IsFirstWarning);
+// Adds those that this process has not given before.
+void AddWarnings(std::string_view name, const std::vector<std::string>& texts, std::vector<LoadWarning>& warnings) {
+  for (const std::string& text : texts) {
+    if (IsFirstWarning(text)) warnings.push_back({name, text});
+  }
 }
 
 }  // namespace
@@ -285,7 +289,8 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment, ReadCompilerEnvironment(get_env, language));
   KERNIX_ASSIGN_OR_RETURN(const SortedFlags flags, AllFlags(language, environment, options));
   PreparedLoad load;
-  AddWarnings(environment.warnings, load.warnings);
+  AddWarnings(warning::kVariableWithoutEffect, environment.warnings, load.warnings);
+  if (language == Language::kCuda) AddWarnings(warning::kCudaHome, CudaRootWarnings(env, get_env), load.warnings);
   WarnOfMissingPaths(env, options, load.warnings);
   load.request.set_name(name);
   load.request.set_language(language == Language::kCuda ? v1::LANGUAGE_CUDA : v1::LANGUAGE_CPP);

@@ -10,6 +10,7 @@
 #include "client/headers/header_scan.h"
 #include "client/headers/header_table.h"
 #include "client/load/path_names.h"
+#include "client/tools/load_warnings.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
 #include "kernix/load.h"
@@ -21,7 +22,7 @@ struct PreparedLoad {
   v1::LoadRequest request;
   HeaderScan headers;
   PathNames names;                    // for the daemon's output
-  std::vector<std::string> warnings;  // for the user
+  std::vector<LoadWarning> warnings;  // for the user
 };
 
 // What a load needs from its surroundings.

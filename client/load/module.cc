@@ -78,6 +78,7 @@ absl::StatusOr<ModuleTexts> TextsOf(const ElfImage& artifact) {
   for (const v1::KeptText& text : read->kept()) {
     texts.kept.push_back({KindOf(text.kind()), text.unit(), text.architecture(), text.text()});
   }
+  texts.compiler_output = read->compiler_output();
   return texts;
 }
 

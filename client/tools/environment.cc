@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "client/tools/split_words.h"
 #include "common/base/error.h"
+#include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/fork_safety.h"
@@ -35,12 +36,53 @@ constexpr Ineffective kIneffective[] = {
     {"COMPILER_PATH", "kernix uses the compiler's own parts; choose a compiler with CXX"},
     {"GCC_EXEC_PREFIX", "kernix uses the compiler's own parts; choose a compiler with CXX"},
     {"C_INCLUDE_PATH", "it applies to C; use CPATH, CPLUS_INCLUDE_PATH or extra_include_paths"},
-    {"LD_RUN_PATH", "a compiled kernel names no folder; use LD_LIBRARY_PATH, or -Wl,-rpath in extra_ldflags"},
+    {"LD_RUN_PATH",
+     "a compiled kernel names no folder; set LD_LIBRARY_PATH before the program starts, or open the library before the "
+     "load (ctypes.CDLL)"},
 };
 
-// Read here or in toolchain_finder.
-constexpr std::string_view kEffective[] = {"BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "BRAINEVENT_COMPUTE_CAPABILITIES",
-                                           "BRAINEVENT_NVCC_PATH", "BRAINEVENT_NVCC_PREFER"};
+// Read by clients and daemons: docs/environment.md.
+constexpr std::string_view kEffective[] = {
+    "BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER",
+    "BRAINEVENT_COMPUTE_CAPABILITIES",
+    "BRAINEVENT_NVCC_PATH",
+    "BRAINEVENT_NVCC_PREFER",
+    "KERNIX_ADDRESS",
+    "KERNIX_ADMIN_GROUP",
+    "KERNIX_CACHE_DIR",
+    "KERNIX_CACHE_LIMIT_BYTES",
+    "KERNIX_CONFIG",
+    "KERNIX_DRAIN_TIMEOUT",
+    "KERNIX_IDLE_TIMEOUT",
+    "KERNIX_JOBS",
+    "KERNIX_JOB_TIMEOUT",
+    "KERNIX_LOG_LEVEL",
+    "KERNIX_MAX_CONNECTIONS_PER_USER",
+    "KERNIX_MAX_FETCHES_PER_USER",
+    "KERNIX_MAX_LOADS_PER_USER",
+    "KERNIX_MAX_OUTPUT_BYTES",
+    "KERNIX_MAX_PROCESSES_PER_JOB",
+    "KERNIX_MAX_PROCESS_MEMORY_BYTES",
+    "KERNIX_MAX_REQUEST_BYTES",
+    "KERNIX_MAX_REQUEST_BYTES_PER_USER",
+    "KERNIX_MEMORY_BUDGET_BYTES",
+    "KERNIX_SHARED",
+    "KERNIX_SITE_PACKAGES",
+    "KERNIX_SOCKET",
+    "KERNIX_SOCKET_GROUP",
+    "KERNIX_STORE_DIRECTORY",
+    "KERNIX_UPLOAD_TIMEOUT",
+    "KERNIX_WARNINGS",
+};
+
+// Prefixes of the variables that belong to brainevent and kernix, and of those that only tests read.
+constexpr std::string_view kOurs[] = {"BRAINEVENT_", "KERNIX_"};
+constexpr std::string_view kOfTests = "KERNIX_TEST_";
+
+bool IsOurs(std::string_view name) {
+  const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  return std::any_of(std::begin(kOurs), std::end(kOurs), begins) && !name.starts_with(kOfTests);
+}
 
 bool IsKnown(std::string_view name) {
   return std::find(std::begin(kEffective), std::end(kEffective), name) != std::end(kEffective) ||
@@ -154,8 +196,9 @@ std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>&
   std::vector<std::string> warnings;
   for (const std::string& variable : variables) {
     const std::string name = variable.substr(0, variable.find('='));
-    if (!absl::StartsWith(name, "BRAINEVENT_") || IsKnown(name)) continue;
-    warnings.push_back(StrCat("the environment variable ", name, " has no effect: kernix does not know it"));
+    if (!IsOurs(name) || IsKnown(name)) continue;
+    warnings.push_back(StrCat("the environment variable ", name, " has no effect: kernix does not know it.",
+                              DidYouMean(name, {std::begin(kEffective), std::end(kEffective)})));
   }
   return warnings;
 }

@@ -29,8 +29,8 @@ struct CompilerEnvironment {
 // value of a variable cannot be parsed.
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language);
 
-// Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ and that kernix does not know, because
-// they are misspelt or belong to another version of brainevent.
+// Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ or KERNIX_ and that kernix does not
+// know, because they are misspelt or belong to another version.
 std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables);
 
 // The environment of this process: "NAME=value". No other thread may change it during the call.

@@ -10,6 +10,7 @@
 namespace kernix {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -65,9 +66,12 @@ TEST(CompilerEnvironmentTest, AnUnknownPreferenceIsNamed) {
 }
 
 TEST(UnknownVariableWarningsTest, NameWhatNobodyKnows) {
-  EXPECT_THAT(UnknownVariableWarnings({"PATH=/bin", "BRAINEVENT_NVCC_PATH=x", "BRAINEVENT_CACHE_DIR=x",
-                                       "BRAINEVENT_CAHCE_DIR=x", "MY_BRAINEVENT_X=x"}),
-              ElementsAre(HasSubstr("BRAINEVENT_CAHCE_DIR has no effect")));
+  EXPECT_THAT(
+      UnknownVariableWarnings({"PATH=/bin", "BRAINEVENT_NVCC_PATH=x", "BRAINEVENT_CACHE_DIR=x",
+                               "BRAINEVENT_CAHCE_DIR=x", "MY_BRAINEVENT_X=x", "KERNIX_CACHE_DIR=x", "KERNIX_CACHEDIR=x",
+                               "KERNIX_TEST_NVCC=x", "KERNIXD=x"}),
+      ElementsAre(HasSubstr("BRAINEVENT_CAHCE_DIR has no effect"),
+                  AllOf(HasSubstr("KERNIX_CACHEDIR has no effect"), HasSubstr("Did you mean KERNIX_CACHE_DIR?"))));
 }
 
 TEST(ProcessVariablesTest, AreThoseOfTheProcess) {

@@ -244,6 +244,20 @@ void AddWheelFolders(Env& env, const std::vector<std::string>& site_packages, v1
 
 }  // namespace
 
+std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env) {
+  std::vector<std::string> warnings;
+  if (get_env("BRAINEVENT_NVCC_PATH")) return warnings;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    const std::optional<std::string> root = get_env(variable);
+    if (!root) continue;
+    const std::string nvcc = AbsolutePath(JoinPath(*root, "bin/nvcc"));
+    if (IsProgram(env, nvcc)) break;  // what comes later is not asked
+    warnings.push_back(StrCat(variable, "=", *root, " leads to no nvcc: there is no program ", nvcc,
+                              ", so kernix looks elsewhere. Set it to the folder of a CUDA toolkit, or unset it."));
+  }
+  return warnings;
+}
+
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search) {
   v1::ToolchainPaths paths;
   if (search.language == Language::kCuda) {

@@ -29,4 +29,7 @@ struct ToolchainSearch {
 // the searched places and what to install. Costs a few stat calls.
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search);
 
+// Warnings about $CUDA_HOME and $CUDA_PATH if the search for nvcc looks there in vain.
+std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env);
+
 }  // namespace kernix

@@ -26,6 +26,7 @@
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_places.h"
+#include "daemon/request/load_warnings.h"
 
 namespace kernix::build {
 namespace {
@@ -305,6 +306,7 @@ v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Ent
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const cache::Function& function : entry.functions) *result.add_function() = ResolvedFunctionOf(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
+  for (v1::LoadWarning& warning : LoadWarnings(load.request)) *result.add_warning() = std::move(warning);
   return result;
 }
 
@@ -406,10 +408,12 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, cons
   const std::vector<std::string> dependencies = DependenciesOf(end.outputs, files);
   const ToolReads reads{{dependencies.begin(), dependencies.end()}, TextsOf(end.outputs, files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, load.request, load.headers, reads, options.flag_policy));
-  if (shared()) flight->OnOutput(ShownOfSuccess(load.request, load.headers, end.printed));
+  const std::string shown = shared() ? ShownOfSuccess(load.request, load.headers, end.printed) : end.printed;
+  if (shared()) flight->OnOutput(shown);
   const std::string& linked = *end.outputs.at(files.artifact);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(linked, load.request.functions));
-  const v1::ArtifactTexts texts = TextsFor(load.request, load.plan.unit_texts, files.kept, end.outputs);
+  v1::ArtifactTexts texts = TextsFor(load.request, load.plan.unit_texts, files.kept, end.outputs);
+  texts.set_compiler_output(shown);
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, options.max_made_bytes));
   return Store(load, reads, artifact, std::move(versions));
 }

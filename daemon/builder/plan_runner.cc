@@ -166,8 +166,11 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     if (!end_.status.ok()) return;
     for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
     const Printed& printed = run.step.printed;
-    if (!printed.path.empty()) end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
-    end_.printed += WithRealPaths(result->output, run.step.action.links);
+    if (printed.path.empty()) {
+      end_.printed += WithRealPaths(result->output, run.step.action.links);
+    } else {
+      end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
+    }
   }
 
   absl::Status CheckSize(const exec::ActionResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

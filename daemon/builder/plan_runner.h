@@ -34,7 +34,7 @@ using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 struct PlanEnd {
   absl::Status status;                 // the first failure
   PlanOutputs outputs;                 // of the steps that succeeded
-  std::string printed;                 // output of these steps, in the order in which they ended
+  std::string printed;                 // by these steps, in the order in which they ended, unless it is an output
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 using PlanDone = std::function<void(PlanEnd)>;  // must not throw

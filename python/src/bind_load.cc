@@ -15,6 +15,7 @@
 #include "client/load/load_memo.h"
 #include "client/load/matching_files.h"
 #include "client/tools/environment.h"
+#include "client/tools/load_warnings.h"
 #include "common/base/strings.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
@@ -122,6 +123,11 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
 }
 
+// None if the user has switched this warning off.
+std::optional<std::string> Shown(const std::string& name, const std::string& text) {
+  return ShownWarning(GetEnvOf(ProcessVariables()), name, text);
+}
+
 // Paths may have any encoding.
 std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const std::vector<std::string>& patterns) {
   const std::string folder = directory;
@@ -139,6 +145,7 @@ std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const st
 void BindLoad(py::module_& module) {
   BindRequest(module);
   module.def("matching_files", &PathsOfMatchingFiles, py::arg("directory"), py::arg("patterns"));
+  module.def("shown_warning", &Shown, py::arg("name"), py::arg("text"));
   module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));
   module.def("load", &LoadRequest, py::arg("client"), py::arg("request"), py::arg("observer"));
 }

@@ -50,6 +50,8 @@ struct ModuleTexts {
   std::vector<GeneratedUnit> units;
   // Sorted by unit, in their order, then by architecture. Empty without LoadOptions::keep. See kernix/inspection.h.
   std::vector<KeptText> kept;
+  // What the compilers printed about the sources when they were built: warnings.
+  std::string compiler_output;
 };
 
 // What a token of a function means for its callers.

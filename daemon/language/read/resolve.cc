@@ -149,6 +149,9 @@ class Resolver {
     if (!spec.ok()) return function.tokens.empty() ? spec.status() : Located(function, spec.status());
     spec->name = names_.at(function.name).Exported();
     spec->callee = Callee(function.name);
+    spec->is_inferred = function.tokens.empty();
+    const std::vector<const Signature*> candidates = Candidates();
+    if (candidates.size() == 1) spec->declared_at = Where(candidates[0]->source, candidates[0]->line);
     return spec;
   }
 

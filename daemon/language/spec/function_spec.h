@@ -94,6 +94,8 @@ struct FunctionSpec {
   // Where the tokens were written; the label is empty if they are not part of a source.
   std::string label = {};
   int line = 0;
+  std::string declared_at = {};  // where its only declaration is, as "add.cu:7"; empty if the sources have none
+  bool is_inferred = false;      // the tokens come from the signature
 
   const std::string& Callee() const { return callee.empty() ? name : callee; }
   // In the form that ParseToken() in arg_spec.h reads, without aliases.

@@ -11,7 +11,7 @@ from kernix.calling.function import KernelFunction
 from kernix.jax.targets import Code
 from kernix.loading.resources import KernelResources
 
-__all__ = ["CompiledModule", "origin"]
+__all__ = ["CompiledModule", "hidden_functions", "origin"]
 
 
 class CompiledModule:
@@ -188,6 +188,11 @@ class CompiledModule:
 
     def __repr__(self) -> str:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
+
+
+def hidden_functions(core: _core.Module) -> list[str]:
+    """Return the functions that are no attributes of their module, because the class has an attribute of that name."""
+    return [function.name for function in core.functions if hasattr(CompiledModule, function.name)]
 
 
 def origin(core: _core.Module) -> str:

@@ -10,7 +10,7 @@ from kernix import _core
 from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
-from kernix.loading.module import CompiledModule, origin
+from kernix.loading.module import CompiledModule, hidden_functions, origin
 from kernix.loading.request import folder_path
 
 __all__ = ["Delivery", "forget_modules", "load"]
@@ -84,6 +84,13 @@ def _find(request: _core.Request) -> tuple[_core.Module | None, int]:
 def _load_anew(request: _core.Request) -> tuple[_core.Module, int]:
     with LoadConsole(request.name) as console:
         core, slot = _core.load(connection.client(), request, console)
+        for name in hidden_functions(core):
+            text = (
+                f"module {request.name!r}: its function {name!r} is hidden by CompiledModule.{name}. "
+                f'Call it as module["{name}"], or rename it.'
+            )
+            if shown := _core.shown_warning("hidden-function", text):
+                console.warning(shown)
         if request.verbose:
             console.output(f"kernix: {request.name}: {origin(core)}, {core.path}")
     return core, slot

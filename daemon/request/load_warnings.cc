@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/request/load_warnings.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/base/load_warning.h"
+#include "common/base/strings.h"
+#include "daemon/language/read/writable_inputs.h"
+
+namespace kernix::build {
+namespace {
+
+using language::FunctionSpec;
+using language::ParameterKind;
+
+v1::LoadWarning Warning(std::string_view name, std::string text) {
+  v1::LoadWarning warning;
+  warning.set_name(std::string(name));
+  warning.set_text(std::move(text));
+  return warning;
+}
+
+std::string Place(const FunctionSpec& function) {
+  return function.declared_at.empty() ? "" : StrCat(function.declared_at, ": ");
+}
+
+bool LacksStream(const FunctionSpec& function) { return function.CountOf(ParameterKind::kStream) == 0; }
+
+v1::LoadWarning WithoutStream(const FunctionSpec& function) {
+  return Warning(
+      warning::kCudaWithoutStream,
+      StrCat(Place(function), "function '", function.name,
+             "' takes no stream. What it launches on CUDA's default stream does not wait for the arrays that JAX is "
+             "still computing. Take a 'cudaStream_t stream' as the last parameter, and launch on it."));
+}
+
+// Whether its tensors were taken for results only because none of them is const. A BE::Out is a result on purpose, and
+// so is a single one, as of a function that fills an array.
+bool HasOnlyResults(const FunctionSpec& function) {
+  if (!function.is_inferred || function.CountOf(ParameterKind::kResult) < 2) return false;
+  const auto is_input_or_typed = [](const language::Parameter& parameter) {
+    return parameter.IsTyped() || parameter.kind == ParameterKind::kArgument ||
+           parameter.kind == ParameterKind::kArguments || parameter.kind == ParameterKind::kOptionalArgument;
+  };
+  return std::none_of(function.parameters.begin(), function.parameters.end(), is_input_or_typed);
+}
+
+v1::LoadWarning OnlyResults(const FunctionSpec& function) {
+  std::string tokens;
+  for (const std::string& token : function.Tokens()) StrAppend(&tokens, " ", token);
+  return Warning(warning::kOnlyResults,
+                 StrCat(Place(function), "all arrays of function '", function.name,
+                        "' are results, because none of its BE::Tensor parameters is const. Write 'const BE::Tensor' "
+                        "for an input; or, if there are none, name the tokens: // @BE ",
+                        function.name, tokens));
+}
+
+v1::LoadWarning Writable(const std::string& label, const language::WritableInput& input) {
+  return Warning(warning::kWritableInput,
+                 StrCat(label, ":", input.line, ": '", input.name,
+                        "' is an input, but this pointer can write to it. Other code may use the same memory. Write "
+                        "'const T* p = ",
+                        input.name, ".data_ptr<const T>()', or take a BE::In<T>."));
+}
+
+}  // namespace
+
+std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request) {
+  std::vector<v1::LoadWarning> warnings;
+  for (const FunctionSpec& function : request.functions) {
+    if (request.language == v1::LANGUAGE_CUDA && LacksStream(function)) warnings.push_back(WithoutStream(function));
+    if (HasOnlyResults(function)) warnings.push_back(OnlyResults(function));
+  }
+  for (const Unit& unit : request.units) {
+    for (const language::SourceText& source : unit.sources) {
+      for (const language::WritableInput& input : language::FindWritableInputs(source.text)) {
+        warnings.push_back(Writable(source.label, input));
+      }
+    }
+  }
+  return warnings;
+}
+
+}  // namespace kernix::build
