@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "absl/strings/str_join.h"
+#include "client/tools/absolute_path.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -80,6 +81,15 @@ absl::StatusOr<std::vector<std::string>> MatchingFiles(const std::string& folder
                                                        const std::vector<std::string>& patterns) {
   std::error_code error;
   const fs::directory_iterator readable(folder, error);
+  if (error == std::errc::no_such_file_or_directory) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("there is no folder ", AbsolutePath(folder), " to load sources from"));
+  }
+  if (error == std::errc::not_a_directory) {
+    return MakeError(
+        v1::ErrorDetail::INVALID_REQUEST,
+        StrCat(AbsolutePath(folder), " is not a folder: load a file with load_cuda_file or load_cpp_file"));
+  }
   if (error) return Unreadable(folder, error);
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {

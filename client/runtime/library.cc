@@ -82,6 +82,10 @@ absl::Status LoaderError(std::string_view message) {
         " Install the missing library (CUDA's libraries are available as wheels: nvidia-cublas, nvidia-cusparse, ...), "
         "or add its folder to LD_LIBRARY_PATH before this process starts. The loader also finds a library of yours "
         "that is already open (ctypes.CDLL) if it was linked with a name of its own: -Wl,-soname,NAME.";
+  } else if (message.find("failed to map segment") != std::string_view::npos) {
+    advice =
+        " Its file system probably forbids running files (mount option noexec): choose another store with "
+        "KERNIX_CACHE_DIR or set_cache_dir().";
   } else if (message.find("undefined symbol") != std::string_view::npos) {
     advice = " Define that function in the sources, or name the library that contains it in extra_ldflags.";
   }

@@ -39,6 +39,19 @@ absl::Status SetSize(ServerOptions& options, const std::string& text) {
   return absl::OkStatus();
 }
 
+// The smallest kernel takes more.
+constexpr uint64_t kLeastCacheLimit = 16 << 10;
+
+absl::Status SetCacheLimit(ServerOptions& options, const std::string& text) {
+  KERNIX_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
+  if (bytes < kLeastCacheLimit) {
+    return absl::InvalidArgumentError(
+        StrCat("\"", text, "\" bytes hold no kernel: write a size with its unit, such as \"10GiB\""));
+  }
+  options.cache_limit_bytes = bytes;
+  return absl::OkStatus();
+}
+
 template <auto Field>
 absl::Status SetDuration(ServerOptions& options, const std::string& text) {
   KERNIX_ASSIGN_OR_RETURN(options.*Field, ParseDuration(text));
@@ -93,7 +106,7 @@ std::vector<Setting> MakeSettings() {
       {"store_directory", "DIR", "where artifacts are kept (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
        SetPath<&O::store_directory>},
       {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
-       SetSize<&O::cache_limit_bytes>},
+       SetCacheLimit},
       {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>},
       {"memory_budget_bytes", "SIZE",
        "memory for all compile jobs together (default: 0, three quarters of the machine's)",

@@ -176,9 +176,13 @@ Parts PartsOf(Env& env, const HostCompiler& compiler, const std::string& search)
   return parts;
 }
 
+// The compiler may be one that an administrator has registered.
+constexpr char kWhereItIsNamed[] = " (in kernixd's configuration if it registers this one, otherwise with CXX)";
+
 absl::Status NotFound(const std::string& path) {
-  return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                   StrCat("there is no C++ compiler at ", path, ": install g++ or clang++, or set CXX to one"));
+  return MakeError(
+      v1::ErrorDetail::TOOLCHAIN,
+      StrCat("there is no C++ compiler at ", path, ": install g++ or clang++, or name another one", kWhereItIsNamed));
 }
 
 absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path) {
@@ -197,7 +201,8 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   KERNIX_ASSIGN_OR_RETURN(const std::string answer,
                           AskTool(env, {compiler.path, "-v", "-E", "-x", "c++", "/dev/null"}));
   if (!ReadVersion(answer, compiler)) {
-    return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat(path, " is neither a GCC nor a Clang: set CXX to one of them"));
+    return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                     StrCat(path, " is neither a GCC nor a Clang: name one of them", kWhereItIsNamed));
   }
   compiler.system_include_directories = IncludeFolders(answer);
   KERNIX_ASSIGN_OR_RETURN(const std::string search, AskTool(env, {compiler.path, "-print-search-dirs"}));

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
+#include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/cxx/lexer.h"
@@ -175,14 +176,40 @@ class Resolver {
     return callee == name.Exported() ? "" : callee;
   }
 
-  // An annotation must name an existing function. This can be checked only if no header may define it.
+  // A name must be that of an existing function. This can be checked only if no header may define it.
   absl::Status CheckIsThere(const Wanted& function) const {
-    if (!function.annotation.has_value() || !Candidates().empty()) return absl::OkStatus();
-    if (mentioned_.contains(names_.at(function.name).base)) return absl::OkStatus();
-    const bool elsewhere = preprocessed_.includes_user_headers || PrecedesUnknownMacro(*function.annotation);
-    if (!function.tokens.empty() && elsewhere) return absl::OkStatus();
-    return Located(function,
-                   Invalid(StrCat("an annotation without a function: nothing here defines '", function.name, "'")));
+    if (!Candidates().empty() || mentioned_.contains(names_.at(function.name).base)) return absl::OkStatus();
+    const bool by_macro = function.annotation.has_value() && PrecedesUnknownMacro(*function.annotation);
+    if (!function.tokens.empty() && (preprocessed_.includes_user_headers || by_macro)) return absl::OkStatus();
+    if (!function.annotation.has_value()) {
+      if (function.tokens.empty()) return absl::OkStatus();  // inference says what is missing
+      return Invalid(StrCat("function '", function.name, "': nothing in ", Labels(), " defines it.",
+                            OtherFunctions(function.name)));
+    }
+    return Located(function, Invalid(StrCat("an annotation without a function: nothing here defines '", function.name,
+                                            "'.", OtherFunctions(function.name))));
+  }
+
+  // Which functions the sources have instead of `name`, as sentences with a space before them.
+  std::string OtherFunctions(const std::string& name) const {
+    constexpr size_t kMost = 10;
+    const std::vector<Token>& tokens = preprocessed_.tokens;
+    NameSet called;
+    for (size_t i = 2; i < tokens.size(); ++i) {
+      const bool declares = tokens[i - 2].Is("void") && tokens[i - 1].IsIdentifier() && tokens[i].Is("(");
+      if (declares) called.insert(std::string(tokens[i - 1].text));
+    }
+    std::vector<std::string> functions;
+    for (const auto& [function, signatures] : FindSignatures(tokens, called)) {
+      const auto takes_tensors = [](const Signature& signature) { return signature.TakesTensors(); };
+      if (std::any_of(signatures.begin(), signatures.end(), takes_tensors)) functions.push_back(function);
+    }
+    if (functions.empty()) return "";
+    const std::string guess = DidYouMean(name, functions);
+    const size_t count = functions.size();
+    functions.resize(std::min(count, kMost));
+    return StrCat(" The functions with tensors here: ", absl::StrJoin(functions, ", "), count > kMost ? ", ..." : "",
+                  ".", guess);
   }
 
   // Whether `NAME(` follows, which may be a macro from a <header> that defines the function.
@@ -224,9 +251,9 @@ class Resolver {
           StrCat("function '", name, "' is a template: name the instance to export, such as '", name, "<float>'"));
     }
     if (candidates.empty()) {
-      return Invalid(StrCat("function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ",
-                            purpose,
-                            " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>"));
+      return Invalid(StrCat(
+          "function '", name, "': no signature 'void ", name, "(...)' in ", Labels(), ", so ", purpose,
+          " cannot be inferred. Name the tokens, such as arg, ret, stream, attr.<name>:<type>.", OtherFunctions(name)));
     }
     if (candidates.size() > 1 && DifferInConst(*candidates[0], *candidates[1])) {
       return Invalid(StrCat(

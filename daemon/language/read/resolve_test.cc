@@ -163,7 +163,20 @@ TEST(ListTest, TypesAttributesFromTheSignature) {
   EXPECT_THAT(Listed(source, {"f ret attr.c"}), IsInvalid(HasSubstr("function 'f' (k.cu:1) has no parameter 'c'")));
   EXPECT_THAT(Listed(source, {"f ret attr.p"}), IsInvalid(AllOf(HasSubstr("k.cu:1"), HasSubstr("'float* p'"))));
   EXPECT_THAT(Listed(source, {"f ret attr.o"}), IsInvalid(HasSubstr("it is not an attribute")));
-  EXPECT_THAT(Listed("int x;", {"f ret attr.c"}), IsInvalid(HasSubstr("no signature 'void f(...)' in k.cu")));
+  EXPECT_THAT(Listed("#include \"f.h\"", {"f ret attr.c"}), IsInvalid(HasSubstr("no signature 'void f(...)' in k.cu")));
+}
+
+TEST(ListTest, AFunctionThatIsNotThereIsToldWithThoseThatAre) {
+  const std::string source =
+      "void vector_add(const BE::Tensor a, BE::Tensor o);\nvoid scale(BE::Out<float> o);\nvoid helper(int n);\n"
+      "__global__ void kernel(float* x);\n";
+  const std::string there = " The functions with tensors here: scale, vector_add.";
+  EXPECT_THAT(Listed(source, {"softmax arg ret"}),
+              IsInvalid(HasSubstr("function 'softmax': nothing in k.cu defines it." + there)));
+  EXPECT_THAT(Listed(source, {"vector_ad arg ret"}), IsInvalid(HasSubstr(there + " Did you mean vector_add?")));
+  EXPECT_THAT(Listed(source, {"vector_ad"}), IsInvalid(HasSubstr("attr.<name>:<type>." + there + " Did you mean")));
+  EXPECT_THAT(Listed("#include \"add.h\"\n" + source, {"softmax arg ret"}), IsOk()) << "a header may define it";
+  EXPECT_THAT(Listed("DEFINE(softmax)\n" + source, {"softmax arg ret"}), IsOk()) << "a macro may define it";
 }
 
 // ---- Inference ----
@@ -333,7 +346,8 @@ TEST(ListTest, TokensSayWhatMayBeLeftOut) {
   EXPECT_THAT(Listed(source, {"f arg ret attr.a? attr.n?"}),
               IsInvalid(HasSubstr("has no default argument for 'float a'")));
   EXPECT_THAT(Listed(source, {"f arg ret attr.a attr.n:int32? scratch:8"}), IsInvalid(HasSubstr("follows 'attr.n?'")));
-  EXPECT_THAT(Listed("int x;", {"f ret scratch:n attr.n:int32?"}), IsInvalid(HasSubstr("a call may leave out")));
+  EXPECT_THAT(Listed("#include \"f.h\"", {"f ret scratch:n attr.n:int32?"}),
+              IsInvalid(HasSubstr("a call may leave out")));
 }
 
 TEST(InferenceTest, ReadsTheDeviceOrdinal) {
@@ -604,13 +618,13 @@ TEST(ListTest, WhatALoadIsReadForIsBounded) {
   std::string tokens, functions;
   for (int i = 0; i < 1'000'001; ++i) tokens += "1 ";
   EXPECT_THAT(Listed(tokens, {"f ret"}), IsInvalid(HasSubstr("k.cu: the sources of this load have more than 1000000")));
-  EXPECT_THAT(Listed("char s[] = \"" + std::string(4'000'000, 'x') + "\";", {"f ret"}), IsOk());
+  EXPECT_THAT(Listed("#include \"f.h\"\nchar s[] = \"" + std::string(4'000'000, 'x') + "\";", {"f ret"}), IsOk());
   std::string many = "f ret";
   for (int i = 0; i < 1000; ++i) many += " arg";
-  EXPECT_THAT(Listed("int x;", {many}), IsInvalid(HasSubstr("more than 1000 parameters")));
+  EXPECT_THAT(Listed("#include \"f.h\"", {many}), IsInvalid(HasSubstr("more than 1000 parameters")));
   std::vector<std::string> list;
   for (int i = 0; i < 201; ++i) list.push_back(StrCat("f", i, many.substr(1, many.size() - 5)));
-  EXPECT_THAT(Listed("int x;", list), IsInvalid(HasSubstr("more than 200000 parameters in all")));
+  EXPECT_THAT(Listed("#include \"f.h\"", list), IsInvalid(HasSubstr("more than 200000 parameters in all")));
 }
 
 TEST(TemplateTest, NamesWhatItCannotRead) {

@@ -301,8 +301,8 @@ void thrower(BE::Tensor out, int what) {
     return call.Result(out, {1}, ffi::kF32).Attribute("what", what, ffi::kS64).Call(library, "kernix_handler_thrower");
   };
   EXPECT_EQ(thrown(0), "13: thrower: check failed at kernel.cpp:5: out.ndim() == 2: got 1 of float32");
-  EXPECT_EQ(thrown(1), "13: thrower: mine");
-  EXPECT_EQ(thrown(2), "13: thrower: the kernel threw something that is no std::exception");
+  EXPECT_EQ(thrown(1), "13: thrower: threw std::runtime_error: mine");
+  EXPECT_EQ(thrown(2), "13: thrower: threw something that is no std::exception");
   EXPECT_EQ(thrown(3), "13: thrower: BE::Tensor has no axis 1");
   EXPECT_EQ(thrown(4), "13: thrower: check failed at kernel.cpp:9: BE_DISPATCH_INTEGRAL: unsupported dtype float32");
   EXPECT_EQ(thrown(5), "13: thrower: text");
@@ -313,7 +313,7 @@ TEST_F(HandlerTest, CutsLongMessagesOff) {
   void* library = workshop_.Open("// @BE f\nvoid f(BE::Tensor) { throw std::runtime_error(std::string(5000, 'x')); }");
   float out[1] = {};
   EXPECT_THAT(FakeCall().Result(out, {1}, ffi::kF32).Call(library, "kernix_handler_f"),
-              AllOf(StartsWith("13: f: xxxx"), testing::SizeIs(testing::Lt(1000u))));
+              AllOf(StartsWith("13: f: threw std::runtime_error: xxxx"), testing::SizeIs(testing::Lt(1000u))));
 }
 
 }  // namespace

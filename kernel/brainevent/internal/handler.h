@@ -13,8 +13,16 @@
 
 #include <stdarg.h>
 
+#include <typeinfo>
+
 #include "brainevent/internal/ffi_abi.h"
 #include "brainevent/tensor.h"
+
+#if defined(__GXX_RTTI)
+namespace __cxxabiv1 {
+extern "C" char* __cxa_demangle(const char*, char*, size_t*, int*);  // as in <cxxabi.h>, which includes much more
+}
+#endif
 
 namespace kernix_handler {
 
@@ -196,6 +204,24 @@ inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signatu
   return true;
 }
 
+#if KERNIX_HAS_EXCEPTIONS
+// The error for an exception of the user's function. Those of BE_CHECK and the like say where they come from.
+KERNIX_COLD inline ffi::Error* Thrown(const ffi::CallFrame* frame, const Signature& signature,
+                                      const std::exception& exception) {
+#if defined(__GXX_RTTI)
+  const char* type = typeid(exception).name();
+  if (__builtin_strncmp(type, "N2BE", 4) != 0) {
+    char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
+    ffi::Error* error =
+        Fail(frame, signature, ffi::kInternal, "threw %s: %s", readable != nullptr ? readable : type, exception.what());
+    __builtin_free(readable);
+    return error;
+  }
+#endif
+  return Fail(frame, signature, ffi::kInternal, "%s", exception.what());
+}
+#endif
+
 // Calls `function` and turns its exceptions into errors.
 template <typename Call>
 inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_unused]] const Signature& signature,
@@ -204,9 +230,9 @@ inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_
   try {
     function(call);
   } catch (const std::exception& e) {
-    return Fail(frame, signature, ffi::kInternal, "%s", e.what());
+    return Thrown(frame, signature, e);
   } catch (...) {
-    return Fail(frame, signature, ffi::kInternal, "the kernel threw something that is no std::exception");
+    return Fail(frame, signature, ffi::kInternal, "threw something that is no std::exception");
   }
 #else
   function(call);

@@ -103,6 +103,11 @@ class KernelFunction(Kernel):
             Called in the same way as this function.
         """
         other = KernelFunction(self._code, backward) if isinstance(backward, str) else backward
+        if not isinstance(other, Kernel):
+            raise TypeError(
+                f"{self.__qualname__}.with_vjp() takes the name of a function of the module, or a function of another "
+                f"one such as module.backward, not {backward!r}. For a backward function in Python, use jax.custom_vjp"
+            )
         return DifferentiableFunction(self, other, argnums, save_results)
 
 

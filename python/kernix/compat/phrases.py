@@ -43,7 +43,7 @@ _ROWS: dict[type[kernix.KernelError], tuple[_Row, ...]] = {
             f"No non-const Tensor output found in '{{function}}'; {_NO_RET}",
         ),
         _Row(rf"{_FUNCTION}: no 'ret'", _NO_RET),
-        _Row(rf"{_FUNCTION}: no signature 'void", "Cannot find 'void {function}(...)' in source"),
+        _Row(rf"{_FUNCTION}: (?:no signature 'void|nothing in )", "Cannot find 'void {function}(...)' in source"),
         _Row(
             rf"'(?P<name>[^']*)' of {_FUNCTION} is '(?P<type>[^']*?) ?(?P=name)', which inference cannot read",
             "Cannot map C++ type '{type}' of '{name}' in '{function}' to a BE attr type",
