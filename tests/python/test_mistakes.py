@@ -1,0 +1,526 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hundred mistakes that users make, and what kernix says to each: what is wrong, where, and what to do.
+
+Most fail before anything is compiled. More of them stand in test_bad_input.py (requests), test_parameters.py (calls),
+test_troubleshooting.py (the page of that name) and test_notebook.py.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import warnings
+
+import conftest
+import jax
+import jax.numpy as jnp
+import kernels
+import numpy as np
+import pytest
+
+import kernix
+from kernix import _environment
+
+HEAD = '#include "brainevent/common.h"\n'
+PAIR = "const BE::Tensor x, BE::Tensor y"
+
+
+def function(signature=PAIR, body="", name="f"):
+    """Return the source of an annotated function, which stands in line 3."""
+    return f"{HEAD}// @BE {name}\nvoid {name}({signature}) {{ {body} }}\n"
+
+
+def cpp(source=None, functions=None, **options):
+    """Load C++ under a name that the mistakes share."""
+    return kernix.load_cpp_inline("mistake", source or function(), functions, auto_register=False, **options)
+
+
+def cuda(source=None, functions=None, **options):
+    """Load CUDA under a name that the mistakes share."""
+    options = {"compute_capability": "sm_90", "auto_register": False} | options
+    return kernix.load_cuda_inline("mistake", source or kernels.VECTOR_ADD, functions, **options)
+
+
+# --- Loads: name -> (what is done, the error, what its text must have) ------------------------------------------------
+
+R, T, C = kernix.KernelRequestError, kernix.KernelToolchainError, kernix.KernelCompilationError
+LOADS = {
+    # functions and tokens
+    "function that is not there": (
+        lambda: cpp(function(name="vector_add"), ["vector_ad"]),
+        R,
+        "'vector_ad': no signature .*The functions with tensors here: vector_add. Did you mean vector_add",
+    ),
+    "function that is not there, with tokens": (
+        lambda: cpp(function(name="scale"), {"softmax": ["arg", "ret"]}),
+        R,
+        "'softmax': nothing in mistake defines it. The functions with tensors here: scale.$",
+    ),
+    "annotation with a typing error": (
+        lambda: cpp(f"{HEAD}// @BE vector_ad\nvoid vector_add({PAIR}) {{}}\n"),
+        R,
+        "^mistake:2: an annotation without a function.*'vector_ad'.*Did you mean vector_add",
+    ),
+    "function of no tensors": (lambda: cpp(function("int n")), R, "mistake:3.*no 'ret'"),
+    "double array": (lambda: cpp(function("const double* x, BE::Tensor y")), R, "mistake:3: parameter 1 'x'.*pointer"),
+    "array of C": (lambda: cpp(function("float x[4], BE::Tensor y")), R, "mistake:3: parameter 1 'x'"),
+    "std::vector": (lambda: cpp(function("std::vector<float> x, BE::Tensor y")), R, "a parameter is a BE::In<T>"),
+    "std::string": (lambda: cpp(function(PAIR + ", std::string s")), R, "take a std::string_view"),
+    "complex attribute": (lambda: cpp(function(PAIR + ", std::complex<float> z")), R, "two attributes"),
+    "half attribute": (lambda: cpp(function(PAIR + ", __half z")), R, "uint16_t"),
+    "long double": (lambda: cpp(function(PAIR + ", long double z")), R, "mistake:3: parameter 3 'z'"),
+    "In of an unknown type": (lambda: cpp(function("BE::In<flot> x, BE::Out<float> y")), R, "mistake:3.*flot"),
+    "In without a type": (lambda: cpp(function("BE::In<> x, BE::Out<float> y")), R, "mistake:3: parameter 1"),
+    "rank that is none": (lambda: cpp(function("BE::In<float, 99> x, BE::Out<float> y")), R, "mistake:3: parameter 1"),
+    "function that returns": (lambda: cpp(function().replace("void", "float")), R, "must return void.*BE::Out"),
+    "template": (lambda: cpp(f"template <class T> void f({PAIR}, T t) {{}}\n", ["f"]), R, "such as 'f<float>'"),
+    "token in capitals": (lambda: cpp(None, {"f": ["arg", "RET"]}), R, "unknown token 'RET'"),
+    "tokens in one string": (lambda: cpp(None, {"f": "arg ret"}), TypeError, r"functions\['f'\] must be a list"),
+    "too few tokens": (lambda: cpp(None, {"f": ["ret"]}), R, "mistake:3.*has 2 parameters, but its arg_spec has 1"),
+    "tokens in the wrong order": (
+        lambda: cpp(function("BE::In<int> x, BE::Out<int> y"), {"f": ["ret", "arg"]}),
+        R,
+        "y",
+    ),
+    "functions as a string": (lambda: cpp(None, "f"), TypeError, "functions must be a dict or a list of names"),
+    "empty list of functions": (lambda: cpp(None, []), R, "functions is empty"),
+    "no annotation": (lambda: cpp(function().replace("// @BE f", "")), R, "Add one above the function"),
+    "annotation in a block comment": (lambda: cpp(function().replace("// @BE f", "/* @BE f */")), R, "no '// @BE"),
+    "empty source": (lambda: cpp(" "), R, "the source is empty: there is nothing to compile"),
+    "path in place of a text": (lambda: cpp("kernels/add.cpp"), R, "no '// @BE"),
+    "source as bytes": (lambda: cpp(b"void f();"), TypeError, "cpp_sources must be a list of strings"),
+    # options
+    "compute_capability as a number": (
+        lambda: cuda(compute_capability=90),
+        TypeError,
+        'compute_capability must be a string such as "sm_90" or "9.0", not 90',
+    ),
+    "compute_capability of nobody": (lambda: cuda(compute_capability="hopper"), R, "hopper"),
+    "compute_capability that is empty": (lambda: cuda(compute_capability=","), R, "names no architecture: pass"),
+    "compute_capability too old": (
+        lambda: cuda(compute_capability="sm_50"),
+        T,
+        "cannot compile for sm_50. It supports",
+    ),
+    "compute_capability of C++": (
+        lambda: kernix.load_cpp_inline("mistake", function(), compute_capability="sm_90"),
+        TypeError,
+        "compute_capability",
+    ),
+    "optimization_level as a word": (
+        lambda: cuda(optimization_level="fast"),
+        TypeError,
+        "optimization_level must be an integer, not 'fast'",
+    ),
+    "optimization_level too high": (lambda: cuda(optimization_level=4), R, "optimization_level.*4"),
+    "flags in one string": (lambda: cpp(extra_cflags="-O2"), TypeError, "extra_cflags must be a list of strings"),
+    "flag of the output": (lambda: cpp(extra_cflags=["-o", "x"]), R, '"-o" is not allowed'),
+    "flag without its value": (lambda: cpp(extra_cflags=["-I"]), R, "-I needs a value"),
+    "rpath": (lambda: cpp(extra_ldflags=["-Wl,-rpath,/opt"]), R, "rpath"),
+    "macro that is no name": (lambda: cpp(defines={"BLOCK SIZE": 1}), R, "'BLOCK SIZE' is not the name of a macro"),
+    "macros as a list": (lambda: cpp(defines=["BLOCK=1"]), TypeError, "defines must be a dict"),
+    "macro that is no number": (lambda: cpp(defines={"BLOCK": float("inf")}), R, "inf.*pass an expression"),
+    "unknown option": (lambda: cpp(include_paths=["x"]), TypeError, "include_paths"),
+    "nvcc's options in C++": (lambda: cpp(extra_cuda_cflags=["-O2"]), TypeError, "extra_cuda_cflags"),
+    "no name": (lambda: kernix.load_cpp_inline("", function()), R, "name must be a non-empty string"),
+    # files
+    "file that is not there": (lambda: kernix.load_cpp_file("/nowhere/add.cpp"), FileNotFoundError, "/nowhere/add.cpp"),
+    "folder that is not there": (lambda: kernix.load_cuda_dir("missing"), R, "there is no folder /.*/missing"),
+    "file in place of a folder": (
+        lambda: kernix.load_cuda_dir(__file__),
+        R,
+        "test_mistakes.py is not a folder: load a file with load_cuda_file",
+    ),
+    "folder without CUDA": (lambda: kernix.load_cuda_dir(pathlib.Path(__file__).parent), R, r"matches \*\.cu"),
+    "no files": (lambda: kernix.load_cpp_file([]), R, "the list of files is empty"),
+    # from here on, a compiler runs
+    "CUDA in a load of C++": (
+        lambda: cpp(HEAD + "\n__global__ void k() {}\n" + function().replace(HEAD, "")),
+        C,
+        "mistake:3 has '__global__', which is CUDA, but this load is C\\+\\+: use load_cuda_inline or load_cuda_file",
+    ),
+    "header that is not there": (
+        lambda: cpp('#include "mine.h"\n' + function()),
+        C,
+        "mistake:1:.*mine.h: No such file",
+    ),
+    "assignment to an input": (
+        lambda: cpp(function("BE::In<float> x, BE::Out<float> y", "x[0] = 1;")),
+        C,
+        "mistake:3:.*read-only",
+    ),
+    "symbol of a library": (
+        lambda: cpp('extern "C" void cblas_saxpy();\n' + function(body="cblas_saxpy();")),
+        C,
+        "It is part of BLAS: pass -lopenblas in extra_ldflags",
+    ),
+    "library that is not there": (lambda: cpp(extra_ldflags=["-lnothing"]), C, "cannot find -lnothing"),
+    "typing error in C++": (lambda: cpp(function(body="retrun;")), C, "mistake:3:.*retrun"),
+}
+
+
+@pytest.mark.parametrize("mistake", LOADS)
+def test_load(mistake):
+    action, error, message = LOADS[mistake]
+    with pytest.raises(error, match=re.compile(message, re.DOTALL)):
+        action()
+
+
+# --- The surroundings: name -> (variables, language, error, text) -----------------------------------------------------
+
+SURROUNDINGS = {
+    "flags in CXX": ({"CXX": "g++ -O2"}, cpp, T, 'CXX="g\\+\\+ -O2" is more than a compiler.*extra_cflags'),
+    "no such CXX": ({"CXX": "/no/g++"}, cpp, T, "/no/g\\+\\+"),
+    "CXX that is no compiler": ({"CXX": "/bin/true"}, cpp, T, "/bin/true is neither a GCC nor a Clang"),
+    "no compiler": ({"PATH": "/nowhere"}, cpp, T, "no C\\+\\+ compiler found.*apt-get install g\\+\\+"),
+    "no such nvcc": ({"BRAINEVENT_NVCC_PATH": "/no/nvcc"}, cuda, T, "BRAINEVENT_NVCC_PATH=/no/nvcc is not a program"),
+    "no such host compiler of nvcc": ({"NVCC_CCBIN": "/no/g++"}, cuda, T, "/no/g\\+\\+"),
+    "quote that does not end": ({"NVCC_APPEND_FLAGS": "-DX='"}, cuda, R, "NVCC_APPEND_FLAGS"),
+    "address of nobody": (
+        {"KERNIX_ADDRESS": "unix:/nowhere/x.sock"},
+        cpp,
+        kernix.KernelDaemonError,
+        r"no kernixd answers \(\$KERNIX_ADDRESS\).*/nowhere/x.sock",
+    ),
+    "address of TCP": ({"KERNIX_ADDRESS": "localhost:80"}, cpp, R, r"\$KERNIX_ADDRESS.*accepts a Unix socket"),
+    "relative store": ({"KERNIX_CACHE_DIR": "store"}, cpp, kernix.KernelError, "store"),
+    "store that cannot be made": ({"KERNIX_CACHE_DIR": "/dev/null/x"}, cpp, kernix.KernelError, "/dev/null/x"),
+    "no such kernixd": (
+        {"KERNIXD": "/no/kernixd", "KERNIX_CACHE_DIR": "/tmp/kernix-nobody"},
+        cpp,
+        kernix.KernelDaemonError,
+        "/no/kernixd",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", SURROUNDINGS)
+def test_surroundings(mistake, monkeypatch):
+    variables, load, error, message = SURROUNDINGS[mistake]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(error, match=re.compile(message, re.DOTALL)):
+        load()
+
+
+# --- Calls -----------------------------------------------------------------------------------------------------------
+
+CALLED = (
+    HEAD
+    + """
+// @BE add
+void add(BE::In<float> x, BE::In<float> z, BE::Out<float> y) {}
+// @BE scale
+void scale(BE::In<float> x, BE::Out<float> y, int factor) {}
+// @BE fail
+void fail(BE::In<float> x, BE::Out<float> y) { throw std::runtime_error("oh"); }
+// @BE fail_oddly
+void fail_oddly(BE::In<float> x, BE::Out<float> y) { throw 7; }
+// @BE check
+void check(BE::In<float> x, BE::Out<float> y) { BE_CHECK(x.size() > 99) << "x is too short"; }
+"""
+)
+X = np.zeros(4, np.float32)
+
+
+@pytest.fixture(name="called", scope="module")
+def called_fixture():
+    return kernix.load_cpp_inline("called", CALLED)
+
+
+TE, VE, JE = TypeError, ValueError, jax.errors.JaxRuntimeError
+CALLS = {
+    "too few arrays": (lambda m: m.add(X), TE, r"add\(\) takes 2 arrays, but 1 were given; it is called.add\("),
+    "too many arrays": (lambda m: m.scale(X, X, factor=1), TE, r"scale\(\) takes 1 array, but 2 were given"),
+    "wrong element type": (
+        lambda m: m.add(X, jnp.arange(4)),
+        TE,
+        r"add\(\): argument 1 \(z\) takes float32, got int32",
+    ),
+    "NumPy's default type": (lambda m: m.add(X, np.zeros(4)), TE, r"argument 1 \(z\) takes float32, got float64"),
+    "list": (lambda m: m.add(X, [1.0, 2.0]), TE, "argument 1"),
+    "number": (lambda m: m.scale(1.0, factor=1), TE, "argument 0"),
+    "string": (lambda m: m.scale("x", factor=1), TE, "argument 0"),
+    "None": (lambda m: m.scale(None, factor=1), TE, "argument 0"),
+    "attribute left out": (lambda m: m.scale(X), TE, "factor"),
+    "attribute that is not there": (lambda m: m.scale(X, factr=2), TE, "factr|factor"),
+    "attribute as a fraction": (lambda m: m.scale(X, factor=1.5), VE, "'factor' is 1.5; it must be a whole number"),
+    "attribute too large": (lambda m: m.scale(X, factor=2**40), VE, "factor.*int32"),
+    "attribute as a word": (lambda m: m.scale(X, factor="2"), TE, "factor"),
+    "traced attribute": (
+        lambda m: jax.jit(lambda x, n: m.scale(x, factor=n))(jnp.asarray(X), 2),
+        TE,
+        "attribute 'factor' is traced by JAX",
+    ),
+    "no shape of the result": (lambda m: m.add(X, X[1:]), TE, r"add\(\) needs out="),
+    "wrong type of the result": (
+        lambda m: m.scale(jnp.asarray(X), factor=1, out=jax.ShapeDtypeStruct((4,), np.int32)),
+        TE,
+        r"\(y\).*float32.*int32",
+    ),
+    "function that is not there": (lambda m: m.ad, AttributeError, "'ad'"),
+    "item that is not there": (lambda m: m["ad"], KeyError, "ad"),
+    "text of a source that is not there": (lambda m: m.source("x"), KeyError, "no source 'x'"),
+    "gradient": (
+        lambda m: jax.grad(lambda x: m.scale(x, factor=1).sum())(jnp.asarray(X)),
+        VE,
+        "cannot be differentiated",
+    ),
+    "backward function that is not there": (lambda m: m.scale.with_vjp("scale_back"), KeyError, "scale_back"),
+    "backward function in Python": (
+        lambda m: m.scale.with_vjp(lambda x, g: g),
+        TE,
+        r"scale.with_vjp\(\) takes the name of a function of the module.*use jax.custom_vjp",
+    ),
+    "backward function as a number": (lambda m: m.scale.with_vjp(1), TE, "with_vjp.*not 1"),
+    "exception": (lambda m: m.fail(jnp.asarray(X)), JE, r"fail: threw std::runtime_error: oh"),
+    "exception without JAX": (
+        lambda m: m.fail(X),
+        kernix.KernelCallError,
+        r"fail: threw std::runtime_error: oh",
+    ),
+    "something thrown": (
+        lambda m: m.fail_oddly(X),
+        kernix.KernelCallError,
+        "fail_oddly: threw something that is no",
+    ),
+    "wrong type through ffi_call": (
+        lambda m: jax.ffi.ffi_call("called.fail", jax.ShapeDtypeStruct((4,), np.float32))(jnp.arange(4)),
+        JE,
+        r"fail: argument 0 \(x\) takes float32, got int32",
+    ),
+    "target that is not there": (
+        lambda m: jax.ffi.ffi_call("called.nothing", jax.ShapeDtypeStruct((4,), np.float32))(X),
+        Exception,
+        "called.nothing",
+    ),
+}
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize("mistake", CALLS)
+def test_call(mistake, called):
+    action, error, message = CALLS[mistake]
+    with pytest.raises(error, match=re.compile(message, re.DOTALL)):
+        jax.block_until_ready(action(called))
+
+
+CHECKED = jax.ffi.ffi_call("called.check", jax.ShapeDtypeStruct((4,), np.float32))
+PATHS = {
+    "at once": lambda x: CHECKED(x),
+    "by the module": lambda x: kernix.load_cpp_inline("called", CALLED).check(x),
+    "jit": lambda x: jax.jit(CHECKED)(x),
+    "jit, read as NumPy": lambda x: np.asarray(jax.jit(CHECKED)(x)),
+    "jit, then a computation": lambda x: jax.jit(lambda x: CHECKED(x))(x) + 1,
+    "as constant": lambda x: jax.jit(lambda: CHECKED(np.zeros(4, np.float32)))(),
+    "compiled ahead": lambda x: jax.jit(CHECKED).lower(x).compile()(x),
+    "scan": lambda x: jax.lax.scan(lambda c, _: (CHECKED(c), None), x, None, length=2),
+    "vmap": lambda x: jax.vmap(
+        jax.ffi.ffi_call("called.check", jax.ShapeDtypeStruct((4,), np.float32), vmap_method="sequential")
+    )(jnp.stack([x, x])),
+}
+
+
+@pytest.mark.usefixtures("on_cpu", "called")
+@pytest.mark.parametrize("path", PATHS)
+def test_a_failed_check_is_jaxs_error_on_every_path(path):
+    """JAX 0.5.0, 0.7.2, 0.10.2 and 0.12.0 do the same; what stands before the function's name differs."""
+    with pytest.raises(JE, match="check: check failed at called:12: .*x is too short"):
+        jax.block_until_ready(PATHS[path](jnp.asarray(X)))
+
+
+# --- Warnings: name -> (what is done, text) ---------------------------------------------------------------------------
+
+
+def set_variable(name, value):
+    def load(monkeypatch):
+        monkeypatch.setenv(name, value)
+        return cpp()
+
+    return load
+
+
+def with_cuda_home(monkeypatch):
+    monkeypatch.setenv("CUDA_HOME", "/nowhere/cuda")
+    return cuda()
+
+
+WARNINGS = {
+    "cuda-without-stream": (
+        lambda _: cuda(function()),
+        "mistake:3: function 'f' takes no stream.*Take a 'cudaStream_t stream'",
+    ),
+    "only-results": (
+        lambda _: cpp(function("BE::Tensor x, BE::Tensor y")),
+        "mistake:3: all arrays of function 'f' are results.*Write 'const BE::Tensor'.*// @BE f ret ret",
+    ),
+    "writable-input": (
+        lambda _: cpp(function(body="\nfloat* p = x.data_ptr<float>();")),
+        r"mistake:4: 'x' is an input, but this pointer can write.*x.data_ptr<const T>\(\)",
+    ),
+    "hidden-function": (
+        lambda _: cpp(function(name="path")),
+        r"function 'path' is hidden by CompiledModule.path. Call it as module\[\"path\"\]",
+    ),
+    "cuda-home": (with_cuda_home, "CUDA_HOME=/nowhere/cuda leads to no nvcc.*/nowhere/cuda/bin/nvcc"),
+    "missing-include-path": (lambda _: cpp(extra_include_paths=["/nowhere"]), "/nowhere is not a folder"),
+    "variable-without-effect": (
+        set_variable("KERNIX_CACHEDIR", "/x"),
+        "KERNIX_CACHEDIR has no effect: .*Did you mean KERNIX_CACHE_DIR",
+    ),
+}
+
+
+def messages(action):
+    """Return the texts of kernix' warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        action()
+    return [str(one.message) for one in caught if issubclass(one.category, kernix.KernelWarning)]
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_warning(name, monkeypatch, forget):
+    action, text = WARNINGS[name]
+    forget()
+    (message,) = messages(lambda: action(monkeypatch))
+    assert re.search(text, message, re.DOTALL)
+    assert message.endswith(f"[KERNIX_WARNINGS=no-{name}]")
+    forget()
+    if name not in ("cuda-home", "variable-without-effect"):  # which a process hears once
+        assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
+    forget()
+    monkeypatch.setenv("KERNIX_WARNINGS", f"no-{name}")
+    assert messages(lambda: action(monkeypatch)) == []
+
+
+QUIET = {
+    "function that fills an array": lambda: cpp(function("BE::Tensor y")),
+    "results with tokens": lambda: cpp(function("BE::Tensor x, BE::Tensor y"), {"f": ["ret", "ret"]}),
+    "results by type": lambda: cpp(function("BE::Out<float> x, BE::Out<float> y")),
+    "the reference's casts": lambda: cpp(
+        function(body="const float* p = x.data_ptr<float>(); auto q = static_cast<const float*>(x.data_ptr());")
+    ),
+    "CUDA with a stream": lambda: cuda(kernels.VECTOR_ADD),
+}
+
+
+@pytest.mark.parametrize("case", QUIET)
+def test_no_warning(case, forget):
+    forget()
+    assert messages(QUIET[case]) == []
+
+
+def test_a_switch_that_is_none_is_named(monkeypatch):
+    monkeypatch.setenv("KERNIX_WARNINGS", "no-cuda-hom")
+    (message,) = messages(cpp)
+    assert '"no-cuda-hom", which has no effect. Did you mean no-cuda-home?' in message
+
+
+def test_names_of_warnings_stand_on_the_page():
+    page = (conftest.HERE.parents[1] / "docs" / "python.md").read_text()
+    table = page.partition("| warning |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([a-z-]+)` \| ", table, re.MULTILINE) == list(WARNINGS)
+
+
+def test_every_variable_of_the_page_is_known(monkeypatch):
+    page = (conftest.HERE.parents[1] / "docs" / "environment.md").read_text()
+    names = set(re.findall(r"KERNIX_[A-Z_]+[A-Z]", page)) - set(os.environ)
+    harmless = {name for name in names if name not in ("KERNIX_ADDRESS", "KERNIX_CONFIG", "KERNIX_WARNINGS")}
+    for name in harmless:
+        monkeypatch.setenv(name, "")
+    assert len(harmless) > 20
+    assert messages(cpp) == []
+
+
+def test_compiler_warnings_are_shown_on_a_hit(capfd, forget):
+    source = function(body="int unused_number = 1;")
+    cpp(source, extra_cflags=["-Wall"])
+    built = capfd.readouterr().err
+    assert "mistake:3:" in built
+    assert "unused_number" in built
+    forget()
+    assert cpp(source, extra_cflags=["-Wall"]).cache_hit
+    assert capfd.readouterr().err == built
+    cpp(source)
+    assert capfd.readouterr().err == ""
+
+
+# --- kernixd and kernixctl --------------------------------------------------------------------------------------------
+
+
+def kernixd(tmp_path, config, **environment):
+    """Start kernixd with a configuration that it refuses; return what it says."""
+    path = tmp_path / "kernixd.toml"
+    path.write_text(config)
+    started = subprocess.run(
+        [_environment.program("kernixd"), "--config", path, "--store-directory", tmp_path / "store"],
+        env={"PATH": "/usr/bin", "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert started.returncode != 0
+    return started.stdout + started.stderr
+
+
+CONFIGURATIONS = {
+    "limit without a unit": (
+        "cache_limit_bytes = 5",
+        'kernixd.toml.*cache_limit_bytes.*"5" bytes hold no kernel.*10GiB',
+    ),
+    "limit that is no size": ('cache_limit_bytes = "huge"', "kernixd.toml.*cache_limit_bytes.*not a size"),
+    "setting that is not there": ("cache_limit = 5", "kernixd.toml.*cache_limit"),
+    "relative store": ('store_directory = "store"', "kernixd.toml.*store_directory.*not an absolute path"),
+    "shared without toolchains": ("shared = true", r"\[\[toolchain\]\]"),
+    "time without a unit": ('job_timeout = "soon"', "kernixd.toml.*job_timeout.*soon"),
+}
+
+
+@pytest.mark.parametrize("mistake", CONFIGURATIONS)
+def test_configuration(mistake, tmp_path):
+    config, message = CONFIGURATIONS[mistake]
+    assert re.search(message, kernixd(tmp_path, config + "\n"), re.DOTALL)
+
+
+def test_store_where_nothing_can_run(own_place):
+    own_place.store.mkdir(mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "noexec,mode=0700", "tmpfs", own_place.store]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    program = "import kernels, kernix; kernix.load_cpp_inline('noexec', kernels.ADD_ONE, auto_register=False)"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=own_place.environment, capture_output=True, text=True
+        )
+    finally:
+        own_place.kernixctl("shutdown", check=False)
+        subprocess.run(["umount", "--lazy", own_place.store], check=True)
+    assert "KernelLoadError" in done.stderr
+    assert "mount option noexec): choose another store with KERNIX_CACHE_DIR" in done.stderr
+
+
+def test_compile_without_nvcc_mentions_the_wheels(tmp_path, own_place):
+    source = tmp_path / "add.cu"
+    source.write_text(kernels.VECTOR_ADD)
+    if os.path.exists("/usr/local/cuda/bin/nvcc"):
+        pytest.skip("/usr/local/cuda has an nvcc that is always found")
+    environment = own_place.environment | {"PATH": "/usr/bin:/bin"}
+    for name in ("CUDA_HOME", "CUDA_PATH", "BRAINEVENT_NVCC_PATH"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [_environment.program("kernixctl"), "compile", source, "--arch", "sm_90"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "no nvcc found" in done.stderr
+    assert "--site-packages" in done.stderr
+
+
+def test_there_are_a_hundred():
+    tables = [LOADS, SURROUNDINGS, CALLS, WARNINGS, CONFIGURATIONS]
+    assert all(isinstance(table, dict) for table in tables)
+    assert sum(len(table) for table in tables) >= 100
