@@ -49,6 +49,47 @@ CacheEntryInfo EntryInfo(const v1::CacheEntry& entry) {
   return info;
 }
 
+CacheEntryDetail EntryDetail(const v1::CacheEntry& entry) {
+  const v1::CacheEntryDetail& from = entry.detail();
+  CacheEntryDetail detail{.entry = EntryInfo(entry), .toolchain = from.toolchain(), .path = from.artifact_path()};
+  for (const v1::ResolvedFunction& function : from.function()) {
+    detail.functions.push_back({function.name(), {function.tokens().begin(), function.tokens().end()}});
+  }
+  detail.build_options.assign(from.build_option().begin(), from.build_option().end());
+  detail.required_symbol_versions.assign(from.required_symbol_version().begin(), from.required_symbol_version().end());
+  return detail;
+}
+
+const char* StateName(v1::Progress::State state) {
+  if (state == v1::Progress::QUEUED) return "queued";
+  return state == v1::Progress::RUNNING ? "running" : "starting";
+}
+
+RunningLoad LoadFrom(const v1::RunningLoad& load) {
+  const v1::Progress& progress = load.progress();
+  return {.owner = load.owner(),
+          .name = load.name(),
+          .sources = {load.source().begin(), load.source().end()},
+          .state = StateName(progress.state()),
+          .step = progress.step(),
+          .steps_done = progress.steps_done(),
+          .steps_total = progress.steps_total(),
+          .queue_position = progress.queue_position(),
+          .elapsed_ms = static_cast<int64_t>(load.elapsed_ms())};
+}
+
+DaemonActivity ActivityFrom(const v1::GetStatusResponse& response) {
+  DaemonActivity activity{.hidden_loads = response.hidden_loads(), .hidden_entries = response.hidden_entries()};
+  for (const v1::RunningLoad& load : response.load()) activity.loads.push_back(LoadFrom(load));
+  for (const v1::ToolchainHealth& toolchain : response.toolchain()) {
+    activity.toolchains.push_back({toolchain.name(), toolchain.tools(), toolchain.problem()});
+  }
+  for (const v1::CacheShare& share : response.cache()) {
+    activity.cache.push_back({share.owner(), share.entries(), share.bytes()});
+  }
+  return activity;
+}
+
 CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
   return {.builds = response.builds(),
           .hits = response.hits(),
@@ -152,6 +193,20 @@ absl::StatusOr<std::vector<CacheEntryInfo>> ConnectedClient::List(const std::str
   return entries;
 }
 
+absl::StatusOr<std::vector<CacheEntryDetail>> ConnectedClient::Show(const std::string& key_prefix) {
+  v1::ListCacheRequest request;
+  request.set_key_prefix(key_prefix);
+  KERNIX_ASSIGN_OR_RETURN(const v1::ListCacheResponse response,
+                          Call(&v1::Kernix::Stub::ListCache, request, /*start=*/false));
+  std::vector<CacheEntryDetail> entries;
+  for (const v1::CacheEntry& entry : response.entry()) {
+    CacheEntryDetail detail = EntryDetail(entry);
+    // An older daemon lists all of them.
+    if (detail.entry.key.starts_with(key_prefix)) entries.push_back(std::move(detail));
+  }
+  return entries;
+}
+
 absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bool start) {
   v1::PurgeCacheRequest request;
   if (!filter.name.empty()) {
@@ -164,6 +219,19 @@ absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bo
   ++cache_removals;  // even if it failed: it may have begun
   if (!response.ok()) return response.status();
   return PurgeResult{.entries = response->removed_entries(), .bytes = response->removed_bytes()};
+}
+
+absl::StatusOr<DaemonActivity> ConnectedClient::Activity() {
+  KERNIX_ASSIGN_OR_RETURN(const v1::GetStatusResponse response,
+                          Call(&v1::Kernix::Stub::GetStatus, v1::GetStatusRequest(), /*start=*/false));
+  return ActivityFrom(response);
+}
+
+absl::StatusOr<ReloadResult> ConnectedClient::Reload() {
+  KERNIX_ASSIGN_OR_RETURN(const v1::ReloadResponse response,
+                          Call(&v1::Kernix::Stub::Reload, v1::ReloadRequest(), /*start=*/false));
+  return ReloadResult{.applied = {response.applied().begin(), response.applied().end()},
+                      .needs_restart = {response.needs_restart().begin(), response.needs_restart().end()}};
 }
 
 absl::StatusOr<std::string> ConnectedClient::Metrics() {

@@ -21,7 +21,10 @@ class ConnectedClient : public DaemonClient {
   absl::StatusOr<DaemonInfo> Info(bool start) override;
   absl::StatusOr<CacheStats> Stats(bool start) override;
   absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name, bool start) override;
+  absl::StatusOr<std::vector<CacheEntryDetail>> Show(const std::string& key_prefix) override;
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override;
+  absl::StatusOr<DaemonActivity> Activity() override;
+  absl::StatusOr<ReloadResult> Reload() override;
   absl::StatusOr<std::string> Metrics() override;
   absl::Status Shutdown(std::chrono::milliseconds drain_timeout) override;
   const ClientOptions& options() const override { return connector_.options(); }

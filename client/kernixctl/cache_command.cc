@@ -7,6 +7,7 @@ namespace {
 constexpr char kFooter[] = R"(Examples:
   kernixctl cache stats
   kernixctl cache list --name vector_add
+  kernixctl cache show 5d0c2f
   kernixctl cache purge --older-than 30d)";
 
 }  // namespace
@@ -17,6 +18,7 @@ void AddCache(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
   cache->footer(kFooter);
   AddCacheStats(*cache, options, chosen);
   AddCacheList(*cache, options, chosen);
+  AddCacheShow(*cache, options, chosen);
   AddCachePurge(*cache, options, chosen);
 }
 

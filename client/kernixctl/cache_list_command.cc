@@ -23,12 +23,6 @@ struct Flags {
   bool json = false;
 };
 
-std::string JsonStrings(const std::vector<std::string>& texts) {
-  std::vector<std::string> elements;
-  for (const std::string& text : texts) elements.push_back(JsonString(text));
-  return JsonArray(elements);
-}
-
 std::string Json(const CacheEntryInfo& entry) {
   return JsonObject()
       .Text("key", entry.key)

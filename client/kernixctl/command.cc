@@ -18,6 +18,7 @@ The daemon is the first of: --address, --store, $KERNIX_ADDRESS, `address` in ~/
 machine's service, this user's own.
 
 Examples:
+  kernixctl doctor
   kernixctl status
   kernixctl cache stats --json
   kernixctl compile kernel.cu --arch sm_90 -o kernel.so)";
@@ -71,6 +72,15 @@ int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& 
   return use(**client);
 }
 
+void AddSitePackages(CLI::App& command, std::vector<std::string>& site_packages) {
+  command
+      .add_option("--site-packages", site_packages,
+                  "Folders of a Python that may contain nvcc in the layout of PyPI wheels")
+      ->delimiter(':')
+      ->envname("KERNIX_SITE_PACKAGES")
+      ->allow_extra_args(false);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Controls kernixd and its cache of compiled kernels.", "kernixctl");
   GlobalOptions options;
@@ -79,7 +89,9 @@ int Main(int argc, char** argv) {
   AddStatus(app, options, chosen);
   AddCache(app, options, chosen);
   AddCompile(app, options, chosen);
+  AddDoctor(app, options, chosen);
   AddMetrics(app, options, chosen);
+  AddReload(app, options, chosen);
   AddShutdown(app, options, chosen);
   try {
     app.parse(argc, argv);

@@ -38,13 +38,19 @@ using Subcommand = std::function<int()>;
 void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddCache(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddCompile(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
+void AddDoctor(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddMetrics(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
+void AddReload(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 void AddShutdown(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
 
 // The commands of `cache`.
 void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
 void AddCacheList(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
+void AddCacheShow(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
 void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
+
+// Adds --site-packages, which comes from $KERNIX_SITE_PACKAGES if it is not given.
+void AddSitePackages(CLI::App& command, std::vector<std::string>& site_packages);
 
 // The whole of main().
 int Main(int argc, char** argv);

@@ -40,9 +40,12 @@ TEST(CommandTest, EveryHelpHasExamples) {
                                                                                        {"cache"},
                                                                                        {"cache", "stats"},
                                                                                        {"cache", "list"},
+                                                                                       {"cache", "show"},
                                                                                        {"cache", "purge"},
                                                                                        {"compile"},
+                                                                                       {"doctor"},
                                                                                        {"metrics"},
+                                                                                       {"reload"},
                                                                                        {"shutdown"}}) {
     std::vector<std::string> arguments = command;
     arguments.push_back("--help");
@@ -106,8 +109,13 @@ TEST(CommandTest, APurgeMustSayWhat) {
 }
 
 TEST(CommandTest, WithoutADaemonTheExitCodeSaysSo) {
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"status"}, {"metrics"}, {"shutdown"}, {"cache", "stats"}, {"cache", "list"}}) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"status"},
+                                                                                       {"metrics"},
+                                                                                       {"shutdown"},
+                                                                                       {"reload"},
+                                                                                       {"cache", "stats"},
+                                                                                       {"cache", "list"},
+                                                                                       {"cache", "show", "00"}}) {
     std::vector<std::string> arguments = command;
     arguments.insert(arguments.begin(), {"--address", kNobody});
     const Outcome outcome = Ctl(arguments);

@@ -251,12 +251,7 @@ void AddFlags(CLI::App& command, Flags& flags) {
   command.add_flag("--use-fast-math", flags.use_fast_math, "CUDA: faster, less exact arithmetic");
   command.add_flag("--no-cuda-graph", flags.no_cuda_graph,
                    "CUDA: do not let XLA capture the functions into CUDA graphs");
-  command
-      .add_option("--site-packages", flags.site_packages,
-                  "Folders of a Python that may contain nvcc in the layout of PyPI wheels")
-      ->delimiter(':')
-      ->envname("KERNIX_SITE_PACKAGES")
-      ->allow_extra_args(false);
+  AddSitePackages(command, flags.site_packages);
   command.add_flag("--keep", flags.keep, "CUDA: keep PTX, machine code and the resources of each kernel");
   CLI::Option* print = command.add_option("--print", flags.print,
                                           "Print this instead of the artifact's path: ptx or sass (for the newest "

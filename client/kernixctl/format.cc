@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "common/base/strings.h"
 #include "common/base/units.h"
 #include "common/base/utf8.h"
@@ -48,6 +49,10 @@ std::string FormatDuration(milliseconds duration) {
   return StrCat(duration.count(), " ms");
 }
 
+std::string FormatTime(int64_t unix_ms) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromUnixMillis(unix_ms), absl::UTCTimeZone());
+}
+
 absl::StatusOr<milliseconds> ParseAge(std::string_view text) {
   const absl::StatusOr<milliseconds> age = ParseDuration(text);
   if (age.ok() && age->count() > 0) return age;
@@ -62,6 +67,12 @@ std::string JsonString(std::string_view text) {
     text.remove_prefix(first.bytes.size());
   }
   return json + "\"";
+}
+
+std::string JsonStrings(const std::vector<std::string>& texts) {
+  std::vector<std::string> elements;
+  for (const std::string& text : texts) elements.push_back(JsonString(text));
+  return JsonArray(elements);
 }
 
 std::string JsonArray(const std::vector<std::string>& elements) {

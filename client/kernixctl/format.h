@@ -20,6 +20,9 @@ std::string FormatBytes(uint64_t bytes);
 // "3 min": uses the largest unit of which the duration has at least two.
 std::string FormatDuration(std::chrono::milliseconds duration);
 
+// "2026-01-05 09:12:44 UTC".
+std::string FormatTime(int64_t unix_ms);
+
 // "90s", "10m", "2h", "7d". For other texts, returns INVALID_ARGUMENT with an example.
 absl::StatusOr<std::chrono::milliseconds> ParseAge(std::string_view text);
 
@@ -28,6 +31,9 @@ std::string JsonString(std::string_view text);
 
 // Joins elements that are already JSON: "[a, b]".
 std::string JsonArray(const std::vector<std::string>& elements);
+
+// An array of strings.
+std::string JsonStrings(const std::vector<std::string>& texts);
 
 // One JSON object on one line.
 class JsonObject {

@@ -1,22 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <optional>
 
+#include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "common/os/private_directory.h"
 
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(Never starts a daemon: exit code 3 means that none is running.
+constexpr char kFooter[] =
+    R"(Shows the daemon, the loads that have not ended, the compilers and whether they can be used, and the
+cache by user. Of other users it shows numbers only; administrators see everything. Never starts a daemon: exit
+code 3 means that none is running.
 
 Examples:
   kernixctl status
   kernixctl status --json
   kernixctl --address unix:/run/kernix/kernixd.sock status)";
 
-std::string Json(const DaemonInfo& info) {
+// No activity: the daemon is older than that.
+struct Report {
+  DaemonInfo info;
+  std::optional<DaemonActivity> activity;
+};
+
+// --- JSON
+std::string Json(const RunningLoad& load) {
   return JsonObject()
-      .Text("address", info.address)
+      .Number("owner", uint64_t{load.owner})
+      .Text("name", load.name)
+      .Json("sources", JsonStrings(load.sources))
+      .Text("state", load.state)
+      .Text("step", load.step)
+      .Number("steps_done", uint64_t{load.steps_done})
+      .Number("steps_total", uint64_t{load.steps_total})
+      .Number("queue_position", uint64_t{load.queue_position})
+      .Number("elapsed_ms", load.elapsed_ms)
+      .Str();
+}
+
+std::string Json(const ToolchainHealth& toolchain) {
+  return JsonObject()
+      .Text("name", toolchain.name)
+      .Text("tools", toolchain.tools)
+      .Text("problem", toolchain.problem)
+      .Str();
+}
+
+std::string Json(const CacheShare& share) {
+  return JsonObject()
+      .Number("owner", uint64_t{share.owner})
+      .Number("entries", share.entries)
+      .Number("bytes", share.bytes)
+      .Str();
+}
+
+template <typename Element>
+std::string JsonOfAll(const std::vector<Element>& elements) {
+  std::vector<std::string> texts;
+  for (const Element& element : elements) texts.push_back(Json(element));
+  return JsonArray(texts);
+}
+
+std::string Json(const Report& report) {
+  const DaemonInfo& info = report.info;
+  JsonObject object;
+  object.Text("address", info.address)
       .Text("version", info.version)
       .Text("build_id", info.build_id)
       .Number("pid", info.pid)
@@ -25,26 +78,98 @@ std::string Json(const DaemonInfo& info) {
       .Boolean("shared", info.shared)
       .Boolean("draining", info.draining)
       .Number("running_jobs", uint64_t{info.running_jobs})
-      .Number("queued_jobs", uint64_t{info.queued_jobs})
-      .Str();
+      .Number("queued_jobs", uint64_t{info.queued_jobs});
+  if (const std::optional<DaemonActivity>& activity = report.activity) {
+    object.Json("loads", JsonOfAll(activity->loads))
+        .Number("hidden_loads", uint64_t{activity->hidden_loads})
+        .Json("toolchains", JsonOfAll(activity->toolchains))
+        .Json("cache", JsonOfAll(activity->cache))
+        .Number("hidden_entries", activity->hidden_entries);
+  }
+  return object.Str() + "\n";
 }
 
+// --- Text
 std::string Text(const DaemonInfo& info) {
   return FormatTable({{"address", info.address},
-                      {"version", info.version + " (build " + info.build_id + ")"},
-                      {"process", std::to_string(info.pid)},
+                      {"version", StrCat(info.version, " (build ", info.build_id, ")")},
+                      {"process", StrCat(info.pid)},
                       {"running for", FormatDuration(std::chrono::milliseconds(info.uptime_ms))},
                       {"store", info.store_directory},
                       {"serves", info.shared ? "several users" : "one user"},
-                      {"jobs", std::to_string(info.running_jobs) + " running, " + std::to_string(info.queued_jobs) +
-                                   " queued" + (info.draining ? "; stopping" : "")}});
+                      {"jobs", StrCat(info.running_jobs, " running, ", info.queued_jobs, " queued",
+                                      info.draining ? "; stopping" : "")}});
+}
+
+std::string StateOf(const RunningLoad& load) {
+  if (load.state == "queued") return StrCat("queued, ", load.queue_position, " jobs ahead");
+  if (load.step.empty()) return load.state;
+  return StrCat(load.step, ", ", load.steps_done, " of ", load.steps_total, " steps done");
+}
+
+// `title`, then the table without its last line break if there are rows below the heading.
+std::string Section(const std::string& title, const std::vector<std::vector<std::string>>& rows,
+                    const std::string& remark) {
+  std::string text = StrCat("\n", title, "\n");
+  if (rows.size() > 1) StrAppend(&text, FormatTable(rows));
+  return StrCat(text, remark);
+}
+
+std::string HiddenRemark(uint64_t hidden, std::string_view what) {
+  return hidden == 0 ? "" : StrCat(hidden, " ", what, " of other users\n");
+}
+
+std::string LoadsText(const DaemonActivity& activity) {
+  std::vector<std::vector<std::string>> rows = {{"NAME", "OWNER", "FOR", "STATE", "SOURCES"}};
+  for (const RunningLoad& load : activity.loads) {
+    rows.push_back({load.name, DescribeUser(load.owner), FormatDuration(std::chrono::milliseconds(load.elapsed_ms)),
+                    StateOf(load), absl::StrJoin(load.sources, ", ")});
+  }
+  const bool none = activity.loads.empty() && activity.hidden_loads == 0;
+  return Section("LOADS", rows, none ? "none\n" : HiddenRemark(activity.hidden_loads, "loads"));
+}
+
+std::string ToolchainsText(const DaemonActivity& activity) {
+  std::vector<std::vector<std::string>> rows = {{"NAME", "STATE", "TOOLS"}};
+  for (const ToolchainHealth& toolchain : activity.toolchains) {
+    rows.push_back({toolchain.name.empty() ? "-" : toolchain.name,
+                    toolchain.problem.empty() ? "ok" : "unusable: " + toolchain.problem, toolchain.tools});
+  }
+  return Section("TOOLCHAINS", rows, activity.toolchains.empty() ? "none used yet\n" : "");
+}
+
+std::string CacheText(const DaemonActivity& activity) {
+  std::vector<std::vector<std::string>> rows = {{"OWNER", "ENTRIES", "SIZE"}};
+  for (const CacheShare& share : activity.cache) {
+    rows.push_back({DescribeUser(share.owner), StrCat(share.entries), FormatBytes(share.bytes)});
+  }
+  const bool none = activity.cache.empty() && activity.hidden_entries == 0;
+  return Section("CACHE", rows, none ? "empty\n" : HiddenRemark(activity.hidden_entries, "entries"));
+}
+
+std::string Text(const Report& report) {
+  if (!report.activity) return Text(report.info);
+  return StrCat(Text(report.info), LoadsText(*report.activity), ToolchainsText(*report.activity),
+                CacheText(*report.activity));
+}
+
+absl::StatusOr<Report> Ask(Client& client) {
+  Report report;
+  KERNIX_ASSIGN_OR_RETURN(report.info, client.Info(/*start=*/false));
+  absl::StatusOr<DaemonActivity> activity = client.Activity();
+  if (activity.ok()) {
+    report.activity = *std::move(activity);
+  } else if (!absl::IsUnimplemented(activity.status())) {
+    return activity.status();
+  }
+  return report;
 }
 
 int Run(const GlobalOptions& options, bool json) {
   return WithClient(options, [json](Client& client) -> int {
-    const absl::StatusOr<DaemonInfo> info = client.Info(/*start=*/false);
-    if (!info.ok()) return Fail(info.status());
-    std::cout << (json ? Json(*info) + "\n" : Text(*info));
+    const absl::StatusOr<Report> report = Ask(client);
+    if (!report.ok()) return Fail(report.status());
+    std::cout << (json ? Json(*report) : Text(*report));
     return kOk;
   });
 }
@@ -52,7 +177,7 @@ int Run(const GlobalOptions& options, bool json) {
 }  // namespace
 
 void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("status", "Show which daemon answers, and its state");
+  CLI::App* command = app.add_subcommand("status", "Show which daemon answers, and what it does");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON object");
   command->footer(kFooter);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -22,10 +23,13 @@ constexpr char kFooter[] =
     R"(Every setting but toolchains can also come from the environment (--idle-timeout as KERNIX_IDLE_TIMEOUT) and from the
 config file (idle_timeout = "15m"). Flags win over the environment, and that over the file.
 
+SIGHUP and `kernixctl reload` read the config file again; the log says what has changed and what needs a restart.
+
 Examples:
   kernixd                                        serve this user's default store, in the foreground
   kernixd --store-directory /scratch/me/kernix   a store of one's own
   kernixd --config /etc/kernix/kernixd.toml      a machine's service
+  kernixd --config kernixd.toml --check-config   is this file good?
 
 Exit codes: 0 asked to stop, or idle; 1 an error; 2 flags or configuration; 3 the store cannot be used;
 4 another kernixd serves this socket or store; 5 stopped with loads still running.)";
@@ -43,6 +47,7 @@ class CommandLine {
     app_.footer(kFooter);
     app_.set_version_flag("--version", StrCat("kernixd ", Version(), " (build ", BuildId(), ")"));
     app_.add_option("--config", config_, "read settings from this TOML file")->type_name("FILE");
+    app_.add_flag("--check-config", check_, "check the settings, the groups and toolchains that they name, and exit");
     app_.add_option("--oneshot-fd", oneshot_fd_, "serve this connected socket until it closes, then exit")
         ->type_name("FD")
         ->check([](const std::string& text) { return text.starts_with('-') ? "must not be negative" : ""; });
@@ -67,6 +72,7 @@ class CommandLine {
 
   const std::string& config() const { return config_; }
   int oneshot_fd() const { return oneshot_fd_; }
+  bool check() const { return check_; }
 
   std::vector<GivenFlag> given() const {
     std::vector<GivenFlag> given;
@@ -88,6 +94,7 @@ class CommandLine {
   CLI::App app_;
   std::string config_;
   int oneshot_fd_ = -1;
+  bool check_ = false;
   std::deque<std::string> texts_;  // CLI11 keeps references
   std::vector<std::pair<const Setting*, CLI::Option*>> options_;
 };
@@ -126,11 +133,14 @@ ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::v
   absl::StatusOr<ServerOptions> options = Collect(env, get_env, line);
   if (options.ok()) {
     result.options = *std::move(options);
+    result.has_config = !line.config().empty();
+    result.check_only = line.check();
     return result;
   }
   result.exit_now = true;
   result.exit_code = kExitUsage;
-  result.text = StrCat("kernixd: ", options.status().message(), "\n");
+  const std::string message(options.status().message());
+  result.text = StrCat("kernixd: ", absl::StrReplaceAll(message, {{"\n", "\nkernixd: "}}), "\n");
   return result;
 }
 

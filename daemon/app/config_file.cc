@@ -24,16 +24,23 @@ class ConfigReader {
  public:
   ConfigReader(const std::string& path, ServerOptions& options) : path_(path), options_(options) {}
 
+  // Goes on after a problem, so that the status has all of them, one a line.
   absl::Status Read(const toml::table& table) {
-    for (const auto& [key, value] : table) KERNIX_RETURN_IF_ERROR(ReadKey(key.str(), value));
-    return absl::OkStatus();
+    std::vector<std::string> problems;
+    for (const auto& [key, value] : table) {
+      const absl::Status status = ReadKey(key.str(), value);
+      if (!status.ok()) problems.emplace_back(status.message());
+    }
+    return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   }
 
   absl::Status Fail(const toml::source_region& where, const std::string& message) const {
-    return absl::InvalidArgumentError(StrCat(path_, ":", where.begin.line, ": ", message));
+    return absl::InvalidArgumentError(StrCat(PlaceOf(where), message));
   }
 
  private:
+  std::string PlaceOf(const toml::source_region& where) const { return StrCat(path_, ":", where.begin.line, ": "); }
+
   absl::Status ReadKey(std::string_view key, const toml::node& value) {
     if (key == kToolchain) return ReadToolchains(value);
     const Setting* setting = FindSetting(key);
@@ -42,6 +49,7 @@ class ConfigReader {
     if (!text) return Fail(value.source(), StrCat(key, " must be a string, a whole number, true or false"));
     const absl::Status status = setting->set(options_, *text);
     if (!status.ok()) return Fail(value.source(), StrCat(key, ": ", status.message()));
+    options_.places[std::string(key)] = PlaceOf(value.source());
     return absl::OkStatus();
   }
 
@@ -63,12 +71,13 @@ class ConfigReader {
     if (array == nullptr || !array->is_array_of_tables()) {
       return Fail(node.source(), "write toolchains as [[toolchain]] tables");
     }
-    for (const toml::node& element : *array) KERNIX_RETURN_IF_ERROR(ReadToolchain(*element.as_table()));
-    return absl::OkStatus();
+    absl::Status first;
+    for (const toml::node& element : *array) first.Update(ReadToolchain(*element.as_table()));
+    return first;
   }
 
   absl::Status ReadToolchain(const toml::table& table) {
-    RegisteredToolchain toolchain;
+    RegisteredToolchain toolchain{.place = PlaceOf(table.source())};
     for (const auto& [key, value] : table) KERNIX_RETURN_IF_ERROR(ReadToolchainKey(key.str(), value, toolchain));
     if (toolchain.name.empty() || toolchain.paths.host_compiler().empty()) {
       return Fail(table.source(), "a [[toolchain]] needs name and host_compiler");

@@ -12,7 +12,8 @@
 
 namespace kernix::server {
 
-// Reads `path` into `options`. INVALID_ARGUMENT, with file and line, for invalid TOML, an unknown key or a bad value.
+// Reads `path` into `options`. INVALID_ARGUMENT, with file and line, for invalid TOML, unknown keys and bad values; a
+// line of the message for each.
 // If the file cannot be read, the status of Env::ReadFile().
 absl::Status ReadConfigFile(Env& env, const std::string& path, ServerOptions& options);
 

@@ -46,8 +46,8 @@ KernixdExit CodeForUsage(const absl::Status&) { return kExitUsage; }
 
 }  // namespace
 
-Daemon::Daemon(Env& env, const ServerOptions& options, StopSignals signals)
-    : env_(env), options_(options), signals_(std::move(signals)) {}
+Daemon::Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals signals)
+    : env_(env), live_(std::move(options), std::move(read)), options_(live_.started()), signals_(std::move(signals)) {}
 
 KernixdExit Daemon::Run() {
   const absl::Status status = oneshot() ? StartOneshot() : Start();
@@ -121,7 +121,7 @@ absl::Status Daemon::OpenStore() {
        {"uid", geteuid()},
        {"store", store_},
        {"shared", options_.shared ? "true" : "false"}});
-  engine_ = std::make_unique<Engine>(env_, options_, std::move(cache), stop_);
+  engine_ = std::make_unique<Engine>(env_, options_, std::move(cache), stop_, [this] { return Reload(); });
   return absl::OkStatus();
 }
 
@@ -167,12 +167,30 @@ absl::StatusOr<IdentityPtr> Daemon::Admit(const Peer& peer) const {
 StopReason Daemon::WaitForStop() {
   IdleMonitor idle(oneshot() ? Duration{0} : options_.idle_timeout, env_.Now());
   while (true) {
+    idle.SetTimeout(oneshot() ? Duration{0} : live_.Latest().idle_timeout);
     WaitForEvent(idle.Pause(env_.Now()));
-    if (const std::optional<std::string> signal = signals_.Next()) return {.text = *signal};
+    if (const std::optional<std::string> signal = NextStopSignal()) return {.text = *signal};
     if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
     engine_->Flush();
   }
+}
+
+// SIGHUP reloads the config file, and stops a daemon without one: its terminal is gone.
+std::optional<std::string> Daemon::NextStopSignal() {
+  std::optional<std::string> signal = signals_.Next();
+  while (signal == "SIGHUP" && live_.can_reload()) {
+    Reload().IgnoreError();  // logged
+    signal = signals_.Next();
+  }
+  return signal;
+}
+
+absl::StatusOr<ReloadReport> Daemon::Reload() {
+  return live_.Reload([this](const ServerOptions& fresh) {
+    SetLogLevel(fresh.log_level);
+    engine_->Apply(fresh);
+  });
 }
 
 void Daemon::WaitForEvent(Duration timeout) {
@@ -190,7 +208,7 @@ Activity Daemon::CurrentActivity() {
 // --- Stop ------------------------------------------------------------------------------------------------------------
 
 KernixdExit Daemon::Stop(const StopReason& reason) {
-  const Duration timeout = reason.drain_timeout.count() > 0 ? reason.drain_timeout : options_.drain_timeout;
+  const Duration timeout = reason.drain_timeout.count() > 0 ? reason.drain_timeout : live_.Latest().drain_timeout;
   Log(LogLevel::kInfo, "drain",
       {{"reason", reason.text}, {"running_loads", gate().inside()}, {"timeout_ms", timeout.count()}});
   sd_notify(/*unset_environment=*/0, "STOPPING=1");
@@ -208,7 +226,7 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
 // Waits for the running loads. A second signal ends the wait. Returns false if some loads had to be cancelled.
 bool Daemon::Drain(MonotonicTime deadline) {
   while (!gate().WaitUntilEmpty(std::min(deadline, env_.Now() + kDrainRound))) {
-    const std::optional<std::string> signal = signals_.Next();
+    const std::optional<std::string> signal = NextStopSignal();
     if (!signal && env_.Now() < deadline) continue;
     Log(LogLevel::kWarning, "drain_cut_short",
         {{"running_loads", gate().inside()}, {"reason", signal ? *signal : "time is up"}});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/app/engine.h"
+#include "daemon/app/live_options.h"
 #include "daemon/app/options.h"
 #include "daemon/app/server.h"
 #include "daemon/app/stop_request.h"
@@ -26,8 +28,8 @@ namespace kernix::server {
 // starting -> serving -> draining -> stopped, each once; a failed start is final.
 class Daemon {
  public:
-  // `env` and `options` must outlive the daemon.
-  Daemon(Env& env, const ServerOptions& options, StopSignals signals);
+  // `env` must outlive the daemon.
+  Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals signals);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
@@ -52,6 +54,8 @@ class Daemon {
 
   // --- Serve
   StopReason WaitForStop();
+  std::optional<std::string> NextStopSignal();
+  absl::StatusOr<ReloadReport> Reload();
   void WaitForEvent(Duration timeout);
   Activity CurrentActivity();
 
@@ -64,7 +68,8 @@ class Daemon {
   LoadGate& gate() { return engine_->backend().gate; }
 
   Env& env_;
-  const ServerOptions& options_;
+  LiveOptions live_;
+  const ServerOptions& options_;  // as started
   StopSignals signals_;
   StopRequest stop_;
   KernixdExit start_failure_ = kExitFailure;

@@ -38,7 +38,8 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
 
 }  // namespace
 
-Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop)
+Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop,
+               std::function<absl::StatusOr<ReloadReport>()> reload)
     : cache_(std::move(cache)),
       registry_(env),
       executor_(env, exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
@@ -56,8 +57,10 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .cache = *cache_,
                .executor = executor_,
                .builder = builder_,
+               .compilers = registry_,
                .toolchains = policy_,
                .gate = gate_,
+               .board = board_,
                .loads = loads_,
                .fetches = fetches_,
                .requests = requests_,
@@ -65,7 +68,8 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .metrics = service_metrics_,
                .registry = metrics_,
                .started_at = env.Now(),
-               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); }} {
+               .request_stop = [&stop](std::string_view reason, Duration drain) { stop.Set(reason, drain); },
+               .reload = std::move(reload)} {
   cache_->Register(metrics_);
   executor_.Register(metrics_);
   service_metrics_.Register(metrics_);
@@ -85,10 +89,17 @@ void Engine::Flush() {
   if (!status.ok()) Log(LogLevel::kWarning, "flush_failed", {{"error", status.message()}});
 }
 
+void Engine::Apply(const ServerOptions& options) {
+  cache_->SetLimit(options.cache_limit_bytes);
+  loads_.SetMost(options.max_loads_per_user);
+  fetches_.SetMost(options.max_fetches_per_user);
+  policy_.Replace(options.toolchains);
+  CheckRegisteredToolchains(options.toolchains);
+}
+
 void Engine::CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered) {
   for (const RegisteredToolchain& toolchain : registered) {
-    const v1::Language language = toolchain.paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
-    const absl::StatusOr<toolchain::ToolchainPtr> found = registry_.Resolve(toolchain.paths, language);
+    const absl::StatusOr<toolchain::ToolchainPtr> found = registry_.Resolve(toolchain.paths, LanguageOf(toolchain));
     if (!found.ok()) {
       Log(LogLevel::kError, "toolchain_unusable", {{"toolchain", toolchain.name}, {"error", found.status().message()}});
       continue;

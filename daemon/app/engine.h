@@ -3,6 +3,7 @@
 // The components below the services, assembled in the order of their dependencies.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "common/os/env.h"
@@ -13,6 +14,7 @@
 #include "daemon/exec/measured_executor.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/backend.h"
+#include "daemon/rpc/load_board.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/toolchain/toolchain.h"
 
@@ -21,7 +23,9 @@ namespace kernix::server {
 class Engine {
  public:
   // `options` and `stop` must outlive the engine.
-  Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop);
+  // `reload` becomes Backend::reload.
+  Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop,
+         std::function<absl::StatusOr<ReloadReport>()> reload);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -29,6 +33,9 @@ class Engine {
 
   // Writes deferred data: uses, counts and facts about compilers. Must be called from time to time, and at the end.
   void Flush();
+
+  // Applies the reloadable settings that concern the engine.
+  void Apply(const ServerOptions& options);
 
   // Logs the identities of the registered toolchains. One that does not work does not prevent the start: its files may
   // be repaired while the daemon runs.
@@ -41,6 +48,7 @@ class Engine {
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;
+  LoadBoard board_;
   UserLimit loads_;
   UserLimit fetches_;
   ByteQuota requests_;

@@ -5,8 +5,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,12 +46,22 @@ struct ServerOptions {
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
   LogLevel log_level = LogLevel::kInfo;         // (F)
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
+  // Where the file sets a setting: "/etc/kernix/kernixd.toml:7: ". Not an option.
+  std::map<std::string, std::string> places;
   int oneshot_fd = -1;  // --oneshot-fd N: serve this connected socket until it closes, then exit
+
+  // For messages; empty if the file does not set it.
+  std::string PlaceOf(std::string_view setting) const;
 };
+
+// Reads the options again, as at the start. Null for a daemon without a config file, which has nothing to read again.
+using ReadOptions = std::function<absl::StatusOr<ServerOptions>()>;
 
 // The result of parsing: options, or a text to print and an exit code (--help, --version, bad flags).
 struct ParsedCommandLine {
   ServerOptions options;
+  bool has_config = false;  // --config was given
+  bool check_only = false;  // --check-config: the options are consistent; look at what they name, and exit
   bool exit_now = false;
   int exit_code = 0;
   std::string text;

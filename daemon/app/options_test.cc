@@ -168,6 +168,21 @@ TEST_F(OptionsTest, ErrorsInTheFileNameTheLine) {
   }
 }
 
+TEST_F(OptionsTest, EveryProblemOfAFileIsTold) {
+  WriteConfig("jobs = \"many\"\ncolour = 1\nsocket = \"x\"\n[[toolchain]]\nname = \"a\"\n");
+  const ParsedCommandLine parsed = Parse({"--config", "/kernixd.toml", "--check-config"});
+  EXPECT_EQ(parsed.exit_code, kExitUsage);
+  for (const int line : {1, 2, 3, 4})
+    EXPECT_THAT(parsed.text, HasSubstr(StrCat("kernixd: /kernixd.toml:", line, ": ")));
+}
+
+TEST_F(OptionsTest, AContradictionNamesItsPlaceInTheFile) {
+  WriteConfig("jobs = 1\nsocket_group = \"kernix\"\n");
+  EXPECT_THAT(Parse({"--config", "/kernixd.toml"}).text, HasSubstr("/kernixd.toml:2: socket_group requires shared"));
+  WriteConfig("jobs = 1\n");
+  EXPECT_TRUE(Parse({"--config", "/kernixd.toml", "--check-config"}).check_only);
+}
+
 TEST_F(OptionsTest, TwoToolchainsOfOneNameAreAMistake) {
   ServerOptions options;
   constexpr char kOne[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/g++\"\n";

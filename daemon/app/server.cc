@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "common/base/log.h"
 #include "common/base/paths.h"
+#include "daemon/app/check_config.h"
 #include "daemon/app/daemon.h"
 #include "daemon/app/grpc_log.h"
 #include "daemon/app/stop_signals.h"
@@ -28,14 +30,22 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+ReadOptions Rereading(Env& env, const std::vector<std::string>& arguments) {
+  return [&env, arguments]() -> absl::StatusOr<ServerOptions> {
+    ParsedCommandLine parsed = ParseCommandLine(env, ProcessGetEnv, arguments);
+    if (parsed.exit_now) return absl::InvalidArgumentError(absl::StripAsciiWhitespace(parsed.text));
+    return std::move(parsed.options);
+  };
+}
+
 }  // namespace
 
-int RunServer(Env& env, const ServerOptions& options) {
+int RunServer(Env& env, const ServerOptions& options, ReadOptions read) {
   SetLogLevel(options.log_level);
   RouteGrpcLog();
   RaiseDescriptorLimit();
   absl::StatusOr<StopSignals> signals = StopSignals::Take();
-  if (signals.ok()) return Daemon(env, options, *std::move(signals)).Run();
+  if (signals.ok()) return Daemon(env, options, std::move(read), *std::move(signals)).Run();
   Log(LogLevel::kError, "start_failed", {{"error", signals.status().message()}});
   return kExitFailure;
 }
@@ -44,7 +54,10 @@ int Main(int argc, char** argv) {
   Env& env = Env::Posix();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   const ParsedCommandLine parsed = ParseCommandLine(env, ProcessGetEnv, arguments);
-  if (!parsed.exit_now) return RunServer(env, parsed.options);
+  if (!parsed.exit_now) {
+    if (parsed.check_only) return CheckConfig(env, parsed.options);
+    return RunServer(env, parsed.options, parsed.has_config ? Rereading(env, arguments) : nullptr);
+  }
   std::fputs(parsed.text.c_str(), parsed.exit_code == kExitOk ? stdout : stderr);
   return parsed.exit_code;
 }

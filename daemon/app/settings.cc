@@ -98,73 +98,89 @@ absl::Status SetLevel(ServerOptions& options, const std::string& text) {
   return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of debug, info, warning, error"));
 }
 
+template <auto Field>
+bool Same(const ServerOptions& a, const ServerOptions& b) {
+  return a.*Field == b.*Field;
+}
+
+constexpr bool kReloadable = true;
+
 std::vector<Setting> MakeSettings() {
   using O = ServerOptions;
   return {
-      {"socket", "PATH", "Unix socket to listen on (default: the place that belongs to the store)",
-       SetPath<&O::socket>},
+      {"socket", "PATH", "Unix socket to listen on (default: the place that belongs to the store)", SetPath<&O::socket>,
+       Same<&O::socket>},
       {"store_directory", "DIR", "where artifacts are kept (default: $KERNIX_CACHE_DIR, else ~/.cache/kernix)",
-       SetPath<&O::store_directory>},
+       SetPath<&O::store_directory>, Same<&O::store_directory>},
       {"cache_limit_bytes", "SIZE", "artifacts beyond this are evicted, least recently used first (default: 10GiB)",
-       SetCacheLimit},
-      {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>},
+       SetCacheLimit, Same<&O::cache_limit_bytes>, kReloadable},
+      {"jobs", "N", "compile jobs at once (default: 0, the number of processors)", SetCount<&O::jobs>, Same<&O::jobs>},
       {"memory_budget_bytes", "SIZE",
        "memory for all compile jobs together (default: 0, three quarters of the machine's)",
-       SetSize<&O::memory_budget_bytes>},
+       SetSize<&O::memory_budget_bytes>, Same<&O::memory_budget_bytes>},
       {"job_timeout", "TIME", "longest run of one compile job; 0: no limit (default: 10m)",
-       SetDuration<&O::job_timeout>},
+       SetDuration<&O::job_timeout>, Same<&O::job_timeout>},
       {"idle_timeout", "TIME", "exit after this long without clients and loads; 0: never (default: 0)",
-       SetDuration<&O::idle_timeout>},
+       SetDuration<&O::idle_timeout>, Same<&O::idle_timeout>, kReloadable},
       {"drain_timeout", "TIME", "how long running loads may take to finish at a stop (default: 30s)",
-       SetDuration<&O::drain_timeout>},
+       SetDuration<&O::drain_timeout>, Same<&O::drain_timeout>, kReloadable},
       {"max_request_bytes", "SIZE", "largest request, and largest upload of headers for one (default: 64MiB)",
-       SetMaxRequest},
+       SetMaxRequest, Same<&O::max_request_bytes>},
       {"max_output_bytes", "SIZE", "largest file that a compile job may make; 0: no limit (default: 1GiB)",
-       SetSize<&O::max_output_bytes>},
+       SetSize<&O::max_output_bytes>, Same<&O::max_output_bytes>},
       {"max_process_memory_bytes", "SIZE",
        "memory for one process of a compile job; 0: no limit (default: 8GiB if shared, else 0)",
-       SetSize<&O::max_process_memory_bytes>},
+       SetSize<&O::max_process_memory_bytes>, Same<&O::max_process_memory_bytes>},
       {"max_processes_per_job", "N",
        "processes of one compile job at once; 0: no limit (default: 256 if shared, else 0)",
-       SetCount<&O::max_processes_per_job>},
+       SetCount<&O::max_processes_per_job>, Same<&O::max_processes_per_job>},
       {"upload_timeout", "TIME", "time for a client to send headers, plus 1s for each MiB (default: 30s)",
-       SetUploadTimeout},
+       SetUploadTimeout, Same<&O::upload_timeout>},
       {"max_loads_per_user", "N", "loads of one user at once; 0: no limit (default: 500)",
-       SetCount<&O::max_loads_per_user>},
+       SetCount<&O::max_loads_per_user>, Same<&O::max_loads_per_user>, kReloadable},
       {"max_fetches_per_user", "N", "artifacts sent to one user at once; 0: no limit (default: 500)",
-       SetCount<&O::max_fetches_per_user>},
+       SetCount<&O::max_fetches_per_user>, Same<&O::max_fetches_per_user>, kReloadable},
       {"max_connections_per_user", "N", "open connections of one user; 0: as many as descriptors allow (default: 1000)",
-       SetCount<&O::max_connections_per_user>},
+       SetCount<&O::max_connections_per_user>, Same<&O::max_connections_per_user>},
       {"max_request_bytes_per_user", "SIZE", "requests and uploads of one user at once; 0: no limit (default: 256MiB)",
-       SetSize<&O::max_request_bytes_per_user>},
+       SetSize<&O::max_request_bytes_per_user>, Same<&O::max_request_bytes_per_user>},
       {"shared", "", "serve other users of this machine: registered toolchains only, stricter flags",
-       SetSwitch<&O::shared>},
-      {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>},
+       SetSwitch<&O::shared>, Same<&O::shared>},
+      {"socket_group", "GROUP", "with shared: the group whose members may connect", SetText<&O::socket_group>,
+       Same<&O::socket_group>},
       {"admin_group", "GROUP", "with shared: members may see and purge everybody's entries, and stop the daemon",
-       SetText<&O::admin_group>},
-      {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel},
+       SetText<&O::admin_group>, Same<&O::admin_group>},
+      {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
+       kReloadable},
   };
 }
 
 absl::Status CheckShared(const ServerOptions& options) {
   if (!options.socket_group.empty() && !options.shared) {
     return absl::InvalidArgumentError(
-        "socket_group requires shared = true: a private daemon "
-        "serves only its own user");
+        StrCat(options.PlaceOf("socket_group"),
+               "socket_group requires shared = true: a private daemon serves only its own user"));
   }
   if (!options.admin_group.empty() && !options.shared) {
     return absl::InvalidArgumentError(
-        "admin_group requires shared = true: a private daemon obeys only its own user and root");
+        StrCat(options.PlaceOf("admin_group"),
+               "admin_group requires shared = true: a private daemon obeys only its own user and root"));
   }
   if (options.shared && options.toolchains.empty()) {
     return absl::InvalidArgumentError(
-        "a shared daemon compiles only with toolchains that its config file registers: "
-        "add at least one [[toolchain]] table with name and host_compiler");
+        StrCat(options.PlaceOf("shared"),
+               "a shared daemon compiles only with toolchains that its config file registers: "
+               "add at least one [[toolchain]] table with name and host_compiler"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+std::string ServerOptions::PlaceOf(std::string_view setting) const {
+  const auto found = places.find(std::string(setting));
+  return found == places.end() ? "" : found->second;
+}
 
 std::string Setting::Flag() const { return StrCat("--", absl::StrReplaceAll(ToAbsl(name), {{"_", "-"}})); }
 

@@ -18,6 +18,8 @@ struct Setting {
   std::string_view help;
   // INVALID_ARGUMENT with the fault of `text`; the message does not name the setting.
   absl::Status (*set)(ServerOptions& options, const std::string& text);
+  bool (*same)(const ServerOptions& a, const ServerOptions& b);
+  bool reloadable = false;  // takes effect in a running daemon when it reads its config file again
 
   std::string Flag() const;      // "--store-directory"
   std::string Variable() const;  // "KERNIX_STORE_DIRECTORY"

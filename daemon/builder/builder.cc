@@ -16,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/artifact.h"
+#include "daemon/builder/build_description.h"
 #include "daemon/builder/files_read.h"
 #include "daemon/builder/flight.h"
 #include "daemon/builder/header_cache.h"
@@ -429,6 +430,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
   entry.language = LanguageOf(load.request);
   entry.architectures = load.request.architectures;
   entry.functions = ResolvedFunctions(load.request.functions);
+  entry.build_options = DescribeBuild(load.request);
+  entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
   entry.toolchain_headers =
       DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));

@@ -62,6 +62,7 @@ absl::StatusOr<std::unique_ptr<Cache>> Cache::Make(Env& env, CacheOptions option
 Cache::Cache(Env& env, CacheOptions options, CacheParts parts)
     : env_(env),
       options_(std::move(options)),
+      limit_bytes_(options_.limit_bytes),
       lock_(std::move(parts.lock)),
       actions_(std::move(parts.actions)),
       blobs_(std::move(parts.blobs)),
@@ -137,10 +138,15 @@ absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
 }
 
 void Cache::EvictIfPossible(const std::optional<Digest>& keep) {
-  const absl::StatusOr<Dropped> dropped = journal_->Evict(options_.limit_bytes, keep);
+  const absl::StatusOr<Dropped> dropped = journal_->Evict(limit_bytes_, keep);
   if (!dropped.ok()) return Log(LogLevel::kWarning, "cache_evict_failed", {{"error", dropped.status().ToString()}});
   Count(Total::kEvictions, dropped->keys);
   RemoveBlobs(dropped->artifacts);
+}
+
+void Cache::SetLimit(uint64_t bytes) {
+  limit_bytes_ = bytes;
+  EvictIfPossible(std::nullopt);
 }
 
 absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& artifact) {
@@ -204,7 +210,7 @@ void Cache::Register(MetricsRegistry& registry) {
   registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache.",
                     [this] { return static_cast<int64_t>(journal_->holdings().bytes); });
   registry.AddGauge("kernix_cache_limit_bytes", "Size limit of the cache.",
-                    [this] { return static_cast<int64_t>(options_.limit_bytes); });
+                    [this] { return static_cast<int64_t>(limit_bytes()); });
 }
 
 absl::StatusOr<std::vector<KnownFile>> Cache::LoadKnownFiles() {

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -159,7 +160,9 @@ class Cache {
   absl::Status Flush();
 
   const std::string& directory() const { return options_.directory; }
-  uint64_t limit_bytes() const { return options_.limit_bytes; }
+  uint64_t limit_bytes() const { return limit_bytes_; }
+  // Evicts down to the new limit if it can; otherwise the next Insert() does.
+  void SetLimit(uint64_t bytes);
   // A folder for scratch files; emptied at start.
   std::string scratch_directory() const;
 
@@ -193,6 +196,7 @@ class Cache {
 
   Env& env_;
   const CacheOptions options_;
+  std::atomic<uint64_t> limit_bytes_;
   const std::unique_ptr<FileLock> lock_;  // destroyed last
   const std::shared_ptr<ActionCache> actions_;
   const std::shared_ptr<BlobStore> blobs_;

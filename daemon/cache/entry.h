@@ -49,6 +49,9 @@ struct Entry {
   std::vector<Function> functions;
   std::vector<std::string> required_symbol_versions;
   std::vector<ToolchainHeader> toolchain_headers;
+  // For people: the flags and settings of the build, and its compilers. Empty if an older kernixd made the entry.
+  std::vector<std::string> build_options;
+  std::string toolchain;
   int64_t created_unix_ms = 0;
   bool operator==(const Entry&) const = default;
 };

@@ -24,6 +24,8 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
   }
   entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
                                         detail.required_symbol_version().end());
+  entry.build_options.assign(detail.build_option().begin(), detail.build_option().end());
+  entry.toolchain = detail.toolchain();
   return absl::OkStatus();
 }
 
@@ -41,6 +43,8 @@ std::string EncodeDetail(const Entry& entry) {
     for (const std::string& name : function.parameter_names) added->add_parameter_name(name);
   }
   for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
+  for (const std::string& option : entry.build_options) detail.add_build_option(option);
+  detail.set_toolchain(entry.toolchain);
   return detail.SerializeAsString();
 }
 

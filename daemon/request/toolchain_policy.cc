@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/request/toolchain_policy.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -9,15 +10,37 @@
 
 namespace kernix::server {
 
+v1::Language LanguageOf(const RegisteredToolchain& toolchain) {
+  return toolchain.paths.nvcc().empty() ? v1::LANGUAGE_CPP : v1::LANGUAGE_CUDA;
+}
+
+bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector<RegisteredToolchain>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const RegisteredToolchain& one, const RegisteredToolchain& other) {
+                      return one.name == other.name && one.paths.SerializeAsString() == other.paths.SerializeAsString();
+                    });
+}
+
 ToolchainPolicy::ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered)
     : env_(env), shared_(shared), registered_(std::move(registered)), digests_(env) {}
 
+std::vector<RegisteredToolchain> ToolchainPolicy::Registered() const {
+  const MutexLock lock(mutex_);
+  return registered_;
+}
+
+void ToolchainPolicy::Replace(std::vector<RegisteredToolchain> registered) {
+  const MutexLock lock(mutex_);
+  registered_ = std::move(registered);
+}
+
 absl::StatusOr<v1::ToolchainPaths> ToolchainPolicy::Choose(const v1::ToolchainPaths& asked, v1::Language language) {
   if (!shared_) return asked;
-  for (const RegisteredToolchain& candidate : registered_) {
+  const std::vector<RegisteredToolchain> registered = Registered();
+  for (const RegisteredToolchain& candidate : registered) {
     if (Fits(candidate.paths, asked, language)) return candidate.paths;
   }
-  return NoneFits(asked, language);
+  return NoneFits(registered, asked, language);
 }
 
 bool ToolchainPolicy::Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked,
@@ -38,15 +61,15 @@ bool ToolchainPolicy::SameContent(const std::string& registered, const std::stri
   return our_digest.ok() && their_digest.ok() && *our_digest == *their_digest;
 }
 
-absl::Status ToolchainPolicy::NoneFits(const v1::ToolchainPaths& asked, v1::Language language) const {
+absl::Status ToolchainPolicy::NoneFits(const std::vector<RegisteredToolchain>& registered,
+                                       const v1::ToolchainPaths& asked, v1::Language language) {
   const std::string tools = language == v1::LANGUAGE_CUDA && !asked.nvcc().empty()
                                 ? StrCat(asked.nvcc(), " with ", asked.host_compiler())
                                 : asked.host_compiler();
-  const std::string names =
-      absl::StrJoin(registered_, ", ", [](std::string* out, const RegisteredToolchain& toolchain) {
-        StrAppend(out, toolchain.name, " (", toolchain.paths.host_compiler(),
-                  toolchain.paths.nvcc().empty() ? "" : StrCat(" and ", toolchain.paths.nvcc()), ")");
-      });
+  const std::string names = absl::StrJoin(registered, ", ", [](std::string* out, const RegisteredToolchain& toolchain) {
+    StrAppend(out, toolchain.name, " (", toolchain.paths.host_compiler(),
+              toolchain.paths.nvcc().empty() ? "" : StrCat(" and ", toolchain.paths.nvcc()), ")");
+  });
   return MakeError(v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN,
                    StrCat("this shared kernixd has no toolchain like ", tools.empty() ? "the one asked for" : tools,
                           "; its administrator registered ", names));

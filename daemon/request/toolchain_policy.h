@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
@@ -17,7 +19,14 @@ namespace kernix::server {
 struct RegisteredToolchain {
   std::string name;
   v1::ToolchainPaths paths;
+  std::string place = {};  // in the config file, for messages: "/etc/kernix/kernixd.toml:7: "
 };
+
+// Whether both register the same tools under the same names, in the same order.
+bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector<RegisteredToolchain>& b);
+
+// The most that it can compile.
+v1::Language LanguageOf(const RegisteredToolchain& toolchain);
 
 // A private daemon uses the tools that its user's client names. A shared daemon runs only registered tools: it
 // compares the tools that a client names by content, and never runs them. Thread-safe.
@@ -30,14 +39,21 @@ class ToolchainPolicy {
   // NOT_REGISTERED_TOOLCHAIN, with the available toolchains, if none matches.
   absl::StatusOr<v1::ToolchainPaths> Choose(const v1::ToolchainPaths& asked, v1::Language language);
 
+  std::vector<RegisteredToolchain> Registered() const;
+
+  // Registers these instead. Requests that have chosen already are not affected.
+  void Replace(std::vector<RegisteredToolchain> registered);
+
  private:
   bool Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked, v1::Language language);
   bool SameContent(const std::string& registered, const std::string& asked);
-  absl::Status NoneFits(const v1::ToolchainPaths& asked, v1::Language language) const;
+  static absl::Status NoneFits(const std::vector<RegisteredToolchain>& registered, const v1::ToolchainPaths& asked,
+                               v1::Language language);
 
   Env& env_;
   const bool shared_;
-  const std::vector<RegisteredToolchain> registered_;
+  mutable Mutex mutex_;
+  std::vector<RegisteredToolchain> registered_ ABSL_GUARDED_BY(mutex_);
   toolchain::FileDigests digests_;
 };
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/base/metrics.h"
 #include "common/os/env.h"
@@ -15,9 +17,11 @@
 #include "daemon/exec/executor.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/byte_quota.h"
+#include "daemon/rpc/load_board.h"
 #include "daemon/rpc/load_gate.h"
 #include "daemon/rpc/service_metrics.h"
 #include "daemon/rpc/user_limit.h"
+#include "daemon/toolchain/toolchain.h"
 
 namespace kernix::server {
 
@@ -29,14 +33,22 @@ struct ServiceOptions {
   std::chrono::milliseconds upload_timeout{0};
 };
 
+// The names of settings that were read again: those with a new value, and those that change only at the next start.
+struct ReloadReport {
+  std::vector<std::string> applied;
+  std::vector<std::string> needs_restart;
+};
+
 struct Backend {
   Env& env;
   const ServiceOptions options;
   cache::Cache& cache;
   exec::Executor& executor;
   build::Builder& builder;
+  toolchain::ToolchainRegistry& compilers;
   ToolchainPolicy& toolchains;
   LoadGate& gate;
+  LoadBoard& board;
   UserLimit& loads;  // each costs a thread, and no user may take them all
   UserLimit& fetches;
   ByteQuota& requests;
@@ -46,6 +58,8 @@ struct Backend {
   MonotonicTime started_at;
   // Asks the daemon to drain and stop. `drain_timeout` 0: the daemon's own setting.
   std::function<void(std::string_view reason, Duration drain_timeout)> request_stop;
+  // Reads the config file again; see LiveOptions::Reload().
+  std::function<absl::StatusOr<ReloadReport>()> reload;
 };
 
 }  // namespace kernix::server

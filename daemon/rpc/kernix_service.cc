@@ -14,6 +14,8 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/wire/grpc_status.h"
+#include "daemon/builder/artifact.h"
+#include "daemon/rpc/daemon_status.h"
 #include "daemon/rpc/load_call.h"
 
 namespace kernix::server {
@@ -65,6 +67,17 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
   proto.set_hits(listed.hits);
   proto.set_artifact_digest(entry.artifact.Raw());
   return proto;
+}
+
+v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path) {
+  v1::CacheEntryDetail detail;
+  for (const cache::Function& function : entry.functions) *detail.add_function() = build::ToProto(function);
+  detail.mutable_build_option()->Assign(entry.build_options.begin(), entry.build_options.end());
+  detail.set_toolchain(entry.toolchain);
+  detail.set_artifact_path(path);
+  detail.mutable_required_symbol_version()->Assign(entry.required_symbol_versions.begin(),
+                                                   entry.required_symbol_versions.end());
+  return detail;
 }
 
 }  // namespace
@@ -138,7 +151,13 @@ grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheR
   if (!caller_->IsAdministrator()) filter.owner = caller_->id();
   const auto entries = backend_.cache.List(filter);
   if (!entries.ok()) return ToGrpcStatus(entries.status());
-  for (const cache::ListedEntry& listed : *entries) *response->add_entry() = ToProto(listed);
+  const std::string& prefix = request->key_prefix();
+  for (const cache::ListedEntry& listed : *entries) {
+    if (!listed.entry.key.Hex().starts_with(prefix)) continue;
+    v1::CacheEntry& added = *response->add_entry() = ToProto(listed);
+    if (prefix.empty()) continue;
+    *added.mutable_detail() = DetailOf(listed.entry, backend_.cache.BlobPath(listed.entry.artifact));
+  }
   return grpc::Status::OK;
 }
 
@@ -176,10 +195,27 @@ absl::Status KernixService::CheckAdministers(std::string_view what) const {
       StrCat("only its own user, root and members of its admin_group may ", what, " a shared kernixd"));
 }
 
+grpc::Status KernixService::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                                      v1::GetStatusResponse* response) {
+  absl::StatusOr<v1::GetStatusResponse> status = StatusFor(backend_, *caller_);
+  if (!status.ok()) return ToGrpcStatus(status.status());
+  *response = *std::move(status);
+  return grpc::Status::OK;
+}
+
 grpc::Status KernixService::GetMetrics(grpc::ServerContext*, const v1::GetMetricsRequest*,
                                        v1::GetMetricsResponse* response) {
   if (const absl::Status status = CheckAdministers("read the metrics of"); !status.ok()) return ToGrpcStatus(status);
   response->set_text(backend_.registry.Text());
+  return grpc::Status::OK;
+}
+
+grpc::Status KernixService::Reload(grpc::ServerContext*, const v1::ReloadRequest*, v1::ReloadResponse* response) {
+  if (const absl::Status status = CheckAdministers("reload"); !status.ok()) return ToGrpcStatus(status);
+  const absl::StatusOr<ReloadReport> report = backend_.reload();
+  if (!report.ok()) return ToGrpcStatus(report.status());
+  response->mutable_applied()->Assign(report->applied.begin(), report->applied.end());
+  response->mutable_needs_restart()->Assign(report->needs_restart.begin(), report->needs_restart.end());
   return grpc::Status::OK;
 }
 

@@ -29,8 +29,12 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
                          v1::ListCacheResponse* response) override;
   grpc::Status PurgeCache(grpc::ServerContext* context, const v1::PurgeCacheRequest* request,
                           v1::PurgeCacheResponse* response) override;
+  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override;
   grpc::Status GetMetrics(grpc::ServerContext* context, const v1::GetMetricsRequest* request,
                           v1::GetMetricsResponse* response) override;
+  grpc::Status Reload(grpc::ServerContext* context, const v1::ReloadRequest* request,
+                      v1::ReloadResponse* response) override;
   grpc::Status Shutdown(grpc::ServerContext* context, const v1::ShutdownRequest* request,
                         v1::ShutdownResponse* response) override;
 

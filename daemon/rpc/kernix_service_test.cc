@@ -22,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr uid_t kAlice = 70001;
@@ -46,6 +47,28 @@ class KernixServiceTest : public testing::Test {
     std::vector<std::string> found;
     for (const v1::CacheEntry& entry : response.entry()) found.push_back(StrCat(entry.name(), " of ", entry.owner()));
     return found;
+  }
+
+  std::vector<v1::CacheEntry> ListKey(uid_t caller, const std::string& key_prefix) {
+    v1::ListCacheRequest request;
+    request.set_key_prefix(key_prefix);
+    v1::ListCacheResponse response;
+    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).ListCache(nullptr, &request, &response).ok());
+    return {response.entry().begin(), response.entry().end()};
+  }
+
+  v1::GetStatusResponse Status(uid_t caller) {
+    const v1::GetStatusRequest request;
+    v1::GetStatusResponse response;
+    EXPECT_TRUE(KernixService(engine_.backend(), User(caller)).GetStatus(nullptr, &request, &response).ok());
+    return response;
+  }
+
+  std::unique_ptr<LoadBoard::Place> Begin(uid_t owner, const std::string& name) {
+    v1::LoadRequest request;
+    request.set_name(name);
+    request.add_source()->set_label(name + ".cu");
+    return engine_.backend().board.Add(UserId{owner}, request, Env::Posix().Now());
   }
 
   uint64_t Purge(uid_t caller, const v1::PurgeCacheRequest& request) {
@@ -75,8 +98,10 @@ class KernixServiceTest : public testing::Test {
   ScratchDirectory scratch_;
   ServerOptions options_;
   StopRequest stop_;
-  Engine engine_{Env::Posix(), options_, cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
-                 stop_};
+  Engine engine_{Env::Posix(), options_, cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}), stop_,
+                 [] {
+                   return ReloadReport{{"jobs"}, {}};
+                 }};
 };
 
 TEST_F(KernixServiceTest, EveryoneDropsTheirOwnEntriesOnly) {
@@ -98,6 +123,67 @@ TEST_F(KernixServiceTest, EveryoneSeesTheirOwnEntriesOnly) {
   EXPECT_THAT(List(kBob, "secret"), ElementsAre(StrCat("secret of ", kBob)));
   EXPECT_THAT(List(0), SizeIs(3));
   EXPECT_THAT(List(geteuid()), SizeIs(3));
+}
+
+TEST_F(KernixServiceTest, AKeyIsShownToItsOwnerWithAllDetails) {
+  cache::Entry entry;
+  entry.key = DigestOf("key");
+  entry.functions = {{"scale", {"arg", "ret"}, "kernix_handler_scale", {"x", "y"}}};
+  entry.build_options = {"-O3"};
+  entry.toolchain = "/usr/bin/g++ 12.2.0";
+  ASSERT_THAT(engine_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact"), IsOk());
+  Store("other", kAlice);
+  const std::vector<v1::CacheEntry> found = ListKey(kAlice, entry.key.Hex().substr(0, 12));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].detail().function(0).tokens_size(), 2);
+  EXPECT_THAT(found[0].detail().build_option(), ElementsAre("-O3"));
+  EXPECT_EQ(found[0].detail().toolchain(), "/usr/bin/g++ 12.2.0");
+  EXPECT_EQ(found[0].detail().artifact_path(), engine_.backend().cache.BlobPath(DigestOf("artifact")));
+  EXPECT_THAT(ListKey(kBob, entry.key.Hex()), IsEmpty());
+}
+
+TEST_F(KernixServiceTest, OfOthersLoadsAndCacheAUserSeesOnlyHowMuchThereIs) {
+  Store("k", kAlice);
+  Store("k", kBob);
+  Store("secret", kBob);
+  const auto of_alice = Begin(kAlice, "scale");
+  auto of_bob = Begin(kBob, "secret");
+  v1::Progress progress;
+  progress.set_state(v1::Progress::RUNNING);
+  progress.set_step("compile");
+  of_alice->Note(progress);
+
+  const v1::GetStatusResponse seen = Status(kAlice);
+  ASSERT_THAT(seen.load(), SizeIs(1));
+  EXPECT_EQ(seen.load(0).name(), "scale");
+  EXPECT_THAT(seen.load(0).source(), ElementsAre("scale.cu"));
+  EXPECT_EQ(seen.load(0).progress().step(), "compile");
+  EXPECT_EQ(seen.hidden_loads(), 1u);
+  ASSERT_THAT(seen.cache(), SizeIs(1));
+  EXPECT_EQ(seen.cache(0).entries(), 1u);
+  EXPECT_EQ(seen.cache(0).bytes(), StrCat("artifact of k", kAlice).size());
+  EXPECT_EQ(seen.hidden_entries(), 2u);
+  EXPECT_THAT(seen.DebugString(), Not(HasSubstr("secret")));
+
+  const v1::GetStatusResponse all = Status(geteuid());
+  EXPECT_THAT(all.load(), SizeIs(2));
+  EXPECT_THAT(all.cache(), SizeIs(2));
+  EXPECT_EQ(all.cache(0).owner(), kBob) << "the largest first";
+  EXPECT_EQ(all.hidden_loads() + all.hidden_entries(), 0u);
+  of_bob.reset();
+  EXPECT_THAT(Status(geteuid()).load(), SizeIs(1));
+}
+
+TEST_F(KernixServiceTest, AToolchainThatNoLongerWorksIsShownWithItsProblem) {
+  v1::ToolchainPaths paths;
+  paths.set_host_compiler(scratch_ / "g++");
+  ASSERT_EQ(symlink("/usr/bin/g++", paths.host_compiler().c_str()), 0);
+  ASSERT_THAT(engine_.backend().compilers.Resolve(paths, v1::LANGUAGE_CPP).status(), IsOk());
+  ASSERT_THAT(Status(kAlice).toolchain(), SizeIs(1));
+  EXPECT_THAT(Status(kAlice).toolchain(0).tools(), AllOf(HasSubstr(paths.host_compiler()), HasSubstr(".")));
+  EXPECT_EQ(Status(kAlice).toolchain(0).problem(), "");
+  ASSERT_EQ(unlink(paths.host_compiler().c_str()), 0);
+  EXPECT_THAT(Status(kAlice).toolchain(0).problem(), HasSubstr(paths.host_compiler()));
 }
 
 TEST_F(KernixServiceTest, AnEntryThatIsNotOnTheDiskYetIsSeen) {

@@ -113,6 +113,7 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   }
 
   void OnProgress(const v1::Progress& progress) override {
+    if (on_board_ != nullptr) on_board_->Note(progress);
     v1::LoadEvent event;
     *event.mutable_progress() = progress;
     const MutexLock lock(mutex_);
@@ -210,8 +211,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   void Run() {
     const MonotonicTime begin = backend_.env.Now();
     const std::string name = request_.name();
+    on_board_ = backend_.board.Add(caller_->id(), request_, begin);
     // If one request exhausts memory, the daemon must survive for all others.
     const absl::StatusOr<v1::LoadResult> result = CatchExceptions(kLoadNotHandled, [&] { return LoadOrFail(); });
+    on_board_ = nullptr;
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteLoad(result, took);
     LogLoad(*caller_, name, result, std::chrono::duration_cast<Duration>(took));
@@ -326,9 +329,10 @@ class LoadCall final : public grpc::ServerBidiReactor<v1::LoadClientMessage, v1:
   std::unique_ptr<UserLimit::Pass> place_;
   std::shared_ptr<LoadCall> self_;  // until OnDone()
   bool started_ = false;  // whether the request has arrived; only used in read reactions, which run one after another
-  v1::LoadClientMessage incoming_;  // of the read in progress
-  v1::LoadRequest request_;         // used by the worker until the builder has it
-  HeaderSizes header_sizes_;        // used by the worker
+  v1::LoadClientMessage incoming_;              // of the read in progress
+  v1::LoadRequest request_;                     // used by the worker until the builder has it
+  HeaderSizes header_sizes_;                    // used by the worker
+  std::unique_ptr<LoadBoard::Place> on_board_;  // used by the worker
   std::unique_ptr<ByteQuota::Share> request_share_;
   std::unique_ptr<ByteQuota::Share> upload_share_;
 

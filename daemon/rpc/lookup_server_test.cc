@@ -46,8 +46,8 @@ class LookupServerTest : public testing::Test {
   ScratchDirectory scratch_;
   ServerOptions options_;
   StopRequest stop_;
-  Engine engine_{Env::Posix(), options_, cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
-                 stop_};
+  Engine engine_{Env::Posix(), options_, cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}), stop_,
+                 [] { return ReloadReport(); }};
 };
 
 TEST_F(LookupServerTest, AUserHasABoundedNumberAtOnce) {

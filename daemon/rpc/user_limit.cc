@@ -24,6 +24,11 @@ absl::StatusOr<std::unique_ptr<UserLimit::Pass>> UserLimit::Enter(const Identity
   return std::make_unique<Pass>(*this, user.id());
 }
 
+void UserLimit::SetMost(int most) {
+  const MutexLock lock(mutex_);
+  most_ = most;
+}
+
 void UserLimit::Leave(UserId user) {
   const MutexLock lock(mutex_);
   const auto count = counts_.find(user);

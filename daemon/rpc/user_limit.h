@@ -36,13 +36,16 @@ class UserLimit {
   // RESOURCE, with what to do, if `user` already has the allowed number.
   absl::StatusOr<std::unique_ptr<Pass>> Enter(const Identity& user);
 
+  // Changes the limit. Users who have more than that keep it.
+  void SetMost(int most);
+
  private:
   void Leave(UserId user);
 
   const std::string things_;
   const std::string setting_;
-  const int most_;
   Mutex mutex_;
+  int most_ ABSL_GUARDED_BY(mutex_);
   std::map<UserId, int> counts_ ABSL_GUARDED_BY(mutex_);
 };
 

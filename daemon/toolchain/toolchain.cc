@@ -44,7 +44,14 @@ std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
 struct ToolchainRegistry::Entry {
   Mutex mutex;  // held while the toolchain is probed: everybody who needs it waits
   ToolchainPtr toolchain ABSL_GUARDED_BY(mutex);
+  std::optional<UsedTools> used ABSL_GUARDED_BY(mutex);  // once found
 };
+
+std::string DescribeTools(const Toolchain& toolchain) {
+  std::string tools = StrCat(toolchain.host.path, " ", toolchain.host.version);
+  if (toolchain.cuda) StrAppend(&tools, ", ", toolchain.cuda->nvcc, " ", toolchain.cuda->version);
+  return tools;
+}
 
 ToolchainRegistry::ToolchainRegistry(Env& env) : env_(env), facts_(std::make_shared<HostFacts>(env)) {}
 
@@ -62,7 +69,22 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths
   if (entry->toolchain != nullptr && Unchanged(env_, entry->toolchain->files)) return entry->toolchain;
   entry->toolchain = nullptr;
   KERNIX_ASSIGN_OR_RETURN(entry->toolchain, Probe(paths, language));
+  entry->used = {paths, language};
   return entry->toolchain;
+}
+
+std::vector<UsedTools> ToolchainRegistry::Used() {
+  std::vector<std::shared_ptr<Entry>> entries;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [key, entry] : entries_) entries.push_back(entry);
+  }
+  std::vector<UsedTools> used;
+  for (const std::shared_ptr<Entry>& entry : entries) {
+    MutexLock lock(entry->mutex);
+    if (entry->used) used.push_back(*entry->used);
+  }
+  return used;
 }
 
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language) {

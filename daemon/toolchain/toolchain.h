@@ -68,6 +68,15 @@ struct Toolchain {
 
 using ToolchainPtr = std::shared_ptr<const Toolchain>;
 
+// For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
+std::string DescribeTools(const Toolchain& toolchain);
+
+// What Resolve() was asked for.
+struct UsedTools {
+  v1::ToolchainPaths paths;
+  v1::Language language = v1::LANGUAGE_CPP;
+};
+
 // Finds out what the tools at the given paths are. Keeps a result until one of its files changes (by stat), so that a
 // warm load costs a few stat calls. Thread-safe; callers that need different toolchains do not wait for each other.
 class ToolchainRegistry {
@@ -77,6 +86,9 @@ class ToolchainRegistry {
   // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. `language`
   // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
+
+  // The tools that Resolve() has found at least once.
+  std::vector<UsedTools> Used();
 
   // The digests of all files that make up a toolchain, including headers.
   FileDigests& digests();

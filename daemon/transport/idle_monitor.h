@@ -24,11 +24,13 @@ class IdleMonitor {
   // True if nothing has been active for the whole timeout.
   bool Step(const Activity& activity, MonotonicTime now);
 
+  void SetTimeout(Duration timeout) { timeout_ = timeout; }
+
   // How long to wait until the next step. The step may come earlier.
   Duration Pause(MonotonicTime now) const;
 
  private:
-  const Duration timeout_;
+  Duration timeout_;
   MonotonicTime active_at_;  // last time of activity, or of a step before which activity may just have ended
   uint64_t started_ = 0;
   bool was_active_ = true;

@@ -17,7 +17,7 @@ mkdir "$scratch/system" "$scratch/user"
 
 # Units under their installed names, and a program that is there.
 install_unit() {
-  sed -E "s|^ExecStart=[^ ]+|ExecStart=$kernixd|" "$1" >"$2"
+  sed -E "s|^(Exec[A-Za-z]+)=[^ ]+|\\1=$kernixd|" "$1" >"$2"
 }
 install_unit "$units/kernixd.service" "$scratch/system/kernixd.service"
 install_unit "$units/kernixd.socket" "$scratch/system/kernixd.socket"

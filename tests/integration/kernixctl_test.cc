@@ -3,7 +3,10 @@
 // kernixctl against a real daemon: what it prints, and its exit codes.
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "client/kernixctl/command.h"
+#include "common/base/strings.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/find_tools.h"
 
@@ -11,6 +14,7 @@ namespace kernix {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -154,6 +158,72 @@ TEST_F(KernixctlTest, ListShowsWhatIsThere) {
   EXPECT_THAT(Output({"cache", "list", "--name", "one", "--json"}),
               AllOf(HasSubstr("\"name\": \"one\""), HasSubstr("\"language\": \"cpp\""), Not(HasSubstr("other")),
                     HasSubstr("\"owner\": " + std::to_string(geteuid()))));
+}
+
+TEST_F(KernixctlTest, StatusShowsTheDaemonItsToolchainsAndTheCache) {
+  EXPECT_EQ(Ctl({"status"}).exit_code, ctl::kNoDaemon);
+  Output({"compile", WriteGood("one.cpp")});
+  EXPECT_THAT(Output({"status"}), AllOf(HasSubstr("\nLOADS\nnone\n"),
+                                        ContainsRegex("\nTOOLCHAINS\nNAME +STATE +TOOLS\n- +ok +/.* [0-9]+\\."),
+                                        ContainsRegex("\nCACHE\nOWNER +ENTRIES +SIZE\n.* 1 +[0-9.]+ KiB\n$")));
+  EXPECT_THAT(Output({"status", "--json"}), AllOf(HasSubstr("\"loads\": [], \"hidden_loads\": 0, \"toolchains\": [{"),
+                                                  HasSubstr("\"problem\": \"\""), HasSubstr("\"entries\": 1, ")));
+}
+
+TEST_F(KernixctlTest, DoctorExaminesEverythingAndLeavesNothing) {
+  EXPECT_THAT(
+      Output({"doctor"}),
+      AllOf(StartsWith("ok    kernixctl     "), ContainsRegex("\nok    C\\+\\+ compiler  /"),
+            ContainsRegex("\n(ok|warn)  +GPU "), ContainsRegex("\nok    kernixd       " + std::string(KERNIXD_PROGRAM)),
+            HasSubstr("\nok    socket        unix:" + Place().socket),
+            HasSubstr("store         " + Path("store") + ", "),
+            ContainsRegex("\nok    C\\+\\+ kernel    compiled in [0-9]+ ms")));
+  EXPECT_EQ(Output({"cache", "list", "--json"}), "[]\n");
+}
+
+TEST_F(KernixctlTest, DoctorSaysWhatIsWrongAndWhatToDo) {
+  SetVariable("CXX", "/nonexistent/c++");
+  SetVariable("BRAINEVENT_NVCC_PRFER", "pip");
+  const ProgramOutcome outcome = Ctl({"doctor"});
+  EXPECT_EQ(outcome.exit_code, ctl::kFailure);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("\nwarn  variables     "), HasSubstr("BRAINEVENT_NVCC_PRFER"),
+                                    HasSubstr("\nfail  C++ compiler  "), HasSubstr("/nonexistent/c++"),
+                                    HasSubstr("\nfail  C++ kernel    ")));
+  unsetenv("CXX");
+  const ProgramOutcome unreachable = Ctl({"--address", Path("nobody.sock"), "doctor", "--json"});
+  EXPECT_EQ(unreachable.exit_code, ctl::kFailure);
+  EXPECT_THAT(unreachable.output,
+              ContainsRegex("\\{\"state\": \"fail\", \"subject\": \"socket\", \"text\": \".*nobody.sock"));
+}
+
+TEST_F(KernixctlTest, ShowTellsAllAboutAnEntry) {
+  EXPECT_EQ(Ctl({"cache", "show", "00"}).exit_code, ctl::kNoDaemon);
+  const std::string listed = Output({"compile", WriteGood("one.cpp"), "-D", "N=4", "--flag=-fno-math-errno", "--json"});
+  const size_t key = listed.find("\"key\": \"") + 8;
+  const std::string digits = listed.substr(key, 9);
+  EXPECT_THAT(Output({"cache", "show", digits}),
+              AllOf(StartsWith("key        " + digits), HasSubstr("\ntag        one of "),
+                    HasSubstr("\nfunction   one: ret\n"), HasSubstr("N 4"), HasSubstr("-fno-math-errno"),
+                    HasSubstr("g++"), HasSubstr("\npath       " + Path("store/artifacts/"))));
+  EXPECT_THAT(
+      Output({"cache", "show", listed.substr(key, 64), "--json"}),
+      AllOf(HasSubstr("\"tags\": [{\"name\": \"one\", "), HasSubstr("{\"name\": \"one\", \"arg_spec\": \"ret\"}")));
+  EXPECT_EQ(Ctl({"cache", "show", digits + "0123456789"}).exit_code, ctl::kFailure);
+  EXPECT_EQ(Ctl({"cache", "show", "one"}).exit_code, ctl::kUsage) << "a name is no key";
+}
+
+TEST_F(KernixctlTest, ABeginningThatSeveralKeysHaveIsRefused) {
+  std::set<char> beginnings;
+  for (int i = 0;; ++i) {  // soon two keys begin with the same digit
+    const std::string name = StrCat("k", i);
+    const std::string file =
+        WriteSource(name + ".cpp", StrCat("// @BE ", name, " ret\nvoid ", name, "(BE::Tensor) {}\n"));
+    const std::string output = Output({"compile", file, "-O", "0", "--json"});
+    const char beginning = output.at(output.find("\"key\": \"") + 8);
+    EXPECT_EQ(Ctl({"cache", "show", std::string(1, beginning)}).exit_code,
+              beginnings.contains(beginning) ? ctl::kUsage : ctl::kOk);
+    if (!beginnings.insert(beginning).second) break;
+  }
 }
 
 TEST_F(KernixctlTest, PurgeRemovesWhatItIsTold) {

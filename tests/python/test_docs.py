@@ -122,7 +122,18 @@ def flags_of(program, *command):
     return [flag for line in lines for flag in line.split(",") if flag not in ("-h", "--help")]
 
 
-COMMANDS = [(), ("status",), ("cache", "stats"), ("cache", "list"), ("cache", "purge"), ("compile",), ("shutdown",)]
+COMMANDS = [
+    (),
+    ("doctor",),
+    ("status",),
+    ("cache", "stats"),
+    ("cache", "list"),
+    ("cache", "show"),
+    ("cache", "purge"),
+    ("compile",),
+    ("reload",),
+    ("shutdown",),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -168,7 +179,9 @@ def variables_in_sources():
 
 def test_every_environment_variable_is_documented():
     page = (ROOT / "docs" / "environment.md").read_text()
-    settings = {flag for flag in flags_of("kernixd") if flag not in ("--config", "--oneshot-fd", "--version")}
+    settings = {
+        flag for flag in flags_of("kernixd") if flag not in ("--check-config", "--config", "--oneshot-fd", "--version")
+    }
     read = variables_in_sources() | {"KERNIX_" + flag.removeprefix("--").replace("-", "_").upper() for flag in settings}
     assert {"CXX", "KERNIX_ADDRESS", "KERNIX_JOBS", "KERNIX_SOCKET"} <= read
     assert sorted(name for name in read if f"`{name}`" not in page) == []

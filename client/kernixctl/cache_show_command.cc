@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "client/kernixctl/command.h"
+#include "client/kernixctl/format.h"
+#include "common/base/strings.h"
+#include "common/os/env.h"
+#include "common/os/private_directory.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] =
+    R"(KEY is the beginning of an entry's key, as `kernixctl cache list` shows it: enough digits to tell it from all
+other entries that you may see. Never starts a daemon: exit code 3 means that none is running.
+
+Examples:
+  kernixctl cache show 5d0c2f
+  kernixctl cache show 5d0c2f --json)";
+
+constexpr size_t kKeyDigits = 64;
+// In the message about an ambiguous key.
+constexpr size_t kShownDigits = 12;
+constexpr size_t kMostShown = 5;
+
+struct Flags {
+  std::string key;
+  bool json = false;
+};
+
+using Entries = std::vector<CacheEntryDetail>;
+
+// Moments like "2026-01-05 09:12:44 UTC (3 h ago)".
+std::string Moment(int64_t unix_ms) {
+  const std::chrono::milliseconds age(std::max<int64_t>(0, Env::Posix().UnixMillis() - unix_ms));
+  return StrCat(FormatTime(unix_ms), " (", FormatDuration(age), " ago)");
+}
+
+std::string RunsOn(const CacheEntryInfo& entry) {
+  return entry.language == "cuda" ? StrCat("CUDA, ", absl::StrJoin(entry.architectures, ", ")) : "C++, cpu";
+}
+
+std::string OrUnknown(const std::string& text) { return text.empty() ? "not recorded" : text; }
+
+// One entry; an element for each of its tags.
+std::string Text(const Entries& tags) {
+  const CacheEntryDetail& first = tags.front();
+  std::vector<std::vector<std::string>> rows = {{"key", first.entry.key}};
+  for (const CacheEntryDetail& tag : tags) {
+    rows.push_back({"tag", StrCat(tag.entry.name, " of ", DescribeUser(tag.entry.owner))});
+  }
+  rows.push_back({"language", RunsOn(first.entry)});
+  for (const CacheEntryDetail::Function& function : first.functions) {
+    rows.push_back({"function", StrCat(function.name, ": ", absl::StrJoin(function.tokens, " "))});
+  }
+  rows.push_back({"size", FormatBytes(first.entry.size)});
+  rows.push_back({"built", Moment(first.entry.created_unix_ms)});
+  rows.push_back({"last used", Moment(first.entry.last_used_unix_ms)});
+  rows.push_back({"hits", StrCat(first.entry.hits)});
+  rows.push_back({"toolchain", OrUnknown(first.toolchain)});
+  rows.push_back({"options", OrUnknown(absl::StrJoin(first.build_options, " "))});
+  if (!first.required_symbol_versions.empty()) {
+    rows.push_back({"needs", absl::StrJoin(first.required_symbol_versions, ", ")});
+  }
+  rows.push_back({"path", first.path});
+  return FormatTable(rows);
+}
+
+std::string JsonOfTags(const Entries& tags) {
+  std::vector<std::string> elements;
+  for (const CacheEntryDetail& tag : tags) {
+    elements.push_back(JsonObject().Text("name", tag.entry.name).Number("owner", uint64_t{tag.entry.owner}).Str());
+  }
+  return JsonArray(elements);
+}
+
+std::string JsonOfFunctions(const CacheEntryDetail& entry) {
+  std::vector<std::string> elements;
+  for (const CacheEntryDetail::Function& function : entry.functions) {
+    elements.push_back(
+        JsonObject().Text("name", function.name).Text("arg_spec", absl::StrJoin(function.tokens, " ")).Str());
+  }
+  return JsonArray(elements);
+}
+
+std::string Json(const Entries& tags) {
+  const CacheEntryDetail& first = tags.front();
+  return JsonObject()
+             .Text("key", first.entry.key)
+             .Json("tags", JsonOfTags(tags))
+             .Text("language", first.entry.language)
+             .Json("architectures", JsonStrings(first.entry.architectures))
+             .Json("functions", JsonOfFunctions(first))
+             .Number("size", first.entry.size)
+             .Number("created_unix_ms", first.entry.created_unix_ms)
+             .Number("last_used_unix_ms", first.entry.last_used_unix_ms)
+             .Number("hits", first.entry.hits)
+             .Text("toolchain", first.toolchain)
+             .Json("build_options", JsonStrings(first.build_options))
+             .Json("required_symbol_versions", JsonStrings(first.required_symbol_versions))
+             .Text("path", first.path)
+             .Str() +
+         "\n";
+}
+
+bool IsKey(const std::string& text) {
+  return !text.empty() && text.size() <= kKeyDigits &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); });
+}
+
+int RefuseNone(const std::string& key) {
+  return Fail(absl::NotFoundError(
+      StrCat("no entry of yours has a key that begins with ", key, "; `kernixctl cache list` shows the keys")));
+}
+
+int RefuseSeveral(const std::string& key, const Entries& found) {
+  std::map<std::string, std::string> names;
+  for (const CacheEntryDetail& entry : found) names.emplace(entry.entry.key, entry.entry.name);
+  std::vector<std::string> shown;
+  for (const auto& [each, name] : names) {
+    if (shown.size() < kMostShown)
+      shown.push_back(StrCat(each.substr(0, std::max(kShownDigits, key.size() + 1)), " (", name, ")"));
+  }
+  return RefuseUsage(StrCat(names.size(), " entries have a key that begins with ", key, ": ",
+                            absl::StrJoin(shown, ", "), names.size() > shown.size() ? ", ..." : "",
+                            "; give more digits"));
+}
+
+int Run(const GlobalOptions& options, const Flags& flags) {
+  const std::string key = absl::AsciiStrToLower(flags.key);
+  if (!IsKey(key)) {
+    return RefuseUsage(
+        StrCat("\"", flags.key, "\" is not the beginning of a key: a key has ", kKeyDigits, " hexadecimal digits"));
+  }
+  return WithClient(options, [&](Client& client) -> int {
+    const absl::StatusOr<Entries> found = client.Show(key);
+    if (!found.ok()) return Fail(found.status());
+    if (found->empty()) return RefuseNone(key);
+    const bool several = std::any_of(found->begin(), found->end(), [&](const CacheEntryDetail& other) {
+      return other.entry.key != found->front().entry.key;
+    });
+    if (several) return RefuseSeveral(key, *found);
+    std::cout << (flags.json ? Json(*found) : Text(*found));
+    return kOk;
+  });
+}
+
+}  // namespace
+
+void AddCacheShow(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
+  CLI::App* command = cache.add_subcommand("show", "Show one entry: functions, options, compilers, file");
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("key", flags->key, "The beginning of the entry's key")->required();
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->footer(kFooter);
+  command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
+}
+
+}  // namespace kernix::ctl

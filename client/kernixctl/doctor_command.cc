@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/statvfs.h>
+
+#include <iostream>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "client/connection/kernixd_program.h"
+#include "client/kernixctl/command.h"
+#include "client/kernixctl/format.h"
+#include "client/tools/environment.h"
+#include "client/tools/gpu_architecture.h"
+#include "client/tools/toolchain_finder.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+#include "common/base/version.h"
+#include "kernix/load.h"
+
+namespace kernix::ctl {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Looks at everything that a load needs and compiles one kernel for each language. Each line begins with ok, warn or
+fail; below a warning or a failure stands what to do. Starts this user's daemon if none is running. A machine without
+a GPU or without nvcc gets warnings: C++ kernels work there.
+
+Exit codes: 0 nothing failed, 1 something failed.
+
+Examples:
+  kernixctl doctor
+  kernixctl doctor --json
+  kernixctl --address unix:/run/kernix/kernixd.sock doctor)";
+
+constexpr char kModule[] = "kernix_doctor";
+constexpr uint64_t kLittleRoom = 1ull << 30;
+// Every nvcc that kernix supports can compile for it.
+constexpr char kAnyArchitecture[] = "sm_80";
+
+constexpr char kCppSource[] = R"(#include "brainevent/common.h"
+// @BE kernix_doctor ret
+void kernix_doctor(BE::Tensor y) { *static_cast<float*>(y.data_ptr()) = 1; }
+)";
+constexpr char kCudaSource[] = R"(#include "brainevent/common.h"
+__global__ void kernix_doctor_kernel(float* y) { *y = 1; }
+// @BE kernix_doctor ret stream
+void kernix_doctor(BE::Tensor y, cudaStream_t stream) {
+  kernix_doctor_kernel<<<1, 1, 0, stream>>>(static_cast<float*>(y.data_ptr()));
+}
+)";
+
+struct Finding {
+  enum class State { kOk, kWarn, kFail };
+  State state = State::kOk;
+  std::string subject;
+  std::string text;  // one or more lines; of a problem, also what to do
+};
+
+using Findings = std::vector<Finding>;
+
+Finding Ok(std::string subject, std::string text) { return {Finding::State::kOk, std::move(subject), std::move(text)}; }
+
+Finding Warn(std::string subject, std::string text) {
+  return {Finding::State::kWarn, std::move(subject), std::move(text)};
+}
+
+// The messages of kernix' errors end with what to do.
+Finding Problem(Finding::State state, std::string subject, const absl::Status& status) {
+  const v1::ErrorDetail detail = GetErrorDetail(status);
+  std::string text = detail.message();
+  if (!detail.compiler_output().empty() && text.find(detail.compiler_output()) == std::string::npos) {
+    StrAppend(&text, "\n", detail.compiler_output());
+  }
+  return {state, std::move(subject), std::move(text)};
+}
+
+Finding Fails(std::string subject, const absl::Status& status) {
+  return Problem(Finding::State::kFail, std::move(subject), status);
+}
+
+// --- The parts -------------------------------------------------------------------------------------------------------
+
+Finding CheckCompiler(const ClientEnvironment& environment, const ClientOptions& options, Language language) {
+  const bool cuda = language == Language::kCuda;
+  const std::string subject = cuda ? "nvcc" : "C++ compiler";
+  const absl::StatusOr<v1::ToolchainPaths> found = FindToolchain(
+      *environment.env, environment.get_env, {.language = language, .site_packages = options.site_packages});
+  if (found.ok()) return Ok(subject, cuda ? found->nvcc() : found->host_compiler());
+  return Problem(cuda ? Finding::State::kWarn : Finding::State::kFail, subject, found.status());
+}
+
+void CheckGpu(Findings& findings, std::string& architecture) {
+  const absl::StatusOr<std::string> found = DetectGpuArchitecture();
+  if (!found.ok()) {
+    findings.push_back(Problem(Finding::State::kWarn, "GPU", found.status()));
+    return;
+  }
+  architecture = *found;
+  findings.push_back(Ok("GPU", *found));
+}
+
+Finding CheckProgram(const ClientEnvironment& environment, const ClientOptions& options) {
+  const absl::StatusOr<std::string> program = FindKernixd(environment, options.kernixd);
+  return program.ok() ? Ok("kernixd", *program) : Problem(Finding::State::kWarn, "kernixd", program.status());
+}
+
+void CheckVariables(const ClientEnvironment& environment, Findings& findings) {
+  std::vector<std::string> warnings = UnknownVariableWarnings(ProcessVariables());
+  const absl::StatusOr<CompilerEnvironment> read = ReadCompilerEnvironment(environment.get_env, Language::kCuda);
+  if (read.ok()) {
+    warnings.insert(warnings.end(), read->warnings.begin(), read->warnings.end());
+  } else {
+    findings.push_back(Fails("variables", read.status()));
+  }
+  for (const std::string& warning : warnings) findings.push_back(Warn("variables", warning));
+  if (read.ok() && warnings.empty()) findings.push_back(Ok("variables", "nothing unknown or ineffective"));
+}
+
+Finding CheckStore(const DaemonInfo& info) {
+  struct statvfs disk {};
+  if (statvfs(info.store_directory.c_str(), &disk) != 0) return Ok("store", info.store_directory);
+  const uint64_t room = uint64_t{disk.f_bavail} * disk.f_frsize;
+  const std::string text = StrCat(info.store_directory, ", ", FormatBytes(room), " free");
+  if (room >= kLittleRoom) return Ok("store", text);
+  return Warn("store", StrCat(text,
+                              "\nFree space there, for example with `kernixctl cache purge --older-than 30d`, or "
+                              "choose another store with KERNIX_CACHE_DIR."));
+}
+
+Finding DescribeDaemon(const DaemonInfo& info) {
+  const std::string text = StrCat(info.address, ", kernixd ", info.version, ", process ", info.pid,
+                                  info.shared ? ", serves several users" : "");
+  if (info.draining) return Warn("socket", StrCat(text, "\nIt is stopping; the next load starts another one."));
+  if (info.build_id == BuildId()) return Ok("socket", text);
+  return Warn("socket",
+              StrCat(text, "\nIt is another build than this kernixctl. That works, but install both from one ",
+                     "release if you meet trouble."));
+}
+
+bool CheckDaemon(Client& client, Findings& findings) {
+  const absl::StatusOr<DaemonInfo> info = client.Info(/*start=*/true);
+  if (!info.ok()) {
+    findings.push_back(Fails("socket", info.status()));
+    return false;
+  }
+  findings.push_back(DescribeDaemon(*info));
+  findings.push_back(CheckStore(*info));
+  return true;
+}
+
+Finding CheckCompile(Client& client, Language language, const std::string& architecture) {
+  const bool cuda = language == Language::kCuda;
+  const std::string subject = cuda ? "CUDA kernel" : "C++ kernel";
+  std::string warnings;
+  LoadOptions options;
+  options.force_rebuild = true;
+  if (cuda) options.compute_capability = architecture.empty() ? kAnyArchitecture : architecture;
+  options.callbacks.warning = [&warnings](std::string_view text) { StrAppend(&warnings, "\n", text); };
+  const auto module = cuda ? LoadCudaInline(client, kModule, {kCudaSource}, options)
+                           : LoadCppInline(client, kModule, {kCppSource}, options);
+  if (!module.ok()) return Fails(subject, module.status());
+  const std::string text = StrCat("compiled in ", (*module)->build_ms(), " ms, and opened", warnings);
+  return warnings.empty() ? Ok(subject, text) : Warn(subject, text);
+}
+
+void CheckKernels(Client& client, bool has_nvcc, const std::string& architecture, Findings& findings) {
+  findings.push_back(CheckCompile(client, Language::kCpp, ""));
+  if (has_nvcc) findings.push_back(CheckCompile(client, Language::kCuda, architecture));
+  (void)client.Purge({.name = kModule}, /*start=*/false);
+}
+
+Findings Examine(const GlobalOptions& global) {
+  const ClientEnvironment environment;
+  Findings findings = {Ok("kernixctl", StrCat(Version(), " (build ", BuildId(), ")"))};
+  CheckVariables(environment, findings);
+  findings.push_back(CheckCompiler(environment, global.client, Language::kCpp));
+  findings.push_back(CheckCompiler(environment, global.client, Language::kCuda));
+  const bool has_nvcc = findings.back().state == Finding::State::kOk;
+  std::string architecture;
+  CheckGpu(findings, architecture);
+  findings.push_back(CheckProgram(environment, global.client));
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(global.client);
+  if (!client.ok()) {
+    findings.push_back(Fails("socket", client.status()));
+  } else if (CheckDaemon(**client, findings)) {
+    CheckKernels(**client, has_nvcc, architecture, findings);
+  }
+  return findings;
+}
+
+// --- The report ------------------------------------------------------------------------------------------------------
+
+const char* NameOf(Finding::State state) {
+  if (state == Finding::State::kOk) return "ok";
+  return state == Finding::State::kWarn ? "warn" : "fail";
+}
+
+// "ok    GPU            sm_90"; further lines of the text are indented.
+std::string Text(const Finding& finding) {
+  constexpr size_t kStateWidth = 6;
+  constexpr size_t kSubjectWidth = 14;
+  std::string line = NameOf(finding.state);
+  line.resize(kStateWidth, ' ');
+  StrAppend(&line, finding.subject);
+  line.resize(kStateWidth + kSubjectWidth, ' ');
+  const std::string indent = "\n" + std::string(kStateWidth + kSubjectWidth, ' ');
+  return StrCat(line, absl::StrReplaceAll(PrintableLines(finding.text), {{"\n", indent}}), "\n");
+}
+
+std::string Json(const Findings& findings) {
+  std::vector<std::string> elements;
+  for (const Finding& finding : findings) {
+    elements.push_back(JsonObject()
+                           .Text("state", NameOf(finding.state))
+                           .Text("subject", finding.subject)
+                           .Text("text", finding.text)
+                           .Str());
+  }
+  return JsonArray(elements) + "\n";
+}
+
+int Run(const GlobalOptions& options, bool json) {
+  const Findings findings = Examine(options);
+  int code = kOk;
+  if (json) std::cout << Json(findings);
+  for (const Finding& finding : findings) {
+    if (!json) std::cout << Text(finding);
+    if (finding.state == Finding::State::kFail) code = kFailure;
+  }
+  return code;
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
+  struct Flags {
+    std::vector<std::string> site_packages;
+    bool json = false;
+  };
+  CLI::App* command = app.add_subcommand("doctor", "Check compilers, GPU, daemon and store, and compile a kernel");
+  const auto flags = std::make_shared<Flags>();
+  AddSitePackages(*command, flags->site_packages);
+  command->add_flag("--json", flags->json, "Print a JSON array of objects");
+  command->footer(kFooter);
+  command->callback([&options, &chosen, flags] {
+    chosen = [&options, flags] {
+      GlobalOptions with_packages = options;
+      with_packages.client.site_packages = flags->site_packages;
+      return Run(with_packages, flags->json);
+    };
+  });
+}
+
+}  // namespace kernix::ctl

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Says to people how something was built.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/request/request.h"
+
+namespace kernix::build {
+
+// The flags and settings of a build. Shortens long texts and long lists, and says so.
+std::vector<std::string> DescribeBuild(const BuildRequest& request);
+
+}  // namespace kernix::build

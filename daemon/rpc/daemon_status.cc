@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/rpc/daemon_status.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix::server {
+namespace {
+
+v1::RunningLoad ToProto(const LoadBoard::Load& load, MonotonicTime now) {
+  v1::RunningLoad proto;
+  proto.set_owner(ToNumber(load.owner));
+  proto.set_name(load.name);
+  proto.mutable_source()->Assign(load.sources.begin(), load.sources.end());
+  *proto.mutable_progress() = load.progress;
+  proto.set_elapsed_ms(std::chrono::duration_cast<Duration>(now - load.begin).count());
+  return proto;
+}
+
+void AddLoads(const Backend& backend, const Identity& caller, bool all, v1::GetStatusResponse& response) {
+  const MonotonicTime now = backend.env.Now();
+  for (const LoadBoard::Load& load : backend.board.List()) {
+    if (all || load.owner == caller.id()) {
+      *response.add_load() = ToProto(load, now);
+    } else {
+      response.set_hidden_loads(response.hidden_loads() + 1);
+    }
+  }
+}
+
+std::string PathsOf(const v1::ToolchainPaths& paths) {
+  return paths.nvcc().empty() ? paths.host_compiler() : StrCat(paths.host_compiler(), ", ", paths.nvcc());
+}
+
+v1::ToolchainHealth HealthOf(const Backend& backend, const std::string& name, const v1::ToolchainPaths& paths,
+                             v1::Language language) {
+  v1::ToolchainHealth health;
+  health.set_name(name);
+  const absl::StatusOr<toolchain::ToolchainPtr> found = backend.compilers.Resolve(paths, language);
+  if (found.ok()) {
+    health.set_tools(DescribeTools(**found));
+    if ((*found)->cuda) health.set_problem((*found)->cuda->host_refusal);
+  } else {
+    health.set_tools(PathsOf(paths));
+    health.set_problem(GetErrorDetail(found.status()).message());
+  }
+  return health;
+}
+
+// Of a daemon without registered toolchains: those that loads have used.
+void AddToolchains(const Backend& backend, v1::GetStatusResponse& response) {
+  const std::vector<RegisteredToolchain> registered = backend.toolchains.Registered();
+  for (const RegisteredToolchain& toolchain : registered) {
+    *response.add_toolchain() = HealthOf(backend, toolchain.name, toolchain.paths, LanguageOf(toolchain));
+  }
+  if (!registered.empty()) return;
+  for (const toolchain::UsedTools& used : backend.compilers.Used()) {
+    *response.add_toolchain() = HealthOf(backend, "", used.paths, used.language);
+  }
+}
+
+struct Share {
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+  std::set<Digest> artifacts;
+};
+
+absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, v1::GetStatusResponse& response) {
+  cache::TagFilter filter;
+  if (!all) filter.owner = caller.id();
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<cache::ListedEntry> listed, backend.cache.List(filter));
+  std::map<UserId, Share> shares;
+  for (const cache::ListedEntry& element : listed) {
+    Share& share = shares[element.tag.owner];
+    ++share.entries;
+    if (share.artifacts.insert(element.entry.artifact).second) share.bytes += element.entry.size;
+  }
+  for (const auto& [owner, share] : shares) {
+    v1::CacheShare& proto = *response.add_cache();
+    proto.set_owner(ToNumber(owner));
+    proto.set_entries(share.entries);
+    proto.set_bytes(share.bytes);
+  }
+  std::stable_sort(response.mutable_cache()->begin(), response.mutable_cache()->end(),
+                   [](const v1::CacheShare& a, const v1::CacheShare& b) { return a.bytes() > b.bytes(); });
+  const uint64_t total = backend.cache.Stats().entries;
+  if (!all && total > listed.size()) response.set_hidden_entries(total - listed.size());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::GetStatusResponse> StatusFor(const Backend& backend, const Identity& caller) {
+  v1::GetStatusResponse response;
+  const bool all = caller.IsAdministrator();
+  AddLoads(backend, caller, all, response);
+  AddToolchains(backend, response);
+  KERNIX_RETURN_IF_ERROR(AddCache(backend, caller, all, response));
+  return response;
+}
+
+}  // namespace kernix::server

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m kernix``: examine this Python and JAX, then everything else by ``kernixctl doctor``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+# A look at the devices must not take most of a GPU's memory.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+from kernix import _core, _environment
+from kernix._errors import KernelError
+
+_SOURCE = """#include "brainevent/common.h"
+// @BE add_one arg ret
+void add_one(const BE::Tensor x, BE::Tensor y) {
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    static_cast<float*>(y.data_ptr())[i] = static_cast<const float*>(x.data_ptr())[i] + 1;
+  }
+}
+"""
+
+Finding = tuple[str, str]
+
+
+def main() -> int:
+    """Print one line for each finding. Return 1 if something failed, 0 otherwise."""
+    parser = argparse.ArgumentParser(
+        prog="python -m kernix",
+        description="Examine Python, JAX, compilers, GPU, daemon and store, and compile and call a kernel.",
+        epilog="Each line begins with ok, warn or fail; below a problem stands what to do.",
+    )
+    parser.parse_args()
+    failed = False
+    for subject, check in (("Python", _python), ("JAX", _jax), ("nvcc wheels", _wheels), ("call", _call)):
+        state, text = _guarded(check)
+        indented = text.rstrip().replace("\n", "\n" + " " * 20)
+        print(f"{state:<6}{subject:<14}{indented}", flush=True)
+        failed |= state == "fail"
+    return int(_doctor() != 0 or failed)
+
+
+def _guarded(check: Callable[[], Finding]) -> Finding:
+    try:
+        return check()
+    except Exception as error:  # whatever is broken here must not hide the other lines
+        return "fail", f"{type(error).__name__}: {error}"
+
+
+def _python() -> Finding:
+    folder = os.path.dirname(os.path.abspath(__file__))
+    return "ok", f"{sys.version.split()[0]} at {sys.executable}; kernix {_core.version()} in {folder}"
+
+
+def _jax() -> Finding:
+    try:
+        installed = f"jax {version('jax')}, jaxlib {version('jaxlib')}"
+    except PackageNotFoundError:
+        return "warn", "not installed: kernels can be called on NumPy, PyTorch and CuPy arrays only\npip install jax"
+    import jax
+
+    platforms = sorted({device.platform for device in jax.devices()})
+    text = f"{installed}, platforms: {', '.join(platforms)}"
+    if platforms == ["cpu"] and _has_gpu():
+        return "warn", f"{text}\nThe driver shows a GPU that JAX does not use: pip install 'jax[cuda13]' (or cuda12)."
+    return "ok", text
+
+
+def _has_gpu() -> bool:
+    try:
+        return bool(_core.gpu_architecture())
+    except KernelError:
+        return False
+
+
+def _wheels() -> Finding:
+    folders = _environment.site_packages()
+    if not folders:
+        return "ok", "none: nvcc must be installed on the machine"
+    return "ok", f"looked for in {', '.join(folders)}"
+
+
+def _call() -> Finding:
+    import numpy
+
+    import kernix
+
+    module = kernix.load_cpp_inline("kernix_doctor", _SOURCE)
+    x = numpy.arange(3, dtype=numpy.float32)
+    y = numpy.asarray(module.add_one(x))
+    kernix.clear_cache(name="kernix_doctor")
+    if y.tolist() != [1.0, 2.0, 3.0]:
+        return "fail", f"add_one([0, 1, 2]) gave {y.tolist()}: please report that"
+    return "ok", "add_one([0, 1, 2]) = [1, 2, 3]"
+
+
+def _doctor() -> int:
+    program = _environment.program("kernixctl")
+    if not program:
+        print("fail  kernixctl     this installation of kernix lacks it: install kernix again")
+        return 1
+    folders = ":".join(_environment.site_packages())
+    environment = {"KERNIX_SITE_PACKAGES": folders, **os.environ}
+    return subprocess.run([program, "doctor"], env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
