@@ -32,19 +32,19 @@ constexpr milliseconds kDrainTime{30'000};
 constexpr milliseconds kProbeTimeout{10'000};
 // A daemon takes milliseconds from its start to its lock, unless the machine is very busy.
 constexpr milliseconds kHoldPatience{5'000};
-// A daemon that starts often would otherwise write an ever-growing log, which nobody reads.
+// kernixd keeps its log below a larger limit as it runs; see KERNIX_LOG_FILE.
 constexpr uint64_t kLogLimit = 1 << 20;
 
 absl::Status Unreachable(const std::string& message) { return MakeError(v1::ErrorDetail::UNREACHABLE, message); }
 
 absl::Status Interrupted() { return absl::AbortedError("interrupted by a fork"); }
 
-// The current end of the log, which shows later what the daemon has added. A long log is started anew.
+// The current end of the log, which shows later what the daemon has added. A long log becomes the previous one.
 size_t LogStart(Env& env, const std::string& log) {
   const absl::StatusOr<FileInfo> info = env.Stat(log, /*follow=*/false);
   if (!info.ok()) return 0;
   if (info->size <= kLogLimit) return info->size;
-  return env.WriteFile(log, "", 0600).ok() ? 0 : info->size;
+  return env.Rename(log, log + ".1").ok() ? 0 : info->size;
 }
 
 bool Answers(PeerSocket peer, ForkGate::Section& section) {
@@ -171,6 +171,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
 
   DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
   command.log = endpoint_.place.log;
+  command.environment["KERNIX_LOG_FILE"] = command.log;
   command.arguments = {"--socket", endpoint_.socket, "--store-directory", endpoint_.store_directory};
   if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
     command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});

@@ -31,13 +31,15 @@ std::string RuntimeDirectoryPath(Env& env, const GetEnv& get_env, uid_t uid) {
 }
 
 // The name of a store's folder. It depends on the store, so that daemons of different stores never meet.
-std::string NameForStore(const std::string& canonical_store) { return DigestOf(canonical_store).Hex().substr(0, 16); }
+std::string NameForStore(const std::string& canonical_store) {
+  return DigestOf(canonical_store).Hex().substr(0, kPlaceNameSize);
+}
 
 DaemonPlace PlaceIn(const std::string& directory) {
   return {.directory = directory,
           .socket = JoinPath(directory, kSocketName),
-          .lock = JoinPath(directory, "kernixd.lock"),
-          .start_lock = JoinPath(directory, "start.lock"),
+          .lock = JoinPath(directory, kLockName),
+          .start_lock = JoinPath(directory, kStartLockName),
           .log = JoinPath(directory, "kernixd.log"),
           .warning = ""};
 }

@@ -22,6 +22,11 @@ struct DaemonPlace {
   std::string warning;     // why it is not at its usual place, and what to do; otherwise empty
 };
 
+// Names in a place. The folder of a store in the runtime directory has kPlaceNameSize hexadecimal digits.
+inline constexpr char kLockName[] = "kernixd.lock";
+inline constexpr char kStartLockName[] = "start.lock";
+inline constexpr size_t kPlaceNameSize = 16;
+
 // A private folder in a store, which only the store's owner can enter.
 inline constexpr char kPrivateFolder[] = "private";
 // A folder in kPrivateFolder: the place of a daemon that cannot use its usual one.

@@ -16,6 +16,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/places.h"
+#include "daemon/app/run_folders.h"
 #include "daemon/transport/idle_monitor.h"
 #include "daemon/transport/local_user.h"
 #include "daemon/transport/user_groups.h"
@@ -50,7 +51,8 @@ Daemon::Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals si
     : env_(env), live_(std::move(options), std::move(read)), options_(live_.started()), signals_(std::move(signals)) {}
 
 KernixdExit Daemon::Run() {
-  const absl::Status status = oneshot() ? StartOneshot() : Start();
+  absl::Status status = OpenLog();
+  if (status.ok()) status = oneshot() ? StartOneshot() : Start();
   if (status.ok()) return Stop(WaitForStop());
   Log(LogLevel::kError, "start_failed", {{"error", status.message()}, {"exit_code", static_cast<int>(start_failure_)}});
   return start_failure_;
@@ -62,10 +64,17 @@ absl::Status Daemon::Start() {
   KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, CheckGroups()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, FindSocket()));
+  if (!options_.shared) RemoveDeadRunFolders(env_, Dirname(socket_));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
   engine_->CheckRegisteredToolchains(options_.toolchains);
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, Listen()));
   return Serve(listener_->fd(), UniqueFd());
+}
+
+absl::Status Daemon::OpenLog() {
+  if (options_.log_file.empty()) return absl::OkStatus();
+  log_file_.emplace(options_.log_file, STDERR_FILENO);
+  return log_file_->Open();
 }
 
 absl::Status Daemon::CheckGroups() const {
@@ -173,7 +182,13 @@ StopReason Daemon::WaitForStop() {
     if (std::optional<StopReason> reason = stop_.Get()) return *std::move(reason);
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
     engine_->Flush();
+    KeepLogSmall();
   }
+}
+
+void Daemon::KeepLogSmall() {
+  const absl::Status kept = log_file_ ? log_file_->Step() : absl::OkStatus();
+  if (!kept.ok()) Log(LogLevel::kWarning, "log_not_shortened", {{"error", kept.message()}});
 }
 
 // SIGHUP reloads the config file, and stops a daemon without one: its terminal is gone.

@@ -13,6 +13,7 @@
 #include "common/os/unique_fd.h"
 #include "daemon/app/engine.h"
 #include "daemon/app/live_options.h"
+#include "daemon/app/log_file.h"
 #include "daemon/app/options.h"
 #include "daemon/app/server.h"
 #include "daemon/app/stop_request.h"
@@ -41,6 +42,7 @@ class Daemon {
 
   // --- Start: each step sets the exit code for its failure.
   absl::Status Start();
+  absl::Status OpenLog();
   absl::Status CheckGroups() const;
   absl::Status StartOneshot();
   absl::Status Note(ExitCodeOf exit_code_of, absl::Status status);
@@ -56,6 +58,7 @@ class Daemon {
   StopReason WaitForStop();
   std::optional<std::string> NextStopSignal();
   absl::StatusOr<ReloadReport> Reload();
+  void KeepLogSmall();
   void WaitForEvent(Duration timeout);
   Activity CurrentActivity();
 
@@ -73,6 +76,7 @@ class Daemon {
   StopSignals signals_;
   StopRequest stop_;
   KernixdExit start_failure_ = kExitFailure;
+  std::optional<LogFile> log_file_;
   std::string store_;
   std::string socket_;
   // Each member needs those above it.

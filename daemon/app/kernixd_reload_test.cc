@@ -3,6 +3,9 @@
 // The real kernixd: --check-config, and what changes when it reads its config file again.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
 
 #include "common/os/env.h"
 #include "common/wire/grpc_status.h"
@@ -92,6 +95,36 @@ TEST_F(KernixdReloadTest, CheckConfigLooksAtWhatTheFileNames) {
   const auto no_group = check("admin_group = \"no-such-group\"\n" + good);
   EXPECT_EQ(no_group->AwaitExit(), kExitUsage);
   EXPECT_THAT(no_group->Log(), HasSubstr("kernixd.toml:1: "));
+}
+
+TEST_F(KernixdTest, FoldersOfDaemonsThatAreLongGoneAreRemoved) {
+  const std::string run = place_.root() + "/run";
+  ASSERT_EQ(mkdir(run.c_str(), 0700), 0);
+  const auto serve = [&](const std::string& store) {
+    auto daemon = Launch({.arguments = {"--store-directory", place_.root() + "/" + store},
+                          .environment = {{"XDG_RUNTIME_DIR", run}},
+                          .place_arguments = false});
+    EXPECT_THAT(daemon->AwaitReady(), IsOk());
+    return daemon;
+  };
+  const auto folders = [&] { return Env::Posix().ListDirectory(run + "/kernix").value(); };
+  const auto age = [&](const std::string& folder) {  // by two weeks
+    const std::string command = StrCat("find ", run, "/kernix/", folder, " -exec touch -h -d '14 days ago' {} +");
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  };
+  for (const std::string store : {"a", "b"}) {
+    auto ended = serve(store);
+    ended->Signal(SIGTERM);
+    EXPECT_EQ(ended->AwaitExit(), kExitOk);
+  }
+  const std::string old_folder = folders().at(0);
+  age(old_folder);
+  const auto running = serve("c");
+  EXPECT_THAT(folders(), testing::SizeIs(2)) << "the young one and that of the daemon";
+  EXPECT_THAT(folders(), Not(testing::Contains(old_folder)));
+  for (const std::string& folder : folders()) age(folder);
+  const auto last = serve("d");
+  EXPECT_THAT(folders(), testing::SizeIs(2)) << "the running daemon's stays, however old";
 }
 
 }  // namespace

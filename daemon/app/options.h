@@ -44,6 +44,7 @@ struct ServerOptions {
   bool shared = false;                          // (F) serves other users: registered toolchains only, stricter flags
   std::string socket_group;                     // (F) with shared: the group whose members may connect
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
+  std::string log_file;                         // (F) empty: the log goes to stderr
   LogLevel log_level = LogLevel::kInfo;         // (F)
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
   // Where the file sets a setting: "/etc/kernix/kernixd.toml:7: ". Not an option.

@@ -74,6 +74,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"max_request_bytes_per_user", "18MiB"},
                                                           {"max_fetches_per_user", "15"},
                                                           {"admin_group", "wheel"},
+                                                          {"log_file", "/log"},
                                                           {"log_level", "debug"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
   std::string config;
@@ -107,6 +108,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.socket_group, "kernix");
     EXPECT_EQ(parsed.options.admin_group, "wheel");
     EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
+    EXPECT_EQ(parsed.options.log_file, "/log");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
   };
   WriteConfig(kToolchain);

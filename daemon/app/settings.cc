@@ -150,6 +150,8 @@ std::vector<Setting> MakeSettings() {
        Same<&O::socket_group>},
       {"admin_group", "GROUP", "with shared: members may see and purge everybody's entries, and stop the daemon",
        SetText<&O::admin_group>, Same<&O::admin_group>},
+      {"log_file", "PATH", "write the log there, at most 4MiB and as much into PATH.1 (default: to stderr)",
+       SetPath<&O::log_file>, Same<&O::log_file>},
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
        kReloadable},
   };

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/app/run_folders.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/strings.h"
+#include "common/os/places.h"
+
+namespace kernix::server {
+namespace {
+
+// Folders of stores have such names; see PlaceForStore().
+bool IsFolderOfStore(const std::string& name) {
+  return name.size() == kPlaceNameSize &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+bool IsOld(Env& env, const std::string& folder) {
+  const int64_t limit = env.UnixMillis() - std::chrono::duration_cast<Duration>(kKeepRunFolder).count();
+  const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(folder);
+  if (!names.ok()) return false;
+  std::vector<std::string> paths = {folder};
+  for (const std::string& name : *names) paths.push_back(JoinPath(folder, name));
+  return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) {
+    const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
+    return info.ok() && info->mtime_ns / 1'000'000 < limit;
+  });
+}
+
+// Holds the locks of a daemon and of a client that starts one, so that nobody uses the folder.
+void RemoveIfDead(Env& env, const std::string& folder) {
+  const auto start_lock = env.TryLockFile(JoinPath(folder, kStartLockName));
+  const auto lock = env.TryLockFile(JoinPath(folder, kLockName));
+  if (!start_lock.ok() || !lock.ok()) return;
+  const absl::Status removed = env.RemoveTree(folder);
+  if (removed.ok()) return Log(LogLevel::kInfo, "run_folder_removed", {{"folder", folder}});
+  Log(LogLevel::kWarning, "run_folder_not_removed", {{"error", removed.message()}});
+}
+
+}  // namespace
+
+void RemoveDeadRunFolders(Env& env, const std::string& own) {
+  if (!IsFolderOfStore(Basename(own))) return;
+  const std::string root = Dirname(own);
+  const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(root);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::string folder = JoinPath(root, name);
+    if (folder != own && IsFolderOfStore(name) && IsOld(env, folder)) RemoveIfDead(env, folder);
+  }
+}
+
+}  // namespace kernix::server
