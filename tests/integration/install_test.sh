@@ -43,13 +43,27 @@ for header in "$source"/client/include/kernix/*.h; do
 done
 [[ -f $prefix/share/doc/kernix/LICENSE && -f $prefix/share/doc/kernix/cli.md ]] || fail "no documents in $prefix/share/doc"
 
+grep -qx 'ExecStart=/prefix/bin/kernixd --config .*' "$prefix/lib/systemd/system/kernixd.service" ||
+  fail "the unit does not start the installed kernixd"
+[[ $(grep '^ExecStart=' "$prefix/lib/systemd/user/kernixd.service") == ExecStart=/prefix/bin/kernixd ]] ||
+  fail "the user's unit does not start the installed kernixd"
+
 cp -r "$source/client/examples" "$scratch/source"  # nothing of the repository lies around it
 run "$scratch/configure.log" cmake -S "$scratch/source" -B "$scratch/example" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_BUILD_TYPE=Debug
 run "$scratch/build.log" cmake --build "$scratch/example"
 
+# The same program with pkg-config. The prefix lies below DESTDIR here.
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kernix.pc)")
+export PKG_CONFIG_PATH
+flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs kernix) || fail "pkg-config does not know kernix"
+# shellcheck disable=SC2086
+run "$scratch/pkg-config.log" g++ -std=c++20 "$scratch/source/example.cc" -o "$scratch/with-pkg-config" $flags
+
 first=$("$scratch/example/kernix_example") || fail "the first run failed"
 [[ $first == "compiled: 5.5 11 16.5 22" ]] || fail "the first run printed: $first"
 second=$("$scratch/example/kernix_example") || fail "the second run failed"
 [[ $second == "from the cache: 5.5 11 16.5 22" ]] || fail "the second run printed: $second"
+third=$("$scratch/with-pkg-config") || fail "the program that pkg-config linked failed"
+[[ $third == "$second" ]] || fail "the program that pkg-config linked printed: $third"
 echo "install_test: $first; then $second"

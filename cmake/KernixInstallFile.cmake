@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# kernix_install_configured(INPUT DESTINATION NAME)
+# Installs INPUT as DESTINATION/NAME, with @CMAKE_INSTALL_PREFIX@ and the other variables below replaced at installation,
+# because `cmake --install --prefix` may name another prefix than the configuration.
+function(kernix_install_configured input destination name)
+  cmake_path(ABSOLUTE_PATH input BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/installed/${destination}/${name}")
+  string(CONCAT script
+    "set(PROJECT_VERSION \"${PROJECT_VERSION}\")\n"
+    "set(PROJECT_DESCRIPTION \"${PROJECT_DESCRIPTION}\")\n"
+    "set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")\n"
+    "set(CMAKE_INSTALL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")\n"
+    "set(CMAKE_INSTALL_FULL_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")\n"
+    "set(CMAKE_INSTALL_FULL_DOCDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")\n"
+    "configure_file(\"${input}\" \"${output}\" @ONLY)\n")
+  install(CODE "${script}")
+  install(FILES "${output}" DESTINATION "${destination}")
+endfunction()
