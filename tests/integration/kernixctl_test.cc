@@ -190,6 +190,7 @@ TEST_F(KernixctlTest, DoctorSaysWhatIsWrongAndWhatToDo) {
                                     HasSubstr("\nfail  C++ compiler  "), HasSubstr("/nonexistent/c++"),
                                     HasSubstr("\nfail  C++ kernel    ")));
   unsetenv("CXX");
+  unsetenv("BRAINEVENT_NVCC_PRFER");
   const ProgramOutcome unreachable = Ctl({"--address", Path("nobody.sock"), "doctor", "--json"});
   EXPECT_EQ(unreachable.exit_code, ctl::kFailure);
   EXPECT_THAT(unreachable.output,
