@@ -161,7 +161,7 @@ using AttributeReader = bool(const AttributeSpec& spec, ffi::AttributeTag tag, c
 // Fills `values` with the attributes of `signature`. Defined in scalars.h, which is included only for functions with
 // attributes.
 template <AttributeReader* kReader>
-ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature, AttributeValue* values);
+KERNIX_COLD ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature, AttributeValue* values);
 
 // Call ReadAttributes() first. If the call has more attributes than the function, one of their names is unknown.
 KERNIX_COLD inline ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, const Signature& signature) {

@@ -125,8 +125,7 @@ KERNIX_SMALL inline bool ReadScalarAttribute(const AttributeSpec& spec, ffi::Att
 
 // XLA sorts attributes by name, and there are few of them.
 template <AttributeReader* kReader>
-KERNIX_COLD ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature,
-                                       AttributeValue* values) {
+ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature, AttributeValue* values) {
   const ffi::Attributes& given = frame->attributes;
   for (int k = 0; k < signature.attribute_count; ++k) {
     const AttributeSpec& spec = signature.attributes[k];
