@@ -137,7 +137,8 @@ bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain:
 std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {
   std::vector<cache::Function> resolved;
   for (const language::FunctionSpec& function : functions) {
-    resolved.push_back({function.name, function.Tokens(), function.HandlerSymbol(), function.ParameterNames()});
+    resolved.push_back(
+        {function.name, function.Tokens(), function.HandlerSymbol(), function.ParameterNames(), function.is_global});
   }
   return resolved;
 }

@@ -56,6 +56,7 @@ v1::ResolvedFunction ResolvedFunctionOf(const cache::Function& function) {
   proto.set_name(function.name);
   proto.mutable_tokens()->Assign(function.tokens.begin(), function.tokens.end());
   proto.set_handler_symbol(function.handler_symbol);
+  proto.set_is_global(function.is_global);
   for (size_t i = 0; i < function.tokens.size(); ++i) *proto.add_parameter() = ParameterOf(function, i);
   return proto;
 }

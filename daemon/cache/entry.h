@@ -22,6 +22,7 @@ struct Function {
   std::vector<std::string> tokens;  // canonical, see docs/kernels.md
   std::string handler_symbol;
   std::vector<std::string> parameter_names = {};  // one for each token, see FunctionSpec::ParameterNames()
+  bool is_global = false;                         // a __global__ function
   bool operator==(const Function&) const = default;
 };
 

@@ -20,7 +20,8 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
     entry.functions.push_back({function.name(),
                                {function.token().begin(), function.token().end()},
                                function.handler_symbol(),
-                               {function.parameter_name().begin(), function.parameter_name().end()}});
+                               {function.parameter_name().begin(), function.parameter_name().end()},
+                               function.is_global()});
   }
   entry.required_symbol_versions.assign(detail.required_symbol_version().begin(),
                                         detail.required_symbol_version().end());
@@ -41,6 +42,7 @@ std::string EncodeDetail(const Entry& entry) {
     for (const std::string& token : function.tokens) added->add_token(token);
     added->set_handler_symbol(function.handler_symbol);
     for (const std::string& name : function.parameter_names) added->add_parameter_name(name);
+    added->set_is_global(function.is_global);
   }
   for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
   for (const std::string& option : entry.build_options) detail.add_build_option(option);

@@ -216,6 +216,17 @@ absl::StatusOr<std::vector<Unit>> MakeUnits(const v1::LoadRequest& request, std:
   return units;
 }
 
+absl::Status CheckLaunches(const Unit& unit) {
+  if (unit.language == v1::LANGUAGE_CUDA) return absl::OkStatus();
+  for (const language::FunctionSpec& function : unit.functions) {
+    if (!function.is_global) continue;
+    return Invalid(StrCat("function '", function.name, "' (", unit.sources[0].label,
+                          ") is a __global__ function, but the source is C++: load it with load_cuda_inline, or from a "
+                          ".cu file"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limits, BuildRequest& result) {
   std::vector<language::SourceText> sources = Sources(request);
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::vector<language::FunctionSpec>> functions,
@@ -225,7 +236,10 @@ absl::Status ReadUnits(const v1::LoadRequest& request, const RequestLimits& limi
         StrCat(functions.size(), " separate sources in one load; at most ", limits.max_units, " are allowed"));
   }
   KERNIX_ASSIGN_OR_RETURN(result.units, MakeUnits(request, std::move(sources)));
-  for (size_t i = 0; i < result.units.size(); ++i) result.units[i].functions = std::move(functions[i]);
+  for (size_t i = 0; i < result.units.size(); ++i) {
+    result.units[i].functions = std::move(functions[i]);
+    KERNIX_RETURN_IF_ERROR(CheckLaunches(result.units[i]));
+  }
   result.functions = InOrderOf(request.functions(), result.units);
   return absl::OkStatus();
 }

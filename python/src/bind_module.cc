@@ -88,6 +88,7 @@ void BindFunctionInfo(py::module_& module) {
       .def_readonly("name", &FunctionInfo::name)
       .def_readonly("tokens", &FunctionInfo::tokens)
       .def_readonly("parameters", &FunctionInfo::parameters)
+      .def_readonly("is_global", &FunctionInfo::is_global)
       .def_readonly("traits", &FunctionInfo::traits);
 }
 

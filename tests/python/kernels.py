@@ -7,9 +7,10 @@ import sys
 # tests/gpu is copied to GPU machines without us, so what both have is there.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "gpu"))
 
+from launched_kernels import LAUNCHED
 from reference_kernels import ADD_BY_REFERENCE, SCALE_BY, VECTOR_ADD
 
-__all__ = ["ADD_BY_REFERENCE", "ADD_ONE", "ENDLESS", "ENDLESS_FLAGS", "SCALE_BY", "VECTOR_ADD", "constant"]
+__all__ = ["ADD_BY_REFERENCE", "ADD_ONE", "ENDLESS", "ENDLESS_FLAGS", "LAUNCHED", "SCALE_BY", "VECTOR_ADD", "constant"]
 
 ADD_ONE = """
 #include "brainevent/common.h"

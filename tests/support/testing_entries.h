@@ -44,7 +44,7 @@ inline Entry TestEntry(int i) {
   entry.key = TestKey(i);
   entry.language = Language::kCuda;
   entry.architectures = {"sm_80", "sm_90"};
-  entry.functions = {{StrCat("function_", i), {"arg", "ret"}, StrCat("kernix_handler_function_", i), {"x", ""}}};
+  entry.functions = {{StrCat("function_", i), {"arg", "ret"}, StrCat("kernix_handler_function_", i), {"x", ""}, true}};
   entry.required_symbol_versions = {"GLIBC_2.34"};
   entry.toolchain_headers = {{"/usr/include/math.h", DigestOf("math")},
                              {"kernix-cuda/include/cuda.h", DigestOf("cuda")}};

@@ -78,6 +78,9 @@ struct FunctionInfo {
   std::vector<Parameter> parameters;  // the meaning of each token
   Handler handler = nullptr;          // probed: it answers XLA's metadata query
   uint32_t traits = 0;                // bit 0: command-buffer compatible
+  // A __global__ function. Its handler launches it, and takes the attributes `grid` and `block` (an int64_t or up to
+  // three), and perhaps `shared` (bytes) and `cluster`.
+  bool is_global = false;
 };
 
 // Stays open until the process ends, because XLA may hold its handlers for ever. Immutable, thread-safe.

@@ -22,6 +22,14 @@ constexpr std::string_view kUnderstood =
     "64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or tensors, or a const "
     "BE::Tensor*";
 
+constexpr std::string_view kUnderstoodOfKernels =
+    "a parameter of a __global__ function is a pointer to the elements of an array (const for an input), a BE::In<T>, "
+    "a "
+    "BE::Out<T>, a BE::Tensor, a bool, an integer of 8 to 64 bits, a float or a double";
+
+constexpr std::string_view kNoElement =
+    "its element type is none that can be read. Write out the tokens, such as arg:float32 or ret:float32";
+
 // The parts of a parameter: "const" type operators name.
 struct Declarator {
   std::vector<std::string_view> words;  // keywords of a built-in type
@@ -31,7 +39,7 @@ struct Declarator {
   bool is_const = false;
   int pointers = 0;
   int references = 0;
-  bool is_array = false;
+  int arrays = 0;  // how many pairs of brackets follow the name
   std::string_view name;
   bool understood = true;
 };
@@ -54,7 +62,8 @@ class DeclaratorReader {
     }
     if (More() && tokens_[at_].IsIdentifier() && !IsKeyword(tokens_[at_].text)) result_.name = tokens_[at_++].text;
     if (More() && tokens_[at_].Is("[")) {
-      result_.is_array = true;
+      result_.arrays = static_cast<int>(
+          std::count_if(tokens_.begin() + at_, tokens_.end(), [](const Token& token) { return token.Is("["); }));
       at_ = tokens_.size();
     }
     result_.understood = !More() && (!result_.words.empty() || !result_.type.empty());
@@ -72,7 +81,7 @@ class DeclaratorReader {
     } else if (token.IsIdentifier() && IsTypeWord(token.text) && result_.type.empty()) {
       result_.words.push_back(token.text);
     } else if (token.Is("volatile") || token.Is("register") || token.Is("typename") || token.Is("struct") ||
-               token.Is("class")) {
+               token.Is("class") || token.Is("__grid_constant__")) {
     } else if (result_.words.empty() && result_.type.empty() && (token.IsIdentifier() || token.Is("::"))) {
       ReadQualifiedName();
       return true;
@@ -229,13 +238,12 @@ void ClassifyTyped(std::string_view type, Tokens arguments, SignatureParameter& 
   const auto place = static_cast<size_t>(comma - arguments.begin());
   const Declarator element = DeclaratorReader(arguments.first(place)).Read();
   const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0 &&
-                     !element.is_array;
+                     element.arrays == 0;
   parameter.element = plain ? ElementOf(element) : "";
   if (element.is_const) {
     parameter.problem = "leave out the const: a BE::In is read-only, a BE::Out is written";
   } else if (parameter.element.empty()) {
-    parameter.problem =
-        "its element type is none that can be read. Write out the tokens, such as arg:float32 or ret:float32";
+    parameter.problem = kNoElement;
   } else if (comma != arguments.end() && !ReadRank(arguments.subspan(place + 1), parameter.rank)) {
     parameter.problem = StrCat("the number of dimensions must be written as 0 to ", kMaxRank);
   } else {
@@ -280,9 +288,9 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
   const bool by_value = declarator.references == 0 || (declarator.references == 1 && declarator.is_const);
   const std::optional<AttributeType> scalar = ScalarType(declarator);
   if (is_tensor && declarator.is_const && declarator.pointers == 1 && declarator.references == 0 &&
-      !declarator.is_array) {
+      declarator.arrays == 0) {
     parameter.kind = ParameterClass::kOptionalInput;
-  } else if (declarator.pointers > 0 || declarator.is_array) {
+  } else if (declarator.pointers > 0 || declarator.arrays > 0) {
     parameter.problem = PointerProblem(declarator);
   } else if (is_tensor && declarator.references <= 1) {
     parameter.kind = declarator.is_const ? ParameterClass::kInput : ParameterClass::kOutput;
@@ -312,6 +320,46 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
     parameter.problem = Remedy(type);
     if (parameter.problem.empty()) parameter.problem = kUnderstood;
   }
+}
+
+// Classifies a kernel's parameter that is a pointer.
+void ClassifyPointer(const Declarator& declarator, SignatureParameter& parameter) {
+  parameter.is_pointer = true;
+  parameter.kind = declarator.is_const ? ParameterClass::kInput : ParameterClass::kOutput;
+  parameter.element = ElementOf(declarator);
+  if (!parameter.element.empty() || declarator.type == "void") return;
+  parameter.problem = kNoElement;
+}
+
+// Why a kernel cannot take a number or an object of that type.
+std::string ProblemOfKernel(const Declarator& declarator, const SignatureParameter& parameter) {
+  if (parameter.kind == ParameterClass::kStream) {
+    return "kernix launches the function on the stream of the call, and passes it no stream: leave the parameter out";
+  }
+  const std::string_view half = ElementOfAlias(declarator.type);
+  if (half == "float16" || half == "bfloat16") return "take a float, and convert it in the function";
+  const std::string_view remedy = Remedy(declarator.type);
+  return std::string(HasText(declarator.type, "complex") ? remedy : kUnderstoodOfKernels);
+}
+
+// Classifies a parameter of a __global__ function.
+void ClassifyOfKernel(const Declarator& declarator, SignatureParameter& parameter) {
+  const int pointers = declarator.pointers + declarator.arrays;
+  if (pointers == 1 && declarator.references == 0 && !IsTensorName(declarator.type)) {
+    ClassifyPointer(declarator, parameter);
+    return;
+  }
+  ClassifyNamed(declarator, parameter);
+  if (parameter.kind == ParameterClass::kDeviceOrdinal) parameter.kind = ParameterClass::kScalar;
+  const bool passed = parameter.IsTensor() || parameter.kind == ParameterClass::kScalar;
+  if (passed && declarator.references == 0) return;
+  parameter.problem = declarator.references > 0 ? "a __global__ function takes its parameters by value"
+                      : pointers > 1            ? "a pointer to pointers cannot come from JAX"
+                      : parameter.kind == ParameterClass::kOther && IsTypedName(declarator.type)
+                          ? parameter.problem
+                          : ProblemOfKernel(declarator, parameter);
+  parameter.kind = ParameterClass::kOther;
+  parameter.element.clear();
 }
 
 // `tokens` without [[attributes]], __attribute__((...)) and the default argument.
@@ -372,7 +420,7 @@ constexpr size_t kMaxSpelled = 50;  // in tokens: a type in a template instance 
 
 }  // namespace
 
-SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases) {
+SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_kernel) {
   SignatureParameter parameter;
   parameter.text = Spelled(tokens.first(std::min(tokens.size(), kMaxSpelled)));
   if (!tokens.empty()) {
@@ -384,15 +432,20 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases) {
   const Declarator declarator = DeclaratorReader(essential).Read();
   parameter.name = std::string(declarator.name);
   parameter.by_value = declarator.references == 0;
-  if (!known) {
+  if (!known && of_kernel) {
+    parameter.problem = declarator.pointers > 0 ? kNoElement : kUnderstoodOfKernels;
+  } else if (!known) {
     parameter.problem =
         "the source declares that type, but not as a single alias of a type that can be read. Name the tokens: arg, "
         "ret, stream, attr.<name>:<type>";
-  } else if (declarator.understood) {
-    ClassifyNamed(declarator, parameter);
+  } else if (!declarator.understood) {
+    parameter.problem = of_kernel ? kUnderstoodOfKernels : kUnderstood;
+  } else if (of_kernel) {
+    ClassifyOfKernel(declarator, parameter);
   } else {
-    parameter.problem = kUnderstood;
+    ClassifyNamed(declarator, parameter);
   }
+  if (of_kernel) parameter.has_default = false;  // a launch passes every parameter
   return parameter;
 }
 

@@ -121,6 +121,7 @@ class Resolver {
       AddSignature(meant_, name.is_template ? Instantiate(signature, name.template_arguments, budget_.instance_tokens)
                                             : signature);
     }
+    PreferHostFunctions(meant_);
     if (budget_.instance_tokens > 0) return absl::OkStatus();
     return Invalid(StrCat("function '", name.callee,
                           "': the parameters of all template instances of this load have "
@@ -288,6 +289,7 @@ class Resolver {
       return Invalid(StrCat(where, ": function '", function.name, "' has more than ", kMaxParameters, " parameters"));
     }
     FunctionSpec spec{function.name, {}};
+    spec.is_global = signature.is_global;
     const size_t count = CountWithoutLeftOut(signature);
     for (size_t i = 0; i < count; ++i) {
       KERNIX_ASSIGN_OR_RETURN(Parameter parameter, InferParameter(function.name, i, signature.parameters[i]));
@@ -323,6 +325,7 @@ class Resolver {
 
   absl::StatusOr<Parameter> InferParameter(const std::string& function, size_t index,
                                            const SignatureParameter& parameter) const {
+    if (!parameter.problem.empty()) return Unreadable(function, index, parameter, parameter.problem);
     switch (parameter.kind) {
       case ParameterClass::kInput:
         return TensorOf(ParameterKind::kArgument, parameter);
@@ -383,6 +386,7 @@ class Resolver {
 
   absl::StatusOr<FunctionSpec> FromTokens(const Wanted& function) const {
     FunctionSpec spec{function.name, {}};
+    KERNIX_ASSIGN_OR_RETURN(spec.is_global, IsGlobal(function.name));
     if (function.annotation.has_value()) {
       spec.label = sources_[static_cast<size_t>(function.annotation->source)].label;
       spec.line = function.annotation->line;
@@ -401,6 +405,18 @@ class Resolver {
     KERNIX_RETURN_IF_ERROR(CheckAgainstSignature(spec));
     NoteDeclared(spec);
     return spec;
+  }
+
+  // Whether it is a __global__ function. A handler launches one by its name alone, so that must mean one of them.
+  absl::StatusOr<bool> IsGlobal(const std::string& name) const {
+    const std::vector<const Signature*> candidates = Candidates();
+    if (candidates.empty() || !candidates[0]->is_global) return false;
+    const bool alternatives =
+        std::any_of(candidates.begin(), candidates.end(), [](const auto* s) { return s->in_conditional; });
+    if (candidates.size() == 1 || alternatives) return true;
+    return Invalid(StrCat("function '", name, "' is overloaded (", Where(candidates[0]->source, candidates[0]->line),
+                          ", ", Where(candidates[1]->source, candidates[1]->line),
+                          "): give the __global__ function to export a name of its own"));
   }
 
   absl::StatusOr<Parameter> AttributeFromSignature(const std::string& function, const std::string& attribute) const {
@@ -449,6 +465,9 @@ class Resolver {
         return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
                               tokens[i], "' there: ", parameter.problem));
       }
+      if (spec.is_global && !parameter.problem.empty() && !spec.parameters[i].IsTyped()) {
+        return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ": ", parameter.problem));
+      }
       if (Fits(spec.parameters[i], parameter)) continue;
       return Invalid(StrCat(intro, "takes '", parameter.text, "' as parameter ", place, ", but its arg_spec says '",
                             tokens[i], "' there"));
@@ -484,11 +503,12 @@ class Resolver {
 
   // Whether both may be of the same arrays. A BE::Tensor takes any.
   static bool AgreesOnArrays(const Parameter& token, const SignatureParameter& parameter) {
-    if (parameter.element.empty()) return true;
     const bool is_input = parameter.kind == ParameterClass::kInput;
+    if (parameter.is_pointer && token.kind == ParameterKind::kResult && is_input) return false;
+    if (parameter.element.empty()) return true;
     const bool same_rank = token.rank == kAnyRank || parameter.rank == kAnyRank || token.rank == parameter.rank;
-    return is_input == (token.kind == ParameterKind::kArgument) && same_rank &&
-           (token.element.empty() || token.element == parameter.element);
+    const bool same_kind = parameter.is_pointer || is_input == (token.kind == ParameterKind::kArgument);
+    return same_kind && same_rank && (token.element.empty() || token.element == parameter.element);
   }
 
   // Whether a parameter of that class may receive the token's value.

@@ -806,5 +806,91 @@ TEST(InferenceTest, SurvivesAnyText) {
   EXPECT_THAT(Listed(deep, {"f"}), Not(IsOk()));
 }
 
+// ---- __global__ functions ----
+
+// The tokens of `void f(parameters)`, a __global__ function, or the error.
+std::string Launched(const std::string& parameters, const std::string& before = "__global__ void ") {
+  const auto specs = Listed(StrCat(before, "f(", parameters, ") {}"), {"f"});
+  if (specs.ok()) EXPECT_TRUE((*specs)[0].is_global);
+  return Described(specs);
+}
+
+TEST(GlobalFunctionTest, PointersAreArraysAndNumbersAttributes) {
+  EXPECT_EQ(Launched("const float* a, const float* b, float* y, int n"),
+            "f: arg:float32 arg:float32 ret:float32 attr.n:int32");
+  EXPECT_EQ(Launched("float const* __restrict__ a, const __half* b, __nv_bfloat16* const y, bool* z"),
+            "f: arg:float32 arg:float16 ret:bfloat16 ret:bool");
+  EXPECT_EQ(Launched("const double x[], unsigned char y[4], const void* any, BE::complex64_t* z"),
+            "f: arg:float64 ret:uint8 arg ret:complex64");
+  EXPECT_EQ(Launched("int* y, bool a, size_t b, int64_t c, unsigned d, const double e, char g, int device_ordinal"),
+            "f: ret:int32 attr.a:bool attr.b:uint64 attr.c:int64 attr.d:uint32 attr.e:float64 attr.g:int8 "
+            "attr.device_ordinal:int32");
+  EXPECT_EQ(Launched("BE::In<float, 2> x, const BE::Tensor z, BE::Out<int> y, const __grid_constant__ int n = 3"),
+            "f: arg:float32[2] arg ret:int32 attr.n:int32");
+  EXPECT_EQ(Described(Listed("using real = double;\n__global__ void f(const real* x, real* y) {}", {"f"})),
+            "f: arg:float64 ret:float64");
+}
+
+TEST(GlobalFunctionTest, TheDeclarationMayHaveWhatCudaAdds) {
+  for (const char* before :
+       {"extern \"C\" __global__ void ", "__global__ void __launch_bounds__(32 * 8, 2) ", "static __global__ void ",
+        "__global__ __launch_bounds__(64) void ", "__global__ void __cluster_dims__(2, 1, 1) "}) {
+    EXPECT_EQ(Launched("const int* x, int* y", before), "f: arg:int32 ret:int32") << before;
+  }
+  EXPECT_EQ(Launched("const int* x, int* y", "__global__ void f(const int*, int*);\n__global__ void "),
+            "f: arg:int32 ret:int32");
+  const auto specs = Annotated(
+      "namespace a { template <class T, int N> __global__ void f(const T* x, T* y) {} }\n"
+      "// @BE f<double, 2>");
+  ASSERT_TRUE(specs.ok()) << specs.status();
+  EXPECT_THAT(Described(specs), HasSubstr(": arg:float64 ret:float64"));
+  EXPECT_EQ((*specs)[0].Callee(), "a::f<double, 2>");
+}
+
+TEST(GlobalFunctionTest, WhatNoLaunchCanPassIsAnError) {
+  for (const char* parameters : {"S s, float* y", "std::string_view s, float* y", "BE::Span<const int> s, float* y",
+                                 "const BE::Tensor* s, float* y", "int (*s)(int), float* y"}) {
+    EXPECT_THAT(Launched(parameters), AllOf(HasSubstr("k.cu:1: parameter 1"), HasSubstr("BE::In<T>"))) << parameters;
+  }
+  EXPECT_THAT(Launched("const float4* x, float* y"), HasSubstr("Write out the tokens, such as arg:float32"));
+  EXPECT_THAT(Launched("float** y"), HasSubstr("a pointer to pointers"));
+  EXPECT_THAT(Launched("float y[][4]"), HasSubstr("a pointer to pointers"));
+  EXPECT_THAT(Launched("float& y"), HasSubstr("by value"));
+  EXPECT_THAT(Launched("BE::Out<float>& y"), HasSubstr("by value"));
+  EXPECT_THAT(Launched("float* y, __half a"), HasSubstr("take a float"));
+  EXPECT_THAT(Launched("float* y, int64_t stream"), HasSubstr("leave the parameter out"));
+  EXPECT_THAT(Launched("float* y, cudaStream_t s"), HasSubstr("leave the parameter out"));
+  EXPECT_THAT(Launched("float* y, int block"), HasSubstr("'block' has the name of a number that says how to launch"));
+  EXPECT_THAT(Launched("const float* y"), HasSubstr("a pointer that is not const"));
+  EXPECT_THAT(Launched("float* y) {}\n__global__ void f(int* y"), HasSubstr("is overloaded (k.cu:1, k.cu:2"));
+}
+
+TEST(GlobalFunctionTest, TokensAgreeWithTheParameters) {
+  const std::string text = "__global__ void f(float* x, const float4* w, float* y, int n) {}";
+  EXPECT_EQ(Described(Listed(text, {"f arg arg:float32 ret attr.rows"})),
+            "function 'f' (k.cu:1) has no parameter 'rows', so 'attr.rows' has no type. Write 'attr.rows:<type>' if "
+            "the parameter has another name");
+  EXPECT_EQ(Described(Listed(text, {"f arg arg:float32 ret attr.rows:int32"})),
+            "f: arg:float32 arg:float32 ret:float32 attr.rows:int32");
+  EXPECT_THAT(Described(Listed(text, {"f arg arg ret attr.n"})), HasSubstr("parameter 2: its element type is none"));
+  EXPECT_THAT(Described(Listed(text, {"f arg ret:float32 ret attr.n"})), HasSubstr("says 'ret:float32' there"));
+  EXPECT_THAT(Described(Listed(text, {"f arg:int32 arg:float32 ret attr.n"})), HasSubstr("says 'arg:int32' there"));
+  for (const char* token : {"stream", "device_ordinal", "attr.n?", "attr.n:string", "attr.n:int32[]", "arg?", "args...",
+                            "arg.token", "scratch:4"}) {
+    EXPECT_THAT(Described(Listed(text, {StrCat("f arg arg:float32 ret ", token)})),
+                HasSubstr("is not for a __global__ function"))
+        << token;
+  }
+  EXPECT_THAT(Described(Listed("__global__ void f(int* y) {}\n__global__ void f(float* y) {}", {"f ret:int32"})),
+              HasSubstr("give the __global__ function to export a name of its own"));
+}
+
+TEST(GlobalFunctionTest, AHostFunctionOfThatNameIsMeant) {
+  const auto specs = Listed("__global__ void f(int* y, int n) {}\nvoid f(BE::Tensor o) {}", {"f"});
+  ASSERT_TRUE(specs.ok()) << specs.status();
+  EXPECT_EQ(Described(specs), "f: ret");
+  EXPECT_FALSE((*specs)[0].is_global);
+}
+
 }  // namespace
 }  // namespace kernix::language

@@ -84,7 +84,7 @@ bool Contains(Tokens tokens, std::string_view text) {
 }
 
 // Only commas outside all brackets separate parameters.
-std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& aliases) {
+std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& aliases, bool of_kernel) {
   std::vector<SignatureParameter> parameters;
   if (list.empty() || (list.size() == 1 && list[0].Is("void"))) return parameters;
   int depth = 0;
@@ -92,12 +92,12 @@ std::vector<SignatureParameter> ReadParameters(Tokens list, const Aliases& alias
   for (size_t i = 0; i < list.size() && parameters.size() < kMaxParameters;) {
     depth += Opens(list[i]) ? 1 : Closes(list[i]) ? -1 : 0;
     if (list[i].Is(",") && depth == 0) {
-      parameters.push_back(ReadParameter(list.subspan(begin, i - begin), aliases));
+      parameters.push_back(ReadParameter(list.subspan(begin, i - begin), aliases, of_kernel));
       begin = i + 1;
     }
     i = list[i].Is("<") ? AfterAngle(list, i) : i + 1;
   }
-  parameters.push_back(ReadParameter(list.subspan(begin), aliases));
+  parameters.push_back(ReadParameter(list.subspan(begin), aliases, of_kernel));
   return parameters;
 }
 
@@ -113,7 +113,8 @@ bool SameType(const SignatureParameter& x, const SignatureParameter& y) {
            (y.kind == ParameterClass::kStream && MayBeStream(x));
   }
   if (x.kind == ParameterClass::kOther) return x.text == y.text;
-  return x.scalar == y.scalar && x.element == y.element && x.rank == y.rank;
+  if (x.is_pointer && x.element.empty()) return y.is_pointer && x.text == y.text;
+  return x.scalar == y.scalar && x.element == y.element && x.rank == y.rank && x.is_pointer == y.is_pointer;
 }
 
 bool SameButForConst(const SignatureParameter& x, const SignatureParameter& y) {
@@ -337,20 +338,20 @@ class Finder {
     if (open >= tokens_.size() || !tokens_[open].Is("(")) return i + 1;
     const size_t after = AfterClosing(tokens_, open);
     if (after >= tokens_.size() || !IsDeclaration(head, tokens_[after])) return after;
-    const bool device_only =
-        (Contains(head, "__device__") && !Contains(head, "__host__")) || Contains(head, "__global__");
+    const bool device_only = Contains(head, "__device__") && !Contains(head, "__host__");
     if (device_only || is_template != !signature.template_parameters.empty()) return after;
     const Tokens list = Tokens(tokens_).subspan(open + 1, after - open - 2);
     signature.scope = std::string(ScopeName());
+    signature.is_global = Contains(head, "__global__");
     if (is_template) {
       signature.list.assign(list.begin(), list.end());
       signature.aliases = aliases_;
     } else {
-      signature.parameters = ReadParameters(list, *aliases_);
+      signature.parameters = ReadParameters(list, *aliases_, signature.is_global);
     }
     signature.has_conditional = Contains(list, "#if");
     signature.is_uncertain = signature.has_conditional || Contains(list, "...");
-    signature.returns_void = ReturnsVoid(head, after);
+    signature.returns_void = signature.is_global || ReturnsVoid(head, after);
     signature.is_definition = BodyFollows(after);
     signature.in_conditional = !saved_.empty();
     signature.source = tokens_[i].source;
@@ -420,7 +421,7 @@ Signature Instantiate(const Signature& pattern, absl::Span<const std::string> ar
   signature.list.clear();
   const std::vector<Token> list = Substituted(pattern.list, values);
   budget -= std::min(budget, list.size());
-  signature.parameters = ReadParameters(list, *pattern.aliases);
+  signature.parameters = ReadParameters(list, *pattern.aliases, pattern.is_global);
   signature.aliases = nullptr;
   return signature;
 }
@@ -430,6 +431,11 @@ bool DifferInConst(const Signature& a, const Signature& b) {
                                           b.parameters.end(), SameButForConst);
 }
 
+void PreferHostFunctions(std::vector<Signature>& signatures) {
+  const auto is_global = [](const Signature& signature) { return signature.is_global; };
+  if (!std::all_of(signatures.begin(), signatures.end(), is_global)) std::erase_if(signatures, is_global);
+}
+
 void AddSignature(std::vector<Signature>& known, Signature signature) {
   const bool is_template = !signature.template_parameters.empty();
   for (SignatureParameter& parameter : signature.parameters) {
@@ -437,7 +443,7 @@ void AddSignature(std::vector<Signature>& known, Signature signature) {
   }
   const auto same = [&](const Signature& other) {
     return !is_template && other.template_parameters.empty() && other.scope == signature.scope &&
-           SameParameters(other, signature);
+           other.is_global == signature.is_global && SameParameters(other, signature);
   };
   const auto declared = std::find_if(known.begin(), known.end(), same);
   if (declared != known.end()) {

@@ -21,8 +21,8 @@
 namespace kernix::language {
 
 enum class ParameterClass {
-  kInput,          // const BE::Tensor, by value or reference; BE::In
-  kOutput,         // BE::Tensor, by value or reference; BE::Out
+  kInput,          // const BE::Tensor, by value or reference; BE::In; a kernel's const T*
+  kOutput,         // BE::Tensor, by value or reference; BE::Out; a kernel's T*
   kStream,         // int64_t stream, or cudaStream_t with any name
   kScalar,         // a scalar type of attributes
   kString,         // std::string_view
@@ -38,14 +38,15 @@ enum class ParameterClass {
 struct SignatureParameter {
   ParameterClass kind = ParameterClass::kOther;
   AttributeType scalar = AttributeType::kInt32;  // kScalar, kDeviceOrdinal; kArray: the element type
-  std::string element;                           // BE::In, BE::Out: the element type, "float32"
+  std::string element;                           // BE::In, BE::Out, T*: the element type, "float32"
   int rank = kAnyRank;                           // BE::In, BE::Out: the number of dimensions
   std::string name;                              // empty if it has none
   std::string text;                              // as written
-  std::string problem;                           // kOther, kScratch: why a handler cannot know what to pass
-  bool has_default = false;                      // whichever branches are compiled
-  bool default_is_certain = false;               // a declaration outside of conditionals has a default
+  std::string problem;              // why a handler cannot know what to pass: of kOther, kScratch, or a pointer
+  bool has_default = false;         // whichever branches are compiled
+  bool default_is_certain = false;  // a declaration outside of conditionals has a default
   bool by_value = false;
+  bool is_pointer = false;  // kInput, kOutput: a kernel's T*
   int source = 0;
   int line = 0;
 
@@ -72,6 +73,7 @@ struct Signature {
   std::vector<TemplateParameter> template_parameters;
   std::vector<Token> list;
   std::shared_ptr<const Aliases> aliases;  // for Instantiate(); may be null
+  bool is_global = false;                  // a __global__ function
   bool returns_void = true;
   bool has_conditional = false;  // conditionals decide what the parameters are
   bool is_uncertain = false;     // has_conditional, or there is an ellipsis
@@ -90,11 +92,13 @@ using SignatureMap = std::map<std::string, std::vector<Signature>>;
 // A signature with more parameters than this keeps one more than this number.
 inline constexpr size_t kMaxParameters = 1000;
 
-// Reads one parameter of a list; `tokens` must have no comma at its outer level.
-SignatureParameter ReadParameter(absl::Span<const Token> tokens, const Aliases& aliases);
+// Reads one parameter of a list; `tokens` must have no comma at its outer level. `of_kernel`: the function is
+// __global__.
+SignatureParameter ReadParameter(absl::Span<const Token> tokens, const Aliases& aliases, bool of_kernel = false);
 
-// Finds every host function of `names` that `tokens` (see Preprocess()) declare in a namespace, and every template. The
-// result is by name and has each distinct parameter list once. Functions for the device only are left out.
+// Finds every host function and every __global__ function of `names` that `tokens` (see Preprocess()) declare in a
+// namespace, and every template. The result is by name and has each distinct parameter list once. __device__ functions
+// are left out.
 SignatureMap FindSignatures(const std::vector<Token>& tokens, const NameSet& names);
 
 // The signature of a template's instance. Template parameters without an argument stay as written. Subtracts the number
@@ -103,6 +107,9 @@ Signature Instantiate(const Signature& pattern, absl::Span<const std::string> ar
 
 // Whether C++ takes both for the same function although a tensor is const in only one of them.
 bool DifferInConst(const Signature& a, const Signature& b);
+
+// Removes the __global__ functions if there is a host function: an annotation means that one.
+void PreferHostFunctions(std::vector<Signature>& signatures);
 
 // Adds `signature`, or merges it into the known declaration of the same function.
 void AddSignature(std::vector<Signature>& known, Signature signature);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/language/read/unit_functions.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -131,14 +132,17 @@ class UnitResolver {
                           Where(places[1]), "): only one unit can export it. Rename the others"));
   }
 
-  // The sources that define it. If some of the definitions take tensors, only these count.
+  // The sources that define it. If some of the definitions are host functions or take tensors, only these count.
   std::vector<Place> Definitions(const FunctionName& name) const {
     std::vector<Place> all;
     std::vector<Place> with_tensors;
     const auto found = definitions_.find(name.base);
     if (found == definitions_.end()) return all;
+    const bool host = std::any_of(found->second.begin(), found->second.end(), [&](const Definition& definition) {
+      return IsMeant(definition.signature, name) && !definition.signature.is_global;
+    });
     for (const Definition& definition : found->second) {
-      if (!IsMeant(definition.signature, name)) continue;
+      if (!IsMeant(definition.signature, name) || (host && definition.signature.is_global)) continue;
       AddPlace(all, definition.place);
       if (name.is_template || definition.signature.TakesTensors()) AddPlace(with_tensors, definition.place);
     }

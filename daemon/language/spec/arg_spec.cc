@@ -133,6 +133,29 @@ absl::StatusOr<ParsedToken> ParseTyped(std::string_view function, std::string_vi
   return parsed;
 }
 
+// A launch passes pointers and numbers.
+absl::Status CheckLaunched(const FunctionSpec& spec) {
+  const std::vector<std::string> tokens = spec.Tokens();
+  for (size_t i = 0; i < spec.parameters.size(); ++i) {
+    const Parameter& parameter = spec.parameters[i];
+    const bool number = parameter.kind == ParameterKind::kAttribute && !parameter.is_array && !parameter.has_default &&
+                        parameter.attribute_type != AttributeType::kString;
+    if (!number && parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) {
+      return Invalid(spec.name, StrCat("the token ", Quoted(tokens[i]),
+                                       " is not for a __global__ function, which takes arg, ret, and attributes that "
+                                       "are numbers and that each call gives; it runs on the stream of the call"));
+    }
+    if (!number || std::find(kLaunchAttributes.begin(), kLaunchAttributes.end(), parameter.attribute_name) ==
+                       kLaunchAttributes.end()) {
+      continue;
+    }
+    return Invalid(spec.name, StrCat("the attribute ", Quoted(parameter.attribute_name),
+                                     " has the name of a number that says how to launch a __global__ function: rename "
+                                     "the parameter, or write out the tokens with another name"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSingles(const FunctionSpec& spec) {
   static constexpr std::pair<ParameterKind, std::string_view> kSingles[] = {
       {ParameterKind::kStream, "'stream': a call has one stream"},
@@ -256,13 +279,16 @@ absl::Status CheckSpec(const FunctionSpec& spec) {
   if (spec.parameters.size() > kMaxParameters) {
     return Invalid(spec.name, StrCat("it has more than ", kMaxParameters, " parameters"));
   }
+  if (spec.is_global) KERNIX_RETURN_IF_ERROR(CheckLaunched(spec));
   KERNIX_RETURN_IF_ERROR(CheckSingles(spec));
   KERNIX_RETURN_IF_ERROR(CheckOptionals(spec));
   KERNIX_RETURN_IF_ERROR(CheckDefaults(spec));
   KERNIX_RETURN_IF_ERROR(CheckScratch(spec));
   if (spec.Results().empty()) {
     return Invalid(spec.name,
-                   "no 'ret': a function must have an output (a BE::Out, or a BE::Tensor that is not const)");
+                   spec.is_global
+                       ? "no 'ret': a function must have an output (a pointer that is not const)"
+                       : "no 'ret': a function must have an output (a BE::Out, or a BE::Tensor that is not const)");
   }
   absl::flat_hash_set<std::string_view> names;
   for (const Parameter& parameter : spec.parameters) {

@@ -3,6 +3,7 @@
 // A function as its callers see it: its parameters, in the order of its C++ signature.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,11 +87,15 @@ struct Parameter {
   bool IsVisible() const { return kind != ParameterKind::kArgumentToken && kind != ParameterKind::kResultToken; }
 };
 
+// The attributes with which a call of a __global__ function says how to launch it.
+inline constexpr std::array<std::string_view, 4> kLaunchAttributes = {"grid", "block", "shared", "cluster"};
+
 // The stream parameter may have any C++ type that can be a stream: the wrapper converts.
 struct FunctionSpec {
   std::string name;
   std::vector<Parameter> parameters;
   std::string callee = {};  // the C++ name to call, if it differs from `name`: "a::b::f", "f<float>"
+  bool is_global = false;   // a __global__ function: the handler launches it as the call's kLaunchAttributes say
   // Where the tokens were written; the label is empty if they are not part of a source.
   std::string label = {};
   int line = 0;

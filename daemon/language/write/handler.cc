@@ -239,6 +239,7 @@ std::vector<std::string> PlainArguments(const FunctionSpec& spec) {
   return expressions;
 }
 
+// The attributes of a __global__ function precede those that say how to launch it.
 std::string AttributeTable(const FunctionSpec& spec) {
   std::string table;
   for (const Parameter& parameter : spec.parameters) {
@@ -247,6 +248,10 @@ std::string AttributeTable(const FunctionSpec& spec) {
               ", kernix_handler::", RuntimeType(parameter.attribute_type), parameter.is_array ? ", true" : "");
     if (IsNarrowed(parameter)) StrAppend(&table, ", false, kernix_handler::", RuntimeType(*parameter.narrowed_to));
     table += "}";
+  }
+  if (!spec.is_global) return table;
+  for (const std::string_view name : kLaunchAttributes) {
+    StrAppend(&table, table.empty() ? "" : ", ", "{", Literal(name), ", kernix_handler::kInt64}");
   }
   return table;
 }
@@ -271,12 +276,17 @@ std::string_view Traits(v1::Language language, const FunctionSpec& spec, bool al
   return allow_cuda_graph && !scratch ? "kernix_ffi_abi::kCommandBufferCompatible" : "0";
 }
 
+bool HasAttributeTable(const FunctionSpec& spec) {
+  return spec.is_global || spec.CountOf(ParameterKind::kAttribute) > 0;
+}
+
 // "name, arguments, results, attributes, count, traits" of a kernix_handler::Signature.
 std::string SignatureFields(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   return StrCat(Literal(spec.name), ", ", spec.CountOf(ParameterKind::kArgument), ", ",
-                spec.CountOf(ParameterKind::kResult), ", ", attributes > 0 ? "kernix_attributes, " : "nullptr, ",
-                attributes, ", ", Traits(language, spec, allow_cuda_graph));
+                spec.CountOf(ParameterKind::kResult), ", ",
+                HasAttributeTable(spec) ? "kernix_attributes, " : "nullptr, ", attributes, ", ",
+                Traits(language, spec, allow_cuda_graph));
 }
 
 // Appends the lines after the signature that adapt it to the call, if a call may leave out attributes.
@@ -352,6 +362,38 @@ void AppendPlainBody(v1::Language language, const FunctionSpec& spec, bool allow
   StrAppend(&out, "  return kernix_handler::Run<", Reader(spec), ", kernix_handler::", StreamUse(language, spec),
             ">(\n      kernix_frame, kernix_signature, kernix_frame_call,\n",
             FunctionToCall(spec, [&spec](int left_out) { return PlainCall(spec, left_out); }), ");\n");
+}
+
+// The expressions that a launch passes. Each converts to the parameter's type.
+std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
+  std::vector<std::string> expressions = PlainArguments(spec);
+  int argument = 0;
+  int result = spec.CountOf(ParameterKind::kArgument);
+  for (size_t i = 0; i < spec.parameters.size(); ++i) {
+    const Parameter& parameter = spec.parameters[i];
+    if (parameter.kind == ParameterKind::kAttribute) continue;
+    const bool is_result = parameter.kind == ParameterKind::kResult;
+    int& place = is_result ? result : argument;
+    expressions[i] = StrCat("kernix_handler::LaunchArray<",
+                            parameter.IsTyped() ? ArrayArguments(parameter) : "BE::DType::Invalid, BE::kAnyRank", ", ",
+                            is_result ? "true" : "false", ">{kernix_call.tensors[", place++, "]}");
+  }
+  return expressions;
+}
+
+void AppendLaunchBody(const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
+  StrAppend(&out, "  static constexpr kernix_handler::Signature kernix_signature = {",
+            SignatureFields(v1::LANGUAGE_CUDA, spec, allow_cuda_graph), "};\n");
+  AppendArrayChecks(spec, out);
+  StrAppend(&out, "  BE::Tensor kernix_tensors[", spec.parameters.size(), "];\n");
+  StrAppend(&out, "  kernix_handler::LaunchCall kernix_launch = {{kernix_tensors, ",
+            spec.CountOf(ParameterKind::kAttribute) > 0 ? "kernix_values" : "nullptr",
+            ", {nullptr}}, kernix_frame, &kernix_signature};\n");
+  StrAppend(
+      &out, "  return kernix_handler::RunLaunch<", Reader(spec),
+      ">(\n      kernix_frame, kernix_signature, kernix_launch,\n      [](kernix_handler::LaunchCall& kernix_call) "
+      "{\n        kernix_handler::Launch(kernix_call, ",
+      spec.Callee(), ", ", absl::StrJoin(LaunchArguments(spec), ", "), ");\n      });\n");
 }
 
 std::string_view RoleName(ParameterKind kind) {
@@ -476,10 +518,12 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   bool extended = false;
   bool scratch = false;
   bool typed = false;
+  bool launched = false;
   for (const FunctionSpec& function : functions) {
     attributes |= function.CountOf(ParameterKind::kAttribute) > 0;
     extended |= function.IsExtended();
     typed |= function.HasTyped();
+    launched |= function.is_global;
     scratch |= function.CountOf(ParameterKind::kScratch) > 0;
     for (const Parameter& parameter : function.parameters) {
       strings |= parameter.attribute_type == AttributeType::kString;
@@ -496,6 +540,7 @@ void AppendHandlerIncludes(const std::vector<FunctionSpec>& functions, std::stri
   if (defaults) out += "#include \"brainevent/internal/defaults.h\"\n";
   if (extended) out += "#include \"brainevent/internal/extended.h\"\n";
   if (typed) out += "#include \"brainevent/internal/typed_arrays.h\"\n";
+  if (launched) out += "#include \"brainevent/internal/launch.h\"\n";
   if (scratch) out += "#include \"brainevent/internal/scratch_memory.h\"\n";
 }
 
@@ -505,11 +550,14 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
   StrAppend(&out, "#line 1 ", Literal(StrCat("<handler of ", spec.name, ">")), "\n");
   StrAppend(&out, "extern \"C\" __attribute__((visibility(\"default\")))\n");
   StrAppend(&out, "kernix_ffi_abi::Error* ", spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n");
-  if (attributes > 0) {
+  if (HasAttributeTable(spec)) {
     StrAppend(&out, "  static constexpr kernix_handler::AttributeSpec kernix_attributes[] = {", AttributeTable(spec),
-              "};\n  kernix_handler::AttributeValue kernix_values[", attributes, "];\n");
+              "};\n");
   }
-  if (spec.IsExtended()) {
+  if (attributes > 0) StrAppend(&out, "  kernix_handler::AttributeValue kernix_values[", attributes, "];\n");
+  if (spec.is_global) {
+    AppendLaunchBody(spec, allow_cuda_graph, out);
+  } else if (spec.IsExtended()) {
     AppendExtendedBody(language, spec, allow_cuda_graph, out);
   } else {
     AppendPlainBody(language, spec, allow_cuda_graph, out);

@@ -24,7 +24,7 @@ class _ShownSignature:
     def __get__(self, function: KernelFunction | None, owner: type) -> inspect.Signature:
         if function is None:
             raise AttributeError("__signature__")
-        return _inspect_signature(function._signature)
+        return _inspect_signature(function._signature, function._is_global)
 
 
 class KernelFunction(Kernel):
@@ -60,6 +60,8 @@ class KernelFunction(Kernel):
     **attrs
         The other attributes: numbers, which must fit the declared type; lists, tuples or arrays of them; strings.
         A call may omit attributes that have default arguments in C++, from the last one backwards.
+        A ``__global__`` function takes four more: `grid` and `block`, integers or tuples of up to three; optionally
+        `shared`, bytes of dynamic shared memory, and `cluster`, like `grid`.
 
     Returns
     -------
@@ -72,7 +74,8 @@ class KernelFunction(Kernel):
         If the number of arguments or results is wrong; if an attribute is missing, unknown or of the wrong kind; or if
         an argument is not an array that this function accepts.
     ValueError
-        If an attribute does not fit its type, or the memory of an array cannot be used.
+        If an attribute does not fit its type, a grid, block or cluster has a size that CUDA does not allow, or the
+        memory of an array cannot be used.
     KernelCallError
         If the function reports an error in a call without JAX. A call by JAX raises ``JaxRuntimeError`` instead.
     """
@@ -91,7 +94,7 @@ class KernelFunction(Kernel):
             A function of the same module by name, or any function. It receives the arguments of this function, then
             (with `save_results`) its results, then the cotangent of each floating-point or complex result. For each
             differentiated argument, it returns an array with the shape and dtype of that argument. Attributes that
-            both functions have are passed on.
+            both functions have are passed on, those of a launch included.
         argnums : int or sequence of int, optional
             The arguments to differentiate. The others, such as indices, have no gradient. Default: all.
         save_results : bool, default False
@@ -111,7 +114,7 @@ class KernelFunction(Kernel):
         return DifferentiableFunction(self, other, argnums, save_results)
 
 
-def _inspect_signature(signature: Signature) -> inspect.Signature:
+def _inspect_signature(signature: Signature, is_global: bool) -> inspect.Signature:
     """Return the signature that ``inspect.signature`` and ``help`` show."""
     import inspect  # imported here, because it takes a third of kernix' import time
 
@@ -128,5 +131,8 @@ def _inspect_signature(signature: Signature) -> inspect.Signature:
         for name, kind in signature.attributes.items()
         if name.isidentifier() and not keyword.iskeyword(name) and name not in taken
     ]
+    if is_global:
+        attributes += [kinds(name, kinds.KEYWORD_ONLY) for name in ("grid", "block")]
+        attributes += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in ("shared", "cluster")]
     options = [inspect.signature(Function.__call__).parameters[name] for name in OPTIONS]
     return inspect.Signature([*arrays, *attributes, *options], return_annotation="Any")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernix._errors import KernelCallError
@@ -12,6 +12,7 @@ from kernix.calling.attributes import Attribute, convert_attributes
 from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax
 from kernix.calling.call import Call, Function
 from kernix.calling.direct import Handler, call_directly
+from kernix.calling.launch import LAUNCH, launch_attributes, split_launch
 from kernix.calling.signature import read_signature
 from kernix.jax.targets import Code
 
@@ -33,6 +34,7 @@ class Kernel(Function):
         self._code = code
         info = code.info(name)
         self._signature = read_signature(info.parameters)
+        self._is_global = info.is_global
         self._is_typed = bool(self._signature.argument_types or self._signature.result_types)
         self._target: str | None = None
         self._on_host = code.platform == "cpu"
@@ -50,13 +52,28 @@ class Kernel(Function):
 
     def _run(self, call: Call) -> Any:
         arguments = self._check_arguments(call.arguments)
-        expected = self._signature.expected(self.__qualname__, call.attributes)
-        values = convert_attributes(self.__qualname__, expected, call.attributes)
+        values = self._convert_attributes(call.attributes)
         outputs = self._check_outputs(call.out)
         results = self._call_on_plain_arrays(call, arguments, outputs, values)
         if results is None:
             results = self._call_on_arrays(call, arguments, outputs, values)
         return tuple(results) if isinstance(call.out, (list, tuple)) else results[0]
+
+    def _convert_attributes(self, given: Mapping[str, Any]) -> dict[str, Attribute]:
+        if self._is_global:
+            launch, given = split_launch(given)
+            return self._own_attributes(given) | launch_attributes(self.__qualname__, launch)
+        for name in LAUNCH:
+            if name in given and name not in self._signature.attributes:
+                raise TypeError(
+                    f"{self.__qualname__}() takes no {name}=: it is a host function, which launches kernels itself. "
+                    "Only a __global__ function that is exported is launched as the call says"
+                )
+        return self._own_attributes(given)
+
+    def _own_attributes(self, given: Mapping[str, Any]) -> dict[str, Attribute]:
+        expected = self._signature.expected(self.__qualname__, given)
+        return convert_attributes(self.__qualname__, expected, given)
 
     def _call_on_plain_arrays(
         self, call: Call, arguments: tuple[Any, ...], outputs: Sequence[Any] | None, values: dict[str, Attribute]
@@ -136,7 +153,8 @@ class Kernel(Function):
         return self._address
 
     def __str__(self) -> str:
-        return f"{self.__qualname__}({', '.join(self._signature.parameters())})"
+        launch = ("grid", "block", "shared=0", "cluster=None") if self._is_global else ()
+        return f"{self.__qualname__}({', '.join(self._signature.parameters(launch))})"
 
     def __repr__(self) -> str:
         return f"<kernix function {self}>"

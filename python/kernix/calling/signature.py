@@ -68,8 +68,8 @@ class Signature(NamedTuple):
                 )
         return {name: kind for name, kind in self.attributes.items() if name not in left_out}
 
-    def parameters(self) -> list[str]:
-        """Return the parameters in Python syntax."""
+    def parameters(self, launch: Sequence[str] = ()) -> list[str]:
+        """Return the parameters in Python syntax, with those of a launch after the attributes."""
         types = (*self.argument_types.first, *self.argument_types.last)
         arrays = []
         for place, (name, array_type) in enumerate(zip(self.argument_names, types, strict=True)):
@@ -83,7 +83,7 @@ class Signature(NamedTuple):
         defaults = dict.fromkeys(self.defaults, " = ...")
         attributes = [f"{name}: {kind}{defaults.get(name, '')}" for name, kind in self.attributes.items()]
         separator = [] if self.arguments.most is None else ["*"]
-        return [*arrays, *separator, *attributes, "out=None"]
+        return [*arrays, *separator, *attributes, *launch, "out=None"]
 
 
 _Role = _core.Parameter.Role

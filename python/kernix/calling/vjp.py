@@ -10,6 +10,7 @@ from typing import Any
 from kernix.calling.by_jax import arrays_for_jax, is_for_jax
 from kernix.calling.call import Call, Function
 from kernix.calling.kernel import Kernel
+from kernix.calling.launch import LAUNCH
 from kernix.jax.interop import vary_alike
 
 __all__ = ["DifferentiableFunction"]
@@ -73,7 +74,7 @@ class DifferentiableFunction(Function):
             *(cotangent for cotangent in _sequence(cotangents) if cotangent.dtype != jax.dtypes.float0),
             out=[args[i] for i in argnums],
             vmap_method=call.vmap_method,
-            attributes={name: call.attributes[name] for name in self._shared()},
+            attributes={name: call.attributes[name] for name in self._passed_on(call.attributes)},
         )
         by_argument = dict(zip(argnums, gradients, strict=True))
         return tuple(by_argument.get(i) for i in range(len(args)))
@@ -98,6 +99,10 @@ class DifferentiableFunction(Function):
         """Return the names of the attributes that both functions have."""
         return [name for name in self._backward._signature.attributes if name in self._forward._signature.attributes]
 
+    def _passed_on(self, given: Mapping[str, Any]) -> list[str]:
+        both = self._forward._is_global and self._backward._is_global
+        return self._shared() + [name for name in LAUNCH if both and name in given]
+
     def _check_call(self, arguments: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         missing = [number for number in self._argnums or () if number >= len(arguments)]
         if missing:
@@ -117,6 +122,11 @@ class DifferentiableFunction(Function):
     def _check(self) -> None:
         """Refuse a backward function whose signature cannot belong to the forward function."""
         forward, backward = self._forward._signature, self._backward._signature
+        if self._backward._is_global and not self._forward._is_global:
+            raise TypeError(
+                f"{self._backward} is a __global__ function, which needs a grid and a block, but {self._forward} has "
+                "none to pass on: launch it from a host function"
+            )
         unknown = [name for name in backward.attributes if name not in {*forward.attributes, *backward.defaults}]
         if unknown:
             raise TypeError(f"{self._backward} has the attribute {unknown[0]!r}, which {self._forward} does not have")

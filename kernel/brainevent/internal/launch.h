@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Handlers of __global__ functions, which they launch on the stream of the call. The call's attributes say how: `grid`
+// and `block`, an integer or an array of one to three; `shared`, bytes of dynamic shared memory, 0 if it is left out;
+// `cluster`, like `grid`, which may be left out. The generated code includes this header only for such functions.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "brainevent/internal/scalars.h"
+#include "brainevent/internal/typed_arrays.h"
+
+namespace kernix_handler {
+
+// The x, y and z of `grid`, `block` or `cluster`.
+struct Sizes {
+  int64_t values[3] = {1, 1, 1};
+  int count = 0;  // how many the call gives; 0 if it leaves them out
+
+  int64_t Product() const { return values[0] * values[1] * values[2]; }
+  dim3 Dim3() const {
+    return dim3(static_cast<unsigned>(values[0]), static_cast<unsigned>(values[1]), static_cast<unsigned>(values[2]));
+  }
+};
+
+struct LaunchConfig {
+  Sizes grid;
+  Sizes block;
+  Sizes cluster;
+  int64_t shared = 0;
+};
+
+// The parameters of one launch.
+struct LaunchCall : Call {
+  const ffi::CallFrame* frame;
+  const Signature* signature;
+  LaunchConfig config = {};
+  ffi::Error* error = nullptr;
+};
+
+// What an attribute of a launch may be: the largest value of each size.
+struct SizeLimits {
+  const char* name;
+  int64_t most[3];
+};
+
+// CUDA's limits, of every device (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+inline constexpr SizeLimits kGridLimits = {"grid", {2147483647, 65535, 65535}};
+inline constexpr SizeLimits kBlockLimits = {"block", {1024, 1024, 64}};
+inline constexpr SizeLimits kClusterLimits = {"cluster", {2147483647, 65535, 65535}};
+inline constexpr int64_t kMostThreads = 1024;
+inline constexpr int64_t kPortableCluster = 8;  // blocks that a cluster may have on every device that has clusters
+
+// "(4, 2, 1)"
+struct SizesText {
+  char text[72];
+  KERNIX_COLD explicit SizesText(const Sizes& sizes) {
+    __builtin_snprintf(text, sizeof(text), "(%lld, %lld, %lld)", static_cast<long long>(sizes.values[0]),
+                       static_cast<long long>(sizes.values[1]), static_cast<long long>(sizes.values[2]));
+  }
+};
+
+// The index of the attribute `name` of a call, or -1.
+KERNIX_COLD inline int64_t FindAttribute(const ffi::Attributes& given, const char* name) {
+  for (int64_t i = 0; i < given.size; ++i) {
+    const ffi::ByteSpan& known = *given.names[i];
+    if (__builtin_strlen(name) == known.len && __builtin_memcmp(name, known.ptr, known.len) == 0) return i;
+  }
+  return -1;
+}
+
+// Reads whole numbers: a scalar, or an array of at most `most`. Their number is `count`, 0 if it is neither.
+KERNIX_COLD inline bool ReadWholeNumbers(ffi::AttributeTag tag, const void* given, int most, int64_t* values,
+                                         int64_t& count, Problem& problem) {
+  ffi::Array array = {};
+  if (tag == ffi::kAttributeScalar) {
+    const ffi::Scalar& scalar = *static_cast<const ffi::Scalar*>(given);
+    array = {scalar.dtype, 1, scalar.value};
+  } else if (tag == ffi::kAttributeArray) {
+    array = *static_cast<const ffi::Array*>(given);
+  }
+  const bool integers = array.dtype >= ffi::kS8 && array.dtype <= ffi::kU64;
+  count = static_cast<int64_t>(array.size);
+  problem = {"must be an integer, or an array of integers"};
+  if (!integers || count < 1 || count > most) return false;
+  const unsigned size = 1u << ((array.dtype - ffi::kS8) & 3u);
+  for (int64_t i = 0; i < count; ++i) {
+    AttributeValue value;
+    char* element = static_cast<char*>(array.data) + i * size;
+    if (!ReadScalar({array.dtype, element}, kInt64, value, problem)) return false;
+    values[i] = static_cast<int64_t>(value.integer);
+  }
+  return true;
+}
+
+// Reads `grid`, `block` or `cluster`, if the call has it.
+KERNIX_COLD inline ffi::Error* ReadSizes(const ffi::CallFrame* frame, const Signature& signature,
+                                         const SizeLimits& limits, Sizes& sizes) {
+  const int64_t place = FindAttribute(frame->attributes, limits.name);
+  if (place < 0) return nullptr;
+  Problem problem = {""};
+  int64_t count = 0;
+  const bool read = ReadWholeNumbers(frame->attributes.types[place], frame->attributes.values[place], 3, sizes.values,
+                                     count, problem);
+  if (!read && count > 3) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "%s has %lld sizes; it takes 1 to 3", limits.name,
+                static_cast<long long>(count));
+  }
+  if (!read) return Fail(frame, signature, ffi::kInvalidArgument, "%s %s", limits.name, problem.text);
+  sizes.count = static_cast<int>(count);
+  for (int i = 0; i < 3; ++i) {
+    if (sizes.values[i] >= 1 && sizes.values[i] <= limits.most[i]) continue;
+    return Fail(frame, signature, ffi::kInvalidArgument, "%s is %s; its %c must be 1 to %lld", limits.name,
+                SizesText(sizes).text, 'x' + i, static_cast<long long>(limits.most[i]));
+  }
+  return nullptr;
+}
+
+KERNIX_COLD inline ffi::Error* ReadShared(const ffi::CallFrame* frame, const Signature& signature, int64_t& shared,
+                                          bool& given) {
+  const int64_t place = FindAttribute(frame->attributes, "shared");
+  given = place >= 0;
+  if (!given) return nullptr;
+  Problem problem = {""};
+  int64_t count = 0;
+  if (!ReadWholeNumbers(frame->attributes.types[place], frame->attributes.values[place], 1, &shared, count, problem)) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "shared must be an integer, the bytes of shared memory");
+  }
+  if (shared >= 0 && shared <= 2147483647) return nullptr;
+  return Fail(frame, signature, ffi::kInvalidArgument, "shared is %lld; it must be 0 to 2147483647 bytes",
+              static_cast<long long>(shared));
+}
+
+// Checks what CUDA demands of the sizes together.
+KERNIX_COLD inline ffi::Error* CheckSizes(const ffi::CallFrame* frame, const Signature& signature,
+                                          const LaunchConfig& config) {
+  if (config.grid.count == 0 || config.block.count == 0) {
+    return Fail(frame, signature, ffi::kInvalidArgument,
+                "needs the attribute '%s': an integer, or an array of 1 to 3 integers",
+                config.grid.count == 0 ? "grid" : "block");
+  }
+  if (config.block.Product() > kMostThreads) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "block is %s, %lld threads; a block has at most %lld",
+                SizesText(config.block).text, static_cast<long long>(config.block.Product()),
+                static_cast<long long>(kMostThreads));
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (config.grid.values[i] % config.cluster.values[i] == 0) continue;
+    return Fail(frame, signature, ffi::kInvalidArgument, "grid is %s, which clusters of %s do not divide",
+                SizesText(config.grid).text, SizesText(config.cluster).text);
+  }
+  return nullptr;
+}
+
+// Reads the attributes that say how to launch. `signature.attributes` has them after the function's own.
+KERNIX_COLD inline ffi::Error* ReadConfig(const ffi::CallFrame* frame, const Signature& signature,
+                                          LaunchConfig& config) {
+  bool shared = false;
+  ffi::Error* error = ReadSizes(frame, signature, kGridLimits, config.grid);
+  if (error == nullptr) error = ReadSizes(frame, signature, kBlockLimits, config.block);
+  if (error == nullptr) error = ReadSizes(frame, signature, kClusterLimits, config.cluster);
+  if (error == nullptr) error = ReadShared(frame, signature, config.shared, shared);
+  if (error == nullptr) error = CheckSizes(frame, signature, config);
+  if (error != nullptr) return error;
+  Signature all = signature;
+  all.attribute_count += 4;
+  const int given = signature.attribute_count + 2 + (config.cluster.count > 0) + shared;
+  return frame->attributes.size > given ? UnexpectedAttribute(frame, all) : nullptr;
+}
+
+// The error for a failure of CUDA before or at the launch.
+KERNIX_COLD inline ffi::Error* LaunchFailed(const LaunchCall& call, const char* what, cudaError_t code) {
+  static_cast<void>(cudaGetLastError());  // forget it: the next launch reports its own
+  const LaunchConfig& config = call.config;
+  const SizesText cluster(config.cluster);
+  return Fail(call.frame, *call.signature, ffi::kInternal,
+              "%s, with grid %s, block %s, shared %lld%s%s, failed: %s: %s", what, SizesText(config.grid).text,
+              SizesText(config.block).text, static_cast<long long>(config.shared),
+              config.cluster.count > 0 ? ", cluster " : "", config.cluster.count > 0 ? cluster.text : "",
+              cudaGetErrorName(code), cudaGetErrorString(code));
+}
+
+// Lets `function` have the dynamic shared memory of a call. More than 48 KiB must be asked for.
+KERNIX_COLD inline ffi::Error* AllowShared(const LaunchCall& call, const void* function) {
+  cudaFuncAttributes now = {};
+  int device = 0;
+  int most = 0;
+  cudaError_t code = cudaFuncGetAttributes(&now, function);
+  const int64_t shared = call.config.shared;
+  if (code == cudaSuccess && shared <= now.maxDynamicSharedSizeBytes) return nullptr;
+  if (code == cudaSuccess) code = cudaGetDevice(&device);
+  if (code == cudaSuccess) code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int64_t own = static_cast<int64_t>(now.sharedSizeBytes);
+  if (code == cudaSuccess && shared + own > most) {
+    return Fail(call.frame, *call.signature, ffi::kInvalidArgument,
+                "shared is %lld; the function itself declares %lld bytes, and a block on this device has at most %d",
+                static_cast<long long>(shared), static_cast<long long>(own), most);
+  }
+  if (code == cudaSuccess) {
+    code = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  }
+  return code == cudaSuccess ? nullptr : LaunchFailed(call, "asking for the shared memory", code);
+}
+
+// Checks that the device has clusters, and lets `function` have large ones.
+KERNIX_COLD inline ffi::Error* AllowCluster(const LaunchCall& call, const void* function) {
+  int device = 0;
+  int has_clusters = 0;
+  cudaError_t code = cudaGetDevice(&device);
+  if (code == cudaSuccess) code = cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device);
+  if (code == cudaSuccess && has_clusters == 0) {
+    return Fail(call.frame, *call.signature, ffi::kInvalidArgument,
+                "cluster is %s, but this device has no clusters: they need compute capability 9.0 or newer",
+                SizesText(call.config.cluster).text);
+  }
+  if (code == cudaSuccess && call.config.cluster.Product() > kPortableCluster) {
+    code = cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  }
+  return code == cudaSuccess ? nullptr : LaunchFailed(call, "asking for clusters", code);
+}
+
+// Whether handlers can check that elements of a token's type may be read as T. A float4 reads four float32.
+template <typename T, BE::DType kDType, bool kIsResult>
+constexpr void CheckPointer() {
+  using Element = std::remove_cv_t<T>;
+  constexpr BE::DType kElement = kDTypeOf<Element>;
+  static_assert(!kIsResult || !std::is_const_v<T>, "a result cannot be written through a pointer to const");
+  if constexpr (kDType == BE::DType::Invalid) {
+    static_assert(std::is_void_v<T>, "write the element type of this pointer into its token: arg:float32");
+  } else if constexpr (kElement != BE::DType::Invalid) {
+    static_assert(kElement == kDType, "the token has another element type than this pointer");
+  } else if constexpr (!std::is_void_v<T>) {
+    constexpr auto kSize = BE::dtype_size(kDType);
+    static_assert(kSize > 0 && sizeof(T) % (kSize > 0 ? kSize : 1) == 0,
+                  "the token has another element type than this pointer");
+  }
+}
+
+// An array of a call. It converts to what the function takes: a pointer, a BE::In or BE::Out, or a BE::Tensor.
+template <BE::DType kDType, int kRank, bool kIsResult>
+struct LaunchArray {
+  BE::Tensor& tensor;
+
+  operator BE::Tensor() const { return tensor; }
+  template <typename T, int kDeclared>
+  operator BE::In<T, kDeclared>() const {
+    return TypedArgument<kDType, kRank>{tensor};
+  }
+  template <typename T, int kDeclared>
+  operator BE::Out<T, kDeclared>() const {
+    static_assert(kIsResult, "an argument is read-only: take a BE::In");
+    return TypedResult<kDType, kRank>{tensor};
+  }
+  template <typename T>
+  operator T*() const {
+    CheckPointer<T, kDType, kIsResult>();
+    return static_cast<T*>(tensor.data());
+  }
+};
+
+// Launches `function` with `values`, which must convert to its parameters.
+template <typename... Parameters, typename... Values>
+inline void Launch(LaunchCall& call, void (*function)(Parameters...), const Values&... values) {
+  const LaunchConfig& config = call.config;
+  if (config.shared > 0) call.error = AllowShared(call, reinterpret_cast<const void*>(function));
+  if (config.cluster.count > 0 && call.error == nullptr) {
+    call.error = AllowCluster(call, reinterpret_cast<const void*>(function));
+  }
+  if (call.error != nullptr) return;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = config.cluster.Dim3().x;
+  attribute.val.clusterDim.y = config.cluster.Dim3().y;
+  attribute.val.clusterDim.z = config.cluster.Dim3().z;
+  cudaLaunchConfig_t launch = {};
+  launch.gridDim = config.grid.Dim3();
+  launch.blockDim = config.block.Dim3();
+  launch.dynamicSmemBytes = static_cast<size_t>(config.shared);
+  launch.stream = call.stream;
+  launch.attrs = &attribute;
+  launch.numAttrs = config.cluster.count > 0 ? 1 : 0;
+  const cudaError_t code = cudaLaunchKernelEx(&launch, function, values...);
+  if (code != cudaSuccess) call.error = LaunchFailed(call, "the launch", code);
+}
+
+// Like Run() in handler.h. `function` launches, and may store an error in the call.
+template <AttributeReader* kReader>
+inline ffi::Error* RunLaunch(const ffi::CallFrame* frame, const Signature& signature, LaunchCall& call,
+                             void (*function)(LaunchCall&)) {
+  if (AnswerMetadata(frame, signature)) return nullptr;
+  if (frame->stage != ffi::kStageExecute) {
+    return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
+  }
+  BE::Tensor* results = call.tensors + signature.argument_count;
+  ffi::Error* error = ReadBuffers(frame, signature, "argument", frame->args, signature.argument_count, call.tensors);
+  if (error == nullptr) error = ReadBuffers(frame, signature, "result", frame->rets, signature.result_count, results);
+  if constexpr (kReader != nullptr) {
+    if (error == nullptr) error = ReadAttributes<kReader>(frame, signature, call.attributes);
+  }
+  if (error == nullptr) error = ReadConfig(frame, signature, call.config);
+  if (error == nullptr) error = ReadStream(frame, kRequiredStream, call.stream);
+  if (error != nullptr) return error;
+  function(call);
+  return call.error;
+}
+
+}  // namespace kernix_handler
