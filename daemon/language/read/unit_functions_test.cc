@@ -51,6 +51,12 @@ constexpr char kDeclareG[] = "void g(const BE::Tensor x, BE::Tensor y);\n";
 constexpr char kDefineF[] = "void f(const BE::Tensor x, BE::Tensor y) { g(x, y); }\n";
 constexpr char kDefineG[] = "void g(const BE::Tensor x, BE::Tensor y) noexcept {}\n";
 
+TEST(UnitFunctionsTest, AHostFunctionIsMeantRatherThanAGlobalOne) {
+  const SourceText global = {"a.cu", "__global__ void g(const float* x, float* y) {}\n"};
+  EXPECT_THAT(Names({global, {"b.cu", kDefineG}}, Listed({"g"})), ElementsAre(ElementsAre(), ElementsAre("g")));
+  EXPECT_THAT(Names({global, {"b.cu", kDefineF}}, Listed({"g"})), ElementsAre(ElementsAre("g"), ElementsAre()));
+}
+
 TEST(UnitFunctionsTest, AnAnnotationBelongsToItsSource) {
   EXPECT_THAT(Names({{"a.cu", std::string("// @BE f\n") + kDefineF},
                      {"helper.cu", "int helper() { return 1; }\n"},
