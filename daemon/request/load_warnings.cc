@@ -26,7 +26,10 @@ std::string Place(const FunctionSpec& function) {
   return function.declared_at.empty() ? "" : StrCat(function.declared_at, ": ");
 }
 
-bool LacksStream(const FunctionSpec& function) { return function.CountOf(ParameterKind::kStream) == 0; }
+// A handler launches a __global__ function on the call's stream.
+bool LacksStream(const FunctionSpec& function) {
+  return !function.is_global && function.CountOf(ParameterKind::kStream) == 0;
+}
 
 v1::LoadWarning WithoutStream(const FunctionSpec& function) {
   return Warning(

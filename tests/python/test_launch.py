@@ -36,7 +36,7 @@ def test_signatures_become_tokens(module):
     }
     functions = module._code.core.functions
     assert all(function.is_global and function.traits & 1 for function in functions)
-    shown = "launched.vector_add(arg0, arg1, /, *, n: int32, grid, block, shared=0, cluster=None, out=None)"
+    shown = "launched.vector_add(a: float32, b: float32, /, *, n: int32, grid, block, shared=0, cluster=None, out=None)"
     assert str(module.vector_add) == shown
     parameters = inspect.signature(module.vector_add).parameters
     assert [name for name in parameters if name in ("grid", "block", "shared", "cluster")] == [

@@ -403,6 +403,7 @@ QUIET = {
         function(body="const float* p = x.data_ptr<float>(); auto q = static_cast<const float*>(x.data_ptr());")
     ),
     "CUDA with a stream": lambda: cuda(kernels.VECTOR_ADD),
+    "CUDA without a host function": lambda: cuda("// @BE f\n__global__ void f(const float* x, float* y) { *y = *x; }"),
 }
 
 
