@@ -143,13 +143,4 @@ std::vector<cache::Function> ResolvedFunctions(const std::vector<language::Funct
   return resolved;
 }
 
-v1::ResolvedFunction ToProto(const cache::Function& function) {
-  v1::ResolvedFunction proto;
-  proto.set_name(function.name);
-  proto.mutable_tokens()->Assign(function.tokens.begin(), function.tokens.end());
-  proto.set_handler_symbol(function.handler_symbol);
-  proto.mutable_names()->Assign(function.parameter_names.begin(), function.parameter_names.end());
-  return proto;
-}
-
 }  // namespace kernix::build

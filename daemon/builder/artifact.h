@@ -52,6 +52,4 @@ bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain:
 
 std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions);
 
-v1::ResolvedFunction ToProto(const cache::Function& function);
-
 }  // namespace kernix::build

@@ -14,7 +14,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/wire/grpc_status.h"
-#include "daemon/builder/artifact.h"
+#include "daemon/builder/resolved_function.h"
 #include "daemon/rpc/daemon_status.h"
 #include "daemon/rpc/load_call.h"
 
@@ -71,7 +71,7 @@ v1::CacheEntry ToProto(const cache::ListedEntry& listed) {
 
 v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path) {
   v1::CacheEntryDetail detail;
-  for (const cache::Function& function : entry.functions) *detail.add_function() = build::ToProto(function);
+  for (const cache::Function& function : entry.functions) *detail.add_function() = build::ResolvedFunctionOf(function);
   detail.mutable_build_option()->Assign(entry.build_options.begin(), entry.build_options.end());
   detail.set_toolchain(entry.toolchain);
   detail.set_artifact_path(path);

@@ -50,12 +50,12 @@ LOADS = {
     "function that is not there": (
         lambda: cpp(function(name="vector_add"), ["vector_ad"]),
         R,
-        "'vector_ad': no signature .*The functions with tensors here: vector_add. Did you mean vector_add",
+        "'vector_ad': no signature .*The functions with arrays here: vector_add. Did you mean vector_add",
     ),
     "function that is not there, with tokens": (
         lambda: cpp(function(name="scale"), {"softmax": ["arg", "ret"]}),
         R,
-        "'softmax': nothing in mistake defines it. The functions with tensors here: scale.$",
+        "'softmax': nothing in mistake defines it. The functions with arrays here: scale.$",
     ),
     "annotation with a typing error": (
         lambda: cpp(f"{HEAD}// @BE vector_ad\nvoid vector_add({PAIR}) {{}}\n"),

@@ -209,7 +209,7 @@ class Resolver {
     const std::string guess = DidYouMean(name, functions);
     const size_t count = functions.size();
     functions.resize(std::min(count, kMost));
-    return StrCat(" The functions with tensors here: ", absl::StrJoin(functions, ", "), count > kMost ? ", ..." : "",
+    return StrCat(" The functions with arrays here: ", absl::StrJoin(functions, ", "), count > kMost ? ", ..." : "",
                   ".", guess);
   }
 

@@ -170,7 +170,7 @@ TEST(ListTest, AFunctionThatIsNotThereIsToldWithThoseThatAre) {
   const std::string source =
       "void vector_add(const BE::Tensor a, BE::Tensor o);\nvoid scale(BE::Out<float> o);\nvoid helper(int n);\n"
       "__global__ void kernel(float* x);\n";
-  const std::string there = " The functions with tensors here: scale, vector_add.";
+  const std::string there = " The functions with arrays here: kernel, scale, vector_add.";
   EXPECT_THAT(Listed(source, {"softmax arg ret"}),
               IsInvalid(HasSubstr("function 'softmax': nothing in k.cu defines it." + there)));
   EXPECT_THAT(Listed(source, {"vector_ad arg ret"}), IsInvalid(HasSubstr(there + " Did you mean vector_add?")));

@@ -172,7 +172,7 @@ TEST_F(ExtendedTest, ScratchOnTheHostIsAligned) {
     EXPECT_EQ(Room(4, Library(), some), "24 0 0 6 64");
     EXPECT_EQ(Room(0, Library(), none), "0 0 1 2 64");
     EXPECT_EQ(Room(-1, Library(), negative), "3: room: scratch memory of -6 bytes");
-    EXPECT_EQ(Room(13, Library(), throws), "13: room: after the scratch");
+    EXPECT_EQ(Room(13, Library(), throws), "13: room: threw std::runtime_error: after the scratch");
   }
 }
 
@@ -343,7 +343,7 @@ TEST_F(DeviceScratchTest, ComesFromTheRuntimeAndGoesBack) {
   EXPECT_THAT(Room(4, CudaLibrary(), call), HasSubstr("24 "));
   EXPECT_EQ(call.allocated(), std::vector<size_t>({24, 64}));
   EXPECT_EQ(call.freed(), std::vector<size_t>({64, 24}));
-  EXPECT_EQ(Room(13, CudaLibrary(), throws), "13: room: after the scratch");
+  EXPECT_EQ(Room(13, CudaLibrary(), throws), "13: room: threw std::runtime_error: after the scratch");
   EXPECT_EQ(throws.freed(), std::vector<size_t>({64, 78}));
 }
 
