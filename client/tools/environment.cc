@@ -56,6 +56,7 @@ constexpr std::string_view kEffective[] = {
     "KERNIX_IDLE_TIMEOUT",
     "KERNIX_JOBS",
     "KERNIX_JOB_TIMEOUT",
+    "KERNIX_LOG_FILE",
     "KERNIX_LOG_LEVEL",
     "KERNIX_MAX_CONNECTIONS_PER_USER",
     "KERNIX_MAX_FETCHES_PER_USER",

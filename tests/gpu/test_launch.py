@@ -66,7 +66,8 @@ def test_grids_of_three_dimensions(module):
 
 def test_much_shared_memory(module):
     count = 1024
-    y = module.reverse(numbers(count), negate=False, first=0, grid=1, block=count, shared=64 * 1024)
+    x = jnp.asarray(numbers(count))
+    y = module.reverse(x, negate=False, first=0, grid=1, block=count, shared=64 * 1024)
     np.testing.assert_array_equal(y, numbers(count)[::-1])
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"reverse: shared is 1048576; .* a block on this device has"):
         jax.block_until_ready(module.reverse(jnp.zeros(8, int), negate=False, first=0, grid=1, block=8, shared=2**20))
