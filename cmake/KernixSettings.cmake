@@ -11,12 +11,14 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 # Use ccache if it is installed, with the settings that it needs to cache objects built with precompiled headers. Build
 # folders of the repository's root share objects, so the wheel compiles nothing that `make build` has compiled. By itself,
 # ccache preprocesses a precompiled header through the older one that lies in its place, and may then return a stale one:
-# CCACHE_DEPEND takes the compiler's list of files instead.
+# CCACHE_DEPEND takes the compiler's list of files instead. CCACHE_INODECACHE keeps it from reading the precompiled header,
+# 240 MB, again for each source (a hit on a small source: 10 ms instead of 270).
 find_program(KERNIX_CCACHE ccache)
 if(KERNIX_CCACHE AND (NOT CMAKE_CXX_COMPILER_LAUNCHER OR CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "ccache"))
   set(CMAKE_CXX_COMPILER_LAUNCHER
     env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_ABSSTDERR=1 CCACHE_DEPEND=1 "${KERNIX_CCACHE}")
+        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_ABSSTDERR=1 CCACHE_DEPEND=1 CCACHE_INODECACHE=1
+        "${KERNIX_CCACHE}")
 endif()
 
 add_library(kernix_settings INTERFACE)

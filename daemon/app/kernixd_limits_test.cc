@@ -254,10 +254,7 @@ TEST_F(KernixdLimitsTest, ANameThatNobodyCouldReadIsRefused) {
 TEST_F(KernixdLimitsTest, AnErrorShowsBothEndsOfWhatItQuotes) {
   const auto daemon = Serve();
   v1::LoadRequest request = AddKernel(1);
-  request.mutable_functions()->set_from_annotations(false);
-  v1::Function& function = *request.mutable_functions()->add_function();
-  function.set_name("add");
-  function.add_tokens(std::string(1 << 20, 'x'));
+  request.mutable_functions()->mutable_function(0)->add_tokens(std::string(1 << 20, 'x'));
   const LoadOutcome outcome = Connect()->Load(request);
   ASSERT_TRUE(outcome.failure);
   EXPECT_LT(outcome.failure->message().size(), 70'000u);

@@ -43,7 +43,7 @@ void vector_add(const BE::Tensor a, const BE::Tensor b, BE::Tensor out, int64_t 
 }
 """
 
-STORE_VARIABLE = "KERNIX_DEMO_STORE"
+STORE_VARIABLE = "DEMO_STORE"
 
 
 def load_and_call() -> None:

@@ -19,16 +19,20 @@ def program(containing):
     return text
 
 
+def library(name):
+    """Return the path of a library that belongs to g++."""
+    command = ["g++", f"-print-file-name={name}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def test_the_address_sanitizer_names_the_line_of_the_kernel(tmp_path):
     """The page's C++ program, run as the page says, ends with a report of the line that reads past the end."""
     if "-fsanitize" in os.environ.get("CXXFLAGS", ""):
         pytest.skip("Python's own libraries are sanitized")
     source = program("// @BE shift")
     (tmp_path / "shift.py").write_text(source)
-    library = subprocess.run(
-        ["g++", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    environment = os.environ | {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0:alloc_dealloc_mismatch=0"}
+    preloaded = " ".join(library(name) for name in ("libasan.so", "libstdc++.so"))
+    environment = os.environ | {"LD_PRELOAD": preloaded, "ASAN_OPTIONS": "detect_leaks=0:alloc_dealloc_mismatch=0"}
     done = subprocess.run([sys.executable, "shift.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode != 0
     kernel = source[source.index('r"""') :]
