@@ -10,7 +10,7 @@
 namespace kernix {
 namespace {
 
-constexpr size_t kLongestName = 200;
+constexpr size_t kLongestName = 64;
 
 // Levenshtein's distance, one row of the table at a time.
 size_t Changes(std::string_view from, std::string_view to) {

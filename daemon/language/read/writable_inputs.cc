@@ -13,6 +13,12 @@ namespace {
 
 using Tokens = absl::Span<const Token>;
 
+// Bounds the work for each use of an input, and for each statement: a text may be written to be slow to read. What is
+// longer is not warned about.
+constexpr size_t kMostTokens = 256;
+constexpr size_t kMostInputs = 256;
+constexpr size_t kMostFound = 20;
+
 bool HasWord(Tokens tokens, std::string_view word) {
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) { return token.Is(word); });
 }
@@ -23,7 +29,7 @@ class Reader {
   explicit Reader(Tokens tokens) : tokens_(tokens) {}
 
   std::vector<WritableInput> Read() {
-    for (; at_ < tokens_.size(); ++at_) {
+    for (; at_ < tokens_.size() && found_.size() < kMostFound; ++at_) {
       const Token& token = tokens_[at_];
       if (token.Is("Tensor")) NoteParameter();
       if (token.Is("data_ptr")) CheckUse();
@@ -49,7 +55,7 @@ class Reader {
     const bool is_const = begin > 0 && tokens_[begin - 1].Is("const");
     if (!is_const) {
       inputs_.erase(Next(name)->text);
-    } else {
+    } else if (inputs_.size() < kMostInputs) {
       inputs_[Next(name)->text] = depth_;
     }
   }
@@ -72,25 +78,26 @@ class Reader {
   // The index after `data_ptr<T>()`; 0 if this is something else.
   size_t EndOfCall() const {
     size_t i = at_ + 1;
-    if (i < tokens_.size() && tokens_[i].Is("<")) {
-      int depth = 0;
-      do {
-        depth += tokens_[i].Is("<") ? 1 : tokens_[i].Is(">") ? -1 : 0;
-        ++i;
-      } while (i < tokens_.size() && depth > 0);
-    }
+    if (i < tokens_.size() && tokens_[i].Is("<")) i = AfterBrackets(i, "<", ">");
     if (i + 1 >= tokens_.size() || !tokens_[i].Is("(") || !tokens_[i + 1].Is(")")) return 0;
     return i + 2;
+  }
+
+  // The index after the bracket that closes the one at `i`, or where the look for it ends.
+  size_t AfterBrackets(size_t i, std::string_view open, std::string_view close) const {
+    const size_t end = std::min(tokens_.size(), i + kMostTokens);
+    int depth = 0;
+    do {
+      depth += tokens_[i].Is(open) ? 1 : tokens_[i].Is(close) ? -1 : 0;
+      ++i;
+    } while (i < end && depth > 0);
+    return i;
   }
 
   // `x.data_ptr<T>()[...] = `, also `+=`.
   bool IsWrittenAt(size_t i) const {
     if (i >= tokens_.size() || !tokens_[i].Is("[")) return false;
-    int depth = 0;
-    do {
-      depth += tokens_[i].Is("[") ? 1 : tokens_[i].Is("]") ? -1 : 0;
-      ++i;
-    } while (i < tokens_.size() && depth > 0);
+    i = AfterBrackets(i, "[", "]");
     if (i + 1 >= tokens_.size()) return false;
     const bool compound = std::string_view("+-*/%&|^").find(tokens_[i].text) != std::string_view::npos;
     if (compound) return tokens_[i + 1].Is("=") && !tokens_[i + 1].space_before;
@@ -100,6 +107,7 @@ class Reader {
   // `T* p = x.data_ptr...`, perhaps with a cast to another pointer that is not const.
   bool IsKeptWritable(size_t end) const {
     if (end < tokens_.size() && tokens_[end].Is("[")) return false;
+    if (at_ - 2 - statement_ > kMostTokens) return false;
     const Tokens before = tokens_.subspan(statement_, at_ - 2 - statement_);
     const auto is_equals = [](const Token& token) { return token.Is("="); };
     const size_t equals = std::find_if(before.begin(), before.end(), is_equals) - before.begin();

@@ -59,6 +59,22 @@ TEST(FindWritableInputsTest, AParameterEndsWithItsFunction) {
   EXPECT_THAT(FindWritableInputs(text), IsEmpty());
 }
 
+// Each of these would take quadratic time without a bound.
+TEST(FindWritableInputsTest, LooksAtSoManyTokensOnly) {
+  const auto repeated = [](int count, const std::string& text) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += text;
+    return all;
+  };
+  EXPECT_THAT(Found(repeated(100'000, "x.data_ptr<")), IsEmpty());
+  EXPECT_THAT(Found(repeated(100'000, "x.data_ptr()[")), IsEmpty());
+  EXPECT_THAT(Found(repeated(100'000, "* p = x.data_ptr() ")), IsEmpty());
+  std::string inputs = "const BE::Tensor x";
+  for (int i = 0; i < 50'000; ++i) inputs += StrCat(", const BE::Tensor x", i);
+  EXPECT_THAT(Found(repeated(50'000, "{;"), inputs), IsEmpty());
+  EXPECT_THAT(Found(repeated(1'000, "x.data_ptr<float>()[0] = 1;")), testing::SizeIs(20));
+}
+
 TEST(FindWritableInputsTest, TakesAnyText) {
   for (const char* text : {"data_ptr", "x.data_ptr", "const BE::Tensor x) x.data_ptr<", "const Tensor x, x.data_ptr()[",
                            "}}} const Tensor x) { = x.data_ptr<float>()", "const Tensor"}) {
