@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
+#include "common/base/module_name.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -20,6 +21,7 @@
 #include "daemon/builder/files_read.h"
 #include "daemon/builder/flight.h"
 #include "daemon/builder/header_cache.h"
+#include "daemon/builder/known_loads.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/resolved_function.h"
 #include "daemon/builder/shared_output.h"
@@ -36,7 +38,7 @@ namespace {
 struct PlannedLoad {
   BuildRequest request;
   Plan plan;
-  Digest key;
+  KnownLoadPtr known;
   cache::Tag tag;
   bool force = false;
   size_t max_parallel = 0;
@@ -44,6 +46,8 @@ struct PlannedLoad {
   // Set when the build starts.
   BuildStart started;
   HeaderContents headers;
+
+  const Digest& key() const { return known->key; }
 };
 
 using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
@@ -54,6 +58,9 @@ constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
 // On disk: some large trees.
 constexpr uint64_t kHeaderTreeBytes = 256 << 20;
+
+// A few hundred bytes each.
+constexpr size_t kKnownLoads = 4096;
 
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::vector<Digest> digests;
@@ -158,9 +165,12 @@ struct Builder::Impl {
                                       const CancellationPtr& cancellation);
   absl::StatusOr<PlannedLoadPtr> Prepare(const v1::LoadRequest& request, UserId owner);
 
-  std::optional<v1::LoadResult> Find(const PlannedLoad& load);
+  // What is known of the load that `request` (without its name) asks for. Null if it is no valid load.
+  KnownLoadPtr Know(const v1::LoadRequest& request, const cache::Tag& tag);
+  bool LookUp(v1::LoadRequest request, UserId owner, const std::function<bool(const v1::LoadResult& hit)>& deliver);
+  std::optional<v1::LoadResult> Find(const KnownLoad& load, UserId owner);
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
-  v1::LoadResult ResultOf(const PlannedLoad& load, const cache::Entry& entry) const;
+  v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
   // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it.
   absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
@@ -191,6 +201,7 @@ struct Builder::Impl {
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
+  KnownLoads known_loads{kKnownLoads};
 
   Mutex mutex;
   CondVar idle;
@@ -243,7 +254,8 @@ absl::StatusOr<PlannedLoadPtr> Builder::Impl::Prepare(const v1::LoadRequest& req
   load->force = request.force_rebuild();
   load->max_parallel = request.max_parallel_jobs();
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
-  load->key = LoadKey(load->request, load->plan);
+  load->known = std::make_shared<const KnownLoad>(
+      KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
   return load;
 }
 
@@ -262,7 +274,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
-  cache.AddTag(load->key, load->tag);
+  cache.AddTag(load->key(), load->tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
   cache.Lend(artifact, load->tag.owner);
   return result;
@@ -273,33 +285,59 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
                                                   const CancellationPtr& cancellation) {
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
-  if (flight->closed()) Forget(load->key, flight);
+  if (flight->closed()) Forget(load->key(), flight);
   return result;
 }
 
-std::optional<v1::LoadResult> Builder::Impl::Find(const PlannedLoad& load) {
-  if (load.force) return std::nullopt;
+KnownLoadPtr Builder::Impl::Know(const v1::LoadRequest& request, const cache::Tag& tag) {
+  const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
+  if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return nullptr;
+  const Digest digest = DigestOfRequest(request);
+  if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return known;
+  v1::LoadRequest named = request;
+  named.set_name(tag.name);
+  const absl::StatusOr<PlannedLoadPtr> load = Prepare(named, tag.owner);
+  if (!load.ok()) return nullptr;
+  if (!DependsOnFiles((*load)->request)) known_loads.Add(digest, (*load)->known);
+  return (*load)->known;
+}
+
+bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner,
+                           const std::function<bool(const v1::LoadResult& hit)>& deliver) {
+  if (request.force_rebuild()) return false;
+  const cache::Tag tag{std::move(*request.mutable_name()), owner};
+  request.clear_name();
+  const KnownLoadPtr load = Know(request, tag);
+  if (load == nullptr) return false;
+  const std::optional<v1::LoadResult> hit = Find(*load, owner);
+  if (!hit || !deliver(*hit)) return false;
+  cache.Touch(load->key, tag);
+  return true;
+}
+
+std::optional<v1::LoadResult> Builder::Impl::Find(const KnownLoad& load, UserId owner) {
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok()) {
     // The load can still be served by a build. Whether the store accepts its result will show later.
     Log(LogLevel::kWarning, "cache_lookup_failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
-  if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *load.request.toolchain, **entry))
+  if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *load.toolchain, **entry))
     return std::nullopt;
-  cache.Lend((*entry)->artifact, load.tag.owner);
+  cache.Lend((*entry)->artifact, owner);
   v1::LoadResult result = ResultOf(load, **entry);
   result.set_cache_hit(true);
   return result;
 }
 
 std::optional<v1::LoadResult> Builder::Impl::FindAndCount(const PlannedLoad& load) {
-  std::optional<v1::LoadResult> hit = Find(load);
-  if (hit) cache.Touch(load.key, load.tag);
+  if (load.force) return std::nullopt;
+  std::optional<v1::LoadResult> hit = Find(*load.known, load.tag.owner);
+  if (hit) cache.Touch(load.key(), load.tag);
   return hit;
 }
 
-v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Entry& entry) const {
+v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
   v1::LoadResult result;
   result.set_key(load.key.Raw());
   result.set_artifact_digest(entry.artifact.Raw());
@@ -307,19 +345,19 @@ v1::LoadResult Builder::Impl::ResultOf(const PlannedLoad& load, const cache::Ent
   result.set_artifact_path(cache.BlobPath(entry.artifact));
   for (const cache::Function& function : entry.functions) *result.add_function() = ResolvedFunctionOf(function);
   for (const std::string& version : entry.required_symbol_versions) result.add_required_symbol_versions(version);
-  for (v1::LoadWarning& warning : LoadWarnings(load.request)) *result.add_warning() = std::move(warning);
+  for (const v1::LoadWarning& warning : load.warnings) *result.add_warning() = warning;
   return result;
 }
 
 absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const PlannedLoad& load, bool& mine) {
   const MutexLock lock(mutex);
   if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
-  const auto found = flights.find(load.key);
+  const auto found = flights.find(load.key());
   mine = found == flights.end() || !found->second->Join();
   if (!mine) return found->second;
   FlightPtr flight = MakeFlight(load.request);
   flight->Join();
-  flights.insert_or_assign(load.key, flight);
+  flights.insert_or_assign(load.key(), flight);
   return flight;
 }
 
@@ -424,7 +462,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
                                                     std::vector<std::string> symbol_versions) {
   cache::Entry entry;
   entry.required_symbol_versions = std::move(symbol_versions);
-  entry.key = load.key;
+  entry.key = load.key();
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
   entry.language = LanguageOf(load.request);
@@ -436,7 +474,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
       DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));
   KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact));
-  v1::LoadResult result = ResultOf(load, entry);
+  v1::LoadResult result = ResultOf(*load.known, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - load.started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
   return result;
@@ -445,7 +483,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
   if (!result.ok()) CountFailure(load, result.status());
   // In this order: a load that no longer finds the flight must find the entry.
-  Forget(load.key, flight);
+  Forget(load.key(), flight);
   flight->Complete(std::move(result));
   EndWork();
 }
@@ -454,7 +492,7 @@ void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& st
   const bool cancelled = KindOf(status) == v1::ErrorDetail::CANCELLED;
   cache.Count(cancelled ? cache::Total::kCancelled : cache::Total::kFailures);
   Log(LogLevel::kInfo, cancelled ? "build_cancelled" : "build_failed",
-      {{"name", load.tag.name}, {"key", load.key.Hex()}, {"error", ToStd(status.message())}});
+      {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(status.message())}});
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
@@ -469,15 +507,10 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   return impl_->Load(std::move(request), owner, observer, cancellation);
 }
 
-bool Builder::LookUp(const v1::LoadRequest& request, UserId owner,
+bool Builder::LookUp(v1::LoadRequest request, UserId owner,
                      const std::function<bool(const v1::LoadResult& hit)>& deliver) {
   const Impl::Work work(*impl_);
-  const absl::StatusOr<PlannedLoadPtr> load = impl_->Prepare(request, owner);
-  if (!load.ok()) return false;
-  const std::optional<v1::LoadResult> hit = impl_->Find(**load);
-  if (!hit || !deliver(*hit)) return false;
-  impl_->cache.Touch((*load)->key, (*load)->tag);
-  return true;
+  return impl_->LookUp(std::move(request), owner, deliver);
 }
 
 }  // namespace kernix::build

@@ -57,9 +57,8 @@ class Builder {
 
   // Passes the hit that Load() would return to `deliver`, which reports whether it was delivered; only then does the
   // hit count. If Load() would have to build, or would fail, nothing is delivered. Returns true if something was
-  // delivered.
-  bool LookUp(const v1::LoadRequest& request, UserId owner,
-              const std::function<bool(const v1::LoadResult& hit)>& deliver);
+  // delivered. A request that was looked up before is not checked and planned again.
+  bool LookUp(v1::LoadRequest request, UserId owner, const std::function<bool(const v1::LoadResult& hit)>& deliver);
 
  private:
   struct Impl;

@@ -524,6 +524,47 @@ TEST_P(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
   EXPECT_EQ(delivered, 2);
 }
 
+// A request that was looked up before is not planned again, but everything that is outside of it is looked at.
+TEST_P(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
+  TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
+  const auto is_hit = [&](const v1::LoadRequest& request) {
+    return t.builder->LookUp(request, UserId{0}, [](const v1::LoadResult&) { return true; });
+  };
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_TRUE(is_hit(request));
+  EXPECT_TRUE(is_hit(request));
+  t.env.PretendChanged("/usr/include/locale.h");
+  EXPECT_FALSE(is_hit(request));
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_TRUE(is_hit(request));
+  t.env.PretendChanged(compiler_);
+  EXPECT_FALSE(is_hit(request));
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_TRUE(is_hit(request));
+  request.set_name("no module's name\n");
+  EXPECT_FALSE(is_hit(request));
+  request.set_name("another_name");
+  EXPECT_TRUE(is_hit(request));
+  request.set_force_rebuild(true);
+  EXPECT_FALSE(is_hit(request));
+}
+
+TEST_P(BuilderTest, AFileOfAFlagThatHasChangedIsNoHit) {
+  TestBuilder t(GetParam());
+  const std::string specs = t.folder / "my.specs";
+  ASSERT_THAT(t.env.WriteFile(specs, "*kernix:\n0\n\n", 0644), IsOk());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_options()->add_compile_flags(StrCat("-specs=", specs));
+  const auto is_hit = [&] { return t.builder->LookUp(request, UserId{0}, [](const v1::LoadResult&) { return true; }); };
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_TRUE(is_hit());
+  EXPECT_TRUE(is_hit());
+  ASSERT_THAT(t.env.WriteFile(specs, "*kernix:\n1\n\n", 0644), IsOk());
+  EXPECT_FALSE(is_hit());
+}
+
 TEST_P(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
   const v1::LoadRequest request = CppRequest(compiler_);

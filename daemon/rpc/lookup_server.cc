@@ -75,19 +75,20 @@ class Lookup {
       sent = Send(reply, deadline);
       return sent->ok();
     };
-    const bool hit = readable && LookUp(*request.mutable_load(), deliver);
+    const std::string name = request.load().name();
+    const bool hit = readable && LookUp(std::move(*request.mutable_load()), deliver);
     const auto took = backend_.env.Now() - begin;
     backend_.metrics.NoteQuickLookup(hit, took);
-    if (hit) LogLoad(*user_, request.load().name(), reply.result(), std::chrono::duration_cast<Duration>(took));
+    if (hit) LogLoad(*user_, name, reply.result(), std::chrono::duration_cast<Duration>(took));
     return sent ? *sent : Send(reply, deadline);
   }
 
   template <typename Deliver>
-  bool LookUp(v1::LoadRequest& request, const Deliver& deliver) {
+  bool LookUp(v1::LoadRequest request, const Deliver& deliver) {
     auto toolchain = backend_.toolchains.Choose(request.toolchain(), request.language());
     if (!toolchain.ok()) return false;
     *request.mutable_toolchain() = *std::move(toolchain);
-    return backend_.builder.LookUp(request, user_->id(), deliver);
+    return backend_.builder.LookUp(std::move(request), user_->id(), deliver);
   }
 
   absl::Status Send(const v1::LookupReply& reply, MonotonicTime deadline) const {
