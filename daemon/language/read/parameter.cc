@@ -18,14 +18,12 @@ using Tokens = absl::Span<const Token>;
 
 constexpr std::string_view kUnderstood =
     "a parameter is a BE::In<T>, a BE::Out<T>, a BE::Tensor (const for an input), 'int64_t stream' or a cudaStream_t, "
-    "a bool, an integer of 8 to "
-    "64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or tensors, or a const "
-    "BE::Tensor*";
+    "a bool, an integer of 8 to 64 bits, a float or a double, a std::string_view, a BE::Span<const T> of numbers or "
+    "tensors, or a const BE::Tensor*";
 
 constexpr std::string_view kUnderstoodOfKernels =
     "a parameter of a __global__ function is a pointer to the elements of an array (const for an input), a BE::In<T>, "
-    "a "
-    "BE::Out<T>, a BE::Tensor, a bool, an integer of 8 to 64 bits, a float or a double";
+    "a BE::Out<T>, a BE::Tensor, a bool, an integer of 8 to 64 bits, a float or a double";
 
 constexpr std::string_view kNoElement =
     "its element type is none that can be read. Write out the tokens, such as arg:float32 or ret:float32";

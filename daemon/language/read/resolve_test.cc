@@ -811,7 +811,9 @@ TEST(InferenceTest, SurvivesAnyText) {
 // The tokens of `void f(parameters)`, a __global__ function, or the error.
 std::string Launched(const std::string& parameters, const std::string& before = "__global__ void ") {
   const auto specs = Listed(StrCat(before, "f(", parameters, ") {}"), {"f"});
-  if (specs.ok()) EXPECT_TRUE((*specs)[0].is_global);
+  if (specs.ok()) {
+    EXPECT_TRUE((*specs)[0].is_global);
+  }
   return Described(specs);
 }
 

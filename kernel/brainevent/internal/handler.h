@@ -240,11 +240,9 @@ inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_
   return nullptr;
 }
 
-// A complete handler. `call` has room for the parameters of `signature`; `function` passes it on to the user's
-// function. `kReader` is null for a function without attributes.
-template <AttributeReader* kReader, StreamUse kStream>
-inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&)) {
-  if (AnswerMetadata(frame, signature)) return nullptr;
+// Reads the arrays of a call, and the attributes that are the function's own.
+template <AttributeReader* kReader>
+inline ffi::Error* ReadParameters(const ffi::CallFrame* frame, const Signature& signature, Call& call) {
   if (frame->stage != ffi::kStageExecute) {
     return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
   }
@@ -254,6 +252,15 @@ inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, 
   if constexpr (kReader != nullptr) {
     if (error == nullptr) error = ReadAttributes<kReader>(frame, signature, call.attributes);
   }
+  return error;
+}
+
+// A complete handler. `call` has room for the parameters of `signature`; `function` passes it on to the user's
+// function. `kReader` is null for a function without attributes.
+template <AttributeReader* kReader, StreamUse kStream>
+inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&)) {
+  if (AnswerMetadata(frame, signature)) return nullptr;
+  ffi::Error* error = ReadParameters<kReader>(frame, signature, call);
   if (error == nullptr && frame->attributes.size > signature.attribute_count)
     error = UnexpectedAttribute(frame, signature);
   if constexpr (kStream != kNoStream) {

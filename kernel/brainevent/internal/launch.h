@@ -290,15 +290,7 @@ template <AttributeReader* kReader>
 inline ffi::Error* RunLaunch(const ffi::CallFrame* frame, const Signature& signature, LaunchCall& call,
                              void (*function)(LaunchCall&)) {
   if (AnswerMetadata(frame, signature)) return nullptr;
-  if (frame->stage != ffi::kStageExecute) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
-  }
-  BE::Tensor* results = call.tensors + signature.argument_count;
-  ffi::Error* error = ReadBuffers(frame, signature, "argument", frame->args, signature.argument_count, call.tensors);
-  if (error == nullptr) error = ReadBuffers(frame, signature, "result", frame->rets, signature.result_count, results);
-  if constexpr (kReader != nullptr) {
-    if (error == nullptr) error = ReadAttributes<kReader>(frame, signature, call.attributes);
-  }
+  ffi::Error* error = ReadParameters<kReader>(frame, signature, call);
   if (error == nullptr) error = ReadConfig(frame, signature, call.config);
   if (error == nullptr) error = ReadStream(frame, kRequiredStream, call.stream);
   if (error != nullptr) return error;
