@@ -4,7 +4,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kDetails[] = R"(Examples:
   kernixctl cache stats
   kernixctl cache list --name vector_add
   kernixctl cache show 5d0c2f
@@ -12,14 +12,12 @@ constexpr char kFooter[] = R"(Examples:
 
 }  // namespace
 
-void AddCache(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* cache = app.add_subcommand("cache", "The cache of compiled kernels");
-  cache->require_subcommand(1);
-  cache->footer(kFooter);
-  AddCacheStats(*cache, options, chosen);
-  AddCacheList(*cache, options, chosen);
-  AddCacheShow(*cache, options, chosen);
-  AddCachePurge(*cache, options, chosen);
+Command CacheCommand(const GlobalOptions& options) {
+  return {.name = "cache",
+          .summary = "The cache of compiled kernels",
+          .details = kDetails,
+          .subcommands = {CacheStatsCommand(options), CacheListCommand(options), CacheShowCommand(options),
+                          CachePurgeCommand(options)}};
 }
 
 }  // namespace kernix::ctl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <memory>
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
@@ -10,7 +11,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(Lists an entry once for each user and name that it was loaded under (its tags), the last used first.
 Users see their own tags; administrators see all.
 
@@ -68,13 +69,14 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 
 }  // namespace
 
-void AddCacheList(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = cache.add_subcommand("list", "List the entries of the cache");
+Command CacheListCommand(const GlobalOptions& options) {
   const auto flags = std::make_shared<Flags>();
-  command->add_option("--name", flags->name, "Show only modules with this name");
-  command->add_flag("--json", flags->json, "Print a JSON array of objects");
-  command->footer(kFooter);
-  command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
+  return {.name = "list",
+          .summary = "List the entries of the cache",
+          .details = kDetails,
+          .options = {{"--name", &flags->name, "Show only modules with this name"},
+                      {"--json", &flags->json, "Print a JSON array of objects"}},
+          .run = [&options, flags] { return Run(options, *flags); }};
 }
 
 }  // namespace kernix::ctl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <memory>
 
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
@@ -8,7 +9,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(Without --name, --older-than or --all, removes nothing (exit code 2). With both --name and --older-than,
 removes entries that match both. Programs that have loaded a kernel keep it. In a shared daemon, removes only
 your own entries, unless you are an administrator.
@@ -52,17 +53,18 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 
 }  // namespace
 
-void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = cache.add_subcommand("purge", "Remove entries");
+Command CachePurgeCommand(const GlobalOptions& options) {
   const auto flags = std::make_shared<Flags>();
-  CLI::Option* all = command->add_flag("--all", flags->all, "Everything");
-  command->add_option("--name", flags->name, "Remove modules with this name")->excludes(all);
-  command
-      ->add_option("--older-than", flags->older_than,
-                   "Remove entries that have not been used for this long: 90s, 10m, 2h, 7d")
-      ->excludes(all);
-  command->footer(kFooter);
-  command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
+  return {.name = "purge",
+          .summary = "Remove entries",
+          .details = kDetails,
+          .options = {{"--all", &flags->all, "Everything"},
+                      {"--name", &flags->name, "Remove modules with this name", {.excludes = "--all"}},
+                      {"--older-than",
+                       &flags->older_than,
+                       "Remove entries that have not been used for this long: 90s, 10m, 2h, 7d",
+                       {.excludes = "--all"}}},
+          .run = [&options, flags] { return Run(options, *flags); }};
 }
 
 }  // namespace kernix::ctl

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -15,7 +16,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(KEY is the beginning of an entry's key, as `kernixctl cache list` shows it: enough digits to tell it from all
 other entries that you may see. Never starts a daemon: exit code 3 means that none is running.
 
@@ -152,13 +153,14 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 
 }  // namespace
 
-void AddCacheShow(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = cache.add_subcommand("show", "Show one entry: functions, options, compilers, file");
+Command CacheShowCommand(const GlobalOptions& options) {
   const auto flags = std::make_shared<Flags>();
-  command->add_option("key", flags->key, "The beginning of the entry's key")->required();
-  command->add_flag("--json", flags->json, "Print one JSON object");
-  command->footer(kFooter);
-  command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
+  return {.name = "show",
+          .summary = "Show one entry: functions, options, compilers, file",
+          .details = kDetails,
+          .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
+                      {"--json", &flags->json, "Print one JSON object"}},
+          .run = [&options, flags] { return Run(options, *flags); }};
 }
 
 }  // namespace kernix::ctl

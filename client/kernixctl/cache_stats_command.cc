@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <memory>
 
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
@@ -7,7 +8,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(The counts start at the creation of the store. Starts the daemon if none is running.
+constexpr char kDetails[] = R"(The counts start at the creation of the store. Starts the daemon if none is running.
 
 Examples:
   kernixctl cache stats
@@ -57,12 +58,13 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = cache.add_subcommand("stats", "Show hits, builds and size");
+Command CacheStatsCommand(const GlobalOptions& options) {
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
-  command->footer(kFooter);
-  command->callback([&options, &chosen, json] { chosen = [&options, json] { return Run(options, *json); }; });
+  return {.name = "stats",
+          .summary = "Show hits, builds and size",
+          .details = kDetails,
+          .options = {{"--json", json.get(), "Print one JSON object"}},
+          .run = [&options, json] { return Run(options, *json); }};
 }
 
 }  // namespace kernix::ctl

@@ -6,12 +6,11 @@
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
-#include "common/base/version.h"
 
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] = R"(Exit codes:
+constexpr char kDetails[] = R"(Exit codes:
   0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler
 
 The daemon is the first of: --address, --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the
@@ -39,14 +38,6 @@ int CodeFor(ErrorKind kind) {
   }
 }
 
-void AddGlobalFlags(CLI::App& app, GlobalOptions& options) {
-  app.set_version_flag("--version", StrCat("kernixctl ", Version(), " (build ", BuildId(), ")"));
-  app.add_option("--address", options.client.address, "Talk to the daemon at this Unix socket: unix:/path or /path");
-  app.add_option("--store", options.client.store_directory, "Talk to this user's daemon that serves this cache folder");
-  app.require_subcommand(1);
-  app.footer(kFooter);
-}
-
 }  // namespace
 
 int Fail(const absl::Status& status) {
@@ -72,33 +63,23 @@ int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& 
   return use(**client);
 }
 
-void AddSitePackages(CLI::App& command, std::vector<std::string>& site_packages) {
-  command
-      .add_option("--site-packages", site_packages,
-                  "Folders of a Python that may contain nvcc in the layout of PyPI wheels")
-      ->delimiter(':')
-      ->envname("KERNIX_SITE_PACKAGES")
-      ->allow_extra_args(false);
+Option SitePackages(std::vector<std::string>& site_packages) {
+  return {"--site-packages",
+          &site_packages,
+          "Folders of a Python that may contain nvcc in the layout of PyPI wheels",
+          {.variable = "KERNIX_SITE_PACKAGES"}};
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app("Controls kernixd and its cache of compiled kernels.", "kernixctl");
-  GlobalOptions options;
-  Subcommand chosen;
-  AddGlobalFlags(app, options);
-  AddStatus(app, options, chosen);
-  AddCache(app, options, chosen);
-  AddCompile(app, options, chosen);
-  AddDoctor(app, options, chosen);
-  AddMetrics(app, options, chosen);
-  AddReload(app, options, chosen);
-  AddShutdown(app, options, chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
-  }
-  return chosen();
+Command RootCommand(GlobalOptions& options) {
+  ClientOptions& client = options.client;
+  return {
+      .name = "kernixctl",
+      .summary = "Controls kernixd and its cache of compiled kernels.",
+      .details = kDetails,
+      .options = {{"--address", &client.address, "Talk to the daemon at this Unix socket: unix:/path or /path"},
+                  {"--store", &client.store_directory, "Talk to this user's daemon that serves this cache folder"}},
+      .subcommands = {StatusCommand(options), CacheCommand(options), CompileCommand(options), DoctorCommand(options),
+                      MetricsCommand(options), ReloadCommand(options), ShutdownCommand(options)}};
 }
 
 }  // namespace kernix::ctl

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code that kernixctl's commands share. Each command has its own file.
+// kernixctl's commands are values: parsing, help, the shells' completions and the manual page all come from them. Each
+// command has its own file.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "kernix/client.h"
 
 namespace kernix::ctl {
@@ -26,31 +27,59 @@ enum ExitCode : int {
   kInterrupted = 130,
 };
 
+// Where an option's value goes: a switch, a text, one text for each time that it is given, a number.
+using Place = std::variant<bool*, std::string*, std::vector<std::string>*, int*, uint32_t*>;
+
+// What few options have.
+struct OptionRules {
+  bool required = false;
+  std::string excludes = {};  // the spelling of an option before this one that may not be given as well
+  std::string variable = {};  // gives the value if the command line does not: texts with ':' between them
+  std::vector<std::string> choices = {};
+  int64_t least = 0;  // of a number
+  int64_t most = 0;
+};
+
+struct Option {
+  std::string spelling;  // "-o,--output", or "file" for what is given without a dash
+  Place place;           // lives as long as the command
+  std::string help;
+  OptionRules rules = {};
+};
+
+// Either has subcommands, one of which must be given, or runs.
+struct Command {
+  std::string name;
+  std::string summary;
+  std::string details;  // below the options in --help: paragraphs, then examples
+  std::vector<Option> options = {};
+  std::function<int()> run = nullptr;  // prints the command's output, and returns an ExitCode
+  std::vector<Command> subcommands = {};
+};
+
 // Set by the flags before the command.
 struct GlobalOptions {
   ClientOptions client;
 };
 
-// The command that the command line names, with its flags. Runs it, prints its output, and returns an ExitCode.
-using Subcommand = std::function<int()>;
+// The commands. `options` must outlive them.
+Command StatusCommand(const GlobalOptions& options);
+Command CacheCommand(const GlobalOptions& options);
+Command CacheStatsCommand(const GlobalOptions& options);
+Command CacheListCommand(const GlobalOptions& options);
+Command CacheShowCommand(const GlobalOptions& options);
+Command CachePurgeCommand(const GlobalOptions& options);
+Command CompileCommand(const GlobalOptions& options);
+Command DoctorCommand(const GlobalOptions& options);
+Command MetricsCommand(const GlobalOptions& options);
+Command ReloadCommand(const GlobalOptions& options);
+Command ShutdownCommand(const GlobalOptions& options);
 
-// Each function adds its command to `app`. If the command line names the command, it sets `chosen`.
-void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
-void AddCache(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
-void AddCompile(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
-void AddDoctor(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
-void AddMetrics(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
-void AddReload(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
-void AddShutdown(CLI::App& app, const GlobalOptions& options, Subcommand& chosen);
+// All of kernixctl: the flags that set `options`, and the commands.
+Command RootCommand(GlobalOptions& options);
 
-// The commands of `cache`.
-void AddCacheStats(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
-void AddCacheList(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
-void AddCacheShow(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
-void AddCachePurge(CLI::App& cache, const GlobalOptions& options, Subcommand& chosen);
-
-// Adds --site-packages, which comes from $KERNIX_SITE_PACKAGES if it is not given.
-void AddSitePackages(CLI::App& command, std::vector<std::string>& site_packages);
+// --site-packages, which comes from $KERNIX_SITE_PACKAGES if it is not given.
+Option SitePackages(std::vector<std::string>& site_packages);
 
 // The whole of main().
 int Main(int argc, char** argv);

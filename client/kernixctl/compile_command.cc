@@ -7,7 +7,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "client/kernixctl/command.h"
@@ -27,7 +27,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(Compiles each file through the daemon, or finds it in the cache, and opens the result to check that it
 loads. Without --function, the `// @BE name [tokens]` lines of a file say what it exports. With --name or
 --separate, all files form one module: one translation unit together, in order, or one each.
@@ -227,55 +227,52 @@ int Run(const GlobalOptions& options, const Flags& flags) {
   return WithClient(with_packages, [&flags](Client& client) { return CompileAll(client, flags); });
 }
 
-void AddFlags(CLI::App& command, Flags& flags) {
-  command.add_option("file", flags.files, "Source files; each becomes a separate module, named after the file")
-      ->required();
-  command.add_option("--name", flags.name, "Make one module of all files, with this name");
-  command.add_flag("--separate", flags.separate,
-                   "Make one module of all files; compile each file separately, and link once");
-  command.add_option(
-      "--arch", flags.architectures,
-      "CUDA: sm_90, 9.0, or a comma-separated list for a fat binary (default: this machine's first GPU)");
-  command.add_option("--function", flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest")
-      ->allow_extra_args(false);
-  command.add_option("-D,--define", flags.defines, "Define a macro: NAME or NAME=VALUE")->allow_extra_args(false);
-  command.add_option("-I,--include", flags.include_paths, "Search this folder for headers")->allow_extra_args(false);
-  command.add_option("--flag", flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp")
-      ->allow_extra_args(false);
-  command.add_option("--link-flag", flags.link_flags, "Pass a flag to the linker, for example --link-flag=-lm")
-      ->allow_extra_args(false);
-  command.add_option("-O", flags.optimization_level, "Optimisation level")
-      ->check(CLI::Range(0, kernix::flags::kMaxOptimizationLevel));
-  command.add_flag("--debug", flags.debug,
-                   "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation");
-  command.add_flag("--use-fast-math", flags.use_fast_math, "CUDA: faster, less exact arithmetic");
-  command.add_flag("--no-cuda-graph", flags.no_cuda_graph,
-                   "CUDA: do not let XLA capture the functions into CUDA graphs");
-  AddSitePackages(command, flags.site_packages);
-  command.add_flag("--keep", flags.keep, "CUDA: keep PTX, machine code and the resources of each kernel");
-  CLI::Option* print = command.add_option("--print", flags.print,
-                                          "Print this instead of the artifact's path: ptx or sass (for the newest "
-                                          "architecture), resources, or source (the generated source). The first "
-                                          "three imply --keep");
-  print->check(CLI::IsMember(kPrintable));
-  command.add_option("-o,--output", flags.output, "Copy the artifact to this file");
-  command.add_option("--build-directory", flags.build_directory,
-                     "Write the generated source, the artifact and the kept files to this folder");
-  command.add_option("--jobs", flags.jobs, "Limit the compile jobs that run at a time (default: the daemon's limit)")
-      ->check(CLI::Range(1U, std::numeric_limits<uint32_t>::max()));
-  command.add_flag("--force", flags.force, "Compile even if the cache has the result");
-  command.add_flag("-v,--verbose", flags.verbose, "Show commands, compiler output and progress");
-  command.add_flag("--json", flags.json, "Print one JSON object per module")->excludes(print);
+std::vector<Option> Options(Flags& flags) {
+  return {
+      {"file", &flags.files, "Source files; each becomes a separate module, named after the file", {.required = true}},
+      {"--name", &flags.name, "Make one module of all files, with this name"},
+      {"--separate", &flags.separate, "Make one module of all files; compile each file separately, and link once"},
+      {"--arch", &flags.architectures,
+       "CUDA: sm_90, 9.0, or a comma-separated list for a fat binary (default: this machine's first GPU)"},
+      {"--function", &flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest"},
+      {"-D,--define", &flags.defines, "Define a macro: NAME or NAME=VALUE"},
+      {"-I,--include", &flags.include_paths, "Search this folder for headers"},
+      {"--flag", &flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
+      {"--link-flag", &flags.link_flags, "Pass a flag to the linker, for example --link-flag=-lm"},
+      {"-O", &flags.optimization_level, "Optimisation level", {.most = kernix::flags::kMaxOptimizationLevel}},
+      {"--debug", &flags.debug,
+       "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation"},
+      {"--use-fast-math", &flags.use_fast_math, "CUDA: faster, less exact arithmetic"},
+      {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
+      SitePackages(flags.site_packages),
+      {"--keep", &flags.keep, "CUDA: keep PTX, machine code and the resources of each kernel"},
+      {"--print",
+       &flags.print,
+       "Print this instead of the artifact's path: ptx or sass (for the newest architecture), resources, or source "
+       "(the generated source). The first three imply --keep",
+       {.choices = kPrintable}},
+      {"-o,--output", &flags.output, "Copy the artifact to this file"},
+      {"--build-directory", &flags.build_directory,
+       "Write the generated source, the artifact and the kept files to this folder"},
+      {"--jobs",
+       &flags.jobs,
+       "Limit the compile jobs that run at a time (default: the daemon's limit)",
+       {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
+      {"--force", &flags.force, "Compile even if the cache has the result"},
+      {"-v,--verbose", &flags.verbose, "Show commands, compiler output and progress"},
+      {"--json", &flags.json, "Print one JSON object per module", {.excludes = "--print"}},
+  };
 }
 
 }  // namespace
 
-void AddCompile(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("compile", "Compile source files into the cache");
+Command CompileCommand(const GlobalOptions& options) {
   const auto flags = std::make_shared<Flags>();
-  AddFlags(*command, *flags);
-  command->footer(kFooter);
-  command->callback([&options, &chosen, flags] { chosen = [&options, flags] { return Run(options, *flags); }; });
+  return {.name = "compile",
+          .summary = "Compile source files into the cache",
+          .details = kDetails,
+          .options = Options(*flags),
+          .run = [&options, flags] { return Run(options, *flags); }};
 }
 
 }  // namespace kernix::ctl

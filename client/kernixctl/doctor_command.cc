@@ -2,6 +2,7 @@
 #include <sys/statvfs.h>
 
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -21,7 +22,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(Looks at everything that a load needs and compiles one kernel for each language. Each line begins with ok, warn or
 fail; below a warning or a failure stands what to do. Starts this user's daemon if none is running. A machine without
 a GPU or without nvcc gets warnings: C++ kernels work there.
@@ -233,23 +234,21 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-void AddDoctor(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
+Command DoctorCommand(const GlobalOptions& options) {
   struct Flags {
     std::vector<std::string> site_packages;
     bool json = false;
   };
-  CLI::App* command = app.add_subcommand("doctor", "Check compilers, GPU, daemon and store, and compile a kernel");
   const auto flags = std::make_shared<Flags>();
-  AddSitePackages(*command, flags->site_packages);
-  command->add_flag("--json", flags->json, "Print a JSON array of objects");
-  command->footer(kFooter);
-  command->callback([&options, &chosen, flags] {
-    chosen = [&options, flags] {
-      GlobalOptions with_packages = options;
-      with_packages.client.site_packages = flags->site_packages;
-      return Run(with_packages, flags->json);
-    };
-  });
+  return {.name = "doctor",
+          .summary = "Check compilers, GPU, daemon and store, and compile a kernel",
+          .details = kDetails,
+          .options = {SitePackages(flags->site_packages), {"--json", &flags->json, "Print a JSON array of objects"}},
+          .run = [&options, flags] {
+            GlobalOptions with_packages = options;
+            with_packages.client.site_packages = flags->site_packages;
+            return Run(with_packages, flags->json);
+          }};
 }
 
 }  // namespace kernix::ctl

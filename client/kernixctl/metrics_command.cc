@@ -6,7 +6,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(The metrics since the start of the daemon, in Prometheus' text format. Only for the daemon's
 administrators. Never starts a daemon: exit code 3 means that none is running.
 
@@ -25,10 +25,13 @@ int Run(const GlobalOptions& options) {
 
 }  // namespace
 
-void AddMetrics(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("metrics", "Print the daemon's metrics");
-  command->footer(kFooter);
-  command->callback([&options, &chosen] { chosen = [&options] { return Run(options); }; });
+Command MetricsCommand(const GlobalOptions& options) {
+  return {
+      .name = "metrics",
+      .summary = "Print the daemon's metrics",
+      .details = kDetails,
+      .run = [&options] { return Run(options); },
+  };
 }
 
 }  // namespace kernix::ctl

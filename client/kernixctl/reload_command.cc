@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <memory>
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
@@ -9,7 +10,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(Has the daemon read its config file again, as SIGHUP does, and prints which settings have changed and which
 change only at its next start. If the file is wrong, nothing changes. Only for the daemon's administrators. Never
 starts a daemon: exit code 3 means that none is running.
@@ -46,12 +47,13 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-void AddReload(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("reload", "Have the daemon read its config file again");
+Command ReloadCommand(const GlobalOptions& options) {
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
-  command->footer(kFooter);
-  command->callback([&options, &chosen, json] { chosen = [&options, json] { return Run(options, *json); }; });
+  return {.name = "reload",
+          .summary = "Have the daemon read its config file again",
+          .details = kDetails,
+          .options = {{"--json", json.get(), "Print one JSON object"}},
+          .run = [&options, json] { return Run(options, *json); }};
 }
 
 }  // namespace kernix::ctl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <memory>
 
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
@@ -8,7 +9,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(Waits until the daemon is gone. The daemon accepts no new loads and lets running ones finish, up to a
 time limit. The next load starts a new daemon, unless it is the machine's service. Exit code 3 means that no
 daemon is running.
@@ -34,12 +35,14 @@ int Run(const GlobalOptions& options, const std::string& drain) {
 
 }  // namespace
 
-void AddShutdown(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("shutdown", "Stop the daemon");
+Command ShutdownCommand(const GlobalOptions& options) {
   const auto drain = std::make_shared<std::string>();
-  command->add_option("--drain", *drain, "How long running loads may continue: 5s, 1m (default: the daemon's setting)");
-  command->footer(kFooter);
-  command->callback([&options, &chosen, drain] { chosen = [&options, drain] { return Run(options, *drain); }; });
+  return {.name = "shutdown",
+          .summary = "Stop the daemon",
+          .details = kDetails,
+          .options = {{"--drain", drain.get(),
+                       "How long running loads may continue: 5s, 1m (default: the daemon's setting)"}},
+          .run = [&options, drain] { return Run(options, *drain); }};
 }
 
 }  // namespace kernix::ctl

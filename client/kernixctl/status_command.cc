@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include "absl/strings/str_join.h"
@@ -12,7 +13,7 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kDetails[] =
     R"(Shows the daemon, the loads that have not ended, the compilers and whether they can be used, and the
 cache by user. Of other users it shows numbers only; administrators see everything. Never starts a daemon: exit
 code 3 means that none is running.
@@ -176,12 +177,13 @@ int Run(const GlobalOptions& options, bool json) {
 
 }  // namespace
 
-void AddStatus(CLI::App& app, const GlobalOptions& options, Subcommand& chosen) {
-  CLI::App* command = app.add_subcommand("status", "Show which daemon answers, and what it does");
+Command StatusCommand(const GlobalOptions& options) {
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
-  command->footer(kFooter);
-  command->callback([&options, &chosen, json] { chosen = [&options, json] { return Run(options, *json); }; });
+  return {.name = "status",
+          .summary = "Show which daemon answers, and what it does",
+          .details = kDetails,
+          .options = {{"--json", json.get(), "Print one JSON object"}},
+          .run = [&options, json] { return Run(options, *json); }};
 }
 
 }  // namespace kernix::ctl
