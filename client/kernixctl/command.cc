@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
+#include "common/base/version.h"
 
 namespace kernix::ctl {
 namespace {
@@ -63,11 +64,18 @@ int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& 
   return use(**client);
 }
 
+std::vector<Option> AllOptions(const Command& command) {
+  std::vector<Option> options = {kHelp};
+  if (!command.version.empty()) options.push_back(kVersion);
+  options.insert(options.end(), command.options.begin(), command.options.end());
+  return options;
+}
+
 Option SitePackages(std::vector<std::string>& site_packages) {
   return {"--site-packages",
           &site_packages,
           "Folders of a Python that may contain nvcc in the layout of PyPI wheels",
-          {.variable = "KERNIX_SITE_PACKAGES"}};
+          {.variable = "KERNIX_SITE_PACKAGES", .names = Names::kFolders}};
 }
 
 Command RootCommand(GlobalOptions& options) {
@@ -76,10 +84,17 @@ Command RootCommand(GlobalOptions& options) {
       .name = "kernixctl",
       .summary = "Controls kernixd and its cache of compiled kernels.",
       .details = kDetails,
-      .options = {{"--address", &client.address, "Talk to the daemon at this Unix socket: unix:/path or /path"},
-                  {"--store", &client.store_directory, "Talk to this user's daemon that serves this cache folder"}},
+      .options = {{"--address",
+                   &client.address,
+                   "Talk to the daemon at this Unix socket: unix:/path or /path",
+                   {.names = Names::kFiles}},
+                  {"--store",
+                   &client.store_directory,
+                   "Talk to this user's daemon that serves this cache folder",
+                   {.names = Names::kFolders}}},
       .subcommands = {StatusCommand(options), CacheCommand(options), CompileCommand(options), DoctorCommand(options),
-                      MetricsCommand(options), ReloadCommand(options), ShutdownCommand(options)}};
+                      MetricsCommand(options), ReloadCommand(options), ShutdownCommand(options), CompletionCommand()},
+      .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
 
 }  // namespace kernix::ctl

@@ -30,12 +30,16 @@ enum ExitCode : int {
 // Where an option's value goes: a switch, a text, one text for each time that it is given, a number.
 using Place = std::variant<bool*, std::string*, std::vector<std::string>*, int*, uint32_t*>;
 
+// What the shells complete a value with, unless the option has choices.
+enum class Names { kNone, kFiles, kFolders };
+
 // What few options have.
 struct OptionRules {
   bool required = false;
   std::string excludes = {};  // the spelling of an option before this one that may not be given as well
   std::string variable = {};  // gives the value if the command line does not: texts with ':' between them
   std::vector<std::string> choices = {};
+  Names names = Names::kNone;
   int64_t least = 0;  // of a number
   int64_t most = 0;
 };
@@ -47,6 +51,14 @@ struct Option {
   OptionRules rules = {};
 };
 
+// What the parser adds to a command and answers itself, so these have no place.
+inline const Option kHelp{"-h,--help", static_cast<bool*>(nullptr), "Print this help message and exit"};
+inline const Option kVersion{"--version", static_cast<bool*>(nullptr), "Display program version information and exit"};
+
+// Positional options are given without a dash.
+inline bool IsPositional(const Option& option) { return option.spelling.front() != '-'; }
+inline bool IsSwitch(const Option& option) { return std::holds_alternative<bool*>(option.place); }
+
 // Either has subcommands, one of which must be given, or runs.
 struct Command {
   std::string name;
@@ -55,7 +67,11 @@ struct Command {
   std::vector<Option> options = {};
   std::function<int()> run = nullptr;  // prints the command's output, and returns an ExitCode
   std::vector<Command> subcommands = {};
+  std::string version = {};  // what --version prints; without it, there is no --version
 };
+
+// kHelp, kVersion if the command has a version, and the command's own options.
+std::vector<Option> AllOptions(const Command& command);
 
 // Set by the flags before the command.
 struct GlobalOptions {
@@ -74,6 +90,7 @@ Command DoctorCommand(const GlobalOptions& options);
 Command MetricsCommand(const GlobalOptions& options);
 Command ReloadCommand(const GlobalOptions& options);
 Command ShutdownCommand(const GlobalOptions& options);
+Command CompletionCommand();
 
 // All of kernixctl: the flags that set `options`, and the commands.
 Command RootCommand(GlobalOptions& options);

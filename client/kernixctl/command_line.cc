@@ -4,8 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "client/kernixctl/command.h"
-#include "common/base/strings.h"
-#include "common/base/version.h"
+#include "client/kernixctl/completion.h"
 
 namespace kernix::ctl {
 namespace {
@@ -52,9 +51,14 @@ void Describe(const Command& command, CLI::App& app, const Command*& chosen) {
 int Main(int argc, char** argv) {
   GlobalOptions options;
   const Command root = RootCommand(options);
+  if (argc > 1 && argv[1] == kCompletionRequest) {
+    std::cout << CompletionLines(root, {argv + 2, argv + argc});
+    return kOk;
+  }
   const Command* chosen = nullptr;
   CLI::App app(root.summary, root.name);
-  app.set_version_flag("--version", StrCat("kernixctl ", Version(), " (build ", BuildId(), ")"));
+  app.set_help_flag(kHelp.spelling, kHelp.help);
+  app.set_version_flag(kVersion.spelling, root.version, kVersion.help);
   Describe(root, app, chosen);
   try {
     app.parse(argc, argv);

@@ -42,6 +42,9 @@ for header in "$source"/client/include/kernix/*.h; do
   [[ -f $prefix/include/kernix/${header##*/} ]] || fail "no ${header##*/} in $prefix/include/kernix"
 done
 [[ -f $prefix/share/doc/kernix/LICENSE && -f $prefix/share/doc/kernix/cli.md ]] || fail "no documents in $prefix/share/doc"
+share=$prefix/share
+cmp <(kernixctl completion bash) "$share/bash-completion/completions/kernixctl" || fail "no completion for bash"
+cmp <(kernixctl completion zsh) "$share/zsh/site-functions/_kernixctl" || fail "no completion for zsh"
 
 grep -qx 'ExecStart=/prefix/bin/kernixd --config .*' "$prefix/lib/systemd/system/kernixd.service" ||
   fail "the unit does not start the installed kernixd"
