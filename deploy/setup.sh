@@ -34,7 +34,7 @@ packages=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libssl-dev libsystemd-dev libcli11-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
   libgtest-dev libgmock-dev
-  clang libclang-rt-dev clang-format clangd shellcheck systemd zsh
+  clang libclang-rt-dev clang-format clangd shellcheck systemd zsh groff-base
 )
 case $python_path in
   "" | /usr/bin/python3* | /bin/python3*)   # the distribution's own Python, in packages of its own

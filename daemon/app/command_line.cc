@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
+#include "common/base/manual_page.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
@@ -18,6 +19,8 @@
 
 namespace kernix::server {
 namespace {
+
+constexpr char kSummary[] = "Compiles JAX FFI kernels for its clients and caches them.";
 
 constexpr char kFooter[] =
     R"(Every setting but toolchains can also come from the environment (--idle-timeout as KERNIX_IDLE_TIMEOUT) and from the
@@ -43,7 +46,7 @@ struct GivenFlag {
 // The command line, parsed by CLI11. This class catches all of CLI11's exceptions.
 class CommandLine {
  public:
-  CommandLine() : app_("Compiles JAX FFI kernels for its clients and caches them.", "kernixd") {
+  CommandLine() : app_(kSummary, "kernixd") {
     app_.footer(kFooter);
     app_.set_version_flag("--version", StrCat("kernixd ", Version(), " (build ", BuildId(), ")"));
     app_.add_option("--config", config_, "read settings from this TOML file")->type_name("FILE");
@@ -68,6 +71,14 @@ class CommandLine {
     }
     result.exit_now = true;
     return false;
+  }
+
+  void AddOptionsTo(ManualPage& page) const {
+    for (const CLI::Option* option : app_.get_options()) {
+      const std::string value = option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+      page.Item(absl::StrReplaceAll(option->get_name(false, true), {{",", ", "}}) + value,
+                option->get_description() + ".");
+    }
   }
 
   const std::string& config() const { return config_; }
@@ -142,6 +153,20 @@ ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::v
   const std::string message(options.status().message());
   result.text = StrCat("kernixd: ", absl::StrReplaceAll(message, {{"\n", "\nkernixd: "}}), "\n");
   return result;
+}
+
+std::string Manual() {
+  ManualPage page("kernixd", 8, kSummary);
+  page.Section("SYNOPSIS");
+  page.Text("kernixd [OPTIONS]");
+  page.Section("DESCRIPTION");
+  page.Description(kFooter);
+  page.Section("OPTIONS");
+  CommandLine().AddOptionsTo(page);
+  page.ClosingSections(kFooter);
+  page.Section("SEE ALSO");
+  page.Text("kernixctl(1)");
+  return page.text();
 }
 
 }  // namespace kernix::server

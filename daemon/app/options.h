@@ -71,4 +71,7 @@ struct ParsedCommandLine {
 // `arguments` must not include the program's name.
 ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::vector<std::string>& arguments);
 
+// The page kernixd(8), from the texts of --help.
+std::string Manual();
+
 }  // namespace kernix::server

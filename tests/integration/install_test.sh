@@ -46,6 +46,15 @@ share=$prefix/share
 cmp <(kernixctl completion bash) "$share/bash-completion/completions/kernixctl" || fail "no completion for bash"
 cmp <(kernixctl completion zsh) "$share/zsh/site-functions/_kernixctl" || fail "no completion for zsh"
 
+# Each page has its sections, an option and a variable, and groff warns of nothing.
+for page in man1/kernixctl.1 man8/kernixd.8; do
+  groff -man -Tascii -P-cbou -ww "$share/man/$page" >"$scratch/page" 2>"$scratch/groff.log" || fail "groff cannot read $page"
+  [[ ! -s $scratch/groff.log ]] || { cat "$scratch/groff.log" >&2; fail "groff warns of $page"; }
+  for text in SYNOPSIS 'EXIT STATUS' EXAMPLES -help KERNIX_; do
+    grep -q -e "$text" "$scratch/page" || fail "no $text in $page"
+  done
+done
+
 grep -qx 'ExecStart=/prefix/bin/kernixd --config .*' "$prefix/lib/systemd/system/kernixd.service" ||
   fail "the unit does not start the installed kernixd"
 [[ $(grep '^ExecStart=' "$prefix/lib/systemd/user/kernixd.service") == ExecStart=/prefix/bin/kernixd ]] ||

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernixctl/manual.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/manual_page.h"
+#include "common/base/strings.h"
+
+namespace kernix::ctl {
+namespace {
+
+struct Variable {
+  std::string_view name;
+  std::string_view meaning;
+};
+constexpr Variable kVariables[] = {
+    {"KERNIX_ADDRESS", "As --address."},
+    {"KERNIX_CACHE_DIR", "As --store."},
+    {"KERNIX_CONFIG", "Another file than ~/.config/kernix/client.toml."},
+    {"KERNIX_SITE_PACKAGES", "As --site-packages, with colons between the folders."},
+    {"KERNIXD", "The program to start as this user's daemon."},
+    {"KERNIX_WARNINGS", "Warnings of loads to switch off: no-NAME, separated by commas, or none."},
+    {"CXX, NVCC_CCBIN", "The host compiler; the second one for CUDA."},
+    {"CUDA_HOME, CUDA_PATH", "The CUDA toolkit, before the nvcc on PATH."},
+};
+
+std::string ValueOf(const Option& option) {
+  if (IsSwitch(option)) return "";
+  if (!option.rules.choices.empty()) return StrCat(" ", absl::StrJoin(option.rules.choices, "|"));
+  if (option.rules.most > 0) return " N";
+  if (option.rules.names == Names::kFiles) return " FILE";
+  return option.rules.names == Names::kFolders ? " DIR" : " TEXT";
+}
+
+std::string TermOf(const Option& option) {
+  if (IsPositional(option)) return absl::AsciiStrToUpper(option.spelling);
+  return absl::StrReplaceAll(option.spelling, {{",", ", "}}) + ValueOf(option);
+}
+
+void AddOptions(const std::vector<Option>& options, ManualPage& page) {
+  for (const Option& option : options) page.Item(TermOf(option), option.help + ".");
+}
+
+std::string Usage(const std::string& path, const Command& command) {
+  std::string usage = path;
+  if (!command.subcommands.empty()) StrAppend(&usage, " COMMAND");
+  for (const Option& option : command.options) {
+    if (IsPositional(option)) {
+      const bool several = std::holds_alternative<std::vector<std::string>*>(option.place);
+      StrAppend(&usage, " ", TermOf(option), several ? "..." : "");
+    }
+  }
+  if (!std::all_of(command.options.begin(), command.options.end(), IsPositional)) StrAppend(&usage, " [OPTIONS]");
+  return usage;
+}
+
+void AddCommand(const std::string& path, const Command& command, ManualPage& page) {
+  page.Subsection(Usage(path, command));
+  page.Text(command.summary + ".");
+  AddOptions(command.options, page);
+  page.Text(command.details);
+  for (const Command& each : command.subcommands) AddCommand(StrCat(path, " ", each.name), each, page);
+}
+
+}  // namespace
+
+std::string Manual(const Command& root) {
+  ManualPage page(root.name, 1, root.summary);
+  page.Section("SYNOPSIS");
+  page.Text(StrCat(root.name, " [OPTIONS] COMMAND [OPTIONS OF THE COMMAND]"));
+  page.Section("DESCRIPTION");
+  page.Description(root.details);
+  page.Section("OPTIONS");
+  AddOptions(AllOptions(root), page);
+  page.Section("COMMANDS");
+  for (const Command& each : root.subcommands) AddCommand(StrCat(root.name, " ", each.name), each, page);
+  page.Section("ENVIRONMENT");
+  for (const Variable& variable : kVariables) page.Item(variable.name, variable.meaning);
+  page.ClosingSections(absl::StrReplaceAll(root.details, {{"    ", "\n  "}}));  // one exit code a line
+  page.Section("SEE ALSO");
+  page.Text("kernixd(8)");
+  return page.text();
+}
+
+}  // namespace kernix::ctl
