@@ -12,7 +12,7 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kDetails[] = R"(Exit codes:
-  0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler
+  0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler    130 Ctrl-C
 
 The daemon is the first of: --address, --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the
 machine's service, this user's own.
@@ -80,21 +80,21 @@ Option SitePackages(std::vector<std::string>& site_packages) {
 
 Command RootCommand(GlobalOptions& options) {
   ClientOptions& client = options.client;
-  return {
-      .name = "kernixctl",
-      .summary = "Controls kernixd and its cache of compiled kernels.",
-      .details = kDetails,
-      .options = {{"--address",
-                   &client.address,
-                   "Talk to the daemon at this Unix socket: unix:/path or /path",
-                   {.names = Names::kFiles}},
-                  {"--store",
-                   &client.store_directory,
-                   "Talk to this user's daemon that serves this cache folder",
-                   {.names = Names::kFolders}}},
-      .subcommands = {StatusCommand(options), CacheCommand(options), CompileCommand(options), DoctorCommand(options),
-                      MetricsCommand(options), ReloadCommand(options), ShutdownCommand(options), CompletionCommand()},
-      .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
+  return {.name = "kernixctl",
+          .summary = "Controls kernixd and its cache of compiled kernels.",
+          .details = kDetails,
+          .options = {{"--address",
+                       &client.address,
+                       "Talk to the daemon at this Unix socket: unix:/path or /path",
+                       {.names = Names::kFiles}},
+                      {"--store",
+                       &client.store_directory,
+                       "Talk to this user's daemon that serves this cache folder",
+                       {.names = Names::kFolders}}},
+          .subcommands = {StatusCommand(options), CacheCommand(options), CompileCommand(options), WatchCommand(options),
+                          DoctorCommand(options), MetricsCommand(options), ReloadCommand(options),
+                          ShutdownCommand(options), CompletionCommand()},
+          .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
 
 }  // namespace kernix::ctl

@@ -86,6 +86,7 @@ Command CacheListCommand(const GlobalOptions& options);
 Command CacheShowCommand(const GlobalOptions& options);
 Command CachePurgeCommand(const GlobalOptions& options);
 Command CompileCommand(const GlobalOptions& options);
+Command WatchCommand(const GlobalOptions& options);
 Command DoctorCommand(const GlobalOptions& options);
 Command MetricsCommand(const GlobalOptions& options);
 Command ReloadCommand(const GlobalOptions& options);

@@ -130,6 +130,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
     }
   }
   NoteInputs(load, inputs);
+  if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
   absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(WithCudaAdvice(load.request, module.status()), load.names);
   return module;
@@ -189,7 +190,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadDir(Client& client, Language languag
 
 LoadedModule FindLoaded(const Client& client, Language language, const std::string& name,
                         const std::vector<Source>& sources, const LoadOptions& options) {
-  if (options.verbose || options.force_rebuild) return {};
+  if (options.verbose || options.force_rebuild || options.callbacks.inputs) return {};
   return LoadMemo::OfProcess().Find(MemoKey(client.options(), language, name, options), sources);
 }
 

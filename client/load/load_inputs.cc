@@ -11,6 +11,12 @@ void LoadInputs::Add(const std::vector<std::string>& files, const std::set<std::
   searched_.insert(searched.begin(), searched.end());
 }
 
+std::vector<std::string> LoadInputs::Paths() const {
+  std::vector<std::string> paths(files_.begin(), files_.end());
+  paths.insert(paths.end(), searched_.begin(), searched_.end());
+  return paths;
+}
+
 std::optional<std::vector<WatchedFile>> LoadInputs::Look() const {
   std::vector<WatchedFile> inputs;
   for (const std::string& path : files_) {

@@ -24,6 +24,9 @@ class LoadInputs {
   // file that was found, or be one that was not. All paths are absolute.
   void Add(const std::vector<std::string>& files, const std::set<std::string>& searched);
 
+  // All of them.
+  std::vector<std::string> Paths() const;
+
   // The current state of all of them. Returns nullopt if a file is gone, or if that state might not show a change since
   // the load began.
   std::optional<std::vector<WatchedFile>> Look() const;

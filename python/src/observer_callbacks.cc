@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/src/observer_callbacks.h"
 
+#include <pybind11/stl.h>
+
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "python/src/gil.h"
 #include "python/src/text.h"
@@ -17,6 +20,11 @@ LoadCallbacks ObserverCallbacks::Callbacks() {
   callbacks.progress = TextCallback("progress");
   callbacks.warning = TextCallback("warning");
   callbacks.cancelled = [this] { return Poll(); };
+  if (!observer_.attr("inputs").is_none()) {
+    callbacks.inputs = [this](const std::vector<std::string>& paths) {
+      WithPython([&] { observer_.attr("inputs")(std::vector<py::bytes>(paths.begin(), paths.end())); });
+    };
+  }
   return callbacks;
 }
 

@@ -45,6 +45,11 @@ struct LoadCallbacks {
   std::function<void(std::string_view)> warning;
   // Called every 50 ms. If it returns true, the load is cancelled and returns kCancelled.
   std::function<bool()> cancelled;
+  // What the load depends on besides its sources, as absolute paths: headers, objects, libraries, and the folders in
+  // which one of them was looked for, which need not exist. Called before anything is compiled, so that it is known of
+  // a load that fails, too. With this callback, a load always asks the daemon.
+  using Inputs = std::function<void(const std::vector<std::string>&)>;
+  Inputs inputs;
 };
 
 struct LoadOptions {
@@ -81,7 +86,8 @@ struct LoadOptions {
 //
 // Repeating a load in this process returns the same module without asking a daemon, unless one of its inputs has
 // changed (an argument, the environment, the working folder, a file that it read), or this process has purged a cache.
-// LoadOptions::force_rebuild and `verbose` always ask the daemon. The same holds for all loads below.
+// LoadOptions::force_rebuild and `verbose` always ask the daemon, as LoadCallbacks::inputs does. The same holds for all
+// loads below.
 absl::StatusOr<std::shared_ptr<Module>> LoadCppInline(Client& client, const std::string& name,
                                                       const std::vector<std::string>& sources,
                                                       const LoadOptions& options = {});

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 from kernix._errors import warn
 from kernix._lock import ForkSafeLock
 
-__all__ = ["LoadConsole", "ProgressLine", "progress_line", "write_to"]
+__all__ = ["LoadConsole", "ProgressLine", "input_listener", "progress_line", "write_to"]
 
 _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
@@ -37,6 +38,9 @@ class ProgressLine(Protocol):
 #: Where loads of this context show their progress. None: on the terminal.
 progress_line: ContextVar[ProgressLine | None] = ContextVar("progress_line", default=None)
 
+#: What loads of this context tell the paths that they depend on besides their sources, before they compile.
+input_listener: ContextVar[Callable[[list[bytes]], None] | None] = ContextVar("input_listener", default=None)
+
 
 class LoadConsole:
     """Observer of one load (see ``_core.load``). All calls come from the thread that loads.
@@ -52,6 +56,7 @@ class LoadConsole:
     """
 
     def __init__(self, name: str) -> None:
+        self.inputs = input_listener.get()
         self._name = name
         self._stream: Any = sys.stderr
         self._line = progress_line.get() or (_TerminalLine(self._stream) if _is_terminal(self._stream) else None)

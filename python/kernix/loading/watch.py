@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from kernix.loading.console import write_to
+from kernix.loading.console import input_listener, write_to
 from kernix.loading.load import (
     CPP_PATTERNS,
     CUDA_PATTERNS,
@@ -22,16 +22,16 @@ from kernix.loading.load import (
     load_cuda_file,
 )
 from kernix.loading.module import CompiledModule, origin
-from kernix.loading.request import Functions, path_list
+from kernix.loading.request import Functions
 
 __all__ = ["Watch", "watch"]
 
 _Path = str | os.PathLike[str]
 #: What tells whether a file has changed; None if there is none.
 _FileState = tuple[int, int, int] | None
+_States = dict[str | bytes, _FileState]
 
 _INTERVAL_S = 0.2
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 
 
 class Watch:
@@ -42,13 +42,14 @@ class Watch:
 
     __module__ = "kernix"
 
-    def __init__(self, label: str, load: Callable[[], CompiledModule], states: Callable[[], object]) -> None:
+    def __init__(self, label: str, load: Callable[[], CompiledModule], sources: Callable[[], list[str]]) -> None:
         self._label = label
         self._load = load
-        self._states = states
+        self._sources = sources
+        self._inputs: list[bytes] = []  # what else the latest load depends on
         self._module = load()
         self._error: Exception | None = None
-        self._failed: object = None  # the states of the files whose load failed
+        self._failed: _States | None = None  # of a load that failed
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"kernix.watch {label}", daemon=True)
         self._thread.start()
@@ -85,13 +86,29 @@ class Watch:
         self.stop()
 
     def _run(self) -> None:
+        input_listener.set(self._note_inputs)  # for this thread
         while not self._stopped.wait(_INTERVAL_S):
             try:
-                states = self._states()  # before the load, during which files may change
+                states = self._states()
                 if self._failed is None or states != self._failed:
-                    self._failed = None if self._load_again() else states
+                    begun_ns = time.time_ns()
+                    self._failed = None if self._load_again() else self._states_at(begun_ns, states)
             except Exception as error:  # a folder that cannot be read just now
                 self._fail(error)
+
+    def _note_inputs(self, inputs: list[bytes]) -> None:
+        self._inputs = inputs
+
+    def _states(self) -> _States:
+        paths: list[str | bytes] = [*self._sources(), *self._inputs]
+        return {path: _state(path) for path in paths}
+
+    def _states_at(self, begun_ns: int, before: _States) -> _States:
+        """Return the states that a load has seen. What has changed since it began counts as missing."""
+        return {
+            path: before.get(path, None if state and state[0] >= begun_ns else state)
+            for path, state in self._states().items()
+        }
 
     def _load_again(self) -> bool:
         """Load, and report what has changed. A load whose files are as they were costs microseconds."""
@@ -154,9 +171,8 @@ def watch(
     def load() -> CompiledModule:
         return loader(path, functions, name=name, replace=True, **options)
 
-    folders = path_list(options.get("extra_include_paths"), "extra_include_paths")
     label = name or ", ".join(os.path.basename(os.path.abspath(one)) for one in _paths(path))
-    return Watch(label, load, _Files(sources, folders).states)
+    return Watch(label, load, sources)
 
 
 def _paths(path: _Path | Sequence[_Path]) -> list[_Path]:
@@ -177,46 +193,7 @@ def _sources(path: _Path | Sequence[_Path], file_patterns: Sequence[str] | None)
     return [os.path.abspath(one) for one in _paths(path)]
 
 
-class _Files:
-    """The sources of a load, and all places where the headers that they name may be."""
-
-    def __init__(self, sources: Callable[[], list[str]], folders: Sequence[str]) -> None:
-        self._sources = sources
-        self._folders = folders
-        self._read: dict[str, tuple[_FileState, list[str]]] = {}  # the places named by each file, when it was read
-
-    def states(self) -> dict[str, _FileState]:
-        """Return the state of each file. Only those that have changed are read."""
-        states: dict[str, _FileState] = {}
-        waiting = self._sources()
-        while waiting:
-            file = waiting.pop()
-            if file not in states:
-                states[file] = _state(file)
-                waiting += self._places_in(file, states[file])
-        return states
-
-    def _places_in(self, file: str, state: _FileState) -> list[str]:
-        if state is None:
-            return []
-        known = self._read.get(file)
-        if known is None or known[0] != state:
-            known = self._read[file] = state, list(_candidates(file, self._folders))
-        return known[1]
-
-
-def _candidates(file: str, folders: Sequence[str]) -> Iterator[str]:
-    try:
-        with open(file, "rb") as stream:
-            names = _INCLUDE.findall(stream.read())
-    except OSError:  # gone, or not a file
-        return
-    for name in names:
-        for folder in (os.path.dirname(file), *folders):
-            yield os.path.join(folder, os.fsdecode(name))
-
-
-def _state(file: str) -> _FileState:
+def _state(file: str | bytes) -> _FileState:
     try:
         status = os.stat(file)
     except OSError:

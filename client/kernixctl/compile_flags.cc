@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/kernixctl/compile_flags.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "client/kernixctl/function_argument.h"
+#include "client/kernixctl/module_report.h"
+#include "common/base/source_language.h"
+#include "common/base/strings.h"
+#include "common/flags/optimization_level.h"
+
+namespace kernix::ctl {
+namespace {
+
+// Two files whose modules have the same name, or "" if there are none. In a build directory, they would overwrite each
+// other.
+std::string FilesOfOneName(const CompileFlags& flags) {
+  std::map<std::string, std::string> file_of;
+  for (const std::vector<std::string>& files : Modules(flags)) {
+    const auto [other, is_new] = file_of.emplace(NameOf(files, flags), files[0]);
+    if (!is_new) return StrCat(other->second, " and ", files[0]);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Option> CompileOptions(CompileFlags& flags) {
+  return {
+      {"file",
+       &flags.files,
+       "Source files; each becomes a separate module, named after the file",
+       {.required = true, .names = Names::kFiles}},
+      {"--name", &flags.name, "Make one module of all files, with this name"},
+      {"--separate", &flags.separate, "Make one module of all files; compile each file separately, and link once"},
+      {"--arch", &flags.architectures,
+       "CUDA: sm_90, 9.0, or a comma-separated list for a fat binary (default: this machine's first GPU)"},
+      {"--function", &flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest"},
+      {"-D,--define", &flags.defines, "Define a macro: NAME or NAME=VALUE"},
+      {"-I,--include", &flags.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
+      {"--flag", &flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
+      {"--link-flag", &flags.link_flags, "Pass a flag to the linker, for example --link-flag=-lm"},
+      {"-O", &flags.optimization_level, "Optimisation level", {.most = kernix::flags::kMaxOptimizationLevel}},
+      {"--debug", &flags.debug,
+       "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation"},
+      {"--use-fast-math", &flags.use_fast_math, "CUDA: faster, less exact arithmetic"},
+      {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
+      SitePackages(flags.site_packages),
+      {"--keep", &flags.keep, "CUDA: keep PTX, machine code and the resources of each kernel"},
+      {"--print",
+       &flags.print,
+       "Print this instead of the artifact's path: ptx or sass (for the newest architecture), resources, or source "
+       "(the generated source). The first three imply --keep",
+       {.choices = kPrintable}},
+      {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
+      {"--build-directory",
+       &flags.build_directory,
+       "Write the generated source, the artifact and the kept files to this folder",
+       {.names = Names::kFolders}},
+      {"--jobs",
+       &flags.jobs,
+       "Limit the compile jobs that run at a time (default: the daemon's limit)",
+       {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
+      {"--force", &flags.force, "Compile even if the cache has the result"},
+      {"-v,--verbose", &flags.verbose, "Show commands, compiler output and progress"},
+      {"--json", &flags.json, "Print one JSON object per module", {.excludes = "--print"}},
+  };
+}
+
+std::string Contradiction(const CompileFlags& flags) {
+  if (!flags.output.empty() && Modules(flags).size() != 1) {
+    return "-o takes one module: one source file, or several with --name or --separate";
+  }
+  for (const std::string& file : flags.files) {
+    if (LanguageOfFile(file) == v1::LANGUAGE_UNSPECIFIED)
+      return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
+  }
+  if (NeedsKeep(flags.print)) {
+    for (const std::vector<std::string>& files : Modules(flags)) {
+      if (!IsCuda(files)) return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is C++");
+    }
+  }
+  const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
+  if (!files.empty()) return files + " would have the same names in --build-directory; compile them separately";
+  return "";
+}
+
+LoadOptions LoadOptionsFrom(const CompileFlags& flags) {
+  LoadOptions options;
+  if (!flags.functions.empty()) {
+    options.functions.emplace();
+    for (const std::string& text : flags.functions) options.functions->push_back(ParseFunction(text));
+  }
+  for (const std::string& define : flags.defines) options.compile_flags.push_back("-D" + define);
+  options.compile_flags.insert(options.compile_flags.end(), flags.flags.begin(), flags.flags.end());
+  options.link_flags = flags.link_flags;
+  options.include_paths = flags.include_paths;
+  options.compute_capability = flags.architectures;
+  options.optimization_level = flags.optimization_level;
+  options.separate = flags.separate;
+  options.debug = flags.debug;
+  options.keep = flags.keep || NeedsKeep(flags.print);
+  options.use_fast_math = flags.use_fast_math;
+  options.allow_cuda_graph = !flags.no_cuda_graph;
+  options.max_parallel_jobs = flags.jobs;
+  options.force_rebuild = flags.force;
+  options.verbose = flags.verbose;
+  return options;
+}
+
+std::vector<std::vector<std::string>> Modules(const CompileFlags& flags) {
+  if (flags.separate || !flags.name.empty()) return {flags.files};
+  std::vector<std::vector<std::string>> modules;
+  for (const std::string& file : flags.files) modules.push_back({file});
+  return modules;
+}
+
+bool IsCuda(const std::vector<std::string>& files) {
+  return std::any_of(files.begin(), files.end(),
+                     [](const std::string& file) { return LanguageOfFile(file) == v1::LANGUAGE_CUDA; });
+}
+
+std::string NameOf(const std::vector<std::string>& files, const CompileFlags& flags) {
+  return flags.name.empty() ? std::filesystem::path(files[0]).stem().string() : flags.name;
+}
+
+}  // namespace kernix::ctl
