@@ -75,7 +75,8 @@ std::string SummaryLine(const CompiledFiles& compiled) {
   for (const FunctionInfo& function : module.functions()) names.push_back(function.name);
   return Printable(StrCat(
       compiled.files.size() == 1 ? compiled.files[0] : module.name(), ": ", absl::StrJoin(names, ", "), " (",
-      module.cache_hit() ? "from the cache" : StrCat("built in ", module.build_ms(), " ms"), ") -> ", compiled.path));
+      module.cache_hit() ? "from the cache" : StrCat("built in ", module.build_ms(), " ms: ", module.miss_reason()),
+      ") -> ", compiled.path));
 }
 
 absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled) {
@@ -85,6 +86,7 @@ absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled) {
       .Text("key", module.key())
       .Boolean("cache_hit", module.cache_hit())
       .Number("build_ms", module.build_ms())
+      .Text("miss_reason", module.miss_reason())
       .Text("path", compiled.path)
       .Json("functions", FunctionsJson(module))
       .Text("name", module.name())

@@ -18,7 +18,7 @@ struct CompiledFiles {
   std::string path;  // where the user finds its library
 };
 
-// "add.cu: add (built in 12 ms) -> path".
+// "add.cu: add (built in 12 ms: new source) -> path".
 std::string SummaryLine(const CompiledFiles& compiled);
 
 // One JSON object. For a module with kept files, it includes the resources of each kernel.

@@ -90,6 +90,7 @@ struct Facts {
   std::string artifact_digest;
   bool cache_hit = false;
   uint64_t build_ms = 0;
+  std::string miss_reason;
 };
 
 class OpenModule : public Module {
@@ -105,6 +106,7 @@ class OpenModule : public Module {
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
   bool cache_hit() const override { return facts_.cache_hit; }
   uint64_t build_ms() const override { return facts_.build_ms; }
+  const std::string& miss_reason() const override { return facts_.miss_reason; }
   std::string_view artifact() const override { return artifact_.file->bytes(); }
   absl::StatusOr<ModuleTexts> texts() const override { return TextsOf(artifact_.file->image()); }
 
@@ -141,7 +143,8 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
               .key = key.Hex(),
               .artifact_digest = digest.Hex(),
               .cache_hit = result.cache_hit(),
-              .build_ms = result.build_ms()};
+              .build_ms = result.build_ms(),
+              .miss_reason = result.miss_reason()};
   return std::make_shared<OpenModule>(std::move(facts), std::move(artifact), std::move(functions));
 }
 

@@ -122,16 +122,16 @@ std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::
   return headers;
 }
 
-bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
-                               const cache::Entry& entry) {
+std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
+                                                  const toolchain::Toolchain& toolchain, const cache::Entry& entry) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   for (const cache::ToolchainHeader& header : entry.toolchain_headers) {
     const std::string path = LocalPath(folders, header.path);
-    if (path.empty()) return false;
+    if (path.empty()) return header.path;
     const absl::StatusOr<Digest> digest = digests.Get(path);
-    if (!digest.ok() || *digest != header.digest) return false;
+    if (!digest.ok() || *digest != header.digest) return path;
   }
-  return true;
+  return std::nullopt;
 }
 
 std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,9 +48,10 @@ std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::
                                                            const std::vector<std::string_view>& dependency_files,
                                                            const BuildStart& start);
 
-// Whether `toolchain` still has the headers that `entry` was built with.
-bool ToolchainHeadersUnchanged(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
-                               const cache::Entry& entry);
+// A header that `entry` was built with and that `toolchain` does not have any more, or only with other content: its
+// path, or its name in the entry if it is nowhere. nullopt: all headers are as they were.
+std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
+                                                  const toolchain::Toolchain& toolchain, const cache::Entry& entry);
 
 std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions);
 

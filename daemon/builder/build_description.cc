@@ -21,10 +21,6 @@ class Options {
     for (const std::string& text : texts) Add(text);
   }
 
-  void AddIf(bool condition, const char* text) {
-    if (condition) Add(text);
-  }
-
   std::vector<std::string> Take() {
     if (left_out_ > 0) texts_.push_back(StrCat("... and ", left_out_, " more"));
     return std::move(texts_);
@@ -45,17 +41,22 @@ class Options {
 
 }  // namespace
 
+std::vector<std::string> DescribeFlags(const BuildRequest& request) {
+  std::vector<std::string> flags = {StrCat("-O", request.optimization_level)};
+  if (request.use_fast_math) flags.push_back("--use-fast-math");
+  if (!request.allow_cuda_graph) flags.push_back("--no-cuda-graph");
+  if (request.keep) flags.push_back("--keep");
+  if (request.units.size() > 1) flags.push_back("--separate");
+  for (const std::vector<std::string>* more : {&request.host_flags, &request.nvcc_flags, &request.link_flags}) {
+    flags.insert(flags.end(), more->begin(), more->end());
+  }
+  return flags;
+}
+
 std::vector<std::string> DescribeBuild(const BuildRequest& request) {
   Options options;
-  options.Add(StrCat("-O", request.optimization_level));
-  options.AddIf(request.use_fast_math, "--use-fast-math");
-  options.AddIf(!request.allow_cuda_graph, "--no-cuda-graph");
-  options.AddIf(request.keep, "--keep");
-  options.AddIf(request.units.size() > 1, "--separate");
   options.AddAll(request.definitions);
-  options.AddAll(request.host_flags);
-  options.AddAll(request.nvcc_flags);
-  options.AddAll(request.link_flags);
+  options.AddAll(DescribeFlags(request));
   return options.Take();
 }
 

@@ -10,7 +10,10 @@
 
 namespace kernix::build {
 
-// The flags and settings of a build. Shortens long texts and long lists, and says so.
+// The settings of a build as a compiler or kernixctl takes them, and its flags, but no definitions of macros.
+std::vector<std::string> DescribeFlags(const BuildRequest& request);
+
+// The definitions, flags and settings of a build. Shortens long texts and long lists, and says so.
 std::vector<std::string> DescribeBuild(const BuildRequest& request);
 
 }  // namespace kernix::build

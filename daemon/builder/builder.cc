@@ -16,12 +16,15 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "daemon/builder/artifact.h"
 #include "daemon/builder/build_description.h"
+#include "daemon/builder/build_inputs.h"
 #include "daemon/builder/files_read.h"
 #include "daemon/builder/flight.h"
 #include "daemon/builder/header_cache.h"
 #include "daemon/builder/known_loads.h"
+#include "daemon/builder/miss_reason.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/resolved_function.h"
 #include "daemon/builder/shared_output.h"
@@ -61,6 +64,9 @@ constexpr uint64_t kHeaderTreeBytes = 256 << 20;
 
 // A few hundred bytes each.
 constexpr size_t kKnownLoads = 4096;
+
+// With how many earlier loads of its name a miss is compared.
+constexpr size_t kMostCompared = 16;
 
 std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   std::vector<Digest> digests;
@@ -128,6 +134,12 @@ std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector
   return texts;
 }
 
+v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
+  v1::Output output;
+  output.set_text(StrCat("kernixd: building ", name, ": ", reason, "\n"));
+  return output;
+}
+
 cache::Language LanguageOf(const BuildRequest& request) {
   return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
 }
@@ -170,6 +182,8 @@ struct Builder::Impl {
   bool LookUp(v1::LoadRequest request, UserId owner, const std::function<bool(const v1::LoadResult& hit)>& deliver);
   std::optional<v1::LoadResult> Find(const KnownLoad& load, UserId owner);
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
+  // Why there is no hit for `load`, for people. Compares only with what its user has loaded under its name.
+  std::string MissReasonOf(const PlannedLoad& load);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
   // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it.
@@ -265,6 +279,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   const bool verbose = request.verbose();
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
+  const std::string reason = MissReasonOf(*load);  // before a build replaces the entry that the reason is read from
+  if (verbose) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
   bool mine = false;
   KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
   if (!mine) {
@@ -274,6 +290,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
+  if (!result->cache_hit()) result->set_miss_reason(reason);
   cache.AddTag(load->key(), load->tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
   cache.Lend(artifact, load->tag.owner);
@@ -322,8 +339,9 @@ std::optional<v1::LoadResult> Builder::Impl::Find(const KnownLoad& load, UserId 
     Log(LogLevel::kWarning, "cache_lookup_failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
-  if (!entry->has_value() || !ToolchainHeadersUnchanged(toolchains.digests(), *load.toolchain, **entry))
+  if (!entry->has_value() || ChangedToolchainHeader(toolchains.digests(), *load.toolchain, **entry)) {
     return std::nullopt;
+  }
   cache.Lend((*entry)->artifact, owner);
   v1::LoadResult result = ResultOf(load, **entry);
   result.set_cache_hit(true);
@@ -335,6 +353,20 @@ std::optional<v1::LoadResult> Builder::Impl::FindAndCount(const PlannedLoad& loa
   std::optional<v1::LoadResult> hit = Find(*load.known, load.tag.owner);
   if (hit) cache.Touch(load.key(), load.tag);
   return hit;
+}
+
+std::string Builder::Impl::MissReasonOf(const PlannedLoad& load) {
+  if (load.force) return "force_rebuild";
+  const absl::StatusOr<std::vector<cache::BuiltFrom>> earlier = cache.Recent(load.tag, kMostCompared);
+  if (!earlier.ok()) return "not known: the cache cannot be read";
+  const bool has_key = std::any_of(earlier->begin(), earlier->end(),
+                                   [&](const cache::BuiltFrom& built) { return built.key == load.key(); });
+  if (!has_key) return MissReason(InputsOf(load.request), *earlier);
+  const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key());
+  if (!entry.ok() || !entry->has_value()) return "not known: the earlier kernel has just left the cache";
+  const std::optional<std::string> header =
+      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, **entry);
+  return header ? Printable(StrCat("toolchain header ", *header, " changed")) : "another load has just built it";
 }
 
 v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
@@ -470,6 +502,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
   entry.functions = ResolvedFunctions(load.request.functions);
   entry.build_options = DescribeBuild(load.request);
   entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
+  entry.inputs = InputsOf(load.request);
   entry.toolchain_headers =
       DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));

@@ -130,6 +130,7 @@ TEST_P(BuilderTest, BuildsThenHits) {
   v1::LoadResult same = *hit;
   same.set_cache_hit(false);
   same.set_build_ms(built->build_ms());
+  same.set_miss_reason(built->miss_reason());
   EXPECT_EQ(same.SerializeAsString(), built->SerializeAsString());
   EXPECT_EQ(t.Stats().builds, 1u);
   EXPECT_EQ(t.Stats().hits, 1u);

@@ -114,6 +114,13 @@ absl::StatusOr<std::vector<ListedEntry>> Cache::List(const TagFilter& filter) {
   return entries;
 }
 
+absl::StatusOr<std::vector<BuiltFrom>> Cache::Recent(const Tag& tag, size_t limit) {
+  FlushIfPossible();
+  absl::StatusOr<std::vector<BuiltFrom>> entries = journal_->Recent(tag, limit);
+  if (!entries.ok()) return Wrap(entries.status());
+  return entries;
+}
+
 // --- Changes ---------------------------------------------------------------------------------------------------------
 
 absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifact) {

@@ -140,6 +140,9 @@ class Cache {
   // One element for each matching tag, most recently used first.
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
 
+  // The entries that `tag` names, most recently used first, at most `limit`.
+  absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
+
   // Removes the matching tags and counts them. A key without tags is removed, and its artifact with the last key that
   // names it.
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter);

@@ -201,6 +201,28 @@ TYPED_TEST(CacheContractTest, ListsEntriesWithAllFieldsButTheirToolchainHeaders)
   EXPECT_EQ(listed->front().entry, entry);
 }
 
+TYPED_TEST(CacheContractTest, TellsTheInputsOfATagsEntriesMostRecentlyUsedFirst) {
+  const Tag mine{"a", UserId{1}};
+  const std::vector<BuildInput> inputs = {{InputKind::kSource, "a.cc", DigestOf("1").Raw()},
+                                          {InputKind::kFlag, "-O2", ""}};
+  Entry entry = this->EntryOf(1, 1, 5);
+  entry.inputs = inputs;
+  ASSERT_THAT(this->actions_.Put(entry, mine), IsOk());
+  this->Put(2, 6, mine);
+  this->Put(3, 7, {"a", UserId{2}});
+  this->Put(4, 8, {"b", UserId{1}});
+  EXPECT_THAT(*this->journal_.Recent(mine, 9), ElementsAre(BuiltFrom{TestKey(2), {}}, BuiltFrom{TestKey(1), inputs}));
+  EXPECT_THAT(*this->journal_.Recent(mine, 1), SizeIs(1));
+  EXPECT_THAT(this->actions_.Find(TestKey(1)).value()->inputs, IsEmpty()) << "no hit reads them";
+
+  entry.inputs[1].name = "-O3";
+  ASSERT_THAT(this->actions_.Put(entry, mine), IsOk());
+  EXPECT_EQ(this->journal_.Recent(mine, 9)->back().inputs, entry.inputs);
+  ASSERT_THAT(this->actions_.Remove(TestKey(1), std::nullopt), IsOk());
+  this->Put(1, 9, mine);
+  EXPECT_THAT(this->journal_.Recent(mine, 1)->front(), (BuiltFrom{TestKey(1), {}})) << "they leave with their entry";
+}
+
 TYPED_TEST(CacheContractTest, PurgesTagsAndTheEntriesThatHaveNoneLeft) {
   this->Put(1, 5, {"a", UserId{1}});
   this->Put(2, 6, {"a", UserId{2}});

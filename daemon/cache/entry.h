@@ -33,6 +33,28 @@ struct ToolchainHeader {
   bool operator==(const ToolchainHeader&) const = default;
 };
 
+// What the index stores of a build's inputs has these numbers.
+enum class InputKind {
+  kSource = 1,
+  kHeader = 2,
+  kFlagFile = 3,
+  kDefinition = 4,
+  kFlag = 5,
+  kArchitecture = 6,
+  kFunction = 7,
+  kTool = 8,
+  kIncludePaths = 9,
+  kKernix = 10
+};
+
+// One of the inputs of a build, all of which its key covers. Builds are compared by these, for people.
+struct BuildInput {
+  InputKind kind = InputKind::kSource;
+  std::string name;   // for people: "vector_add.cu", "-O2", "g++ 12.2.0"
+  std::string value;  // what another value makes a change of this input: a digest, or empty
+  auto operator<=>(const BuildInput&) const = default;
+};
+
 // The name under which a user has loaded an entry (a tag).
 struct Tag {
   std::string name;
@@ -53,8 +75,17 @@ struct Entry {
   // For people: the flags and settings of the build, and its compilers. Empty if an older kernixd made the entry.
   std::vector<std::string> build_options;
   std::string toolchain;
+  // Empty if an older kernixd made the entry. Neither Find() nor List() reads them: see Journal::Recent().
+  std::vector<BuildInput> inputs = {};
   int64_t created_unix_ms = 0;
   bool operator==(const Entry&) const = default;
+};
+
+// The inputs of the build that made the entry of `key`.
+struct BuiltFrom {
+  Digest key;
+  std::vector<BuildInput> inputs;
+  bool operator==(const BuiltFrom&) const = default;
 };
 
 // What a change removed from a cache.

@@ -49,6 +49,11 @@ absl::StatusOr<std::vector<ListedEntry>> Index::List(const TagFilter& filter) {
   return lister_->List(filter);
 }
 
+absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limit) {
+  const MutexLock lock(list_mutex_);
+  return lister_->Recent(tag, limit);
+}
+
 absl::StatusOr<bool> Index::HasTagOf(UserId owner, const Digest& artifact) {
   const MutexLock lock(read_mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, reader_->KeysOf(artifact));

@@ -23,7 +23,8 @@ namespace kernix::cache {
 class IndexReader;
 class IndexWriter;
 
-// Thread-safe. Find() and List() do not wait for the disk while a change does, and Find() does not wait for List().
+// Thread-safe. Find(), List() and Recent() do not wait for the disk while a change does, and Find() does not
+// wait for the other two.
 class Index final : public ActionCache, public Journal {
  public:
   // Opens or creates the file and migrates it to the newest layout. kDataLoss if it is damaged, kFailedPrecondition if
@@ -39,6 +40,7 @@ class Index final : public ActionCache, public Journal {
   void AddTag(const Digest& key, const Tag& tag) override;
   absl::Status Flush(const Totals& totals) override;
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) override;
+  absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit) override;
   absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) override;
   absl::StatusOr<Dropped> Purge(const TagFilter& filter) override;
   absl::StatusOr<Dropped> Evict(uint64_t limit_bytes, const std::optional<Digest>& keep) override;

@@ -50,6 +50,17 @@ std::string EncodeDetail(const Entry& entry) {
   return detail.SerializeAsString();
 }
 
+std::string EncodeInputs(const Entry& entry) {
+  internal::BuildInputs inputs;
+  for (const BuildInput& input : entry.inputs) {
+    internal::BuildInputs::Input* added = inputs.add_input();
+    added->set_kind(static_cast<int32_t>(input.kind));
+    added->set_name(input.name);
+    added->set_value(input.value);
+  }
+  return inputs.SerializeAsString();
+}
+
 std::string EncodeHeaders(const Entry& entry) {
   internal::HeaderSet set;
   for (const ToolchainHeader& header : entry.toolchain_headers) {
@@ -81,6 +92,20 @@ absl::Status DecodeHeaders(std::string_view bytes, Entry& entry) {
     entry.toolchain_headers.push_back({std::move(*header.mutable_path()), digest});
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<BuildInput>> DecodeInputs(std::string_view bytes) {
+  internal::BuildInputs decoded;
+  if (!decoded.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("index: the inputs of a build cannot be read");
+  }
+  std::vector<BuildInput> inputs;
+  inputs.reserve(decoded.input_size());
+  for (internal::BuildInputs::Input& input : *decoded.mutable_input()) {
+    inputs.push_back(
+        {static_cast<InputKind>(input.kind()), std::move(*input.mutable_name()), std::move(*input.mutable_value())});
+  }
+  return inputs;
 }
 
 }  // namespace kernix::cache

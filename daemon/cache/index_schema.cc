@@ -66,6 +66,13 @@ constexpr const char* kMigrations[] = {
         device INTEGER NOT NULL
       ) WITHOUT ROWID;
     )sql",
+    // In a table of its own, because no hit needs it.
+    R"sql(
+      CREATE TABLE build_inputs (
+        key BLOB PRIMARY KEY NOT NULL REFERENCES entry (key),
+        inputs BLOB NOT NULL
+      );
+    )sql",
 };
 
 absl::Status CheckIntegrity(Database& database) {

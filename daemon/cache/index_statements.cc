@@ -48,6 +48,11 @@ std::string SelectEntry() {
                 ", headers FROM entry JOIN header_set ON entry.header_set = header_set.id WHERE entry.key = ?");
 }
 
+constexpr char kRecent[] =
+    "SELECT entry.key, coalesce(inputs, x'') FROM label JOIN entry ON entry.key = label.key "
+    "LEFT JOIN build_inputs ON build_inputs.key = entry.key WHERE label.name = ? AND label.owner = ? "
+    "ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key LIMIT ?";
+
 std::string SelectTagged(std::string_view rest) {
   return StrCat("SELECT ", kEntryColumns, ", last_used_unix_ms, hits, label.name, label.owner ",
                 "FROM entry JOIN label ON label.key = entry.key ", rest);
@@ -81,6 +86,8 @@ absl::Status IndexWriter::Open(const std::string& path) {
        {&put_,
         "INSERT INTO entry (key, artifact, size, created_unix_ms, last_used_unix_ms, hits, header_set, detail) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
+       {&put_inputs_, "INSERT OR REPLACE INTO build_inputs (key, inputs) VALUES (?, ?)"},
+       {&drop_inputs_, "DELETE FROM build_inputs WHERE key = ?"},
        {&links_, "SELECT artifact, size, header_set FROM entry WHERE key = ?"},
        {&named_, kIsNamed},
        {&drop_, "DELETE FROM entry WHERE key = ?"},
@@ -113,7 +120,9 @@ absl::Status IndexWriter::Put(const Entry& entry) {
       .BindInt(6, 0)
       .BindInt(7, header_set)
       .BindBlob(8, EncodeDetail(entry));
-  return put_.Run();
+  KERNIX_RETURN_IF_ERROR(put_.Run());
+  if (entry.inputs.empty()) return absl::OkStatus();
+  return put_inputs_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, EncodeInputs(entry)).Run();
 }
 
 absl::StatusOr<int64_t> IndexWriter::PutHeaders(const std::string& headers) {
@@ -138,6 +147,7 @@ absl::StatusOr<std::optional<RowLinks>> IndexWriter::Links(const Digest& key) {
 }
 
 absl::Status IndexWriter::Drop(const Digest& key, int64_t header_set) {
+  KERNIX_RETURN_IF_ERROR(drop_inputs_.BindBlob(1, ColumnOf(key)).Run());
   KERNIX_RETURN_IF_ERROR(drop_.BindBlob(1, ColumnOf(key)).Run());
   return drop_headers_.BindInt(1, header_set).Run();
 }
@@ -249,6 +259,7 @@ absl::Status IndexReader::Open(const std::string& path) {
       " ORDER BY last_used_unix_ms DESC, created_unix_ms DESC, entry.key, label.name, label.owner";
   return PrepareAll(database_, {{&find_, SelectEntry()},
                                 {&list_, SelectTagged(StrCat(kMatchingTags, "AND ", kLastUsed, kOrder))},
+                                {&recent_, kRecent},
                                 {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
                                 {&has_tag_, kHasTag},
                                 {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
@@ -277,6 +288,19 @@ absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const TagFilter& filt
     listed.hits = static_cast<uint64_t>(list_.Int(kEntryColumnCount + 1));
     listed.tag = {std::string(list_.Text(kEntryColumnCount + 2)),
                   static_cast<UserId>(list_.Int(kEntryColumnCount + 3))};
+  }
+}
+
+absl::StatusOr<std::vector<BuiltFrom>> IndexReader::Recent(const Tag& tag, size_t limit) {
+  const ScopedReset reset(recent_);
+  recent_.BindText(1, tag.name).BindInt(2, ToNumber(tag.owner)).BindInt(3, static_cast<int64_t>(limit));
+  std::vector<BuiltFrom> recent;
+  while (true) {
+    KERNIX_ASSIGN_OR_RETURN(const bool row, recent_.Step());
+    if (!row) return recent;
+    BuiltFrom& built = recent.emplace_back();
+    KERNIX_ASSIGN_OR_RETURN(built.key, Digest::FromRaw(recent_.Blob(0)));
+    KERNIX_ASSIGN_OR_RETURN(built.inputs, DecodeInputs(recent_.Blob(1)));
   }
 }
 

@@ -70,6 +70,9 @@ class Journal {
   // Most recently used first. Does not list tags that are not flushed.
   virtual absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter) = 0;
 
+  // The entries of one tag, most recently used first, at most `limit`. Leaves out tags that are not flushed.
+  virtual absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit) = 0;
+
   // Whether an entry of `artifact` has a tag of `owner`, whether it is flushed, being flushed, or not yet.
   virtual absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact) = 0;
 

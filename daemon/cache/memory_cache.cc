@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 
 namespace kernix::cache {
@@ -73,7 +74,10 @@ absl::Status MemoryBlobs::RemoveAllBut(const absl::flat_hash_set<Digest>& keep) 
 absl::StatusOr<std::optional<Entry>> MemoryIndex::Find(const Digest& key) {
   const MutexLock lock(mutex_);
   const auto record = records_.find(key);
-  return record == records_.end() ? std::nullopt : std::optional(record->second.entry);
+  if (record == records_.end()) return std::nullopt;
+  Entry entry = record->second.entry;
+  entry.inputs.clear();
+  return entry;
 }
 
 absl::StatusOr<Dropped> MemoryIndex::Put(const Entry& entry, const Tag& tag) {
@@ -146,6 +150,7 @@ absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const TagFilter& filt
   for (const auto& [key, record] : records_) {
     Entry entry = record.entry;
     entry.toolchain_headers.clear();
+    entry.inputs.clear();
     for (const Tag& tag : record.tags) {
       if (Matches(filter, tag, record.last_used_unix_ms)) {
         listed.push_back({entry, tag, record.last_used_unix_ms, record.hits});
@@ -157,6 +162,18 @@ absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const TagFilter& filt
   };
   std::sort(listed.begin(), listed.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return listed;
+}
+
+absl::StatusOr<std::vector<BuiltFrom>> MemoryIndex::Recent(const Tag& tag, size_t limit) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<ListedEntry> listed, List({.name = tag.name, .owner = tag.owner}));
+  const MutexLock lock(mutex_);
+  std::vector<BuiltFrom> recent;
+  for (const ListedEntry& item : listed) {
+    const auto record = records_.find(item.entry.key);
+    if (record == records_.end() || recent.size() == limit) continue;
+    recent.push_back({item.entry.key, record->second.entry.inputs});
+  }
+  return recent;
 }
 
 absl::StatusOr<bool> MemoryIndex::HasTagOf(UserId owner, const Digest& artifact) {

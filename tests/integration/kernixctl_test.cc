@@ -50,7 +50,8 @@ class KernixctlTest : public ClientWorld {
 TEST_F(KernixctlTest, CompileBuildsOnceAndThenFindsItInTheCache) {
   const std::string file = WriteGood("one.cpp");
   EXPECT_THAT(Output({"compile", file, "--json"}),
-              AllOf(HasSubstr("\"cache_hit\": false"), HasSubstr("{\"name\": \"one\", \"arg_spec\": \"ret\"}")));
+              AllOf(HasSubstr("\"cache_hit\": false"), HasSubstr("\"miss_reason\": \"new source\""),
+                    HasSubstr("{\"name\": \"one\", \"arg_spec\": \"ret\"}")));
   EXPECT_THAT(Output({"compile", file, "--json"}), HasSubstr("\"cache_hit\": true"));
   EXPECT_THAT(Output({"compile", file}), StartsWith(file + ": one (from the cache) -> " + Path("store/artifacts/")));
   EXPECT_THAT(Output({"cache", "stats", "--json"}),

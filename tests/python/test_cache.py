@@ -27,6 +27,25 @@ def test_second_load_is_a_hit(fresh_name, counters, forget):
     assert again.path == first.path
 
 
+def test_a_build_says_why_it_was_needed(fresh_name, forget, tmp_path):
+    header = tmp_path / "x.h"
+    header.write_text("// one\n")
+
+    def reason(value, **options):
+        source = '#include "x.h"\n' + kernels.constant(value)
+        paths = [str(tmp_path)]
+        module = kernix.load_cpp_inline(fresh_name, source, auto_register=False, extra_include_paths=paths, **options)
+        return module.miss_reason
+
+    assert reason(107) == "new source"
+    forget()
+    assert reason(107) is None
+    assert reason(108) == f"source {fresh_name} changed"
+    header.write_text("// the second\n")
+    assert reason(108) == "header x.h changed"
+    assert reason(108, force_rebuild=True) == "force_rebuild"
+
+
 def test_known_load_asks_nobody(fresh_name, counters):
     first = load(fresh_name, 102)
     counters.start()

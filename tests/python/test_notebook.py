@@ -135,7 +135,7 @@ def test_progress_becomes_the_result(cells):
     *progress, _ = cells["cuda"].displayed
     assert progress
     assert [line for line in progress if not line.startswith("kernix: gpu: ")] == []
-    assert re.fullmatch(r"gpu: vector_add \(built in \d+ ms\)", "".join(cells["cuda"].kept))
+    assert re.fullmatch(r"gpu: vector_add \(built in \d+ ms: new source\)", "".join(cells["cuda"].kept))
     assert cells["wrong"].kept == ["cell: not loaded"]
 
 

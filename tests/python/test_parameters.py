@@ -63,6 +63,7 @@ def test_verbose_streams_commands_and_output(fresh_name, capsys):
     assert "-O3" in said
     assert f"{fresh_name}:1" in said
     assert "look here" in said
+    assert f"kernixd: building {fresh_name}: new source\n" in said
     assert "built in" in said
     kernix.load_cpp_inline(fresh_name, source, verbose=True)
     assert "from the cache" in capsys.readouterr().err

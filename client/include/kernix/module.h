@@ -102,6 +102,9 @@ class Module {
   virtual const std::string& artifact_digest() const = 0;
   virtual bool cache_hit() const = 0;
   virtual uint64_t build_ms() const = 0;
+  // Why the load needed a build, for people: "header x.h changed". It compares with what this user has loaded under the
+  // module's name. Empty for a hit.
+  virtual const std::string& miss_reason() const = 0;
   // The bytes of the artifact, an ELF shared object. They remain when the file is evicted from the cache.
   virtual std::string_view artifact() const = 0;
   // Read from the artifact by each call. Returns a LOAD error if the artifact is damaged.

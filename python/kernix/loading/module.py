@@ -100,6 +100,14 @@ class CompiledModule:
         """How long the build took, in milliseconds; 0 if the load needed none."""
         return self._code.core.build_ms
 
+    @property
+    def miss_reason(self) -> str | None:
+        """Why the load needed a build, such as ``"header x.h changed"``; None if it needed none.
+
+        The load is compared with the nearest one that you have made under this name.
+        """
+        return self._code.core.miss_reason or None
+
     def arg_spec(self, name: str) -> list[str]:
         """Return the tokens of a function, with all types.
 
@@ -197,7 +205,7 @@ def hidden_functions(core: _core.Module) -> list[str]:
 
 def origin(core: _core.Module) -> str:
     """Return where the library of a load comes from, in words."""
-    return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms"
+    return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms: {core.miss_reason}"
 
 
 # libkernix takes an empty string where Python users pass None.

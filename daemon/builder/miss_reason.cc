@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/miss_reason.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "common/base/strings.h"
+#include "common/base/utf8.h"
+
+namespace kernix::build {
+namespace {
+
+using cache::BuildInput;
+using cache::BuiltFrom;
+using cache::InputKind;
+
+constexpr size_t kMostNames = 3;
+
+// The names of the inputs of one kind that are not the same in two builds.
+struct Differences {
+  std::vector<std::string> changed, added, removed;
+
+  size_t Count() const { return changed.size() + added.size() + removed.size(); }
+};
+
+using DifferencesByKind = std::map<InputKind, Differences>;
+using Names = std::set<std::pair<InputKind, std::string>>;
+
+Names NamesOf(const std::vector<BuildInput>& inputs) {
+  Names names;
+  for (const BuildInput& input : inputs) names.emplace(input.kind, input.name);
+  return names;
+}
+
+// Both must be sorted.
+std::vector<BuildInput> Without(const std::vector<BuildInput>& inputs, const std::vector<BuildInput>& others) {
+  std::vector<BuildInput> rest;
+  std::set_difference(inputs.begin(), inputs.end(), others.begin(), others.end(), std::back_inserter(rest));
+  return rest;
+}
+
+DifferencesByKind Compare(const std::vector<BuildInput>& now, const std::vector<BuildInput>& before) {
+  const Names added = NamesOf(Without(now, before));
+  const Names removed = NamesOf(Without(before, now));
+  DifferencesByKind found;
+  for (const auto& [kind, name] : added) {
+    Differences& of_kind = found[kind];
+    (removed.contains({kind, name}) ? of_kind.changed : of_kind.added).push_back(name);
+  }
+  for (const auto& [kind, name] : removed) {
+    if (!added.contains({kind, name})) found[kind].removed.push_back(name);
+  }
+  return found;
+}
+
+std::string List(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kMostNames);
+  std::string list = absl::StrJoin(names.begin(), names.begin() + static_cast<ptrdiff_t>(shown), ", ");
+  if (names.size() > shown) StrAppend(&list, " and ", names.size() - shown, " more");
+  return list;
+}
+
+// For files: "headers a.h, b.h are new".
+std::string AboutFiles(const char* what, const Differences& found) {
+  std::vector<std::string> clauses;
+  const auto add = [&](const std::vector<std::string>& names, const char* one, const char* several) {
+    if (names.size() == 1) clauses.push_back(StrCat(what, " ", names[0], one));
+    if (names.size() > 1) clauses.push_back(StrCat(what, "s ", List(names), several));
+  };
+  add(found.changed, " changed", " changed");
+  add(found.added, " is new", " are new");
+  add(found.removed, " is gone", " are gone");
+  return absl::StrJoin(clauses, "; ");
+}
+
+// For settings: "other flags: -O2, was -O3".
+std::string AboutSettings(const char* what, const Differences& found) {
+  std::vector<std::string> clauses;
+  if (!found.changed.empty()) clauses.push_back(StrCat(List(found.changed), " changed"));
+  if (!found.added.empty() && !found.removed.empty()) {
+    clauses.push_back(StrCat(List(found.added), ", was ", List(found.removed)));
+  } else if (!found.added.empty()) {
+    clauses.push_back(StrCat("now also ", List(found.added)));
+  } else if (!found.removed.empty()) {
+    clauses.push_back(StrCat("no longer ", List(found.removed)));
+  }
+  return StrCat("other ", what, ": ", absl::StrJoin(clauses, "; "));
+}
+
+std::string About(InputKind kind, const Differences& found) {
+  switch (kind) {
+    case InputKind::kSource:
+      return AboutFiles("source", found);
+    case InputKind::kHeader:
+      return AboutFiles("header", found);
+    case InputKind::kFlagFile:
+      return AboutFiles("file", found);
+    case InputKind::kDefinition:
+      return AboutSettings("defines", found);
+    case InputKind::kFlag:
+      return AboutSettings("flags", found);
+    case InputKind::kArchitecture:
+      return AboutSettings("architectures", found);
+    case InputKind::kFunction:
+      return AboutSettings("functions", found);
+    case InputKind::kTool:
+      return AboutSettings("toolchain", found);
+    case InputKind::kIncludePaths:
+      return "other include paths";
+    case InputKind::kKernix:
+      return "other kernix: another build of kernixd made the earlier kernel";
+  }
+  return "";
+}
+
+size_t Distance(const DifferencesByKind& found) {
+  size_t distance = 0;
+  for (const auto& [kind, differences] : found) distance += differences.Count();
+  return distance;
+}
+
+std::string Tell(DifferencesByKind found) {
+  // Another kernixd makes another key for some loads only. What the user has changed explains the miss by itself.
+  if (found.size() > 1) found.erase(InputKind::kKernix);
+  if (found.empty()) return "other order: of flags, sources, functions or include paths";
+  std::vector<std::string> clauses;
+  for (const auto& [kind, differences] : found) clauses.push_back(About(kind, differences));
+  return Printable(absl::StrJoin(clauses, "; "));
+}
+
+}  // namespace
+
+std::string MissReason(const std::vector<BuildInput>& inputs, const std::vector<BuiltFrom>& earlier) {
+  if (earlier.empty()) return "new source";
+  std::optional<DifferencesByKind> nearest;
+  for (const BuiltFrom& built : earlier) {
+    if (built.inputs.empty()) continue;
+    DifferencesByKind found = Compare(inputs, built.inputs);
+    if (!nearest || Distance(found) < Distance(*nearest)) nearest = std::move(found);
+  }
+  if (!nearest) return "other kernix: an older release made the earlier kernel";
+  return Tell(*std::move(nearest));
+}
+
+}  // namespace kernix::build

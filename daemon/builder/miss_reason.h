@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Says to people why a load was a miss.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "daemon/cache/entry.h"
+
+namespace kernix::build {
+
+// Why a load with these inputs is none of the `earlier` ones, by comparison with the one that has most in common with
+// it: "header x.h changed", "other flags: -O2, was -O3". One line of valid UTF-8. Of `earlier` that are equally near,
+// the first counts.
+std::string MissReason(const std::vector<cache::BuildInput>& inputs, const std::vector<cache::BuiltFrom>& earlier);
+
+}  // namespace kernix::build
