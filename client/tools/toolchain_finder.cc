@@ -2,7 +2,9 @@
 #include "client/tools/toolchain_finder.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -102,20 +104,34 @@ std::vector<std::string> WheelCandidates(Env& env, const std::string& site_packa
 
 constexpr int kOldestToolkit = 12;
 
-// The version of the toolkit that contains `nvcc`, as in its cuda.h: 11080 for CUDA 11.8. Returns nullopt if that
-// header is not found beside nvcc; the daemon then asks nvcc. Asking nvcc here would cost each load a process.
-std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
+// CUDA_VERSION as this text of cuda.h defines it, on a line that is complete: 11080 for CUDA 11.8.
+std::optional<int> VersionIn(std::string_view text) {
   constexpr std::string_view kDefinition = "#define CUDA_VERSION ";
+  const size_t found = text.find(kDefinition);
+  const size_t end = found == std::string_view::npos ? found : text.find('\n', found);
+  int version = 0;
+  if (end == std::string_view::npos) return std::nullopt;
+  const size_t begin = found + kDefinition.size();
+  return absl::SimpleAtoi(ToAbsl(text.substr(begin, end - begin)), &version) ? std::optional(version) : std::nullopt;
+}
+
+// cuda.h has more than a megabyte, but defines its version at the beginning.
+std::optional<int> VersionInFile(Env& env, const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = env.OpenFile(path);
+  if (!file.ok()) return std::nullopt;
+  std::string beginning(32 << 10, '\0');
+  const absl::StatusOr<size_t> count = (*file)->ReadAt(0, beginning);
+  if (!count.ok()) return std::nullopt;
+  if (const auto version = VersionIn(std::string_view(beginning).substr(0, *count))) return version;
+  return *count < beginning.size() ? std::nullopt : VersionIn(env.ReadFile(path).value_or(""));
+}
+
+// The version of the toolkit that contains `nvcc`, as in its cuda.h. Returns nullopt if that header is not found beside
+// nvcc; the daemon then asks nvcc. Asking nvcc here would cost each load a process.
+std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
   const std::string root = Dirname(Dirname(env.RealPath(nvcc).value_or(nvcc)));
   for (const char* header : {"include/cuda.h", "targets/x86_64-linux/include/cuda.h"}) {
-    const absl::StatusOr<std::string> text = env.ReadFile(JoinPath(root, header));
-    const size_t found = text.ok() ? text->find(kDefinition) : std::string::npos;
-    if (found == std::string::npos) continue;
-    const size_t begin = found + kDefinition.size();
-    int version = 0;
-    if (absl::SimpleAtoi(text->substr(begin, text->find_first_not_of("0123456789", begin) - begin), &version)) {
-      return version;
-    }
+    if (const std::optional<int> version = VersionInFile(env, JoinPath(root, header))) return version;
   }
   return std::nullopt;
 }

@@ -133,6 +133,10 @@ TEST_F(ToolchainFinderTest, AToolkitThatIsTooOldIsPassedOverByName) {
   EXPECT_THAT(none.status().ToString(), HasSubstr(StrCat(folder_ / "bin/nvcc", " (CUDA 11.8, too old)")));
   folder_.WriteProgram("site/nvidia/cu13/bin/nvcc");
   EXPECT_EQ(NvccOf({}), folder_ / "site/nvidia/cu13/bin/nvcc");
+  for (const size_t at : {size_t{32'750}, size_t{100'000}}) {  // where its beginning ends, and behind it
+    folder_.Write("include/cuda.h", StrCat(std::string(at, '\n'), "#define CUDA_VERSION 11080\n"));
+    EXPECT_EQ(NvccOf({}), folder_ / "site/nvidia/cu13/bin/nvcc") << at;
+  }
   folder_.Write("include/cuda.h", "#define CUDA_VERSION 12000\n");
   EXPECT_EQ(NvccOf({}), folder_ / "bin/nvcc");
 }
