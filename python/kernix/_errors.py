@@ -93,7 +93,7 @@ class KernelLoadError(KernelError):
 
 
 class KernelCallError(KernelError, RuntimeError):
-    """A kernel reported an error in a call without JAX. Calls by JAX raise ``JaxRuntimeError`` instead."""
+    """A kernel reported an error in a call without JAX. In a call by JAX, JAX raises its own exception."""
 
     __module__ = "kernix"
 

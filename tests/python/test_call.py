@@ -262,6 +262,53 @@ def test_exception_in_the_kernel_is_a_jax_exception(failing, how, message):
     assert call("failing.fail", x, how=np.int32(0)) == [1]  # the process is as good as before
 
 
+@pytest.fixture(scope="module", name="choosy")
+def choosy_fixture(place):
+    """A function that takes no array whose first element is negative."""
+    return kernix.load_cpp_inline(
+        "choosy",
+        """
+        #include "brainevent/common.h"
+        // @BE copy
+        void copy(BE::In<float> x, BE::Out<float> y) {
+            BE_CHECK(x[0] >= 0) << "the first is " << x[0];
+            for (int64_t i = 0; i < x.size(); ++i) y[i] = x[i];
+        }""",
+    )
+
+
+def copy_by_ffi(x):
+    return jax.ffi.ffi_call("choosy.copy", like(x), vmap_method="sequential")(x)
+
+
+# How JAX may run a call, and what it raises if such a call fails after one that did not (docs/kernels.md). Each path
+# has an array size of its own, because JAX remembers what it has compiled for a size.
+PATHS = {
+    "eager": (lambda _, f: f, (11,), ValueError),
+    "module": (lambda module, _: module.copy, (12,), ValueError),
+    "jit": (lambda _, f: jax.jit(f), (13,), ValueError),
+    "jit of module": (lambda module, _: jax.jit(module.copy), (14,), ValueError),
+    "jit of vmap": (lambda _, f: jax.jit(jax.vmap(f)), (2, 15), ValueError),
+    "vmap": (lambda _, f: jax.vmap(f), (2, 16), jax.errors.JaxRuntimeError),
+    "shown by the result": (lambda _, f: jax.jit(lambda x: f(jnp.sort(x))), (300_000,), jax.errors.JaxRuntimeError),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("after_success", [False, True], ids=["at first", "after a call that succeeded"])
+def test_what_a_call_that_fails_raises(choosy, path, after_success):
+    wrap, shape, later = PATHS[path]
+    x = jnp.ones((*shape[:-1], shape[-1] + 1000 * after_success), jnp.float32)
+    bad = (-x).block_until_ready()
+    function = wrap(choosy, copy_by_ffi)
+    if after_success:
+        jax.block_until_ready(function(x))
+        jax.block_until_ready(function(x))
+    expected = later if after_success else jax.errors.JaxRuntimeError
+    with pytest.raises(expected, match=r"copy: check failed at choosy:5: x\[0\] >= 0: the first is -1"):
+        jax.block_until_ready(function(bad))
+
+
 def test_wrong_dtype_is_an_exception(failing):
     with pytest.raises(jax.errors.JaxRuntimeError, match="x must be float32"):
         call("failing.fail", np.zeros(1, np.int32), how=np.int32(0))

@@ -77,7 +77,8 @@ class KernelFunction(Kernel):
         If an attribute does not fit its type, a grid, block or cluster has a size that CUDA does not allow, or the
         memory of an array cannot be used.
     KernelCallError
-        If the function reports an error in a call without JAX. A call by JAX raises ``JaxRuntimeError`` instead.
+        If the function reports an error in a call without JAX. In a call by JAX, JAX raises ``JaxRuntimeError`` or
+        ``ValueError``.
     """
 
     __module__ = "kernix"
