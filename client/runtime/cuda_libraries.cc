@@ -79,7 +79,7 @@ std::vector<std::string> CudaLibraryDirectories(Env& env, const GetEnv& get_env,
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const std::optional<std::string> root = get_env(variable)) candidates.push_back(JoinPath(*root, "lib64"));
   }
-  candidates.push_back("/usr/local/cuda/lib64");
+  candidates.emplace_back("/usr/local/cuda/lib64");
   std::erase_if(candidates, [&](const std::string& path) { return !IsDirectory(env, path); });
   return candidates;
 }

@@ -130,7 +130,7 @@ absl::Status ReadCudaVariables(const GetEnv& get_env, CompilerEnvironment& envir
   KERNIX_ASSIGN_OR_RETURN(environment.flags_before, Words(get_env, "NVCC_PREPEND_FLAGS"));
   KERNIX_ASSIGN_OR_RETURN(environment.flags_after, Words(get_env, "NVCC_APPEND_FLAGS"));
   if (IsTrue(get_env("BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER"))) {
-    environment.flags_before.push_back("-allow-unsupported-compiler");
+    environment.flags_before.emplace_back("-allow-unsupported-compiler");
   }
   environment.host_compiler = get_env("NVCC_CCBIN").value_or("");
   environment.compute_capability = get_env("BRAINEVENT_COMPUTE_CAPABILITIES").value_or("");

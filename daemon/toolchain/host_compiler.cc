@@ -2,12 +2,12 @@
 #include "daemon/toolchain/host_compiler.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
@@ -98,7 +98,9 @@ bool ReadVersion(const std::string& answer, HostCompiler& compiler) {
   for (const HostCompilerKind kind : {HostCompilerKind::kClang, HostCompilerKind::kGcc}) {
     const bool clang = kind == HostCompilerKind::kClang;
     const std::optional<std::string> version = WordAfter(answer, clang ? "clang version " : "gcc version ");
-    if (!version || !absl::SimpleAtoi(version->substr(0, version->find('.')), &compiler.major_version)) continue;
+    if (!version) continue;
+    const char* end = version->data() + version->size();
+    if (std::from_chars(version->data(), end, compiler.major_version).ec != std::errc()) continue;
     compiler.kind = kind;
     compiler.version = *version;
     return true;

@@ -231,7 +231,7 @@ std::vector<std::string> PlainArguments(const FunctionSpec& spec) {
       const Value tensor = {"", "", StrCat("kernix_call.tensors[", place++, "]"), TypedTensor(parameter)};
       expressions.push_back(tensor.Passed());
     } else if (parameter.kind == ParameterKind::kStream) {
-      expressions.push_back("kernix_call.stream");
+      expressions.emplace_back("kernix_call.stream");
     } else {
       expressions.push_back(AttributeExpression(parameter, StrCat("kernix_call.attributes[", attribute++, "]")));
     }
