@@ -62,7 +62,7 @@ constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 // On disk: some large trees.
 constexpr uint64_t kHeaderTreeBytes = 256 << 20;
 
-// A few hundred bytes each.
+// Each takes a few hundred bytes, and KnownLoads::kMostWarningBytes at most.
 constexpr size_t kKnownLoads = 4096;
 
 // With how many earlier loads of its name a miss is compared.
@@ -177,8 +177,9 @@ struct Builder::Impl {
                                       const CancellationPtr& cancellation);
   absl::StatusOr<PlannedLoadPtr> Prepare(const v1::LoadRequest& request, UserId owner);
 
-  // What is known of the load that `request` (without its name) asks for. Null if it is no valid load.
-  KnownLoadPtr Know(const v1::LoadRequest& request, const cache::Tag& tag);
+  // What is known of the load that `request` (without its name) asks for. Null if it is no valid load. `digest` is set
+  // if it should be remembered, should it be a hit.
+  KnownLoadPtr Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest);
   bool LookUp(v1::LoadRequest request, UserId owner, const std::function<bool(const v1::LoadResult& hit)>& deliver);
   std::optional<v1::LoadResult> Find(const KnownLoad& load, UserId owner);
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
@@ -291,6 +292,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
   if (!result->cache_hit()) result->set_miss_reason(reason);
+  result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
   cache.AddTag(load->key(), load->tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));
   cache.Lend(artifact, load->tag.owner);
@@ -306,16 +308,15 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
   return result;
 }
 
-KnownLoadPtr Builder::Impl::Know(const v1::LoadRequest& request, const cache::Tag& tag) {
+KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest) {
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
   if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return nullptr;
-  const Digest digest = DigestOfRequest(request);
-  if (KnownLoadPtr known = known_loads.Find(digest, *toolchain)) return known;
-  v1::LoadRequest named = request;
-  named.set_name(tag.name);
-  const absl::StatusOr<PlannedLoadPtr> load = Prepare(named, tag.owner);
+  const Digest digest_of_request = DigestOfRequest(request);
+  if (KnownLoadPtr known = known_loads.Find(digest_of_request, *toolchain)) return known;
+  request.set_name(tag.name);
+  const absl::StatusOr<PlannedLoadPtr> load = Prepare(request, tag.owner);
   if (!load.ok()) return nullptr;
-  if (!DependsOnFiles((*load)->request)) known_loads.Add(digest, (*load)->known);
+  if (!DependsOnFiles((*load)->request)) digest = digest_of_request;
   return (*load)->known;
 }
 
@@ -324,10 +325,12 @@ bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner,
   if (request.force_rebuild()) return false;
   const cache::Tag tag{std::move(*request.mutable_name()), owner};
   request.clear_name();
-  const KnownLoadPtr load = Know(request, tag);
+  std::optional<Digest> to_remember;
+  const KnownLoadPtr load = Know(std::move(request), tag, to_remember);
   if (load == nullptr) return false;
   const std::optional<v1::LoadResult> hit = Find(*load, owner);
   if (!hit || !deliver(*hit)) return false;
+  if (to_remember) known_loads.Add(*to_remember, load);
   cache.Touch(load->key, tag);
   return true;
 }

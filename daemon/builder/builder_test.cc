@@ -14,6 +14,7 @@
 #include "common/base/paths.h"
 #include "common/os/elf_file.h"
 #include "common/wire/artifact_texts.h"
+#include "daemon/request/load_warnings.h"
 #include "daemon/toolchain/tool_query.h"
 #include "tests/support/await.h"
 #include "tests/support/testing_load.h"
@@ -24,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -525,6 +527,42 @@ TEST_P(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
   EXPECT_EQ(delivered, 2);
 }
 
+// Compilers take any bytes as letters, and protobuf no text that is not UTF-8.
+TEST_P(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->set_text(
+      "#ifdef OLD\nvoid f(const BE::Tensor caf\xe9, BE::Tensor y);\n"
+      "void g(const BE::Tensor caf\xe9, BE::Tensor y) { float* p = caf\xe9.data_ptr<float>(); }\n#endif\n"
+      "void f(const BE::Tensor x, BE::Tensor y) {}\n");
+  request.mutable_functions()->Clear();
+  request.mutable_functions()->add_function()->set_name("f");
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  v1::LoadResult read;
+  EXPECT_TRUE(read.ParseFromString(built->SerializeAsString()));
+  EXPECT_EQ(read.warning_size(), 1);
+  const auto hit = t.Load(request);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_TRUE(hit->cache_hit());
+}
+
+TEST_P(BuilderTest, ALoadHasSoManyWarningsOfAName) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  std::string text;
+  request.mutable_functions()->Clear();
+  for (size_t i = 0; i < kMostOfAName + 2; ++i) {
+    StrAppend(&text, "void f", i, "(BE::Tensor a, BE::Tensor b) {}\n");
+    request.mutable_functions()->add_function()->set_name(StrCat("f", i));
+  }
+  request.mutable_source(0)->set_text(text);
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  ASSERT_EQ(built->warning_size(), static_cast<int>(kMostOfAName));
+  EXPECT_THAT(built->warning(kMostOfAName - 1).text(), EndsWith(" (and 2 more like this)"));
+}
+
 // A request that was looked up before is not planned again, but everything that is outside of it is looked at.
 TEST_P(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
   TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
@@ -794,6 +832,30 @@ TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
   EXPECT_EQ(t.Stats().builds, 1u);
   EXPECT_EQ(t.Stats().misses, uint64_t{kAskers});
   EXPECT_EQ(t.Stats().joined, uint64_t{kAskers} - 1);
+}
+
+// Two requests of one key need not have the same warnings.
+TEST_F(HeldBuild, EachAskerGetsTheWarningsOfItsOwnRequest) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  v1::LoadRequest inferred = CppRequest(compiler_);
+  inferred.mutable_source(0)->set_text("void f(BE::Tensor a, BE::Tensor b) {}\n");
+  inferred.mutable_functions()->Clear();
+  inferred.mutable_functions()->add_function()->set_name("f");
+  v1::LoadRequest told = inferred;
+  for (const char* token : {"ret", "ret"}) told.mutable_functions()->mutable_function(0)->add_tokens(token);
+  auto first = std::async(std::launch::async, [&] { return t.Load(inferred); });
+  WaitUntilCompiling();
+  auto second = std::async(std::launch::async, [&] { return t.Load(told); });
+  WaitUntilJoined(t, 1);
+  Release();
+  const auto warned = AwaitValue("the load that infers", first);
+  const auto silent = AwaitValue("the load that tells", second);
+  ASSERT_THAT(warned, IsOk());
+  ASSERT_THAT(silent, IsOk());
+  EXPECT_EQ(warned->key(), silent->key());
+  EXPECT_EQ(warned->warning_size(), 1);
+  EXPECT_EQ(silent->warning_size(), 0);
 }
 
 TEST_F(HeldBuild, AFailureReachesAllWhoWait) {

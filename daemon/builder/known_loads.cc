@@ -22,6 +22,9 @@ KnownLoadPtr KnownLoads::Find(const Digest& request, const toolchain::ToolchainP
 }
 
 void KnownLoads::Add(const Digest& request, KnownLoadPtr load) {
+  size_t bytes = 0;
+  for (const v1::LoadWarning& warning : load->warnings) bytes += warning.ByteSizeLong();
+  if (bytes > kMostWarningBytes) return;
   const MutexLock lock(mutex_);
   if (loads_.size() >= limit_ && !loads_.contains(request)) loads_.clear();
   loads_.insert_or_assign(request, std::move(load));

@@ -37,6 +37,9 @@ bool DependsOnFiles(const BuildRequest& request);
 // Keeps loads by the digest of their request, at most `limit`; the next one replaces them all. Thread-safe.
 class KnownLoads {
  public:
+  // Loads with longer warnings are not kept.
+  static constexpr size_t kMostWarningBytes = 4096;
+
   explicit KnownLoads(size_t limit) : limit_(limit) {}
 
   // Null if the load is not known, or was made with another toolchain.

@@ -36,6 +36,15 @@ TEST(KnownLoads, AreBounded) {
   EXPECT_NE(loads.Find(DigestOf("c"), toolchain), nullptr);
 }
 
+TEST(KnownLoads, LongWarningsAreNotKept) {
+  KnownLoads loads(2);
+  const auto toolchain = std::make_shared<const Toolchain>();
+  KnownLoad load{DigestOf("a"), toolchain, {}};
+  load.warnings.emplace_back().set_text(std::string(KnownLoads::kMostWarningBytes, 'x'));
+  loads.Add(DigestOf("a"), std::make_shared<const KnownLoad>(load));
+  EXPECT_EQ(loads.Find(DigestOf("a"), toolchain), nullptr);
+}
+
 TEST(KnownLoads, WhatALibraryIsMayChange) {
   BuildRequest request;
   request.link_flags = {"-fopenmp", "-Wl,-z,now"};

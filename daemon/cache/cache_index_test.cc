@@ -89,6 +89,22 @@ TEST_F(CacheTest, ARowOfAnOlderVersionIsReadAndWrittenAlike) {
   EXPECT_EQ(ToStd(absl::BytesToHexString(EncodeDetail(**entry))), kOldDetail);
 }
 
+TEST_F(CacheTest, ARowThatCannotBeReadHidesNoOther) {
+  Open();
+  Insert(1);
+  Insert(2);
+  cache_.reset();
+  auto database = Database::Open(IndexPath(store()), 1000);
+  ASSERT_THAT(database, IsOk());
+  ASSERT_THAT(database->Execute(StrCat("UPDATE entry SET detail = x'ff' WHERE key = x'", TestKey(1).Hex(), "'")),
+              IsOk());
+  Open();
+  const auto listed = cache_->List({});
+  ASSERT_THAT(listed, IsOk());
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ((*listed)[0].entry.key, TestKey(2));
+}
+
 // Makes every change of tags fail until undone.
 class BrokenTags {
  public:

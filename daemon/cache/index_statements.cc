@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/cache/index_row.h"
@@ -282,8 +283,13 @@ absl::StatusOr<std::vector<ListedEntry>> IndexReader::List(const TagFilter& filt
   while (true) {
     KERNIX_ASSIGN_OR_RETURN(const bool row, list_.Step());
     if (!row) return entries;
+    absl::StatusOr<Entry> entry = DecodeRow(list_);
+    if (!entry.ok()) {  // must not hide all others
+      Log(LogLevel::kWarning, "entry_not_listed", {{"error", entry.status().message()}});
+      continue;
+    }
     ListedEntry& listed = entries.emplace_back();
-    KERNIX_ASSIGN_OR_RETURN(listed.entry, DecodeRow(list_));
+    listed.entry = *std::move(entry);
     listed.last_used_unix_ms = list_.Int(kEntryColumnCount);
     listed.hits = static_cast<uint64_t>(list_.Int(kEntryColumnCount + 1));
     listed.tag = {std::string(list_.Text(kEntryColumnCount + 2)),

@@ -2,11 +2,13 @@
 #include "daemon/request/load_warnings.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "common/base/load_warning.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "daemon/language/read/writable_inputs.h"
 
 namespace kernix::build {
@@ -18,7 +20,7 @@ using language::ParameterKind;
 v1::LoadWarning Warning(std::string_view name, std::string text) {
   v1::LoadWarning warning;
   warning.set_name(std::string(name));
-  warning.set_text(std::move(text));
+  warning.set_text(ToValidUtf8(text));
   return warning;
 }
 
@@ -68,6 +70,16 @@ v1::LoadWarning Writable(const std::string& label, const language::WritableInput
                         input.name, ".data_ptr<const T>()', or take a BE::In<T>."));
 }
 
+// A request may have thousands of functions.
+void Shorten(std::vector<v1::LoadWarning>& warnings) {
+  std::map<std::string, size_t> counts;
+  std::erase_if(warnings, [&](const v1::LoadWarning& warning) { return ++counts[warning.name()] > kMostOfAName; });
+  std::for_each(warnings.rbegin(), warnings.rend(), [&](v1::LoadWarning& warning) {
+    const size_t count = std::exchange(counts[warning.name()], 0);
+    if (count > kMostOfAName) StrAppend(warning.mutable_text(), " (and ", count - kMostOfAName, " more like this)");
+  });
+}
+
 }  // namespace
 
 std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request) {
@@ -83,6 +95,7 @@ std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request) {
       }
     }
   }
+  Shorten(warnings);
   return warnings;
 }
 

@@ -4,12 +4,16 @@
 // sources.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "daemon/request/request.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {
+
+// The most warnings of one name. The last one says how many more there are.
+inline constexpr size_t kMostOfAName = 20;
 
 std::vector<v1::LoadWarning> LoadWarnings(const BuildRequest& request);
 

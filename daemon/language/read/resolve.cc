@@ -12,6 +12,7 @@
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/cxx/lexer.h"
 #include "common/cxx/preprocessor.h"
 #include "daemon/language/read/annotations.h"
@@ -366,7 +367,7 @@ class Resolver {
   // Adds what the signature says of the arrays that a token takes.
   static void Specify(const SignatureParameter& declared, Parameter& parameter) {
     if (!parameter.IsArrays()) return;
-    parameter.declared_name = declared.name;
+    if (IsValidUtf8(declared.name)) parameter.declared_name = declared.name;  // a compiler takes any bytes
     if (parameter.kind != ParameterKind::kArgument && parameter.kind != ParameterKind::kResult) return;
     if (parameter.element.empty()) parameter.element = declared.element;
     if (parameter.rank == kAnyRank) parameter.rank = declared.rank;

@@ -867,6 +867,16 @@ TEST(GlobalFunctionTest, WhatNoLaunchCanPassIsAnError) {
   EXPECT_THAT(Launched("float* y) {}\n__global__ void f(int* y"), HasSubstr("is overloaded (k.cu:1, k.cu:2"));
 }
 
+TEST(GlobalFunctionTest, ADeclarationMayLeaveOutNamesOrUseOthers) {
+  const std::string definition = "__global__ void f(const float4* p, S s, float* out) {}";
+  for (const char* names : {"const float4*, S, float*", "const float4 * q, S other, float* y"}) {
+    const std::string text = StrCat("__global__ void f(", names, ");\n", definition);
+    EXPECT_THAT(Described(Listed(text, {"f arg:float32 attr.n:int32 ret"})), Not(HasSubstr("overloaded"))) << names;
+  }
+  const std::string two = "__global__ void f(float4* y);\n__global__ void f(float2* y) {}";
+  EXPECT_THAT(Described(Listed(two, {"f ret:float32"})), HasSubstr("is overloaded (k.cu:1, k.cu:2"));
+}
+
 TEST(GlobalFunctionTest, TokensAgreeWithTheParameters) {
   const std::string text = "__global__ void f(float* x, const float4* w, float* y, int n) {}";
   EXPECT_EQ(Described(Listed(text, {"f arg arg:float32 ret attr.rows"})),

@@ -107,13 +107,22 @@ bool MayBeStream(const SignatureParameter& parameter) {
          parameter.name.empty();
 }
 
+// What is written before and after the parameter's name, without spaces.
+std::string TypeText(const SignatureParameter& parameter) {
+  std::string text = parameter.text;
+  const size_t name = parameter.name.empty() ? std::string::npos : text.rfind(parameter.name);
+  if (name != std::string::npos) text.erase(name, parameter.name.size());
+  std::erase(text, ' ');
+  return text;
+}
+
 bool SameType(const SignatureParameter& x, const SignatureParameter& y) {
   if (x.kind != y.kind) {
     return (x.kind == ParameterClass::kStream && MayBeStream(y)) ||
            (y.kind == ParameterClass::kStream && MayBeStream(x));
   }
-  if (x.kind == ParameterClass::kOther) return x.text == y.text;
-  if (x.is_pointer && x.element.empty()) return y.is_pointer && x.text == y.text;
+  if (x.kind == ParameterClass::kOther) return TypeText(x) == TypeText(y);
+  if (x.is_pointer && x.element.empty()) return y.is_pointer && TypeText(x) == TypeText(y);
   return x.scalar == y.scalar && x.element == y.element && x.rank == y.rank && x.is_pointer == y.is_pointer;
 }
 

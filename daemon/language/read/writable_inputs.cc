@@ -7,6 +7,7 @@
 
 #include "absl/types/span.h"
 #include "common/cxx/lexer.h"
+#include "common/cxx/preprocessor.h"
 
 namespace kernix::language {
 namespace {
@@ -133,8 +134,9 @@ class Reader {
 
 std::vector<WritableInput> FindWritableInputs(std::string_view text) {
   if (text.find("data_ptr") == std::string_view::npos) return {};
-  const LexedSource lexed = Lex(text, 0);
-  return Reader(lexed.tokens).Read();
+  MacroBudget none{0, 0, 0};
+  const Preprocessed read = Preprocess({Lex(text, 0)}, none);
+  return Reader(read.tokens).Read();
 }
 
 }  // namespace kernix::language

@@ -31,6 +31,11 @@ TEST(FindWritableInputsTest, FindsAPointerThatIsNotConst) {
   EXPECT_THAT(Found("float* p = x.data_ptr<float>();", "BE::Tensor y, const Tensor x"), ElementsAre("x:2"));
 }
 
+TEST(FindWritableInputsTest, LeavesWhatIsNotCompiled) {
+  EXPECT_THAT(Found("\n#if 0\nfloat* p = x.data_ptr<float>();\n#endif"), IsEmpty());
+  EXPECT_THAT(Found("\n#ifdef N\nfloat* p = x.data_ptr<float>();\n#endif"), ElementsAre("x:4"));
+}
+
 TEST(FindWritableInputsTest, FindsAnElementThatIsWritten) {
   for (const char* body : {"x.data_ptr<float>()[0] = 1;", "x.data_ptr<float>()[a[i]] += 1;"}) {
     EXPECT_THAT(Found(body), ElementsAre("x:2")) << body;
