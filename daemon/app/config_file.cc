@@ -27,11 +27,8 @@ class ConfigReader {
   // Goes on after a problem, so that the status has all of them, one a line.
   absl::Status Read(const toml::table& table) {
     std::vector<std::string> problems;
-    for (const auto& [key, value] : table) {
-      const absl::Status status = ReadKey(key.str(), value);
-      if (!status.ok()) problems.emplace_back(status.message());
-    }
-    return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+    for (const auto& [key, value] : table) Note(ReadKey(key.str(), value), problems);
+    return Joined(problems);
   }
 
   absl::Status Fail(const toml::source_region& where, const std::string& message) const {
@@ -39,6 +36,14 @@ class ConfigReader {
   }
 
  private:
+  static void Note(const absl::Status& status, std::vector<std::string>& problems) {
+    if (!status.ok()) problems.emplace_back(status.message());
+  }
+
+  static absl::Status Joined(const std::vector<std::string>& problems) {
+    return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  }
+
   std::string PlaceOf(const toml::source_region& where) const { return StrCat(path_, ":", where.begin.line, ": "); }
 
   absl::Status ReadKey(std::string_view key, const toml::node& value) {
@@ -71,14 +76,16 @@ class ConfigReader {
     if (array == nullptr || !array->is_array_of_tables()) {
       return Fail(node.source(), "write toolchains as [[toolchain]] tables");
     }
-    absl::Status first;
-    for (const toml::node& element : *array) first.Update(ReadToolchain(*element.as_table()));
-    return first;
+    std::vector<std::string> problems;
+    for (const toml::node& element : *array) Note(ReadToolchain(*element.as_table()), problems);
+    return Joined(problems);
   }
 
   absl::Status ReadToolchain(const toml::table& table) {
     RegisteredToolchain toolchain{.place = PlaceOf(table.source())};
-    for (const auto& [key, value] : table) KERNIX_RETURN_IF_ERROR(ReadToolchainKey(key.str(), value, toolchain));
+    std::vector<std::string> problems;
+    for (const auto& [key, value] : table) Note(ReadToolchainKey(key.str(), value, toolchain), problems);
+    if (!problems.empty()) return Joined(problems);
     if (toolchain.name.empty() || toolchain.paths.host_compiler().empty()) {
       return Fail(table.source(), "a [[toolchain]] needs name and host_compiler");
     }

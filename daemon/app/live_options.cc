@@ -47,10 +47,11 @@ absl::StatusOr<ReloadReport> LiveOptions::ReadAgain(const std::function<void(con
         "this kernixd was started without --config, so it has no file to read again: restart it to change its "
         "settings");
   }
-  const MutexLock lock(mutex_);
+  const MutexLock one_at_a_time(reloading_);
   KERNIX_ASSIGN_OR_RETURN(const ServerOptions fresh, read_());
-  ReloadReport report = Compare(started_, latest_, fresh);
+  ReloadReport report = Compare(started_, Latest(), fresh);
   apply(fresh);
+  const MutexLock lock(mutex_);
   latest_ = fresh;
   return report;
 }

@@ -23,7 +23,8 @@ absl::Status LogFile::Open() {
 
 absl::Status LogFile::Step() {
   struct stat info {};
-  if (stat(path_.c_str(), &info) != 0 || static_cast<uint64_t>(info.st_size) <= limit_) return absl::OkStatus();
+  if (stat(path_.c_str(), &info) != 0) return Open();  // somebody has removed it
+  if (static_cast<uint64_t>(info.st_size) <= limit_) return absl::OkStatus();
   if (rename(path_.c_str(), StrCat(path_, ".1").c_str()) != 0) return ErrnoStatus(errno, "rename", path_);
   return Open();
 }

@@ -33,6 +33,10 @@ TEST(LogFileTest, KeepsOnePreviousFile) {
   }
   EXPECT_EQ(Env::Posix().ReadFile(path).value(), "the third file\n");
   EXPECT_EQ(Env::Posix().ReadFile(path + ".1").value(), "the second file\n");
+  ASSERT_THAT(Env::Posix().RemoveFile(path), IsOk());
+  ASSERT_THAT(log.Step(), IsOk());
+  write_log("after somebody has removed it\n");
+  EXPECT_EQ(Env::Posix().ReadFile(path).value(), "after somebody has removed it\n");
 }
 
 }  // namespace

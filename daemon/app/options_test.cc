@@ -178,6 +178,15 @@ TEST_F(OptionsTest, EveryProblemOfAFileIsTold) {
     EXPECT_THAT(parsed.text, HasSubstr(StrCat("kernixd: /kernixd.toml:", line, ": ")));
 }
 
+TEST_F(OptionsTest, EveryProblemOfToolchainsAndOfSharingIsTold) {
+  WriteConfig("[[toolchain]]\nname = 1\nkey = 2\n[[toolchain]]\nkey = 3\n");
+  const std::string toolchains = Parse({"--config", "/kernixd.toml"}).text;
+  for (const int line : {2, 3, 5}) EXPECT_THAT(toolchains, HasSubstr(StrCat("/kernixd.toml:", line, ": ")));
+  WriteConfig("socket_group = \"a\"\nadmin_group = \"b\"\n");
+  const std::string sharing = Parse({"--config", "/kernixd.toml"}).text;
+  for (const int line : {1, 2}) EXPECT_THAT(sharing, HasSubstr(StrCat("/kernixd.toml:", line, ": ")));
+}
+
 TEST_F(OptionsTest, AContradictionNamesItsPlaceInTheFile) {
   WriteConfig("jobs = 1\nsocket_group = \"kernix\"\n");
   EXPECT_THAT(Parse({"--config", "/kernixd.toml"}).text, HasSubstr("/kernixd.toml:2: socket_group requires shared"));

@@ -18,16 +18,20 @@ bool IsFolderOfStore(const std::string& name) {
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
-bool IsOld(Env& env, const std::string& folder) {
+// The socket, its lock, the logs, and the lock of a client; see DaemonPlace.
+bool IsFileOfDaemon(const std::string& name) { return name.starts_with("kernixd.") || name == kStartLockName; }
+
+// Somebody else's folder may have such a name, too.
+bool IsOldRunFolder(Env& env, const std::string& folder) {
   const int64_t limit = env.UnixMillis() - std::chrono::duration_cast<Duration>(kKeepRunFolder).count();
+  const auto is_old = [&](const absl::StatusOr<FileInfo>& info, bool is_folder) {
+    return info.ok() && (info->type == FileType::kDirectory) == is_folder && info->mtime_ns / 1'000'000 < limit;
+  };
   const absl::StatusOr<std::vector<std::string>> names = env.ListDirectory(folder);
-  if (!names.ok()) return false;
-  std::vector<std::string> paths = {folder};
-  for (const std::string& name : *names) paths.push_back(JoinPath(folder, name));
-  return std::all_of(paths.begin(), paths.end(), [&](const std::string& path) {
-    const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
-    return info.ok() && info->mtime_ns / 1'000'000 < limit;
-  });
+  return names.ok() && is_old(env.Stat(folder, /*follow=*/false), true) &&
+         std::all_of(names->begin(), names->end(), [&](const std::string& name) {
+           return IsFileOfDaemon(name) && is_old(env.Stat(JoinPath(folder, name), /*follow=*/false), false);
+         });
 }
 
 // Holds the locks of a daemon and of a client that starts one, so that nobody uses the folder.
@@ -49,7 +53,7 @@ void RemoveDeadRunFolders(Env& env, const std::string& own) {
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     const std::string folder = JoinPath(root, name);
-    if (folder != own && IsFolderOfStore(name) && IsOld(env, folder)) RemoveIfDead(env, folder);
+    if (folder != own && IsFolderOfStore(name) && IsOldRunFolder(env, folder)) RemoveIfDead(env, folder);
   }
 }
 

@@ -14,7 +14,8 @@ namespace kernix::server {
 inline constexpr std::chrono::hours kKeepRunFolder{24 * 7};
 
 // Removes those folders beside `own` (see DaemonPlace) whose daemon is gone, whose files are older than
-// kKeepRunFolder, and which nobody is about to use. Logs what it removes and what it cannot remove.
+// kKeepRunFolder, and which nobody is about to use. Never a folder that holds anything else. Logs what it removes and
+// what it cannot remove.
 void RemoveDeadRunFolders(Env& env, const std::string& own);
 
 }  // namespace kernix::server

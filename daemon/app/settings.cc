@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -157,24 +158,23 @@ std::vector<Setting> MakeSettings() {
   };
 }
 
+// All problems, one a line.
 absl::Status CheckShared(const ServerOptions& options) {
+  std::vector<std::string> problems;
   if (!options.socket_group.empty() && !options.shared) {
-    return absl::InvalidArgumentError(
-        StrCat(options.PlaceOf("socket_group"),
-               "socket_group requires shared = true: a private daemon serves only its own user"));
+    problems.push_back(StrCat(options.PlaceOf("socket_group"),
+                              "socket_group requires shared = true: a private daemon serves only its own user"));
   }
   if (!options.admin_group.empty() && !options.shared) {
-    return absl::InvalidArgumentError(
-        StrCat(options.PlaceOf("admin_group"),
-               "admin_group requires shared = true: a private daemon obeys only its own user and root"));
+    problems.push_back(StrCat(options.PlaceOf("admin_group"),
+                              "admin_group requires shared = true: a private daemon obeys only its own user and root"));
   }
   if (options.shared && options.toolchains.empty()) {
-    return absl::InvalidArgumentError(
-        StrCat(options.PlaceOf("shared"),
-               "a shared daemon compiles only with toolchains that its config file registers: "
-               "add at least one [[toolchain]] table with name and host_compiler"));
+    problems.push_back(StrCat(options.PlaceOf("shared"),
+                              "a shared daemon compiles only with toolchains that its config file registers: "
+                              "add at least one [[toolchain]] table with name and host_compiler"));
   }
-  return absl::OkStatus();
+  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
 }  // namespace
