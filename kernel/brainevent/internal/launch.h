@@ -182,7 +182,8 @@ KERNIX_COLD inline ffi::Error* LaunchFailed(const LaunchCall& call, const char* 
               cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
-// Lets `function` have the dynamic shared memory of a call. More than 48 KiB must be asked for.
+// Lets `function` have the dynamic shared memory of a call. More than 48 KiB must be asked for: all that there is, so
+// that no call takes away what another thread's has just asked for.
 KERNIX_COLD inline ffi::Error* AllowShared(const LaunchCall& call, const void* function) {
   cudaFuncAttributes now = {};
   int device = 0;
@@ -199,7 +200,7 @@ KERNIX_COLD inline ffi::Error* AllowShared(const LaunchCall& call, const void* f
                 static_cast<long long>(shared), static_cast<long long>(own), most);
   }
   if (code == cudaSuccess) {
-    code = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    code = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(own));
   }
   return code == cudaSuccess ? nullptr : LaunchFailed(call, "asking for the shared memory", code);
 }
