@@ -19,16 +19,17 @@ namespace kernix::ctl {
 namespace {
 
 // `line` must outlive the callbacks.
-LoadCallbacks Callbacks(ProgressLine& line, bool verbose) {
-  LoadCallbacks callbacks;
+LoadCallbacks Complete(LoadCallbacks callbacks, ProgressLine& line, bool verbose) {
   callbacks.output = [&line](std::string_view text) {
     line.Erase();
     std::cerr << text;
   };
-  callbacks.warning = [&line](std::string_view text) {
-    line.Erase();
-    std::cerr << "kernixctl: warning: " << PrintableLines(text) << "\n";
-  };
+  if (!callbacks.warning) {
+    callbacks.warning = [&line](std::string_view text) {
+      line.Erase();
+      PrintWarning(text);
+    };
+  }
   callbacks.progress = [&line](std::string_view text) { line.SetState(text); };
   if (verbose) callbacks.progress = [](std::string_view text) { std::cerr << "kernixctl: " << text << "\n"; };
   callbacks.cancelled = [&line] {
@@ -54,6 +55,8 @@ absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const CompileF
 
 }  // namespace
 
+void PrintWarning(std::string_view text) { std::cerr << "kernixctl: warning: " << PrintableLines(text) << "\n"; }
+
 int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use) {
   const std::string contradiction = Contradiction(flags);
   if (!contradiction.empty()) return RefuseUsage(contradiction);
@@ -64,13 +67,12 @@ int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std
 }
 
 absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::vector<std::string>& files,
-                                                   const CompileFlags& flags, LoadCallbacks::Inputs inputs) {
+                                                   const CompileFlags& flags, LoadCallbacks callbacks) {
   const std::string name = NameOf(files, flags);
   ProgressLine line(files.size() == 1 ? Basename(files[0]) : name, std::cerr,
                     !flags.verbose && isatty(STDERR_FILENO) == 1);
   LoadOptions options = LoadOptionsFrom(flags);
-  options.callbacks = Callbacks(line, flags.verbose);
-  options.callbacks.inputs = std::move(inputs);
+  options.callbacks = Complete(std::move(callbacks), line, flags.verbose);
   return LoadFiles(client, IsCuda(files) ? Language::kCuda : Language::kCpp, name, files, options);
 }
 

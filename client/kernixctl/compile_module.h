@@ -16,9 +16,13 @@ namespace kernix::ctl {
 // Calls `use(client)` with a client for these options, or refuses flags that contradict each other. Catches Ctrl-C.
 int WithFlags(const GlobalOptions& options, const CompileFlags& flags, const std::function<int(Client&)>& use);
 
-// Loads the module that is made of `files`, and shows progress and warnings meanwhile. Ctrl-C cancels the load.
+// Prints a warning of a load on stderr.
+void PrintWarning(std::string_view text);
+
+// Loads the module that is made of `files`, and shows progress and output meanwhile. `callbacks` gets warnings, which
+// are printed if it has no function for them, and the inputs. Ctrl-C cancels the load.
 absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::vector<std::string>& files,
-                                                   const CompileFlags& flags, LoadCallbacks::Inputs inputs = nullptr);
+                                                   const CompileFlags& flags, LoadCallbacks callbacks = {});
 
 // Writes what `flags` ask for: the artifact, the build directory, and a report on stdout.
 absl::Status Deliver(const Module& module, const std::vector<std::string>& files, const CompileFlags& flags);

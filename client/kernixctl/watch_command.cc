@@ -44,14 +44,21 @@ class WatchedModule {
     const States before = Look();
     if (before == seen_) return kOk;
     const int64_t begun_unix_ms = Env::Posix().UnixMillis();
-    const absl::StatusOr<std::shared_ptr<Module>> module =
-        LoadModule(client_, files_, flags_, [this](const std::vector<std::string>& inputs) { inputs_ = inputs; });
+    std::vector<std::string> warnings;
+    const absl::StatusOr<std::shared_ptr<Module>> module = Load(warnings);
     seen_ = StatesAtLoad(before, begun_unix_ms);
-    return Interrupted() ? kInterrupted : Show(module);
+    return Interrupted() ? kInterrupted : Show(module, warnings);
   }
 
  private:
   using States = std::map<std::string, std::optional<FileIdentity>>;
+
+  absl::StatusOr<std::shared_ptr<Module>> Load(std::vector<std::string>& warnings) {
+    LoadCallbacks callbacks;
+    callbacks.warning = [&warnings](std::string_view text) { warnings.emplace_back(text); };
+    callbacks.inputs = [this](const std::vector<std::string>& inputs) { inputs_ = inputs; };
+    return LoadModule(client_, files_, flags_, std::move(callbacks));
+  }
 
   States Look() const {
     States states;
@@ -76,11 +83,13 @@ class WatchedModule {
     return states;
   }
 
-  int Show(const absl::StatusOr<std::shared_ptr<Module>>& module) {
+  int Show(const absl::StatusOr<std::shared_ptr<Module>>& module, const std::vector<std::string>& warnings) {
     std::string result = module.ok() ? (*module)->key() : GetErrorDetail(module.status()).SerializeAsString();
+    for (const std::string& warning : warnings) result += "\n" + warning;
     if (result == result_) return kOk;
-    result_ = std::move(result);
+    for (const std::string& warning : warnings) PrintWarning(warning);
     const absl::Status status = module.ok() ? Deliver(**module, files_, flags_) : module.status();
+    result_ = status.ok() || !module.ok() ? std::move(result) : "";  // what could not be written is written next time
     if (status.ok()) return kOk;
     v1::ErrorDetail detail = GetErrorDetail(status);
     detail.clear_command();  // longer than all else, and the same each time
@@ -93,7 +102,7 @@ class WatchedModule {
   const std::vector<std::string> files_;
   std::vector<std::string> inputs_;  // of the latest load that came so far
   std::optional<States> seen_;       // at the latest load
-  std::string result_;               // the key, or the error
+  std::string result_;               // the key or the error, with the warnings
 };
 
 int WatchAll(Client& client, const CompileFlags& flags) {
