@@ -6,7 +6,6 @@
 #include "client/kernixctl/compile_flags.h"
 #include "client/kernixctl/compile_module.h"
 #include "client/kernixctl/interrupt.h"
-#include "common/base/status_macros.h"
 
 namespace kernix::ctl {
 namespace {
@@ -28,8 +27,10 @@ Examples:
   kernixctl compile part1.cu part2.cu helpers.cpp --separate --name parts --flag=-rdc=true)";
 
 absl::Status CompileModule(Client& client, const std::vector<std::string>& files, const CompileFlags& flags) {
-  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, LoadModule(client, files, flags));
-  return Deliver(*module, files, flags);
+  const absl::StatusOr<std::shared_ptr<Module>> module = LoadModule(client, files, flags);
+  if (module.ok()) return Deliver(**module, files, flags);
+  SaveFailure(module.status(), files, flags);
+  return module.status();
 }
 
 // Continues after a module that fails to compile. The first failure decides the exit code.

@@ -58,7 +58,8 @@ std::vector<Option> CompileOptions(CompileFlags& flags) {
       {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
       {"--build-directory",
        &flags.build_directory,
-       "Write the generated source, the artifact and the kept files to this folder",
+       "Write the generated source, the artifact and the kept files to this folder; after a compile error "
+       "NAME.failed, where run.sh runs the command again",
        {.names = Names::kFolders}},
       {"--jobs",
        &flags.jobs,

@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/os/env.h"
+#include "kernix/error.h"
 #include "kernix/inspection.h"
 
 namespace kernix::ctl {
@@ -74,6 +75,12 @@ absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::ve
   LoadOptions options = LoadOptionsFrom(flags);
   options.callbacks = Complete(std::move(callbacks), line, flags.verbose);
   return LoadFiles(client, IsCuda(files) ? Language::kCuda : Language::kCpp, name, files, options);
+}
+
+void SaveFailure(const absl::Status& error, const std::vector<std::string>& files, const CompileFlags& flags) {
+  if (flags.build_directory.empty() || DescribeError(error).category != ErrorCategory::kCompilation) return;
+  const auto script = SaveFailedCommand(error, JoinPath(flags.build_directory, NameOf(files, flags) + ".failed"));
+  if (script.ok()) std::cerr << "kernixctl: to run the command that failed again: " << Printable(*script) << "\n";
 }
 
 absl::Status Deliver(const Module& module, const std::vector<std::string>& files, const CompileFlags& flags) {

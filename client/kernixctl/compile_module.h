@@ -24,6 +24,9 @@ void PrintWarning(std::string_view text);
 absl::StatusOr<std::shared_ptr<Module>> LoadModule(Client& client, const std::vector<std::string>& files,
                                                    const CompileFlags& flags, LoadCallbacks callbacks = {});
 
+// With --build-directory, leaves there what it takes to run the command of a compile error again, and says so.
+void SaveFailure(const absl::Status& error, const std::vector<std::string>& files, const CompileFlags& flags);
+
 // Writes what `flags` ask for: the artifact, the build directory, and a report on stdout.
 absl::Status Deliver(const Module& module, const std::vector<std::string>& files, const CompileFlags& flags);
 

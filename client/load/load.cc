@@ -7,6 +7,7 @@
 #include "client/connection/daemon_client.h"
 #include "client/load/compile_flags.h"
 #include "client/load/cuda_in_cpp.h"
+#include "client/load/failed_command.h"
 #include "client/load/link_files.h"
 #include "client/load/load_inputs.h"
 #include "client/load/load_memo.h"
@@ -48,11 +49,14 @@ LoadCallbacks WithPaths(const LoadCallbacks& callbacks, const PathNames& names) 
   return result;
 }
 
-absl::Status WithPaths(const absl::Status& status, const PathNames& names) {
+absl::Status WithPaths(const absl::Status& status, const PreparedLoad& load) {
   if (status.ok()) return status;
   v1::ErrorDetail detail = GetErrorDetail(status);
-  detail.set_message(names.Restore(detail.message()));
-  detail.set_compiler_output(names.Restore(detail.compiler_output()));
+  detail.set_message(load.names.Restore(detail.message()));
+  detail.set_compiler_output(load.names.Restore(detail.compiler_output()));
+  if (detail.has_failed_command()) {
+    AddIncludeRoots(load.headers.headers, load.headers.roots, *detail.mutable_failed_command());
+  }
   return MakeError(std::move(detail));
 }
 
@@ -132,7 +136,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   NoteInputs(load, inputs);
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
   absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
-  if (!module.ok()) return WithPaths(WithCudaAdvice(load.request, module.status()), load.names);
+  if (!module.ok()) return WithPaths(WithCudaAdvice(load.request, module.status()), load);
   return module;
 }
 

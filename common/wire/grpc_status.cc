@@ -52,6 +52,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   detail.set_message(Shorten(detail.message()));
   detail.clear_compiler_output();
   detail.clear_command();
+  detail.clear_failed_command();
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), detail.message(),
                       MakeRpcStatus(detail).SerializeAsString());
 }

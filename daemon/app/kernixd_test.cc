@@ -138,6 +138,7 @@ TEST_F(KernixdTest, ACompileErrorComesWhole) {
   EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(KindOf(FromGrpcStatus(outcome.status, "kernixd")), v1::ErrorDetail::COMPILATION);
   EXPECT_EQ(GetErrorDetail(FromGrpcStatus(outcome.status, "kernixd")).compiler_output(), "");
+  EXPECT_TRUE(outcome.failure->has_failed_command());
   EXPECT_THAT(daemon->Log(), HasSubstr("kind=COMPILATION"));
 }
 

@@ -20,6 +20,7 @@
 #include "daemon/builder/artifact.h"
 #include "daemon/builder/build_description.h"
 #include "daemon/builder/build_inputs.h"
+#include "daemon/builder/failed_command.h"
 #include "daemon/builder/files_read.h"
 #include "daemon/builder/flight.h"
 #include "daemon/builder/header_cache.h"
@@ -466,7 +467,10 @@ void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight
   if (end.status.ok()) {
     return Finish(*load, flight, CatchExceptions(kLoadNotHandled, [&] { return Keep(*load, flight, files, end); }));
   }
-  if (!shared()) return Finish(*load, flight, end.status);
+  if (!shared()) {
+    const bool said_no = end.failed != nullptr && KindOf(end.status) == v1::ErrorDetail::COMPILATION;
+    return Finish(*load, flight, said_no ? WithFailedCommand(end.status, end.failed->action) : end.status);
+  }
   const absl::Status telling = CatchExceptions(kLoadNotHandled, [&] {
     const auto kept_files = std::make_shared<const PlanFiles>(files);
     TellFailure({env, executor, load->tag.owner, load->request, load->headers, *kept_files, std::move(end),

@@ -177,6 +177,18 @@ TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
   EXPECT_EQ(t.Stats().entries, 0u);
 }
 
+TEST_P(BuilderTest, OnlyAPrivateDaemonGivesAwayWhatACommandReads) {
+  TestBuilder mine(GetParam());
+  TestBuilder shared(GetParam(), {.flag_policy = toolchain::FlagPolicy::kShared});
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("int broken = nonsense;\n");
+  const v1::FailedCommand command = GetErrorDetail(mine.Load(request).status()).failed_command();
+  EXPECT_THAT(command.word(), Contains("kernix-unit/unit.cc"));
+  EXPECT_THAT(command.file(), Contains(::testing::ResultOf([](const auto& file) { return file.path(); },
+                                                           "kernix/brainevent/common.h")));
+  EXPECT_FALSE(GetErrorDetail(shared.Load(request).status()).has_failed_command());
+}
+
 TEST_P(BuilderTest, OddLabelsAreHarmless) {
   TestBuilder t(GetParam());
   const std::string long_label(300, 'x');  // too long for a file name

@@ -9,24 +9,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
+#include "common/base/shell_command.h"
 #include "common/base/strings.h"
 #include "daemon/builder/missing_symbol.h"
 #include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
 namespace {
-
-bool IsShellSafe(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-         std::string_view("-_=+./,:@%").find(c) != std::string_view::npos;
-}
-
-std::string ShellQuote(std::string_view word) {
-  if (!word.empty() && std::all_of(word.begin(), word.end(), IsShellSafe)) return std::string(word);
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 // What linkers print about symbols and libraries, after a place like "unit.o: in function `f': unit.cc:(.text+0x1f): ".
 constexpr absl::string_view kLinkPhrases[] = {"undefined reference to", "undefined symbol", "multiple definition of",
@@ -50,15 +39,6 @@ bool LooksLikeError(absl::string_view line) {
 }
 
 }  // namespace
-
-std::string ShellCommand(const std::vector<std::string>& argv) {
-  std::string command;
-  for (const std::string& word : argv) {
-    if (!command.empty()) command += ' ';
-    command += ShellQuote(word);
-  }
-  return command;
-}
 
 std::string FirstError(std::string_view output) {
   const std::vector<absl::string_view> lines = absl::StrSplit(ToAbsl(output), '\n');

@@ -12,9 +12,6 @@
 
 namespace kernix::build {
 
-// `argv` quoted for a shell, relative to the action's root.
-std::string ShellCommand(const std::vector<std::string>& argv);
-
 // The line of a tool's output that tells what is wrong: the first error, without its place in an object file, which
 // means nothing to users. The last line if none looks like an error; empty if there is no output.
 std::string FirstError(std::string_view output);

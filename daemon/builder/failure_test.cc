@@ -4,14 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "daemon/builder/failed_command.h"
 
 namespace kernix::build {
 namespace {
-
-TEST(FailureTest, QuotesForTheShell) {
-  EXPECT_EQ(ShellCommand({"/usr/bin/g++", "-DA=1", "-DNAME=\"a b\"", "it's", "$HOME", ""}),
-            "/usr/bin/g++ -DA=1 '-DNAME=\"a b\"' 'it'\\''s' '$HOME' ''");
-}
 
 struct Case {
   const char* output;
@@ -72,6 +68,16 @@ TEST(FailureTest, ASilentFailureStillSaysSomething) {
   exec::Action action;
   action.step = "compile";
   EXPECT_EQ(GetErrorDetail(StepFailure(action, result)).message(), "compile failed: exit code 4 without a message");
+}
+
+TEST(FailedCommandTest, IsLeftOutIfItReadsVeryMuch) {
+  exec::Action action;
+  action.argv = {"g++"};
+  const absl::Status error = StepFailure(action, {.exit_code = 1});
+  action.inputs.push_back(exec::MakeInput("small", "text"));
+  EXPECT_TRUE(GetErrorDetail(WithFailedCommand(error, action)).has_failed_command());
+  action.inputs.push_back(exec::MakeInput("large", std::string(33 << 20, 'x')));
+  EXPECT_FALSE(GetErrorDetail(WithFailedCommand(error, action)).has_failed_command());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/base/shell_command.h"
 #include "common/base/strings.h"
 #include "daemon/builder/failure.h"
 #include "daemon/builder/files_read.h"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from types import FrameType
@@ -59,21 +60,52 @@ class KernelCompilationError(KernelError):
         The compiler's messages, with lines of the user's own source.
     command : str, optional
         The command line that failed.
+    failed_command : bytes, optional
+        What :meth:`save` writes, as libkernix passes it.
 
     Attributes
     ----------
     compiler_output : str
     command : str
-        Not part of the error's text, since it says nothing about the source.
+        Not part of the error's text, since it says nothing about the source. It ran in a folder that is gone; to run it
+        again, call :meth:`save`.
     """
 
     __module__ = "kernix"
 
-    def __init__(self, message: str, compiler_output: str = "", command: str = "") -> None:
+    def __init__(self, message: str, compiler_output: str = "", command: str = "", failed_command: bytes = b"") -> None:
         super().__init__(message, compiler_output, command)
         self.message = message
         self.compiler_output = compiler_output
         self.command = command
+        self._failed_command = failed_command
+
+    def save(self, folder: str | os.PathLike[str]) -> str:
+        """Write a folder in which the command can be run again.
+
+        It holds the generated source, kernix's headers and a script ``run.sh``. Links lead to your include paths.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            It is made if it does not exist.
+
+        Returns
+        -------
+        str
+            The path of the script.
+
+        Raises
+        ------
+        KernelRequestError
+            If the error has no command to run again: it comes from a shared kernixd, or the sources have more than
+            32 MiB.
+        KernelResourceError
+            If the folder cannot be written.
+        """
+        from kernix import _core
+
+        return os.fsdecode(_core.save_failed_command(self._failed_command, os.fsencode(folder)))
 
     def __str__(self) -> str:
         parts = [self.message]
@@ -134,7 +166,7 @@ _BY_KIND: dict[str, type[KernelError]] = {
 }
 
 
-def from_detail(kind: str, message: str, compiler_output: str, command: str) -> KernelError:
+def from_detail(kind: str, message: str, compiler_output: str, command: str, failed_command: bytes) -> KernelError:
     """Make the exception for an error of libkernix.
 
     Parameters
@@ -143,6 +175,8 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str) -> 
         Name of a ``kernix.v1.ErrorDetail.Kind``.
     message, compiler_output, command : str
         The fields of the detail.
+    failed_command : bytes
+        A ``kernix.v1.FailedCommand``.
 
     Returns
     -------
@@ -150,7 +184,7 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str) -> 
         An instance of the class for `kind`.
     """
     if kind == "COMPILATION":
-        return KernelCompilationError(message, compiler_output, command)
+        return KernelCompilationError(message, compiler_output, command, failed_command)
     return _BY_KIND.get(kind, KernelError)(message)
 
 

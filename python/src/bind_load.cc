@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/load/failed_command.h"
 #include "client/load/load_memo.h"
 #include "client/load/matching_files.h"
 #include "client/tools/environment.h"
@@ -140,12 +141,20 @@ std::vector<py::bytes> PathsOfMatchingFiles(const py::bytes& directory, const st
   return paths;
 }
 
+// `command` is a v1::FailedCommand.
+py::bytes SaveCommand(const py::bytes& command, const py::bytes& folder) {
+  v1::FailedCommand parsed;
+  if (!parsed.ParseFromString(std::string(command))) parsed.Clear();  // then there is nothing to run again
+  return ValueOrThrow(SaveFailedCommand(parsed, std::string(folder)));
+}
+
 }  // namespace
 
 void BindLoad(py::module_& module) {
   BindRequest(module);
   module.def("matching_files", &PathsOfMatchingFiles, py::arg("directory"), py::arg("patterns"));
   module.def("shown_warning", &Shown, py::arg("name"), py::arg("text"));
+  module.def("save_failed_command", &SaveCommand, py::arg("command"), py::arg("folder"));
   module.def("find_loaded", &Find, py::arg("client"), py::arg("request"));
   module.def("load", &LoadRequest, py::arg("client"), py::arg("request"), py::arg("observer"));
 }

@@ -145,6 +145,14 @@ TEST_F(KernixctlTest, CompileSaysByItsExitCodeWhatWasWrong) {
   unsetenv("CXX");
 }
 
+TEST_F(KernixctlTest, CompileSavesACommandThatFailed) {
+  const std::string broken = WriteSource("broken.cpp", "// @BE f ret\nvoid f(BE::Tensor out) { nonsense; }\n");
+  EXPECT_EQ(Ctl({"compile", broken, "--build-directory", Path("out")}).exit_code, ctl::kCompilation);
+  const ProgramOutcome again = RunProgram({"/bin/sh", "-c", Path("out/broken.failed/run.sh") + " 2>&1"});
+  EXPECT_NE(again.exit_code, 0);
+  EXPECT_THAT(again.output, HasSubstr("broken.cpp:3:26: error: "));
+}
+
 TEST_F(KernixctlTest, CompileGoesOnAfterAFailure) {
   const std::string broken = WriteSource("broken.cpp", "// @BE f ret\nvoid f(BE::Tensor out) { nonsense; }\n");
   const ProgramOutcome outcome = Ctl({"compile", broken, WriteGood("one.cpp")});
