@@ -48,6 +48,7 @@ absl::StatusOr<FunctionInfo> OpenFunction(const v1::ResolvedFunction& function, 
   for (const v1::Parameter& parameter : function.parameter()) info.parameters.push_back(ParameterOf(parameter));
   info.is_global = function.is_global();
   KERNIX_ASSIGN_OR_RETURN(info.handler, library.FindHandler(function.handler_symbol()));
+  info.named_handler = library.FindNamedHandler(function.handler_symbol());
   KERNIX_ASSIGN_OR_RETURN(info.traits, ProbeHandler(info.handler));
   return info;
 }

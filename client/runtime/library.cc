@@ -14,6 +14,7 @@
 #include "client/runtime/cuda_libraries.h"
 #include "client/runtime/symbol_versions.h"
 #include "common/base/error.h"
+#include "common/base/named_handler.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/fork_safety.h"
@@ -119,6 +120,10 @@ absl::StatusOr<Handler> Library::FindHandler(const std::string& symbol) const {
   if (address != nullptr) return reinterpret_cast<Handler>(address);
   return MakeError(v1::ErrorDetail::LOAD,
                    StrCat("the compiled kernel has no symbol ", symbol, ". Load it again with force_rebuild=True."));
+}
+
+NamedHandler Library::FindNamedHandler(const std::string& symbol) const {
+  return reinterpret_cast<NamedHandler>(dlsym(handle_, NamedHandlerSymbol(symbol).c_str()));
 }
 
 absl::StatusOr<OpenArtifact> OpenLibrary(const Artifact& artifact, const LibraryDirectories& directories) {

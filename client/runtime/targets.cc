@@ -35,6 +35,7 @@ struct Registry {
   ForkSafeMutex mutex;
   std::map<Key, Target> targets ABSL_GUARDED_BY(mutex);
   TrampolinePool trampolines ABSL_GUARDED_BY(mutex);
+  std::set<std::string> module_names ABSL_GUARDED_BY(mutex);  // for trampolines: never removed
 };
 
 Registry& TheRegistry() {
@@ -146,16 +147,21 @@ absl::StatusOr<std::vector<Announcement>> Reserve(Registry& registry, const std:
   return unknown;
 }
 
-Binding Apply(Target& target, const Live& next) {
-  const Handler address = target.trampoline.address();
-  if (target.live && SameCode(*target.live, next)) {
-    target.live = next;  // of another name or with other texts
-    return {BindOutcome::kUnchanged, address};
-  }
-  const BindOutcome outcome = target.live ? BindOutcome::kReplaced : BindOutcome::kNew;
-  target.trampoline.SetHandler(next.function.handler);
+void Lead(Registry& registry, Trampoline& trampoline, const Live& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mutex) {
+  if (next.function.named_handler == nullptr) return trampoline.SetHandler(next.function.handler);
+  const std::string& name = *registry.module_names.insert(next.module).first;
+  trampoline.SetHandler(next.function.named_handler, name.c_str());
+}
+
+// Code that is live already stays as it is, perhaps under another name or with other texts.
+Binding Apply(Registry& registry, Target& target, const Live& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mutex) {
+  const bool unchanged = target.live && SameCode(*target.live, next);
+  const BindOutcome outcome = unchanged     ? BindOutcome::kUnchanged
+                              : target.live ? BindOutcome::kReplaced
+                                            : BindOutcome::kNew;
+  Lead(registry, target.trampoline, next);
   target.live = next;
-  return {outcome, address};
+  return {outcome, target.trampoline.address()};
 }
 
 absl::StatusOr<std::vector<Announcement>> Prepare(const std::vector<Change>& changes, bool replace) {
@@ -180,7 +186,9 @@ absl::StatusOr<std::vector<Binding>> Commit(const std::vector<Change>& changes, 
   KERNIX_RETURN_IF_ERROR(CheckAll(registry, changes, replace));
   std::vector<Binding> bindings;
   bindings.reserve(changes.size());
-  for (const Change& change : changes) bindings.push_back(Apply(registry.targets.at(change.key), change.next));
+  for (const Change& change : changes) {
+    bindings.push_back(Apply(registry, registry.targets.at(change.key), change.next));
+  }
   return bindings;
 }
 

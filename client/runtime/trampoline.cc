@@ -21,18 +21,19 @@
 namespace kernix {
 namespace {
 
-using Slot = std::atomic<Handler>;
-static_assert(Slot::is_always_lock_free && sizeof(Slot) == sizeof(void*),
-              "machine code reads a slot as a plain pointer");
+using Slot = Trampoline::Slot;
+static_assert(std::atomic<Handler>::is_always_lock_free && sizeof(Slot) == 2 * sizeof(void*),
+              "machine code reads a slot as two plain pointers");
 
-//   f3 0f 1e fa          endbr64             a valid branch target under Intel CET
-//   ff 25 <offset>       jmp *[rip+offset]   the slot
-//   cc ...               int3                never reached
-constexpr size_t kStubSize = 16;
-constexpr size_t kJumpEnd = 10;
-constexpr unsigned char kStub[kStubSize] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0,    0,
-                                            0,    0,    0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
-constexpr size_t kOffsetAt = 6;
+//   f3 0f 1e fa          endbr64                 a valid branch target under Intel CET
+//   48 8b 35 <offset>    mov rsi, [rip+offset]   the second argument: the slot's name
+//   ff 25 <offset>       jmp *[rip+offset]       the slot's handler
+//   cc ...               int3                    never reached
+constexpr size_t kStubSize = 32;
+constexpr unsigned char kStub[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
+constexpr size_t kNameOffsetAt = 7;
+constexpr size_t kHandlerOffsetAt = 13;
+constexpr unsigned char kNeverReached = 0xcc;
 
 absl::Status MemoryError(std::string_view what) {
   return MakeError(
@@ -44,10 +45,17 @@ absl::Status MemoryError(std::string_view what) {
 
 Slot* SlotOf(unsigned char* slots, size_t i) { return reinterpret_cast<Slot*>(slots) + i; }
 
+// Writes an offset, which counts from its own end.
+void WriteOffset(unsigned char* at, const void* to) {
+  const auto offset = static_cast<int32_t>(static_cast<const unsigned char*>(to) - (at + sizeof(int32_t)));
+  std::memcpy(at, &offset, sizeof(offset));
+}
+
 void WriteStub(unsigned char* stub, const Slot* slot) {
-  const auto offset = static_cast<int32_t>(reinterpret_cast<const unsigned char*>(slot) - (stub + kJumpEnd));
-  std::memcpy(stub, kStub, kStubSize);
-  std::memcpy(stub + kOffsetAt, &offset, sizeof(offset));
+  std::memset(stub, kNeverReached, kStubSize);
+  std::memcpy(stub, kStub, sizeof(kStub));
+  WriteOffset(stub + kNameOffsetAt, &slot->name);
+  WriteOffset(stub + kHandlerOffsetAt, &slot->handler);
 }
 
 }  // namespace
@@ -59,7 +67,7 @@ absl::Status TrampolinePool::MapBlock() {
   if (memory == MAP_FAILED) return MemoryError("mmap");
   auto* code = static_cast<unsigned char*>(memory);
   for (size_t i = 0; i < page_size_ / kStubSize; ++i) {
-    WriteStub(code + i * kStubSize, new (SlotOf(code + page_size_, i)) Slot(nullptr));
+    WriteStub(code + i * kStubSize, new (SlotOf(code + page_size_, i)) Slot);
   }
   if (mprotect(code, page_size_, PROT_READ | PROT_EXEC) != 0) {
     absl::Status error = MemoryError("mprotect");

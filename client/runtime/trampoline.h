@@ -11,8 +11,9 @@
 
 namespace kernix {
 
-// A few bytes of machine code at a fixed address that jump through an atomic pointer. It exists for ever, because any
-// holder of the address may call it at any time. A forked child has its own copies. Cheap to copy.
+// A few bytes of machine code at a fixed address that jump through an atomic pointer, with a name as second argument.
+// It exists for ever, because any holder of the address may call it at any time. A forked child has its own copies.
+// Cheap to copy.
 class Trampoline {
  public:
   // The address to call. It never changes.
@@ -20,15 +21,27 @@ class Trampoline {
 
   // The current destination of calls. Calls that began before SetHandler() finish in the old code. Both functions are
   // thread-safe.
-  Handler handler() const { return slot_->load(std::memory_order_acquire); }
-  void SetHandler(Handler next) { slot_->store(next, std::memory_order_release); }
+  Handler handler() const { return slot_->handler.load(std::memory_order_acquire); }
+  void SetHandler(Handler next) { slot_->handler.store(next, std::memory_order_release); }
+  // The same for code that takes a name, which must stay valid for ever. For a moment, calls of the earlier code may
+  // get the new name.
+  void SetHandler(NamedHandler next, const char* name) {
+    slot_->name.store(name, std::memory_order_release);
+    SetHandler(reinterpret_cast<Handler>(next));
+  }
+
+  // What the machine code reads.
+  struct Slot {
+    std::atomic<const char*> name = nullptr;
+    std::atomic<Handler> handler = nullptr;
+  };
 
  private:
   friend class TrampolinePool;
-  Trampoline(Handler code, std::atomic<Handler>* slot) : address_(code), slot_(slot) {}
+  Trampoline(Handler code, Slot* slot) : address_(code), slot_(slot) {}
 
   Handler address_;
-  std::atomic<Handler>* slot_;
+  Slot* slot_;
 };
 
 // Creates any number of trampolines. Their memory remains when the pool is destroyed. Not thread-safe.

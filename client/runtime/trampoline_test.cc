@@ -34,6 +34,21 @@ TEST(TrampolineTest, LeadsToItsTargetWithTheArgument) {
   EXPECT_NE(trampoline->address(), trampoline->handler());
 }
 
+TEST(TrampolineTest, PassesTheNameToCodeThatTakesOne) {
+  TrampolinePool pool;
+  Trampoline trampoline = *pool.Create(Numbered<1>);
+  const NamedHandler name_of = [](XLA_FFI_CallFrame*, const char* module) {
+    return reinterpret_cast<XLA_FFI_Error*>(const_cast<char*>(module));
+  };
+  const char* const names[] = {"first", "second"};
+  for (const char* name : names) {
+    trampoline.SetHandler(name_of, name);
+    EXPECT_EQ(Call(trampoline.address()), reinterpret_cast<uintptr_t>(name));
+  }
+  trampoline.SetHandler(Numbered<2>);
+  EXPECT_EQ(Call(trampoline.address()), 2u);
+}
+
 TEST(TrampolineTest, FollowsItsTargetUnderTheSameAddress) {
   TrampolinePool pool;
   Trampoline trampoline = *pool.Create(Numbered<1>);

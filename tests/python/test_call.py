@@ -281,6 +281,27 @@ def copy_by_ffi(x):
     return jax.ffi.ffi_call("choosy.copy", like(x), vmap_method="sequential")(x)
 
 
+def test_errors_name_each_of_the_modules_that_share_code(fresh_name, tmp_path):
+    path = tmp_path / "shared.cpp"
+    path.write_text("""
+        #include <stdexcept>
+        #include "brainevent/common.h"
+        // @BE fail
+        void fail(const BE::Tensor x, BE::Tensor y) { throw std::runtime_error("oh"); }""")
+    x = np.ones(1, np.float32)
+    names = [f"{fresh_name}_{which}" for which in ("one", "two")]
+    modules = [kernix.load_cpp_file(path, name=name) for name in names]
+    unregistered = kernix.load_cpp_file(path, name=f"{fresh_name}_three", auto_register=False)
+    assert len({module.content_hash for module in (*modules, unregistered)}) == 1
+    for name, module in zip(names, modules, strict=True):
+        with pytest.raises(jax.errors.JaxRuntimeError, match=f"INTERNAL: {name}.fail: threw std::runtime_error: oh"):
+            call(f"{name}.fail", x)
+        with pytest.raises(kernix.KernelCallError, match=f"^{name}.fail: threw std::runtime_error: oh$"):
+            module.fail(x)
+    with pytest.raises(kernix.KernelCallError, match=f"^{fresh_name}_three.fail: threw std::runtime_error: oh$"):
+        unregistered.fail(x)
+
+
 # How JAX may run a call, and what it raises if such a call fails after one that did not (docs/kernels.md). Each path
 # has an array size of its own, because JAX remembers what it has compiled for a size.
 PATHS = {

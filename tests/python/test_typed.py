@@ -71,7 +71,7 @@ def test_wrong_arguments_are_named_while_jax_traces(module, arguments, message):
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
 def test_the_handler_checks_what_ffi_call_passes(arguments, message):
-    with pytest.raises(jax.errors.JaxRuntimeError, match=r"INVALID_ARGUMENT: add: " + message.removesuffix("$")):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"INVALID_ARGUMENT: typed\.add: " + message.removesuffix("$")):
         jax.block_until_ready(jax.ffi.ffi_call("typed.add", OUT)(*arguments))
 
 

@@ -22,6 +22,9 @@ namespace kernix {
 // An XLA FFI handler (XLA's xla/ffi/api/c_api.h). Returns NULL for success.
 using Handler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*);
 
+// The same with the name that its errors should begin with. The name must stay valid during the call.
+using NamedHandler = XLA_FFI_Error* (*)(XLA_FFI_CallFrame*, const char* module);
+
 enum class Language { kCpp, kCuda };
 
 // A translation unit as the daemon compiled it.
@@ -74,10 +77,11 @@ struct Parameter {
 
 struct FunctionInfo {
   std::string name;
-  std::vector<std::string> tokens;    // canonical arg_spec
-  std::vector<Parameter> parameters;  // the meaning of each token
-  Handler handler = nullptr;          // probed: it answers XLA's metadata query
-  uint32_t traits = 0;                // bit 0: command-buffer compatible
+  std::vector<std::string> tokens;       // canonical arg_spec
+  std::vector<Parameter> parameters;     // the meaning of each token
+  Handler handler = nullptr;             // probed: it answers XLA's metadata query
+  NamedHandler named_handler = nullptr;  // does the same; its errors name the module
+  uint32_t traits = 0;                   // bit 0: command-buffer compatible
   // A __global__ function. Its handler launches it, and takes the attributes `grid` and `block` (an int64_t or up to
   // three), and perhaps `shared` (bytes) and `cluster`.
   bool is_global = false;

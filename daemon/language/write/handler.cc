@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "absl/strings/str_join.h"
+#include "common/base/named_handler.h"
 #include "common/base/strings.h"
 #include "daemon/language/spec/element_type.h"
 #include "daemon/language/spec/scratch_expression.h"
@@ -280,13 +281,13 @@ bool HasAttributeTable(const FunctionSpec& spec) {
   return spec.is_global || spec.CountOf(ParameterKind::kAttribute) > 0;
 }
 
-// "name, arguments, results, attributes, count, traits" of a kernix_handler::Signature.
+// "name, arguments, results, attributes, count, traits, module" of a kernix_handler::Signature.
 std::string SignatureFields(v1::Language language, const FunctionSpec& spec, bool allow_cuda_graph) {
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   return StrCat(Literal(spec.name), ", ", spec.CountOf(ParameterKind::kArgument), ", ",
                 spec.CountOf(ParameterKind::kResult), ", ",
                 HasAttributeTable(spec) ? "kernix_attributes, " : "nullptr, ", attributes, ", ",
-                Traits(language, spec, allow_cuda_graph));
+                Traits(language, spec, allow_cuda_graph), ", kernix_module");
 }
 
 // Appends the lines after the signature that adapt it to the call, if a call may leave out attributes.
@@ -327,9 +328,7 @@ void AppendArrayChecks(const FunctionSpec& spec, std::string& out) {
             types.size(), ")) {\n    return kernix_error;\n  }\n");
 }
 
-std::string_view SignatureQualifiers(const FunctionSpec& spec) {
-  return spec.DefaultCount() == 0 ? "static constexpr " : "";
-}
+std::string_view SignatureQualifiers(const FunctionSpec& spec) { return spec.DefaultCount() == 0 ? "const " : ""; }
 
 // Code that selects `lambda` without as many of its last attributes as the call has left out.
 std::string FunctionToCall(const FunctionSpec& spec, const std::function<std::string(int)>& lambda) {
@@ -382,7 +381,7 @@ std::vector<std::string> LaunchArguments(const FunctionSpec& spec) {
 }
 
 void AppendLaunchBody(const FunctionSpec& spec, bool allow_cuda_graph, std::string& out) {
-  StrAppend(&out, "  static constexpr kernix_handler::Signature kernix_signature = {",
+  StrAppend(&out, "  const kernix_handler::Signature kernix_signature = {",
             SignatureFields(v1::LANGUAGE_CUDA, spec, allow_cuda_graph), "};\n");
   AppendArrayChecks(spec, out);
   StrAppend(&out, "  BE::Tensor kernix_tensors[", spec.parameters.size(), "];\n");
@@ -497,6 +496,19 @@ void AppendExtendedBody(v1::Language language, const FunctionSpec& spec, bool al
             FunctionToCall(spec, [&](int left_out) { return ExtendedFunction(language, spec, left_out); }), ");\n");
 }
 
+// The function that does the work of a handler.
+std::string CallFunction(const FunctionSpec& spec) { return StrCat("kernix_call_of_", spec.name); }
+
+// Appends the handler as XLA calls it, and with the module's name (see named_handler.h).
+void AppendExports(const FunctionSpec& spec, std::string& out) {
+  constexpr char kExported[] = "extern \"C\" __attribute__((visibility(\"default\")))\nkernix_ffi_abi::Error* ";
+  StrAppend(&out, kExported, spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n  return ",
+            CallFunction(spec), "(kernix_frame, nullptr);\n}\n");
+  StrAppend(&out, kExported, NamedHandlerSymbol(spec.HandlerSymbol()),
+            "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n  return ", CallFunction(spec),
+            "(kernix_frame, kernix_module);\n}\n");
+}
+
 }  // namespace
 
 // `text` as a C string literal.
@@ -548,8 +560,8 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
   const int attributes = spec.CountOf(ParameterKind::kAttribute);
   AppendScratchFunctions(spec, out);
   StrAppend(&out, "#line 1 ", Literal(StrCat("<handler of ", spec.name, ">")), "\n");
-  StrAppend(&out, "extern \"C\" __attribute__((visibility(\"default\")))\n");
-  StrAppend(&out, "kernix_ffi_abi::Error* ", spec.HandlerSymbol(), "(kernix_ffi_abi::CallFrame* kernix_frame) {\n");
+  StrAppend(&out, "static kernix_ffi_abi::Error* ", CallFunction(spec),
+            "(kernix_ffi_abi::CallFrame* kernix_frame, const char* kernix_module) {\n");
   if (HasAttributeTable(spec)) {
     StrAppend(&out, "  static constexpr kernix_handler::AttributeSpec kernix_attributes[] = {", AttributeTable(spec),
               "};\n");
@@ -563,6 +575,7 @@ void AppendHandler(v1::Language language, const FunctionSpec& spec, bool allow_c
     AppendPlainBody(language, spec, allow_cuda_graph, out);
   }
   out += "}\n";
+  AppendExports(spec, out);
 }
 
 }  // namespace kernix::language

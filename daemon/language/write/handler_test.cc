@@ -309,6 +309,22 @@ void thrower(BE::Tensor out, int what) {
   EXPECT_EQ(thrown(6), "");
 }
 
+TEST_F(HandlerTest, NamesTheModuleThatTheCallerSays) {
+  void* library = workshop_.Open(R"(
+#include "brainevent/internal/ffi_abi.h"
+// @BE f
+void f(BE::Tensor) { BE_CHECK(false) << "no"; }
+extern "C" kernix_ffi_abi::Error* kernix_named_kernix_handler_f(kernix_ffi_abi::CallFrame*, const char*);
+extern "C" __attribute__((visibility("default"))) kernix_ffi_abi::Error* named(kernix_ffi_abi::CallFrame* frame) {
+  return kernix_named_kernix_handler_f(frame, "m");
+}
+)");
+  float out[1] = {};
+  const auto call = [&](const char* symbol) { return FakeCall().Result(out, {1}, ffi::kF32).Call(library, symbol); };
+  EXPECT_EQ(call("named"), "13: m.f: check failed at kernel.cpp:4: false: no");
+  EXPECT_EQ(call("kernix_handler_f"), "13: f: check failed at kernel.cpp:4: false: no");
+}
+
 TEST_F(HandlerTest, CutsLongMessagesOff) {
   void* library = workshop_.Open("// @BE f\nvoid f(BE::Tensor) { throw std::runtime_error(std::string(5000, 'x')); }");
   float out[1] = {};

@@ -63,6 +63,7 @@ struct Signature {
   const AttributeSpec* attributes;
   int attribute_count;
   uint32_t traits;
+  const char* module = nullptr;  // the module's name for errors; null if the caller does not say it
 };
 
 // The bytes of a string, the elements of an array.
@@ -106,7 +107,9 @@ struct Call {
 KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::ErrorCode code,
                                     const char* format, ...) {
   char message[768];
-  const int start = __builtin_snprintf(message, 256, "%s: ", signature.name);
+  const bool named = signature.module != nullptr;
+  const int start =
+      __builtin_snprintf(message, 256, "%s%s%s: ", named ? signature.module : "", named ? "." : "", signature.name);
   const int used = start < 255 ? start : 255;
   va_list values;
   va_start(values, format);

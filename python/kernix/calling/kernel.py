@@ -87,7 +87,7 @@ class Kernel(Function):
         try:
             return plain.call(self._handler(), arguments, outputs, values)
         except KernelCallError as error:
-            failure = error
+            failure = self._named(error)
         self._check_types(arguments, outputs, in_jax=False)  # only now, because it costs more than the call
         raise failure
 
@@ -103,7 +103,16 @@ class Kernel(Function):
         if call.input_output_aliases:
             raise TypeError(f"{self.__qualname__}(): input_output_aliases= is for JAX; pass the array itself as out=")
         handler = Handler(self.__qualname__, self._handler(), self._code.platform)
-        return call_directly(handler, arguments, outputs, values, call.stream)
+        try:
+            return call_directly(handler, arguments, outputs, values, call.stream)
+        except KernelCallError as error:
+            failure = self._named(error)
+        raise failure
+
+    def _named(self, error: KernelCallError) -> KernelCallError:
+        """Add the module's name to an error of code that has no target; a target's trampoline passes it."""
+        text = str(error)
+        return KernelCallError(f"{self._code.core.name}.{text}") if text.startswith(f"{self.__name__}: ") else error
 
     def _check_arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Check the number of arguments. An optional one at the end may be None."""
