@@ -152,6 +152,19 @@ TEST_F(CacheTest, NobodyElsesArtifactIsFetched) {
   twin("another's, once one has loaded the same", member().Fetch(digest));
 }
 
+TEST_F(CacheTest, NobodyElsesLoadExplainsAMiss) {
+  const auto reason = [&](const std::string& source) {
+    Kernel kernel = CppKernel(source);
+    kernel.request.set_name("others_model");
+    const auto outcome = Load(member(), kernel);
+    return outcome.result ? outcome.result->miss_reason() : outcome.status.error_message();
+  };
+  const std::string first = reason("int of_the_other = 4712;");
+  Judge(kEntries, "miss_reason", first == "new source" ? "" : first);
+  const std::string second = reason("int of_the_other = 4713;");
+  JudgeTwin(kEntries, "by one's own earlier load", second.ends_with(" changed") ? "" : second);
+}
+
 TEST_F(CacheTest, NobodyElsesEntryIsDropped) {
   const absl::StatusOr<uint64_t> dropped = member().Purge("others_model");
   Judge(kEntries, "PurgeCache", dropped.value_or(0) > 0 ? StrCat("dropped ", *dropped) : "");
