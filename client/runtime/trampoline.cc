@@ -22,7 +22,7 @@ namespace kernix {
 namespace {
 
 using Slot = Trampoline::Slot;
-static_assert(std::atomic<Handler>::is_always_lock_free && sizeof(Slot) == 2 * sizeof(void*),
+static_assert(std::atomic<void*>::is_always_lock_free && sizeof(Slot) == 2 * sizeof(void*),
               "machine code reads a slot as two plain pointers");
 
 //   f3 0f 1e fa          endbr64                 a valid branch target under Intel CET

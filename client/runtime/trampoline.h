@@ -21,19 +21,19 @@ class Trampoline {
 
   // The current destination of calls. Calls that began before SetHandler() finish in the old code. Both functions are
   // thread-safe.
-  Handler handler() const { return slot_->handler.load(std::memory_order_acquire); }
-  void SetHandler(Handler next) { slot_->handler.store(next, std::memory_order_release); }
+  Handler handler() const { return reinterpret_cast<Handler>(slot_->handler.load(std::memory_order_acquire)); }
+  void SetHandler(Handler next) { slot_->handler.store(reinterpret_cast<void*>(next), std::memory_order_release); }
   // The same for code that takes a name, which must stay valid for ever. For a moment, calls of the earlier code may
   // get the new name.
   void SetHandler(NamedHandler next, const char* name) {
     slot_->name.store(name, std::memory_order_release);
-    SetHandler(reinterpret_cast<Handler>(next));
+    slot_->handler.store(reinterpret_cast<void*>(next), std::memory_order_release);
   }
 
   // What the machine code reads.
   struct Slot {
     std::atomic<const char*> name = nullptr;
-    std::atomic<Handler> handler = nullptr;
+    std::atomic<void*> handler = nullptr;  // a Handler or a NamedHandler
   };
 
  private:
