@@ -15,6 +15,7 @@ import kernix
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
 X = np.zeros(1, np.float32)
+SPEC = jax.ShapeDtypeStruct((1,), np.float32)
 
 
 def call(target):
@@ -106,21 +107,34 @@ CHANGES = {  # the new source, how to call it, what a call that was compiled bef
 
 @pytest.mark.parametrize(("source", "attributes", "arguments", "problem"), CHANGES.values(), ids=CHANGES)
 def test_a_signature_may_change_under_a_live_name(fresh_name, source, attributes, arguments, problem):
-    def current(*arrays):
-        return kernix.load_cpp_inline(fresh_name, source, ["value"], replace=True).value(
-            *arrays, out=jax.ShapeDtypeStruct((1,), np.float32), **attributes
-        )
-
-    old = kernix.load_cpp_inline(fresh_name, OLD, ["value"])
-    compiled = jax.jit(old.value)
+    """What the errors advise helps: the new module's function, and jax.clear_caches() for what was compiled."""
+    old = module = kernix.load_cpp_inline(fresh_name, OLD, ["value"])
+    compiled = jax.jit(lambda x, *more, **values: module.value(x, *more, out=SPEC, **values), static_argnames="n")
     assert compiled(X) == 1
-    assert jax.jit(current)(*arguments) == 2
-    assert current(*map(jax.numpy.asarray, arguments)) == 2
-    problem += r".* trace it again: jax\.clear_caches\(\)"
+    module = kernix.load_cpp_inline(fresh_name, source, ["value"], replace=True)
+    problem += r".* call jax\.clear_caches\(\) and use the new module's function"
     with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match=f"value: {problem}"):
         compiled(X)
-    assert kernix.load_cpp_inline(fresh_name, OLD, ["value"], replace=True) is old
-    assert compiled(X) == 1
+    jax.clear_caches()
+    assert compiled(*arguments, **attributes) == 2
+    assert module.value(*arguments, out=np.zeros(1, np.float32), **attributes) == 2
+    advice = r"value has another signature since a later load: use the function of the module that that load returned"
+    for x, out in [(X, np.zeros(1, np.float32)), (jax.numpy.asarray(X), SPEC)]:
+        with pytest.raises(TypeError, match=advice):
+            old.value(x, out=out)
+    with pytest.raises(TypeError, match=advice):
+        old.value(*arguments, out=SPEC, **attributes)
+
+    module = kernix.load_cpp_inline(fresh_name, OLD, ["value"], replace=True)
+    assert module is old
+    jax.clear_caches()
+    assert (compiled(X), old.value(X)) == (1, 1)
+
+
+def test_another_order_of_parameters_is_the_same_signature(fresh_name):
+    old = kernix.load_cpp_inline(fresh_name, pair(1, "BE::In<float> x, int n, "), ["value"])
+    kernix.load_cpp_inline(fresh_name, pair(2, "int n, BE::In<float> other, "), ["value"], replace=True)
+    assert old.value(X, n=3) == 2
 
 
 # --- All or nothing --------------------------------------------------------------------------------------------------

@@ -151,7 +151,8 @@ class FakeCall {
 // The whole error of a call that does not fit the function.
 inline std::string Misfit(std::string_view error) {
   return std::string(error) +
-         ". If JAX traced the call before a load changed the function, trace it again: jax.clear_caches()";
+         ". If JAX traced the call before a load changed the function, call jax.clear_caches() and use the new "
+         "module's function";
 }
 
 }  // namespace kernix::language

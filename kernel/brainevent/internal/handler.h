@@ -120,8 +120,9 @@ KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature
 }
 
 // The end of errors for a call that does not fit the function: after replace=True, what JAX compiled before may not.
-#define KERNIX_TRACE_AGAIN \
-  ". If JAX traced the call before a load changed the function, trace it again: jax.clear_caches()"
+#define KERNIX_TRACE_AGAIN                                                                                         \
+  ". If JAX traced the call before a load changed the function, call jax.clear_caches() and use the new module's " \
+  "function"
 
 // Makes `tensor` from element `i` of `buffers`. `what` is "argument" or "result".
 KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,

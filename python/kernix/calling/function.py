@@ -71,8 +71,9 @@ class KernelFunction(Kernel):
     Raises
     ------
     TypeError
-        If the number of arguments or results is wrong; if an attribute is missing, unknown or of the wrong kind; or if
-        an argument is not an array that this function accepts.
+        If the number of arguments or results is wrong; if an attribute is missing, unknown or of the wrong kind; if an
+        argument is not an array that this function accepts; or if a later load gave the name to a function with another
+        signature.
     ValueError
         If an attribute does not fit its type, a grid, block or cluster has a size that CUDA does not allow, or the
         memory of an array cannot be used.

@@ -13,8 +13,8 @@ from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax
 from kernix.calling.call import Call, Function
 from kernix.calling.direct import Handler, call_directly
 from kernix.calling.launch import LAUNCH, launch_attributes, split_launch
-from kernix.calling.signature import read_signature
-from kernix.jax.targets import Code
+from kernix.calling.signature import calls_of, read_signature
+from kernix.jax.targets import Code, count_replacements
 
 __all__ = ["Kernel"]
 
@@ -34,6 +34,7 @@ class Kernel(Function):
         self._code = code
         info = code.info(name)
         self._signature = read_signature(info.parameters)
+        self._fits_after = -1  # the number of replacements after which the live code had this signature
         self._is_global = info.is_global
         self._is_typed = bool(self._signature.argument_types or self._signature.result_types)
         self._target: str | None = None
@@ -51,6 +52,7 @@ class Kernel(Function):
         return self._target
 
     def _run(self, call: Call) -> Any:
+        self._check_live_code()
         arguments = self._check_arguments(call.arguments)
         values = self._convert_attributes(call.attributes)
         outputs = self._check_outputs(call.out)
@@ -113,6 +115,18 @@ class Kernel(Function):
         """Add the module's name to an error of code that has no target; a target's trampoline passes it."""
         text = str(error)
         return KernelCallError(f"{self._code.core.name}.{text}") if text.startswith(f"{self.__name__}: ") else error
+
+    def _check_live_code(self) -> None:
+        """Refuse a call of code that has another signature than this function."""
+        replacements = count_replacements()
+        if replacements == self._fits_after:
+            return
+        if calls_of(self._code.live_info(self.__name__)) != calls_of(self._code.info(self.__name__)):
+            raise TypeError(
+                f"{self.__qualname__} has another signature since a later load: use the function of the module that "
+                "that load returned. What jax.jit compiled before needs jax.clear_caches()"
+            )
+        self._fits_after = replacements
 
     def _check_arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Check the number of arguments. An optional one at the end may be None."""

@@ -11,7 +11,7 @@ from kernix import _core
 from kernix.calling.array_types import ArrayType, ArrayTypes
 from kernix.calling.call import OPTIONS
 
-__all__ = ["Count", "Signature", "read_signature"]
+__all__ = ["Count", "Signature", "calls_of", "read_signature"]
 
 
 class Count(NamedTuple):
@@ -99,6 +99,16 @@ def read_signature(parameters: Sequence[_core.Parameter]) -> Signature:
     types = _types_of(arguments), _types_of(results)
     names = _names_of(arguments, {*attributes, *OPTIONS})
     return Signature(_count_of(arguments), _count_of(results), attributes, order, defaults, *types, names)
+
+
+def calls_of(function: _core.FunctionInfo) -> object:
+    """Return what decides which calls fit a function. Equal for functions that take the same calls."""
+    parts: dict[_core.Parameter.Role, list[object]] = {role: [] for role in _Role.__members__.values()}
+    for each in function.parameters:
+        name = each.name if each.role == _Role.ATTRIBUTE else ""  # a call does not name arrays
+        parts[each.role].append((name, each.type, each.rank, each.optional, each.variadic))
+    del parts[_Role.PROVIDED]
+    return function.is_global, parts
 
 
 _ORDER_TOKENS = {_Role.ARGUMENT_TOKEN: "arg.token", _Role.RESULT_TOKEN: "ret.token"}

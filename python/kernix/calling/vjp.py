@@ -40,6 +40,7 @@ class DifferentiableFunction(Function):
         def forward(*arrays: Any) -> Any:
             return self._forward._run(call._replace(arguments=arrays))
 
+        self._forward._check_live_code()
         arguments = self._forward._check_arguments(call.arguments)
         outputs = None if call.out is None else _sequence(call.out)
         if not is_for_jax(arguments, outputs, call.has_side_effect):

@@ -12,12 +12,13 @@ from kernix import _core
 from kernix._errors import KernelRegistrationError, warn
 from kernix._lock import ForkSafeLock
 
-__all__ = ["Code", "jax_is_installed", "list_registered_targets"]
+__all__ = ["Code", "count_replacements", "jax_is_installed", "list_registered_targets"]
 
 _COMMAND_BUFFER_COMPATIBLE = 1  # bit of FunctionInfo.traits
 
 _lock = ForkSafeLock()  # one bind at a time
 _known_to_jax: set[tuple[str, str]] = set()
+_live: dict[tuple[str, str], _core.FunctionInfo] = {}  # what each target calls on a platform
 _replacements = 0  # how many times a target received other code
 _SEARCH_EVERY_S = 1.0
 _searched_in_vain = -_SEARCH_EVERY_S  # when the last search for JAX failed; monotonic clock
@@ -67,6 +68,11 @@ class Code:
         """Return libkernix' information about a function, or raise ``KeyError``."""
         self.check(function)
         return next(info for info in self.core.functions if info.name == function)
+
+    def live_info(self, function: str) -> _core.FunctionInfo:
+        """Return :meth:`info` of the code that :meth:`address` leads to."""
+        live = None if self._prefix is None else _live.get((f"{self._prefix}.{function}", self.platform))
+        return live or self.info(function)
 
     def register_all(self, prefix: str, *, replace: bool) -> None:
         """Make every function live as ``<prefix>.<function>``, or none of them."""
@@ -120,6 +126,11 @@ def jax_is_installed() -> bool:
     return found
 
 
+def count_replacements() -> int:
+    """Return how many times a target has received other code in this process."""
+    return _replacements
+
+
 def list_registered_targets() -> list[str]:
     """Return the names of all targets that kernix has registered in this process, sorted.
 
@@ -144,7 +155,8 @@ def _bind(names: list[tuple[str, str]], code: Code, platform: str, replace: bool
         replaced = [
             name for name, outcome in zip(names, outcomes, strict=True) if outcome == _core.BindOutcome.REPLACED
         ]
-        _replacements += len(replaced)
+        _live.update({(target, platform): code.info(function) for target, function in names})
+        _replacements += len(replaced)  # last: whoever sees the number finds the new code
         replacements = _replacements
     for target, function in replaced:
         _warn_about_graphs(target, code.info(function), platform)
