@@ -47,6 +47,13 @@ def test_signatures_become_tokens(module):
     ]
 
 
+def test_an_array_may_be_named_like_a_part_of_the_launch(fresh_name):
+    source = "// @BE f\n__global__ void f(const float* grid, float* shared) { *shared = *grid; }"
+    module = kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
+    assert str(module.f) == f"{fresh_name}.f(arg0: float32, /, *, grid, block, shared=0, cluster=None, out=None)"
+    assert list(inspect.signature(module.f).parameters)[:3] == ["arg0", "grid", "block"]
+
+
 def test_tokens_say_order_and_kind(fresh_name):
     """A pointer without const may be an input, and one to a vector type has the tokens' element type."""
     source = "__global__ void f(float4* x, float* y, unsigned short bits, int n) { y[n] = x[0].x + bits; }"

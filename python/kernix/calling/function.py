@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kernix.calling.call import OPTIONS, Function
 from kernix.calling.kernel import Kernel
+from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS
 from kernix.calling.signature import Signature
 from kernix.calling.vjp import DifferentiableFunction
 
@@ -134,7 +135,8 @@ def _inspect_signature(signature: Signature, is_global: bool) -> inspect.Signatu
         if name.isidentifier() and not keyword.iskeyword(name) and name not in taken
     ]
     if is_global:
-        attributes += [kinds(name, kinds.KEYWORD_ONLY) for name in ("grid", "block")]
-        attributes += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in ("shared", "cluster")]
+        attributes += [
+            kinds(name, kinds.KEYWORD_ONLY, default=LAUNCH_DEFAULTS.get(name, kinds.empty)) for name in LAUNCH
+        ]
     options = [inspect.signature(Function.__call__).parameters[name] for name in OPTIONS]
     return inspect.Signature([*arrays, *attributes, *options], return_annotation="Any")

@@ -12,7 +12,7 @@ from kernix.calling.attributes import Attribute, convert_attributes
 from kernix.calling.by_jax import JaxCalls, is_for_jax, name_of_dtype_in_jax
 from kernix.calling.call import Call, Function
 from kernix.calling.direct import Handler, call_directly
-from kernix.calling.launch import LAUNCH, launch_attributes, split_launch
+from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS, launch_attributes, split_launch
 from kernix.calling.signature import calls_of, read_signature
 from kernix.jax.targets import Code, count_replacements
 
@@ -33,7 +33,7 @@ class Kernel(Function):
     def __init__(self, code: Code, name: str) -> None:
         self._code = code
         info = code.info(name)
-        self._signature = read_signature(info.parameters)
+        self._signature = read_signature(info)
         self._fits_after = -1  # the number of replacements after which the live code had this signature
         self._is_global = info.is_global
         self._is_typed = bool(self._signature.argument_types or self._signature.result_types)
@@ -176,7 +176,8 @@ class Kernel(Function):
         return self._address
 
     def __str__(self) -> str:
-        launch = ("grid", "block", "shared=0", "cluster=None") if self._is_global else ()
+        defaults = {name: f"={default}" for name, default in LAUNCH_DEFAULTS.items()}
+        launch = [name + defaults.get(name, "") for name in LAUNCH] if self._is_global else []
         return f"{self.__qualname__}({', '.join(self._signature.parameters(launch))})"
 
     def __repr__(self) -> str:

@@ -9,10 +9,15 @@ from typing import Any, NamedTuple
 
 from kernix.calling.attributes import Attribute, convert_attributes
 
-__all__ = ["LAUNCH", "launch_attributes", "split_launch"]
+__all__ = ["LAUNCH", "LAUNCH_DEFAULTS", "launch_attributes", "split_launch"]
+
+_REQUIRED = ("grid", "block")
+
+#: The attributes that a call may omit, each with the default that is shown.
+LAUNCH_DEFAULTS = {"shared": 0, "cluster": None}
 
 #: Names of the attributes, in the order in which they are shown.
-LAUNCH = ("grid", "block", "shared", "cluster")
+LAUNCH = (*_REQUIRED, *LAUNCH_DEFAULTS)
 
 # The most of each size on every device (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 _MOST = {"grid": (2**31 - 1, 65535, 65535), "block": (1024, 1024, 64), "cluster": (2**31 - 1, 65535, 65535)}
@@ -63,7 +68,7 @@ def launch_attributes(function: str, given: Mapping[str, Any]) -> dict[str, Attr
     ValueError
         If CUDA allows no such size.
     """
-    missing = [name for name in ("grid", "block") if name not in given]
+    missing = [name for name in _REQUIRED if name not in given]
     if missing:
         needs = " and ".join(f"{name}=" for name in missing)
         raise TypeError(f"{function}() is a __global__ function: it needs {needs}, an integer or a tuple of up to 3")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kernix import _core
 from kernix.calling.array_types import ArrayType, ArrayTypes
 from kernix.calling.call import OPTIONS
+from kernix.calling.launch import LAUNCH
 
 __all__ = ["Count", "Signature", "calls_of", "read_signature"]
 
@@ -45,7 +46,7 @@ class Signature(NamedTuple):
     defaults: frozenset[str] = frozenset()  # the last attributes, which a call may omit
     argument_types: ArrayTypes = ArrayTypes()
     result_types: ArrayTypes = ArrayTypes()
-    argument_names: tuple[str, ...] = ()  # of each argument but those of `args...`: the C++ name or "arg0", "arg1", ...
+    argument_names: tuple[str, ...] = ()  # of the arguments before `args...`: the C++ name or "arg0", "arg1", ...
 
     def expected(self, function: str, given: Mapping[str, object]) -> Mapping[str, str]:
         """Return the `attributes` that a call with the attributes `given` must have.
@@ -70,9 +71,8 @@ class Signature(NamedTuple):
 
     def parameters(self, launch: Sequence[str] = ()) -> list[str]:
         """Return the parameters in Python syntax, with those of a launch after the attributes."""
-        types = (*self.argument_types.first, *self.argument_types.last)
         arrays = []
-        for place, (name, array_type) in enumerate(zip(self.argument_names, types, strict=True)):
+        for place, (name, array_type) in enumerate(zip(self.argument_names, self.argument_types.first, strict=True)):
             kind = "" if array_type is None else f": {array_type.short()}"
             default = "" if place < self.arguments.least else " = None" if kind else "=None"
             arrays.append(name + kind + default)
@@ -89,15 +89,16 @@ class Signature(NamedTuple):
 _Role = _core.Parameter.Role
 
 
-def read_signature(parameters: Sequence[_core.Parameter]) -> Signature:
+def read_signature(function: _core.FunctionInfo) -> Signature:
     """Read the parameters of a function."""
+    parameters = function.parameters
     attributes = {each.name: each.type for each in parameters if each.role == _Role.ATTRIBUTE}
     defaults = frozenset(each.name for each in parameters if each.role == _Role.ATTRIBUTE and each.optional)
     order = tuple(_ORDER_TOKENS[each.role] for each in parameters if each.role in _ORDER_TOKENS)
     arguments = [each for each in parameters if each.role == _Role.ARGUMENT]
     results = [each for each in parameters if each.role == _Role.RESULT]
     types = _types_of(arguments), _types_of(results)
-    names = _names_of(arguments, {*attributes, *OPTIONS})
+    names = _names_of(arguments, {*attributes, *OPTIONS, *(LAUNCH if function.is_global else ())})
     return Signature(_count_of(arguments), _count_of(results), attributes, order, defaults, *types, names)
 
 
@@ -123,13 +124,18 @@ def _count_of(arrays: Sequence[_core.Parameter]) -> Count:
 def _types_of(arrays: Sequence[_core.Parameter]) -> ArrayTypes:
     """Return what some parameters take."""
     types = [ArrayType(each.type, each.rank, each.name) if each.type else None for each in arrays]
-    rest = next((place for place, each in enumerate(arrays) if each.variadic), len(arrays))
+    rest = _before_rest(arrays)
     return ArrayTypes(tuple(types[:rest]), tuple(types[rest + 1 :]))
+
+
+def _before_rest(arrays: Sequence[_core.Parameter]) -> int:
+    """Return how many parameters stand before `args...` or `rets...`."""
+    return next((place for place, each in enumerate(arrays) if each.variadic), len(arrays))
 
 
 def _names_of(arguments: Sequence[_core.Parameter], taken: set[str]) -> tuple[str, ...]:
     """Return the names that help shows. All are "arg0", "arg1" ... unless the C++ names can stand in Python."""
-    single = [each.name for each in arguments if not each.variadic]
+    single = [each.name for each in arguments[: _before_rest(arguments)]]
     usable = all(name.isidentifier() and not keyword.iskeyword(name) for name in single)
     if usable and len({*single, "args"}) == len(single) + 1 and not taken.intersection(single):
         return tuple(single)
