@@ -131,7 +131,7 @@ class KernelCallError(KernelError, RuntimeError):
 
 
 class KernelRegistrationError(KernelError):
-    """Other code owns a target name, the signature of a target would change, or JAX refused the target."""
+    """Other code owns a target name, its `allow_cuda_graph` would change, or JAX refused it."""
 
     __module__ = "kernix"
 

@@ -15,7 +15,7 @@ enum class ErrorCategory {
   kToolchain,       // no compiler, an unusable one, an unsupported architecture, no GPU to compile for
   kCompilation,     // the compiler or the linker failed
   kLoad,            // the artifact cannot be opened here
-  kRegistration,    // a target name is taken, or its signature would change
+  kRegistration,    // a target name is taken, or its traits would change
   kUnreachable,     // no daemon answers, and none could be started
   kResource,        // no space, a store that is not writable, a time or memory limit
   kCancelled,

@@ -118,7 +118,8 @@ def load_cuda_inline(
         Compile even if the cache has the result. Changed code becomes live, as with `replace`.
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
-        already compiled. Without `replace`, such a load fails. Signatures must stay the same.
+        already compiled. Without `replace`, such a load fails. Signatures may change,
+        `allow_cuda_graph` may not.
     auto_register : bool, default True
         Register each function with JAX as ``<target_prefix or name>.<function>``. If JAX is not installed, nothing is
         registered, but the functions of the module can still be called.
@@ -294,7 +295,7 @@ def load_cpp_inline(
         Compile even if the cache has the result. Changed code becomes live, as with `replace`.
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
-        already compiled. Without `replace`, such a load fails. Signatures must stay the same.
+        already compiled. Without `replace`, such a load fails. Signatures may change.
     auto_register : bool, default True
         Register each function with JAX as ``<target_prefix or name>.<function>``. If JAX is not installed, nothing is
         registered, but the functions of the module can still be called.

@@ -35,12 +35,12 @@ def register_ffi_target(
         ``"cpu"`` or ``"CUDA"``. Default: the platform that the module was compiled for.
     replace : bool, default False
         Make the function live under a name that other code has now, also inside functions that ``jax.jit`` has already
-        compiled. The signature must stay the same.
+        compiled. The signature may change, `allow_cuda_graph` may not.
 
     Raises
     ------
     KernelRegistrationError
-        If other code is live under the name and `replace` is false, if the signature would change, or if JAX is not
+        If other code is live under the name and `replace` is false, if its `allow_cuda_graph` differs, or if JAX is not
         installed.
     KeyError
         If the module has no such function.
