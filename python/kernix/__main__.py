@@ -17,11 +17,9 @@ from kernix import _core, _environment
 from kernix._errors import KernelError
 
 _SOURCE = """#include "brainevent/common.h"
-// @BE add_one arg ret
-void add_one(const BE::Tensor x, BE::Tensor y) {
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    static_cast<float*>(y.data_ptr())[i] = static_cast<const float*>(x.data_ptr())[i] + 1;
-  }
+// @BE add_one
+void add_one(BE::In<float> x, BE::Out<float> y) {
+  for (int64_t i = 0; i < x.size(); ++i) y[i] = x[i] + 1;
 }
 """
 
