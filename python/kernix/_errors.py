@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from contextvars import ContextVar
 from types import FrameType
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "KernelWarning",
     "from_detail",
     "warn",
+    "warning_listener",
 ]
 
 
@@ -191,8 +194,15 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str, fai
 _NOT_OF_USERS = ("kernix", "IPython")  # IPython calls the cell magics
 
 
+#: What receives the warnings of this context, if no line of the user's code causes them.
+warning_listener: ContextVar[Callable[[str], None] | None] = ContextVar("warning_listener", default=None)
+
+
 def warn(message: str) -> None:
     """Warn about `message` at the line of the user's code that called kernix."""
+    if (listener := warning_listener.get()) is not None:
+        listener(message)
+        return
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and _package(frame) in _NOT_OF_USERS:

@@ -79,6 +79,19 @@ def test_a_failed_load_waits_for_the_next_edit(files, capsys, counters):
         assert (watch.module.value(X)[0], first.value(X)[0]) == (5, 5)
 
 
+def test_warnings_name_the_file(files, capsys, recwarn):
+    source, header = files
+    said = ""
+    with kernix.watch(source, extra_include_paths=[header.parent]):
+        save(source, kernels.constant(2).replace("const BE::Tensor x", "BE::Tensor x").replace(" arg ret", ""))
+        while "live" not in said:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    assert said.startswith(f"kernix: {source.name}: {source}:4: all arrays of function 'value' are results")
+    assert len(said.splitlines()) == 2
+    assert [str(one.message) for one in recwarn if one.category is kernix.KernelWarning] == []
+
+
 def test_folder_with_cuda(tmp_path):
     (tmp_path / "a.cu").write_text(kernels.VECTOR_ADD)
     (tmp_path / "b.cpp").write_text("not part of it")

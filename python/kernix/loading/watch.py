@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from kernix._errors import warning_listener
 from kernix.loading.console import input_listener, write_to
 from kernix.loading.load import (
     CPP_PATTERNS,
@@ -50,6 +51,7 @@ class Watch:
         self._module = load()
         self._error: Exception | None = None
         self._failed: _States | None = None  # of a load that failed
+        self._warnings: list[str] = []  # of the load that is under way
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"kernix.watch {label}", daemon=True)
         self._thread.start()
@@ -87,6 +89,7 @@ class Watch:
 
     def _run(self) -> None:
         input_listener.set(self._note_inputs)  # for this thread
+        warning_listener.set(self._note_warning)
         while not self._stopped.wait(_INTERVAL_S):
             try:
                 states = self._states()
@@ -98,6 +101,9 @@ class Watch:
 
     def _note_inputs(self, inputs: list[bytes]) -> None:
         self._inputs = inputs
+
+    def _note_warning(self, message: str) -> None:
+        self._warnings.append(message)
 
     def _states(self) -> _States:
         paths: list[str | bytes] = [*self._sources(), *self._inputs]
@@ -112,6 +118,7 @@ class Watch:
 
     def _load_again(self) -> bool:
         """Load, and report what has changed. A load whose files are as they were costs microseconds."""
+        self._warnings = []
         try:
             module = self._load()
         except Exception as error:
@@ -121,7 +128,8 @@ class Watch:
         self._module = module
         self._error = None
         if news:
-            self._report(f"live, {origin(module._code.core)}")
+            for line in (*self._warnings, f"live, {origin(module._code.core)}"):
+                self._report(line)
         return True
 
     def _fail(self, error: Exception) -> None:
@@ -138,8 +146,8 @@ def watch(
 ) -> Watch:
     """Load kernels from files, and again with ``replace=True`` whenever a file or a header of theirs changes.
 
-    The new code is live at once, also inside functions that ``jax.jit`` has compiled. For each change, a line on
-    ``sys.stderr`` says what became of it. If a load fails, the earlier code stays live.
+    The new code is live at once, also inside functions that ``jax.jit`` has compiled. For each change, lines on
+    ``sys.stderr`` give its warnings and say what became of it. If a load fails, the earlier code stays live.
 
     Parameters
     ----------
