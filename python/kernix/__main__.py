@@ -102,9 +102,7 @@ def _doctor() -> int:
     if not program:
         print("fail  kernixctl     this installation of kernix lacks it: install kernix again")
         return 1
-    folders = ":".join(_environment.site_packages())
-    environment = {"KERNIX_SITE_PACKAGES": folders, **os.environ}
-    return subprocess.run([program, "doctor"], env=environment, check=False).returncode
+    return subprocess.run([program, "doctor"], env=_environment.for_kernixctl(), check=False).returncode
 
 
 if __name__ == "__main__":

@@ -6,12 +6,17 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["jax_include_paths", "program", "site_packages"]
+__all__ = ["for_kernixctl", "jax_include_paths", "program", "site_packages"]
 
 
 def site_packages() -> list[str]:
     """Return the folders of ``sys.path`` where NVIDIA's wheels are installed."""
     return [folder for folder in sys.path if folder and os.path.isdir(os.path.join(folder, "nvidia"))]
+
+
+def for_kernixctl() -> dict[str, str]:
+    """Return the environment of a ``kernixctl`` that also looks for nvcc among the packages of this Python."""
+    return {"KERNIX_SITE_PACKAGES": ":".join(site_packages()), **os.environ}
 
 
 _jax_include_paths: list[str] = []
