@@ -67,8 +67,8 @@ void reversed(const BE::Tensor x, BE::Tensor y, BE::Scratch copy, cudaStream_t s
     BE_CHECK_KERNEL_LAUNCH();
 }
 
-// @BE enormous ret scratch:1ll<<40
-void enormous(BE::Tensor, BE::Scratch) {}
+// @BE enormous ret scratch:1ll<<40 stream
+void enormous(BE::Tensor, BE::Scratch, cudaStream_t) {}
 
 // @BE device ret device_ordinal stream
 void device(BE::Tensor out, int ordinal, cudaStream_t s) {

@@ -91,7 +91,7 @@ def test_register_ffi_target(routed, fresh_name):
 
 def cuda_source(name):
     """Return a CUDA source whose function says which GPU it was compiled for when it does not compile."""
-    return f'#include "brainevent/common.h"\n// @BE {name} ret\nvoid {name}(BE::Tensor y) {{}}\n'
+    return f'#include "brainevent/common.h"\n// @BE {name} ret stream\nvoid {name}(BE::Tensor y, cudaStream_t) {{}}\n'
 
 
 def test_load_cuda(routed, tmp_path, fresh_name, monkeypatch):

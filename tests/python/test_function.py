@@ -69,7 +69,8 @@ void path(const BE::Tensor x, BE::Tensor y) { *y.data_ptr<float>() = 7; }
 
 @pytest.fixture(scope="module", name="module")
 def module_fixture(place):
-    return kernix.load_cpp_inline("function", SOURCE)
+    with pytest.warns(kernix.KernelWarning, match="'path' is hidden"):
+        return kernix.load_cpp_inline("function", SOURCE)
 
 
 def spec(shape, dtype=np.float32):
@@ -407,7 +408,11 @@ def test_the_prefix_of_a_target(fresh_name):
 
 
 def test_code_for_another_platform_than_the_arrays_are_on(fresh_name):
-    source = '#include "brainevent/common.h"\n// @BE f ret args...\nvoid f(BE::Tensor y, BE::Span<const BE::Tensor>) {}'
+    source = """
+    #include "brainevent/common.h"
+    // @BE f
+    void f(BE::Tensor y, BE::Span<const BE::Tensor>, cudaStream_t) {}
+    """
     module = kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90", auto_register=False)
     for _ in range(2):
         with pytest.raises(
