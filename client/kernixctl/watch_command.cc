@@ -20,8 +20,8 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kDetails[] =
-    R"(Compiles as `kernixctl compile` does, and again whenever a file or one of its headers changes, until Ctrl-C. Each
-result is a line; an error shows what the compiler says. The files need not exist yet.
+    R"(Compiles as `kernixctl compile` does, and again whenever a file or one of its headers changes, until Ctrl-C. Prints
+one line for each new result, and the compiler's output once for each error. The files need not exist yet.
 
 Exit codes: 3 no daemon, 5 no usable compiler, 130 ended by Ctrl-C.
 

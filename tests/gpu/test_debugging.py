@@ -52,14 +52,6 @@ def test_compute_sanitizer_names_the_line_of_the_write(program, tmp_path, privat
     assert re.search(rf"fill_kernel\(float ?\*, int\).*\bfill:{line_of(program, 'y[i] = 1')}\b", shown), shown
 
 
-def test_cuda_gdb_stops_in_the_kernel_and_shows_its_variables(program, tmp_path, private_daemon):
-    commands = ["set breakpoint pending on", "break fill_kernel", "run", "info cuda threads", "next", "print i", "kill"]
-    words = [word for command in commands for word in ("-ex", command)]
-    shown = run([tool("cuda-gdb"), "-batch", *words, "--args"], tmp_path, private_daemon)
-    assert re.search(rf"hit Breakpoint 1.*fill_kernel.*fill:{line_of(program, 'int i =')}\b", shown, re.DOTALL), shown
-    assert re.search(r"^\$1 = 0$", shown, re.MULTILINE), shown
-
-
 def test_nsight_compute_measures_the_kernel(program, tmp_path, private_daemon):
     (tmp_path / "fill.py").write_text(
         program.replace("debug=True", 'extra_cuda_cflags=["-lineinfo"]').replace("i <= n", "i < n")
