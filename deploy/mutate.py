@@ -86,6 +86,10 @@ MUTANTS = [
     Mutant("uploads taken for what they claim to be", "daemon/rpc/blob_receiver.cc",
            "if (DigestOf(content) != current_)", "if (content.empty() && DigestOf(content) != current_)",
            "server_test", "BlobReceiver.*"),
+    Mutant("a known load that forgets its toolchain", "daemon/builder/known_loads.cc",
+           " && found->second->toolchain == toolchain ?", " ?", "build_test", "KnownLoads.*"),
+    Mutant("a known load of flags that name files", "daemon/builder/known_loads.cc",
+           "return !request.flag_files.empty() ||", "return", "builder_test", "*AFileOfAFlagThatHasChanged*"),
 ]  # fmt: skip
 
 
