@@ -19,13 +19,6 @@ namespace {
 
 constexpr char kScript[] = "run.sh";
 
-// How many folders above its root a header lies.
-size_t Climbs(std::string_view path) {
-  size_t climbs = 0;
-  for (; path.starts_with("../"); path.remove_prefix(3)) ++climbs;
-  return climbs;
-}
-
 // The paths come from another process.
 bool IsInside(const std::string& path) {
   const std::string normal = NormalizePath(path);
@@ -78,14 +71,15 @@ absl::Status PutAll(Env& env, const v1::FailedCommand& command, const std::strin
 
 void AddIncludeRoots(const std::vector<v1::Header>& headers, const std::vector<std::string>& roots,
                      v1::FailedCommand& command) {
-  std::vector<size_t> climbs(roots.size());
+  std::vector<int> climbs(roots.size());
   for (const v1::Header& header : headers) {
-    size_t& most = climbs[header.include_root()];
-    most = std::max(most, Climbs(header.path()));
+    std::string_view path = header.path();
+    int& most = climbs[header.include_root()];
+    most = std::max(most, TakeClimbs(path));
   }
   for (size_t i = 0; i < roots.size(); ++i) {
     std::string path = StrCat(kIncludeRootsFolder, "/", i);
-    for (size_t k = 0; k < climbs[i]; ++k) StrAppend(&path, "/", kClimbFolder);
+    for (int k = 0; k < climbs[i]; ++k) StrAppend(&path, "/", kClimbFolder);
     v1::FailedCommand::Link* link = command.add_link();
     link->set_path(path);
     link->set_target(roots[i]);

@@ -28,7 +28,7 @@ class ConfigReader {
   absl::Status Read(const toml::table& table) {
     std::vector<std::string> problems;
     for (const auto& [key, value] : table) Note(ReadKey(key.str(), value), problems);
-    return Joined(problems);
+    return AllProblems(problems);
   }
 
   absl::Status Fail(const toml::source_region& where, const std::string& message) const {
@@ -38,10 +38,6 @@ class ConfigReader {
  private:
   static void Note(const absl::Status& status, std::vector<std::string>& problems) {
     if (!status.ok()) problems.emplace_back(status.message());
-  }
-
-  static absl::Status Joined(const std::vector<std::string>& problems) {
-    return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   }
 
   std::string PlaceOf(const toml::source_region& where) const { return StrCat(path_, ":", where.begin.line, ": "); }
@@ -78,14 +74,14 @@ class ConfigReader {
     }
     std::vector<std::string> problems;
     for (const toml::node& element : *array) Note(ReadToolchain(*element.as_table()), problems);
-    return Joined(problems);
+    return AllProblems(problems);
   }
 
   absl::Status ReadToolchain(const toml::table& table) {
     RegisteredToolchain toolchain{.place = PlaceOf(table.source())};
     std::vector<std::string> problems;
     for (const auto& [key, value] : table) Note(ReadToolchainKey(key.str(), value, toolchain), problems);
-    if (!problems.empty()) return Joined(problems);
+    if (!problems.empty()) return AllProblems(problems);
     if (toolchain.name.empty() || toolchain.paths.host_compiler().empty()) {
       return Fail(table.source(), "a [[toolchain]] needs name and host_compiler");
     }

@@ -174,10 +174,14 @@ absl::Status CheckShared(const ServerOptions& options) {
                               "a shared daemon compiles only with toolchains that its config file registers: "
                               "add at least one [[toolchain]] table with name and host_compiler"));
   }
-  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  return AllProblems(problems);
 }
 
 }  // namespace
+
+absl::Status AllProblems(const std::vector<std::string>& problems) {
+  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
 
 std::string ServerOptions::PlaceOf(std::string_view setting) const {
   const auto found = places.find(std::string(setting));

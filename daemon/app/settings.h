@@ -33,4 +33,7 @@ const Setting* FindSetting(std::string_view name);
 // Checks that the options are consistent. INVALID_ARGUMENT.
 absl::Status CheckOptions(const ServerOptions& options);
 
+// INVALID_ARGUMENT with these problems, one a line; OK if there are none.
+absl::Status AllProblems(const std::vector<std::string>& problems);
+
 }  // namespace kernix::server

@@ -283,13 +283,6 @@ absl::Status CheckPlanSize(const BuildRequest& request, const RequestLimits& lim
                         " are allowed: give fewer of them, or put fewer sources into one load"));
 }
 
-// Removes all leading "../" of `path` and returns their number.
-int TakeClimbs(std::string_view& path) {
-  int climbs = 0;
-  for (; path.starts_with("../"); path.remove_prefix(3)) ++climbs;
-  return climbs;
-}
-
 absl::Status CheckHeaderPath(const std::string& path) {
   KERNIX_RETURN_IF_ERROR(CheckPathLength(path));
   std::string_view below = path;
