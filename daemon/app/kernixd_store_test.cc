@@ -133,7 +133,8 @@ TEST_F(FullDiskTest, IsSaidAndNothingIsLost) {
     const LoadOutcome refused = client->Load(AddKernel(2));
     ASSERT_TRUE(refused.failure) << "with " << left << " bytes left";
     EXPECT_EQ(refused.failure->kind(), v1::ErrorDetail::RESOURCE) << refused.failure->DebugString();
-    EXPECT_THAT(refused.failure->message(), testing::ContainsRegex("[Nn]o (space|room)|space left"));
+    EXPECT_THAT(refused.failure->message(), AllOf(testing::ContainsRegex("[Nn]o (space|room)"),
+                                                  HasSubstr(place_.store()), HasSubstr("`kernixctl cache purge`")));
     const LoadOutcome hit = client->Load(AddKernel(1));
     ASSERT_TRUE(hit.result) << hit.status.error_message();
     EXPECT_TRUE(hit.result->cache_hit());

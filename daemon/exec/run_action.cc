@@ -32,7 +32,7 @@ struct Telltale {
 constexpr std::string_view kOutOfMemory = "was refused memory";
 constexpr std::string_view kKilled = "was killed, most likely because the machine ran out of memory";
 constexpr std::string_view kOutOfTime = "used more processor time than";
-constexpr std::string_view kOutOfSpace = "found no space left on the disk that kernixd works on";
+constexpr std::string_view kOutOfSpace = "found no space left";
 constexpr std::string_view kOutputTooLarge = "made a file larger than";
 constexpr Telltale kTelltales[] = {
     {"File size limit exceeded", kOutputTooLarge},  // g++ and collect2, about their children
@@ -52,6 +52,8 @@ constexpr Telltale kTelltales[] = {
     {"CPU time limit exceeded", kOutOfTime},              // g++ and collect2, about their children
     {"died due to signal 24", kOutOfTime},                // nvcc
 };
+
+constexpr std::string_view kKeepStoreElsewhere = "keep the store in another folder (store_directory, KERNIX_CACHE_DIR)";
 
 // Removes the action's folder when it goes out of scope.
 class ScratchFolder {
@@ -75,8 +77,16 @@ absl::Status WithKind(const absl::Status& status, ErrorKind kind) {
   return MakeError(kind, ToStd(status.message()));
 }
 
-absl::Status StagingError(const absl::Status& status, std::string_view what) {
-  return Annotate(WithKind(status, v1::ErrorDetail::INTERNAL), what);
+// Describes what to do when the disk of `directory` is full.
+std::string FreeSpace(const std::string& directory) {
+  return StrCat("free space on the disk of ", directory, ", for example with `kernixctl cache purge`, or ",
+                kKeepStoreElsewhere);
+}
+
+absl::Status StagingError(const absl::Status& status, std::string_view what, const ActionPlace& place) {
+  const absl::Status error = Annotate(WithKind(status, v1::ErrorDetail::INTERNAL), what);
+  if (!absl::IsResourceExhausted(status)) return error;
+  return MakeError(v1::ErrorDetail::RESOURCE, StrCat(error.message(), ": ", FreeSpace(place.scratch_directory)));
 }
 
 // True for a path that stays inside the root.
@@ -178,9 +188,9 @@ absl::Status CheckForShell(const Action& action, const std::string& root) {
   if (IsHarmlessQuoted(root)) return absl::OkStatus();
   return MakeError(
       v1::ErrorDetail::RESOURCE,
-      StrCat("step \"", action.step, "\": ", Basename(action.argv.front()), " cannot work in ", Dirname(root),
-             ", because it passes that path to a shell, which would interpret its $, `, \" or \\: keep the "
-             "store in another folder (store_directory, KERNIX_CACHE_DIR)"));
+      StrCat(
+          "step \"", action.step, "\": ", Basename(action.argv.front()), " cannot work in ", Dirname(root),
+          ", because it passes that path to a shell, which would interpret its $, `, \" or \\: ", kKeepStoreElsewhere));
 }
 
 // The tool's path on this machine, not through a link.
@@ -277,6 +287,7 @@ std::optional<std::string> WhatGaveOut(Env& env, const std::string& root, const 
     if (meaning == kOutputTooLarge) return TooLarge(env, place.max_output_bytes);
     if (meaning == kOutOfMemory) return NoMemory(place);
     if (meaning == kOutOfTime) return NoProcessorTime(action);
+    if (meaning == kOutOfSpace) return StrCat(kOutOfSpace, ": ", FreeSpace(place.scratch_directory));
     return std::string(meaning);
   };
   if (process.signal == SIGKILL) return words(kKilled);
@@ -359,11 +370,11 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
   }
   KERNIX_RETURN_IF_ERROR(CheckPaths(action));
   const absl::StatusOr<std::string> root = MakeScratchFolder(env, place.scratch_directory, "action-");
-  if (!root.ok()) return StagingError(root.status(), "cannot create a folder to build in");
+  if (!root.ok()) return StagingError(root.status(), "cannot create a folder to build in", place);
   const ScratchFolder folder(env, *root);
   KERNIX_RETURN_IF_ERROR(CheckForShell(action, *root));
   const absl::Status staged = StageInputs(env, place.scratch_directory, *root, action);
-  if (!staged.ok()) return StagingError(staged, "cannot write the build's input files");
+  if (!staged.ok()) return StagingError(staged, "cannot write the build's input files", place);
 
   KERNIX_ASSIGN_OR_RETURN(const ProcessResult process, RunCommand(env, *root, place, action, observer, cancellation));
   KERNIX_RETURN_IF_ERROR(CheckMachine(env, *root, place, action, process));

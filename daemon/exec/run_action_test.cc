@@ -176,6 +176,7 @@ TEST_F(RunActionTest, AFullDiskIsAResourceErrorWhereverItShows) {
     env_.Inject(NoSpace(operation, kScratch));
     const v1::ErrorDetail error = RunToError(MakeAction());
     EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr(StrCat("free space on the disk of ", kScratch)));
     env_.Clear();
   }
   EXPECT_THAT(mem_.Processes(), IsEmpty());
@@ -246,7 +247,7 @@ TEST_F(RunActionTest, AToolThatFailsOnAFullDiskWasFailedByIt) {
   mem_.SetFreeBytes(1000);
   const v1::ErrorDetail error = RunToError(MakeAction());
   EXPECT_EQ(error.kind(), v1::ErrorDetail::RESOURCE);
-  EXPECT_THAT(error.message(), HasSubstr("no space left"));
+  EXPECT_THAT(error.message(), HasSubstr(StrCat("found no space left: free space on the disk of ", kScratch)));
   EXPECT_EQ(error.compiler_output(), "internal error: assertion failed");
 }
 

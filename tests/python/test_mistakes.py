@@ -5,6 +5,7 @@ Most fail before anything is compiled. More of them stand in test_bad_input.py (
 test_troubleshooting.py (the page of that name) and test_notebook.py.
 """
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -486,21 +487,47 @@ def test_configuration(mistake, tmp_path):
     assert re.search(message, kernixd(tmp_path, config + "\n"), re.DOTALL)
 
 
-def test_store_where_nothing_can_run(own_place):
+@pytest.fixture
+def store_on(own_place):
+    """Return a function that mounts a file system with these options as the store."""
     own_place.store.mkdir(mode=0o700)
-    mount = ["mount", "-t", "tmpfs", "-o", "noexec,mode=0700", "tmpfs", own_place.store]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("no file system can be mounted here")
-    program = "import kernels, kernix; kernix.load_cpp_inline('noexec', kernels.ADD_ONE, auto_register=False)"
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=own_place.environment, capture_output=True, text=True
-        )
-    finally:
-        own_place.kernixctl("shutdown", check=False)
+    mounted = False
+
+    def mount(options):
+        nonlocal mounted
+        command = ["mount", "-t", "tmpfs", "-o", f"mode=0700,{options}", "tmpfs", own_place.store]
+        mounted = subprocess.run(command, capture_output=True).returncode == 0
+        if not mounted:
+            pytest.skip("no file system can be mounted here")
+
+    yield mount
+    own_place.kernixctl("shutdown", check=False)
+    if mounted:
         subprocess.run(["umount", "--lazy", own_place.store], check=True)
-    assert "KernelLoadError" in done.stderr
-    assert "mount option noexec): choose another store with KERNIX_CACHE_DIR" in done.stderr
+
+
+def load_elsewhere(place):
+    """Load a kernel in a process that uses this place, and return what it prints as its error."""
+    program = "import kernels, kernix; kernix.load_cpp_inline('elsewhere', kernels.ADD_ONE, auto_register=False)"
+    return subprocess.run([sys.executable, "-c", program], env=place.environment, capture_output=True, text=True).stderr
+
+
+def test_store_where_nothing_can_run(own_place, store_on):
+    store_on("noexec")
+    error = load_elsewhere(own_place)
+    assert "KernelLoadError" in error
+    assert "mount option noexec): choose another store with KERNIX_CACHE_DIR" in error
+
+
+def test_full_disk(own_place, store_on):
+    store_on("size=4m")
+    own_place.kernixctl("doctor", check=False)  # starts kernixd, which makes its index there
+    with contextlib.suppress(OSError), open(own_place.store / "ballast", "wb", buffering=0) as ballast:
+        while ballast.write(b"x" * 4096):
+            pass
+    error = load_elsewhere(own_place)
+    assert "KernelResourceError" in error
+    assert re.search(f"[Nn]o (space|room).*{own_place.store}.*`kernixctl cache purge`", error)
 
 
 def test_compile_without_nvcc_mentions_the_wheels(tmp_path, own_place):
