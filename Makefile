@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages configure package build demo test test-cpp test-python fuzz sanitize mutate lint lint-text lint-cpp \
+.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python fuzz sanitize mutate lint lint-text lint-cpp \
         format check-format wheel test-wheel docs test-docs bench install clean
 
 help: ## Show this list
@@ -17,10 +17,13 @@ help: ## Show this list
 setup: ## Install missing Debian packages and the Python environment in .venv
 	@PYTHON=$(PYTHON) deploy/setup.sh
 
+setup-product: ## Install only what building and running kernix takes, without its tests
+	@PYTHON=$(PYTHON) deploy/setup.sh product
+
 packages: ## Install the missing Debian packages only
 	@PYTHON=$(PYTHON) deploy/setup.sh packages
 
-configure: setup ## Set up and write the build folder; then `ninja -C build TARGET` builds one part
+configure: setup-product ## Set up and write the build folder; then `ninja -C build TARGET` builds one part
 	@cmake -S . -B $(BUILD) -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(VENV_PYTHON) --log-level=NOTICE
 
 # `.venv/bin/python -c 'import kernix'` and `.venv/bin/kernixctl` then work from any folder.
@@ -28,7 +31,7 @@ package: configure ## Set up and build kernixd, kernixctl and the Python package
 	@cmake --build $(BUILD) --parallel $(JOBS) --target python_package
 	@$(VENV_PYTHON) deploy/use_build.py $(BUILD)
 
-build: package ## Set up and build everything, including the tests
+build: setup package ## Set up and build everything, including the tests
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
 # If set-up has installed nvcc in .venv, use it instead of an older one on PATH.

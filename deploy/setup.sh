@@ -5,6 +5,7 @@
 # alike) and a Python environment in .venv. You can repeat it: it leaves alone what is there.
 #
 #   PYTHON=python3.12 deploy/setup.sh    # another Python than python3 (3.11 or newer)
+#   deploy/setup.sh product              # only what building and running kernix takes, without its tests
 #   deploy/setup.sh packages             # the Debian packages alone
 #   deploy/setup.sh browser              # these, and the Chromium that `make test-docs` opens the site with
 set -euo pipefail
@@ -13,6 +14,8 @@ cd "$(dirname "$0")/.."
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
+what=${1:-all}
+case $what in all | product | packages | browser) ;; *) die "there is no '$what' to set up" ;; esac
 [ "$(uname -sm)" = "Linux x86_64" ] || die "kernix supports x86-64 Linux; this is $(uname -sm)."
 
 # --- Python: which one -----------------------------------------------------------------------------------------------
@@ -33,15 +36,17 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libssl-dev libsystemd-dev libcli11-dev libtomlplusplus-dev libc-ares-dev libre2-dev zlib1g-dev
-  libgtest-dev libgmock-dev
-  clang libclang-rt-dev clang-format clangd shellcheck systemd zsh groff-base
+  libgtest-dev libgmock-dev   # CMake asks for them before it builds anything
 )
+if [ "$what" != product ]; then
+  packages+=(clang libclang-rt-dev clang-format clangd shellcheck systemd zsh groff-base)
+fi
 case $python_path in
   "" | /usr/bin/python3* | /bin/python3*)   # the distribution's own Python, in packages of its own
     name=$(basename "$python")
     packages+=("$name" "$name-venv" "$name-dev") ;;
 esac
-if [ "${1:-}" = browser ]; then packages+=(chromium); fi
+if [ "$what" = browser ]; then packages+=(chromium); fi
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 missing=()
@@ -60,7 +65,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 
-case ${1:-} in packages | browser) exit 0 ;; esac
+case $what in packages | browser) exit 0 ;; esac
 
 # --- Python environment ----------------------------------------------------------------------------------------------
 check_python
@@ -75,19 +80,21 @@ have_nvcc() {
   done
   return 1
 }
-requirements=(-r deploy/requirements.txt)
+files=(deploy/requirements.txt)
 if compgen -G '/dev/nvidia[0-9]*' >/dev/null || [ -e /dev/dxg ]; then
-  requirements+=(-r deploy/requirements-gpu.txt)   # a GPU: JAX's plugin for it
+  files+=(deploy/requirements-gpu.txt)   # a GPU: JAX's plugin for it
 fi
-have_nvcc || requirements+=(-r deploy/requirements-nvcc.txt)   # the compiler as PyPI wheels
+have_nvcc || files+=(deploy/requirements-nvcc.txt)   # the compiler as PyPI wheels
+if [ "$what" = all ]; then files+=(deploy/requirements-tests.txt); fi
 
-stamp=.venv/kernix-setup
-wanted=$({ echo "${requirements[*]}"; "$python" --version; cat deploy/requirements*.txt; } | sha256sum)
+stamp=.venv/kernix-setup-$what
+wanted=$({ echo "${files[*]}"; "$python" --version; cat "${files[@]}"; } | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   say "setting up the Python environment in .venv"
   # The environment was made with another Python: make a new one.
   if [ -x .venv/bin/python ] && [ "$(.venv/bin/python --version)" != "$("$python" --version)" ]; then rm -rf .venv; fi
   .venv/bin/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; "$python" -m venv .venv; }
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check "${requirements[@]}"
+  # Python compiles what it imports; pip would compile everything.
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "${files[@]/#/--requirement=}"
   echo "$wanted" >"$stamp"
 fi

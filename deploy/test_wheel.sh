@@ -23,7 +23,7 @@ mkdir -m 700 "$HOME" "$XDG_RUNTIME_DIR"
 cd "$scratch"
 
 "$python" -m venv venv
-grep -E '^(jax|jaxlib|numpy|grpcio|protobuf)==' "$repository/deploy/requirements.txt" >requirements.txt
+grep -hE '^(jax|jaxlib|numpy|grpcio|protobuf)==' "$repository"/deploy/requirements{,-tests}.txt >requirements.txt
 venv/bin/python -m pip install --quiet --disable-pip-version-check "$wheel" "$(grep ^numpy== requirements.txt)"
 
 echo '== a kernel, where JAX is not installed'
