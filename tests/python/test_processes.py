@@ -129,7 +129,8 @@ def test_multiprocessing(own_place, run_python, method):
     assert own_place.stats()["builds"] == 1
 
 
-def test_two_hundred_processes_get_one_daemon_and_one_build(own_place):
+def test_many_processes_at_once_get_one_daemon_and_one_build(own_place):
+    processes = 64  # two hundred of C++ are a test of their own (client_start_test.cc)
     gate_read, gate_write = os.pipe()
     command = [sys.executable, SCRIPTS / "load_at_once.py", str(gate_read)]
     children = [
@@ -141,16 +142,16 @@ def test_two_hundred_processes_get_one_daemon_and_one_build(own_place):
             text=True,
             pass_fds=[gate_read],
         )
-        for _ in range(200)
+        for _ in range(processes)
     ]
     os.close(gate_read)
     os.close(gate_write)  # all go
     answers = {child.communicate()[0] for child in children}
     assert len(answers) == 1  # "<process id of the daemon> <digest>"
-    assert [child.returncode for child in children] == [0] * 200
+    assert [child.returncode for child in children] == [0] * processes
     stats = own_place.stats()
     assert stats["builds"] == 1
-    assert stats["hits"] + stats["misses"] == 200
+    assert stats["hits"] + stats["misses"] == processes
 
 
 @pytest.mark.usefixtures("on_cpu")
