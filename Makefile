@@ -87,8 +87,13 @@ check-format: ## Fail if a C++ source is not formatted
 wheel: packages ## Build the self-contained wheel into dist/
 	@deploy/wheel.sh $(PYTHON)
 
-test-wheel: packages ## Build the wheel, install it into a bare environment outside the repository and use it there
-	@wheel=$$(deploy/wheel.sh $(PYTHON)) && deploy/test_wheel.sh "$$wheel" $(PYTHON)
+# Versions of JAX that test-wheel tries besides the one in .venv: the oldest that kernix supports. From 0.11 on, JAX needs
+# PYTHON=python3.12.
+JAX ?= 0.5.0
+
+test-wheel: packages ## Build the wheel, install it into bare environments outside the repository and use it there
+	@wheel=$$(deploy/wheel.sh $(PYTHON)) && deploy/test_wheel.sh "$$wheel" $(PYTHON) && \
+	  deploy/test_jax.sh "$$wheel" $(PYTHON) $(JAX)
 
 docs: packages ## Build the documentation site into build/site
 	@deploy/docs.sh $(PYTHON)

@@ -78,11 +78,11 @@ void device(BE::Tensor out, int ordinal, cudaStream_t s) {
     BE_CUDA_CHECK(cudaMemsetAsync(out.data(), ordinal + 1, out.nbytes(), s));
 }
 
-// @BE step arg.token ret.token ret
-void step(BE::Tensor out) {
+// @BE step arg.token ret.token ret stream
+void step(BE::Tensor out, cudaStream_t s) {
     static int counter = 0;
     ++counter;
-    BE_CUDA_CHECK(cudaMemcpy(out.data(), &counter, sizeof(counter), cudaMemcpyHostToDevice));
+    BE_CUDA_CHECK(cudaMemcpyAsync(out.data(), &counter, sizeof(counter), cudaMemcpyHostToDevice, s));
 }
 """
 

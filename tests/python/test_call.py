@@ -13,6 +13,7 @@ import kernix
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
+ENABLE_X64 = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64  # the latter before JAX 0.8
 
 
 def like(x):
@@ -126,7 +127,7 @@ def attributes_fixture(place):
 @pytest.mark.parametrize("token", ATTRIBUTES)
 def test_attribute_of_each_type(attributes, token):
     _, dtype, value = ATTRIBUTES[token]
-    with jax.enable_x64(True):
+    with ENABLE_X64(True):
         y = call_without_arguments(f"attributes.get_{token}", dtype, value=value)
     assert y[0] == dtype(value)
 
@@ -209,7 +210,7 @@ def copy_fixture(place):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
 def test_element_types(copy, dtype):
-    with jax.enable_x64(True):
+    with ENABLE_X64(True):
         x = np.array([0, 1, 1, 0, 1]).astype(dtype)
         size = jax.ShapeDtypeStruct((), np.int32)
         y, element_size = jax.ffi.ffi_call("copy_any.copy", (like(x), size))(x)
