@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recognises CUDA in a load of C++ that has failed: what the compiler says about `__global__` is no help.
+// Recognises CUDA in a load of C++ that has failed: what the compiler says about `__global__` does not help.
 #pragma once
 
 #include "absl/status/status.h"

@@ -268,7 +268,7 @@ std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env) {
     if (!root) continue;
     const std::string nvcc = AbsolutePath(JoinPath(*root, "bin/nvcc"));
     if (IsProgram(env, nvcc)) break;  // what comes later is not asked
-    warnings.push_back(StrCat(variable, "=", *root, " leads to no nvcc: there is no program ", nvcc,
+    warnings.push_back(StrCat(variable, "=", *root, " does not lead to an nvcc: there is no program ", nvcc,
                               ", so kernix looks elsewhere. Set it to the folder of a CUDA toolkit, or unset it."));
   }
   return warnings;

@@ -57,7 +57,7 @@ class ElfImage {
 };
 
 // Adds a section to `object`, a shared object for x86-64. No loader maps it, and linkers and debuggers ignore it.
-// Returns kInvalidArgument or kDataLoss, and leaves `object` alone, if it is no such object, its section table is
+// Returns kInvalidArgument or kDataLoss, and leaves `object` alone, if it is not such an object, its section table is
 // damaged, or it has a section of that name.
 absl::Status AddSection(std::string_view name, std::string_view content, std::string& object);
 

@@ -94,7 +94,7 @@ def test_host_compiler_of_nvcc(monkeypatch, fresh_name):
     monkeypatch.setenv("NVCC_CCBIN", "/no/such/g++")
     with pytest.raises(kernix.KernelToolchainError, match=r"/no/such/g\+\+"):
         load_cuda(kernels.VECTOR_ADD)
-    kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, auto_register=False)  # is none of its business
+    kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, auto_register=False)  # the kernel has nothing to do with it
 
 
 def test_libraries(tmp_path, fresh_name, monkeypatch):

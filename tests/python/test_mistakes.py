@@ -365,7 +365,7 @@ WARNINGS = {
         lambda _: cpp(function(name="path")),
         r"function 'path' is hidden by CompiledModule.path. Call it as module\[\"path\"\]",
     ),
-    "cuda-home": (with_cuda_home, r"CUDA_HOME=/nowhere/cuda\d+ leads to no nvcc.*/nowhere/cuda\d+/bin/nvcc"),
+    "cuda-home": (with_cuda_home, r"CUDA_HOME=/nowhere/cuda\d+ does not lead to an nvcc.*/nowhere/cuda\d+/bin/nvcc"),
     "missing-include-path": (lambda _: cpp(extra_include_paths=["/nowhere"]), "/nowhere is not a folder"),
     "variable-without-effect": (
         with_unknown_variable,

@@ -26,7 +26,7 @@ constexpr std::string_view kUnderstoodOfKernels =
     "a BE::Out<T>, a BE::Tensor, a bool, an integer of 8 to 64 bits, a float or a double";
 
 constexpr std::string_view kNoElement =
-    "its element type is none that can be read. Write out the tokens, such as arg:float32 or ret:float32";
+    "kernix cannot read its element type. Write out the tokens, such as arg:float32 or ret:float32";
 
 // The parts of a parameter: "const" type operators name.
 struct Declarator {

@@ -16,7 +16,7 @@ struct WritableInput {
 };
 
 // Finds `float* p = x.data_ptr<float>()`, also with a cast, and `x.data_ptr<float>()[i] = 0`, where `x` is a parameter
-// `const BE::Tensor x`. What is read only, or passed to another function, is none of them: `const float* p = ...`,
+// `const BE::Tensor x`. Leaves out what is read only, or passed to another function: `const float* p = ...`,
 // `auto p = ...`, `f(x.data_ptr<float>())`. Macros are not expanded, and branches that are surely not compiled are left
 // out. Finds the first twenty, and nothing in statements of hundreds of tokens.
 std::vector<WritableInput> FindWritableInputs(std::string_view text);

@@ -302,7 +302,7 @@ void thrower(BE::Tensor out, int what) {
   };
   EXPECT_EQ(thrown(0), "13: thrower: check failed at kernel.cpp:5: out.ndim() == 2: got 1 of float32");
   EXPECT_EQ(thrown(1), "13: thrower: threw std::runtime_error: mine");
-  EXPECT_EQ(thrown(2), "13: thrower: threw something that is no std::exception");
+  EXPECT_EQ(thrown(2), "13: thrower: threw something other than a std::exception");
   EXPECT_EQ(thrown(3), "13: thrower: BE::Tensor has no axis 1");
   EXPECT_EQ(thrown(4), "13: thrower: check failed at kernel.cpp:9: BE_DISPATCH_INTEGRAL: unsupported dtype float32");
   EXPECT_EQ(thrown(5), "13: thrower: text");

@@ -129,7 +129,7 @@ KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Si
                                            const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
   const ffi::Buffer* buffer = static_cast<const ffi::Buffer*>(buffers.buffers[i]);
   if (buffers.types[i] != ffi::kBuffer) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "%s %d is no array", what, i);
+    return Fail(frame, signature, ffi::kInvalidArgument, "%s %d is not an array", what, i);
   }
   if (BE::internal::DTypeFromXla(buffer->dtype) == BE::DType::Invalid) {
     return Fail(frame, signature, ffi::kInvalidArgument,
@@ -236,7 +236,7 @@ inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_
   } catch (const std::exception& e) {
     return Thrown(frame, signature, e);
   } catch (...) {
-    return Fail(frame, signature, ffi::kInternal, "threw something that is no std::exception");
+    return Fail(frame, signature, ffi::kInternal, "threw something other than a std::exception");
   }
 #else
   function(call);

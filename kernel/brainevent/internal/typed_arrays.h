@@ -50,7 +50,7 @@ KERNIX_COLD inline ffi::Error* WrongArray(const ffi::CallFrame* frame, const Sig
               named ? ")" : "", takes, got);
 }
 
-// Checks the arrays of a call against `count` types. Leaves what is no array, or not there, to Run().
+// Checks the arrays of a call against `count` types. Run() checks what is missing or not an array.
 KERNIX_COLD inline ffi::Error* CheckArrays(const ffi::CallFrame* frame, const Signature& signature,
                                            const ArrayType* types, int count) {
   const ffi::ExtensionBase* extension = frame->extension_start;

@@ -126,7 +126,7 @@ class _TerminalLine:
 
 
 def write_to(stream: Any, text: str) -> None:
-    """Write `text` to ``sys.stderr`` or what stands for it. A stream that takes no text is no error."""
+    """Write `text` to ``sys.stderr`` or what stands for it. It is not an error if the stream refuses it."""
     try:
         stream.write(text)
         stream.flush()

@@ -74,7 +74,7 @@ def path_list(values: Sequence[str | os.PathLike[str]] | None, parameter: str) -
 
 
 def folder_path(value: str | os.PathLike[str], parameter: str) -> str:
-    """Return the path of a folder. Refuse what is no path."""
+    """Return the path of a folder. Refuse anything but a path."""
     try:
         return os.fsdecode(value)
     except TypeError:
