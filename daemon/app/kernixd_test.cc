@@ -65,7 +65,7 @@ TEST_F(KernixdTest, BuildsOnceThenServesFromTheCache) {
   const auto stats = client->Stats();
   EXPECT_EQ(stats->builds(), 1u);
   EXPECT_EQ(stats->hits(), 1u);
-  EXPECT_THAT(daemon->Log(), HasSubstr(StrCat("info load uid=", geteuid(), " name=adder key=")));
+  EXPECT_THAT(daemon->Log(), HasSubstr(StrCat("info load user=", geteuid(), " name=adder key=")));
   EXPECT_THAT(daemon->Log(), HasSubstr("outcome=built"));
   EXPECT_THAT(daemon->Log(), HasSubstr("outcome=hit"));
 }

@@ -212,7 +212,7 @@ void Cache::Register(MetricsRegistry& registry) {
   for (size_t i = 0; i < kTotalCount; ++i) {
     registry.AddCounter(kTotalTexts[i].name, kTotalTexts[i].help, counted_[i]);
   }
-  registry.AddGauge("kernix_cache_entries", "Entries in the cache, one for each name and user of a key.",
+  registry.AddGauge("kernix_cache_tags", "Tags in the cache: one for each name and user of an entry.",
                     [this] { return static_cast<int64_t>(journal_->holdings().tags); });
   registry.AddGauge("kernix_cache_bytes", "Size of all artifacts in the cache.",
                     [this] { return static_cast<int64_t>(journal_->holdings().bytes); });

@@ -172,7 +172,7 @@ absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::Purg
   response.set_removed_entries(result.entries);
   response.set_removed_bytes(result.bytes);
   Log(LogLevel::kInfo, "purge",
-      {{"uid", caller_->name()}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
+      {{"user", caller_->name()}, {"name", request.name()}, {"entries", result.entries}, {"bytes", result.bytes}});
   return absl::OkStatus();
 }
 

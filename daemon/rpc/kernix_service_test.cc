@@ -248,7 +248,7 @@ TEST_F(KernixServiceTest, MetricsAreForAdministratorsAndCountWhoIsRefused) {
   EXPECT_EQ(metrics(kAlice, response), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(response.text(), "");
   EXPECT_EQ(metrics(geteuid(), response), grpc::StatusCode::OK);
-  EXPECT_THAT(response.text(), AllOf(HasSubstr("\nkernix_builds_total 1\n"), HasSubstr("\nkernix_cache_entries 1\n"),
+  EXPECT_THAT(response.text(), AllOf(HasSubstr("\nkernix_builds_total 1\n"), HasSubstr("\nkernix_cache_tags 1\n"),
                                      HasSubstr("\nkernix_refusals_total{reason=\"administrator\"} 1\n")));
 }
 

@@ -22,7 +22,7 @@ void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr
              Duration took) {
   if (!result.ok()) {
     Log(LogLevel::kInfo, "load",
-        {{"uid", user.name()},
+        {{"user", user.name()},
          {"name", name},
          {"outcome", "failed"},
          {"ms", took.count()},
@@ -32,7 +32,7 @@ void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr
   }
   const absl::StatusOr<Digest> key = Digest::FromRaw(result->key());
   Log(LogLevel::kInfo, "load",
-      {{"uid", user.name()},
+      {{"user", user.name()},
        {"name", name},
        {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
        {"outcome", result->cache_hit() ? "hit" : "built"},

@@ -28,7 +28,7 @@ namespace {
 void End(const UniqueFd& connection) { shutdown(connection.get(), SHUT_RDWR); }
 
 void LogFailure(const Identity& user, std::string_view error) {
-  Log(LogLevel::kWarning, "lookup_failed", {{"uid", user.name()}, {"error", error}});
+  Log(LogLevel::kWarning, "lookup_failed", {{"user", user.name()}, {"error", error}});
 }
 
 class Lookup {

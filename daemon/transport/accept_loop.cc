@@ -198,10 +198,10 @@ void AcceptLoop::TurnAway(UniqueFd connection, const Peer& peer, const absl::Sta
 void AcceptLoop::Open(UniqueFd connection, IdentityPtr user, const Peer& peer) {
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (!watch.ok() || !Watch(epoll_.get(), watch.get(), EPOLLIN | EPOLLRDHUP)) {
-    Log(LogLevel::kWarning, "connection_dropped", {{"uid", user->name()}, {"error", strerror(errno)}});
+    Log(LogLevel::kWarning, "connection_dropped", {{"user", user->name()}, {"error", strerror(errno)}});
     return quota_.Leave(user->id());
   }
-  Log(LogLevel::kDebug, "connection", {{"uid", user->name()}, {"pid", peer.pid}});
+  Log(LogLevel::kDebug, "connection", {{"user", user->name()}, {"pid", peer.pid}});
   ++open_;
   ++total_;
   const int key = watch.get();

@@ -108,7 +108,7 @@ PeerServer* PeerServers::FindOrStart(const IdentityPtr& user) {
   if (found != servers_.end()) return found->second.get();
   auto server = std::make_unique<PeerServer>(backend_, user);
   if (!server->ok()) {
-    Log(LogLevel::kError, "server_failed", {{"uid", user->name()}});
+    Log(LogLevel::kError, "server_failed", {{"user", user->name()}});
     return nullptr;
   }
   server->SetServing(serving_);

@@ -79,7 +79,7 @@ def test_counts_what_happened(used_daemon, families):
     assert stats["hits"] == counted["kernix_cache_hits"] == 1
     assert stats["misses"] == counted["kernix_cache_misses"] == 2
     assert stats["failures"] == counted["kernix_failed_builds"] == 1
-    assert stats["entries"] == counted["kernix_cache_entries"]
+    assert stats["entries"] == counted["kernix_cache_tags"]
     assert stats["bytes"] == counted["kernix_cache_bytes"]
     assert stats["limit_bytes"] == counted["kernix_cache_limit_bytes"]
     steps = values(read["kernix_step_seconds"])

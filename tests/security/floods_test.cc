@@ -404,7 +404,7 @@ TEST_F(FloodsTest, AJobWithTooManyProcessesIsKilled) {
 
 // How many of `user`'s loads have ended.
 int LoadsEnded(const std::string& log, uid_t user) {
-  const std::string line = StrCat(" info load uid=", user, " ");
+  const std::string line = StrCat(" info load user=", user, " ");
   int ended = 0;
   for (size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) ++ended;
   return ended;
