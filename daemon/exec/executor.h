@@ -61,7 +61,7 @@ struct ActionPlace {
 absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation);
 
-// Runs each action in the caller's thread. For tests of the rooms above.
+// Runs each action in the caller's thread. For tests (kernix_exec_testing).
 std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
 
 struct LocalExecutorOptions {
