@@ -13,6 +13,7 @@
 
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "common/os/argv.h"
 #include "common/os/fork_safety.h"
 
 namespace kernix {
@@ -57,13 +58,6 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Returns nullopt while the process is running. A child that other code has collected counts as ended.
 std::optional<int> Collect(pid_t pid) {
   int status = 0;
@@ -106,7 +100,7 @@ absl::StatusOr<DaemonProcess> DaemonProcess::Start(const DaemonCommand& command)
   for (const auto& [name, value] : command.environment) environment.push_back(StrCat(name, "=", value));
   pid_t pid = 0;
   const int error =
-      SpawnPlan(command).Spawn(command.program, Pointers(arguments).data(), Pointers(environment).data(), pid);
+      SpawnPlan(command).Spawn(command.program, ToArgv(arguments).data(), ToArgv(environment).data(), pid);
   if (error != 0) {
     return MakeError(v1::ErrorDetail::UNREACHABLE,
                      StrCat("start ", command.program, " (log in ", command.log, "): ", strerror(error)));

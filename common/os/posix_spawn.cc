@@ -22,6 +22,7 @@
 #include "absl/base/attributes.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/argv.h"
 #include "common/os/posix_error.h"
 #include "common/os/unique_fd.h"
 
@@ -140,13 +141,6 @@ pid_t CloneAndWaitForExec(ChildPlan& plan) {
   return __clone(&RunChild, stack->bytes + kStackBytes, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 std::vector<std::string> EnvironmentTexts(const ProcessSpec& spec) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : spec.environment) texts.push_back(StrCat(name, "=", value));
@@ -195,8 +189,8 @@ absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec, int output_fd) {
   KERNIX_ASSIGN_OR_RETURN(const UniqueFd output, CopyAboveStandard(output_fd));
   std::vector<std::string> arguments = spec.argv;
   std::vector<std::string> environment = EnvironmentTexts(spec);
-  const std::vector<char*> argv = Pointers(arguments);
-  const std::vector<char*> envp = Pointers(environment);
+  const std::vector<char*> argv = ToArgv(arguments);
+  const std::vector<char*> envp = ToArgv(environment);
   ChildPlan plan{.argv = argv.data(),
                  .environment = envp.data(),
                  .working_directory = spec.working_directory.empty() ? nullptr : spec.working_directory.c_str(),
