@@ -41,7 +41,9 @@ run "$scratch/install.log" env DESTDIR="$scratch" cmake --install "$build" --pre
 for header in "$source"/client/include/kernix/*.h; do
   [[ -f $prefix/include/kernix/${header##*/} ]] || fail "no ${header##*/} in $prefix/include/kernix"
 done
-[[ -f $prefix/share/doc/kernix/LICENSE && -f $prefix/share/doc/kernix/cli.md ]] || fail "no documents in $prefix/share/doc"
+for document in LICENSE SECURITY.md docs/cli.md docs/images/kernix.svg; do
+  [[ -f $prefix/share/doc/kernix/$document ]] || fail "no $document in $prefix/share/doc/kernix"
+done
 share=$prefix/share
 cmp <(kernixctl completion bash) "$share/bash-completion/completions/kernixctl" || fail "no completion for bash"
 cmp <(kernixctl completion zsh) "$share/zsh/site-functions/_kernixctl" || fail "no completion for zsh"
