@@ -70,10 +70,11 @@ mutate: build ## Break one promise after another in the sources, and check that 
 
 lint: lint-text lint-cpp ## Run lint-text and lint-cpp
 
-lint-text: setup ## Run ruff, mypy and shellcheck
+lint-text: setup ## Run ruff, mypy and shellcheck, and look for includes that go around the rooms
 	$(VENV_PYTHON) -m ruff check
 	$(VENV_PYTHON) -m mypy
 	git ls-files -- '*.sh' .ci/run | xargs shellcheck
+	@! git grep -nE '#include "\.\.?/' -- '*.cc' '*.h' || { echo 'Name a header by its room: "daemon/exec/action.h"'; exit 1; }
 
 lint-cpp: build ## Run clang-tidy, with Clang's thread-safety analysis, on files that changed since they were last clean
 	$(VENV_PYTHON) deploy/clang_tidy.py $(BUILD)

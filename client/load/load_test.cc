@@ -216,6 +216,18 @@ TEST_F(LoadTest, AFileBringsItsHeaders) {
   EXPECT_EQ(client_.requests[0].source(0).label(), "adder.v2.cc");
 }
 
+TEST_F(LoadTest, TheCppFilesOfAFolderAreOneModule) {
+  folder_.Write("adders/b.cc", AddConstantHandler("f", 0));
+  folder_.Write("adders/a.cpp", "// first\n");
+  folder_.Write("adders/c.cu", "#error not one of them\n");
+  const auto module = LoadCppDir(client_, folder_ / "adders", options_);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ((*module)->name(), "adders");
+  ASSERT_EQ(client_.requests[0].source_size(), 2);
+  EXPECT_EQ(client_.requests[0].source(0).label(), "a.cpp");
+  EXPECT_EQ(client_.requests[0].source(1).label(), "b.cc");
+}
+
 TEST_F(LoadTest, NoFolderOfTheUserIsSent) {
   folder_.Write("src/value.h", "");
   options_.include_paths = {folder_ / "src"};
