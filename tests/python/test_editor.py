@@ -11,28 +11,37 @@ import pytest
 
 import kernix
 
-HALF_CPP = """
+TYPED_CPP = """
 #include "brainevent/common.h"
 #include "own.h"
 // @BE twice
-void twice(const BE::Tensor x, BE::Tensor y) {
-    BE_CHECK(x.numel() <= BLOCK) << "too many";
-    BE_DISPATCH_FLOATING_AND_HALF(x.dtype(), scalar_t, {
-        y.data_ptr<scalar_t>()[0] = OWN * x.data_ptr<const scalar_t>()[0];
-    });
+void twice(BE::In<BE::float16_t> x, BE::Out<float, 1> y, float factor) {
+    BE_CHECK(x.size() <= BLOCK) << "too many";
+    y[0] = OWN * factor * float(x[0]);
 }
 """
-HALF_CUDA = """
+POINTER_CUDA = """
+// @BE twice
+__global__ void twice(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x]; }
+"""
+TYPED_CUDA = """
 #include "brainevent/common.h"
 #include "cuda_common.h"
 template <typename T>
 __global__ void twice_kernel(const T* x, T* y) { y[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x]; }
 // @BE twice
-void twice(const BE::Tensor x, BE::Tensor y, cudaStream_t stream) {
-    BE_DISPATCH_FLOATING_AND_HALF(x.dtype(), scalar_t, {
-        twice_kernel<<<1, BLOCK, 0, stream>>>(x.data_ptr<const scalar_t>(), y.data_ptr<scalar_t>());
-    });
+void twice(BE::In<BE::bfloat16_t> x, BE::Out<BE::bfloat16_t> y, cudaStream_t stream) {
+    twice_kernel<<<1, BLOCK, 0, stream>>>(x.data(), y.data());
     BE_CHECK_KERNEL_LAUNCH();
+}
+"""
+TENSOR_CPP = """
+#include "brainevent/common.h"
+// @BE twice
+void twice(const BE::Tensor x, BE::Tensor y) {
+    BE_DISPATCH_FLOATING_AND_HALF(x.dtype(), scalar_t, {
+        y.data_ptr<scalar_t>()[0] = x.data_ptr<const scalar_t>()[0] + x.data_ptr<const scalar_t>()[0];
+    });
 }
 """
 
@@ -55,10 +64,10 @@ def test_clangd_understands_kernels(tmp_path):
     (sources / "compile_flags.txt").write_text("an older file")
     written = kernix.write_compile_flags(sources, defines={"BLOCK": 128}, extra_include_paths=[own])
     assert pathlib.Path(written) == sources / "compile_flags.txt"
-    for name, text in (("a.cpp", HALF_CPP), ("a.cu", HALF_CUDA), ("b.cu", kernels.VECTOR_ADD)):
+    for name, text in (("a.cpp", TYPED_CPP), ("b.cpp", TENSOR_CPP), ("a.cu", TYPED_CUDA), ("b.cu", POINTER_CUDA)):
         assert errors_of_clangd(sources / name, text) == [], name
-        wrong = text.replace("const BE::Tensor", "const BE::Tenser", 1)
-        line = wrong[: wrong.index("Tenser")].count("\n") + 1
+        wrong = text.replace(" twice(", " twice(nothing z, ")
+        line = wrong[: wrong.index("nothing")].count("\n") + 1
         assert line in errors_of_clangd(sources / name, wrong), name
 
 

@@ -51,9 +51,11 @@ def write_compile_flags(
     flags = [
         "-std=c++17",
         *(f"-I{folder}" for folder in [*folders, os.path.join(include, "compat")]),
-        # A load defines these for the kernels that need them.
+        # A load adds these to the kernels that need them.
         "-DKERNIX_USES_HALF",
         "-DKERNIX_USES_STDEXCEPT",
+        "-include",
+        "brainevent/typed.h",
         *_cuda_flags(),
         *define_flags(defines),
         *string_list(extra_cflags, "extra_cflags"),
