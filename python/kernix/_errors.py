@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from types import FrameType
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "KernelToolchainError",
     "KernelWarning",
     "from_detail",
+    "shorten_in_notebook",
     "warn",
     "warning_listener",
 ]
@@ -33,7 +35,7 @@ class KernelError(Exception):
 
     __module__ = "kernix"
 
-    def _render_traceback_(self) -> list[str]:
+    def _render_traceback_(self: Exception) -> list[str]:
         """Return what IPython shows in place of its own traceback."""
         from kernix.notebook.traceback import traceback_lines
 
@@ -189,6 +191,12 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str, fai
     if kind == "COMPILATION":
         return KernelCompilationError(message, compiler_output, command, failed_command)
     return _BY_KIND.get(kind, KernelError)(message)
+
+
+def shorten_in_notebook(error: Exception) -> None:
+    """Let IPython show an error of a call as it shows a :class:`KernelError`, with the user's frames only."""
+    if "IPython" in sys.modules and not hasattr(error, "_render_traceback_"):
+        error._render_traceback_ = partial(KernelError._render_traceback_, error)  # type: ignore[attr-defined]
 
 
 _NOT_OF_USERS = ("kernix", "IPython")  # IPython calls the cell magics

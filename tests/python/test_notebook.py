@@ -35,6 +35,22 @@ void f(const BE::Tensor x, BE::Tensor y) {
     nothing(x);
 }"""
 
+# Cell -> what its error ends with. `scale` is from the page.
+WRONG_CALLS = {
+    "def call(x):\n    return scale(x, factor=2)\ncall(np.arange(4))": (
+        "TypeError: cell.scale(): argument 0 (x) takes float32, got int64"
+    ),
+    "jax.jit(lambda x: scale(x, factor=2))(jnp.arange(4))": (
+        "TypeError: cell.scale(): argument 0 (x) takes float32, got int32"
+    ),
+    "scale(X, factor=2, out=np.zeros(4, np.float32)[::2])": (
+        "ValueError: cell.scale(): result 0 is not contiguous in row-major (C) order; "
+        "write into a contiguous array and copy it"
+    ),
+    "failing.f(X)": "KernelCallError: failing.f: threw std::runtime_error: oh",
+    "failing.f(jnp.asarray(X))": "JaxRuntimeError: INTERNAL: failing.f: threw std::runtime_error: oh",
+}
+
 CELLS = {
     "start": """%load_ext kernix
 import sys, jax, numpy as np, kernix, kernix.loading.console
@@ -66,6 +82,8 @@ def jit():
     "bad level": "%%cpp -O 7\nint x;",
     "open quote": "%%cpp -D 'x\nint x;",
     **{f"page {i}": cell for i, cell in enumerate(on_page("notebook.md", "ipython"))},
+    "failing": '%%cpp failing\n// @BE f\nvoid f(BE::In<float> x, BE::Out<float> y) { throw std::runtime_error("oh"); }',
+    **{f"wrong call {i}": cell for i, cell in enumerate(WRONG_CALLS)},
     "help": "print(get_ipython().find_cell_magic('cuda').__doc__)",
 }
 
@@ -165,6 +183,16 @@ def test_errors_of_loads_show_the_frames_of_the_user(cells):
     assert error.splitlines()[-1].startswith("KernelRequestError: loaded: ")
     assert "python/kernix" not in error
     assert "_load_cpp" not in error
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS)
+def test_errors_of_calls_show_the_frames_of_the_user(cells, call):
+    error = cells[f"wrong call {list(WRONG_CALLS).index(call)}"].error
+    assert error.splitlines()[-1].endswith(WRONG_CALLS[call])
+    for number, line in enumerate(call.splitlines(), start=1):
+        assert line.startswith("def ") or f"----> {number} {line}" in error
+    assert "File " not in error  # of kernix, of JAX
+    assert len(error.splitlines()) <= 12
 
 
 def test_cells_of_the_page_print_what_their_comments_say(cells):

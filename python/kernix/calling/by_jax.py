@@ -67,11 +67,11 @@ class JaxCalls:
     ) -> Sequence[Any]:
         try:
             return ffi_call(*arguments, **{name: to_jax(value) for name, value in values.items()})
-        except RuntimeError as error:
-            self._check_platform(arguments, error)
+        except RuntimeError:
+            self._check_platform(arguments)
             raise
 
-    def _check_platform(self, arguments: Sequence[Any], error: Exception) -> None:
+    def _check_platform(self, arguments: Sequence[Any]) -> None:
         """Explain the failure of a call whose arrays are on another platform than the module."""
         platform = platform_of(arguments)
         if platform is None or (platform == "cpu") == self._on_host:
@@ -81,7 +81,7 @@ class JaxCalls:
         raise TypeError(
             f"{self._name}() is {code}, which runs on the {place}, but {where} on the {platform.upper()}: use "
             f"jax.device_put(x, jax.devices({place.lower()!r})[0]), or make the call under jax.default_device(...)"
-        ) from error
+        ) from None
 
     def _make_ffi_call(self, call: Call, arguments: Sequence[Any], outputs: Sequence[Any]) -> _FfiCall:
         import jax

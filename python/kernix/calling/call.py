@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kernix._errors import shorten_in_notebook
+
 __all__ = ["OPTIONS", "Call", "Function", "ambiguous"]
 
 #: Names of the call's own parameters, so attributes with these names cannot be passed by keyword.
@@ -43,10 +45,14 @@ class Function(ABC):
         **attrs: Any,
     ) -> Any:
         """Call the function (see :class:`kernix.KernelFunction`)."""
-        if attributes:
-            attrs = self._merge(attributes, attrs)
-        aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
-        return self._run(Call(args, out, vmap_method, aliases, bool(has_side_effect), stream, attrs))
+        try:
+            if attributes:
+                attrs = self._merge(attributes, attrs)
+            aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
+            return self._run(Call(args, out, vmap_method, aliases, bool(has_side_effect), stream, attrs))
+        except Exception as error:
+            shorten_in_notebook(error)
+            raise
 
     @abstractmethod
     def _run(self, call: Call) -> Any:
@@ -60,7 +66,7 @@ class Function(ABC):
             raise TypeError(
                 f"{self.__qualname__}(): input_output_aliases is of type {type(aliases).__qualname__}; it must be a "
                 f"dict from the number of an argument to that of a result ({error})"
-            ) from error
+            ) from None
 
     def _merge(self, attributes: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
         twice = sorted(set(attributes) & set(attrs))

@@ -96,7 +96,7 @@ def _view(handler: Handler, place: str, array: Any, platform: str, stream: int |
         return library_of(array).view(array, platform, stream, writable=writable)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, (AttributeError, TypeError)) else ValueError
-        raise kind(f"{handler.name}(): {place} {error}") from error
+        raise kind(f"{handler.name}(): {place} {error}") from error.__cause__
 
 
 def _like_arguments(handler: Handler, arguments: Sequence[Any], views: Sequence[View]) -> Any:
@@ -121,7 +121,7 @@ def _make(handler: Handler, index: int, library: Library, spec: Any, like: Any) 
         return library.empty(tuple(spec.shape), spec.dtype, like)
     except (TypeError, ValueError) as error:
         refusal = TypeError if isinstance(error, TypeError) else ValueError
-        raise refusal(f"{handler.name}(): result {index}: {error}") from error
+        raise refusal(f"{handler.name}(): result {index}: {error}") from error.__cause__
 
 
 def _stream_handle(handler: Handler, library: Library, like: Any, stream: Any) -> int:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What IPython shows for an error of kernix: the user's frames, and the first of the compiler's words."""
+"""What IPython shows for an error of a load or a call: the user's frames, and the first of the compiler's words."""
 
 from __future__ import annotations
 
 import traceback
 from types import TracebackType
 
-from kernix._errors import KernelCompilationError, KernelError
+from kernix._errors import KernelCompilationError
 
 __all__ = ["traceback_lines"]
 
@@ -14,7 +14,7 @@ _MOST_LINES = 10  # of a compiler's output
 _MAGICS = "kernix.notebook.magics"
 
 
-def traceback_lines(error: KernelError) -> list[str]:
+def traceback_lines(error: Exception) -> list[str]:
     """Return the parts of the text that IPython prints for `error`."""
     from IPython import get_ipython
 
@@ -28,7 +28,7 @@ def traceback_lines(error: KernelError) -> list[str]:
     return list(shell.InteractiveTB.structured_traceback(type(shown), shown, frames, tb_offset=0))
 
 
-def _shortened(error: KernelError) -> KernelError:
+def _shortened(error: Exception) -> Exception:
     if not isinstance(error, KernelCompilationError):
         return error
     lines = error.compiler_output.splitlines()
@@ -42,13 +42,16 @@ def _shortened(error: KernelError) -> KernelError:
 
 
 def _frames_of_user(trace: TracebackType | None) -> TracebackType | None:
-    """Return `trace` without the frames of kernix and IPython. Nothing is left if a cell magic loads."""
+    """Return the frames above those of kernix, without IPython's. Nothing is left if a cell magic loads."""
     kept: list[TracebackType] = []
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")
         if module == _MAGICS:
             return None
-        if module.partition(".")[0] not in ("kernix", "IPython"):
+        package = module.partition(".")[0]
+        if package == "kernix":
+            break  # below are kernix and what it calls, such as JAX
+        if package != "IPython":
             kept.append(trace)
         trace = trace.tb_next
     chain = None
