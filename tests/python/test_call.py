@@ -13,7 +13,7 @@ import kernix
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-ENABLE_X64 = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64  # the latter before JAX 0.8
+ENABLE_X64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64  # before JAX 0.8
 
 
 def like(x):
