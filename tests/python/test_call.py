@@ -303,8 +303,8 @@ def test_errors_name_each_of_the_modules_that_share_code(fresh_name, tmp_path):
         unregistered.fail(x)
 
 
-# How JAX may run a call, and what it raises if such a call fails after one that did not (docs/kernels.md). Each path
-# has an array size of its own, because JAX remembers what it has compiled for a size.
+# How JAX may run a call, and what it raises if such a call fails after a first one that did not (docs/kernels.md). Each
+# path has an array size of its own, because JAX remembers what it has compiled for a size.
 PATHS = {
     "eager": (lambda _, f: f, (11,), ValueError),
     "module": (lambda module, _: module.copy, (12,), ValueError),
@@ -317,18 +317,19 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("after_success", [False, True], ids=["at first", "after a call that succeeded"])
-def test_what_a_call_that_fails_raises(choosy, path, after_success):
-    wrap, shape, later = PATHS[path]
-    x = jnp.ones((*shape[:-1], shape[-1] + 1000 * after_success), jnp.float32)
+@pytest.mark.parametrize("first_succeeds", [False, True], ids=["first call fails", "first call succeeds"])
+def test_the_first_call_decides_what_calls_that_fail_raise(choosy, path, first_succeeds):
+    wrap, shape, after_success = PATHS[path]
+    x = jnp.ones((*shape[:-1], shape[-1] + 1000 * first_succeeds), jnp.float32)
     bad = (-x).block_until_ready()
     function = wrap(choosy, copy_by_ffi)
-    if after_success:
-        jax.block_until_ready(function(x))
-        jax.block_until_ready(function(x))
-    expected = later if after_success else jax.errors.JaxRuntimeError
-    with pytest.raises(expected, match=r"copy: check failed at choosy:5: x\[0\] >= 0: the first is -1"):
-        jax.block_until_ready(function(bad))
+    expected = after_success if first_succeeds else jax.errors.JaxRuntimeError
+    for succeeds in (first_succeeds, False, True, True, False):
+        if succeeds:
+            jax.block_until_ready(function(x))
+            continue
+        with pytest.raises(expected, match=r"copy: check failed at choosy:5: x\[0\] >= 0: the first is -1"):
+            jax.block_until_ready(function(bad))
 
 
 def test_wrong_dtype_is_an_exception(failing):

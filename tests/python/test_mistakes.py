@@ -326,7 +326,7 @@ PATHS = {
 
 @pytest.mark.usefixtures("on_cpu", "called")
 @pytest.mark.parametrize("path", PATHS)
-def test_a_failed_check_is_jaxs_error_on_every_path(path):
+def test_a_check_that_fails_in_a_first_call_is_jaxs_error_on_every_path(path):
     """JAX 0.5.0, 0.7.2, 0.10.2 and 0.12.0 do the same; what stands before the function's name differs."""
     with pytest.raises(JE, match="check: check failed at called:12: .*x is too short"):
         jax.block_until_ready(PATHS[path](jnp.asarray(X)))
