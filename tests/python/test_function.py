@@ -104,10 +104,12 @@ def test_attributes_that_python_cannot_show(fresh_name):
 def test_functions_are_attributes_and_items(module):
     assert module["add"] is module.add is module["add"]
     assert {"add", "scale", "path", "get_handler"} <= set(dir(module))
-    with pytest.raises(AttributeError, match="has no attribute 'subtract'"):
+    with pytest.raises(AttributeError, match="no function 'subtract' in module 'function'"):
         _ = module.subtract
     with pytest.raises(KeyError, match="no function 'subtract' in module 'function'"):
         module["subtract"]
+    with pytest.raises(KeyError, match="no function 3 in module 'function'"):
+        module[3]
 
 
 def test_a_module_has_and_lists_its_functions(module):

@@ -261,8 +261,18 @@ CALLS = {
         TE,
         r"\(y\).*float32.*int32",
     ),
-    "function that is not there": (lambda m: m.ad, AttributeError, "'ad'"),
-    "item that is not there": (lambda m: m["ad"], KeyError, "ad"),
+    "function that is not there": (
+        lambda m: m.scal,
+        AttributeError,
+        "^no function 'scal' in module 'called'; it has add, scale, fail, fail_oddly, check. Did you mean scale\\?$",
+    ),
+    "function of a quite different name": (lambda m: m.softmax, AttributeError, "fail_oddly, check$"),
+    "attribute with a typing error": (lambda m: m.functon_names, AttributeError, r"Did you mean function_names\?$"),
+    "item that is not there": (
+        lambda m: m["scal"],
+        KeyError,
+        "no function 'scal' in module 'called'; it has add, scale, fail, fail_oddly, check. Did you mean scale\\?",
+    ),
     "text of a source that is not there": (lambda m: m.source("x"), KeyError, "no source 'x'"),
     "gradient": (
         lambda m: jax.grad(lambda x: m.scale(x, factor=1).sum())(jnp.asarray(X)),

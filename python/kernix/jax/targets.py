@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -62,7 +63,14 @@ class Code:
     def check(self, function: str) -> None:
         """Raise ``KeyError`` unless the module has a function of this name."""
         if function not in self.function_names:
-            raise KeyError(f"no function {function!r} in module {self.core.name!r}; it has {list(self.function_names)}")
+            raise KeyError(self.no_function(function, self.function_names))
+
+    def no_function(self, name: str, known: Sequence[str]) -> str:
+        """Return the message for a name that no function of the module has, with the nearest of the `known` names."""
+        from difflib import get_close_matches
+
+        nearest = "".join(f". Did you mean {match}?" for match in get_close_matches(str(name), known, n=1))
+        return f"no function {name!r} in module {self.core.name!r}; it has {', '.join(self.function_names)}{nearest}"
 
     def info(self, function: str) -> _core.FunctionInfo:
         """Return libkernix' information about a function, or raise ``KeyError``."""

@@ -46,9 +46,11 @@ class CompiledModule:
         return iter(self._code.function_names)
 
     def __getattr__(self, name: str) -> KernelFunction:
-        # While Python makes a copy, it also asks here for a slot that is not set yet.
-        if hasattr(type(self), name) or name not in self._code.function_names:
-            raise AttributeError(f"a CompiledModule has no attribute {name!r}, and this one has no such function")
+        if hasattr(type(self), name):  # while Python makes a copy: a slot that is not set yet
+            raise AttributeError(f"{name} is not set")
+        if name not in self._code.function_names:
+            # With name=, Python's traceback adds no suggestion of its own.
+            raise AttributeError(self._code.no_function(name, dir(self)), name=name)
         return self[name]
 
     def __dir__(self) -> list[str]:
