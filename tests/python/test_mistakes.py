@@ -402,6 +402,7 @@ def test_warning(name, monkeypatch, forget):
     forget()
     if action not in (with_cuda_home, with_unknown_variable):
         assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
+        assert messages(lambda: action(monkeypatch)) == [], "once in a process"
     forget()
     monkeypatch.setenv("KERNIX_WARNINGS", f"no-{name}")
     assert messages(lambda: action(monkeypatch)) == []
@@ -447,15 +448,19 @@ def test_every_variable_of_the_page_is_known(monkeypatch):
     assert messages(cpp) == []
 
 
-def test_compiler_warnings_are_shown_on_a_hit(capfd, forget):
+def test_compiler_warnings_are_shown_once_in_a_process(capfd, forget):
     source = function(body="int unused_number = 1;")
     cpp(source, extra_cflags=["-Wall"])
     built = capfd.readouterr().err
     assert "mistake:3:" in built
     assert "unused_number" in built
-    forget()
+    forget()  # as another process
     assert cpp(source, extra_cflags=["-Wall"]).cache_hit
     assert capfd.readouterr().err == built
+    cpp(source, extra_cflags=["-Wall"])
+    assert capfd.readouterr().err == ""
+    cpp(source, extra_cflags=["-Wall"], verbose=True)
+    assert built in capfd.readouterr().err
     cpp(source)
     assert capfd.readouterr().err == ""
 
