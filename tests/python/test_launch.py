@@ -88,8 +88,10 @@ BAD = [
     ({"grid": (4, -1, 1)}, ValueError, r"grid is \(4, -1, 1\); its y must be 1 to 65535"),
     ({"grid": (1, 1, 1, 1)}, ValueError, r"grid has 4 sizes; it takes 1 to 3"),
     ({"grid": ()}, ValueError, r"grid has 0 sizes; it takes 1 to 3"),
-    ({"grid": 1.5}, ValueError, r"attribute 'grid' at element 0 is 1.5; it must be a whole number"),
-    ({"grid": "4"}, TypeError, r"attribute 'grid' is of type str"),
+    ({"grid": 1.5}, TypeError, r"grid is 1.5; it must be an integer or a tuple of up to 3$"),
+    ({"grid": (1, [2])}, TypeError, r"grid is of type list; it must be an integer or a tuple of up to 3$"),
+    ({"grid": "4"}, TypeError, r"grid is of type str; it must be an integer or a tuple of up to 3$"),
+    ({"grid": 2**64}, ValueError, r"grid is 18446744073709551616, which does not fit"),
     ({"block": 1025}, ValueError, r"block is 1025; it must be 1 to 1024"),
     ({"block": (1, 1, 65)}, ValueError, r"block is \(1, 1, 65\); its z must be 1 to 64"),
     ({"block": (32, 64)}, ValueError, r"block is \(32, 64, 1\), 2048 threads; a block has at most 1024"),
@@ -115,7 +117,7 @@ def test_bad_launches_are_errors_before_the_call(module, like, change, kind, mes
 def test_wrong_arrays_and_traced_grids(module):
     with pytest.raises(TypeError, match=r"argument 0 \(a\) takes float32, got int32"):
         module.vector_add(jnp.arange(5), jnp.arange(5), **GOOD)
-    with pytest.raises(TypeError, match=r"'grid' at element 0 is traced by JAX"):
+    with pytest.raises(TypeError, match=r"grid is traced by JAX"):
         jax.jit(lambda x, grid: module.vector_add(x, x, n=5, grid=grid, block=1))(X, 1)
 
 

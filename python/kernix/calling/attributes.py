@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from kernix.jax.constant import Constant
 from kernix.jax.interop import imported_jax
 
-__all__ = ["Attribute", "convert_attributes", "to_jax"]
+__all__ = ["Attribute", "convert_attributes", "to_jax", "whole_number"]
 
 _INTEGERS = {
     "bool": (0, 1),
@@ -165,12 +165,17 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
     return (element for row in values for element in _flat(row))
 
 
-def _number(kind: str, value: Any) -> Any:
+def whole_number(value: Any, wanted: str) -> int:
+    """Return `value` as an ``int`` of 64 bits. The ``TypeError`` or ``ValueError`` says that it must be `wanted`."""
+    return int(_number("int64", value, wanted))
+
+
+def _number(kind: str, value: Any, wanted: str = "") -> Any:
     number = value if isinstance(value, (int, float)) else _plain_number(value, kind in _INTEGERS)
     if number is None:
-        raise TypeError(f"is {_kind_of(value)}; it must be {_describe(kind)}")
+        raise TypeError(f"is {_kind_of(value)}; it must be {wanted or _describe(kind)}")
     if kind in _INTEGERS:
-        return _integer(kind, number)
+        return _integer(kind, number, wanted)
     return _bits_of_half(kind, number) if kind in _HALVES else _real(kind, number)
 
 
@@ -217,10 +222,10 @@ def _has_mask(value: Any) -> bool:
     return hasattr(value, "mask") and not callable(value.mask)
 
 
-def _integer(kind: str, number: int | float) -> int | bool:
+def _integer(kind: str, number: int | float, wanted: str) -> int | bool:
     if isinstance(number, float):
         if not number.is_integer():
-            raise ValueError(f"is {number}; it must be {_describe(kind)}")
+            raise ValueError(f"is {number}; it must be {wanted or _describe(kind)}")
         number = int(number)
     least, most = _INTEGERS[kind]
     if not least <= number <= most:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kernix.calling.attributes import Attribute, convert_attributes
+from kernix.calling.attributes import Attribute, convert_attributes, whole_number
 
 __all__ = ["LAUNCH", "LAUNCH_DEFAULTS", "launch_attributes", "split_launch"]
 
@@ -82,8 +82,8 @@ def launch_attributes(function: str, given: Mapping[str, Any]) -> dict[str, Attr
 
 
 def _sizes(function: str, name: str, value: Any) -> _Sizes:
-    is_sequence = isinstance(value, (Sequence, range)) or getattr(value, "shape", ()) != ()
-    values = convert_attributes(function, {name: "int64[]"}, {name: value if is_sequence else [value]})[name].value
+    is_sequence = isinstance(value, (list, tuple, range)) or getattr(value, "shape", ()) != ()
+    values = [_size(function, name, each) for each in (value if is_sequence else [value])]
     if not 1 <= len(values) <= 3:
         raise ValueError(f"{function}(): {name} has {len(values)} sizes; it takes 1 to 3")
     sizes = _Sizes(*values)
@@ -93,6 +93,14 @@ def _sizes(function: str, name: str, value: Any) -> _Sizes:
             hint = ": arrays without elements need no launch" if name == "grid" and size == 0 else ""
             raise ValueError(f"{function}(): {name} is {shown} must be 1 to {most}{hint}")
     return sizes
+
+
+def _size(function: str, name: str, value: Any) -> int:
+    try:
+        return whole_number(value, "an integer or a tuple of up to 3")
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(value, int) else TypeError
+        raise kind(f"{function}(): {name} {error}") from None
 
 
 def _check_together(function: str, grid: _Sizes, block: _Sizes, cluster: _Sizes | None = None) -> None:
