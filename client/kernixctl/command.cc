@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "client/kernixctl/option_words.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -44,7 +45,7 @@ int CodeFor(ErrorKind kind) {
 int Fail(const absl::Status& status) {
   const v1::ErrorDetail detail = GetErrorDetail(status);
   const std::string output = PrintableLines(detail.compiler_output());
-  std::cerr << "kernixctl: " << detail.message() << "\n";
+  std::cerr << "kernixctl: " << WithOwnWords(detail.message()) << "\n";
   // The message of a compile error may already contain the compiler's output.
   if (!output.empty() && detail.message().find(output) == std::string::npos) {
     std::cerr << output << (output.ends_with('\n') ? "" : "\n");

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <vector>
 
 #include "common/base/error.h"
@@ -87,6 +88,14 @@ TEST(CommandTest, WhatIsForCudaOnlyIsNamedAsItWasWritten) {
   EXPECT_EQ(outcome.code, kUsage);
   EXPECT_THAT(outcome.err, HasSubstr("--print resources is for CUDA sources only; b.cpp is C++"));
   EXPECT_NE(Ctl({"--address", kNobody, "compile", "b.cpp", "--print", "source"}).code, kUsage);
+}
+
+TEST(CommandTest, AnOptionOfTheClientIsNamedAsKernixctlNamesIt) {
+  const std::string file = testing::TempDir() + "k.cpp";
+  std::ofstream(file) << "void k();\n";
+  const Outcome outcome = Ctl({"--address", kNobody, "compile", file, "--arch", "sm_90"});
+  EXPECT_THAT(outcome.err, HasSubstr("compute_capability is for CUDA sources only\nIn kernixctl, compute_capability is "
+                                     "--arch."));
 }
 
 TEST(CommandTest, NumbersOfJobsAreToldShortly) {

@@ -10,6 +10,7 @@
 #include "client/connection/kernixd_program.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "client/kernixctl/option_words.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
@@ -69,7 +70,7 @@ Finding Warn(std::string subject, std::string text) {
 // The messages of kernix' errors end with what to do.
 Finding Problem(Finding::State state, std::string subject, const absl::Status& status) {
   const v1::ErrorDetail detail = GetErrorDetail(status);
-  std::string text = detail.message();
+  std::string text = WithOwnWords(detail.message());
   if (!detail.compiler_output().empty() && text.find(detail.compiler_output()) == std::string::npos) {
     StrAppend(&text, "\n", detail.compiler_output());
   }
