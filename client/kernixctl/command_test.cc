@@ -69,6 +69,19 @@ TEST(CommandTest, BadFlagsAreAUsageError) {
   EXPECT_EQ(Ctl({"shutdown", "--drain", "soon"}).code, kUsage);
 }
 
+TEST(CommandTest, AnUnknownWordIsNamedWithTheNearest) {
+  EXPECT_EQ(Ctl({"complie", "x"}).err,
+            "kernixctl: there is no command \"complie\". Did you mean compile? See --help.\n");
+  EXPECT_EQ(Ctl({"cache", "lst"}).err, "kernixctl: cache has no command \"lst\". Did you mean list? See --help.\n");
+  EXPECT_EQ(Ctl({"compile", "k.cu", "--fource=1"}).err,
+            "kernixctl: compile has no option --fource. Did you mean --force? See --help.\n");
+  EXPECT_EQ(Ctl({"compile", "--fast"}).err,
+            "kernixctl: compile has no option --fast. Did you mean --use-fast-math? See --help.\n");
+  EXPECT_EQ(Ctl({"status", "now"}).err, "kernixctl: status takes no argument \"now\". See --help.\n");
+  EXPECT_EQ(Ctl({"-q", "status"}).err, "kernixctl: there is no option -q. See --help.\n");
+  EXPECT_EQ(Ctl({}).err, "kernixctl: A subcommand is required. See --help.\n");
+}
+
 TEST(CommandTest, FilesOfOneNameCannotShareABuildDirectory) {
   const std::vector<std::string> compile = {"--address", kNobody, "compile", "one/a.cpp", "b.cpp", "two/a.cc"};
   const auto with = [&compile](const std::vector<std::string>& more) {
