@@ -35,7 +35,7 @@ std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
   std::vector<std::string> problems;
   CheckGroup(options, "socket_group", options.socket_group, problems);
   CheckGroup(options, "admin_group", options.admin_group, problems);
-  toolchain::ToolchainRegistry registry(env);
+  toolchain::ToolchainRegistry registry(env, "host_compiler");
   for (const RegisteredToolchain& toolchain : options.toolchains) {
     Note(StrCat(toolchain.place, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
          problems);

@@ -41,7 +41,7 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
 Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop,
                std::function<absl::StatusOr<ReloadReport>()> reload)
     : cache_(std::move(cache)),
-      registry_(env),
+      registry_(env, options.shared ? "host_compiler" : "CXX"),  // a shared kernixd runs registered compilers only
       executor_(env, exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
       builder_(env, BuilderOptions(options), registry_, executor_, *cache_),
       policy_(env, options.shared, options.toolchains),

@@ -92,6 +92,10 @@ TEST_F(KernixdReloadTest, CheckConfigLooksAtWhatTheFileNames) {
   EXPECT_EQ(bad->AwaitExit(), kExitUsage);
   EXPECT_THAT(bad->Log(), HasSubstr("kernixd.toml:5: toolchain \"two\": "));
   EXPECT_THAT(bad->Log(), Not(HasSubstr("toolchain \"one\"")));
+  const auto no_compiler = check("shared = true\n[[toolchain]]\nname = \"one\"\nhost_compiler = \"/bin/true\"\n");
+  EXPECT_EQ(no_compiler->AwaitExit(), kExitUsage);
+  EXPECT_THAT(no_compiler->Log(),
+              HasSubstr("/bin/true is neither a GCC nor a Clang: set host_compiler to one of them\n"));
   const auto no_group = check("admin_group = \"no-such-group\"\n" + good);
   EXPECT_EQ(no_group->AwaitExit(), kExitUsage);
   EXPECT_THAT(no_group->Log(), HasSubstr("kernixd.toml:1: "));

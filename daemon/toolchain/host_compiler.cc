@@ -178,17 +178,13 @@ Parts PartsOf(Env& env, const HostCompiler& compiler, const std::string& search)
   return parts;
 }
 
-// The compiler may be one that an administrator has registered.
-constexpr char kWhereItIsNamed[] = " (in kernixd's configuration if it registers this one, otherwise with CXX)";
-
-absl::Status NotFound(const std::string& path) {
-  return MakeError(
-      v1::ErrorDetail::TOOLCHAIN,
-      StrCat("there is no C++ compiler at ", path, ": install g++ or clang++, or name another one", kWhereItIsNamed));
+absl::Status NotFound(const std::string& path, std::string_view setting) {
+  return MakeError(v1::ErrorDetail::TOOLCHAIN, StrCat("there is no C++ compiler at ", path,
+                                                      ": install g++ or clang++, or set ", setting, " to another one"));
 }
 
-absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path) {
-  if (!path.starts_with("/") || !env.Stat(path).ok()) return NotFound(path);
+absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path, std::string_view setting) {
+  if (!path.starts_with("/") || !env.Stat(path).ok()) return NotFound(path, setting);
   KERNIX_ASSIGN_OR_RETURN(const std::string folder, env.RealPath(Dirname(path)));
   return JoinPath(folder, Basename(path));
 }
@@ -196,15 +192,15 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::vector<WatchedFile>& files) {
+                                               std::string_view setting, std::vector<WatchedFile>& files) {
   HostCompiler compiler;
-  KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path));
+  KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
   KERNIX_ASSIGN_OR_RETURN(const std::string answer,
                           AskTool(env, {compiler.path, "-v", "-E", "-x", "c++", "/dev/null"}));
   if (!ReadVersion(answer, compiler)) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                     StrCat(path, " is neither a GCC nor a Clang: name one of them", kWhereItIsNamed));
+                     StrCat(path, " is neither a GCC nor a Clang: set ", setting, " to one of them"));
   }
   compiler.system_include_directories = IncludeFolders(answer);
   KERNIX_ASSIGN_OR_RETURN(const std::string search, AskTool(env, {compiler.path, "-print-search-dirs"}));

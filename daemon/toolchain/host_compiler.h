@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,9 +14,9 @@
 
 namespace kernix::toolchain {
 
-// Queries the compiler at `path`. Adds to `files` every file that the answer depends on, in its state before the query.
-// TOOLCHAIN errors as in ToolchainRegistry::Resolve().
+// Queries the compiler at `path`, which `setting` has named. Adds to `files` every file that the answer depends on, in
+// its state before the query. TOOLCHAIN errors as in ToolchainRegistry::Resolve().
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::vector<WatchedFile>& files);
+                                               std::string_view setting, std::vector<WatchedFile>& files);
 
 }  // namespace kernix::toolchain

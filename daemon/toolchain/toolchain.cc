@@ -53,7 +53,8 @@ std::string DescribeTools(const Toolchain& toolchain) {
   return tools;
 }
 
-ToolchainRegistry::ToolchainRegistry(Env& env) : env_(env), facts_(std::make_shared<HostFacts>(env)) {}
+ToolchainRegistry::ToolchainRegistry(Env& env, std::string_view compiler_setting)
+    : env_(env), compiler_setting_(compiler_setting), facts_(std::make_shared<HostFacts>(env)) {}
 
 FileDigests& ToolchainRegistry::digests() { return facts_->digests(); }
 
@@ -91,9 +92,11 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   auto toolchain = std::make_shared<Toolchain>();
   std::vector<WatchedFile>& files = toolchain->files;
   if (paths.host_compiler().empty()) {
-    return MakeError(v1::ErrorDetail::TOOLCHAIN, "there is no C++ compiler: install g++ or clang++, or set CXX to one");
+    return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                     StrCat("there is no C++ compiler: install g++ or clang++, or set ", compiler_setting_, " to one"));
   }
-  KERNIX_ASSIGN_OR_RETURN(toolchain->host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(), files));
+  KERNIX_ASSIGN_OR_RETURN(toolchain->host,
+                          ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(), compiler_setting_, files));
   if (language == v1::LANGUAGE_CUDA) {
     KERNIX_ASSIGN_OR_RETURN(toolchain->cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain->host, files));
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -81,7 +82,8 @@ struct UsedTools {
 // warm load costs a few stat calls. Thread-safe; callers that need different toolchains do not wait for each other.
 class ToolchainRegistry {
  public:
-  explicit ToolchainRegistry(Env& env);
+  // `compiler_setting` names what sets the host compiler: errors tell people to correct it.
+  explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX");
 
   // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. `language`
   // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
@@ -98,6 +100,7 @@ class ToolchainRegistry {
   absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
 
   Env& env_;
+  const std::string compiler_setting_;
   const std::shared_ptr<HostFacts> facts_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);

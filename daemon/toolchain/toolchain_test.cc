@@ -284,7 +284,7 @@ TEST_F(ToolchainTest, WhatIsNoCompilerIsNamed) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("CXX"));
   EXPECT_THAT(ErrorOf("/nonexistent/g++"), HasSubstr("/nonexistent/g++"));
   EXPECT_THAT(ErrorOf("g++"), HasSubstr("g++"));
-  EXPECT_THAT(ErrorOf("/bin/true"), HasSubstr("neither a GCC nor a Clang"));
+  EXPECT_THAT(ErrorOf("/bin/true"), HasSubstr("neither a GCC nor a Clang: set CXX to one of them"));
   EXPECT_THAT(ErrorOf(temp_.Write("broken", Script("echo cannot find cc1plus; exit 1"), true)),
               HasSubstr("cannot find cc1plus"));
   EXPECT_THAT(ErrorOf(temp_.Write("plain", "text")), HasSubstr("plain"));
