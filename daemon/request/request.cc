@@ -220,7 +220,8 @@ absl::Status CheckLaunches(const Unit& unit) {
   if (unit.language == v1::LANGUAGE_CUDA) return absl::OkStatus();
   for (const language::FunctionSpec& function : unit.functions) {
     if (!function.is_global) continue;
-    return Invalid(StrCat("function '", function.name, "' (", unit.sources[0].label,
+    const std::string& place = function.declared_at.empty() ? unit.sources[0].label : function.declared_at;
+    return Invalid(StrCat("function '", function.name, "' (", place,
                           ") is a __global__ function, but the source is C++: load it with load_cuda_inline, or from a "
                           ".cu file"));
   }

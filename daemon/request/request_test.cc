@@ -56,6 +56,11 @@ TEST_F(RequestTest, TakesAGoodOne) {
   EXPECT_EQ(result->headers[2].path, "b.h");
 }
 
+TEST_F(RequestTest, RefusesAKernelInCppAndSaysWhere) {
+  request_.mutable_source(0)->set_text("\n// @BE f\n__global__ void f(float* y) {}\n");
+  ExpectRefused(request_, "function 'f' (kernel.cc:3) is a __global__ function, but the source is C++");
+}
+
 TEST_F(RequestTest, RefusesHeaderPathsThatCouldLeaveTheirRoot) {
   for (const char* path : {"", ".", "..", "../..", "a/../b.h", "a/../../b.h", "/etc/passwd", "./a.h", "a//b.h", "a/",
                            "a\n.h", "../.up/a.h", "../../../../../../../../../../../../../../../../../a.h"}) {

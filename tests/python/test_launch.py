@@ -236,5 +236,6 @@ def test_signatures_that_cannot_be_launched(fresh_name, source, message):
 
 @pytest.mark.usefixtures("daemon_and_cache_as_they_were")
 def test_a_kernel_needs_cuda(fresh_name):
-    with pytest.raises(kernix.KernelRequestError, match=r"is a __global__ function, but the source is C\+\+: load it"):
+    message = rf"'f' \({fresh_name}:2\) is a __global__ function, but the source is C\+\+: load it"
+    with pytest.raises(kernix.KernelRequestError, match=message):
         kernix.load_cpp_inline(fresh_name, "// @BE f\n__global__ void f(float* y) {}")
