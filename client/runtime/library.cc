@@ -17,6 +17,7 @@
 #include "common/base/named_handler.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/undefined_symbol.h"
 #include "common/os/fork_safety.h"
 #include "common/os/posix_error.h"
 #include "common/wire/artifact_texts.h"
@@ -88,7 +89,7 @@ absl::Status LoaderError(std::string_view message) {
         " Its file system probably forbids running files (mount option noexec): choose another store with "
         "KERNIX_CACHE_DIR or set_cache_dir().";
   } else if (message.find("undefined symbol") != std::string_view::npos) {
-    advice = " Define that function in the sources, or name the library that contains it in extra_ldflags.";
+    advice = StrCat(" ", kDefineOrNameLibrary, ".");
   }
   return MakeError(v1::ErrorDetail::LOAD, StrCat("the compiled kernel does not open: ", message, ".", advice));
 }

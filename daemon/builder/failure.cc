@@ -11,7 +11,7 @@
 #include "common/base/error.h"
 #include "common/base/shell_command.h"
 #include "common/base/strings.h"
-#include "daemon/builder/missing_symbol.h"
+#include "daemon/builder/failure_advice.h"
 #include "daemon/plan/tool_places.h"
 
 namespace kernix::build {
@@ -55,7 +55,7 @@ std::string FirstError(std::string_view output) {
 absl::Status StepFailure(const exec::Action& action, const exec::ActionResult& result) {
   std::string output = WithRealPaths(result.output, action.links);
   const std::string error = FirstError(output);
-  const std::string advice = AdviceForMissingSymbol(error);
+  const std::string advice = AdviceForFailure(error);
   v1::ErrorDetail detail;
   detail.set_kind(v1::ErrorDetail::COMPILATION);
   detail.set_message(StrCat(

@@ -157,6 +157,11 @@ LOADS = {
         C,
         "It is part of BLAS: pass -lopenblas in extra_ldflags",
     ),
+    "symbol of one's own": (
+        lambda: cpp("void helper();\n" + function(body="helper();")),
+        C,
+        r"undefined reference to `helper\(\)'. Define that function in the sources, or name the library",
+    ),
     "library that is not there": (lambda: cpp(extra_ldflags=["-lnothing"]), C, "cannot find -lnothing"),
     "typing error in C++": (lambda: cpp(function(body="retrun;")), C, "mistake:3:.*retrun"),
 }
