@@ -73,7 +73,8 @@ class Reader {
     if (!inputs_.contains(object.text)) return;
     const size_t end = EndOfCall();
     if (end == 0 || HasWord(tokens_.subspan(at_, end - at_), "const")) return;
-    if (IsWrittenAt(end) || IsKeptWritable(end)) found_.push_back({std::string(object.text), object.line});
+    const bool is_written = IsElementWritten(end) || IsDereferencedAndWritten(end);
+    if (is_written || IsKeptWritable(end)) found_.push_back({std::string(object.text), object.line});
   }
 
   // The index after `data_ptr<T>()`; 0 if this is something else.
@@ -95,10 +96,22 @@ class Reader {
     return i;
   }
 
-  // `x.data_ptr<T>()[...] = `, also `+=`.
-  bool IsWrittenAt(size_t i) const {
-    if (i >= tokens_.size() || !tokens_[i].Is("[")) return false;
-    i = AfterBrackets(i, "[", "]");
+  bool Is(size_t i, std::string_view text) const { return i < tokens_.size() && tokens_[i].Is(text); }
+
+  // `x.data_ptr<T>()[...] = `.
+  bool IsElementWritten(size_t end) const { return Is(end, "[") && IsAssignedTo(AfterBrackets(end, "[", "]")); }
+
+  // `*x.data_ptr<T>() = `, `*(x.data_ptr<T>() + i) = `.
+  bool IsDereferencedAndWritten(size_t end) const {
+    if (at_ < 3) return false;
+    const size_t before = at_ - 3;
+    if (Is(before, "*")) return IsAssignedTo(end);
+    if (before == 0 || !Is(before, "(") || !Is(before - 1, "*")) return false;
+    return (Is(end, "+") || Is(end, "-")) && IsAssignedTo(AfterBrackets(before, "(", ")"));
+  }
+
+  // `= ` or `+= ` at `i`.
+  bool IsAssignedTo(size_t i) const {
     if (i + 1 >= tokens_.size()) return false;
     const bool compound = std::string_view("+-*/%&|^").find(tokens_[i].text) != std::string_view::npos;
     if (compound) return tokens_[i + 1].Is("=") && !tokens_[i + 1].space_before;

@@ -37,21 +37,35 @@ TEST(FindWritableInputsTest, LeavesWhatIsNotCompiled) {
 }
 
 TEST(FindWritableInputsTest, FindsAnElementThatIsWritten) {
-  for (const char* body : {"x.data_ptr<float>()[0] = 1;", "x.data_ptr<float>()[a[i]] += 1;"}) {
+  for (const char* body :
+       {"x.data_ptr<float>()[0] = 1;", "x.data_ptr<float>()[a[i]] += 1;", "*x.data_ptr<float>() = 1;",
+        "*x.data_ptr<float>() += 1;", "*(x.data_ptr<float>() + i) = v;"}) {
     EXPECT_THAT(Found(body), ElementsAre("x:2")) << body;
   }
 }
 
 TEST(FindWritableInputsTest, LeavesWhatOnlyReads) {
-  for (const char* body :
-       {"const float* p = x.data_ptr<float>();", "auto p = x.data_ptr<float>();", "auto* p = x.data_ptr<float>();",
-        "float* p = y.data_ptr<float>();", "const float* p = static_cast<const float*>(x.data_ptr());",
-        "float v = x.data_ptr<float>()[0];", "y.data_ptr<float>()[0] = x.data_ptr<float>()[0];",
-        "if (x.data_ptr<float>()[0] == 1) return;", "float v = *x.data_ptr<float>();",
-        "kernel<<<1, 1>>>(x.data_ptr<float>(), y.data_ptr<float>());", "out[i * 2] = x.data_ptr<float>()[i];",
-        "*out = x.data_ptr<float>();", "s.p[i * 2] = x.data_ptr<float>();", "float* p = allocate(x.data_ptr<float>());",
-        "float const* p = x.data_ptr<float>();", "for (int i = 0; i < 2; ++i) *p = 2 * x.data_ptr<float>()[i];",
-        "// float* p = x.data_ptr<float>();"}) {
+  for (const char* body : {"const float* p = x.data_ptr<float>();",
+                           "auto p = x.data_ptr<float>();",
+                           "auto* p = x.data_ptr<float>();",
+                           "float* p = y.data_ptr<float>();",
+                           "const float* p = static_cast<const float*>(x.data_ptr());",
+                           "float v = x.data_ptr<float>()[0];",
+                           "y.data_ptr<float>()[0] = x.data_ptr<float>()[0];",
+                           "if (x.data_ptr<float>()[0] == 1) return;",
+                           "float v = *x.data_ptr<float>();",
+                           "if (*x.data_ptr<float>() == 1) return;",
+                           "float v = *(x.data_ptr<float>() + i);",
+                           "*(p + x.data_ptr<int>()[0]) = 1;",
+                           "*(x.data_ptr<int>()[0] + p) = 1;",
+                           "kernel<<<1, 1>>>(x.data_ptr<float>(), y.data_ptr<float>());",
+                           "out[i * 2] = x.data_ptr<float>()[i];",
+                           "*out = x.data_ptr<float>();",
+                           "s.p[i * 2] = x.data_ptr<float>();",
+                           "float* p = allocate(x.data_ptr<float>());",
+                           "float const* p = x.data_ptr<float>();",
+                           "for (int i = 0; i < 2; ++i) *p = 2 * x.data_ptr<float>()[i];",
+                           "// float* p = x.data_ptr<float>();"}) {
     EXPECT_THAT(Found(body), IsEmpty()) << body;
   }
 }
@@ -73,6 +87,7 @@ TEST(FindWritableInputsTest, LooksAtSoManyTokensOnly) {
   };
   EXPECT_THAT(Found(repeated(100'000, "x.data_ptr<")), IsEmpty());
   EXPECT_THAT(Found(repeated(100'000, "x.data_ptr()[")), IsEmpty());
+  EXPECT_THAT(Found(repeated(100'000, "*(x.data_ptr() + ")), IsEmpty());
   EXPECT_THAT(Found(repeated(100'000, "* p = x.data_ptr() ")), IsEmpty());
   std::string inputs = "const BE::Tensor x";
   for (int i = 0; i < 50'000; ++i) inputs += StrCat(", const BE::Tensor x", i);
