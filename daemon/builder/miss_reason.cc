@@ -118,6 +118,12 @@ std::string About(InputKind kind, const Differences& found) {
   return "";
 }
 
+// Every CUDA build has an architecture, and no other build has one.
+bool IsCuda(const std::vector<BuildInput>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const BuildInput& input) { return input.kind == InputKind::kArchitecture; });
+}
+
 size_t Distance(const DifferencesByKind& found) {
   size_t distance = 0;
   for (const auto& [kind, differences] : found) distance += differences.Count();
@@ -136,15 +142,16 @@ std::string Tell(DifferencesByKind found) {
 }  // namespace
 
 std::string MissReason(const std::vector<BuildInput>& inputs, const std::vector<BuiltFrom>& earlier) {
-  if (earlier.empty()) return "new source";
   std::optional<DifferencesByKind> nearest;
+  bool of_older_release = false;
   for (const BuiltFrom& built : earlier) {
-    if (built.inputs.empty()) continue;
+    of_older_release |= built.inputs.empty();
+    if (built.inputs.empty() || IsCuda(built.inputs) != IsCuda(inputs)) continue;
     DifferencesByKind found = Compare(inputs, built.inputs);
     if (!nearest || Distance(found) < Distance(*nearest)) nearest = std::move(found);
   }
-  if (!nearest) return "other kernix: an older release made the earlier kernel";
-  return Tell(*std::move(nearest));
+  if (nearest) return Tell(*std::move(nearest));
+  return of_older_release ? "other kernix: an older release made the earlier kernel" : "new source";
 }
 
 }  // namespace kernix::build

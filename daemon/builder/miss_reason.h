@@ -11,9 +11,9 @@
 
 namespace kernix::build {
 
-// Why a load with these inputs differs from the `earlier` ones, by comparison with the one that has most in common with
-// it: "header x.h changed", "other flags: -O2, was -O3". One line of valid UTF-8. Of `earlier` that are equally near,
-// the first counts.
+// Why a load with these inputs differs from the `earlier` ones, by comparison with the one of the same language that
+// has most in common with it: "header x.h changed", "other flags: -O2, was -O3". One line of valid UTF-8. Of `earlier`
+// that are equally near, the first counts.
 std::string MissReason(const std::vector<cache::BuildInput>& inputs, const std::vector<cache::BuiltFrom>& earlier);
 
 }  // namespace kernix::build

@@ -67,6 +67,15 @@ TEST(MissReasonTest, TheNearestOfTheEarlierBuildsIsCompared) {
   EXPECT_EQ(MissReason(Sorted({kSource, h, flag}), earlier), "header x.h changed");
 }
 
+TEST(MissReasonTest, BuildsOfAnotherLanguageAreNotCompared) {
+  const BuildInput architecture{InputKind::kArchitecture, "sm_90", ""};
+  const BuildInput cpp{InputKind::kSource, "k.cpp", "2"};
+  EXPECT_EQ(Reason({cpp}, {kSource, architecture}), "new source");
+  EXPECT_EQ(Reason({kSource, architecture}, {cpp}), "new source");
+  EXPECT_EQ(MissReason({cpp}, {{Digest(), {}}, {Digest(), Sorted({kSource, architecture})}}),
+            "other kernix: an older release made the earlier kernel");
+}
+
 TEST(MissReasonTest, ItIsOneLineThatCanBePrinted) {
   EXPECT_EQ(Reason({{InputKind::kSource, "a\n\x1b[2J", "1"}}, {kSource}),
             "source a\\x0a\\x1b[2J is new; source k.cu is gone");
