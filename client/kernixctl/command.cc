@@ -50,7 +50,6 @@ int Fail(const absl::Status& status) {
   if (!output.empty() && detail.message().find(output) == std::string::npos) {
     std::cerr << output << (output.ends_with('\n') ? "" : "\n");
   }
-  if (!detail.command().empty()) std::cerr << "The command was: " << Printable(detail.command()) << "\n";
   return CodeFor(detail.kind());
 }
 

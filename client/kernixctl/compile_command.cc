@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iostream>
 #include <memory>
 #include <vector>
 
@@ -43,6 +44,9 @@ int CompileAll(Client& client, const CompileFlags& flags) {
     const int code = Fail(status);
     if (result == kOk) result = code;
     if (code == kNoDaemon || code == kInterrupted) break;
+  }
+  if (result == kCompilation && flags.build_directory.empty()) {
+    std::cerr << "kernixctl: -v shows the commands; --build-directory DIR keeps one that failed, to run it again\n";
   }
   return result;
 }

@@ -92,9 +92,7 @@ class WatchedModule {
     result_ = status.ok() || !module.ok() ? std::move(result) : "";  // what could not be written is written next time
     if (status.ok()) return kOk;
     SaveFailure(status, files_, flags_);
-    v1::ErrorDetail detail = GetErrorDetail(status);
-    detail.clear_command();  // longer than all else, and the same each time
-    const int code = Fail(MakeError(std::move(detail)));
+    const int code = Fail(status);
     return code == kNoDaemon || code == kToolchain ? code : kOk;
   }
 

@@ -145,6 +145,16 @@ TEST_F(KernixctlTest, CompileSaysByItsExitCodeWhatWasWrong) {
   unsetenv("CXX");
 }
 
+TEST_F(KernixctlTest, CompileShowsACommandThatFailedOnDemand) {
+  const std::string broken = WriteSource("broken.cpp", "// @BE f ret\nvoid f(BE::Tensor out) { nonsense; }\n");
+  const auto said = [&broken](const std::string& options) {
+    return RunProgram({"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " compile ", broken, options, " 2>&1")}).output;
+  };
+  EXPECT_THAT(said(""), AllOf(Not(HasSubstr(" -c ")), HasSubstr("-v shows the commands; --build-directory DIR keeps")));
+  EXPECT_THAT(said(" -v"), HasSubstr(" -c "));
+  EXPECT_THAT(said(" --build-directory " + Path("out")), AllOf(Not(HasSubstr(" -c ")), Not(HasSubstr("-v shows"))));
+}
+
 TEST_F(KernixctlTest, CompileSavesACommandThatFailed) {
   const std::string broken = WriteSource("broken.cpp", "// @BE f ret\nvoid f(BE::Tensor out) { nonsense; }\n");
   EXPECT_EQ(Ctl({"compile", broken, "--build-directory", Path("out")}).exit_code, ctl::kCompilation);
