@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "absl/strings/str_join.h"
 #include "client/kernixctl/option_words.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
@@ -62,6 +63,13 @@ int WithClient(const GlobalOptions& options, const std::function<int(Client&)>& 
   const absl::StatusOr<std::unique_ptr<Client>> client = Client::Create(options.client);
   if (!client.ok()) return Fail(client.status());
   return use(**client);
+}
+
+std::string ValueWord(const Option& option) {
+  if (!option.rules.choices.empty()) return absl::StrJoin(option.rules.choices, "|");
+  if (option.rules.most > 0) return "N";
+  if (option.rules.names == Names::kFiles) return "FILE";
+  return option.rules.names == Names::kFolders ? "DIR" : "TEXT";
 }
 
 std::vector<Option> AllOptions(const Command& command) {

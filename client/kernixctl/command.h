@@ -59,6 +59,9 @@ inline const Option kVersion{"--version", static_cast<bool*>(nullptr), "Display 
 inline bool IsPositional(const Option& option) { return option.spelling.front() != '-'; }
 inline bool IsSwitch(const Option& option) { return std::holds_alternative<bool*>(option.place); }
 
+// What stands for the value of an option that is not positional and no switch: "FILE", "ptx|sass".
+std::string ValueWord(const Option& option);
+
 // Either has subcommands, one of which must be given, or runs.
 struct Command {
   std::string name;

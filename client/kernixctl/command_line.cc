@@ -29,16 +29,18 @@ CLI::Option* AddAt(std::vector<std::string>* place, CLI::App& app, const Option&
 template <typename Number>
 CLI::Option* AddAt(Number* place, CLI::App& app, const Option& option) {
   return app.add_option(option.spelling, *place, option.help)
-      ->check(CLI::Range(static_cast<Number>(option.rules.least), static_cast<Number>(option.rules.most)));
+      ->check(
+          CLI::Range(static_cast<Number>(option.rules.least), static_cast<Number>(option.rules.most)).description(""));
 }
 
 void AddOption(CLI::App& app, const Option& option) {
   CLI::Option* added = std::visit([&](auto* place) { return AddAt(place, app, option); }, option.place);
   const OptionRules& rules = option.rules;
+  if (!IsSwitch(option)) added->type_name(IsPositional(option) ? "" : ValueWord(option));
   added->required(rules.required);
   if (!rules.excludes.empty()) added->excludes(app.get_option(rules.excludes));
   if (!rules.variable.empty()) added->envname(rules.variable)->delimiter(':');
-  if (!rules.choices.empty()) added->check(CLI::IsMember(rules.choices));
+  if (!rules.choices.empty()) added->check(CLI::IsMember(rules.choices).description(""));
 }
 
 // If the command line names `command`, sets `chosen`.

@@ -14,6 +14,7 @@
 namespace kernix::ctl {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Outcome {
@@ -51,6 +52,15 @@ void ExpectExamples(const Command& command, const std::vector<std::string>& argu
 TEST(CommandTest, EveryHelpHasExamples) {
   GlobalOptions options;
   ExpectExamples(RootCommand(options), {});
+}
+
+// In the words of the manual page.
+TEST(CommandTest, HelpSaysWhatAValueIs) {
+  const std::string root = Ctl({"--help"}).out;
+  EXPECT_THAT(root, AllOf(HasSubstr("--address FILE "), HasSubstr("--store DIR ")));
+  const std::string compile = Ctl({"compile", "--help"}).out;
+  EXPECT_THAT(compile, AllOf(HasSubstr("--arch TEXT "), HasSubstr("--output FILE "), HasSubstr("-O N "),
+                             HasSubstr("--print ptx|sass|"), HasSubstr("--jobs N "), HasSubstr("file ... REQUIRED")));
 }
 
 TEST(CommandTest, VersionIsTold) {

@@ -43,7 +43,7 @@ std::vector<Option> CompileOptions(CompileFlags& flags) {
       {"-I,--include", &flags.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
       {"--flag", &flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
       {"--link-flag", &flags.link_flags, "Pass a flag to the linker, for example --link-flag=-lm"},
-      {"-O", &flags.optimization_level, "Optimisation level", {.most = kernix::flags::kMaxOptimizationLevel}},
+      {"-O", &flags.optimization_level, "Optimisation level, 0 to 3", {.most = kernix::flags::kMaxOptimizationLevel}},
       {"--debug", &flags.debug,
        "Compile for a debugger, a profiler or a sanitizer: -g (and -G), frame pointers, no optimisation"},
       {"--use-fast-math", &flags.use_fast_math, "CUDA: faster, less exact arithmetic"},

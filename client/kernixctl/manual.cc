@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/manual_page.h"
 #include "common/base/strings.h"
@@ -27,17 +26,10 @@ constexpr Variable kVariables[] = {
     {"CUDA_HOME, CUDA_PATH", "The CUDA toolkit, before the nvcc on PATH."},
 };
 
-std::string ValueOf(const Option& option) {
-  if (IsSwitch(option)) return "";
-  if (!option.rules.choices.empty()) return StrCat(" ", absl::StrJoin(option.rules.choices, "|"));
-  if (option.rules.most > 0) return " N";
-  if (option.rules.names == Names::kFiles) return " FILE";
-  return option.rules.names == Names::kFolders ? " DIR" : " TEXT";
-}
-
 std::string TermOf(const Option& option) {
   if (IsPositional(option)) return absl::AsciiStrToUpper(option.spelling);
-  return absl::StrReplaceAll(option.spelling, {{",", ", "}}) + ValueOf(option);
+  const std::string spelling = absl::StrReplaceAll(option.spelling, {{",", ", "}});
+  return IsSwitch(option) ? spelling : StrCat(spelling, " ", ValueWord(option));
 }
 
 void AddOptions(const std::vector<Option>& options, ManualPage& page) {
