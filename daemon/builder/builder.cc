@@ -178,8 +178,8 @@ struct Builder::Impl {
                                       const CancellationPtr& cancellation);
   absl::StatusOr<PlannedLoadPtr> Prepare(const v1::LoadRequest& request, UserId owner);
 
-  // What is known of the load that `request` (without its name) asks for. Null if the load is not valid. `digest` is set
-  // if it should be remembered, should it be a hit.
+  // What is known of the load that `request` (without its name) asks for. Null if the load is not valid. `digest` is
+  // set if it should be remembered, should it be a hit.
   KnownLoadPtr Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest);
   bool LookUp(v1::LoadRequest request, UserId owner, const std::function<bool(const v1::LoadResult& hit)>& deliver);
   std::optional<v1::LoadResult> Find(const KnownLoad& load, UserId owner);

@@ -201,7 +201,7 @@ class CompiledModule:
 
 
 def hidden_functions(core: _core.Module) -> list[str]:
-    """Return the functions that cannot be attributes of their module, because the class has an attribute of that name."""
+    """Return the functions that cannot be attributes of their module: its class has an attribute of that name."""
     return [function.name for function in core.functions if hasattr(CompiledModule, function.name)]
 
 
