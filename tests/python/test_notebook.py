@@ -5,20 +5,16 @@ import pathlib
 import re
 import subprocess
 import sys
-import warnings
 
 import kernels
-import nbformat
 import pytest
-from nbclient import NotebookClient
-from nbformat.v4 import new_code_cell, new_notebook
+from notebooks import run_cells
 from test_docs import on_page
 
 import kernix
 from kernix import _environment
 
 PACKAGE = pathlib.Path(kernix.__file__).parent
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 CUDA = kernels.VECTOR_ADD.lstrip()
 
 
@@ -88,44 +84,10 @@ def jit():
 }
 
 
-class Client(NotebookClient):
-    """Runs a notebook and keeps what its cells displayed on the way."""
-
-    def __init__(self, notebook):
-        super().__init__(notebook, allow_errors=True, kernel_name="python3", timeout=120)
-        self.displayed = {}
-
-    def process_message(self, message, cell, cell_index):
-        if message["msg_type"] in ("display_data", "update_display_data"):
-            self.displayed.setdefault(cell_index, []).append(message["content"]["data"]["text/plain"])
-        return super().process_message(message, cell, cell_index)
-
-
-class Cell:
-    """What one cell gave."""
-
-    def __init__(self, cell, displayed):
-        self.displayed = displayed
-        outputs = {kind: [o for o in cell.outputs if o.output_type == kind] for kind in ("error", "stream")}
-        self.kept = [output.data["text/plain"] for output in cell.outputs if "data" in output]
-        self.error = ANSI.sub("", "\n".join(outputs["error"][0].traceback)) if outputs["error"] else None
-        self.printed = ANSI.sub("", "".join(output.text for output in outputs["stream"]))
-
-
 @pytest.fixture(name="cells", scope="module")
 def cells_fixture(place, tmp_path_factory):
     """All cells, run once by one kernel."""
-    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS.values()])
-    nbformat.validate(notebook)
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of jupyter's own
-        home = tmp_path_factory.mktemp("jupyter")
-        for variable in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
-            patch.setenv(variable, str(home / variable))
-        patch.setenv("JAX_PLATFORMS", "cpu")
-        client = Client(notebook)
-        client.execute()
-    return {name: Cell(notebook.cells[i], client.displayed.get(i, [])) for i, name in enumerate(CELLS)}
+    return run_cells(CELLS, tmp_path_factory.mktemp("jupyter"), JAX_PLATFORMS="cpu")
 
 
 def test_cells_without_mistakes_report_none(cells):
