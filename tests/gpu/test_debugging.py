@@ -52,6 +52,20 @@ def test_compute_sanitizer_names_the_line_of_the_write(program, tmp_path, privat
     assert re.search(rf"fill_kernel\(float ?\*, int\).*\bfill:{line_of(program, 'y[i] = 1')}\b", shown), shown
 
 
+def test_cuda_gdb_stops_in_the_kernel(program, tmp_path, private_daemon):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    (ending,) = re.findall(r"^```py\n(module = .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    start = program[: program.index("module = ")].replace("import jax\nimport jax.numpy as jnp\n", "import torch\n")
+    (tmp_path / "fill.py").write_text(start + ending)
+    assert "1048576" in run([], tmp_path, private_daemon)  # compiles it
+    commands = ["set breakpoint pending on", "break fill_kernel", "run", "next", "print i"]
+    each = [word for command in commands for word in ("-ex", command)]
+    shown = run([tool("cuda-gdb"), "-batch", *each, "--args"], tmp_path, private_daemon)
+    place = rf"fill_kernel<<<\(4097,1,1\),\(256,1,1\)>>> .*\bfill:{line_of(program, 'int i =')}\b"
+    assert re.search(rf"hit Breakpoint.*{place}", shown), shown
+    assert re.search(r"^\$1 = 0$", shown, re.MULTILINE), shown
+
+
 def test_nsight_compute_measures_the_kernel(program, tmp_path, private_daemon):
     (tmp_path / "fill.py").write_text(
         program.replace("debug=True", 'extra_cuda_cflags=["-lineinfo"]').replace("i <= n", "i < n")
