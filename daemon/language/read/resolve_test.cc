@@ -884,7 +884,8 @@ TEST(GlobalFunctionTest, TokensAgreeWithTheParameters) {
             "the parameter has another name");
   EXPECT_EQ(Described(Listed(text, {"f arg arg:float32 ret attr.rows:int32"})),
             "f: arg:float32 arg:float32 ret:float32 attr.rows:int32");
-  EXPECT_THAT(Described(Listed(text, {"f arg arg ret attr.n"})), HasSubstr("parameter 2: kernix cannot read its element type"));
+  EXPECT_THAT(Described(Listed(text, {"f arg arg ret attr.n"})),
+              HasSubstr("parameter 2: kernix cannot read its element type"));
   EXPECT_THAT(Described(Listed(text, {"f arg ret:float32 ret attr.n"})), HasSubstr("says 'ret:float32' there"));
   EXPECT_THAT(Described(Listed(text, {"f arg:int32 arg:float32 ret attr.n"})), HasSubstr("says 'arg:int32' there"));
   for (const char* token : {"stream", "device_ordinal", "attr.n?", "attr.n:string", "attr.n:int32[]", "arg?", "args...",
