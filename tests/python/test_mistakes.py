@@ -300,7 +300,7 @@ CALLS = {
     "something thrown": (
         lambda m: m.fail_oddly(X),
         kernix.KernelCallError,
-        "fail_oddly: threw something that is no",
+        "fail_oddly: threw something other than a std::exception",
     ),
     "wrong type through ffi_call": (
         lambda m: jax.ffi.ffi_call("called.fail", jax.ShapeDtypeStruct((4,), np.float32))(jnp.arange(4)),
