@@ -54,7 +54,7 @@ awk '/^...python$/ { inside = 1; next } /^...$/ { inside = 0 } inside' "$reposit
 commands=$(awk '/^python3 -m venv env$/ { inside = 1 } /^...$/ { inside = 0 } inside' "$repository/README.md")
 echo "$commands"
 cp "$wheel" .
-python3() { "$python" "$@"; }
+python3() { command "$python" "$@"; }
 export PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=requirements.txt
 venv/bin/kernixctl shutdown >/dev/null
 started=$SECONDS
