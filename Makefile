@@ -8,8 +8,8 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python fuzz sanitize mutate lint lint-text lint-cpp \
-        format check-format wheel test-wheel docs test-docs bench install clean
+.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python fuzz sanitize mutate \
+        lint lint-text lint-cpp format check-format wheel test-wheel docs test-docs bench install clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -79,10 +79,10 @@ lint-text: setup ## Run ruff, mypy and shellcheck, and look for includes that go
 lint-cpp: build ## Run clang-tidy, with Clang's thread-safety analysis, on files that changed since they were last clean
 	$(VENV_PYTHON) deploy/clang_tidy.py $(BUILD)
 
-format: ## Format all C++ sources
+format: packages ## Format all C++ sources
 	git ls-files '*.cc' '*.h' | xargs -r clang-format -i
 
-check-format: ## Fail if a C++ source is not formatted
+check-format: packages ## Fail if a C++ source is not formatted
 	git ls-files '*.cc' '*.h' | xargs -r clang-format --dry-run --Werror
 
 wheel: packages ## Build the self-contained wheel into dist/
