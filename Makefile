@@ -41,8 +41,9 @@ demo: package ## Compile real kernels through a kernixd that starts automaticall
 
 test: build test-cpp test-python fuzz ## Set up, build, and run every test
 
+# Tests wait for compilers and processes: one more at a time than there are cores takes 207 s instead of 227.
 test-cpp: build ## Run the C++ tests
-	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --no-tests=error
+	ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($(JOBS) + 1)) --no-tests=error
 
 test-python: build ## Run the Python tests
 	$(VENV_PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile tests/python
