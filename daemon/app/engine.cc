@@ -72,6 +72,7 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .reload = std::move(reload)} {
   cache_->Register(metrics_);
   executor_.Register(metrics_);
+  builder_.Register(metrics_);
   service_metrics_.Register(metrics_);
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
   if (files.ok()) {

@@ -29,6 +29,7 @@
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/resolved_function.h"
 #include "daemon/builder/shared_output.h"
+#include "daemon/builder/step_runner.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
@@ -214,6 +215,7 @@ struct Builder::Impl {
   toolchain::ToolchainRegistry& toolchains;
   exec::Executor& executor;
   cache::Cache& cache;
+  StepRunner step_runner{executor};
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
@@ -455,7 +457,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
   RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, load.tag.owner,
-          executor, load.max_parallel, flight->build_cancellation(), *observer,
+          step_runner, load.max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
             Conclude(started, flight, files, std::move(end));
@@ -540,6 +542,8 @@ Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry&
     : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache)) {}
 
 Builder::~Builder() { impl_->StopAndWait(); }
+
+void Builder::Register(MetricsRegistry& registry) const { impl_->step_runner.Register(registry); }
 
 absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                              CancellationPtr cancellation) {

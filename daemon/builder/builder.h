@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/cancellation.h"
+#include "common/base/metrics.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/load_observer.h"
@@ -42,6 +43,9 @@ class Builder {
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
+
+  // Must be called before the first Load(). The registry must not be read after the builder is destroyed.
+  void Register(MetricsRegistry& registry) const;
 
   // Blocks until the artifact is available, the build has failed, or `cancellation` (may be null) has fired. A load
   // goes through these stages: resolve the toolchain, validate, make the key, look it up (a hit requires that the

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/dependency_file.h"
 
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <set>
 #include <utility>
+
+#include "common/base/strings.h"
 
 namespace kernix::build {
 namespace {
@@ -67,6 +72,18 @@ class Scanner {
   size_t at_ = 0;
 };
 
+// The name in quotes of a line marker. "\\" and "\"" are escapes in it.
+std::optional<std::string> QuotedName(std::string_view line) {
+  const size_t begin = line.find('"');
+  if (begin == std::string_view::npos) return std::nullopt;
+  std::string name;
+  for (size_t i = begin + 1; i < line.size() && line[i] != '"'; ++i) {
+    if (line[i] == '\\' && i + 1 < line.size()) ++i;
+    name += line[i];
+  }
+  return name;
+}
+
 }  // namespace
 
 std::vector<std::string> ParseDependencyFile(std::string_view text) {
@@ -78,6 +95,34 @@ std::vector<std::string> ParseDependencyFile(std::string_view text) {
     if (seen.insert(word).second) paths.push_back(std::move(word));
   }
   return paths;
+}
+
+std::vector<std::string> FilesOfLineMarkers(std::string_view preprocessed) {
+  std::vector<std::string> files;
+  std::set<std::string, std::less<>> seen;
+  for (size_t at = 0; at < preprocessed.size();) {
+    const size_t end = std::min(preprocessed.find('\n', at), preprocessed.size());
+    const std::string_view line = preprocessed.substr(at, end - at);
+    at = end + 1;
+    if (!line.starts_with("# ")) continue;
+    const std::optional<std::string> file = QuotedName(line);
+    if (!file || file->empty() || file->front() == '<' || !seen.insert(*file).second) continue;
+    files.push_back(*file);
+  }
+  return files;
+}
+
+std::string MakeDependencyFile(std::string_view target, const std::vector<std::string>& paths) {
+  std::string text = StrCat(target, ":");
+  for (const std::string& path : paths) {
+    text += ' ';
+    for (const char c : path) {
+      if (c == ' ' || c == '#' || c == '\\' || c == ':') text += '\\';
+      if (c == '$') text += '$';
+      text += c;
+    }
+  }
+  return text + "\n";
 }
 
 std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file) {

@@ -12,6 +12,13 @@ namespace kernix::build {
 // The prerequisites of the first rule, in order, without duplicates.
 std::vector<std::string> ParseDependencyFile(std::string_view text);
 
+// The files that a preprocessed text names in its line markers (`# 1 "unit.cu"`), in order, without duplicates and
+// without "<built-in>" and the like.
+std::vector<std::string> FilesOfLineMarkers(std::string_view preprocessed);
+
+// One rule for `target`. ParseDependencyFile() gives `paths` back.
+std::string MakeDependencyFile(std::string_view target, const std::vector<std::string>& paths);
+
 // The prerequisites outside the action's root. These are the absolute paths, since commands name their own inputs by
 // relative paths. Spelled as the compiler wrote them, sorted, without duplicates.
 std::vector<std::string> HeadersOutsideRoot(std::string_view dependency_file);

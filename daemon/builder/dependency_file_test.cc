@@ -10,6 +10,19 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+TEST(DependencyFileTest, LineMarkersNameFiles) {
+  EXPECT_THAT(
+      FilesOfLineMarkers("# 0 \"unit.cu\"\n# 0 \"<built-in>\"\nint x;\n# 1 \"/usr/include/a.h\" 1 3\n"
+                         "  # 2 \"indented\"\n# 7 \"with \\\"quotes\\\" and \\\\\"\n# 3 \"unit.cu\" 2\n#pragma \"no\"\n"
+                         "# 1 \"end"),
+      testing::ElementsAre("unit.cu", "/usr/include/a.h", "with \"quotes\" and \\", "end"));
+}
+
+TEST(DependencyFileTest, WhatIsWrittenIsReadBack) {
+  const std::vector<std::string> paths = {"a.cu", "/odd folder/#1$x\\y.h", "c:d"};
+  EXPECT_EQ(ParseDependencyFile(MakeDependencyFile("a.o", paths)), paths);
+}
+
 TEST(DependencyFileTest, ReadsWhatGccWrites) {
   EXPECT_THAT(
       ParseDependencyFile("unit.o: unit.cc kernix/brainevent/common.h \\\n /usr/include/math.h \\\n  inc/0/a.h\n"),

@@ -30,23 +30,33 @@ exec::Content LinesWithout(const std::string& unwanted, std::string_view text) {
   return std::make_shared<const std::string>(std::move(kept));
 }
 
+// How many steps need no other one. At least 1.
+size_t StepsThatStart(const Plan& plan) {
+  const auto starts = [](const Step& step) { return step.inputs_from_steps.empty(); };
+  return std::max<size_t>(std::count_if(plan.steps.begin(), plan.steps.end(), starts), 1);
+}
+
 constexpr char kNotHandled[] = "kernixd could not run this load's steps";
 
 // Lives as long as the executor has one of its steps: each `done` callback holds a reference. An exception, as for the
 // lack of memory, is a failure of the run, since those who wait for the run must learn of its end.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
-  PlanRun(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+  PlanRun(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
           PlanObserver& observer, PlanDone done)
       : user_(user),
-        executor_(executor),
+        runner_(runner),
         max_output_bytes_(plan.max_output_bytes),
         max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
+        max_phases_(max_parallel == 0 ? 0 : std::max<size_t>(max_parallel / StepsThatStart(plan), 1)),
         asked_to_stop_(std::move(cancellation)),
         observer_(observer),
         done_(std::move(done)) {
     on_asked_to_stop_ = asked_to_stop_->OnCancel([stop = stop_] { stop->Cancel(); });
-    for (Step& step : plan.steps) waiting_.push_back(std::make_shared<StepRun>(std::move(step), observer_));
+    printed_.resize(plan.steps.size());
+    for (Step& step : plan.steps) {
+      waiting_.push_back(std::make_shared<StepRun>(std::move(step), waiting_.size(), observer_));
+    }
   }
 
   ~PlanRun() { asked_to_stop_->Remove(on_asked_to_stop_); }
@@ -68,7 +78,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
  private:
   // One step, and the observer of its action.
   struct StepRun : exec::ActionObserver {
-    StepRun(Step s, PlanObserver& o) : step(std::move(s)), observer(o) {}
+    StepRun(Step s, size_t n, PlanObserver& o) : step(std::move(s)), number(n), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
     // In whole lines, so that no path is cut in two.
@@ -84,6 +94,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     }
 
     Step step;
+    const size_t number;  // in the plan
     PlanObserver& observer;
     std::string unfinished;  // line
   };
@@ -126,10 +137,13 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   void Submit(const StepRunPtr& run) {
     const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
-      executor_.Submit(run->step.action, user_, run.get(), stop_,
-                       [self = shared_from_this(), run](absl::StatusOr<exec::ActionResult> result) {
-                         self->OnDone(*run, std::move(result));
-                       });
+      runner_.Submit(run->step, {.user = user_,
+                                 .max_parallel = max_phases_,
+                                 .observer = run.get(),
+                                 .cancellation = stop_,
+                                 .done = [self = shared_from_this(), run](absl::StatusOr<exec::ActionResult> result) {
+                                   self->OnDone(*run, std::move(result));
+                                 }});
       return absl::OkStatus();
     });
     if (!submitted.ok()) OnDone(*run, submitted);
@@ -167,7 +181,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     for (auto& [path, content] : result->outputs) end_.outputs[path] = std::move(content);
     const Printed& printed = run.step.printed;
     if (printed.path.empty()) {
-      end_.printed += WithRealPaths(result->output, run.step.action.links);
+      printed_[run.number] = WithRealPaths(result->output, run.step.action.links);
     } else {
       end_.outputs[printed.path] = LinesWithout(printed.without, result->output);
     }
@@ -188,13 +202,15 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       end_.status = MakeError(v1::ErrorDetail::INTERNAL, StrCat("step \"", waiting_.front()->step.action.step,
                                                                 "\" needs a file that no other step makes"));
     }
+    for (const std::string& printed : printed_) end_.printed += printed;
     return std::move(end_);
   }
 
   const UserId user_;
-  exec::Executor& executor_;
+  StepRunner& runner_;
   const uint64_t max_output_bytes_;
   const size_t max_parallel_;
+  const size_t max_phases_;  // of one step at a time, so that all steps together keep to max_parallel
   const CancellationPtr asked_to_stop_;
   int on_asked_to_stop_ = 0;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();  // cancels the steps
@@ -203,6 +219,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   Mutex mutex_;
   std::vector<StepRunPtr> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> printed_ ABSL_GUARDED_BY(mutex_);  // by step
   PlanEnd end_ ABSL_GUARDED_BY(mutex_);
   uint64_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -212,9 +229,9 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
 }  // namespace
 
-void RunPlan(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done) {
-  std::make_shared<PlanRun>(std::move(plan), user, executor, max_parallel, std::move(cancellation), observer,
+  std::make_shared<PlanRun>(std::move(plan), user, runner, max_parallel, std::move(cancellation), observer,
                             std::move(done))
       ->Advance();
 }

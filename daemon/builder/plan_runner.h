@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a plan's steps on an executor, each as soon as its inputs are available.
+// Runs a plan's steps, each as soon as its inputs are available.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "common/base/cancellation.h"
 #include "common/base/user_id.h"
-#include "daemon/exec/executor.h"
+#include "daemon/builder/step_runner.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
@@ -34,18 +34,17 @@ using PlanOutputs = std::map<std::string, exec::Content>;  // by path
 struct PlanEnd {
   absl::Status status;                 // the first failure
   PlanOutputs outputs;                 // of the steps that succeeded
-  std::string printed;                 // by these steps, in the order in which they ended, unless it is an output
+  std::string printed;                 // by these steps, in the plan's order, unless it is an output
   std::shared_ptr<const Step> failed;  // the step whose command failed, as it ran, if `status` is about one
 };
 using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 
-// Returns once the first steps are submitted. Submits at most `max_parallel` steps (0: any number) to the executor at a
-// time. The first failure cancels the running steps. `done` is called exactly once, when no step runs any more, and
+// Returns once the first steps are submitted. Submits at most `max_parallel` steps (0: any number) at a time. The first failure cancels the running steps. `done` is called exactly once, when no step runs any more, and
 // gets that failure. A command that failed gives a COMPILATION error; outputs that are too large, and exceptions, give
-// a RESOURCE error. If RunPlan() itself throws, nothing runs and `done` is not called. `executor` and `observer` must
-// live until `done` has returned. If `cancellation`, which the caller keeps, fires, the plan ends early with a
-// CANCELLED error. The executor serves `user`.
-void RunPlan(Plan plan, UserId user, exec::Executor& executor, size_t max_parallel, CancellationPtr cancellation,
+// a RESOURCE error. If RunPlan() itself throws, nothing runs and `done` is not called. `runner` and `observer` must live
+// until `done` has returned. If `cancellation`, which the caller keeps, fires, the plan ends early with a
+// CANCELLED error. The steps run for `user`.
+void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done);
 
 }  // namespace kernix::build

@@ -111,13 +111,14 @@ Plan Diamond() {
 class PlanRunnerTest : public ::testing::Test {
  protected:
   void Start(Plan plan, size_t max_parallel = 0) {
-    RunPlan(std::move(plan), UserId{7}, executor_, max_parallel, cancellation_, observer_, [this](PlanEnd end) {
+    RunPlan(std::move(plan), UserId{7}, runner_, max_parallel, cancellation_, observer_, [this](PlanEnd end) {
       ++ends_;
       result_ = std::move(end);
     });
   }
 
   ManualExecutor executor_;
+  StepRunner runner_{executor_};
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   NullObserver observer_;
   int ends_ = 0;
@@ -141,6 +142,16 @@ TEST_F(PlanRunnerTest, WhatAllStepsMakeTogetherIsBounded) {
   Start(plan);
   for (const char* step : {"one", "two", "more"}) executor_.Finish(step);
   EXPECT_TRUE(result_->status.ok());
+}
+
+TEST_F(PlanRunnerTest, WhatStepsPrintIsInThePlansOrder) {
+  Plan plan;
+  plan.steps = {MakeStep("one", {}), MakeStep("two", {})};
+  Start(std::move(plan));
+  executor_.Finish("two", "second\n");
+  executor_.Finish("one", "first\n");
+  ASSERT_EQ(ends_, 1);
+  EXPECT_EQ(result_->printed, "first\nsecond\n");
 }
 
 TEST_F(PlanRunnerTest, RunsEachStepAsSoonAsItsInputsAreThere) {
@@ -279,7 +290,8 @@ class InstantExecutor : public exec::Executor {
 
 TEST_F(PlanRunnerTest, WorksOnAnExecutorThatRunsInTheCallersThread) {
   InstantExecutor instant;
-  RunPlan(Diamond(), UserId{7}, instant, 0, cancellation_, observer_, [this](PlanEnd end) {
+  StepRunner runner(instant);
+  RunPlan(Diamond(), UserId{7}, runner, 0, cancellation_, observer_, [this](PlanEnd end) {
     ++ends_;
     result_ = std::move(end);
   });

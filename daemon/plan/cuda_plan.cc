@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CUDA: nvcc compiles each unit for all architectures (a C++ unit with the host compiler), and the host compiler links
-// the objects with the static CUDA runtime. nvcc's own phases could become steps here.
+// the objects with the static CUDA runtime. A build may run nvcc's phases instead of nvcc (see nvcc_phases.h); the key is
+// that of the whole call either way.
 #include <algorithm>
 #include <utility>
 
@@ -74,6 +75,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Append(action.argv, {"-MD", "-MF", unit.dependencies, "-o", unit.object, unit.path});
   step.reads_sources = true;
   step.object = unit.object;
+  if (unit.language == v1::LANGUAGE_CUDA) step.dependencies = unit.dependencies;
   if (threads > 1) action.local_words.push_back(StrCat("--threads=", threads));
   action.jobs = threads;
   action.trees = unit.trees;

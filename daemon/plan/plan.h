@@ -51,6 +51,9 @@ struct Step {
   // For the explanation of a failure.
   bool reads_sources = false;  // it preprocesses a unit
   std::string object;          // the output that an assembler makes of the unit; empty: it runs no assembler on one
+
+  // The output that lists the files that were read, if the step can also run as nvcc's phases (see nvcc_phases.h).
+  std::string dependencies;
 };
 
 // A text that a step makes of one unit for one architecture, and that the artifact carries.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a step in the fastest way that leads to its outputs.
+#pragma once
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "common/base/cancellation.h"
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/base/user_id.h"
+#include "daemon/exec/executor.h"
+#include "daemon/plan/plan.h"
+
+namespace kernix::build {
+
+// A compile by nvcc runs as nvcc's phases (see nvcc_phases.h). If nvcc's dry run is not understood, or a phase fails,
+// the step runs as its own command, whose output and errors are what users see. Any other step is one command.
+// Thread-safe.
+class StepRunner {
+ public:
+  // `executor` must outlive the runner.
+  explicit StepRunner(exec::Executor& executor) : executor_(executor) {}
+
+  // How one step runs.
+  struct Run {
+    UserId user;
+    size_t max_parallel = 0;             // most phases at a time; 0: any number
+    exec::ActionObserver* observer;      // may be null; must outlive the call of `done`
+    CancellationPtr cancellation;
+    exec::ActionDone done;
+  };
+
+  // As Executor::Submit() does with the step's action: calls `done` exactly once unless it throws. Phases tell the
+  // observer when they wait and start; what they print reaches it when all have succeeded.
+  void Submit(const Step& step, Run run);
+
+  // The registry must not be read after the runner is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  class Phased;
+
+  // What nvcc has answered to a dry run; null: not known yet.
+  std::shared_ptr<const std::string> DryRun(const Digest& question);
+  void KeepDryRun(const Digest& question, const std::string& answer);
+
+  exec::Executor& executor_;
+  MetricCounter in_phases_;
+  MetricCounter not_understood_;
+  MetricCounter phase_failed_;
+
+  Mutex mutex_;
+  absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::build

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/step_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_replace.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr char kDryRun[] = R"(#$ g++ -E -D__CUDA_ARCH__=900 u.cu -o k/u.cpp1.ii
+#$ g++ -E u.cu -o k/u.cpp4.ii
+#$ cudafe++ --gen_c_file_name k/u.cudafe1.cpp --stub_file_name u.stub.c k/u.cpp4.ii
+#$ cicc -arch compute_90 --stub_file_name k/u.stub.c k/u.cpp1.ii -o k/u.ptx
+#$ ptxas -arch=sm_90 k/u.ptx -o k/u.cubin
+#$ fatbinary --image3=kind=elf,file=k/u.cubin --embedded-fatbin=k/u.fatbin.c
+#$ g++ -c k/u.cudafe1.cpp -o u.o
+)";
+
+// Runs each command at once. Each output holds "target: " and the step's name.
+class ScriptedExecutor : public exec::Executor {
+ public:
+  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
+              exec::ActionDone done) override {
+    ran.push_back(action.step);
+    if (observer != nullptr) observer->OnStarted(action);
+    if (const auto end = ends.find(action.step); end != ends.end()) return done(end->second);
+    if (cancellation->cancelled()) return done(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+    exec::ActionResult result;
+    result.exit_code = failing.contains(action.step) ? 1 : 0;
+    if (const auto text = prints.find(action.step); text != prints.end()) result.output = text->second;
+    for (const std::string& path : action.outputs) {
+      result.outputs[path] =
+          std::make_shared<const std::string>(StrCat("target: ", absl::StrReplaceAll(action.step, {{" ", "-"}}), "\n"));
+    }
+    done(std::move(result));
+  }
+  exec::ExecutorLoad load() const override { return {}; }
+
+  std::vector<std::string> ran;
+  std::set<std::string> failing;
+  std::map<std::string, std::string> prints = {{"dry run", kDryRun}};
+  std::map<std::string, absl::Status> ends;
+};
+
+class Watcher : public exec::ActionObserver {
+ public:
+  void OnQueued(int) override {}
+  void OnStarted(const exec::Action& action) override { started.push_back(action.step); }
+  void OnOutput(std::string_view text) override { output += text; }
+  std::vector<std::string> started;
+  std::string output;
+};
+
+class StepRunnerTest : public ::testing::Test {
+ protected:
+  static Step Compile() {
+    Step step;
+    step.tool = Tool::kNvcc;
+    step.action.step = "compile";
+    step.action.argv = {"cuda/bin/nvcc", "-c", "-ccbin", "g++"};
+    step.action.outputs = {"u.o", "u.d"};
+    step.object = "u.o";
+    step.dependencies = "u.d";
+    return step;
+  }
+
+  absl::StatusOr<exec::ActionResult> Run(const Step& step) {
+    std::optional<absl::StatusOr<exec::ActionResult>> result;
+    runner_.Submit(step, {.user = UserId{7},
+                          .observer = &watcher_,
+                          .cancellation = cancellation_,
+                          .done = [&](absl::StatusOr<exec::ActionResult> r) {
+                            EXPECT_FALSE(result.has_value()) << "done twice";
+                            result = std::move(r);
+                          }});
+    EXPECT_TRUE(result.has_value());
+    return result.value_or(absl::UnknownError("not done"));
+  }
+
+  std::string Metrics() {
+    MetricsRegistry registry;
+    runner_.Register(registry);
+    return registry.Text();
+  }
+
+  ScriptedExecutor executor_;
+  StepRunner runner_{executor_};
+  CancellationPtr cancellation_ = std::make_shared<Cancellation>();
+  Watcher watcher_;
+};
+
+TEST_F(StepRunnerTest, ACompileRunsAsItsPhases) {
+  executor_.prints["cicc compute_90"] = "u.cu(1): warning: device\n";
+  executor_.prints["cudafe++ host"] = "u.cu(1): warning: host\n";
+  const auto result = Run(Compile());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->exit_code, 0);
+  EXPECT_EQ(*result->outputs.at("u.o"), "target: host-compile\n");
+  // One rule of both passes' files.
+  EXPECT_THAT(*result->outputs.at("u.d"), HasSubstr("preprocess-host"));
+  EXPECT_THAT(*result->outputs.at("u.d"), HasSubstr("preprocess-compute_90"));
+  EXPECT_EQ(result->output, "u.cu(1): warning: host\nu.cu(1): warning: device\n");
+  EXPECT_EQ(watcher_.output, result->output);
+  EXPECT_THAT(watcher_.started, Contains("ptxas sm_90"));
+  EXPECT_THAT(executor_.ran, Not(Contains("compile")));
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_nvcc_compiles_total{how=\"phases\"} 1"));
+}
+
+TEST_F(StepRunnerTest, NvccIsAskedOnceForTheSameFlags) {
+  ASSERT_TRUE(Run(Compile()).ok());
+  executor_.ran.clear();
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(executor_.ran, Not(Contains("dry run")));
+  Step other = Compile();
+  other.action.argv.push_back("-lineinfo");
+  ASSERT_TRUE(Run(other).ok());
+  EXPECT_THAT(executor_.ran, Contains("dry run"));
+}
+
+TEST_F(StepRunnerTest, AFailedPhaseGivesWhatTheWholeCallSays) {
+  executor_.failing = {"cicc compute_90", "compile"};
+  executor_.prints["cicc compute_90"] = "some words of a phase\n";
+  executor_.prints["compile"] = "u.cu(1): error: no\n";
+  const auto result = Run(Compile());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->exit_code, 1);
+  EXPECT_EQ(result->output, "u.cu(1): error: no\n");
+  EXPECT_EQ(watcher_.output, "");  // the executor of this test does not stream
+  EXPECT_EQ(executor_.ran.back(), "compile");
+  EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_after_failure\"} 1"));
+}
+
+TEST_F(StepRunnerTest, ADryRunThatIsNotUnderstoodGivesOneWholeCall) {
+  executor_.prints["dry run"] = "nvcc warning : something new\n";
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(executor_.ran, ElementsAre("dry run", "compile"));
+  EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_not_understood\"} 1"));
+}
+
+TEST_F(StepRunnerTest, ADryRunThatFailsGivesOneWholeCall) {
+  executor_.failing = {"dry run"};
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(executor_.ran, ElementsAre("dry run", "compile"));
+}
+
+TEST_F(StepRunnerTest, ALimitThatAPhaseExceedsIsNotTriedAgain) {
+  executor_.ends["ptxas sm_90"] = MakeError(v1::ErrorDetail::RESOURCE, "too long");
+  const auto result = Run(Compile());
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(executor_.ran, Not(Contains("compile")));
+}
+
+TEST_F(StepRunnerTest, ACancelledCompileEndsWithoutAWholeCall) {
+  cancellation_->Cancel();
+  const auto result = Run(Compile());
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
+  EXPECT_THAT(executor_.ran, Not(Contains("compile")));
+}
+
+TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {
+  Step step = Compile();
+  step.dependencies = "";
+  ASSERT_TRUE(Run(step).ok());
+  EXPECT_THAT(executor_.ran, ElementsAre("compile"));
+}
+
+}  // namespace
+}  // namespace kernix::build

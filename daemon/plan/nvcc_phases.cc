@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/nvcc_phases.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "common/base/paths.h"
+#include "common/base/strings.h"
+#include "daemon/plan/dry_run.h"
+
+namespace kernix::build {
+namespace {
+
+// How one of nvcc's programs says what it writes, as far as later programs or the load need it.
+struct Program {
+  std::string_view name;
+  uint64_t memory_bytes;
+  std::vector<std::string_view> outputs;  // flags; the path is the next word, or follows if the flag ends in "="
+};
+
+constexpr uint64_t kMiB = 1ull << 20;
+
+const std::vector<Program>& DevicePrograms() {
+  static const auto& programs = *new std::vector<Program>{
+      {"cudafe++", 512 * kMiB, {"--gen_c_file_name"}},
+      {"cicc", 1024 * kMiB, {"-o", "--stub_file_name"}},
+      {"ptxas", 1024 * kMiB, {"-o"}},
+      {"fatbinary", 256 * kMiB, {"--embedded-fatbin="}},
+  };
+  return programs;
+}
+constexpr uint64_t kPreprocessMemory = 256 * kMiB;
+constexpr uint64_t kHostCompileMemory = 512 * kMiB;
+
+bool Has(const Command& command, std::string_view word) {
+  return std::find(command.begin(), command.end(), word) != command.end();
+}
+
+// The value of a flag, in the next word or after "="; empty if the command does not have it.
+std::string Value(const Command& command, std::string_view flag) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == flag && i + 1 < command.size()) return command[i + 1];
+    if (flag.ends_with('=') && command[i].starts_with(flag)) return command[i].substr(flag.size());
+  }
+  return "";
+}
+
+// "sm_90" or "compute_90"; "host" for a program that does not compile for a GPU.
+std::string ArchitectureOf(const Command& command) {
+  if (const std::string arch = Value(command, "-arch"); !arch.empty()) return arch;
+  if (const std::string arch = Value(command, "-arch="); !arch.empty()) return arch;
+  const std::string number = Value(command, "-D__CUDA_ARCH__=");  // "900"
+  return number.empty() ? "host" : StrCat("compute_", number.substr(0, number.size() - 1));
+}
+
+// Whether a command names a file: as a word of its own, or as a value.
+bool Mentions(const Command& command, const std::string& path) {
+  return std::any_of(command.begin(), command.end(), [&](const std::string& word) {
+    return word == path || (word.ends_with(path) && word[word.size() - path.size() - 1] == '=');
+  });
+}
+
+class PhaseMaker {
+ public:
+  explicit PhaseMaker(const Step& compile) : compile_(compile) {
+    const auto host = compile.action.local_paths.find(Value(compile.action.argv, "-ccbin"));
+    host_compiler_ = host == compile.action.local_paths.end() ? Value(compile.action.argv, "-ccbin") : host->second;
+    const std::string& step = compile.action.step;  // "compile a.cu"
+    if (const size_t unit = step.find(' '); unit != std::string::npos) unit_ = step.substr(unit);
+  }
+
+  std::optional<Phases> Make(const std::vector<Command>& commands) {
+    for (const Command& command : commands) {
+      if (!Add(command)) return std::nullopt;
+    }
+    if (!made_.contains(compile_.object)) return std::nullopt;
+    return std::move(phases_);
+  }
+
+ private:
+  bool Add(const Command& command) {
+    if (command.front() == host_compiler_) {
+      if (Has(command, "-E")) return AddPreprocess(command);
+      return Has(command, "-c") && AddHostCompile(command);
+    }
+    const std::string name = Basename(command.front());
+    for (const Program& program : DevicePrograms()) {
+      if (program.name == name) return AddDeviceProgram(program, command);
+    }
+    return false;
+  }
+
+  bool AddPreprocess(Command command) {
+    const std::string output = Value(command, "-o");
+    if (output.empty()) return false;
+    const std::string dependencies = StrCat(output, ".d");
+    for (const std::string& word : {std::string("-MD"), std::string("-MF"), dependencies}) command.push_back(word);
+    const std::string name = StrCat("preprocess ", ArchitectureOf(command));
+    phases_.dependencies.push_back(dependencies);
+    phases_.preprocessed.push_back(output);
+    return AddStep(name, std::move(command), kPreprocessMemory, {output, dependencies});
+  }
+
+  bool AddDeviceProgram(const Program& program, Command command) {
+    std::vector<std::string> outputs;
+    for (const std::string_view flag : program.outputs) {
+      std::string path = Value(command, flag);
+      if (path.empty()) return false;
+      outputs.push_back(std::move(path));
+    }
+    if (command.front() == program.name)
+      command.front() = JoinPath(Dirname(compile_.action.argv.front()), command.front());
+    if (program.name == "cudafe++") {
+      std::erase(command, "--gen_module_id_file");
+      stub_ = Value(command, "--stub_file_name");
+    }
+    if (program.name == "fatbinary") fatbins_ = outputs;
+    const std::string name = StrCat(program.name, " ", ArchitectureOf(command));
+    return AddStep(name, std::move(command), program.memory_bytes, outputs);
+  }
+
+  // What cudafe++ wrote includes the stub that a cicc writes, and that includes the embedded fatbinary.
+  bool AddHostCompile(const Command& command) {
+    const std::string object = Value(command, "-o");
+    std::vector<std::string> outputs = {object};
+    for (const std::string& output : compile_.action.outputs) {
+      if (output != object && Has(command, output)) outputs.push_back(output);
+    }
+    std::vector<std::string> included = fatbins_;
+    for (const std::string& made : made_) {
+      if (Basename(made) == stub_) included.push_back(made);
+    }
+    if (included.size() != fatbins_.size() + 1) return false;
+    return AddStep("host compile", command, kHostCompileMemory, outputs, included);
+  }
+
+  bool AddStep(const std::string& name, Command command, uint64_t memory_bytes, const std::vector<std::string>& outputs,
+               const std::vector<std::string>& included = {}) {
+    Step step;
+    step.tool = compile_.tool;
+    step.action = compile_.action;
+    step.action.step = name + unit_;
+    step.action.argv = WithPlaceholders(std::move(command));
+    step.action.local_words.clear();
+    step.action.tool_uses_shell = false;
+    step.action.jobs = 1;
+    step.action.memory_estimate_bytes = memory_bytes;
+    step.action.outputs = outputs;
+    step.inputs_from_steps = included;
+    for (const std::string& made : made_) {
+      if (Mentions(step.action.argv, made)) step.inputs_from_steps.push_back(made);
+    }
+    if (const std::string path = Value(step.action.argv, "--module_id_file_name"); !path.empty()) {
+      step.action.inputs.push_back(exec::MakeInput(path, ModuleId()));
+    }
+    for (const std::string& output : outputs) {
+      if (!made_.insert(output).second) return false;
+    }
+    phases_.steps.push_back(std::move(step));
+    return true;
+  }
+
+  // As the compile's own command has them: what follows holds no place of this machine.
+  Command WithPlaceholders(Command command) const {
+    for (const auto& [placeholder, value] : compile_.action.local_paths) {
+      for (std::string& word : command) {
+        const std::string map = StrCat("-ffile-prefix-map=", value, "=");
+        if (word == value) word = placeholder;
+        if (word.starts_with(map)) word = StrCat("-ffile-prefix-map=", placeholder, "=", word.substr(map.size()));
+      }
+    }
+    return command;
+  }
+
+  // In nvcc's form: "_<8 digits>_<length>_<file name>_<8 digits>".
+  std::string ModuleId() const {
+    const std::string digits = DigestOf(StrCat("kernix-module ", compile_.object)).Hex();
+    return StrCat("_", digits.substr(0, 8), "_4_unit_", digits.substr(8, 8));
+  }
+
+  const Step& compile_;
+  std::string host_compiler_;  // as nvcc names it
+  std::string unit_;           // " a.cu", if the load has several units
+  Phases phases_;
+  std::set<std::string> made_;        // outputs
+  std::string stub_;                  // the name by which cudafe++'s output includes it
+  std::vector<std::string> fatbins_;  // as C++ sources
+};
+
+}  // namespace
+
+exec::Action DryRunOf(const Step& compile) {
+  exec::Action action = compile.action;
+  action.step = "dry run";
+  action.argv.emplace_back("--dryrun");
+  action.inputs.clear();
+  action.trees = nullptr;
+  action.outputs.clear();
+  action.local_words.clear();
+  action.jobs = 1;
+  action.memory_estimate_bytes = 64 * kMiB;
+  return action;
+}
+
+std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run) {
+  const std::optional<std::vector<Command>> commands = CommandsOfDryRun(dry_run);
+  if (!commands) return std::nullopt;
+  return PhaseMaker(compile).Make(*commands);
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A compile by nvcc as the steps that nvcc itself would run: for each architecture preprocess, cicc, ptxas; for the
+// host preprocess, cudafe++; then fatbinary and the host compiler. Steps that do not need each other run side by side,
+// and none needs a shell.
+//
+// One thing differs from a whole call: the module id, a part of the names of device symbols with internal linkage.
+// cudafe++ would make it, and every cicc would wait for it; here, it is a digest of the unit's path.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/plan/plan.h"
+
+namespace kernix::build {
+
+struct Phases {
+  std::vector<Step> steps;  // in nvcc's order
+  // Outputs that together say what the compile's dependency file says: dependency files, and preprocessed texts. nvcc
+  // counts what the `#line` directives of the latter name as read, since its programs show lines of such files.
+  std::vector<std::string> dependencies;
+  std::vector<std::string> preprocessed;
+};
+
+// Makes the action that asks nvcc what it would run for `compile`. It prints that (see dry_run.h).
+exec::Action DryRunOf(const Step& compile);
+
+// The phases of `compile`, a step of Tool::kNvcc with `dependencies`. `dry_run` is the output of DryRunOf(compile).
+// nullopt if it is not understood: releases of nvcc differ, and no phase may be guessed.
+std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run);
+
+}  // namespace kernix::build

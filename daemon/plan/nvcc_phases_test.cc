@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/nvcc_phases.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_replace.h"
+#include "common/base/strings.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+// As nvcc 13.5 prints it, without most flags.
+constexpr char kOneArchitecture[] = R"(#$ CICC_PATH=toolchain/cuda/bin/../nvvm/bin
+#$ PATH=toolchain/cuda/bin/../nvvm/bin:/usr/bin
+#$ toolchain/host/g++ -D__CUDA_ARCH__=900 -E -x c++ -include "cuda_runtime.h" "u/unit.cu" -o "u/keep/unit.cpp1.ii" 
+#$ toolchain/host/g++ -E -x c++ -include "cuda_runtime.h" "u/unit.cu" -o "u/keep/unit.cpp4.ii" 
+#$ -- Filter Dependencies -- > u/unit.d
+#$ cudafe++ --orig_src_file_name "u/unit.cu" --gen_c_file_name "u/keep/unit.cudafe1.cpp" --stub_file_name "unit.cudafe1.stub.c" --gen_module_id_file --module_id_file_name "u/keep/unit.module_id" "u/keep/unit.cpp4.ii" 
+#$ "$CICC_PATH/cicc" -arch compute_90 --include_file_name "unit.fatbin.c" --module_id_file_name "u/keep/unit.module_id" --gen_c_file_name "u/keep/unit.cudafe1.c" --stub_file_name "u/keep/unit.cudafe1.stub.c" "u/keep/unit.cpp1.ii" -o "u/keep/unit.ptx"
+#$ ptxas -arch=sm_90 -m64 "u/keep/unit.ptx" -o "u/keep/unit.sm_90.cubin" 
+#$ fatbinary --create="u/keep/unit.fatbin" "--image3=kind=ptx,sm=90,file=u/keep/unit.ptx" "--image3=kind=elf,sm=90,file=u/keep/unit.sm_90.cubin" --embedded-fatbin="u/keep/unit.fatbin.c" 
+#$ toolchain/host/g++ -D__CUDA_ARCH__=900 -c -x c++ -Xassembler --MD -Xassembler u/as.d -ffile-prefix-map=/usr/include=host "u/keep/unit.cudafe1.cpp" -o "u/unit.o" 
+)";
+
+Step CompileStep() {
+  Step step;
+  step.tool = Tool::kNvcc;
+  step.action.step = "compile";
+  step.action.argv = {"toolchain/cuda/bin/nvcc", "-c", "-ccbin", "{kernix-host-compiler}"};
+  step.action.local_paths = {{"{kernix-host-compiler}", "toolchain/host/g++"}, {"{kernix-host-0}", "/usr/include"}};
+  step.action.local_words = {"--threads=2"};
+  step.action.tool_uses_shell = true;
+  step.action.jobs = 2;
+  step.action.inputs = {exec::MakeInput("u/unit.cu", "text"), exec::MakeInput("u/keep/.keep", "")};
+  step.action.outputs = {"u/unit.o", "u/unit.d", "u/as.d"};
+  step.object = "u/unit.o";
+  step.dependencies = "u/unit.d";
+  return step;
+}
+
+std::map<std::string, Step> ByName(const Phases& phases) {
+  std::map<std::string, Step> steps;
+  for (const Step& step : phases.steps) steps[step.action.step] = step;
+  return steps;
+}
+
+TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
+  const auto phases = PhasesOf(CompileStep(), kOneArchitecture);
+  ASSERT_TRUE(phases.has_value());
+  EXPECT_THAT(phases->dependencies, ElementsAre("u/keep/unit.cpp1.ii.d", "u/keep/unit.cpp4.ii.d"));
+  EXPECT_THAT(phases->preprocessed, ElementsAre("u/keep/unit.cpp1.ii", "u/keep/unit.cpp4.ii"));
+  std::map<std::string, Step> steps = ByName(*phases);
+  ASSERT_EQ(steps.size(), 7u);
+
+  const Step& device = steps["preprocess compute_90"];
+  EXPECT_THAT(device.inputs_from_steps, IsEmpty());
+  EXPECT_THAT(device.action.outputs, ElementsAre("u/keep/unit.cpp1.ii", "u/keep/unit.cpp1.ii.d"));
+  EXPECT_EQ(device.action.argv.front(), "{kernix-host-compiler}");
+  EXPECT_THAT(steps["preprocess host"].action.outputs, ElementsAre("u/keep/unit.cpp4.ii", "u/keep/unit.cpp4.ii.d"));
+
+  // Neither needs the other: both get the module id as an input.
+  const Step& cudafe = steps["cudafe++ host"];
+  EXPECT_EQ(cudafe.action.argv.front(), "toolchain/cuda/bin/cudafe++");
+  EXPECT_THAT(cudafe.action.argv, Not(Contains("--gen_module_id_file")));
+  EXPECT_THAT(cudafe.inputs_from_steps, ElementsAre("u/keep/unit.cpp4.ii"));
+  const Step& cicc = steps["cicc compute_90"];
+  EXPECT_EQ(cicc.action.argv.front(), "toolchain/cuda/bin/../nvvm/bin/cicc");
+  EXPECT_THAT(cicc.inputs_from_steps, ElementsAre("u/keep/unit.cpp1.ii"));
+  EXPECT_THAT(cicc.action.outputs, ElementsAre("u/keep/unit.ptx", "u/keep/unit.cudafe1.stub.c"));
+  for (const Step* step : {&cudafe, &cicc}) {
+    EXPECT_EQ(step->action.inputs.back().path, "u/keep/unit.module_id");
+    EXPECT_EQ(*step->action.inputs.back().content, *cicc.action.inputs.back().content);
+  }
+
+  EXPECT_THAT(steps["ptxas sm_90"].inputs_from_steps, ElementsAre("u/keep/unit.ptx"));
+  EXPECT_THAT(steps["fatbinary host"].inputs_from_steps,
+              UnorderedElementsAre("u/keep/unit.ptx", "u/keep/unit.sm_90.cubin"));
+  const Step& host = steps["host compile"];
+  EXPECT_THAT(host.inputs_from_steps,
+              UnorderedElementsAre("u/keep/unit.cudafe1.cpp", "u/keep/unit.cudafe1.stub.c", "u/keep/unit.fatbin.c"));
+  EXPECT_THAT(host.action.outputs, UnorderedElementsAre("u/unit.o", "u/as.d"));
+  EXPECT_THAT(host.action.argv, Contains("-ffile-prefix-map={kernix-host-0}=host"));
+  for (const auto& [name, step] : steps) {
+    EXPECT_FALSE(step.action.tool_uses_shell) << name;
+    EXPECT_THAT(step.action.local_words, IsEmpty()) << name;
+    EXPECT_EQ(step.action.jobs, 1) << name;
+    EXPECT_TRUE(step.dependencies.empty()) << name;
+  }
+}
+
+TEST(NvccPhasesTest, PhasesOfSeveralUnitsHaveTheirUnitsName) {
+  Step compile = CompileStep();
+  compile.action.step = "compile a.cu";
+  const auto phases = PhasesOf(compile, kOneArchitecture);
+  ASSERT_TRUE(phases.has_value());
+  EXPECT_EQ(phases->steps.front().action.step, "preprocess compute_90 a.cu");
+}
+
+TEST(NvccPhasesTest, UnitsThatAreLinkedTogetherHaveDifferentModuleIds) {
+  const auto id_of = [](const std::string& object) {
+    Step compile = CompileStep();
+    compile.object = object;
+    const auto phases = PhasesOf(compile, absl::StrReplaceAll(kOneArchitecture, {{"u/unit.o", object}}));
+    return *ByName(*phases)["cicc compute_90"].action.inputs.back().content;
+  };
+  EXPECT_EQ(id_of("u/0-a.cu/unit.o"), id_of("u/0-a.cu/unit.o"));
+  EXPECT_NE(id_of("u/0-a.cu/unit.o"), id_of("u/1-b.cu/unit.o"));
+}
+
+TEST(NvccPhasesTest, WhatIsNotUnderstoodIsNotGuessed) {
+  const std::string good = kOneArchitecture;
+  const auto with = [&](const char* from, const char* to) { return absl::StrReplaceAll(good, {{from, to}}); };
+  EXPECT_FALSE(PhasesOf(CompileStep(), "").has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), good + "#$ newtool u/unit.o\n").has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), with("ptxas -arch", "ptxas2 -arch")).has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), with("--stub_file_name \"unit", "--stub \"unit")).has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), with("--embedded-fatbin=", "--embed=")).has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), with("-o \"u/unit.o\"", "-o \"u/other.o\"")).has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), with("toolchain/host/g++ -E", "g++-7 -E")).has_value());
+  EXPECT_FALSE(PhasesOf(CompileStep(), with(".cpp4.ii", ".cpp1.ii")).has_value());  // two make one file
+}
+
+TEST(NvccPhasesTest, TheQuestionNeedsNoFile) {
+  const exec::Action question = DryRunOf(CompileStep());
+  EXPECT_EQ(question.argv.back(), "--dryrun");
+  EXPECT_THAT(question.inputs, IsEmpty());
+  EXPECT_THAT(question.outputs, IsEmpty());
+  EXPECT_THAT(question.local_words, IsEmpty());
+}
+
+}  // namespace
+}  // namespace kernix::build
