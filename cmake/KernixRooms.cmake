@@ -5,9 +5,9 @@
 # to that folder. No target has the repository's root as an include folder, so a source can include only from rooms that
 # its target links. docs/architecture.md lists the allowed links.
 #
-# kernix_add_room(TARGET FOLDER [GRPC] [SOURCES file...] [LINKS library...] [PRIVATE_LINKS library...] [PROTO name])
-# Adds the static library of a room. PROTO: compiles FOLDER/name.proto, whose generated header is "FOLDER/name.pb.h";
-# other rooms cannot include it. GRPC: most of the room's sources include gRPC's headers.
+# kernix_add_room(TARGET FOLDER [GRPC] [SOURCES file...] [LINKS library...] [PRIVATE_LINKS library...] [PROTO name...])
+# Adds the static library of a room. PROTO: compiles each FOLDER/name.proto, whose generated header is
+# "FOLDER/name.pb.h"; other rooms cannot include it. GRPC: most of the room's sources include gRPC's headers.
 function(kernix_open_room target folder)
   set(rooms "${PROJECT_BINARY_DIR}/rooms/${target}")
   cmake_path(GET folder PARENT_PATH parent)
@@ -22,24 +22,27 @@ function(kernix_open_room target folder)
 endfunction()
 
 # Generated code does not meet kernix's warning settings, so it is a separate library.
-function(kernix_add_messages target folder name)
+function(kernix_add_messages target folder)
   set(generated "${PROJECT_BINARY_DIR}/rooms/${target}")
-  set(proto ${folder}/${name})
   file(MAKE_DIRECTORY "${generated}")
-  add_custom_command(
-    OUTPUT ${generated}/${proto}.pb.cc ${generated}/${proto}.pb.h
-    COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --proto_path=${PROJECT_SOURCE_DIR}/proto
-            --cpp_out=${generated} ${proto}.proto
-    DEPENDS ${PROJECT_SOURCE_DIR}/${proto}.proto ${PROJECT_SOURCE_DIR}/proto/kernix/v1/kernix.proto
-    VERBATIM)
-  add_library(${target} STATIC ${generated}/${proto}.pb.cc)
+  foreach(name IN LISTS ARGN)
+    set(proto ${folder}/${name})
+    add_custom_command(
+      OUTPUT ${generated}/${proto}.pb.cc ${generated}/${proto}.pb.h
+      COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --proto_path=${PROJECT_SOURCE_DIR}/proto
+              --cpp_out=${generated} ${proto}.proto
+      DEPENDS ${PROJECT_SOURCE_DIR}/${proto}.proto ${PROJECT_SOURCE_DIR}/proto/kernix/v1/kernix.proto
+      VERBATIM)
+    list(APPEND sources ${generated}/${proto}.pb.cc)
+  endforeach()
+  add_library(${target} STATIC ${sources})
   target_include_directories(${target} SYSTEM PUBLIC ${generated})
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC kernix_proto)
 endfunction()
 
 function(kernix_add_room target folder)
-  cmake_parse_arguments(ARG "GRPC" "PROTO" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC" "" "SOURCES;LINKS;PRIVATE_LINKS;PROTO" ${ARGN})
   add_library(${target} STATIC ${ARG_SOURCES})
   kernix_open_room(${target} ${folder})
   target_link_libraries(${target} PUBLIC kernix_settings ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})

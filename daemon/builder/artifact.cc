@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/artifact.h"
 
-#include <set>
 #include <string>
 #include <utility>
 
 #include "common/base/elf_image.h"
 #include "common/base/error.h"
-#include "common/base/log.h"
-#include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/file_identity.h"
 #include "common/wire/artifact_texts.h"
-#include "daemon/builder/dependency_file.h"
-#include "daemon/plan/toolchain_paths.h"
 
 namespace kernix::build {
 namespace {
@@ -34,31 +28,6 @@ absl::Status CheckHandlers(const ElfImage& image, const std::vector<language::Fu
     }
   }
   return absl::OkStatus();
-}
-
-// Why the build may have read other content than the file has now; empty if it cannot have.
-std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& content, const BuildStart& start) {
-  if (!content.ok()) return std::string(content.status().message());
-  if (content->since <= start.monotonic) return "";
-  if (content->identity.SettledAt(start.unix_ms)) return "";
-  return "it was changed during the build, or its time stamp is ahead of this machine's clock";
-}
-
-// The digest of what the build has certainly read, otherwise a digest that matches no content.
-Digest DigestSince(toolchain::FileDigests& digests, const std::string& path, const BuildStart& start) {
-  const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);
-  const std::string why = WhyUnsure(content, start);
-  if (why.empty()) return content->digest;
-  Log(LogLevel::kWarning, "header_not_recorded",
-      {{"path", path}, {"reason", why}, {"effect", "the next load of this entry builds it again"}});
-  return Digest();
-}
-
-// `path` without "..". If `path` contains links, the text alone may name another place.
-std::string ResolveDots(Env& env, const std::string& path) {
-  const std::string normal = NormalizePath(path);
-  if (normal == path) return path;
-  return IsSameFile(env, path, normal) ? normal : env.RealPath(path).value_or(path);
 }
 
 }  // namespace
@@ -104,34 +73,6 @@ absl::StatusOr<std::string> WithTexts(const std::string& linked, const v1::Artif
   const absl::Status added = AddTexts(texts, artifact);
   if (!added.ok()) return Unusable(ToStd(added.message()));
   return artifact;
-}
-
-std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
-                                                           const toolchain::Toolchain& toolchain,
-                                                           const std::vector<std::string_view>& dependency_files,
-                                                           const BuildStart& start) {
-  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
-  std::set<std::string> paths;
-  for (const std::string_view file : dependency_files) {
-    for (const std::string& path : HeadersOutsideRoot(file)) paths.insert(ResolveDots(env, path));
-  }
-  std::vector<cache::ToolchainHeader> headers;
-  for (const std::string& path : paths) {
-    headers.push_back({PortablePath(folders, path), DigestSince(digests, path, start)});
-  }
-  return headers;
-}
-
-std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
-                                                  const toolchain::Toolchain& toolchain, const cache::Entry& entry) {
-  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
-  for (const cache::ToolchainHeader& header : entry.toolchain_headers) {
-    const std::string path = LocalPath(folders, header.path);
-    if (path.empty()) return header.path;
-    const absl::StatusOr<Digest> digest = digests.Get(path);
-    if (!digest.ok() || *digest != header.digest) return path;
-  }
-  return std::nullopt;
 }
 
 std::vector<cache::Function> ResolvedFunctions(const std::vector<language::FunctionSpec>& functions) {

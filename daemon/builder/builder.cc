@@ -29,7 +29,9 @@
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/resolved_function.h"
 #include "daemon/builder/shared_output.h"
+#include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
+#include "daemon/builder/toolchain_headers.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
@@ -63,6 +65,9 @@ constexpr uint64_t kHeaderCacheBytes = 32 << 20;
 
 // On disk: some large trees.
 constexpr uint64_t kHeaderTreeBytes = 256 << 20;
+
+// On disk: the steps of a few hundred kernels.
+constexpr uint64_t kStepCacheBytes = 256 << 20;
 
 // Each takes a few hundred bytes, and KnownLoads::kMostWarningBytes at most.
 constexpr size_t kKnownLoads = 4096;
@@ -215,7 +220,8 @@ struct Builder::Impl {
   toolchain::ToolchainRegistry& toolchains;
   exec::Executor& executor;
   cache::Cache& cache;
-  StepRunner step_runner{executor};
+  StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes};
+  StepRunner step_runner{executor, &step_cache};
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
@@ -345,7 +351,8 @@ std::optional<v1::LoadResult> Builder::Impl::Find(const KnownLoad& load, UserId 
     Log(LogLevel::kWarning, "cache_lookup_failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
-  if (!entry->has_value() || ChangedToolchainHeader(toolchains.digests(), *load.toolchain, **entry)) {
+  if (!entry->has_value() ||
+      ChangedToolchainHeader(toolchains.digests(), *load.toolchain, (*entry)->toolchain_headers)) {
     return std::nullopt;
   }
   cache.Lend((*entry)->artifact, owner);
@@ -371,7 +378,7 @@ std::string Builder::Impl::MissReasonOf(const PlannedLoad& load) {
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key());
   if (!entry.ok() || !entry->has_value()) return "not known: the earlier kernel has just left the cache";
   const std::optional<std::string> header =
-      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, **entry);
+      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, (*entry)->toolchain_headers);
   return header ? Printable(StrCat("toolchain header ", *header, " changed")) : "another load has just built it";
 }
 
@@ -456,8 +463,11 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
-  RunPlan({.steps = std::move(started->plan.steps), .max_output_bytes = options.max_made_bytes}, load.tag.owner,
-          step_runner, load.max_parallel, flight->build_cancellation(), *observer,
+  RunPlan({.steps = std::move(started->plan.steps),
+           .toolchain = load.request.toolchain,
+           .reuse_steps = !load.force,
+           .max_output_bytes = options.max_made_bytes},
+          load.tag.owner, step_runner, load.max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
             Conclude(started, flight, files, std::move(end));
@@ -543,7 +553,12 @@ Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry&
 
 Builder::~Builder() { impl_->StopAndWait(); }
 
-void Builder::Register(MetricsRegistry& registry) const { impl_->step_runner.Register(registry); }
+void Builder::Register(MetricsRegistry& registry) const {
+  impl_->step_runner.Register(registry);
+  impl_->step_cache.Register(registry);
+}
+
+void Builder::ForgetSteps() { impl_->step_cache.RemoveAll(); }
 
 absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                              CancellationPtr cancellation) {

@@ -47,12 +47,15 @@ class Builder {
   // Must be called before the first Load(). The registry must not be read after the builder is destroyed.
   void Register(MetricsRegistry& registry) const;
 
+  // Removes the kept results of steps. Later builds make them again.
+  void ForgetSteps();
+
   // Blocks until the artifact is available, the build has failed, or `cancellation` (may be null) has fired. A load
   // goes through these stages: resolve the toolchain, validate, make the key, look it up (a hit requires that the
   // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it. With
-  // `force_rebuild` there is no lookup, but the load joins a build that already runs. `owner` is the user whose tag the
-  // entry gets. kAborted if a tool or a flag's file was replaced during the build; the builder discards the result, and
-  // the client loads again.
+  // `force_rebuild` there is no lookup, and no result of an earlier step, but the load joins a build that already runs.
+  // `owner` is the user whose tag the entry gets. kAborted if a tool or a flag's file was replaced during the build;
+  // the builder discards the result, and the client loads again.
   //
   // When the last asker gives up, its call returns up to `linger` after the cancellation. The builder does not remember
   // failures.

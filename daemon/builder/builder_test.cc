@@ -309,13 +309,13 @@ class ExhaustedEnv : public FaultEnv {
   std::atomic<int> left_;
 };
 
-// Has no memory for the `nth` action.
+// Has no memory for the `nth` action. The handler's, which runs beside others, does not count.
 class ExhaustedExecutor : public exec::Executor {
  public:
   ExhaustedExecutor(exec::Executor& executor, int nth) : executor_(executor), left_(nth) {}
   void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
-    if (--left_ == 0) throw std::bad_alloc();
+    if (action.step != "handler" && --left_ == 0) throw std::bad_alloc();
     executor_.Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
   }
   exec::ExecutorLoad load() const override { return executor_.load(); }
@@ -670,8 +670,8 @@ TEST_P(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {
   ASSERT_THAT(t.Load(request, observer), IsOk());
   EXPECT_THAT(observer.output, AllOf(HasSubstr(" -c "), HasSubstr("unused_one"), HasSubstr("-shared")));
   ASSERT_FALSE(observer.progress.empty());
-  EXPECT_EQ(observer.progress.back().steps_done(), 2u);
-  EXPECT_EQ(observer.progress.back().steps_total(), 2u);
+  EXPECT_EQ(observer.progress.back().steps_done(), 3u);  // compile, handler, link
+  EXPECT_EQ(observer.progress.back().steps_total(), 3u);
 }
 
 TEST_P(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
@@ -1017,6 +1017,39 @@ TEST_F(CudaBuilderTest, ArchitecturesAreCompiledSideBySideWithinTheBounds) {
   EXPECT_EQ(plain->artifact_digest(), threaded->artifact_digest());
 }
 
+// What each load of a series runs of nvcc's programs.
+TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  request_.mutable_options()->add_architectures("sm_80");
+  request_.set_verbose(true);
+  const auto commands = [&](const v1::LoadRequest& request) {
+    RecordingObserver observer;
+    EXPECT_THAT(t.Load(request, observer), IsOk());
+    return observer.output;
+  };
+  v1::LoadRequest request = request_;
+  std::string& text = *request.mutable_source(0)->mutable_text();
+  text += "// one\n";
+  EXPECT_THAT(commands(request), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), HasSubstr("handler.cc")));
+
+  // Preprocessing leaves nothing of a comment.
+  text.replace(text.size() - 4, 3, "two");
+  EXPECT_THAT(commands(request), AllOf(HasSubstr("-E "), Not(HasSubstr("/cicc ")), Not(HasSubstr("/cudafe++ ")),
+                                       Not(HasSubstr("/ptxas ")), Not(HasSubstr("handler.cc"))));
+
+  v1::LoadRequest more = request;
+  more.mutable_options()->add_architectures("sm_86");
+  EXPECT_THAT(commands(more), AllOf(HasSubstr("-arch compute_86"), Not(HasSubstr("-arch compute_80")),
+                                    Not(HasSubstr("-arch compute_90"))));
+
+  v1::LoadRequest edited = request;
+  edited.mutable_source(0)->mutable_text()->append("__global__ void another(int* p) { *p = 1; }\n");
+  EXPECT_THAT(commands(edited), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), Not(HasSubstr("handler.cc"))));
+
+  request.set_force_rebuild(true);
+  EXPECT_THAT(commands(request), AllOf(HasSubstr("/cicc "), HasSubstr("handler.cc")));
+}
+
 TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName) {
   TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = request_;
@@ -1061,7 +1094,7 @@ TEST_F(CudaBuilderTest, RelocatableDeviceCodeGetsADeviceLink) {
   RecordingObserver observer;
   const auto result = t.Load(request_, observer);
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(observer.progress.back().steps_total(), 3u);
+  EXPECT_EQ(observer.progress.back().steps_total(), 4u);
 }
 
 TEST_F(CudaBuilderTest, ACompileErrorNamesTheUsersLine) {

@@ -45,6 +45,8 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   PlanRun(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
           PlanObserver& observer, PlanDone done)
       : user_(user),
+        toolchain_(std::move(plan.toolchain)),
+        reuse_(plan.reuse_steps),
         runner_(runner),
         max_output_bytes_(plan.max_output_bytes),
         max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
@@ -138,6 +140,8 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   void Submit(const StepRunPtr& run) {
     const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
       runner_.Submit(run->step, {.user = user_,
+                                 .toolchain = toolchain_,
+                                 .reuse = reuse_,
                                  .max_parallel = max_phases_,
                                  .observer = run.get(),
                                  .cancellation = stop_,
@@ -207,6 +211,8 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   }
 
   const UserId user_;
+  const toolchain::ToolchainPtr toolchain_;
+  const bool reuse_;
   StepRunner& runner_;
   const uint64_t max_output_bytes_;
   const size_t max_parallel_;

@@ -39,11 +39,12 @@ struct PlanEnd {
 };
 using PlanDone = std::function<void(PlanEnd)>;  // must not throw
 
-// Returns once the first steps are submitted. Submits at most `max_parallel` steps (0: any number) at a time. The first failure cancels the running steps. `done` is called exactly once, when no step runs any more, and
-// gets that failure. A command that failed gives a COMPILATION error; outputs that are too large, and exceptions, give
-// a RESOURCE error. If RunPlan() itself throws, nothing runs and `done` is not called. `runner` and `observer` must live
-// until `done` has returned. If `cancellation`, which the caller keeps, fires, the plan ends early with a
-// CANCELLED error. The steps run for `user`.
+// Returns once the first steps are submitted. Submits at most `max_parallel` steps (0: any number) at a time. The first
+// failure cancels the running steps. `done` is called exactly once, when no step runs any more, and gets that failure.
+// A command that failed gives a COMPILATION error; outputs that are too large, and exceptions, give a RESOURCE error.
+// If RunPlan() itself throws, nothing runs and `done` is not called. `runner` and `observer` must live until `done` has
+// returned. If `cancellation`, which the caller keeps, fires, the plan ends early with a CANCELLED error. The steps run
+// for `user`.
 void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done);
 

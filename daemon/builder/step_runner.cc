@@ -84,7 +84,8 @@ class StepRunner::Phased : public std::enable_shared_from_this<Phased> {
     if (!phases) return RunWhole(runner_.not_understood_);
     std::vector<Step> steps = std::move(phases->steps);
     phases_ = *std::move(phases);
-    RunPlan({.steps = std::move(steps)}, run_.user, runner_, run_.max_parallel, run_.cancellation, observer_,
+    RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .reuse_steps = run_.reuse}, run_.user, runner_,
+            run_.max_parallel, run_.cancellation, observer_,
             [self = shared_from_this()](PlanEnd end) { self->OnPhases(std::move(end)); });
   }
 
@@ -128,10 +129,28 @@ class StepRunner::Phased : public std::enable_shared_from_this<Phased> {
 };
 
 void StepRunner::Submit(const Step& step, Run run) {
-  if (step.dependencies.empty()) {
-    return executor_.Submit(step.action, run.user, run.observer, std::move(run.cancellation), std::move(run.done));
+  if (!step.dependencies.empty()) return std::make_shared<Phased>(*this, step, std::move(run))->Start();
+  if (cache_ != nullptr && step.reuse && run.toolchain != nullptr) {
+    std::optional<exec::ActionResult> kept = run.reuse ? cache_->Find(step, *run.toolchain) : std::nullopt;
+    if (kept) return run.done(*std::move(kept));
+    return RunAndKeep(step, std::move(run));
   }
-  std::make_shared<Phased>(*this, step, std::move(run))->Start();
+  executor_.Submit(step.action, run.user, run.observer, std::move(run.cancellation), std::move(run.done));
+}
+
+void StepRunner::RunAndKeep(const Step& step, Run run) {
+  auto done = [cache = cache_, step, toolchain = run.toolchain, start = cache_->Now(),
+               done = std::move(run.done)](absl::StatusOr<exec::ActionResult> result) {
+    if (result.ok()) {
+      // What cannot be kept does not fail the step.
+      (void)CatchExceptions("not kept", [&] {
+        cache->Keep(step, *toolchain, start, *result);
+        return absl::OkStatus();
+      });
+    }
+    done(std::move(result));
+  };
+  executor_.Submit(step.action, run.user, run.observer, std::move(run.cancellation), std::move(done));
 }
 
 void StepRunner::Register(MetricsRegistry& registry) const {

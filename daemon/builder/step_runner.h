@@ -12,24 +12,28 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
+#include "daemon/builder/step_cache.h"
 #include "daemon/exec/executor.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
 
 // A compile by nvcc runs as nvcc's phases (see nvcc_phases.h). If nvcc's dry run is not understood, or a phase fails,
-// the step runs as its own command, whose output and errors are what users see. Any other step is one command.
+// the step runs as its own command, whose output and errors are what users see. A step that can be reused (see Reuse)
+// runs once. Any other step is one command.
 // Thread-safe.
 class StepRunner {
  public:
-  // `executor` must outlive the runner.
-  explicit StepRunner(exec::Executor& executor) : executor_(executor) {}
+  // Both must outlive the runner. Without a `cache`, every step runs.
+  explicit StepRunner(exec::Executor& executor, StepCache* cache = nullptr) : executor_(executor), cache_(cache) {}
 
   // How one step runs.
   struct Run {
     UserId user;
-    size_t max_parallel = 0;             // most phases at a time; 0: any number
-    exec::ActionObserver* observer;      // may be null; must outlive the call of `done`
+    toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
+    bool reuse = true;                            // false: runs the step although there is a result of an earlier one
+    size_t max_parallel = 0;                      // most phases at a time; 0: any number
+    exec::ActionObserver* observer;               // may be null; must outlive the call of `done`
     CancellationPtr cancellation;
     exec::ActionDone done;
   };
@@ -44,11 +48,15 @@ class StepRunner {
  private:
   class Phased;
 
+  // Runs the step, and keeps its result.
+  void RunAndKeep(const Step& step, Run run);
+
   // What nvcc has answered to a dry run; null: not known yet.
   std::shared_ptr<const std::string> DryRun(const Digest& question);
   void KeepDryRun(const Digest& question, const std::string& answer);
 
   exec::Executor& executor_;
+  StepCache* const cache_;
   MetricCounter in_phases_;
   MetricCounter not_understood_;
   MetricCounter phase_failed_;

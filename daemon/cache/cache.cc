@@ -77,6 +77,8 @@ absl::Status Cache::Start() {
 
 absl::Status Cache::Wrap(const absl::Status& status) const { return StoreError(options_.directory, status); }
 
+std::string Cache::steps_directory() const { return StorePaths(options_.directory).steps; }
+
 std::string Cache::scratch_directory() const { return StorePaths(options_.directory).scratch; }
 
 // --- Lookups ---------------------------------------------------------------------------------------------------------

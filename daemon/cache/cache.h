@@ -15,6 +15,7 @@
 //   <directory>/private/                0700; its content is for the store's owner only
 //     lock, owner                       held by the one process that uses the store, and the identity of that process
 //     index.sqlite                      WAL. A process that can open its files can hold up every commit
+//     steps/                            results of steps, see step_store.h
 //     tmp/                              scratch folders; emptied at start
 //
 // Other users whom the folder's mode admits can open an artifact whose digest they know, but cannot list artifacts. A
@@ -166,6 +167,8 @@ class Cache {
   uint64_t limit_bytes() const { return limit_bytes_; }
   // Evicts down to the new limit if it can; otherwise the next Insert() does.
   void SetLimit(uint64_t bytes);
+  // The folder of a StepStore.
+  std::string steps_directory() const;
   // A folder for scratch files; emptied at start.
   std::string scratch_directory() const;
 

@@ -169,6 +169,7 @@ StorePaths::StorePaths(const std::string& store)
       private_directory(JoinPath(store, kPrivateFolder)),
       lock(JoinPath(private_directory, "lock")),
       index(JoinPath(private_directory, "index.sqlite")),
+      steps(JoinPath(private_directory, "steps")),
       scratch(JoinPath(private_directory, "tmp")) {}
 
 absl::StatusOr<std::unique_ptr<FileLock>> ClaimStore(Env& env, const StorePaths& paths, const std::string& socket) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CUDA: nvcc compiles each unit for all architectures (a C++ unit with the host compiler), and the host compiler links
-// the objects with the static CUDA runtime. A build may run nvcc's phases instead of nvcc (see nvcc_phases.h); the key is
-// that of the whole call either way.
+// the objects with the static CUDA runtime. A build may run nvcc's phases instead of nvcc (see nvcc_phases.h); the key
+// is that of the whole call either way.
 #include <algorithm>
 #include <utility>
 
@@ -166,6 +166,7 @@ std::vector<Step> CudaSteps(const PlanInputs& inputs) {
     link.inputs_from_steps.push_back(kDeviceObject);
   }
   if (inputs.request.keep) Append(steps, KeptSteps(inputs));
+  steps.push_back(HandlerStep(inputs));
   steps.push_back(std::move(link));
   return steps;
 }

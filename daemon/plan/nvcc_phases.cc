@@ -8,6 +8,7 @@
 #include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "daemon/plan/dry_run.h"
+#include "daemon/plan/plan_parts.h"
 
 namespace kernix::build {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 struct Program {
   std::string_view name;
   uint64_t memory_bytes;
+  bool is_reused;                         // it reads nothing but its inputs and the toolkit's own files, and takes time
   std::vector<std::string_view> outputs;  // flags; the path is the next word, or follows if the flag ends in "="
 };
 
@@ -23,10 +25,10 @@ constexpr uint64_t kMiB = 1ull << 20;
 
 const std::vector<Program>& DevicePrograms() {
   static const auto& programs = *new std::vector<Program>{
-      {"cudafe++", 512 * kMiB, {"--gen_c_file_name"}},
-      {"cicc", 1024 * kMiB, {"-o", "--stub_file_name"}},
-      {"ptxas", 1024 * kMiB, {"-o"}},
-      {"fatbinary", 256 * kMiB, {"--embedded-fatbin="}},
+      {"cudafe++", 512 * kMiB, true, {"--gen_c_file_name"}},
+      {"cicc", 1024 * kMiB, true, {"-o", "--stub_file_name"}},
+      {"ptxas", 1024 * kMiB, true, {"-o"}},
+      {"fatbinary", 256 * kMiB, false, {"--embedded-fatbin="}},
   };
   return programs;
 }
@@ -95,11 +97,11 @@ class PhaseMaker {
     const std::string output = Value(command, "-o");
     if (output.empty()) return false;
     const std::string dependencies = StrCat(output, ".d");
-    for (const std::string& word : {std::string("-MD"), std::string("-MF"), dependencies}) command.push_back(word);
+    Append(command, {"-MD", "-MF", dependencies});
     const std::string name = StrCat("preprocess ", ArchitectureOf(command));
     phases_.dependencies.push_back(dependencies);
     phases_.preprocessed.push_back(output);
-    return AddStep(name, std::move(command), kPreprocessMemory, {output, dependencies});
+    return AddStep(name, std::move(command), kPreprocessMemory, {output, dependencies}, std::nullopt);
   }
 
   bool AddDeviceProgram(const Program& program, Command command) {
@@ -117,26 +119,33 @@ class PhaseMaker {
     }
     if (program.name == "fatbinary") fatbins_ = outputs;
     const std::string name = StrCat(program.name, " ", ArchitectureOf(command));
-    return AddStep(name, std::move(command), program.memory_bytes, outputs);
+    return AddStep(name, std::move(command), program.memory_bytes, outputs,
+                   program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
   }
 
   // What cudafe++ wrote includes the stub that a cicc writes, and that includes the embedded fatbinary.
-  bool AddHostCompile(const Command& command) {
+  bool AddHostCompile(Command command) {
     const std::string object = Value(command, "-o");
-    std::vector<std::string> outputs = {object};
+    const std::string dependencies = StrCat(object, ".d");
+    std::vector<std::string> outputs = {object, dependencies};
+    Reuse reuse = {.dependencies = {dependencies}};
     for (const std::string& output : compile_.action.outputs) {
-      if (output != object && Has(command, output)) outputs.push_back(output);
+      if (output == object || !Has(command, output)) continue;
+      outputs.push_back(output);  // lists what the assembler has read
+      reuse.dependencies.push_back(output);
     }
+    Append(command, {"-MD", "-MF", dependencies});
+    phases_.dependencies.push_back(dependencies);
     std::vector<std::string> included = fatbins_;
     for (const std::string& made : made_) {
       if (Basename(made) == stub_) included.push_back(made);
     }
     if (included.size() != fatbins_.size() + 1) return false;
-    return AddStep("host compile", command, kHostCompileMemory, outputs, included);
+    return AddStep("host compile", std::move(command), kHostCompileMemory, outputs, std::move(reuse), included);
   }
 
   bool AddStep(const std::string& name, Command command, uint64_t memory_bytes, const std::vector<std::string>& outputs,
-               const std::vector<std::string>& included = {}) {
+               std::optional<Reuse> reuse, const std::vector<std::string>& included = {}) {
     Step step;
     step.tool = compile_.tool;
     step.action = compile_.action;
@@ -153,7 +162,10 @@ class PhaseMaker {
     }
     if (const std::string path = Value(step.action.argv, "--module_id_file_name"); !path.empty()) {
       step.action.inputs.push_back(exec::MakeInput(path, ModuleId()));
+      if (reuse) reuse->inputs.push_back(path);
     }
+    if (reuse) Append(reuse->inputs, step.inputs_from_steps);
+    step.reuse = std::move(reuse);
     for (const std::string& output : outputs) {
       if (!made_.insert(output).second) return false;
     }

@@ -56,7 +56,7 @@ std::map<std::string, Step> ByName(const Phases& phases) {
 TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   const auto phases = PhasesOf(CompileStep(), kOneArchitecture);
   ASSERT_TRUE(phases.has_value());
-  EXPECT_THAT(phases->dependencies, ElementsAre("u/keep/unit.cpp1.ii.d", "u/keep/unit.cpp4.ii.d"));
+  EXPECT_THAT(phases->dependencies, ElementsAre("u/keep/unit.cpp1.ii.d", "u/keep/unit.cpp4.ii.d", "u/unit.o.d"));
   EXPECT_THAT(phases->preprocessed, ElementsAre("u/keep/unit.cpp1.ii", "u/keep/unit.cpp4.ii"));
   std::map<std::string, Step> steps = ByName(*phases);
   ASSERT_EQ(steps.size(), 7u);
@@ -87,7 +87,7 @@ TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   const Step& host = steps["host compile"];
   EXPECT_THAT(host.inputs_from_steps,
               UnorderedElementsAre("u/keep/unit.cudafe1.cpp", "u/keep/unit.cudafe1.stub.c", "u/keep/unit.fatbin.c"));
-  EXPECT_THAT(host.action.outputs, UnorderedElementsAre("u/unit.o", "u/as.d"));
+  EXPECT_THAT(host.action.outputs, UnorderedElementsAre("u/unit.o", "u/unit.o.d", "u/as.d"));
   EXPECT_THAT(host.action.argv, Contains("-ffile-prefix-map={kernix-host-0}=host"));
   for (const auto& [name, step] : steps) {
     EXPECT_FALSE(step.action.tool_uses_shell) << name;
@@ -95,6 +95,23 @@ TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
     EXPECT_EQ(step.action.jobs, 1) << name;
     EXPECT_TRUE(step.dependencies.empty()) << name;
   }
+}
+
+// The unit's text is an input of every phase, for the lines that a warning shows, but only preprocessing depends on it.
+TEST(NvccPhasesTest, WhatIsReusedDependsOnWhatTheProgramReads) {
+  const auto phases = PhasesOf(CompileStep(), kOneArchitecture);
+  ASSERT_TRUE(phases.has_value());
+  std::map<std::string, Step> steps = ByName(*phases);
+  for (const char* name : {"preprocess host", "preprocess compute_90", "fatbinary host"}) {
+    EXPECT_FALSE(steps[name].reuse.has_value()) << name;
+  }
+  EXPECT_THAT(steps["cudafe++ host"].reuse->inputs,
+              UnorderedElementsAre("u/keep/unit.module_id", "u/keep/unit.cpp4.ii"));
+  EXPECT_THAT(steps["cicc compute_90"].reuse->inputs,
+              UnorderedElementsAre("u/keep/unit.module_id", "u/keep/unit.cpp1.ii"));
+  EXPECT_THAT(steps["ptxas sm_90"].reuse->inputs, ElementsAre("u/keep/unit.ptx"));
+  EXPECT_THAT(steps["ptxas sm_90"].reuse->dependencies, IsEmpty());
+  EXPECT_THAT(steps["host compile"].reuse->dependencies, UnorderedElementsAre("u/unit.o.d", "u/as.d"));
 }
 
 TEST(NvccPhasesTest, PhasesOfSeveralUnitsHaveTheirUnitsName) {

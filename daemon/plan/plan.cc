@@ -181,6 +181,7 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
     files.dependencies.push_back(unit.dependencies);
     if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
   }
+  files.dependencies.emplace_back(kHandlerDependencies);
   if (inputs.request.keep) {
     Append(files.dependencies, KeptDependencies(inputs));
     files.kept = KeptFiles(inputs);
@@ -351,6 +352,8 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
     step.action.argv.push_back(unit.object);
     step.inputs_from_steps.push_back(unit.object);
   }
+  step.action.argv.emplace_back(kHandlerObject);
+  step.inputs_from_steps.emplace_back(kHandlerObject);
   Append(step.action.argv, request.link_flags);
   Append(step.action.argv, libraries);
   step.action.inputs = inputs.link_files;
@@ -362,7 +365,10 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   Plan plan;
   plan.roots = roots.Get(request);
   plan.trees = MountPoints(*plan.roots);
+  plan.kernel_headers = std::make_shared<std::vector<exec::MountedTree>>(1, plan.trees->front());
+  plan.toolchain = request.toolchain;
   PlanInputs inputs{request, limits};
+  inputs.kernel_headers = plan.kernel_headers;
   KERNIX_ASSIGN_OR_RETURN(inputs.places, FindToolPlaces(*request.toolchain));
   inputs.environment = EnvironmentFor(*request.toolchain, inputs.places);
   inputs.link_files = FlagFiles(request);
@@ -389,6 +395,7 @@ absl::Status StagePlan(const BuildRequest& request, HeaderContents contents, Hea
   for (const RootTree& root : plan.roots->roots) mounted.push_back(&root);
   const std::vector<exec::InputTreePtr> staged = trees.Get(mounted, contents);
   for (size_t i = 0; i < staged.size(); ++i) (*plan.trees)[i].tree = staged[i];
+  plan.kernel_headers->front().tree = staged.front();
   return absl::OkStatus();
 }
 

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,11 +43,21 @@ struct Printed {
 
 enum class Tool { kHostCompiler, kNvcc, kOther };
 
+// A step whose result may serve other loads: its action's digest and the files of the toolchain that it reports to have
+// read cover all that it depends on.
+struct Reuse {
+  std::vector<std::string> dependencies;  // the outputs that list these files, in Makefile syntax
+  // The input files that the outputs depend on, besides the trees. Tools read the others only to show lines of them.
+  // Empty: all inputs.
+  std::vector<std::string> inputs = {};
+};
+
 struct Step {
   Tool tool = Tool::kOther;
   exec::Action action;                         // its `inputs` lack the files that other steps make
   std::vector<std::string> inputs_from_steps;  // paths among the outputs of earlier steps
   Printed printed;
+  std::optional<Reuse> reuse = {};
 
   // For the explanation of a failure.
   bool reads_sources = false;  // it preprocesses a unit
@@ -78,9 +89,13 @@ struct PlanFiles {
 struct Plan {
   std::vector<Step> steps;  // each step comes after those that it needs
   PlanFiles files;
-  std::vector<exec::Content> unit_texts;                  // the text to compile for each unit
-  IncludeRootsPtr roots;                                  // the roots that `trees` are made from
-  std::shared_ptr<std::vector<exec::MountedTree>> trees;  // shared by the steps; empty until StagePlan()
+  std::vector<exec::Content> unit_texts;  // the text to compile for each unit
+  IncludeRootsPtr roots;                  // the roots that `trees` are made from
+  // Shared by the steps; empty until StagePlan(). The kernel headers come first.
+  std::shared_ptr<std::vector<exec::MountedTree>> trees;
+  std::shared_ptr<std::vector<exec::MountedTree>> kernel_headers;  // these alone
+  toolchain::ToolchainPtr toolchain;
+  bool reuse_steps = true;  // false: no result of an earlier build may serve this one
   uint64_t max_output_bytes =
       0;  // of all steps together: the outputs stay in memory until the last step ends; 0: no limit
 };

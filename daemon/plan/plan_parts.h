@@ -21,6 +21,8 @@ namespace kernix::build {
 inline constexpr char kUnitFolder[] = "kernix-unit";
 inline constexpr char kMacroFolder[] = "kernix-macros";
 inline constexpr char kArtifact[] = "kernix-unit/kernel.so";
+inline constexpr char kHandlerObject[] = "kernix-unit/handler.o";
+inline constexpr char kHandlerDependencies[] = "kernix-unit/handler.d";
 
 using MountedTrees = std::shared_ptr<const std::vector<exec::MountedTree>>;
 
@@ -46,6 +48,7 @@ struct PlanInputs {
   ToolPlaces places = {};
   std::map<std::string, std::string> environment = {};  // of every step
   std::vector<PlannedUnit> units = {};
+  MountedTrees kernel_headers = nullptr;         // alone
   std::vector<exec::InputFile> link_files = {};  // files that the link flags name
 };
 
@@ -101,8 +104,12 @@ std::vector<std::string> AssemblerFlags(const BuildRequest& request, const Plann
 // "-std=c++17", or nothing if the request's flags choose a standard.
 std::vector<std::string> DefaultStandard(const BuildRequest& request);
 
-// Links the units' objects with the host compiler. The command repeats compile flags of the host compiler, because some
-// of them also affect the link (-fopenmp, -fsanitize=...). `libraries` go last.
+// Compiles the part of handlers that all artifacts share (kernel/brainevent/internal/handler_runtime.h). It depends on
+// the host compiler and few of its flags, so its result serves nearly every load.
+Step HandlerStep(const PlanInputs& inputs);
+
+// Links the units' objects and that of HandlerStep() with the host compiler. The command repeats compile flags of the
+// host compiler, because some of them also affect the link (-fopenmp, -fsanitize=...). `libraries` go last.
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries);
 
 template <typename T>

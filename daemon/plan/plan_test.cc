@@ -11,6 +11,7 @@
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "common/os/mem_env.h"
+#include "daemon/exec/action_digest.h"
 #include "daemon/exec/measured_executor.h"
 #include "tests/support/test_util.h"
 
@@ -100,15 +101,17 @@ TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
   request.relocatable_device_code = true;
   request.units = {{v1::LANGUAGE_CUDA, {{"a b,c.cu", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"d.cpp", ""}}, {}, {}}};
   const Plan plan = MustPlan(request, {.max_jobs = 4});
-  EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "link"));
+  EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "handler", "link"));
   // The two units share the jobs, and only one of them can use them for several architectures.
   EXPECT_EQ(plan.steps[0].action.jobs, 2);
   EXPECT_EQ(plan.steps[1].action.jobs, 1);
   // Names that nvcc and linkers read as part of a word contain no separators of theirs.
   EXPECT_THAT(plan.steps[2].inputs_from_steps, ElementsAre("kernix-unit/0-a_b_c.cu/unit.o"));
-  EXPECT_THAT(plan.steps[3].inputs_from_steps,
-              ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/device.o"));
-  EXPECT_THAT(plan.files.dependencies, ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d"));
+  EXPECT_THAT(plan.steps[4].inputs_from_steps,
+              ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/handler.o",
+                          "kernix-unit/device.o"));
+  EXPECT_THAT(plan.files.dependencies,
+              ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d", "kernix-unit/handler.d"));
 }
 
 TEST(PlanTest, UnitsShareTheirHeaders) {
@@ -126,13 +129,13 @@ TEST(PlanTest, UnitsShareTheirHeaders) {
     request.headers.push_back({static_cast<uint32_t>(i % 2), StrCat(i, ".h"), DigestOf(text), text.size()});
   }
   const Plan plan = MustPlan(request, {}, contents);
-  ASSERT_EQ(plan.steps.size(), kUnits + 1);
+  ASSERT_EQ(plan.steps.size(), kUnits + 2);
   const auto& trees = plan.steps[0].action.trees;
   ASSERT_EQ(trees->size(), 3u);  // with the kernel headers
   size_t files = 0;
   for (const Step& step : plan.steps) {
     files += step.action.inputs.size();
-    EXPECT_TRUE(step.action.trees == trees || step.action.step == "link");
+    EXPECT_TRUE(step.action.trees == trees || step.action.step == "link" || step.action.step == "handler");
   }
   EXPECT_LT(files, kUnits * 100);  // our own headers
 }
@@ -174,7 +177,7 @@ TEST(PlanTest, StepsSayWhatTheirCommandsDo) {
     size_t assembled = 0;
     for (const Step& step : MustPlan(request, {}, contents).steps) {
       const std::string& name = step.action.step;
-      EXPECT_EQ(step.reads_sources, Has(step.action.argv, "-MD")) << name;
+      EXPECT_EQ(step.reads_sources, Has(step.action.argv, "-MD") && name != "handler") << name;
       EXPECT_EQ(!step.object.empty(), step.reads_sources && Has(step.action.argv, "-c")) << name;
       EXPECT_NE(exec::KindOfStep(name), exec::kOtherSteps) << name;
       EXPECT_NE(exec::KindOfStep("explain " + name), exec::kOtherSteps) << name;
@@ -258,11 +261,34 @@ TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Not(Contains("-fno-lto")));
 }
 
+// The digest of the step that compiles what all handlers share.
+Digest HandlerDigest(const BuildRequest& request) {
+  const Plan plan = MustPlan(request);
+  const auto handler = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                    [](const Step& step) { return step.action.step == "handler"; });
+  return handler == plan.steps.end() ? Digest() : exec::DigestOfAction(handler->action, {}).hash;
+}
+
+TEST(PlanTest, OneHandlerServesKernelsThatDifferInWhatIsTheirs) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  const Digest plain = HandlerDigest(request);
+  EXPECT_NE(plain, Digest());
+  request.units[0].sources[0].text += "// other";
+  request.optimization_level = 0;
+  request.host_flags = {"-DBLOCK=64", "-Wall", "-Werror", "-std=c++20", "-Ofast", "-O1", "-pedantic"};
+  EXPECT_EQ(HandlerDigest(request), plain);
+  for (const char* flag :
+       {"-fsanitize=address", "-fno-exceptions", "-D_GLIBCXX_USE_CXX11_ABI=0", "-fshort-enums", "-g"}) {
+    request.host_flags = {flag};
+    EXPECT_NE(HandlerDigest(request), plain) << flag;
+  }
+}
+
 TEST(PlanTest, WithoutDeviceCodeThereIsNoDeviceLink) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
   request.relocatable_device_code = true;
   request.units = {{v1::LANGUAGE_CPP, {{"a.cpp", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}}};
-  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile a.cpp", "compile b.cpp", "link"));
+  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile a.cpp", "compile b.cpp", "handler", "link"));
 }
 
 TEST(PlanTest, WhatIsReadForThePtxCountsToo) {
@@ -310,14 +336,14 @@ TEST(PlanTest, EachUnitSearchesItsOwnFolders) {
 TEST(PlanTest, KeptTextsOfEachCudaUnitAndArchitecture) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
   request.keep = true;
-  EXPECT_THAT(StepNames(MustPlan(request)),
-              ElementsAre("compile", "ptx sm_80", "machine code sm_80", "ptx sm_81", "machine code sm_81", "link"));
+  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile", "ptx sm_80", "machine code sm_80", "ptx sm_81",
+                                                        "machine code sm_81", "handler", "link"));
   request.architectures.pop_back();
   request.disassembler = "/cuda/bin/nvdisasm";
   request.units.push_back({v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}});
   const Plan plan = MustPlan(request);
   EXPECT_THAT(StepNames(plan), ElementsAre("compile kernel", "compile b.cpp", "ptx kernel sm_80",
-                                           "machine code kernel sm_80", "disassemble kernel sm_80", "link"));
+                                           "machine code kernel sm_80", "disassemble kernel sm_80", "handler", "link"));
   ASSERT_EQ(plan.files.kept.size(), 3u);
   EXPECT_EQ(plan.files.kept[2].kind, v1::KeptText::SASS);
   EXPECT_EQ(plan.files.kept[2].path, "kernix-unit/0-kernel/sm_80.sass");

@@ -169,6 +169,7 @@ grpc::Status KernixService::PurgeCache(grpc::ServerContext*, const v1::PurgeCach
 absl::Status KernixService::Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response) {
   KERNIX_ASSIGN_OR_RETURN(const cache::PurgeFilter filter, FilterFor(request));
   KERNIX_ASSIGN_OR_RETURN(const cache::PurgeResult result, backend_.cache.Purge(filter));
+  if (!filter.name && !filter.owner && !filter.not_used_for_ms) backend_.builder.ForgetSteps();
   response.set_removed_entries(result.entries);
   response.set_removed_bytes(result.bytes);
   Log(LogLevel::kInfo, "purge",

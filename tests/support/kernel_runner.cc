@@ -158,6 +158,10 @@ std::string Workshop::Write(const std::string& name, const std::string& text) {
   return path;
 }
 
+std::string Workshop::HandlerRuntime() {
+  return Write("handler.cpp", "#include \"brainevent/internal/handler_runtime.h\"\n");
+}
+
 Outcome Workshop::Compile(const std::string& compiler, const std::string& text, const std::vector<std::string>& flags) {
   const bool cuda = compiler.ends_with("nvcc");
   std::vector<std::string> argv = {compiler, Write(cuda ? "unit.cu" : "unit.cpp", text), "-I" + scratch_ / "include"};
@@ -167,8 +171,8 @@ Outcome Workshop::Compile(const std::string& compiler, const std::string& text, 
 
 void* Workshop::Open(const std::string& source, const std::vector<std::string>& flags) {
   const std::string library = scratch_ / StrCat("kernel", opened_++, ".so");
-  std::vector<std::string> all = {"-std=c++17", "-O1",     "-Wall", "-Wextra", "-Werror",
-                                  "-fPIC",      "-shared", "-o",    library};
+  std::vector<std::string> all = {HandlerRuntime(), "-std=c++17", "-O1",     "-Wall", "-Wextra",
+                                  "-Werror",        "-fPIC",      "-shared", "-o",    library};
   all.insert(all.end(), flags.begin(), flags.end());
   const Outcome outcome = Compile("c++", Generate("kernel.cpp", source), all);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;

@@ -52,6 +52,9 @@ class Workshop {
   // Writes `name` and returns its path.
   std::string Write(const std::string& name, const std::string& text);
 
+  // Writes the source that defines what handlers share, and returns its path. A library is compiled of it, too.
+  std::string HandlerRuntime();
+
   // Compiles `text`. `flags` follow the include path.
   Outcome Compile(const std::string& compiler, const std::string& text, const std::vector<std::string>& flags);
 

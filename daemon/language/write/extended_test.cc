@@ -330,7 +330,8 @@ class DeviceScratchTest : public ExtendedTest {
       auto* workshop = new Workshop();
       const std::string path = workshop->path() + "/cuda.so";
       const std::string unit = Generate("k.cu", kKernels, v1::LANGUAGE_CUDA);
-      const Outcome outcome = workshop->Compile("c++", unit, {"-std=c++17", "-fPIC", "-shared", "-o", path});
+      const Outcome outcome =
+          workshop->Compile("c++", unit, {workshop->HandlerRuntime(), "-std=c++17", "-fPIC", "-shared", "-o", path});
       EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
       return dlopen(path.c_str(), RTLD_NOW);
     }();

@@ -83,8 +83,9 @@ TEST_F(HandlerTest, CallsTheFunction) {
 TEST_F(HandlerTest, AnswersTheMetadataQueryWithoutAnApi) {
   for (const bool graph : {true, false}) {
     const std::string path = workshop_.path() + (graph ? "/graph.so" : "/plain.so");
-    const Outcome outcome = workshop_.Compile("c++", Generate("k.cpp", kAddOne, v1::LANGUAGE_CPP, graph),
-                                              {"-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-o", path});
+    const Outcome outcome = workshop_.Compile(
+        "c++", Generate("k.cpp", kAddOne, v1::LANGUAGE_CPP, graph),
+        {workshop_.HandlerRuntime(), "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-o", path});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto* handler = reinterpret_cast<ffi::Handler*>(dlsym(library, "kernix_handler_add_one"));
@@ -274,7 +275,9 @@ TEST_F(HandlerTest, ACudaHandlerFailsWithoutAStream) {
   const std::string path = workshop_.path() + "/cuda.so";
   const std::string unit =
       Generate("k.cu", "// @BE f\nvoid f(BE::Tensor o, int64_t stream) { (void)o, (void)stream; }", v1::LANGUAGE_CUDA);
-  ASSERT_EQ(workshop_.Compile("c++", unit, {"-std=c++17", "-fPIC", "-shared", "-o", path}).exit_code, 0);
+  ASSERT_EQ(workshop_.Compile("c++", unit, {workshop_.HandlerRuntime(), "-std=c++17", "-fPIC", "-shared", "-o", path})
+                .exit_code,
+            0);
   int64_t out = 0;
   FakeCall call;
   EXPECT_EQ(call.Result(&out, {1}, ffi::kS64).Call(dlopen(path.c_str(), RTLD_NOW), "kernix_handler_f"),

@@ -6,23 +6,13 @@
 // A handler answers the metadata query; checks stage, arity, types and attributes against its Signature; and calls the
 // function. Every failure becomes an XLA error that names the function and says what was expected.
 //
-// Every kernel compiles this header, and generating code costs the compiler far more than parsing it. So each failure
-// is a single call, optimised for size, and features that a function does not use (attributes, a stream) are not
-// instantiated.
+// Every kernel compiles this header, and generating code costs the compiler far more than parsing it. So functions that
+// do not depend on the user's types are only declared here and in its neighbours. handler_runtime.h defines them;
+// kernixd compiles that once for a compiler and its flags, and links it into each artifact.
 #pragma once
-
-#include <stdarg.h>
-
-#include <typeinfo>
 
 #include "brainevent/internal/ffi_abi.h"
 #include "brainevent/tensor.h"
-
-#if defined(__GXX_RTTI)
-namespace __cxxabiv1 {
-extern "C" char* __cxa_demangle(const char*, char*, size_t*, int*);  // as in <cxxabi.h>, which includes much more
-}
-#endif
 
 namespace kernix_handler {
 
@@ -104,20 +94,8 @@ struct Call {
 };
 
 // The XLA error for a failure in the function of `signature`; `format` is printf's.
-KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::ErrorCode code,
-                                    const char* format, ...) {
-  char message[768];
-  const bool named = signature.module != nullptr;
-  const int start =
-      __builtin_snprintf(message, 256, "%s%s%s: ", named ? signature.module : "", named ? "." : "", signature.name);
-  const int used = start < 255 ? start : 255;
-  va_list values;
-  va_start(values, format);
-  __builtin_vsnprintf(message + used, sizeof(message) - static_cast<size_t>(used), format, values);
-  va_end(values);
-  ffi::ErrorCreateArgs args = {sizeof(args), nullptr, message, code};
-  return frame->api->error_create(&args);
-}
+KERNIX_RUNTIME ffi::Error* Fail(const ffi::CallFrame* frame, const Signature& signature, ffi::ErrorCode code,
+                                const char* format, ...);
 
 // The end of errors for a call that does not fit the function: after replace=True, what JAX compiled before may not.
 #define KERNIX_TRACE_AGAIN                                                                                         \
@@ -125,152 +103,37 @@ KERNIX_COLD inline ffi::Error* Fail(const ffi::CallFrame* frame, const Signature
   "function"
 
 // Makes `tensor` from element `i` of `buffers`. `what` is "argument" or "result".
-KERNIX_SMALL inline ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
-                                           const ffi::Buffers& buffers, int i, BE::Tensor& tensor) {
-  const ffi::Buffer* buffer = static_cast<const ffi::Buffer*>(buffers.buffers[i]);
-  if (buffers.types[i] != ffi::kBuffer) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "%s %d is not an array", what, i);
-  }
-  if (BE::internal::DTypeFromXla(buffer->dtype) == BE::DType::Invalid) {
-    return Fail(frame, signature, ffi::kInvalidArgument,
-                "%s %d has an element type that BE::Tensor cannot hold (XLA data type %d)", what, i,
-                static_cast<int>(buffer->dtype));
-  }
-  if (buffer->rank < 0 || buffer->rank > BE::kMaxDim) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "%s %d has %lld dimensions; BE::Tensor holds at most %d", what,
-                i, static_cast<long long>(buffer->rank), BE::kMaxDim);
-  }
-  tensor.Assign(buffer->data, buffer->dims, static_cast<int>(buffer->rank), BE::internal::DTypeFromXla(buffer->dtype));
-  return nullptr;
-}
-
-// Fills `tensors` from `buffers`. Their number must be `expected`.
-KERNIX_COLD inline ffi::Error* ReadBuffers(const ffi::CallFrame* frame, const Signature& signature, const char* what,
-                                           const ffi::Buffers& buffers, int expected, BE::Tensor* tensors) {
-  if (buffers.size != expected) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "expected %d %s%s, got %lld" KERNIX_TRACE_AGAIN, expected,
-                what, expected == 1 ? "" : "s", static_cast<long long>(buffers.size));
-  }
-  for (int i = 0; i < expected; ++i) {
-    ffi::Error* error = ReadBuffer(frame, signature, what, buffers, i, tensors[i]);
-    if (error != nullptr) return error;
-  }
-  return nullptr;
-}
+KERNIX_RUNTIME ffi::Error* ReadBuffer(const ffi::CallFrame* frame, const Signature& signature, const char* what,
+                                      const ffi::Buffers& buffers, int i, BE::Tensor& tensor);
 
 // Stores an attribute that XLA passes as `tag` and `given`.
 using AttributeReader = bool(const AttributeSpec& spec, ffi::AttributeTag tag, const void* given, AttributeValue& value,
                              Problem& problem);
 
-// Fills `values` with the attributes of `signature`. Defined in scalars.h, which is included only for functions with
-// attributes.
-template <AttributeReader* kReader>
-KERNIX_COLD ffi::Error* ReadAttributes(const ffi::CallFrame* frame, const Signature& signature, AttributeValue* values);
-
-// Call ReadAttributes() first. If the call has more attributes than the function, one of their names is unknown.
-KERNIX_COLD inline ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, const Signature& signature) {
-  const ffi::Attributes& given = frame->attributes;
-  for (int64_t i = 0; i < given.size; ++i) {
-    const ffi::ByteSpan& name = *given.names[i];
-    bool known = false;
-    for (int k = 0; k < signature.attribute_count; ++k) {
-      const char* expected = signature.attributes[k].name;
-      known |= __builtin_strlen(expected) == name.len && __builtin_memcmp(expected, name.ptr, name.len) == 0;
-    }
-    if (!known) {
-      return Fail(frame, signature, ffi::kInvalidArgument, "has no attribute '%.*s'" KERNIX_TRACE_AGAIN,
-                  static_cast<int>(name.len), name.ptr);
-    }
-  }
-  return nullptr;
-}
+// The error for an attribute that the function does not have, if the call has one. Call it after reading the others.
+KERNIX_RUNTIME ffi::Error* UnexpectedAttribute(const ffi::CallFrame* frame, const Signature& signature);
 
 // Reads the stream. Returns XLA's error if there is no stream and the function requires one.
-KERNIX_COLD inline ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse use, Stream& stream) {
-  ffi::StreamGetArgs args = {sizeof(args), nullptr, frame->ctx, nullptr};
-  ffi::Error* error = frame->api->stream_get(&args);
-  if (error == nullptr) stream.handle = args.stream;
-  if (error == nullptr || use == kRequiredStream) return error;
-  ffi::ErrorDestroyArgs destroy = {sizeof(destroy), nullptr, error};
-  frame->api->error_destroy(&destroy);
-  return nullptr;
-}
+KERNIX_RUNTIME ffi::Error* ReadStream(const ffi::CallFrame* frame, StreamUse use, Stream& stream);
 
 // Returns true if XLA called the handler with its metadata query, which is answered then. In such a frame, `frame->api`
 // may be null.
-inline bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signature) {
-  ffi::ExtensionBase* extension = frame->extension_start;
-  if (extension == nullptr || extension->type != ffi::kExtensionMetadata) return false;
-  ffi::Metadata* metadata = reinterpret_cast<ffi::MetadataExtension*>(extension)->metadata;
-  metadata->api_version.major_version = ffi::kApiMajor;
-  metadata->api_version.minor_version = ffi::kApiMinor;
-  metadata->traits = signature.traits;
-  return true;
-}
+KERNIX_RUNTIME bool AnswerMetadata(const ffi::CallFrame* frame, const Signature& signature);
 
-#if KERNIX_HAS_EXCEPTIONS
-// The error for an exception of the user's function. Those of BE_CHECK and the like say where they come from.
-KERNIX_COLD inline ffi::Error* Thrown(const ffi::CallFrame* frame, const Signature& signature,
-                                      const std::exception& exception) {
-#if defined(__GXX_RTTI)
-  const char* type = typeid(exception).name();
-  if (__builtin_strncmp(type, "N2BE", 4) != 0) {
-    char* readable = __cxxabiv1::__cxa_demangle(type, nullptr, nullptr, nullptr);
-    ffi::Error* error =
-        Fail(frame, signature, ffi::kInternal, "threw %s: %s", readable != nullptr ? readable : type, exception.what());
-    __builtin_free(readable);
-    return error;
-  }
-#endif
-  return Fail(frame, signature, ffi::kInternal, "%s", exception.what());
-}
-#endif
+// Reads the arrays of a call, and the attributes that are the function's own. `reader` is null for a function without
+// attributes.
+KERNIX_RUNTIME ffi::Error* ReadParameters(const ffi::CallFrame* frame, const Signature& signature, Call& call,
+                                          AttributeReader* reader);
 
-// Calls `function` and turns its exceptions into errors.
-template <typename Call>
-inline ffi::Error* Invoke([[maybe_unused]] const ffi::CallFrame* frame, [[maybe_unused]] const Signature& signature,
-                          Call& call, void (*function)(Call&)) {
-#if KERNIX_HAS_EXCEPTIONS
-  try {
-    function(call);
-  } catch (const std::exception& e) {
-    return Thrown(frame, signature, e);
-  } catch (...) {
-    return Fail(frame, signature, ffi::kInternal, "threw something other than a std::exception");
-  }
-#else
-  function(call);
-#endif
-  return nullptr;
-}
-
-// Reads the arrays of a call, and the attributes that are the function's own.
-template <AttributeReader* kReader>
-inline ffi::Error* ReadParameters(const ffi::CallFrame* frame, const Signature& signature, Call& call) {
-  if (frame->stage != ffi::kStageExecute) {
-    return Fail(frame, signature, ffi::kInvalidArgument, "can only be called to execute");
-  }
-  BE::Tensor* results = call.tensors + signature.argument_count;
-  ffi::Error* error = ReadBuffers(frame, signature, "argument", frame->args, signature.argument_count, call.tensors);
-  if (error == nullptr) error = ReadBuffers(frame, signature, "result", frame->rets, signature.result_count, results);
-  if constexpr (kReader != nullptr) {
-    if (error == nullptr) error = ReadAttributes<kReader>(frame, signature, call.attributes);
-  }
-  return error;
-}
+// A complete handler, see Run().
+KERNIX_RUNTIME ffi::Error* RunHandler(const ffi::CallFrame* frame, const Signature& signature, Call& call,
+                                      void (*function)(Call&), AttributeReader* reader, StreamUse stream);
 
 // A complete handler. `call` has room for the parameters of `signature`; `function` passes it on to the user's
 // function. `kReader` is null for a function without attributes.
 template <AttributeReader* kReader, StreamUse kStream>
 inline ffi::Error* Run(const ffi::CallFrame* frame, const Signature& signature, Call& call, void (*function)(Call&)) {
-  if (AnswerMetadata(frame, signature)) return nullptr;
-  ffi::Error* error = ReadParameters<kReader>(frame, signature, call);
-  if (error == nullptr && frame->attributes.size > signature.attribute_count)
-    error = UnexpectedAttribute(frame, signature);
-  if constexpr (kStream != kNoStream) {
-    if (error == nullptr) error = ReadStream(frame, kStream, call.stream);
-  }
-  return error != nullptr ? error : Invoke(frame, signature, call, function);
+  return RunHandler(frame, signature, call, function, kReader, kStream);
 }
 
 }  // namespace kernix_handler

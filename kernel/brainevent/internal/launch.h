@@ -291,7 +291,7 @@ template <AttributeReader* kReader>
 inline ffi::Error* RunLaunch(const ffi::CallFrame* frame, const Signature& signature, LaunchCall& call,
                              void (*function)(LaunchCall&)) {
   if (AnswerMetadata(frame, signature)) return nullptr;
-  ffi::Error* error = ReadParameters<kReader>(frame, signature, call);
+  ffi::Error* error = ReadParameters(frame, signature, call, kReader);
   if (error == nullptr) error = ReadConfig(frame, signature, call.config);
   if (error == nullptr) error = ReadStream(frame, kRequiredStream, call.stream);
   if (error != nullptr) return error;

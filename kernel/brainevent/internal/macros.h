@@ -22,3 +22,6 @@
 
 // The same for code with a single caller.
 #define KERNIX_SMALL __attribute__((cold))
+
+// For functions that handler_runtime.h defines. They are the artifact's own.
+#define KERNIX_RUNTIME __attribute__((cold, visibility("hidden")))

@@ -18,56 +18,9 @@ struct ArrayType {
   int64_t place;  // among the arguments or results of a call; from the end if negative: -1 is the last
 };
 
-// "float32[2] (2 dimensions)"
-KERNIX_COLD inline void DescribeType(const ArrayType& type, char (&text)[64]) {
-  if (type.rank == BE::kAnyRank) {
-    __builtin_snprintf(text, sizeof(text), "%s", BE::dtype_name(type.dtype));
-  } else {
-    __builtin_snprintf(text, sizeof(text), "%s[%d] (%d dimension%s)", BE::dtype_name(type.dtype), type.rank, type.rank,
-                       type.rank == 1 ? "" : "s");
-  }
-}
-
-// "float32[5,7]"; only the element type if `shape` is false.
-KERNIX_COLD inline void DescribeBuffer(const ffi::Buffer& buffer, bool shape, char (&text)[256]) {
-  int used =
-      __builtin_snprintf(text, 64, "%s%s", BE::dtype_name(BE::internal::DTypeFromXla(buffer.dtype)), shape ? "[" : "");
-  for (int64_t i = 0; shape && i < buffer.rank && i < BE::kMaxDim; ++i) {
-    used += __builtin_snprintf(text + used, 24, "%s%lld", i == 0 ? "" : ",", static_cast<long long>(buffer.dims[i]));
-  }
-  if (shape) __builtin_snprintf(text + used, 8, buffer.rank > BE::kMaxDim ? ",...]" : "]");
-}
-
-KERNIX_COLD inline ffi::Error* WrongArray(const ffi::CallFrame* frame, const Signature& signature,
-                                          const ArrayType& type, int64_t place, const ffi::Buffer& buffer) {
-  char takes[64];
-  char got[256];
-  DescribeType(type, takes);
-  DescribeBuffer(buffer, type.rank != BE::kAnyRank, got);
-  const bool named = type.name[0] != '\0';
-  return Fail(frame, signature, ffi::kInvalidArgument, "%s %lld%s%s%s takes %s, got %s" KERNIX_TRACE_AGAIN,
-              type.is_result ? "result" : "argument", static_cast<long long>(place), named ? " (" : "", type.name,
-              named ? ")" : "", takes, got);
-}
-
 // Checks the arrays of a call against `count` types. Run() checks what is missing or not an array.
-KERNIX_COLD inline ffi::Error* CheckArrays(const ffi::CallFrame* frame, const Signature& signature,
-                                           const ArrayType* types, int count) {
-  const ffi::ExtensionBase* extension = frame->extension_start;
-  if (extension != nullptr && extension->type == ffi::kExtensionMetadata) return nullptr;
-  if (frame->stage != ffi::kStageExecute) return nullptr;
-  for (int i = 0; i < count; ++i) {
-    const ffi::Buffers& buffers = types[i].is_result ? frame->rets : frame->args;
-    const int64_t place = types[i].place < 0 ? buffers.size + types[i].place : types[i].place;
-    if (place < 0 || place >= buffers.size || buffers.types[place] != ffi::kBuffer) continue;
-    const ffi::Buffer& buffer = *static_cast<const ffi::Buffer*>(buffers.buffers[place]);
-    const BE::DType dtype = BE::internal::DTypeFromXla(buffer.dtype);
-    if (dtype == BE::DType::Invalid) continue;
-    if (dtype == types[i].dtype && (types[i].rank == BE::kAnyRank || types[i].rank == buffer.rank)) continue;
-    return WrongArray(frame, signature, types[i], place, buffer);
-  }
-  return nullptr;
-}
+KERNIX_RUNTIME ffi::Error* CheckArrays(const ffi::CallFrame* frame, const Signature& signature, const ArrayType* types,
+                                       int count);
 
 // The element type of arrays of T; Invalid for a T of another library, such as std::complex<float>.
 template <typename T>

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/step_cache.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/base/paths.h"
+#include "daemon/builder/dependency_file.h"
+#include "daemon/exec/action_digest.h"
+#include "daemon/plan/tool_places.h"
+#include "daemon/plan/toolchain_paths.h"
+
+namespace kernix::build {
+namespace {
+
+bool Counts(const Reuse& reuse, const std::string& input) {
+  return reuse.inputs.empty() || std::find(reuse.inputs.begin(), reuse.inputs.end(), input) != reuse.inputs.end();
+}
+
+// The outputs may name the toolchain's folders, which the action's digest does not cover.
+Digest KeyOf(const Step& step, const toolchain::Toolchain& toolchain) {
+  exec::Action action = step.action;
+  std::erase_if(action.inputs, [&](const exec::InputFile& input) { return !Counts(*step.reuse, input.path); });
+  CanonicalHasher hasher("kernix-step-result");
+  hasher.Field("action", exec::DigestOfAction(action, {}).hash);
+  for (const NamedFolder& folder : ToolchainFolders(toolchain)) hasher.Field("folder", folder.path);
+  return hasher.Finish();
+}
+
+// Whether a tool has read an input that does not count: assembler text of a source can do that.
+bool HasReadMore(const Step& step, const std::vector<std::string>& dependencies) {
+  std::set<std::string> read;
+  for (const std::string& text : dependencies) {
+    for (const std::string& path : ParseDependencyFile(text)) read.insert(NormalizePath(path));
+  }
+  return std::any_of(step.action.inputs.begin(), step.action.inputs.end(), [&](const exec::InputFile& input) {
+    return !Counts(*step.reuse, input.path) && read.contains(input.path);
+  });
+}
+
+bool IsCertain(const std::vector<cache::ToolchainHeader>& headers) {
+  return std::none_of(headers.begin(), headers.end(),
+                      [](const cache::ToolchainHeader& header) { return header.digest == Digest(); });
+}
+
+}  // namespace
+
+std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolchain::Toolchain& toolchain) {
+  std::optional<cache::StepResult> kept = store_.Find(KeyOf(step, toolchain));
+  if (!kept || ChangedToolchainHeader(digests_, toolchain, kept->headers)) {
+    run_.Add();
+    return std::nullopt;
+  }
+  reused_.Add();
+  exec::ActionResult result;
+  for (auto& [path, content] : kept->outputs) {
+    result.outputs[path] = std::make_shared<const std::string>(std::move(content));
+  }
+  return result;
+}
+
+void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
+                     const exec::ActionResult& result) {
+  if (result.exit_code != 0 || !result.output.empty()) return;
+  std::vector<std::string> dependencies;
+  for (const std::string& path : step.reuse->dependencies) {
+    dependencies.push_back(FollowLinks(*result.outputs.at(path), step.action.links));
+  }
+  if (HasReadMore(step, dependencies)) return;
+  cache::StepResult kept;
+  kept.headers = DigestToolchainHeaders(env_, digests_, toolchain, {dependencies.begin(), dependencies.end()}, start);
+  if (!IsCertain(kept.headers)) return;
+  for (const auto& [path, content] : result.outputs) kept.outputs.emplace_back(path, *content);
+  store_.Put(KeyOf(step, toolchain), kept);
+}
+
+void StepCache::Register(MetricsRegistry& registry) const {
+  constexpr char kName[] = "kernix_reusable_steps_total";
+  constexpr char kHelp[] = "Steps whose result can serve other builds: taken from an earlier build, or run.";
+  registry.AddCounter(kName, kHelp, reused_, {{"how", "reused"}});
+  registry.AddCounter(kName, kHelp, run_, {{"how", "run"}});
+  registry.AddGauge("kernix_step_cache_bytes", "Bytes of kept results of steps.",
+                    [this] { return static_cast<int64_t>(store_.bytes()); });
+}
+
+}  // namespace kernix::build

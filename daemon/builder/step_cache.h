@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Results of steps that serve later builds (see Reuse in plan.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "common/os/env.h"
+#include "daemon/builder/toolchain_headers.h"
+#include "daemon/cache/step_store.h"
+#include "daemon/exec/action.h"
+#include "daemon/plan/plan.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::build {
+
+// Thread-safe. `step.reuse` must be set, and the step must have all of its inputs.
+class StepCache {
+ public:
+  // `env` and `digests` must outlive the cache.
+  StepCache(Env& env, toolchain::FileDigests& digests, std::string folder, uint64_t limit_bytes)
+      : env_(env), digests_(digests), store_(env, std::move(folder), limit_bytes) {}
+
+  // The result of an earlier step of the same digest, if the headers that it has read still have the same content.
+  std::optional<exec::ActionResult> Find(const Step& step, const toolchain::Toolchain& toolchain);
+
+  // Keeps a result, unless the command failed or printed something. `start` is a time before the command began.
+  void Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
+            const exec::ActionResult& result);
+
+  void RemoveAll() { store_.RemoveAll(); }
+
+  BuildStart Now() const { return {env_.Now(), env_.UnixMillis()}; }
+
+  // The registry must not be read after the cache is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  Env& env_;
+  toolchain::FileDigests& digests_;
+  cache::StepStore store_;
+  MetricCounter reused_;
+  MetricCounter run_;
+};
+
+}  // namespace kernix::build

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cache/step_store.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/strings.h"
+#include "daemon/cache/step_results.pb.h"
+
+namespace kernix::cache {
+namespace {
+
+constexpr size_t kDigestBytes = 32;
+constexpr int kMostShare = 8;  // of the limit that one result may take
+constexpr char kTemporary[] = ".tmp";
+
+std::string Encode(const StepResult& result) {
+  internal::StepResult message;
+  for (const auto& [path, content] : result.outputs) {
+    internal::StepResult::Output& output = *message.add_output();
+    output.set_path(path);
+    output.set_content(content);
+  }
+  for (const ToolchainHeader& header : result.headers) {
+    internal::StepResult::Header& added = *message.add_header();
+    added.set_path(header.path);
+    added.set_digest(header.digest.Raw());
+  }
+  std::string bytes = message.SerializeAsString();
+  return DigestOf(bytes).Raw() + bytes;
+}
+
+std::optional<StepResult> Decode(std::string_view file) {
+  if (file.size() < kDigestBytes) return std::nullopt;
+  const std::string_view bytes = file.substr(kDigestBytes);
+  internal::StepResult message;
+  if (DigestOf(bytes).Raw() != file.substr(0, kDigestBytes) ||
+      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return std::nullopt;
+  }
+  StepResult result;
+  for (internal::StepResult::Output& output : *message.mutable_output()) {
+    result.outputs.emplace_back(std::move(*output.mutable_path()), std::move(*output.mutable_content()));
+  }
+  for (const internal::StepResult::Header& header : message.header()) {
+    const auto digest = Digest::FromRaw(header.digest());
+    if (!digest.ok()) return std::nullopt;
+    result.headers.push_back({header.path(), *digest});
+  }
+  return result;
+}
+
+}  // namespace
+
+StepStore::StepStore(Env& env, std::string folder, uint64_t limit_bytes)
+    : env_(env), folder_(std::move(folder)), limit_bytes_(limit_bytes) {
+  std::vector<std::tuple<int64_t, Digest, uint64_t>> found;  // by time
+  for (const std::string& name : env_.ListDirectory(folder_).value_or(std::vector<std::string>())) {
+    const auto key = Digest::FromHex(name);
+    const auto info = env_.Stat(JoinPath(folder_, name), /*follow=*/false);
+    if (key.ok() && info.ok()) {
+      found.emplace_back(info->mtime_ns, *key, info->size);
+    } else {
+      (void)env_.RemoveTree(JoinPath(folder_, name));  // a crash has left it; the next start tries again
+    }
+  }
+  std::sort(found.begin(), found.end());
+  const MutexLock lock(mutex_);
+  for (const auto& [time, key, bytes] : found) Add(key, bytes);
+}
+
+std::optional<StepResult> StepStore::Find(const Digest& key) {
+  {
+    const MutexLock lock(mutex_);
+    const auto place = places_.find(key);
+    if (place == places_.end()) return std::nullopt;
+    kept_.splice(kept_.begin(), kept_, place->second);
+  }
+  const auto file = env_.ReadFile(PathOf(key));
+  std::optional<StepResult> result = file.ok() ? Decode(*file) : std::nullopt;
+  if (result) {
+    // For the order after the next start. It does not matter if that fails.
+    (void)env_.SetModificationTime(PathOf(key), env_.UnixMillis() / 1000);
+    return result;
+  }
+  Log(LogLevel::kWarning, "step_result_unusable", {{"path", PathOf(key)}});
+  RemoveFiles({key});
+  const MutexLock lock(mutex_);
+  Forget(key);
+  return std::nullopt;
+}
+
+void StepStore::Put(const Digest& key, const StepResult& result) {
+  const std::string file = Encode(result);
+  if (file.size() > limit_bytes_ / kMostShare) return;
+  const std::string path = PathOf(key);
+  const std::string temporary = path + kTemporary;
+  // What a crash leaves half written is found by its digest.
+  absl::Status status = env_.CreateDirectories(folder_, 0700);
+  if (status.ok()) status = env_.WriteFile(temporary, file, 0600);
+  if (status.ok()) status = env_.Rename(temporary, path);
+  if (!status.ok()) {
+    (void)env_.RemoveTree(temporary);
+    return;
+  }
+  std::vector<Digest> evicted;
+  {
+    const MutexLock lock(mutex_);
+    Forget(key);
+    Add(key, file.size());
+    evicted = Evict();
+  }
+  RemoveFiles(evicted);
+}
+
+void StepStore::RemoveAll() {
+  std::vector<Digest> all;
+  {
+    const MutexLock lock(mutex_);
+    for (const Kept& kept : kept_) all.push_back(kept.key);
+    kept_.clear();
+    places_.clear();
+    bytes_ = 0;
+  }
+  RemoveFiles(all);
+}
+
+uint64_t StepStore::bytes() const {
+  const MutexLock lock(mutex_);
+  return bytes_;
+}
+
+std::string StepStore::PathOf(const Digest& key) const { return JoinPath(folder_, key.Hex()); }
+
+void StepStore::Add(const Digest& key, uint64_t bytes) {
+  kept_.push_front({key, bytes});
+  places_[key] = kept_.begin();
+  bytes_ += bytes;
+}
+
+void StepStore::Forget(const Digest& key) {
+  const auto place = places_.find(key);
+  if (place == places_.end()) return;
+  bytes_ -= place->second->bytes;
+  kept_.erase(place->second);
+  places_.erase(place);
+}
+
+std::vector<Digest> StepStore::Evict() {
+  std::vector<Digest> keys;
+  while (bytes_ > limit_bytes_) {
+    keys.push_back(kept_.back().key);
+    Forget(keys.back());
+  }
+  return keys;
+}
+
+void StepStore::RemoveFiles(const std::vector<Digest>& keys) {
+  for (const Digest& key : keys) (void)env_.RemoveTree(PathOf(key));  // the next start finds what stays
+}
+
+}  // namespace kernix::cache
