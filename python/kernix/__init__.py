@@ -6,41 +6,45 @@
 >>> jax.ffi.ffi_call("hello.add_one", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)  # doctest: +SKIP
 """
 
-from kernix._core import version as _version
-from kernix._errors import (
-    CompilationError,
-    KernelCallError,
-    KernelCompilationError,
-    KernelDaemonError,
-    KernelError,
-    KernelLoadError,
-    KernelRegistrationError,
-    KernelRequestError,
-    KernelResourceError,
-    KernelToolchainError,
-    KernelWarning,
-)
-from kernix.calling.function import KernelFunction
-from kernix.calling.vjp import DifferentiableFunction
-from kernix.jax.targets import list_registered_targets
-from kernix.loading.cache import clear_cache, get_cache_dir, set_cache_dir
-from kernix.loading.diagnostics import print_diagnostics
-from kernix.loading.editor import get_include, write_compile_flags
-from kernix.loading.load import (
-    load_cpp_dir,
-    load_cpp_file,
-    load_cpp_inline,
-    load_cuda_dir,
-    load_cuda_file,
-    load_cuda_inline,
-)
-from kernix.loading.module import CompiledModule
-from kernix.loading.registration import register_ffi_target
-from kernix.loading.resources import KernelResources
-from kernix.loading.watch import Watch, watch
-from kernix.notebook.extension import load_ipython_extension
+import typing as _typing
+from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 
-__version__ = _version()
+if _typing.TYPE_CHECKING:
+    from kernix._errors import (
+        CompilationError,
+        KernelCallError,
+        KernelCompilationError,
+        KernelDaemonError,
+        KernelError,
+        KernelLoadError,
+        KernelRegistrationError,
+        KernelRequestError,
+        KernelResourceError,
+        KernelToolchainError,
+        KernelWarning,
+    )
+    from kernix.calling.function import KernelFunction
+    from kernix.calling.vjp import DifferentiableFunction
+    from kernix.jax.targets import list_registered_targets
+    from kernix.loading.cache import clear_cache, get_cache_dir, set_cache_dir
+    from kernix.loading.diagnostics import print_diagnostics
+    from kernix.loading.editor import get_include, write_compile_flags
+    from kernix.loading.load import (
+        load_cpp_dir,
+        load_cpp_file,
+        load_cpp_inline,
+        load_cuda_dir,
+        load_cuda_file,
+        load_cuda_inline,
+    )
+    from kernix.loading.module import CompiledModule
+    from kernix.loading.registration import register_ffi_target
+    from kernix.loading.resources import KernelResources
+    from kernix.loading.watch import Watch, watch
+    from kernix.notebook.extension import load_ipython_extension
+
+    __version__: str
 
 __all__ = [
     "CompilationError",
@@ -76,3 +80,63 @@ __all__ = [
     "watch",
     "write_compile_flags",
 ]
+
+#: Where the public names are. A name is imported when it is first used: the extension and its libraries take some
+#: fifteen milliseconds, and many programs import a package that may load a kernel, but does not.
+_PLACES = {
+    "kernix._errors": (
+        "CompilationError",
+        "KernelCallError",
+        "KernelCompilationError",
+        "KernelDaemonError",
+        "KernelError",
+        "KernelLoadError",
+        "KernelRegistrationError",
+        "KernelRequestError",
+        "KernelResourceError",
+        "KernelToolchainError",
+        "KernelWarning",
+    ),
+    "kernix.calling.function": ("KernelFunction",),
+    "kernix.calling.vjp": ("DifferentiableFunction",),
+    "kernix.jax.targets": ("list_registered_targets",),
+    "kernix.loading.cache": ("clear_cache", "get_cache_dir", "set_cache_dir"),
+    "kernix.loading.diagnostics": ("print_diagnostics",),
+    "kernix.loading.editor": ("get_include", "write_compile_flags"),
+    "kernix.loading.load": (
+        "load_cpp_dir",
+        "load_cpp_file",
+        "load_cpp_inline",
+        "load_cuda_dir",
+        "load_cuda_file",
+        "load_cuda_inline",
+    ),
+    "kernix.loading.module": ("CompiledModule",),
+    "kernix.loading.registration": ("register_ffi_target",),
+    "kernix.loading.resources": ("KernelResources",),
+    "kernix.loading.watch": ("Watch", "watch"),
+    "kernix.notebook.extension": ("load_ipython_extension",),
+}
+
+if _find_spec("kernix._core") is None:
+    raise ImportError(
+        "kernix is installed without its extension for this Python: install kernix again with this Python's pip",
+        name="kernix._core",
+    )
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import a public name."""
+    if name == "__version__":
+        value = _import_module("kernix._core").version()
+    else:
+        place = next((module for module, names in _PLACES.items() if name in names), None)
+        if place is None:
+            raise AttributeError(f"module 'kernix' has no attribute {name!r}")
+        value = getattr(_import_module(place), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("_"))})

@@ -3,11 +3,13 @@
 
 import ast
 import contextlib
+import importlib.machinery
 import importlib.metadata
 import inspect
 import os
 import pathlib
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +26,70 @@ def test_public_names():
     assert sorted(kernix.__all__) == kernix.__all__
     for name in kernix.__all__:
         assert inspect.getdoc(getattr(kernix, name)), name
+
+
+def places_for_type_checkers():
+    """Return where ``kernix/__init__.py`` tells type checkers that its names are."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {node.module: tuple(alias.name for alias in node.names) for node in imports}
+
+
+def test_names_are_where_type_checkers_look():
+    assert places_for_type_checkers() == kernix._PLACES
+    assert sorted(name for names in kernix._PLACES.values() for name in names) == kernix.__all__
+
+
+def test_dir_names_what_is_public():
+    """Before anything is imported, too."""
+    script = "import kernix; print(*(name for name in dir(kernix) if not name.startswith('_')))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == kernix.__all__
+    assert "__version__" in dir(kernix)
+    with pytest.raises(AttributeError, match="module 'kernix' has no attribute 'load_cpp_inlin'"):
+        _ = kernix.load_cpp_inlin
+
+
+def test_what_is_not_used_is_not_imported():
+    script = """
+import sys
+import kernix
+ours = lambda: {name for name in sys.modules if name.startswith("kernix.")}
+assert not ours(), ours()
+kernix.load_cpp_inline
+assert "kernix._core" in ours()
+assert not {"kernix.calling.kernel", "kernix.loading.watch", "kernix.notebook"} & ours(), ours()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def copy_of_package(folder):
+    """Make a copy of the package without its extension."""
+    copy = folder / "kernix"
+    shutil.copytree(PACKAGE, copy, symlinks=True, ignore=shutil.ignore_patterns("_core*.so", "__pycache__"))
+    return copy
+
+
+def run_in(folder, script):
+    return subprocess.run(
+        [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(folder)}, capture_output=True, text=True
+    )
+
+
+def test_an_import_without_the_extension_fails(tmp_path):
+    copy_of_package(tmp_path)
+    done = run_in(tmp_path, "import kernix")
+    assert "ImportError: kernix is installed without its extension" in done.stderr
+
+
+def test_a_broken_extension_is_an_import_error_at_its_first_use(tmp_path):
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    (copy_of_package(tmp_path) / f"_core{suffix}").write_text("no library")
+    done = run_in(tmp_path, "import kernix; print(hasattr(kernix, 'load_cpp_inline'))")
+    assert done.stdout == ""
+    assert "ImportError: " in done.stderr
+    assert "_core" in done.stderr
 
 
 def test_public_functions_are_annotated():

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernix import _core
-from kernix.calling.function import KernelFunction
 from kernix.jax.targets import Code
 from kernix.loading.resources import KernelResources
+
+if TYPE_CHECKING:
+    from kernix.calling.function import KernelFunction
 
 __all__ = ["CompiledModule", "hidden_functions", "origin"]
 
@@ -34,6 +36,8 @@ class CompiledModule:
     def __getitem__(self, name: str) -> KernelFunction:
         """Return a function by its name."""
         if name not in self._functions:
+            from kernix.calling.function import KernelFunction  # only calls need it, not loads
+
             self._functions.setdefault(name, KernelFunction(self._code, name))
         return self._functions[name]
 
