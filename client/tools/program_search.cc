@@ -14,14 +14,14 @@ bool IsProgram(Env& env, const std::string& path) {
   return info.ok() && info->type == FileType::kRegular && (info->mode & 0111) != 0;
 }
 
-std::vector<std::string> ProgramsOnPath(Env& env, const GetEnv& get_env, const std::string& name) {
-  std::vector<std::string> programs;
+std::optional<std::string> FirstOnPath(Env& env, const GetEnv& get_env, const std::string& name,
+                                       const std::function<bool(const std::string& program)>& fits) {
   const std::string path = get_env("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
   for (const absl::string_view folder : absl::StrSplit(path, ':')) {
     std::string candidate = AbsolutePath(JoinPath(std::string(folder), name));
-    if (IsProgram(env, candidate)) programs.push_back(std::move(candidate));
+    if (IsProgram(env, candidate) && fits(candidate)) return candidate;
   }
-  return programs;
+  return std::nullopt;
 }
 
 bool IsCompilerLauncher(Env& env, const std::string& path) {

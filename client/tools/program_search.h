@@ -3,9 +3,9 @@
 // Finds programs by name, like a shell.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "common/base/paths.h"
 #include "common/os/env.h"
@@ -15,8 +15,9 @@ namespace kernix {
 // Whether `path` is an executable file, or a link to one.
 bool IsProgram(Env& env, const std::string& path);
 
-// All programs `name` on $PATH, as absolute paths, in the order of $PATH.
-std::vector<std::string> ProgramsOnPath(Env& env, const GetEnv& get_env, const std::string& name);
+// The first program `name` on $PATH that `fits`, as an absolute path. Looks no further.
+std::optional<std::string> FirstOnPath(Env& env, const GetEnv& get_env, const std::string& name,
+                                       const std::function<bool(const std::string& program)>& fits);
 
 // Whether `path` is ccache or a similar program, or a link to one: a program that finds and runs a compiler itself.
 bool IsCompilerLauncher(Env& env, const std::string& path);

@@ -27,10 +27,7 @@ constexpr char kSystemToolkit[] = "/usr/local/cuda";
 absl::Status ToolchainError(const std::string& message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
 
 std::optional<std::string> FirstCompilerOnPath(Env& env, const GetEnv& get_env, const std::string& name) {
-  for (std::string& program : ProgramsOnPath(env, get_env, name)) {
-    if (!IsCompilerLauncher(env, program)) return std::move(program);
-  }
-  return std::nullopt;
+  return FirstOnPath(env, get_env, name, [&](const std::string& program) { return !IsCompilerLauncher(env, program); });
 }
 
 // --- Host compiler ---------------------------------------------------------------------------------------------------
@@ -136,15 +133,21 @@ std::optional<int> ToolkitVersion(Env& env, const std::string& nvcc) {
   return std::nullopt;
 }
 
+// An nvcc, and the version of its toolkit if its headers tell (11080 for CUDA 11.8).
+struct FoundNvcc {
+  std::string path;
+  std::optional<int> version;
+};
+
 // Tries one place after another, and remembers them for the error message.
 class NvccSearch {
  public:
   NvccSearch(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages)
       : env_(env), get_env_(get_env), site_packages_(site_packages) {}
 
-  absl::StatusOr<std::string> Find() {
+  absl::StatusOr<FoundNvcc> Find() {
     if (const std::optional<std::string> asked = get_env_("BRAINEVENT_NVCC_PATH")) {
-      if (IsProgram(env_, *asked)) return AbsolutePath(*asked);
+      if (IsProgram(env_, *asked)) return FoundNvcc{AbsolutePath(*asked), ToolkitVersion(env_, AbsolutePath(*asked))};
       return ToolchainError(StrCat("BRAINEVENT_NVCC_PATH=", *asked, " is not a program. Correct it or unset it."));
     }
     const bool wheels_first = get_env_("BRAINEVENT_NVCC_PREFER").value_or("") == "pip";
@@ -168,12 +171,12 @@ class NvccSearch {
       looked_at_.push_back(path);
       return false;
     }
-    const int version = ToolkitVersion(env_, path).value_or(kOldestToolkit * 1000);
-    if (version < kOldestToolkit * 1000) {
-      looked_at_.push_back(StrCat(path, " (CUDA ", version / 1000, ".", version % 1000 / 10, ", too old)"));
+    const std::optional<int> version = ToolkitVersion(env_, path);
+    if (version && *version < kOldestToolkit * 1000) {
+      looked_at_.push_back(StrCat(path, " (CUDA ", *version / 1000, ".", *version % 1000 / 10, ", too old)"));
       return false;
     }
-    found_ = path;
+    found_ = {path, version};
     return true;
   }
 
@@ -185,9 +188,13 @@ class NvccSearch {
   }
 
   bool FromPath() {
-    const std::vector<std::string> programs = ProgramsOnPath(env_, get_env_, "nvcc");
-    if (programs.empty()) looked_at_.push_back("nvcc on PATH");
-    return std::any_of(programs.begin(), programs.end(), [&](const std::string& program) { return Try(program); });
+    bool tried = false;
+    const auto found = FirstOnPath(env_, get_env_, "nvcc", [&](const std::string& program) {
+      tried = true;
+      return Try(program);
+    });
+    if (!tried) looked_at_.push_back("nvcc on PATH");
+    return found.has_value();
   }
 
   bool FromWheels() {
@@ -203,7 +210,7 @@ class NvccSearch {
   Env& env_;
   const GetEnv& get_env_;
   const std::vector<std::string>& site_packages_;
-  std::string found_;
+  FoundNvcc found_;
   std::vector<std::string> looked_at_;
 };
 
@@ -236,18 +243,19 @@ std::vector<std::string> WheelPackages(Env& env, const std::string& nvcc) {
   return packages;
 }
 
-int MajorVersion(Env& env, const std::string& nvcc) {
-  if (Basename(Dirname(Dirname(nvcc))) == "cuda_nvcc") return kOldestToolkit;
-  return ToolkitVersion(env, nvcc).value_or(0) / 1000;
+int MajorVersion(const FoundNvcc& nvcc) {
+  if (Basename(Dirname(Dirname(nvcc.path))) == "cuda_nvcc") return kOldestToolkit;
+  return nvcc.version.value_or(0) / 1000;
 }
 
-void AddWheelFolders(Env& env, const std::vector<std::string>& site_packages, v1::ToolchainPaths& paths) {
+void AddWheelFolders(Env& env, const std::vector<std::string>& site_packages, const FoundNvcc& nvcc,
+                     v1::ToolchainPaths& paths) {
   const auto is_folder = [&](const std::string& path) {
     const absl::StatusOr<FileInfo> info = env.Stat(path);
     return info.ok() && info->type == FileType::kDirectory;
   };
-  std::vector<std::string> packages = WheelPackages(env, paths.nvcc());
-  for (std::string& package : LibraryPackages(env, site_packages, MajorVersion(env, paths.nvcc()))) {
+  std::vector<std::string> packages = WheelPackages(env, nvcc.path);
+  for (std::string& package : LibraryPackages(env, site_packages, MajorVersion(nvcc))) {
     if (std::find(packages.begin(), packages.end(), package) == packages.end()) packages.push_back(std::move(package));
   }
   for (const std::string& package : packages) {
@@ -277,8 +285,9 @@ std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env) {
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search) {
   v1::ToolchainPaths paths;
   if (search.language == Language::kCuda) {
-    KERNIX_ASSIGN_OR_RETURN(*paths.mutable_nvcc(), NvccSearch(env, get_env, search.site_packages).Find());
-    AddWheelFolders(env, search.site_packages, paths);
+    KERNIX_ASSIGN_OR_RETURN(const FoundNvcc nvcc, NvccSearch(env, get_env, search.site_packages).Find());
+    paths.set_nvcc(nvcc.path);
+    AddWheelFolders(env, search.site_packages, nvcc, paths);
   }
   KERNIX_ASSIGN_OR_RETURN(*paths.mutable_host_compiler(), FindHostCompiler(env, get_env, search));
   return paths;

@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "common/os/fault_env.h"
 #include "tests/support/client_support.h"
 
 namespace kernix {
@@ -51,6 +52,23 @@ TEST_F(ToolchainFinderTest, TakesTheFirstCompilerOnPath) {
   EXPECT_EQ(HostOf({}), folder_ / "bin/g++");
   folder_.WriteProgram("bin/c++");
   EXPECT_EQ(HostOf({}), folder_ / "bin/c++");
+}
+
+// Each load does that, and other toolkits' cuda.h is far away on a slow disk.
+TEST_F(ToolchainFinderTest, LooksAtWhatItNeedsOnce) {
+  folder_.WriteProgram("bin/c++");
+  folder_.WriteProgram("later/c++");
+  folder_.WriteProgram("cuda/bin/nvcc");
+  folder_.Write("cuda/include/cuda.h", "#define CUDA_VERSION 13000\n");
+  FaultEnv env(Env::Posix());
+  const GetEnv variables =
+      Variables({{"PATH", StrCat(folder_ / "bin", ":", folder_ / "later")}, {"CUDA_HOME", folder_ / "cuda"}});
+  const auto paths = FindToolchain(env, variables, Cuda());
+  ASSERT_TRUE(paths.ok()) << paths.status();
+  EXPECT_EQ(paths->host_compiler(), folder_ / "bin/c++");
+  EXPECT_EQ(paths->nvcc(), folder_ / "cuda/bin/nvcc");
+  EXPECT_EQ(env.Calls(Operation::kOpenFile, "cuda.h"), 1);
+  EXPECT_EQ(env.Calls(Operation::kStat, "later/c++"), 0);
 }
 
 TEST_F(ToolchainFinderTest, CxxComesFirst) {

@@ -87,7 +87,7 @@ class ClientServiceTest : public ClientWorld {
   }
 
   static std::string FindProgram(const std::string& name) {
-    return ProgramsOnPath(Env::Posix(), ProcessGetEnv, name).front();
+    return FirstOnPath(Env::Posix(), ProcessGetEnv, name, [](const std::string&) { return true; }).value();
   }
 
   std::unique_ptr<DaemonClient> MakeServiceClient() {

@@ -41,9 +41,8 @@ GetEnv Variables(std::map<std::string, std::string> variables) {
 
 std::string HostCompiler() {
   for (const char* name : {"g++", "c++", "clang++"}) {
-    for (const std::string& program : ProgramsOnPath(Env::Posix(), ProcessGetEnv, name)) {
-      if (!IsCompilerLauncher(Env::Posix(), program)) return program;
-    }
+    const auto is_compiler = [](const std::string& program) { return !IsCompilerLauncher(Env::Posix(), program); };
+    if (const auto found = FirstOnPath(Env::Posix(), ProcessGetEnv, name, is_compiler)) return *found;
   }
   ADD_FAILURE() << "these tests need a C++ compiler on PATH";
   return "";
