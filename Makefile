@@ -104,7 +104,9 @@ test-docs: docs setup ## Open the documentation site in Chromium (installed if m
 	@PYTHON=$(PYTHON) deploy/setup.sh browser
 	$(VENV_PYTHON) -m pytest tests/site
 
-bench: ## Compare with brainevent 0.3.0 (needs Python 3.12; creates a separate environment)
+bench: configure ## Measure hits a second, and compare with brainevent 0.3.0 (needs Python 3.12; creates an environment)
+	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_hits
+	$(BUILD)/bin/bench_hits
 	bench/run.sh
 
 install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and CMAKE_INSTALL_PREFIX as usual)

@@ -5,12 +5,16 @@
 
 #include <chrono>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "client/connection/fork_gate.h"
+#include "client/connection/kept_socket.h"
 #include "client/connection/signals_blocked.h"
 #include "client/connection/unix_socket.h"
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/wire/quick_lookup.h"
 
@@ -31,8 +35,10 @@ class ShutdownOnInterrupt {
   ForkGate::Section& section_;
 };
 
-absl::StatusOr<v1::LookupReply> Ask(int socket, const std::string& request, MonotonicTime deadline) {
-  KERNIX_RETURN_IF_ERROR(SendFrame(socket, kLookupMagic, request, deadline));
+absl::StatusOr<v1::LookupReply> Ask(ForkGate::Section& section, int socket, std::string_view prefix,
+                                    const std::string& request, MonotonicTime deadline) {
+  const ShutdownOnInterrupt shutdown_on_interrupt(section, socket);
+  KERNIX_RETURN_IF_ERROR(SendFrame(socket, prefix, request, deadline));
   KERNIX_ASSIGN_OR_RETURN(const std::string text, ReceiveFrame(socket, std::numeric_limits<uint32_t>::max(), deadline));
   v1::LookupReply reply;
   if (!reply.ParseFromString(text)) return absl::InternalError("cannot parse the daemon's answer to a lookup");
@@ -51,12 +57,21 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
 
   const SignalsBlocked blocked;  // a handler that forks would wait for this section
   ForkGate::Section section;     // a child must not share the socket
-  const absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
-  if (!peer.ok()) return std::nullopt;
-  const ShutdownOnInterrupt shutdown_on_interrupt(section, peer->fd.get());
-  absl::StatusOr<v1::LookupReply> reply =
-      Ask(peer->fd.get(), text, std::chrono::steady_clock::now() + environment.lookup_patience);
-  if (!reply.ok() || !reply->has_result()) return std::nullopt;
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + environment.lookup_patience;
+  const std::string place = StrCat(endpoint.socket, "\n", endpoint.store_directory);
+  UniqueFd socket = KeptSocket::OfProcess().Take(place);
+  absl::StatusOr<v1::LookupReply> reply = absl::UnavailableError("not asked yet");
+  if (socket.ok()) reply = Ask(section, socket.get(), "", text, deadline);
+  // The daemon closes a connection that has been silent for long.
+  if (absl::IsUnavailable(reply.status()) && !section.interrupted()) {
+    absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
+    if (!peer.ok()) return std::nullopt;
+    socket = std::move(peer->fd);
+    reply = Ask(section, socket.get(), kLookupMagic, text, deadline);
+  }
+  if (!reply.ok()) return std::nullopt;
+  KeptSocket::OfProcess().Keep(place, std::move(socket));
+  if (!reply->has_result()) return std::nullopt;
   return std::move(*reply->mutable_result());
 }
 

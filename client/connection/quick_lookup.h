@@ -11,7 +11,8 @@
 
 namespace kernix {
 
-// Looks up `request` at the daemon of `endpoint`, without gRPC. Returns nullopt if the caller must use Load:
+// Looks up `request` at the daemon of `endpoint`, without gRPC, on the connection of the lookup before it if that is
+// still open. Returns nullopt if the caller must use Load:
 // after a miss or an error, for a very large request, if no daemon or one of another build listens, or if it does not
 // answer within `environment.lookup_patience`.
 std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const Endpoint& endpoint,

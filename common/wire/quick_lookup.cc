@@ -5,19 +5,16 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/posix_error.h"
+#include "common/wire/frame_reader.h"
 
 namespace kernix {
 namespace {
-
-constexpr size_t kLengthBytes = 4;
-constexpr size_t kChunkBytes = 16 << 10;
 
 absl::Status Gone() { return absl::UnavailableError("the other end of the connection is gone"); }
 
@@ -41,23 +38,24 @@ absl::Status AwaitAfter(int error, int socket, short events, MonotonicTime deadl
   return ErrnoStatus(error, "use", "a connection");
 }
 
-std::array<char, kLengthBytes> EncodeLength(size_t length) {
-  std::array<char, kLengthBytes> bytes{};
-  for (size_t i = 0; i < kLengthBytes; ++i) bytes[i] = static_cast<char>(length >> (8 * i) & 0xff);
-  return bytes;
-}
+}  // namespace
 
-uint64_t DecodeLength(std::string_view bytes) {
+uint64_t DecodeFrameLength(std::string_view bytes) {
   uint64_t length = 0;
-  for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  for (size_t i = 0; i < kFrameLengthBytes; ++i) length |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   return length;
 }
 
-}  // namespace
+std::string MakeFrame(std::string_view payload) {
+  std::string frame;
+  frame.reserve(kFrameLengthBytes + payload.size());
+  for (size_t i = 0; i < kFrameLengthBytes; ++i) frame += static_cast<char>(payload.size() >> (8 * i) & 0xff);
+  frame += payload;
+  return frame;
+}
 
 absl::Status SendFrame(int socket, std::string_view prefix, std::string_view payload, MonotonicTime deadline) {
-  const auto length = EncodeLength(payload.size());
-  const std::string message = StrCat(prefix, std::string_view(length.data(), length.size()), payload);
+  const std::string message = StrCat(prefix, MakeFrame(payload));
   for (size_t sent = 0; sent < message.size();) {
     const ssize_t count = send(socket, message.data() + sent, message.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
@@ -69,28 +67,13 @@ absl::Status SendFrame(int socket, std::string_view prefix, std::string_view pay
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReceiveBytes(int socket, size_t size, MonotonicTime deadline) {
-  std::string bytes;  // grows as the bytes arrive: an announced size alone costs nothing
-  std::array<char, kChunkBytes> chunk;
-  while (bytes.size() < size) {
-    const ssize_t count = recv(socket, chunk.data(), std::min(chunk.size(), size - bytes.size()), MSG_DONTWAIT);
-    if (count == 0) return Gone();
-    if (count > 0) {
-      bytes.append(chunk.data(), static_cast<size_t>(count));
-    } else {
-      KERNIX_RETURN_IF_ERROR(AwaitAfter(errno, socket, POLLIN, deadline));
-    }
-  }
-  return bytes;
-}
-
 absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTime deadline) {
-  KERNIX_ASSIGN_OR_RETURN(const std::string length, ReceiveBytes(socket, kLengthBytes, deadline));
-  const uint64_t size = DecodeLength(length);
-  if (size > limit) {
-    return absl::ResourceExhaustedError(StrCat("a message of ", size, " bytes; the limit is ", limit, " bytes"));
+  FrameReader reader(/*prefix=*/0, limit);
+  while (true) {
+    KERNIX_RETURN_IF_ERROR(Await(socket, POLLIN, deadline));
+    KERNIX_ASSIGN_OR_RETURN(const bool whole, reader.ReadSome(socket));
+    if (whole) return reader.Take();
   }
-  return ReceiveBytes(socket, size, deadline);
 }
 
 }  // namespace kernix

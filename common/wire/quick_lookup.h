@@ -2,9 +2,11 @@
 //
 // A lookup without gRPC. In a fresh process, starting gRPC takes longer than the rest of a hit. So the client asks on
 // the daemon's socket directly: it sends kLookupMagic, which no HTTP/2 client sends and which must arrive in one piece,
-// and then one frame with a v1::LookupRequest. The daemon answers with one frame, a v1::LookupReply, and closes the
-// connection. It closes without an answer if it is stopping, if the request is too long, if the user asks too much at a
-// time, or if its build does not know the magic.
+// and then one frame with a v1::LookupRequest. The daemon answers with one frame, a v1::LookupReply. The client may
+// then send the next request, without the magic. The daemon closes the connection when it has been silent for some
+// seconds (older daemons close it after one answer); it closes without an answer if it is stopping, if the request is
+// too long or comes before the answer to the one before it, if the user asks too much at a time, or if its build does
+// not know the magic. A client whose connection is closed between two answers connects again.
 //
 // A frame is the length of its payload (four bytes, least significant first), followed by the payload.
 #pragma once
@@ -24,13 +26,20 @@ inline constexpr std::string_view kLookupMagic = "KERNIX\x01\n";
 // The longest v1::LookupRequest, because many may be in progress at once. Clients send longer ones through Load.
 inline constexpr size_t kMaxLookupBytes = 2 << 20;
 
+// The bytes before a frame's payload.
+inline constexpr size_t kFrameLengthBytes = 4;
+
+// The length of a payload, from the kFrameLengthBytes before it.
+uint64_t DecodeFrameLength(std::string_view bytes);
+
+// A frame with this payload.
+std::string MakeFrame(std::string_view payload);
+
 // Writes `prefix` and then a frame to a stream socket. Returns kUnavailable if the peer is gone, or kDeadlineExceeded.
 absl::Status SendFrame(int socket, std::string_view prefix, std::string_view payload, MonotonicTime deadline);
 
-// Reads `size` bytes. Returns kUnavailable if the peer closes the connection earlier, or kDeadlineExceeded.
-absl::StatusOr<std::string> ReceiveBytes(int socket, size_t size, MonotonicTime deadline);
-
-// Reads a frame. Returns kResourceExhausted, without reading it, if it announces more than `limit` bytes.
+// Reads a frame, after which nothing follows. Returns kUnavailable if the peer closes the connection earlier, or
+// kDeadlineExceeded; kResourceExhausted, without reading it, if it announces more than `limit` bytes.
 absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTime deadline);
 
 }  // namespace kernix

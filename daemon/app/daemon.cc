@@ -43,6 +43,16 @@ KernixdExit CodeForSocket(const absl::Status& status) {
   return absl::IsAlreadyExists(status) ? kExitAlreadyRunning : kExitFailure;
 }
 
+// Connections that are kept for lookups must leave room for others.
+LookupOptions LookupLimits(const ServerOptions& options) {
+  constexpr int kShare = 8;
+  LookupOptions lookups;
+  lookups.max_kept = std::min(lookups.max_kept, ConnectionCapacity() / kShare);
+  const int most = options.max_connections_per_user;
+  if (most > 0) lookups.max_kept_per_user = std::min(lookups.max_kept_per_user, most / kShare);
+  return lookups;
+}
+
 KernixdExit CodeForUsage(const absl::Status&) { return kExitUsage; }
 
 }  // namespace
@@ -145,7 +155,7 @@ absl::Status Daemon::Listen() {
 
 absl::Status Daemon::Serve(int listener, UniqueFd connection) {
   servers_ = std::make_unique<PeerServers>(engine_->backend());
-  lookups_ = std::make_unique<LookupServer>(engine_->backend());
+  KERNIX_ASSIGN_OR_RETURN(lookups_, LookupServer::Start(engine_->backend(), LookupLimits(options_)));
   AcceptHandler handler;
   handler.admit = [this](const Peer& peer) { return Admit(peer); };
   handler.serve = [this](UniqueFd fd, const IdentityPtr& user) {
@@ -215,6 +225,8 @@ void Daemon::WaitForEvent(Duration timeout) {
 
 Activity Daemon::CurrentActivity() {
   Activity activity = accept_loop_->activity();
+  activity.running = std::max(0, activity.running - lookups_->kept());  // both change at their own times
+  activity.started += lookups_->asked();
   const exec::ExecutorLoad load = engine_->backend().executor.load();
   activity.running += gate().inside() + load.running + load.queued;
   return activity;

@@ -187,8 +187,9 @@ struct Builder::Impl {
   // What is known of the load that `request` (without its name) asks for. Null if the load is not valid. `digest` is
   // set if it should be remembered, should it be a hit.
   KnownLoadPtr Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest);
-  bool LookUp(v1::LoadRequest request, UserId owner, const std::function<bool(const v1::LoadResult& hit)>& deliver);
-  std::optional<v1::LoadResult> Find(const KnownLoad& load, UserId owner);
+  bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver);
+  bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
+  std::optional<KnownHit> Find(const KnownLoad& load, UserId owner);
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
   // Why there is no hit for `load`, for people. Compares only with what its user has loaded under its name.
   std::string MissReasonOf(const PlannedLoad& load);
@@ -321,7 +322,10 @@ KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag,
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
   if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return nullptr;
   const Digest digest_of_request = DigestOfRequest(request);
-  if (KnownLoadPtr known = known_loads.Find(digest_of_request, *toolchain)) return known;
+  if (KnownLoadPtr known = known_loads.Find(digest_of_request, *toolchain)) {
+    digest = digest_of_request;
+    return known;
+  }
   request.set_name(tag.name);
   const absl::StatusOr<PlannedLoadPtr> load = Prepare(request, tag.owner);
   if (!load.ok()) return nullptr;
@@ -329,43 +333,61 @@ KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag,
   return (*load)->known;
 }
 
-bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner,
-                           const std::function<bool(const v1::LoadResult& hit)>& deliver) {
+bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver) {
   if (request.force_rebuild()) return false;
   const cache::Tag tag{std::move(*request.mutable_name()), owner};
   request.clear_name();
   std::optional<Digest> to_remember;
   const KnownLoadPtr load = Know(std::move(request), tag, to_remember);
   if (load == nullptr) return false;
-  const std::optional<v1::LoadResult> hit = Find(*load, owner);
-  if (!hit || !deliver(*hit)) return false;
-  if (to_remember) known_loads.Add(*to_remember, load);
+  std::optional<KnownHit> hit = Find(*load, owner);
+  if (!hit || !deliver(hit->result)) return false;
+  if (to_remember) known_loads.Add(*to_remember, {load->key, load->toolchain, load->warnings, std::move(hit)});
   cache.Touch(load->key, tag);
   return true;
 }
 
-std::optional<v1::LoadResult> Builder::Impl::Find(const KnownLoad& load, UserId owner) {
+bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver) {
+  if (request.force_rebuild() || !CheckModuleName(request.name()).ok()) return false;
+  const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(request.toolchain(), request.language(), look);
+  if (toolchain == nullptr) return false;
+  cache::Tag tag{std::move(*request.mutable_name()), owner};
+  request.clear_name();
+  const KnownLoadPtr load = known_loads.Find(DigestOfRequest(request), toolchain);
+  request.set_name(tag.name);
+  if (load == nullptr || !load->hit || !look.Unchanged(load->hit->headers)) return false;
+  const KnownHit& hit = *load->hit;
+  if (!cache.LendAgain(hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
+  if (!deliver(hit.result)) return false;
+  cache.Touch(load->key, tag);
+  return true;
+}
+
+std::optional<KnownHit> Builder::Impl::Find(const KnownLoad& load, UserId owner) {
+  const uint64_t cache_changes = cache.changes();  // before the entry is read
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key);
   if (!entry.ok()) {
     // The load can still be served by a build. Whether the store accepts its result will show later.
     Log(LogLevel::kWarning, "cache_lookup_failed", {{"error", entry.status().ToString()}});
     return std::nullopt;
   }
+  auto headers = std::make_shared<std::vector<WatchedFile>>();
   if (!entry->has_value() ||
-      ChangedToolchainHeader(toolchains.digests(), *load.toolchain, (*entry)->toolchain_headers)) {
+      ChangedToolchainHeader(toolchains.digests(), *load.toolchain, (*entry)->toolchain_headers, *headers)) {
     return std::nullopt;
   }
   cache.Lend((*entry)->artifact, owner);
-  v1::LoadResult result = ResultOf(load, **entry);
-  result.set_cache_hit(true);
-  return result;
+  KnownHit hit{ResultOf(load, **entry), (*entry)->artifact, std::move(headers), cache_changes};
+  hit.result.set_cache_hit(true);
+  return hit;
 }
 
 std::optional<v1::LoadResult> Builder::Impl::FindAndCount(const PlannedLoad& load) {
   if (load.force) return std::nullopt;
-  std::optional<v1::LoadResult> hit = Find(*load.known, load.tag.owner);
-  if (hit) cache.Touch(load.key(), load.tag);
-  return hit;
+  std::optional<KnownHit> hit = Find(*load.known, load.tag.owner);
+  if (!hit) return std::nullopt;
+  cache.Touch(load.key(), load.tag);
+  return std::move(hit->result);
 }
 
 std::string Builder::Impl::MissReasonOf(const PlannedLoad& load) {
@@ -377,8 +399,9 @@ std::string Builder::Impl::MissReasonOf(const PlannedLoad& load) {
   if (!has_key) return MissReason(InputsOf(load.request), *earlier);
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key());
   if (!entry.ok() || !entry->has_value()) return "not known: the earlier kernel has just left the cache";
+  std::vector<WatchedFile> unchanged;
   const std::optional<std::string> header =
-      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, (*entry)->toolchain_headers);
+      ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, (*entry)->toolchain_headers, unchanged);
   return header ? Printable(StrCat("toolchain header ", *header, " changed")) : "another load has just built it";
 }
 
@@ -566,10 +589,14 @@ absl::StatusOr<v1::LoadResult> Builder::Load(v1::LoadRequest request, UserId own
   return impl_->Load(std::move(request), owner, observer, cancellation);
 }
 
-bool Builder::LookUp(v1::LoadRequest request, UserId owner,
-                     const std::function<bool(const v1::LoadResult& hit)>& deliver) {
+bool Builder::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver) {
   const Impl::Work work(*impl_);
   return impl_->LookUp(std::move(request), owner, deliver);
+}
+
+bool Builder::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver) {
+  const Impl::Work work(*impl_);
+  return impl_->LookUpKnown(request, owner, look, deliver);
 }
 
 }  // namespace kernix::build

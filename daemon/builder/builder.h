@@ -14,6 +14,7 @@
 #include "common/base/metrics.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
+#include "common/os/file_look.h"
 #include "daemon/builder/load_observer.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
@@ -33,6 +34,9 @@ struct BuilderOptions {
   // example) finds it running.
   std::chrono::milliseconds linger{1'000};
 };
+
+// Takes a hit, and returns whether it was delivered.
+using DeliverHit = std::function<bool(const v1::LoadResult& hit)>;
 
 class Builder {
  public:
@@ -65,7 +69,12 @@ class Builder {
   // Passes the hit that Load() would return to `deliver`, which reports whether it was delivered; only then does the
   // hit count. If Load() would have to build, or would fail, nothing is delivered. Returns true if something was
   // delivered. A request that was looked up before is not checked and planned again.
-  bool LookUp(v1::LoadRequest request, UserId owner, const std::function<bool(const v1::LoadResult& hit)>& deliver);
+  bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver);
+
+  // LookUp() for a request that it has delivered a hit for, if that hit is still right: compares the files that it
+  // follows from with `look`, which must be younger than the request. Reads nothing else, runs nothing, and waits for
+  // no build and no other toolchain. False: ask LookUp(). `request` is unchanged on return.
+  bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
 
  private:
   struct Impl;

@@ -602,6 +602,61 @@ TEST_P(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
   EXPECT_FALSE(is_hit(request));
 }
 
+// Without reading anything, and after one look at each file.
+TEST_P(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
+  TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
+  const auto take = [](const v1::LoadResult&) { return true; };
+  const auto is_known = [&](const v1::LoadRequest& request) {
+    v1::LoadRequest asked = request;
+    FileLook look(t.env);
+    const bool known = t.builder->LookUpKnown(asked, UserId{0}, look, take);
+    EXPECT_EQ(asked.SerializeAsString(), request.SerializeAsString());
+    return known;
+  };
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  const auto load_and_look_up = [&] {
+    ASSERT_THAT(t.Load(request), IsOk());
+    EXPECT_FALSE(is_known(request)) << "nobody has looked it up since";
+    EXPECT_TRUE(t.builder->LookUp(request, UserId{0}, take));
+  };
+  EXPECT_FALSE(is_known(request));
+  load_and_look_up();
+  const int reads = t.env.Calls(Operation::kReadFile) + t.env.Calls(Operation::kOpenFile);
+  const uint64_t hits = t.Stats().hits;
+  EXPECT_TRUE(is_known(request));
+  EXPECT_EQ(t.env.Calls(Operation::kReadFile) + t.env.Calls(Operation::kOpenFile), reads);
+  EXPECT_EQ(t.Stats().hits, hits + 1);
+  t.env.PretendChanged("/usr/include/locale.h");
+  EXPECT_FALSE(is_known(request));
+  load_and_look_up();
+  EXPECT_TRUE(is_known(request));
+  t.env.PretendChanged(compiler_);
+  EXPECT_FALSE(is_known(request));
+  load_and_look_up();
+  EXPECT_TRUE(is_known(request));
+  ASSERT_THAT(t.cache->Purge({}), IsOk());
+  EXPECT_FALSE(is_known(request));
+  load_and_look_up();
+  request.set_name("another_name");
+  EXPECT_TRUE(is_known(request));
+  request.set_name("no module's name\n");
+  EXPECT_FALSE(is_known(request));
+}
+
+TEST_P(BuilderTest, AKnownHitWhoseArtifactIsDamagedIsNone) {
+  TestBuilder t(GetParam());
+  v1::LoadRequest request = CppRequest(compiler_);
+  const auto built = t.Load(request);
+  ASSERT_THAT(built, IsOk());
+  const auto take = [](const v1::LoadResult&) { return true; };
+  ASSERT_TRUE(t.builder->LookUp(request, UserId{0}, take));
+  FileLook look(t.env);
+  EXPECT_TRUE(t.builder->LookUpKnown(request, UserId{0}, look, take));
+  ASSERT_THAT(t.env.WriteFile(built->artifact_path(), "damaged", 0444), IsOk());
+  EXPECT_FALSE(t.builder->LookUpKnown(request, UserId{0}, look, take));
+}
+
 TEST_P(BuilderTest, AFileOfAFlagThatHasChangedIsNoHit) {
   TestBuilder t(GetParam());
   const std::string specs = t.folder / "my.specs";

@@ -21,13 +21,30 @@ KnownLoadPtr KnownLoads::Find(const Digest& request, const toolchain::ToolchainP
   return found != loads_.end() && found->second->toolchain == toolchain ? found->second : nullptr;
 }
 
-void KnownLoads::Add(const Digest& request, KnownLoadPtr load) {
+void KnownLoads::Add(const Digest& request, KnownLoad load) {
   size_t bytes = 0;
-  for (const v1::LoadWarning& warning : load->warnings) bytes += warning.ByteSizeLong();
+  for (const v1::LoadWarning& warning : load.warnings) bytes += warning.ByteSizeLong();
   if (bytes > kMostWarningBytes) return;
+  if (load.hit && load.hit->result.ByteSizeLong() > kMostHitBytes) load.hit.reset();
   const MutexLock lock(mutex_);
-  if (loads_.size() >= limit_ && !loads_.contains(request)) loads_.clear();
-  loads_.insert_or_assign(request, std::move(load));
+  if (loads_.size() >= limit_ && !loads_.contains(request)) Clear();
+  if (load.hit) ShareHeaders(*load.hit);
+  loads_.insert_or_assign(request, std::make_shared<const KnownLoad>(std::move(load)));
+}
+
+void KnownLoads::Clear() {
+  loads_.clear();
+  header_lists_.clear();
+}
+
+void KnownLoads::ShareHeaders(KnownHit& hit) {
+  for (const FileLook::Files& list : header_lists_) {
+    if (*list != *hit.headers) continue;
+    hit.headers = list;
+    return;
+  }
+  if (header_lists_.size() >= kMostHeaderLists) Clear();
+  header_lists_.push_back(hit.headers);
 }
 
 }  // namespace kernix::build

@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is known of loads that were looked up before. Processes that load the same kernels send the same requests, and
-// the daemon need not check and plan them each time.
+// the daemon need not check and plan them each time, nor read what it has answered before.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
+#include "common/os/file_look.h"
 #include "daemon/request/request.h"
 #include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::build {
 
+// The answer to a load that was a hit. It is the answer still if nothing has changed that it follows from: the
+// toolchain, these headers, the cache's entries (Cache::changes()), and the artifact in the store.
+struct KnownHit {
+  v1::LoadResult result;
+  Digest artifact;
+  FileLook::Files headers;  // those of the toolchain that the build has read
+  uint64_t cache_changes = 0;
+};
+
 // What a lookup needs to know of a load. It follows from the request, its toolchain and the files that its flags name.
 struct KnownLoad {
   Digest key;
   toolchain::ToolchainPtr toolchain;
   std::vector<v1::LoadWarning> warnings;
+  std::optional<KnownHit> hit = std::nullopt;  // the last one
 };
 
 using KnownLoadPtr = std::shared_ptr<const KnownLoad>;
@@ -34,23 +47,32 @@ Digest DigestOfRequest(const v1::LoadRequest& request);
 // name, which may be others by the next load, or nvdisasm.
 bool DependsOnFiles(const BuildRequest& request);
 
-// Keeps loads by the digest of their request, at most `limit`; the next one replaces them all. Thread-safe.
+// Keeps loads by the digest of their request, at most `limit`; what is too much replaces all. Thread-safe.
 class KnownLoads {
  public:
   // Loads with longer warnings are not kept.
   static constexpr size_t kMostWarningBytes = 4096;
+  // Longer answers are not kept with their loads.
+  static constexpr size_t kMostHitBytes = 16 << 10;
+  // How many different lists of headers are kept, of some 40 KiB at most. Most kernels share theirs with others.
+  static constexpr size_t kMostHeaderLists = 128;
 
   explicit KnownLoads(size_t limit) : limit_(limit) {}
 
   // Null if the load is not known, or was made with another toolchain.
   KnownLoadPtr Find(const Digest& request, const toolchain::ToolchainPtr& toolchain);
 
-  void Add(const Digest& request, KnownLoadPtr load);
+  void Add(const Digest& request, KnownLoad load);
 
  private:
+  void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets loads with the same headers share one list.
+  void ShareHeaders(KnownHit& hit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const size_t limit_;
   Mutex mutex_;
   absl::flat_hash_map<Digest, KnownLoadPtr> loads_ ABSL_GUARDED_BY(mutex_);
+  std::vector<FileLook::Files> header_lists_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

@@ -3,14 +3,26 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace kernix::build {
 namespace {
 
 using toolchain::Toolchain;
 using toolchain::ToolchainPtr;
 
-KnownLoadPtr Load(const std::string& key, const ToolchainPtr& toolchain) {
-  return std::make_shared<const KnownLoad>(KnownLoad{DigestOf(key), toolchain, {}});
+KnownLoad Load(const std::string& key, const ToolchainPtr& toolchain) { return {DigestOf(key), toolchain, {}}; }
+
+FileLook::Files Headers(const std::string& path) {
+  return std::make_shared<const std::vector<WatchedFile>>(std::vector{WatchedFile{path, std::nullopt}});
+}
+
+KnownLoad Hit(const FileLook::Files& headers, size_t bytes = 0) {
+  KnownLoad load{DigestOf("key"), std::make_shared<const Toolchain>(), {}};
+  load.hit = KnownHit{{}, DigestOf("artifact"), headers, 1};
+  load.hit->result.set_artifact_path(std::string(bytes, 'x'));
+  return load;
 }
 
 TEST(KnownLoads, AnotherToolchainIsAnotherLoad) {
@@ -41,8 +53,35 @@ TEST(KnownLoads, LongWarningsAreNotKept) {
   const auto toolchain = std::make_shared<const Toolchain>();
   KnownLoad load{DigestOf("a"), toolchain, {}};
   load.warnings.emplace_back().set_text(std::string(KnownLoads::kMostWarningBytes, 'x'));
-  loads.Add(DigestOf("a"), std::make_shared<const KnownLoad>(load));
+  loads.Add(DigestOf("a"), load);
   EXPECT_EQ(loads.Find(DigestOf("a"), toolchain), nullptr);
+}
+
+TEST(KnownLoads, HitsWithTheSameHeadersShareTheirList) {
+  KnownLoads loads(10);
+  const KnownLoad one = Hit(Headers("/usr/include/math.h")), other = Hit(Headers("/usr/include/math.h"));
+  loads.Add(DigestOf("a"), one);
+  loads.Add(DigestOf("b"), other);
+  EXPECT_EQ(loads.Find(DigestOf("a"), one.toolchain)->hit->headers,
+            loads.Find(DigestOf("b"), other.toolchain)->hit->headers);
+}
+
+TEST(KnownLoads, ListsOfHeadersAreBounded) {
+  KnownLoads loads(10'000);
+  const KnownLoad first = Hit(Headers("first"));
+  loads.Add(DigestOf("first"), first);
+  for (size_t i = 0; i < KnownLoads::kMostHeaderLists; ++i) {
+    loads.Add(DigestOf(std::to_string(i)), Hit(Headers(std::to_string(i))));
+  }
+  EXPECT_EQ(loads.Find(DigestOf("first"), first.toolchain), nullptr);
+}
+
+TEST(KnownLoads, LongAnswersAreNotKept) {
+  KnownLoads loads(10);
+  const KnownLoad load = Hit(Headers("h"), KnownLoads::kMostHitBytes + 1);
+  loads.Add(DigestOf("a"), load);
+  ASSERT_NE(loads.Find(DigestOf("a"), load.toolchain), nullptr);
+  EXPECT_FALSE(loads.Find(DigestOf("a"), load.toolchain)->hit.has_value());
 }
 
 TEST(KnownLoads, WhatALibraryIsMayChange) {

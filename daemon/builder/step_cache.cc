@@ -50,7 +50,8 @@ bool IsCertain(const std::vector<cache::ToolchainHeader>& headers) {
 
 std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolchain::Toolchain& toolchain) {
   std::optional<cache::StepResult> kept = store_.Find(KeyOf(step, toolchain));
-  if (!kept || ChangedToolchainHeader(digests_, toolchain, kept->headers)) {
+  std::vector<WatchedFile> states;
+  if (!kept || ChangedToolchainHeader(digests_, toolchain, kept->headers, states)) {
     run_.Add();
     return std::nullopt;
   }

@@ -57,12 +57,13 @@ std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::
 
 std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
                                                   const toolchain::Toolchain& toolchain,
-                                                  const std::vector<cache::ToolchainHeader>& headers) {
+                                                  const std::vector<cache::ToolchainHeader>& headers,
+                                                  std::vector<WatchedFile>& states) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   for (const cache::ToolchainHeader& header : headers) {
     const std::string path = LocalPath(folders, header.path);
     if (path.empty()) return header.path;
-    const absl::StatusOr<Digest> digest = digests.Get(path);
+    const absl::StatusOr<Digest> digest = digests.Get(path, states);
     if (!digest.ok() || *digest != header.digest) return path;
   }
   return std::nullopt;

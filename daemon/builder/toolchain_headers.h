@@ -32,9 +32,11 @@ std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::
                                                            const BuildStart& start);
 
 // One of `headers`, which a build has read, that `toolchain` does not have any more, or only with other content: its
-// path, or its portable name if it is nowhere. nullopt: all headers are as they were.
+// path, or its portable name if it is nowhere. nullopt: all headers are as they were, and their states have been added
+// to `states`.
 std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,
                                                   const toolchain::Toolchain& toolchain,
-                                                  const std::vector<cache::ToolchainHeader>& headers);
+                                                  const std::vector<cache::ToolchainHeader>& headers,
+                                                  std::vector<WatchedFile>& states);
 
 }  // namespace kernix::build

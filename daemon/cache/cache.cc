@@ -140,6 +140,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
 
 absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
   KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, actions_->Put(entry, tag));
+  ++changes_;
   Count(Total::kBuilds);
   RemoveBlobs(replaced.artifacts);
   EvictIfPossible(entry.key);
@@ -149,6 +150,7 @@ absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
 void Cache::EvictIfPossible(const std::optional<Digest>& keep) {
   const absl::StatusOr<Dropped> dropped = journal_->Evict(limit_bytes_, keep);
   if (!dropped.ok()) return Log(LogLevel::kWarning, "cache_evict_failed", {{"error", dropped.status().ToString()}});
+  if (dropped->keys > 0) ++changes_;
   Count(Total::kEvictions, dropped->keys);
   RemoveBlobs(dropped->artifacts);
 }
@@ -161,6 +163,7 @@ void Cache::SetLimit(uint64_t bytes) {
 absl::Status Cache::RemoveEntry(const Digest& key, const std::optional<Digest>& artifact) {
   const absl::StatusOr<Dropped> dropped = actions_->Remove(key, artifact);
   if (!dropped.ok()) return Wrap(dropped.status());
+  ++changes_;
   RemoveBlobs(dropped->artifacts);
   return absl::OkStatus();
 }
@@ -173,6 +176,7 @@ absl::StatusOr<PurgeResult> Cache::Purge(const PurgeFilter& filter) {
   }
   const absl::StatusOr<Dropped> dropped = journal_->Purge(tags);
   if (!dropped.ok()) return Wrap(dropped.status());
+  ++changes_;
   RemoveBlobs(dropped->artifacts);
   return PurgeResult{dropped->tags, dropped->bytes};
 }
@@ -281,6 +285,13 @@ void Cache::Lend(const Digest& artifact, const std::optional<UserId>& user) {
   Loan& loan = loans_[artifact];
   loan.until = env_.Now() + options_.lend_time;
   if (user) loan.users.insert(*user);
+}
+
+bool Cache::LendAgain(const Digest& artifact, uint64_t size, uint64_t changes, UserId user) {
+  Lend(artifact, std::nullopt);  // first, so that a blob found sound stays
+  if (changes != changes_ || !blobs_->IsSound(artifact, size).value_or(false)) return false;
+  Lend(artifact, user);
+  return true;
 }
 
 bool Cache::IsLentTo(UserId user, const Digest& artifact) {

@@ -111,6 +111,9 @@ class Cache {
   // its entry stays. Does not count as a use.
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
 
+  // A number that grows whenever Find() may say something else than before: entries have been added or dropped.
+  uint64_t changes() const { return changes_; }
+
   // Notes a hit for the entry (last use, hits, and `tag` if it is new) and counts it. Cheap: written to disk later, at
   // the latest by Flush().
   void Touch(const Digest& key, const Tag& tag);
@@ -121,6 +124,10 @@ class Cache {
   // Notes that `user` has been given `artifact` and is about to open or fetch it. For the lend time, the user owns the
   // artifact (see Owns()) and its blob stays, even if the entry is removed. Must be called before the user is told.
   void Lend(const Digest& artifact, UserId user);
+
+  // For an entry that Find() has returned when changes() was `changes`: lends its artifact and returns true, if Find()
+  // would return it again. Reads no entry. False also if the artifact cannot be read just now.
+  bool LendAgain(const Digest& artifact, uint64_t size, uint64_t changes, UserId user);
 
   // Whether `user` has an entry of `artifact`, including one that is not on disk yet, or was given the artifact just
   // now.
@@ -203,6 +210,7 @@ class Cache {
   Env& env_;
   const CacheOptions options_;
   std::atomic<uint64_t> limit_bytes_;
+  std::atomic<uint64_t> changes_{0};
   const std::unique_ptr<FileLock> lock_;  // destroyed last
   const std::shared_ptr<ActionCache> actions_;
   const std::shared_ptr<BlobStore> blobs_;

@@ -43,6 +43,19 @@ absl::StatusOr<v1::ToolchainPaths> ToolchainPolicy::Choose(const v1::ToolchainPa
   return NoneFits(registered, asked, language);
 }
 
+std::optional<v1::ToolchainPaths> ToolchainPolicy::ChooseByName(const v1::ToolchainPaths& asked,
+                                                                v1::Language language) const {
+  if (!shared_) return asked;
+  const MutexLock lock(mutex_);
+  // Of another name, the first could still have the same content, and Choose() would take it.
+  if (registered_.empty()) return std::nullopt;
+  const v1::ToolchainPaths& first = registered_.front().paths;
+  const auto same = [](const std::string& ours, const std::string& theirs) { return theirs.empty() || theirs == ours; };
+  const bool fits = same(first.host_compiler(), asked.host_compiler()) &&
+                    (language != v1::LANGUAGE_CUDA || (!first.nvcc().empty() && same(first.nvcc(), asked.nvcc())));
+  return fits ? std::optional(first) : std::nullopt;
+}
+
 bool ToolchainPolicy::Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked,
                            v1::Language language) {
   if (!SameContent(registered.host_compiler(), asked.host_compiler())) return false;

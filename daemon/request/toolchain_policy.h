@@ -3,6 +3,7 @@
 // Decides which tools a request may be built with.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class ToolchainPolicy {
   // the same content as the one named in `asked`. A tool that `asked` leaves open matches any.
   // NOT_REGISTERED_TOOLCHAIN, with the available toolchains, if none matches.
   absl::StatusOr<v1::ToolchainPaths> Choose(const v1::ToolchainPaths& asked, v1::Language language);
+
+  // What Choose() would return, if names alone decide that; it then looks at no file.
+  std::optional<v1::ToolchainPaths> ChooseByName(const v1::ToolchainPaths& asked, v1::Language language) const;
 
   std::vector<RegisteredToolchain> Registered() const;
 

@@ -16,6 +16,17 @@ std::string FirstLine(const absl::Status& status) {
   return std::string(message.substr(0, message.find('\n')));
 }
 
+void LogDone(const Identity& user, const std::string& name, const std::string& raw_key, std::string_view outcome,
+             Duration took) {
+  const absl::StatusOr<Digest> key = Digest::FromRaw(raw_key);
+  Log(LogLevel::kInfo, "load",
+      {{"user", user.name()},
+       {"name", name},
+       {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
+       {"outcome", outcome},
+       {"ms", took.count()}});
+}
+
 }  // namespace
 
 void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr<v1::LoadResult>& result,
@@ -30,13 +41,11 @@ void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr
          {"error", FirstLine(result.status())}});
     return;
   }
-  const absl::StatusOr<Digest> key = Digest::FromRaw(result->key());
-  Log(LogLevel::kInfo, "load",
-      {{"user", user.name()},
-       {"name", name},
-       {"key", key.ok() ? key->Hex().substr(0, 16) : ""},
-       {"outcome", result->cache_hit() ? "hit" : "built"},
-       {"ms", took.count()}});
+  LogDone(user, name, result->key(), result->cache_hit() ? "hit" : "built", took);
+}
+
+void LogHit(const Identity& user, const std::string& name, const std::string& key, Duration took) {
+  LogDone(user, name, key, "hit", took);
 }
 
 }  // namespace kernix::server

@@ -1,109 +1,186 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/rpc/lookup_server.h"
 
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <cerrno>
 #include <exception>
-#include <memory>
+#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/os/file_look.h"
+#include "common/os/posix_error.h"
+#include "common/wire/frame_reader.h"
 #include "common/wire/quick_lookup.h"
 #include "daemon/rpc/load_log.h"
 
 namespace kernix::server {
 namespace {
 
-// Ends the connection, also for the accept loop, which holds a descriptor of it.
-void End(const UniqueFd& connection) { shutdown(connection.get(), SHUT_RDWR); }
+// Reading a longer question takes long enough to hold others up, and so does sending a longer answer.
+constexpr size_t kMostInLoop = 64 << 10;
 
-void LogFailure(const Identity& user, std::string_view error) {
-  Log(LogLevel::kWarning, "lookup_failed", {{"user", user.name()}, {"error", error}});
+void LogFailure(std::string_view user, std::string_view error) {
+  Log(LogLevel::kWarning, "lookup_failed", {{"user", user}, {"error", error}});
 }
 
-class Lookup {
+}  // namespace
+
+// A connection on which a client asks one question after another. It is kept while no question is under way.
+class LookupConnection {
  public:
-  Lookup(Backend& backend, UniqueFd connection, IdentityPtr user, Duration patience)
-      : backend_(backend), connection_(std::move(connection)), user_(std::move(user)), patience_(patience) {}
+  LookupConnection(UniqueFd socket, IdentityPtr user, uint64_t limit)
+      : socket_(std::move(socket)), user_(std::move(user)), reader_(kLookupMagic.size(), limit) {}
+  // Also for the accept loop, which holds a descriptor of it.
+  ~LookupConnection() { End(); }
+  LookupConnection(const LookupConnection&) = delete;
+  LookupConnection& operator=(const LookupConnection&) = delete;
 
-  ~Lookup() {
-    cancellation_->Remove(on_cancel_);
-    End(connection_);
-  }
-  Lookup(const Lookup&) = delete;
-  Lookup& operator=(const Lookup&) = delete;
+  int socket() const { return socket_.get(); }
+  const Identity& user() const { return *user_; }
+  FrameReader& reader() { return reader_; }
+  bool kept() const { return place_ == nullptr; }
+  MonotonicTime since() const { return since_; }
 
-  absl::Status Enter(UserLimit& limit, LoadGate& gate) {
-    KERNIX_ASSIGN_OR_RETURN(pass_, gate.Enter(cancellation_));
+  // A question begins.
+  absl::Status Begin(UserLimit& limit) {
     KERNIX_ASSIGN_OR_RETURN(place_, limit.Enter(*user_));
+    since_ = std::chrono::steady_clock::now();
     return absl::OkStatus();
   }
 
-  // If one request exhausts memory, the daemon must survive for all others.
-  void Run() {
-    try {
-      Answer().IgnoreError();  // the client is gone or slow
-    } catch (const std::exception& error) {
-      LogFailure(*user_, error.what());
-    }
+  // It is answered.
+  void Finish() {
+    place_.reset();
+    since_ = std::chrono::steady_clock::now();
+  }
+
+  void End() const { shutdown(socket_.get(), SHUT_RDWR); }
+
+  // The loop's.
+  bool watched = false;     // by its epoll
+  bool is_counted = false;  // among those that are kept
+  std::list<std::unique_ptr<LookupConnection>>::iterator place;
+
+ private:
+  const UniqueFd socket_;
+  const IdentityPtr user_;
+  FrameReader reader_;
+  MonotonicTime since_;
+  std::unique_ptr<UserLimit::Pass> place_;
+};
+
+namespace {
+
+// A question and how it is answered.
+class Question {
+ public:
+  Question(Backend& backend, const Identity& user, std::string_view text, MonotonicTime begun)
+      : backend_(backend), user_(user), begun_(begun) {
+    readable_ = request_.ParseFromArray(text.data(), static_cast<int>(text.size())) && request_.build_id() == BuildId();
+  }
+
+  // The payload of the answer if it is known, after a look at files; `look` must be younger than the question.
+  std::optional<std::string> AnswerIfKnown(FileLook& look) {
+    if (!readable_) return std::nullopt;
+    v1::LoadRequest& load = *request_.mutable_load();
+    std::optional<v1::ToolchainPaths> toolchain = backend_.toolchains.ChooseByName(load.toolchain(), load.language());
+    if (!toolchain) return std::nullopt;
+    *load.mutable_toolchain() = *std::move(toolchain);
+    std::string reply;
+    const auto deliver = [&](const v1::LoadResult& hit) {
+      reply = ReplyWith(hit);
+      return reply.size() <= kMostInLoop;
+    };
+    if (!backend_.builder.LookUpKnown(load, user_.id(), look, deliver)) return std::nullopt;
+    Note(true);
+    return reply;
+  }
+
+  // Finds the answer, and passes its payload to `send`, which returns whether it was sent. For a hit, that decides
+  // whether it counts.
+  bool Answer(const std::function<bool(const std::string& payload)>& send) {
+    std::optional<bool> sent;
+    const auto deliver = [&](const v1::LoadResult& hit) {
+      sent = send(ReplyWith(hit));
+      return *sent;
+    };
+    Note(readable_ && LookUp(deliver));
+    return sent ? *sent : send("");
   }
 
  private:
-  absl::Status Answer() {
-    const MonotonicTime begin = backend_.env.Now();
-    const MonotonicTime deadline = std::chrono::steady_clock::now() + patience_;
-    const int socket = connection_.get();
-    const uint64_t limit = std::min<uint64_t>(kMaxLookupBytes, backend_.options.max_request_bytes);
-    KERNIX_RETURN_IF_ERROR(ReceiveBytes(socket, kLookupMagic.size(), deadline).status());
-    KERNIX_ASSIGN_OR_RETURN(const std::string text, ReceiveFrame(socket, limit, deadline));
-    v1::LookupRequest request;
-    const bool readable = request.ParseFromString(text) && request.build_id() == BuildId();
+  std::string ReplyWith(const v1::LoadResult& hit) {
+    key_ = hit.key();
     v1::LookupReply reply;
-    std::optional<absl::Status> sent;
-    const auto deliver = [&](const v1::LoadResult& hit) {
-      *reply.mutable_result() = hit;
-      sent = Send(reply, deadline);
-      return sent->ok();
-    };
-    const std::string name = request.load().name();
-    const bool hit = readable && LookUp(std::move(*request.mutable_load()), deliver);
-    const auto took = backend_.env.Now() - begin;
-    backend_.metrics.NoteQuickLookup(hit, took);
-    if (hit) LogLoad(*user_, name, reply.result(), std::chrono::duration_cast<Duration>(took));
-    return sent ? *sent : Send(reply, deadline);
+    *reply.mutable_result() = hit;
+    return reply.SerializeAsString();
   }
 
-  template <typename Deliver>
-  bool LookUp(v1::LoadRequest request, const Deliver& deliver) {
-    auto toolchain = backend_.toolchains.Choose(request.toolchain(), request.language());
+  bool LookUp(const build::DeliverHit& deliver) {
+    v1::LoadRequest load = request_.load();
+    auto toolchain = backend_.toolchains.Choose(load.toolchain(), load.language());
     if (!toolchain.ok()) return false;
-    *request.mutable_toolchain() = *std::move(toolchain);
-    return backend_.builder.LookUp(std::move(request), user_->id(), deliver);
+    *load.mutable_toolchain() = *std::move(toolchain);
+    return backend_.builder.LookUp(std::move(load), user_.id(), deliver);
   }
 
-  absl::Status Send(const v1::LookupReply& reply, MonotonicTime deadline) const {
-    return SendFrame(connection_.get(), "", reply.SerializeAsString(), deadline);
+  void Note(bool hit) {
+    const auto took = std::chrono::steady_clock::now() - begun_;
+    backend_.metrics.NoteQuickLookup(hit, took);
+    if (hit) LogHit(user_, request_.load().name(), key_, std::chrono::duration_cast<Duration>(took));
   }
 
   Backend& backend_;
-  const UniqueFd connection_;
-  const IdentityPtr user_;
-  const Duration patience_;
-  const CancellationPtr cancellation_ = std::make_shared<Cancellation>();
-  const int on_cancel_ = cancellation_->OnCancel([this] { End(connection_); });
-  std::unique_ptr<LoadGate::Pass> pass_;  // once it is given back, the server may be gone
-  std::unique_ptr<UserLimit::Pass> place_;
+  const Identity& user_;
+  const MonotonicTime begun_;
+  v1::LookupRequest request_;
+  bool readable_ = false;
+  std::string key_;  // of a hit
 };
+
+// One that does not take it at once has not taken the answers before it, and may do without.
+bool SendAtOnce(int socket, std::string_view payload) {
+  const std::string frame = MakeFrame(payload);
+  return send(socket, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(frame.size());
+}
+
+// If one request exhausts memory, the daemon must survive for all others. Returns whether the connection can go on.
+bool AnswerSlowly(Backend& backend, LookupConnection& connection, const std::string& text, Duration patience) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + patience;
+  const auto send = [&](const std::string& payload) {
+    return SendFrame(connection.socket(), "", payload, deadline).ok();  // not: the client is gone or slow
+  };
+  try {
+    return Question(backend, connection.user(), text, connection.since()).Answer(send);
+  } catch (const std::exception& error) {
+    LogFailure(connection.user().name(), error.what());
+    return false;
+  }
+}
+
+// The payload of the answer if it is known. Nothing also for what takes long to read.
+std::optional<std::string> AnswerFromMemory(Backend& backend, const LookupConnection& connection,
+                                            const std::string& text, FileLook& look) {
+  if (text.size() > kMostInLoop) return std::nullopt;
+  try {
+    return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(look);
+  } catch (const std::exception& error) {
+    LogFailure(connection.user().name(), error.what());
+    return std::nullopt;
+  }
+}
 
 }  // namespace
 
@@ -113,26 +190,230 @@ bool BeginsLookup(int connection) {
   return count == static_cast<ssize_t>(first.size()) && std::string_view(first.data(), first.size()) == kLookupMagic;
 }
 
-LookupServer::LookupServer(Backend& backend, Duration patience) : backend_(backend), patience_(patience) {}
+absl::StatusOr<std::unique_ptr<LookupServer>> LookupServer::Start(Backend& backend, LookupOptions options) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.ok()) return ErrnoStatus(errno, "make", "an epoll instance");
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.ok()) return ErrnoStatus(errno, "make", "an eventfd");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) return ErrnoStatus(errno, "watch", "an eventfd");
+  std::unique_ptr<LookupServer> server(new LookupServer(backend, options, std::move(epoll), std::move(wake)));
+  server->thread_ = std::thread([self = server.get()] { self->Run(); });
+  return server;
+}
+
+LookupServer::LookupServer(Backend& backend, LookupOptions options, UniqueFd epoll, UniqueFd wake)
+    : backend_(backend), options_(options), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
 
 LookupServer::~LookupServer() { Stop(); }
 
 void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
-  auto lookup = std::make_shared<Lookup>(backend_, std::move(connection), user, patience_);
-  if (const absl::Status entered = lookup->Enter(limit_, gate_); !entered.ok()) {
-    return backend_.metrics.NoteRefusal(absl::IsUnavailable(entered) ? Refusal::kDraining : Refusal::kLookups);
-  }
-  try {
-    std::thread([lookup = std::move(lookup)] { lookup->Run(); }).detach();
-  } catch (const std::system_error& error) {
-    LogFailure(*user, error.what());
-  }
+  const uint64_t limit = std::min<uint64_t>(kMaxLookupBytes, backend_.options.max_request_bytes);
+  auto made = std::make_unique<LookupConnection>(std::move(connection), std::move(user), limit);
+  if (gate_.closed()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
+  if (!made->Begin(limit_).ok()) return backend_.metrics.NoteRefusal(Refusal::kLookups);
+  Pass(std::move(made));
+}
+
+void LookupServer::Pass(ConnectionPtr connection) {
+  const MutexLock lock(mutex_);
+  if (stopping_) return;
+  arrived_.push_back(std::move(connection));
+  eventfd_write(wake_.get(), 1);
 }
 
 void LookupServer::Stop() {
   gate_.Close();
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    eventfd_write(wake_.get(), 1);
+  }
+  if (thread_.joinable()) thread_.join();
   gate_.CancelAll();
   gate_.WaitUntilEmpty(MonotonicTime::max());
+}
+
+// --- The loop --------------------------------------------------------------------------------------------------------
+
+void LookupServer::Run() {
+  while (GoesOn()) Round();
+  asking_.clear();
+  waiting_.clear();
+  kept_ = 0;
+  const MutexLock lock(mutex_);
+  arrived_.clear();
+}
+
+bool LookupServer::GoesOn() {
+  const MutexLock lock(mutex_);
+  return !stopping_;
+}
+
+void LookupServer::Round() {
+  std::array<epoll_event, 64> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
+  std::vector<LookupConnection*> asked;
+  bool woken = false;
+  for (int i = 0; i < count; ++i) {
+    auto* connection = static_cast<LookupConnection*>(events[i].data.ptr);
+    if (connection == nullptr) {
+      woken = true;
+    } else if (Read(*connection)) {
+      asked.push_back(connection);
+    }
+  }
+  if (woken) TakeArrivals(asked);  // not before: it may close connections
+  if (!asked.empty()) Answer(asked);
+  CloseLate();
+}
+
+// For epoll_wait(): until the first connection is closed for its silence.
+int LookupServer::Timeout() const {
+  MonotonicTime until = MonotonicTime::max();
+  if (!asking_.empty()) until = std::min(until, asking_.front()->since() + options_.patience);
+  if (!waiting_.empty()) until = std::min(until, waiting_.front()->since() + options_.keep_time);
+  if (until == MonotonicTime::max()) return -1;
+  const auto left = std::chrono::ceil<Duration>(until - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max(left, Duration{0}).count());
+}
+
+void LookupServer::TakeArrivals(std::vector<LookupConnection*>& asked) {
+  eventfd_t count = 0;
+  eventfd_read(wake_.get(), &count);
+  std::vector<ConnectionPtr> arrived;
+  {
+    const MutexLock lock(mutex_);
+    arrived.swap(arrived_);
+  }
+  for (ConnectionPtr& one : arrived) {
+    LookupConnection& connection = *one;
+    connection.place = asking_.insert(asking_.end(), std::move(one));
+    if (connection.kept()) {
+      Keep(connection);
+    } else if (Read(connection)) {
+      asked.push_back(&connection);
+    }
+  }
+}
+
+// Reads what has arrived. True if that completes a question. Else the connection may be gone.
+bool LookupServer::Read(LookupConnection& connection) {
+  const absl::StatusOr<bool> whole = connection.reader().ReadSome(connection.socket());
+  const bool goes_on = whole.ok() && (!connection.reader().begun() || Begin(connection));
+  if (goes_on && (*whole || Watch(connection))) return *whole;
+  Release(connection).reset();
+  return false;
+}
+
+// Notes that a question has begun. False if the user has too many.
+bool LookupServer::Begin(LookupConnection& connection) {
+  if (!connection.kept()) return true;
+  if (!connection.Begin(limit_).ok()) {
+    backend_.metrics.NoteRefusal(Refusal::kLookups);
+    return false;
+  }
+  NoteKept(connection, -1);
+  asking_.splice(asking_.end(), waiting_, connection.place);
+  return true;
+}
+
+void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
+  asked_ += asked.size();
+  FileLook look(backend_.env);  // younger than all these questions
+  for (LookupConnection* connection : asked) {
+    std::string text = connection->reader().Take();
+    const std::optional<std::string> reply = AnswerFromMemory(backend_, *connection, text, look);
+    if (!reply) {
+      AnswerInThread(*connection, std::move(text));
+    } else if (SendAtOnce(connection->socket(), *reply)) {
+      connection->Finish();
+      Keep(*connection);
+    } else {
+      Release(*connection).reset();
+    }
+  }
+}
+
+void LookupServer::AnswerInThread(LookupConnection& connection, std::string text) {
+  ConnectionPtr released = Release(connection);
+  const std::string user = released->user().name();
+  const auto cancellation = std::make_shared<Cancellation>();
+  absl::StatusOr<std::unique_ptr<LoadGate::Pass>> pass = gate_.Enter(cancellation);
+  if (!pass.ok()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
+  try {
+    std::thread([this, cancellation, pass = *std::move(pass), text = std::move(text),
+                 own = std::move(released)]() mutable {
+      const int on_cancel = cancellation->OnCancel([&] { own->End(); });
+      const bool goes_on = AnswerSlowly(backend_, *own, text, options_.patience);
+      cancellation->Remove(on_cancel);
+      if (goes_on) {
+        own->Finish();
+        Pass(std::move(own));
+      }
+      own.reset();
+      pass.reset();  // after this, the server may be gone
+    }).detach();
+  } catch (const std::system_error& error) {
+    LogFailure(user, error.what());
+  }
+}
+
+// --- Connections that are kept ---------------------------------------------------------------------------------------
+
+void LookupServer::Keep(LookupConnection& connection) {
+  if (options_.max_kept_per_user == 0 || !Watch(connection)) return Release(connection).reset();
+  waiting_.splice(waiting_.end(), asking_, connection.place);
+  NoteKept(connection, +1);
+  const bool user_has_too_many = kept_of_user_[connection.user().id()] > options_.max_kept_per_user;
+  if (user_has_too_many || kept_ > options_.max_kept) CloseOldestOf(connection);
+}
+
+// At least that connection itself is the user's.
+void LookupServer::CloseOldestOf(const LookupConnection& connection) {
+  const auto oldest = std::find_if(waiting_.begin(), waiting_.end(), [&](const ConnectionPtr& other) {
+    return other->user().id() == connection.user().id();
+  });
+  Release(**oldest).reset();
+}
+
+void LookupServer::CloseLate() {
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  while (!asking_.empty() && asking_.front()->since() + options_.patience <= now) Release(*asking_.front()).reset();
+  while (!waiting_.empty() && waiting_.front()->since() + options_.keep_time <= now) Release(*waiting_.front()).reset();
+}
+
+bool LookupServer::Watch(LookupConnection& connection) {
+  if (connection.watched) return true;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &connection;
+  connection.watched = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection.socket(), &event) == 0;
+  return connection.watched;
+}
+
+// Takes a connection out of the loop.
+LookupServer::ConnectionPtr LookupServer::Release(LookupConnection& connection) {
+  // Explicitly: the accept loop has a descriptor of it, too.
+  if (std::exchange(connection.watched, false)) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.socket(), nullptr);
+  }
+  const bool waits = connection.is_counted;
+  if (waits) NoteKept(connection, -1);
+  Connections& list = waits ? waiting_ : asking_;
+  ConnectionPtr released = std::move(*connection.place);
+  list.erase(connection.place);
+  return released;
+}
+
+void LookupServer::NoteKept(LookupConnection& connection, int change) {
+  connection.is_counted = change > 0;
+  kept_ += change;
+  int& of_user = kept_of_user_[connection.user().id()];
+  of_user += change;
+  if (of_user == 0) kept_of_user_.erase(connection.user().id());
 }
 
 }  // namespace kernix::server

@@ -42,9 +42,21 @@ std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
 }  // namespace
 
 struct ToolchainRegistry::Entry {
-  Mutex mutex;  // held while the toolchain is probed: everybody who needs it waits
+  Mutex probing;  // held while the toolchain is probed: everybody who needs it waits
+  Mutex mutex;    // held for a moment
   ToolchainPtr toolchain ABSL_GUARDED_BY(mutex);
   std::optional<UsedTools> used ABSL_GUARDED_BY(mutex);  // once found
+
+  ToolchainPtr Get() {
+    const MutexLock lock(mutex);
+    return toolchain;
+  }
+
+  void Set(ToolchainPtr found, UsedTools tools) {
+    const MutexLock lock(mutex);
+    toolchain = std::move(found);
+    used = std::move(tools);
+  }
 };
 
 std::string DescribeTools(const Toolchain& toolchain) {
@@ -58,20 +70,28 @@ ToolchainRegistry::ToolchainRegistry(Env& env, std::string_view compiler_setting
 
 FileDigests& ToolchainRegistry::digests() { return facts_->digests(); }
 
+std::shared_ptr<ToolchainRegistry::Entry> ToolchainRegistry::EntryOf(const v1::ToolchainPaths& paths,
+                                                                     v1::Language language) {
+  const MutexLock lock(mutex_);
+  std::shared_ptr<Entry>& slot = entries_[EntryKey(paths, language)];
+  if (slot == nullptr) slot = std::make_shared<Entry>();
+  return slot;
+}
+
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language) {
-  std::shared_ptr<Entry> entry;
-  {
-    MutexLock lock(mutex_);
-    std::shared_ptr<Entry>& slot = entries_[EntryKey(paths, language)];
-    if (slot == nullptr) slot = std::make_shared<Entry>();
-    entry = slot;
-  }
-  MutexLock lock(entry->mutex);
-  if (entry->toolchain != nullptr && Unchanged(env_, entry->toolchain->files)) return entry->toolchain;
-  entry->toolchain = nullptr;
-  KERNIX_ASSIGN_OR_RETURN(entry->toolchain, Probe(paths, language));
-  entry->used = {paths, language};
-  return entry->toolchain;
+  const std::shared_ptr<Entry> entry = EntryOf(paths, language);
+  const MutexLock lock(entry->probing);
+  const ToolchainPtr known = entry->Get();
+  if (known != nullptr && Unchanged(env_, known->files)) return known;
+  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language));
+  entry->Set(found, {paths, language});
+  return found;
+}
+
+ToolchainPtr ToolchainRegistry::FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look) {
+  ToolchainPtr known = EntryOf(paths, language)->Get();
+  if (known == nullptr || !look.Unchanged({known, &known->files})) return nullptr;
+  return known;
 }
 
 std::vector<UsedTools> ToolchainRegistry::Used() {

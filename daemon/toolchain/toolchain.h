@@ -14,6 +14,7 @@
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "common/os/file_look.h"
 #include "daemon/toolchain/file_digests.h"
 #include "kernix/v1/kernix.pb.h"
 
@@ -89,6 +90,10 @@ class ToolchainRegistry {
   // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
 
+  // What the last Resolve() of these tools has found, if `look` sees its files unchanged; else null. Runs no tool,
+  // reads no file, and waits for nobody.
+  ToolchainPtr FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look);
+
   // The tools that Resolve() has found at least once.
   std::vector<UsedTools> Used();
 
@@ -97,6 +102,7 @@ class ToolchainRegistry {
 
  private:
   struct Entry;
+  std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
   absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
 
   Env& env_;

@@ -160,9 +160,36 @@ TEST_F(ClientLookupTest, AHitNeedsNoGrpcAndAMissDoes) {
   module = LoadKernel(*client, 1);
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_TRUE((*module)->cache_hit());
-  EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
+  EXPECT_THAT(relay.TakeBeginnings(), ElementsAre()) << "the connection of the first lookup was kept";
   EXPECT_EQ(direct_->Stats()->hits, 1u);
   EXPECT_EQ(direct_->Stats()->misses, 1u);
+}
+
+TEST_F(ClientLookupTest, AKeptConnectionThatIsLostIsMadeAgain) {
+  ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
+  std::unique_ptr<Client> client;
+  {
+    Relay relay(socket_, Place().socket, Lookups::kRelayed);
+    client = ClientOf(socket_, kLong);
+    ASSERT_TRUE(LoadKernel(*client, 1).ok());
+    EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
+  }
+  ASSERT_EQ(unlink(socket_.c_str()), 0);
+  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  ASSERT_TRUE(LoadKernel(*client, 1).ok());
+  EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
+}
+
+TEST_F(ClientLookupTest, AChildHasAConnectionOfItsOwn) {
+  ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
+  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  const auto client = ClientOf(socket_, kLong);
+  ASSERT_TRUE(LoadKernel(*client, 1).ok());
+  EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
+  EXPECT_EQ(ForkAndRun([&] { return LoadKernel(*client, 1).ok() ? 0 : 1; }), 0);
+  EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic)) << "the child's";
+  ASSERT_TRUE(LoadKernel(*client, 1).ok());
+  EXPECT_THAT(relay.TakeBeginnings(), ElementsAre()) << "the parent's is still good";
 }
 
 TEST_F(ClientLookupTest, WhatHasToBeToldOrBuiltIsNotLookedUp) {
