@@ -8,24 +8,13 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/file_digest.h"
 #include "daemon/cache/store_folder.h"
 
 namespace kernix::cache {
 namespace {
 
 constexpr mode_t kBlobMode = 0444;
-constexpr size_t kPieceBytes = 256 << 10;
-
-absl::StatusOr<Digest> DigestOfFile(ReadableFile& file) {
-  Sha256 sha;
-  std::string piece(kPieceBytes, '\0');
-  for (uint64_t offset = 0;;) {
-    KERNIX_ASSIGN_OR_RETURN(const size_t count, file.ReadAt(offset, piece));
-    if (count == 0) return sha.Finish();
-    sha.Update(std::string_view(piece).substr(0, count));
-    offset += count;
-  }
-}
 
 }  // namespace
 

@@ -54,6 +54,18 @@ TEST_F(ToolchainPolicyTest, ASharedOneTakesItsOwnToolOfTheSameContent) {
   EXPECT_EQ(policy.Choose(Paths("/home/my-g++"), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
 }
 
+// Where it says something, it says what Choose() says.
+TEST_F(ToolchainPolicyTest, ANameAloneMayDecide) {
+  ToolchainPolicy own(env_, /*shared=*/false, {});
+  EXPECT_EQ(own.ChooseByName(Paths("/home/g++"), v1::LANGUAGE_CPP)->host_compiler(), "/home/g++");
+  ToolchainPolicy shared = Shared();
+  EXPECT_EQ(shared.ChooseByName(Paths("/usr/g++"), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
+  EXPECT_EQ(shared.ChooseByName(Paths(""), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
+  EXPECT_FALSE(shared.ChooseByName(Paths("/opt/g++"), v1::LANGUAGE_CPP)) << "the first may have the same content";
+  EXPECT_FALSE(shared.ChooseByName(Paths("/usr/g++", "/opt/nvcc"), v1::LANGUAGE_CUDA)) << "the first has no nvcc";
+  EXPECT_FALSE(ToolchainPolicy(env_, /*shared=*/true, {}).ChooseByName(Paths("/usr/g++"), v1::LANGUAGE_CPP));
+}
+
 TEST_F(ToolchainPolicyTest, ForCudaBothToolsMustBeTheSame) {
   Write("/home/nvcc", "nvcc 13");
   ToolchainPolicy policy = Shared();

@@ -15,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/toolchain/parts.h"
+#include "daemon/toolchain/side_by_side.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {
@@ -208,14 +209,20 @@ absl::Status CheckHostByNumber(Env& env, const HostCompiler& host, CudaToolkit& 
   return absl::OkStatus();
 }
 
-// Asks nvcc itself, because it decides which host compilers work.
-absl::Status CheckHost(Env& env, const HostCompiler& host, CudaToolkit& cuda) {
+// Asks nvcc itself, because it decides which host compilers work. Nothing: it cannot be asked.
+std::optional<absl::Status> AskAboutHost(Env& env, const HostCompiler& host, const CudaToolkit& cuda) {
   std::vector<std::string> argv = {cuda.nvcc, "-ccbin", host.path, "-x", "cu", "-E", "-o", "/dev/null"};
   for (const std::string& folder : cuda.include_directories) argv.push_back("-I" + folder);
   argv.push_back("/dev/null");
   // A shell would interpret these words, and there is no action here that could rename them.
-  if (!std::all_of(argv.begin(), argv.end(), IsHarmlessWord)) return CheckHostByNumber(env, host, cuda);
-  absl::Status answer = AskTool(env, argv).status();
+  if (!std::all_of(argv.begin(), argv.end(), IsHarmlessWord)) return std::nullopt;
+  return AskTool(env, argv).status();
+}
+
+absl::Status CheckHost(Env& env, const HostCompiler& host, const std::optional<absl::Status>& answered,
+                       CudaToolkit& cuda) {
+  if (!answered) return CheckHostByNumber(env, host, cuda);
+  const absl::Status& answer = *answered;
   if (answer.ok()) return answer;
   const std::string output = GetErrorDetail(answer).compiler_output();
   if (output.find("unsupported") == std::string::npos) return answer;
@@ -260,20 +267,29 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   CudaToolkit cuda;
   KERNIX_ASSIGN_OR_RETURN(cuda.nvcc, RealNvcc(env, paths.nvcc(), dry_run));
   cuda.root = Dirname(Dirname(cuda.nvcc));
-  KERNIX_ASSIGN_OR_RETURN(const std::string version, AskTool(env, {cuda.nvcc, "--version"}));
-  KERNIX_RETURN_IF_ERROR(ReadVersion(version, cuda));
+  cuda.include_directories = IncludeFolders(env, dry_run, paths, cuda.root, host);
+  cuda.library_directories = LibraryFolders(env, dry_run, paths, cuda.root);
+  absl::StatusOr<std::string> version, architectures;
+  std::optional<absl::Status> about_host;
+  RunSideBySide({[&] { about_host = AskAboutHost(env, host, cuda); },
+                 [&] {
+                   version = AskTool(env, {cuda.nvcc, "--version"});
+                 },
+                 [&] {
+                   architectures = AskTool(env, {cuda.nvcc, "--list-gpu-code"});
+                 }});
+  KERNIX_RETURN_IF_ERROR(version.status());
+  KERNIX_RETURN_IF_ERROR(ReadVersion(*version, cuda));
   if (cuda.major_version < kOldestMajor) {
     return ToolchainError(StrCat("the nvcc at ", cuda.nvcc, " belongs to CUDA ", cuda.version,
                                  ", but kernix needs CUDA ", kOldestMajor,
                                  " or newer: set CUDA_HOME to a newer toolkit"));
   }
-  KERNIX_ASSIGN_OR_RETURN(const std::string architectures, AskTool(env, {cuda.nvcc, "--list-gpu-code"}));
-  KERNIX_RETURN_IF_ERROR(ReadArchitectures(architectures, cuda));
-  cuda.include_directories = IncludeFolders(env, dry_run, paths, cuda.root, host);
-  cuda.library_directories = LibraryFolders(env, dry_run, paths, cuda.root);
+  KERNIX_RETURN_IF_ERROR(architectures.status());
+  KERNIX_RETURN_IF_ERROR(ReadArchitectures(*architectures, cuda));
   KERNIX_ASSIGN_OR_RETURN(const Parts parts, FindParts(env, cuda, host, dry_run));
   KERNIX_RETURN_IF_ERROR(CheckHeaders(env, cuda, host));
-  KERNIX_RETURN_IF_ERROR(CheckHost(env, host, cuda));
+  KERNIX_RETURN_IF_ERROR(CheckHost(env, host, about_host, cuda));
   KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(digests, "kernix-cuda-toolkit-1", files));
   return cuda;
 }

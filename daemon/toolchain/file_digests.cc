@@ -2,11 +2,25 @@
 #include "daemon/toolchain/file_digests.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/os/file_digest.h"
 
 namespace kernix::toolchain {
+namespace {
+
+// Compilers have up to 80 MB, which need not be in memory at once.
+constexpr uint64_t kLargeBytes = 4 << 20;
+
+absl::StatusOr<Digest> DigestInPieces(Env& env, const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string real, env.RealPath(path));
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, env.OpenFile(real));
+  return DigestOfFile(*file);
+}
+
+}  // namespace
 
 absl::StatusOr<Digest> FileDigests::Get(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(const Content content, GetContent(path));
@@ -33,10 +47,19 @@ absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string&
   return Read(path, before);
 }
 
+absl::StatusOr<Digest> FileDigests::DigestOfContent(const std::string& path, uint64_t size) {
+  if (size >= kLargeBytes) {
+    const absl::StatusOr<Digest> digest = DigestInPieces(env_, path);
+    if (digest.ok()) return digest;  // else: whatever is wrong, the other way says so, too
+  }
+  KERNIX_ASSIGN_OR_RETURN(const std::string text, env_.ReadFile(path));
+  return DigestOf(text);
+}
+
 absl::StatusOr<FileDigests::Content> FileDigests::Read(const std::string& path, const FileIdentity& before) {
   const int64_t read_unix_ms = env_.UnixMillis();
-  KERNIX_ASSIGN_OR_RETURN(const std::string text, env_.ReadFile(path));
-  const Content content{DigestOf(text), before, env_.Now()};
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfContent(path, before.size));
+  const Content content{digest, before, env_.Now()};
   const absl::StatusOr<FileIdentity> after = IdentityOf(env_, path);
   // Otherwise the file changed while it was read, and the next call reads it again.
   if (!after.ok() || *after != before) return content;

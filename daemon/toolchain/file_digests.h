@@ -51,6 +51,7 @@ class FileDigests {
  private:
   // The content of a file whose identity was `before` a moment ago.
   absl::StatusOr<Content> KnownOrRead(const std::string& path, const FileIdentity& before);
+  absl::StatusOr<Digest> DigestOfContent(const std::string& path, uint64_t size);
   absl::StatusOr<Content> Read(const std::string& path, const FileIdentity& before);
 
   Env& env_;

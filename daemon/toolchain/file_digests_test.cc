@@ -26,6 +26,19 @@ TEST_F(FileDigestsTest, ReadsAFileOnce) {
   EXPECT_EQ(Reads(), 1);
 }
 
+TEST_F(FileDigestsTest, ReadsALargeFileInPiecesAndThroughLinks) {
+  const std::string large(5'000'000, 'x');
+  Write(large);
+  ASSERT_TRUE(mem_.CreateSymlink("/f", "/link").ok());
+  EXPECT_EQ(digests_.Get("/f").value(), DigestOf(large));
+  EXPECT_EQ(digests_.Get("/link").value(), DigestOf(large));
+  EXPECT_EQ(Reads(), 0);
+  env_.Inject({.operation = Operation::kOpenFile, .error = absl::InternalError("not that way")});
+  Write(large + "y");
+  EXPECT_EQ(digests_.Get("/f").value(), DigestOf(large + "y"));
+  EXPECT_EQ(Reads(), 1);
+}
+
 TEST_F(FileDigestsTest, ReadsAgainWhatHasChanged) {
   Write("one");
   EXPECT_EQ(digests_.Get("/f").value(), DigestOf("one"));

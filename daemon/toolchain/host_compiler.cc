@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/toolchain/parts.h"
+#include "daemon/toolchain/side_by_side.h"
 #include "daemon/toolchain/tool_query.h"
 
 namespace kernix::toolchain {
@@ -125,10 +127,14 @@ std::vector<std::string> LoadedLibraries(Env& env, const std::string& program) {
 
 // A wrapper script or ccache has no libraries to list: its output has no "=> /...".
 void AddLibraries(Env& env, const std::vector<std::string>& programs, Parts& parts) {
-  std::set<std::string> libraries;
-  for (const std::string& program : programs) {
-    for (std::string& library : LoadedLibraries(env, program)) libraries.insert(std::move(library));
+  std::vector<std::vector<std::string>> loaded(programs.size());
+  std::vector<std::function<void()>> queries;
+  for (size_t i = 0; i < programs.size(); ++i) {
+    queries.emplace_back([&, i] { loaded[i] = LoadedLibraries(env, programs[i]); });
   }
+  RunSideBySide(queries);
+  std::set<std::string> libraries;
+  for (const std::vector<std::string>& some : loaded) libraries.insert(some.begin(), some.end());
   for (const std::string& library : libraries) parts.Add(StrCat("library ", Basename(library)), library);
 }
 
@@ -196,14 +202,20 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   HostCompiler compiler;
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
-  KERNIX_ASSIGN_OR_RETURN(const std::string answer,
-                          AskTool(env, {compiler.path, "-v", "-E", "-x", "c++", "/dev/null"}));
+  absl::StatusOr<std::string> description, folders;
+  RunSideBySide({[&] {
+                   description = AskTool(env, {compiler.path, "-v", "-E", "-x", "c++", "/dev/null"});
+                 },
+                 [&] {
+                   folders = AskTool(env, {compiler.path, "-print-search-dirs"});
+                 }});
+  KERNIX_ASSIGN_OR_RETURN(const std::string answer, std::move(description));
   if (!ReadVersion(answer, compiler)) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
                      StrCat(path, " is neither a GCC nor a Clang: set ", setting, " to one of them"));
   }
   compiler.system_include_directories = IncludeFolders(answer);
-  KERNIX_ASSIGN_OR_RETURN(const std::string search, AskTool(env, {compiler.path, "-print-search-dirs"}));
+  KERNIX_ASSIGN_OR_RETURN(const std::string search, std::move(folders));
   compiler.library_directories = ExistingFolders(env, SearchFolders(search, "libraries"));
   Parts parts = PartsOf(env, compiler, search);
   if (compiler.kind == HostCompilerKind::kClang) {

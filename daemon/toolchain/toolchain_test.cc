@@ -16,6 +16,7 @@
 #include "daemon/toolchain/cuda_toolkit.h"
 #include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/tool_query.h"
+#include "tests/support/await.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/temp_folder.h"
 
@@ -50,6 +51,11 @@ class PretendingEnv : public FaultEnv {
     absl::StatusOr<std::string> content = FaultEnv::ReadFile(path);
     if (content.ok() && IsChanged(path)) content->append("changed");
     return content;
+  }
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override {
+    if (IsChanged(path)) return absl::InternalError("read it whole");
+    return FaultEnv::OpenFile(path);
   }
 
  private:
@@ -161,13 +167,14 @@ TEST_F(ToolchainTest, IdentityDoesNotDependOnThePath) {
   EXPECT_EQ(here->identity, there->identity);
 }
 
-// The driver appears replaced as soon as another part is read.
+// The driver is replaced once it has been read, which is after the fourth look at it, while another part is read.
 TEST_F(ToolchainTest, APartThatIsReplacedWhileTheOthersAreReadIsLookedAtAgain) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   const std::string driver = temp_.File("g++");
   ASSERT_TRUE(Env::Posix().WriteFile(driver, Script(StrCat("exec ", gxx, " \"$@\"")), 0755).ok());
   Fault replace{.operation = Operation::kReadFile, .match = "crti.o"};
   replace.before = [&] {
+    Await("the driver to be read", [&] { return env_.Calls(Operation::kStat, driver) >= 4; });
     EXPECT_TRUE(Env::Posix().WriteFile(driver, Script(StrCat("exec ", gxx, " \"$@\" # new")), 0755).ok());
   };
   env_.Inject(replace);
@@ -189,6 +196,25 @@ TEST_F(ToolchainTest, AWarmResolveOnlyAsksForTheFilesStates) {
   EXPECT_EQ(env_.Calls(Operation::kRunProcess), runs);
   EXPECT_EQ(env_.Calls(Operation::kReadFile), reads);
   EXPECT_LE(env_.Calls(Operation::kStat) - stats, 60);
+}
+
+TEST_F(ToolchainTest, WhatIsKnownIsFoundAsLongAsItsFilesAreAsTheyWere) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  v1::ToolchainPaths paths;
+  paths.set_host_compiler(gxx);
+  const auto find = [&] {
+    FileLook look(env_);
+    return registry_.FindKnown(paths, v1::LANGUAGE_CPP, look);
+  };
+  EXPECT_EQ(find(), nullptr);
+  const ToolchainPtr toolchain = MustResolve(gxx);
+  const int processes = env_.Calls(Operation::kRunProcess);
+  EXPECT_EQ(find(), toolchain);
+  env_.PretendChanged(gxx);
+  EXPECT_EQ(find(), nullptr);
+  EXPECT_EQ(env_.Calls(Operation::kRunProcess), processes);
+  EXPECT_NE(MustResolve(gxx), toolchain);
+  EXPECT_NE(find(), nullptr);
 }
 
 TEST_F(ToolchainTest, AChangedCompilerIsFoundOutAgain) {

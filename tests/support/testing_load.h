@@ -126,6 +126,11 @@ class ChangingEnv : public FaultEnv {
     return content;
   }
 
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenFile(const std::string& path) override {
+    if (IsChanged(path)) return absl::InternalError("read it whole");
+    return FaultEnv::OpenFile(path);
+  }
+
  private:
   bool IsFromTheFuture(const std::string& path) {
     const MutexLock lock(mutex_);
