@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/daemon.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -193,7 +194,17 @@ StopReason Daemon::WaitForStop() {
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
     engine_->Flush();
     KeepLogSmall();
+    ReturnMemory();
   }
+}
+
+// A build leaves much free memory behind, which the allocator would keep.
+void Daemon::ReturnMemory() {
+  const Activity now = CurrentActivity();
+  if (now.running > 0 || now.started == trimmed_after_) return;
+  trimmed_after_ = now.started;
+  malloc_trim(/*pad=*/0);
+  Log(LogLevel::kDebug, "memory_returned");
 }
 
 void Daemon::KeepLogSmall() {

@@ -136,7 +136,7 @@ TEST_F(KernixdLookupTest, WhatWasPurgedIsNoHitOnAKeptConnection) {
   const UniqueFd socket = ConnectRaw();
   EXPECT_TRUE(Ask(socket, kLookupMagic, RequestOf(AddKernel(1)))->has_result());
   EXPECT_TRUE(Ask(socket, "", RequestOf(AddKernel(1)))->has_result());
-  ASSERT_THAT(client->Purge(""), IsOk());
+  ASSERT_THAT(client->Purge("adder"), IsOk());
   EXPECT_FALSE(Ask(socket, "", RequestOf(AddKernel(1)))->has_result());
 }
 

@@ -20,6 +20,7 @@ namespace kernix::server {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class KernixdStopTest : public KernixdTest {};
 
@@ -110,6 +111,17 @@ TEST_F(KernixdStopTest, ShutdownsOwnDrainTimeoutCounts) {
   ASSERT_TRUE(client->stub().Shutdown(&context, request, &response).ok());
   EXPECT_EQ(response.running_jobs(), 1u);
   EXPECT_EQ(daemon->AwaitExit(), kExitDrainTimeout);
+}
+
+TEST_F(KernixdStopTest, ReturnsMemoryWhenItsClientsHaveGone) {
+  const auto daemon = Serve({"--log-level", "debug", "--idle-timeout", "1s"});
+  {
+    const auto client = Connect();
+    ASSERT_TRUE(client->Load(AddKernel(1)).result);
+    EXPECT_THAT(daemon->Log(), Not(HasSubstr("memory_returned")));
+  }
+  EXPECT_EQ(daemon->AwaitExit(), kExitOk);
+  EXPECT_THAT(daemon->Log(), HasSubstr("memory_returned"));
 }
 
 TEST_F(KernixdStopTest, EndsWhenIdle) {

@@ -86,31 +86,34 @@ namespace {
 // A question and how it is answered.
 class Question {
  public:
+  using Send = std::function<bool(const std::string& payload)>;
+
   Question(Backend& backend, const Identity& user, std::string_view text, MonotonicTime begun)
       : backend_(backend), user_(user), begun_(begun) {
     readable_ = request_.ParseFromArray(text.data(), static_cast<int>(text.size())) && request_.build_id() == BuildId();
   }
 
-  // The payload of the answer if it is known, after a look at files; `look` must be younger than the question.
-  std::optional<std::string> AnswerIfKnown(FileLook& look) {
+  // Answers what is known, after a look at files; `look` must be younger than the question. `send` is as for Answer().
+  // Returns whether the answer was sent; nothing if none is known.
+  std::optional<bool> AnswerIfKnown(FileLook& look, const Send& send) {
     if (!readable_) return std::nullopt;
     v1::LoadRequest& load = *request_.mutable_load();
     std::optional<v1::ToolchainPaths> toolchain = backend_.toolchains.ChooseByName(load.toolchain(), load.language());
     if (!toolchain) return std::nullopt;
     *load.mutable_toolchain() = *std::move(toolchain);
-    std::string reply;
+    std::optional<bool> sent;
     const auto deliver = [&](const v1::LoadResult& hit) {
-      reply = ReplyWith(hit);
-      return reply.size() <= kMostInLoop;
+      if (hit.ByteSizeLong() > kMostInLoop) return false;
+      sent = send(ReplyWith(hit));
+      return *sent;
     };
-    if (!backend_.builder.LookUpKnown(load, user_.id(), look, deliver)) return std::nullopt;
-    Note(true);
-    return reply;
+    if (backend_.builder.LookUpKnown(load, user_.id(), look, deliver)) Note(true);
+    return sent;
   }
 
   // Finds the answer, and passes its payload to `send`, which returns whether it was sent. For a hit, that decides
   // whether it counts.
-  bool Answer(const std::function<bool(const std::string& payload)>& send) {
+  bool Answer(const Send& send) {
     std::optional<bool> sent;
     const auto deliver = [&](const v1::LoadResult& hit) {
       sent = send(ReplyWith(hit));
@@ -170,15 +173,25 @@ bool AnswerSlowly(Backend& backend, LookupConnection& connection, const std::str
   }
 }
 
-// The payload of the answer if it is known. Nothing also for what takes long to read.
-std::optional<std::string> AnswerFromMemory(Backend& backend, const LookupConnection& connection,
-                                            const std::string& text, FileLook& look) {
+// Returns whether the connection can go on; nothing if the answer is not known, or the question takes long to read.
+std::optional<bool> AnswerAtOnce(Backend& backend, const LookupConnection& connection, const std::string& text,
+                                 FileLook& look) {
   if (text.size() > kMostInLoop) return std::nullopt;
+  const auto send = [&](const std::string& payload) { return SendAtOnce(connection.socket(), payload); };
   try {
-    return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(look);
+    return Question(backend, connection.user(), text, connection.since()).AnswerIfKnown(look, send);
   } catch (const std::exception& error) {
     LogFailure(connection.user().name(), error.what());
-    return std::nullopt;
+    return false;
+  }
+}
+
+absl::StatusOr<bool> ReadSome(LookupConnection& connection) {
+  try {
+    return connection.reader().ReadSome(connection.socket());
+  } catch (const std::exception& error) {
+    LogFailure(connection.user().name(), error.what());
+    return absl::ResourceExhaustedError(error.what());
   }
 }
 
@@ -301,7 +314,7 @@ void LookupServer::TakeArrivals(std::vector<LookupConnection*>& asked) {
 
 // Reads what has arrived. True if that completes a question. Else the connection may be gone.
 bool LookupServer::Read(LookupConnection& connection) {
-  const absl::StatusOr<bool> whole = connection.reader().ReadSome(connection.socket());
+  const absl::StatusOr<bool> whole = ReadSome(connection);
   const bool goes_on = whole.ok() && (!connection.reader().begun() || Begin(connection));
   if (goes_on && (*whole || Watch(connection))) return *whole;
   Release(connection).reset();
@@ -325,10 +338,10 @@ void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
   FileLook look(backend_.env);  // younger than all these questions
   for (LookupConnection* connection : asked) {
     std::string text = connection->reader().Take();
-    const std::optional<std::string> reply = AnswerFromMemory(backend_, *connection, text, look);
-    if (!reply) {
+    const std::optional<bool> answered = AnswerAtOnce(backend_, *connection, text, look);
+    if (!answered) {
       AnswerInThread(*connection, std::move(text));
-    } else if (SendAtOnce(connection->socket(), *reply)) {
+    } else if (*answered) {
       connection->Finish();
       Keep(*connection);
     } else {

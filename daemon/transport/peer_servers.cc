@@ -45,6 +45,14 @@ void LimitResources(const ServiceOptions& options, grpc::ServerBuilder& builder)
   builder.SetResourceQuota(quota);
 }
 
+// By default, gRPC keeps a queue for each processor, with a thread or two that wait at it. Calls that come get threads
+// of their own all the same.
+void LimitIdleThreads(grpc::ServerBuilder& builder) {
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
+}
+
 // Both are process-wide and affect every server that is built later.
 void EnableStandardServices() {
   [[maybe_unused]] static const bool once = [] {
@@ -64,6 +72,7 @@ class PeerServer {
     builder.SetMaxReceiveMessageSize(GrpcMessageLimit(backend.options));
     builder.SetMaxSendMessageSize(-1);
     LimitResources(backend.options, builder);
+    LimitIdleThreads(builder);
     builder.RegisterService(&service_);
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
