@@ -82,6 +82,12 @@ absl::StatusOr<std::string> NodeLocalStore(Env& env, uid_t uid) {
 
 }  // namespace
 
+absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid) {
+  std::string path = RuntimeDirectoryPath(env, get_env, uid);
+  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, path, uid));
+  return path;
+}
+
 absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                           const std::string& store_directory) {
   const std::string store = CanonicalPath(env, store_directory);

@@ -32,12 +32,16 @@ inline constexpr char kPrivateFolder[] = "private";
 // A folder in kPrivateFolder: the place of a daemon that cannot use its usual one.
 inline constexpr char kPlaceFolder[] = "run";
 
+// The user's folder for what need not outlive the machine's next start. It is created and must be private.
+// $XDG_RUNTIME_DIR/kernix if that variable names a folder that belongs to `uid` and that no other user can write to;
+// otherwise /tmp/kernix-<uid>.
+absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, uid_t uid);
+
 // The place of the daemon that serves `store_directory` for this user: a folder below the user's runtime directory,
-// named by a digest of the store's canonical path. The runtime directory is $XDG_RUNTIME_DIR/kernix if that variable
-// names a folder that belongs to `uid` and that no other user can write to; otherwise /tmp/kernix-<uid>. A process's
-// default store depends on its environment, so no store has a special name. If the socket's path would be too long, the
-// folder is below /tmp/kernix-<uid>. If that folder cannot be used, for example because another user has created it,
-// the place is in the store, unless its path would be too long.
+// named by a digest of the store's canonical path. A process's default store depends on its environment, so no store
+// has a special name. If the socket's path would be too long, the folder is below /tmp/kernix-<uid>. If that folder
+// cannot be used, for example because another user has created it, the place is in the store, unless its path would be
+// too long. Creates the folder of the place.
 absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                           const std::string& store_directory);
 

@@ -64,7 +64,7 @@ class KernelCompilationError(KernelError):
     compiler_output : str, optional
         The compiler's messages, with lines of the user's own source.
     command : str, optional
-        The command line that failed.
+        The command line that failed, as it ran.
     failed_command : bytes, optional
         What :meth:`save` writes, as libkernix passes it.
 
@@ -72,8 +72,6 @@ class KernelCompilationError(KernelError):
     ----------
     compiler_output : str
     command : str
-        Not part of the error's text, since it says nothing about the source. It ran in a folder that is gone; to run it
-        again, call :meth:`save`.
     """
 
     __module__ = "kernix"
@@ -82,11 +80,29 @@ class KernelCompilationError(KernelError):
         super().__init__(message, compiler_output, command)
         self.message = message
         self.compiler_output = compiler_output
-        self.command = command
+        self._command = command
         self._failed_command = failed_command
+        self._folder = ""  # where the command can be run again
+
+    @property
+    def command(self) -> str:
+        """A line for a shell that runs the command again, in a folder with all that it needs.
+
+        It is not part of the error's text, since it says nothing about the source. The first reading makes the folder
+        (see :meth:`save`), unless there is one, below the user's runtime folder. Of those that were made in this way,
+        the latest eight stay. If the command cannot be run again, it is shown as it ran.
+        """
+        from kernix import _core
+
+        try:
+            if not os.path.isdir(self._folder):
+                self._folder = os.fsdecode(_core.keep_failed_command(self._failed_command))
+        except KernelError:
+            return self._command
+        return os.fsdecode(_core.line_of_failed_command(self._failed_command, os.fsencode(self._folder)))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write a folder in which the command can be run again.
+        """Write a folder in which the command can be run again. :attr:`command` then runs it there.
 
         It holds the generated source, kernix's headers and a script ``run.sh``. Links lead to your include paths.
 
@@ -110,7 +126,9 @@ class KernelCompilationError(KernelError):
         """
         from kernix import _core
 
-        return os.fsdecode(_core.save_failed_command(self._failed_command, os.fsencode(folder)))
+        script = os.fsdecode(_core.save_failed_command(self._failed_command, os.fsencode(folder)))
+        self._folder = os.path.dirname(script)
+        return script
 
     def __str__(self) -> str:
         parts = [self.message]

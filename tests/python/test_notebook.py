@@ -68,6 +68,7 @@ def jit():
     "cuda module again": "vector_add is gpu.vector_add, 'changed' in gpu.source()",
     "wrong": f"%%cpp\n{WRONG}",
     "command": "sys.last_value.command",
+    "command again": "!{sys.last_value.command}",
     "very wrong": f"%%cpp\n{VERY_WRONG}",
     "all of it": "sys.last_value.compiler_output.count('error: ')",
     "wrong cuda": f"%%cuda --arch=sm_90\n{WRONG}",
@@ -127,6 +128,7 @@ def test_errors_are_short_and_name_the_lines_of_the_cell(cells):
     assert "KernelCompilationError: compile failed: cell(5): error: " in cells["wrong cuda"].error
     assert len(cells["wrong cuda"].error.splitlines()) <= 10
     assert "unit.cc" in cells["command"].kept[0]
+    assert "cell:5:5: error: 'nothing' was not declared" in cells["command again"].printed
     assert "unit.cc" not in wrong
 
 

@@ -25,7 +25,7 @@ enum class ErrorCategory {
 struct ErrorInfo {
   ErrorCategory category = ErrorCategory::kInternal;
   std::string compiler_output;  // kCompilation: the complete output of the compiler or linker, with your own paths
-  std::string command;          // kCompilation: the command that failed
+  std::string command;          // kCompilation: the command that failed, as it ran; see SaveFailedCommand()
   int exit_code = 0;            // kCompilation: its exit code
 };
 

@@ -207,7 +207,8 @@ class _Layer:
         translated: Exception
         if isinstance(error, kernix.KernelCompilationError):
             _, message = translate(error, error.message, language)
-            translated = self._package.CompilationError(message, error.compiler_output, error.command)
+            _, output, command = error.args  # error.command would write a folder for an error that nobody looks at
+            translated = self._package.CompilationError(message, output, command)
             return translated
         name, message = translate(error, str(error), language)
         known = self._request_error if name == "KernelRequestError" else getattr(self._package, name, None)

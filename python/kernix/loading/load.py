@@ -108,7 +108,8 @@ def load_cuda_inline(
         Folders to search for headers, before all others.
     build_directory : str or path-like, optional
         Folder that receives the generated source, ``<name>.kernix.cu``, the library, ``<name>.so``, and, with `keep`,
-        the kept files (``<name>.sm_90.ptx``, ...).
+        the kept files (``<name>.sm_90.ptx``, ...). After a compile error, it receives ``<name>.failed``, a folder with
+        what the failed command needs, and ``run.sh``, which runs it again.
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they arrive.
     compute_capability : str, optional
@@ -288,7 +289,9 @@ def load_cpp_inline(
     extra_include_paths : list of str or path-like, optional
         Folders to search for headers, before all others.
     build_directory : str or path-like, optional
-        Folder that receives the generated source, ``<name>.kernix.cpp``, and the library, ``<name>.so``.
+        Folder that receives the generated source, ``<name>.kernix.cpp``, and the library, ``<name>.so``. After a
+        compile error, it receives ``<name>.failed``, a folder with what the failed command needs, and ``run.sh``, which
+        runs it again.
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they arrive.
     force_rebuild : bool, default False

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TypedDict
 
 from kernix import _core
+from kernix._errors import KernelCompilationError, KernelError
 from kernix.jax.targets import Code, jax_is_installed
 from kernix.loading import connection
 from kernix.loading.console import LoadConsole
@@ -62,7 +64,7 @@ def load(
     folder = None if build_directory is None else folder_path(build_directory, "build_directory")
     core, slot = _find(request)
     if core is None:
-        core, slot = _load_anew(request)
+        core, slot = _load_anew(request, folder)
     module = _module_of(core, slot, prefix)
     if folder:
         module._code.core.write_build_directory(os.fsencode(folder))
@@ -81,9 +83,14 @@ def _find(request: _core.Request) -> tuple[_core.Module | None, int]:
     return (None, 0) if client is None else _core.find_loaded(client, request)
 
 
-def _load_anew(request: _core.Request) -> tuple[_core.Module, int]:
+def _load_anew(request: _core.Request, build_folder: str | None) -> tuple[_core.Module, int]:
     with LoadConsole(request.name) as console:
-        core, slot = _core.load(connection.client(), request, console)
+        try:
+            core, slot = _core.load(connection.client(), request, console)
+        except KernelCompilationError as error:
+            if build_folder:
+                _save_failure(error, os.path.join(build_folder, f"{request.name}.failed"))
+            raise
         for name in hidden_functions(core):
             text = (
                 f"module {request.name!r}: its function {name!r} is hidden by CompiledModule.{name}. "
@@ -94,6 +101,12 @@ def _load_anew(request: _core.Request) -> tuple[_core.Module, int]:
         if request.verbose:
             console.output(f"kernix: {request.name}: {origin(core)}, {core.path}")
     return core, slot
+
+
+def _save_failure(error: KernelCompilationError, folder: str) -> None:
+    """Save what failed, if it can be run again. A folder that cannot be written does not hide the compiler's error."""
+    with suppress(KernelError):
+        error.save(folder)
 
 
 def _module_of(core: _core.Module, slot: int, prefix: str | None) -> CompiledModule:
