@@ -65,11 +65,13 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   return names;
 }
 
+std::vector<const CLI::App*> Commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
 std::vector<std::string> CommandNames(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(each->get_name());
-  }
+  for (const CLI::App* each : Commands(app)) names.push_back(each->get_name());
   return names;
 }
 
@@ -101,6 +103,26 @@ std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   return chosen.empty() ? std::string(error.what()) + "." : Mistake(*chosen.front(), error);
 }
 
+// The command that the command line names.
+const CLI::App& Named(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app : Named(*chosen.front());
+}
+
+// The commands of `app`, of which one has to be given, as --help lists them.
+std::string GiveACommand(const CLI::App& app) {
+  std::string text = StrCat("give a command", app.get_parent() == nullptr ? "" : " of " + app.get_name(), ":\n");
+  for (const CLI::App* each : Commands(app)) text += CLI::Formatter().make_subcommand(each);
+  return text;
+}
+
+int Refuse(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& named = Named(app);
+  const bool lacks_command = app.remaining(/*recurse=*/true).empty() && !Commands(named).empty() &&
+                             dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  return RefuseUsage(StrCat(lacks_command ? GiveACommand(named) : Printable(Mistake(app, error)) + " ", "See --help."));
+}
+
 }  // namespace
 
 int Main(int argc, char** argv) {
@@ -119,7 +141,7 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
-    return RefuseUsage(StrCat(Printable(Mistake(app, error)), " See --help."));
+    return Refuse(app, error);
   }
   return chosen->run();
 }

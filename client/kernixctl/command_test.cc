@@ -89,7 +89,26 @@ TEST(CommandTest, AnUnknownWordIsNamedWithTheNearest) {
             "kernixctl: compile has no option --fast. Did you mean --use-fast-math? See --help.\n");
   EXPECT_EQ(Ctl({"status", "now"}).err, "kernixctl: status takes no argument \"now\". See --help.\n");
   EXPECT_EQ(Ctl({"-q", "status"}).err, "kernixctl: there is no option -q. See --help.\n");
-  EXPECT_EQ(Ctl({}).err, "kernixctl: A subcommand is required. See --help.\n");
+}
+
+// The commands' lines in the help that `arguments` and --help print.
+std::string CommandLines(std::vector<std::string> arguments) {
+  arguments.emplace_back("--help");
+  const std::string help = Ctl(arguments).out;
+  const std::string heading = "Subcommands:\n";
+  const size_t begin = help.find(heading) + heading.size();
+  return help.substr(begin, help.find("\n\n", begin) + 1 - begin);
+}
+
+TEST(CommandTest, WithoutACommandTheCommandsAreListed) {
+  const Outcome none = Ctl({});
+  EXPECT_EQ(none.code, kUsage);
+  EXPECT_EQ(none.err, "kernixctl: give a command:\n" + CommandLines({}) + "See --help.\n");
+  EXPECT_THAT(none.err, HasSubstr("\n  compile  "));
+  const Outcome half = Ctl({"--store", "/s", "cache"});
+  EXPECT_EQ(half.code, kUsage);
+  EXPECT_EQ(half.err, "kernixctl: give a command of cache:\n" + CommandLines({"cache"}) + "See --help.\n");
+  EXPECT_THAT(half.err, HasSubstr("\n  purge  "));
 }
 
 TEST(CommandTest, FilesOfOneNameCannotShareABuildDirectory) {
