@@ -13,7 +13,7 @@ namespace kernix::build {
 namespace {
 
 struct KnownLibrary {
-  std::string_view prefix;  // of the names of its functions, and of its headers if it has a wheel
+  std::string_view prefix;  // of its functions, such as cublasCreate_v2, and of its headers if it has a wheel
   std::string_view name;
   std::string_view flag;
   std::string_view wheel = {};  // which has its headers, too
@@ -35,9 +35,11 @@ constexpr KnownLibrary kLibraries[] = {
     {"LAPACKE_", "LAPACKE", "-llapacke"},
     {"fftwf_", "FFTW", "-lfftw3f"},
     {"fftw_", "FFTW", "-lfftw3"},
-    {"deflate", "zlib", "-lz"},
-    {"inflate", "zlib", "-lz"},
 };
+
+// Whole names: these words begin other people's functions, too.
+constexpr std::string_view kZlib[] = {"deflate", "deflateInit_", "deflateInit2_", "deflateReset", "deflateEnd",
+                                      "inflate", "inflateInit_", "inflateInit2_", "inflateReset", "inflateEnd"};
 
 constexpr std::string_view kOpenMp[] = {"omp_", "GOMP_", "__kmpc_"};
 
@@ -52,9 +54,11 @@ std::string_view NameAfter(std::string_view error, std::initializer_list<std::st
   return "";
 }
 
-// cuLaunchKernel, but not cudaLaunchKernel.
-bool IsOfCudaDriver(std::string_view symbol) {
-  return symbol.size() > 2 && symbol.starts_with("cu") && absl::ascii_isupper(static_cast<unsigned char>(symbol[2]));
+// Whether `symbol` is a name of the library whose names begin with `prefix`: for "cu", cuLaunchKernel, but neither
+// cudaLaunchKernel nor cu_mine.
+bool BeginsWith(std::string_view symbol, std::string_view prefix) {
+  if (!symbol.starts_with(prefix) || symbol.size() == prefix.size()) return false;
+  return prefix.ends_with('_') || absl::ascii_isupper(static_cast<unsigned char>(symbol[prefix.size()]));
 }
 
 bool IsCxxName(std::string_view symbol) { return symbol.find_first_of("(:<") != std::string_view::npos; }
@@ -73,9 +77,11 @@ std::string AdviceForSymbol(std::string_view symbol) {
   const auto advice = [](std::string_view name, std::string_view flag) {
     return StrCat("It is part of ", name, ": pass ", flag, " in extra_ldflags");
   };
-  const auto* const library = Find([&](const KnownLibrary& each) { return symbol.starts_with(each.prefix); });
-  if (library != nullptr) return advice(library->name, library->flag);
-  return IsOfCudaDriver(symbol) ? advice("the CUDA driver", "-lcuda") : std::string(kDefineOrNameLibrary);
+  if (const auto* library = Find([&](const KnownLibrary& each) { return BeginsWith(symbol, each.prefix); })) {
+    return advice(library->name, library->flag);
+  }
+  if (std::find(std::begin(kZlib), std::end(kZlib), symbol) != std::end(kZlib)) return advice("zlib", "-lz");
+  return BeginsWith(symbol, "cu") ? advice("the CUDA driver", "-lcuda") : std::string(kDefineOrNameLibrary);
 }
 
 std::string AdviceForInstalling(const KnownLibrary* library) {

@@ -16,7 +16,9 @@ TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
             "It is part of cuBLASLt: pass -lcublasLt in extra_ldflags");
   EXPECT_EQ(AdviceForFailure("ld.lld: error: undefined symbol: cublasCreate_v2"),
             "It is part of cuBLAS: pass -lcublas in extra_ldflags");
-  EXPECT_EQ(AdviceForFailure("undefined reference to `deflateInit_'"), "It is part of zlib: pass -lz in extra_ldflags");
+  for (const char* error : {"undefined reference to `deflateInit_'", "undefined symbol: inflate"}) {
+    EXPECT_EQ(AdviceForFailure(error), "It is part of zlib: pass -lz in extra_ldflags") << error;
+  }
   EXPECT_THAT(AdviceForFailure("undefined reference to `cuLaunchKernel'"), HasSubstr("-lcuda"));
   EXPECT_THAT(AdviceForFailure("undefined reference to `omp_get_max_threads'"), HasSubstr("-fopenmp"));
   EXPECT_THAT(AdviceForFailure("undefined reference to `GOMP_parallel'"), HasSubstr("-fopenmp"));
@@ -25,7 +27,9 @@ TEST(FailureAdviceTest, NamesTheLibraryOfASymbol) {
 TEST(FailureAdviceTest, AnotherSymbolMustBeDefined) {
   for (const char* error :
        {"undefined reference to `mine(int)'", "undefined reference to `cublas_of_mine(int)'",
-        "undefined reference to `cuSolver::run'", "undefined reference to `cut'", "undefined reference to `cudaOdd'"}) {
+        "undefined reference to `cuSolver::run'", "undefined reference to `cut'", "undefined reference to `cudaOdd'",
+        "undefined reference to `deflate_mine'", "undefined reference to `deflateMine'", "undefined symbol: nccl_mine",
+        "undefined symbol: cublas"}) {
     EXPECT_EQ(AdviceForFailure(error), kDefineOrNameLibrary) << error;
   }
 }
