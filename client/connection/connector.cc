@@ -99,8 +99,7 @@ absl::StatusOr<PeerSocket> Connector::ConnectOrStart(const Endpoint& endpoint, s
     if (!absl::IsNotFound(peer.status())) return peer;
     if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) return NobodyThere(endpoint, peer.status());
   }
-  // A program that cleans up temporary folders may have removed this client's folder; this call creates it again.
-  KERNIX_ASSIGN_OR_RETURN(const Endpoint fresh, OwnEndpoint(environment_, options_));
+  KERNIX_ASSIGN_OR_RETURN(const Endpoint fresh, CreateOwnEndpoint(environment_, options_));
   if (!fresh.unusable.ok()) return WithOneshotHelp(fresh.unusable);
   return DaemonStarter(environment_, options_, fresh, section).Start(unwanted);
 }

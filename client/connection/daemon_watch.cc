@@ -27,12 +27,14 @@ bool DaemonWatch::Gone() const {
   return poll(&ended, 1, 0) > 0;
 }
 
-// For this user's own daemon, the lock tells.
+// For this user's own daemon, the lock tells, if there is one: that daemon may have another place.
 bool DaemonWatch::PlaceIsLeft() const {
   const absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
   if (peer.ok()) return peer->pid != listener_;
-  return absl::IsNotFound(peer.status()) &&
-         (endpoint_.kind != EndpointKind::kOwn || environment_.env->TryLockFile(endpoint_.place.lock).ok());
+  if (!absl::IsNotFound(peer.status())) return false;
+  if (endpoint_.kind != EndpointKind::kOwn) return true;
+  const auto lock = environment_.env->TryLockFile(endpoint_.place.lock);
+  return lock.ok() || absl::IsNotFound(lock.status());
 }
 
 }  // namespace kernix

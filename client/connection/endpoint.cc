@@ -77,13 +77,12 @@ absl::StatusOr<std::string> StoreDirectory(const ClientEnvironment& environment,
   return Invalid(StrCat("the store \"", options.store_directory, "\" must be an absolute path"));
 }
 
-}  // namespace
-
-absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
+absl::StatusOr<Endpoint> EndpointAt(decltype(FindPlaceForStore)& place_for_store, const ClientEnvironment& environment,
+                                    const ClientOptions& options) {
   Endpoint endpoint{.kind = EndpointKind::kOwn, .origin = "this user's own daemon"};
   KERNIX_ASSIGN_OR_RETURN(endpoint.store_directory, StoreDirectory(environment, options));
   absl::StatusOr<DaemonPlace> place =
-      PlaceForStore(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
+      place_for_store(*environment.env, environment.get_env, environment.uid, endpoint.store_directory);
   if (!place.ok()) {
     endpoint.unusable = place.status();
     return endpoint;
@@ -92,6 +91,16 @@ absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const
   endpoint.socket = endpoint.place.socket;
   endpoint.warning = endpoint.place.warning;
   return endpoint;
+}
+
+}  // namespace
+
+absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
+  return EndpointAt(FindPlaceForStore, environment, options);
+}
+
+absl::StatusOr<Endpoint> CreateOwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {
+  return EndpointAt(PlaceForStore, environment, options);
 }
 
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options) {

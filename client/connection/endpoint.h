@@ -42,8 +42,10 @@ struct Endpoint {
 absl::StatusOr<Endpoint> ResolveEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
 // This user's own daemon, whatever the environment names. If another user owns the folder for its place, `warning`
-// names that user, and the daemon has another place, or none (`unusable`).
+// names that user, and the daemon has another place, or none (`unusable`). A client that only looks for a daemon leaves
+// no folder behind; one that starts a daemon has to create it.
 absl::StatusOr<Endpoint> OwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
+absl::StatusOr<Endpoint> CreateOwnEndpoint(const ClientEnvironment& environment, const ClientOptions& options);
 
 // Connects as ConnectUnix() does to the daemon of `endpoint`. If none listens at the place of this user's own daemon,
 // connects to the daemon that holds the store: a process with another environment has started it at another place.

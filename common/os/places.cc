@@ -44,22 +44,37 @@ DaemonPlace PlaceIn(const std::string& directory) {
           .warning = ""};
 }
 
-absl::StatusOr<DaemonPlace> UsualPlace(Env& env, std::string root, uid_t uid, const std::string& canonical_store) {
+// EnsurePrivateDirectory(), or the check alone.
+using Prepare = absl::Status (*)(Env& env, const std::string& path, uid_t uid);
+
+absl::StatusOr<DaemonPlace> UsualPlace(Env& env, std::string root, uid_t uid, const std::string& canonical_store,
+                                       Prepare prepare) {
   const std::string name = NameForStore(canonical_store);
   if (PlaceIn(JoinPath(root, name)).socket.size() > kMaxSocketPath) root = TemporaryRuntimeDirectory(uid);
-  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, root, uid));
+  KERNIX_RETURN_IF_ERROR(prepare(env, root, uid));
   DaemonPlace place = PlaceIn(JoinPath(root, name));
-  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, place.directory, uid));
+  KERNIX_RETURN_IF_ERROR(prepare(env, place.directory, uid));
   return place;
 }
 
-absl::StatusOr<DaemonPlace> PlaceInStore(Env& env, uid_t uid, const std::string& canonical_store) {
+absl::StatusOr<DaemonPlace> PlaceInStore(Env& env, uid_t uid, const std::string& canonical_store, Prepare prepare) {
   const std::string folder = JoinPath(canonical_store, kPrivateFolder);
   DaemonPlace place = PlaceIn(JoinPath(folder, kPlaceFolder));
   if (place.socket.size() > kMaxSocketPath) return absl::InvalidArgumentError("the store's path is too long");
-  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, folder, uid));
-  KERNIX_RETURN_IF_ERROR(EnsurePrivateDirectory(env, place.directory, uid));
+  KERNIX_RETURN_IF_ERROR(prepare(env, folder, uid));
+  KERNIX_RETURN_IF_ERROR(prepare(env, place.directory, uid));
   return place;
+}
+
+absl::StatusOr<DaemonPlace> PlaceFor(Env& env, const GetEnv& get_env, uid_t uid, const std::string& store_directory,
+                                     Prepare prepare) {
+  const std::string store = CanonicalPath(env, store_directory);
+  absl::StatusOr<DaemonPlace> usual = UsualPlace(env, RuntimeDirectoryPath(env, get_env, uid), uid, store, prepare);
+  if (!absl::IsPermissionDenied(usual.status())) return usual;
+  absl::StatusOr<DaemonPlace> in_store = PlaceInStore(env, uid, store, prepare);
+  if (!in_store.ok()) return usual;
+  in_store->warning = StrCat(usual.status().message(), " Until then kernixd's socket lies in ", in_store->directory);
+  return in_store;
 }
 
 // The user's cache folder. Returns nullopt if it is not set and the user has no home.
@@ -90,13 +105,12 @@ absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, ui
 
 absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                           const std::string& store_directory) {
-  const std::string store = CanonicalPath(env, store_directory);
-  absl::StatusOr<DaemonPlace> usual = UsualPlace(env, RuntimeDirectoryPath(env, get_env, uid), uid, store);
-  if (!absl::IsPermissionDenied(usual.status())) return usual;
-  absl::StatusOr<DaemonPlace> in_store = PlaceInStore(env, uid, store);
-  if (!in_store.ok()) return usual;
-  in_store->warning = StrCat(usual.status().message(), " Until then kernixd's socket lies in ", in_store->directory);
-  return in_store;
+  return PlaceFor(env, get_env, uid, store_directory, EnsurePrivateDirectory);
+}
+
+absl::StatusOr<DaemonPlace> FindPlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                              const std::string& store_directory) {
+  return PlaceFor(env, get_env, uid, store_directory, CheckPrivateDirectory);
 }
 
 absl::StatusOr<std::string> DefaultStoreDirectory(Env& env, const GetEnv& get_env, uid_t uid) {

@@ -41,9 +41,13 @@ absl::StatusOr<std::string> RuntimeDirectory(Env& env, const GetEnv& get_env, ui
 // named by a digest of the store's canonical path. A process's default store depends on its environment, so no store
 // has a special name. If the socket's path would be too long, the folder is below /tmp/kernix-<uid>. If that folder
 // cannot be used, for example because another user has created it, the place is in the store, unless its path would be
-// too long. Creates the folder of the place.
+// too long. Creates the folder.
 absl::StatusOr<DaemonPlace> PlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
                                           const std::string& store_directory);
+
+// The same without creating the folder, for who only looks for a daemon.
+absl::StatusOr<DaemonPlace> FindPlaceForStore(Env& env, const GetEnv& get_env, uid_t uid,
+                                              const std::string& store_directory);
 
 // The user's store if no other is configured: $KERNIX_CACHE_DIR, otherwise $XDG_CACHE_HOME/kernix, otherwise
 // ~/.cache/kernix. If there is no home, or that folder is on a network file system (and was not named by

@@ -107,6 +107,23 @@ TEST_F(PlacesTest, EachStoreHasAPlaceOfItsOwn) {
   EXPECT_EQ(a.log, a.directory + "/kernixd.log");
 }
 
+TEST_F(PlacesTest, WhoOnlyLooksCreatesNothing) {
+  const DaemonPlace found = FindPlaceForStore(env_, with_runtime_, kUser, "/store").value();
+  EXPECT_TRUE(absl::IsNotFound(env_.Stat("/run/user/1000/kernix").status()));
+  EXPECT_EQ(PlaceForStore(env_, with_runtime_, kUser, "/store")->socket, found.socket);
+  env_.SetOwner(found.directory, kNobodyKnown);
+  EXPECT_EQ(FindPlaceForStore(env_, with_runtime_, kUser, "/store")->socket, "/store/private/run/kernixd.sock");
+  EXPECT_TRUE(absl::IsNotFound(env_.Stat("/store").status()));
+}
+
+TEST_F(PlacesTest, AFileInPlaceOfTheRuntimeDirectoryIsRefused) {
+  ASSERT_THAT(env_.WriteFile("/run/user/1000/kernix", "", 0600), IsOk());
+  for (auto* place_for_store : {&PlaceForStore, &FindPlaceForStore}) {
+    EXPECT_THAT(place_for_store(env_, with_runtime_, kUser, "/store"),
+                HasError(absl::StatusCode::kAlreadyExists, HasSubstr("/run/user/1000/kernix")));
+  }
+}
+
 TEST_F(PlacesTest, ASocketPathThatIsTooLongMovesUnderTmp) {
   const std::string place = PlaceForStore(env_, with_runtime_, kUser, "/store")->directory;
   const size_t rest = place.size() - std::string("/run/user/1000").size() + std::string("/kernixd.sock").size();

@@ -13,11 +13,12 @@
 namespace kernix {
 namespace {
 
-absl::Status CheckPrivateDirectory(const FileInfo& info, const std::string& path, uid_t uid) {
+absl::Status CheckIsPrivate(const FileInfo& info, const std::string& path, uid_t uid) {
   if (info.type != FileType::kDirectory) {
-    return absl::PermissionDeniedError(
-        StrCat("will not use ", path, ": it is ", info.type == FileType::kSymlink ? "a link" : "not a folder",
-               " (owned by ", DescribeUser(info.uid), "). Remove it, or have it removed."));
+    const bool is_link = info.type == FileType::kSymlink;
+    return absl::Status(is_link ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kAlreadyExists,
+                        StrCat("will not use ", path, ": it is ", is_link ? "a link" : "not a folder", " (owned by ",
+                               DescribeUser(info.uid), "). Remove it, or have it removed."));
   }
   if (info.uid != uid) {
     return absl::PermissionDeniedError(StrCat("will not use ", path, ": it belongs to ", DescribeUser(info.uid),
@@ -43,8 +44,14 @@ std::string CanonicalPath(Env& env, const std::string& path) {
 
 absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid) {
   KERNIX_RETURN_IF_ERROR(env.CreateDirectories(path, 0700));
-  KERNIX_ASSIGN_OR_RETURN(const FileInfo info, env.Stat(path, /*follow=*/false));
-  return CheckPrivateDirectory(info, path, uid);
+  return CheckPrivateDirectory(env, path, uid);
+}
+
+absl::Status CheckPrivateDirectory(Env& env, const std::string& path, uid_t uid) {
+  const absl::StatusOr<FileInfo> info = env.Stat(path, /*follow=*/false);
+  if (absl::IsNotFound(info.status())) return absl::OkStatus();
+  KERNIX_RETURN_IF_ERROR(info.status());
+  return CheckIsPrivate(*info, path, uid);
 }
 
 absl::Status CheckGuardedDirectory(Env& env, const std::string& path, uid_t uid) {

@@ -17,8 +17,11 @@ namespace kernix {
 std::string CanonicalPath(Env& env, const std::string& path);
 
 // Creates `path`, with its parents, with mode 0700 if it does not exist. Returns kPermissionDenied, with the owner's
-// name, if it belongs to another user, is a link, is not a folder, or is open to others.
+// name, if it belongs to another user, is a link, or is open to others; kAlreadyExists if it is a file.
 absl::Status EnsurePrivateDirectory(Env& env, const std::string& path, uid_t uid);
+
+// The same for a folder that need not exist and is not created.
+absl::Status CheckPrivateDirectory(Env& env, const std::string& path, uid_t uid);
 
 // For a folder that may be a link and that others may read. Returns kPermissionDenied, with the owner and the remedy,
 // if it belongs to neither `uid` nor root, or if others may write to it.

@@ -66,6 +66,19 @@ TEST_F(ClientStartTest, ProcessesWithAndWithoutARuntimeDirectoryShareTheDaemonOf
   EXPECT_EQ(next->address, "unix:" + Place().socket) << "the next one lies where the client looks first";
 }
 
+TEST_F(ClientStartTest, AClientThatStartsNoDaemonLeavesNoFolder) {
+  ASSERT_TRUE(absl::IsUnavailable(MakeClient()->Info(/*start=*/false).status()));
+  EXPECT_FALSE(Env::Posix().Stat(Path("kernix")).ok());
+
+  ASSERT_TRUE(MakeClient()->Info().ok());
+  ASSERT_EQ(mkdir(Path("elsewhere").c_str(), 0700), 0);
+  SetVariable("XDG_RUNTIME_DIR", Path("elsewhere"));
+  const auto client = MakeClient();
+  EXPECT_TRUE(LoadKernel(*client, 1).ok());
+  EXPECT_TRUE(client->Shutdown().ok());
+  EXPECT_FALSE(Env::Posix().Stat(Path("elsewhere/kernix")).ok()) << "the daemon had another place";
+}
+
 TEST_F(ClientStartTest, AKernixdThatFindsItsStoreTakenSaysWhereTheOtherListens) {
   ASSERT_TRUE(MakeClient()->Info().ok());
   const ProgramOutcome outcome = RunProgram(
@@ -155,7 +168,7 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
   options.kernixd = WriteScript("kernixd", "echo start >> " + starts + "\nuntil [ -e " + go +
                                                " ]; do :; done\nexec " KERNIXD_PROGRAM " \"$@\"\n");
   const ClientEnvironment environment;
-  const Endpoint endpoint = OwnEndpoint(environment, options).value();
+  const Endpoint endpoint = CreateOwnEndpoint(environment, options).value();
   PrepareGrpc();
   {
     ForkGate::Section section;
