@@ -221,6 +221,37 @@ std::string ElementOf(const Declarator& type) {
   return std::string(name);  // BE's own types: "BE::bfloat16_t"
 }
 
+bool IsQualifier(const Token& token) {
+  return token.Is("const") || token.Is("volatile") || token.Is("register") || token.Is("typename") ||
+         token.Is("struct") || token.Is("class");
+}
+
+bool Holds(Tokens tokens, std::string_view text) {
+  return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
+}
+
+// Replaces the type of a parameter, or of an array's elements, by the type behind its alias, repeatedly. False if the
+// source declares a type that cannot be replaced.
+bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
+  constexpr int kMaxSteps = 8;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
+    if (type == tokens.end() || !type->IsIdentifier()) return true;
+    if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
+    if (IsStreamName(type->text) || NamedType(type->text).has_value()) return true;  // whoever declares them
+    const AliasedType* aliased = aliases.Find(type->text);
+    if (aliased == nullptr) return true;
+    if (!aliased->has_value()) return false;
+    const std::vector<Token>& meaning = **aliased;
+    // `const P` makes the pointer const, not its target; it has no effect on a reference.
+    const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
+    if (compound && Holds(tokens, "const")) return false;
+    const auto place = tokens.erase(type);
+    tokens.insert(place, meaning.begin(), meaning.end());
+  }
+  return false;
+}
+
 bool IsTypedName(std::string_view type) {
   return type == "BE::In" || type == "In" || type == "BE::Out" || type == "Out";
 }
@@ -230,11 +261,19 @@ bool ReadRank(Tokens tokens, int& rank) {
   return tokens.size() == 1 && absl::SimpleAtoi(ToAbsl(tokens[0].text), &rank) && rank >= 0 && rank <= kMaxRank;
 }
 
+// The type that `tokens`, the element type of an array, stand for; nothing if it cannot be read.
+std::vector<Token> ResolvedElement(const Aliases& aliases, Tokens tokens) {
+  std::vector<Token> resolved(tokens.begin(), tokens.end());
+  if (!ResolveAliases(aliases, resolved)) resolved.clear();
+  return resolved;
+}
+
 // Classifies a parameter of type BE::In or BE::Out with `arguments`.
-void ClassifyTyped(std::string_view type, Tokens arguments, SignatureParameter& parameter) {
+void ClassifyTyped(const Aliases& aliases, std::string_view type, Tokens arguments, SignatureParameter& parameter) {
   const auto comma = std::find_if(arguments.begin(), arguments.end(), [](const Token& token) { return token.Is(","); });
   const auto place = static_cast<size_t>(comma - arguments.begin());
-  const Declarator element = DeclaratorReader(arguments.first(place)).Read();
+  const std::vector<Token> resolved = ResolvedElement(aliases, arguments.first(place));
+  const Declarator element = DeclaratorReader(resolved).Read();
   const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0 &&
                      element.arrays == 0;
   parameter.element = plain ? ElementOf(element) : "";
@@ -252,8 +291,9 @@ void ClassifyTyped(std::string_view type, Tokens arguments, SignatureParameter& 
 }
 
 // Classifies a parameter of type BE::Span with `arguments`.
-void ClassifySpan(Tokens arguments, SignatureParameter& parameter) {
-  const Declarator element = DeclaratorReader(arguments).Read();
+void ClassifySpan(const Aliases& aliases, Tokens arguments, SignatureParameter& parameter) {
+  const std::vector<Token> resolved = ResolvedElement(aliases, arguments);
+  const Declarator element = DeclaratorReader(resolved).Read();
   const std::optional<AttributeType> scalar = ScalarType(element);
   const bool plain = element.understood && element.name.empty() && element.pointers == 0 && element.references == 0;
   if (plain && IsTensorName(element.type)) {
@@ -278,7 +318,7 @@ std::string_view PointerProblem(const Declarator& declarator) {
 }
 
 // Sets kind and scalar, or the problem.
-void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) {
+void ClassifyNamed(const Aliases& aliases, const Declarator& declarator, SignatureParameter& parameter) {
   std::string_view type = declarator.type;
   ConsumePrefix(type, "::");
   const bool is_tensor = IsTensorName(type) && !declarator.is_template;
@@ -303,12 +343,12 @@ void ClassifyNamed(const Declarator& declarator, SignatureParameter& parameter) 
     parameter.kind = ordinal ? ParameterClass::kDeviceOrdinal : ParameterClass::kScalar;
     parameter.scalar = *scalar;
   } else if (IsTypedName(type)) {
-    ClassifyTyped(type, declarator.arguments, parameter);
+    ClassifyTyped(aliases, type, declarator.arguments, parameter);
   } else if (type == "std::string_view" || type == "string_view") {
     parameter.kind = ParameterClass::kString;
     parameter.scalar = AttributeType::kString;
   } else if (type == "BE::Span" || type == "Span") {
-    ClassifySpan(declarator.arguments, parameter);
+    ClassifySpan(aliases, declarator.arguments, parameter);
   } else if (type == "BE::Scratch" || type == "Scratch") {
     parameter.kind = ParameterClass::kScratch;
     parameter.problem =
@@ -341,13 +381,13 @@ std::string ProblemOfKernel(const Declarator& declarator, const SignatureParamet
 }
 
 // Classifies a parameter of a __global__ function.
-void ClassifyOfKernel(const Declarator& declarator, SignatureParameter& parameter) {
+void ClassifyOfKernel(const Aliases& aliases, const Declarator& declarator, SignatureParameter& parameter) {
   const int pointers = declarator.pointers + declarator.arrays;
   if (pointers == 1 && declarator.references == 0 && !IsTensorName(declarator.type)) {
     ClassifyPointer(declarator, parameter);
     return;
   }
-  ClassifyNamed(declarator, parameter);
+  ClassifyNamed(aliases, declarator, parameter);
   if (parameter.kind == ParameterClass::kDeviceOrdinal) parameter.kind = ParameterClass::kScalar;
   const bool passed = parameter.IsTensor() || parameter.kind == ParameterClass::kScalar;
   if (passed && declarator.references == 0) return;
@@ -383,37 +423,6 @@ std::vector<Token> Essential(Tokens tokens, bool& has_default) {
   return result;
 }
 
-bool IsQualifier(const Token& token) {
-  return token.Is("const") || token.Is("volatile") || token.Is("register") || token.Is("typename") ||
-         token.Is("struct") || token.Is("class");
-}
-
-bool Holds(Tokens tokens, std::string_view text) {
-  return std::any_of(tokens.begin(), tokens.end(), [text](const Token& token) { return token.Is(text); });
-}
-
-// Replaces the parameter's type by the type behind its alias, repeatedly. False if the source declares a type that
-// cannot be replaced.
-bool ResolveAliases(const Aliases& aliases, std::vector<Token>& tokens) {
-  constexpr int kMaxSteps = 8;
-  for (int step = 0; step < kMaxSteps; ++step) {
-    const auto type = std::find_if_not(tokens.begin(), tokens.end(), IsQualifier);
-    if (type == tokens.end() || !type->IsIdentifier()) return true;
-    if (type + 1 != tokens.end() && ((type + 1)->Is("::") || (type + 1)->Is("<"))) return true;
-    if (IsStreamName(type->text) || NamedType(type->text).has_value()) return true;  // whoever declares them
-    const AliasedType* aliased = aliases.Find(type->text);
-    if (aliased == nullptr) return true;
-    if (!aliased->has_value()) return false;
-    const std::vector<Token>& meaning = **aliased;
-    // `const P` makes the pointer const, not its target; it has no effect on a reference.
-    const bool compound = Holds(meaning, "*") || Holds(meaning, "&");
-    if (compound && Holds(tokens, "const")) return false;
-    const auto place = tokens.erase(type);
-    tokens.insert(place, meaning.begin(), meaning.end());
-  }
-  return false;
-}
-
 constexpr size_t kMaxSpelled = 50;  // in tokens: a type in a template instance may be long
 
 }  // namespace
@@ -439,9 +448,9 @@ SignatureParameter ReadParameter(Tokens tokens, const Aliases& aliases, bool of_
   } else if (!declarator.understood) {
     parameter.problem = of_kernel ? kUnderstoodOfKernels : kUnderstood;
   } else if (of_kernel) {
-    ClassifyOfKernel(declarator, parameter);
+    ClassifyOfKernel(aliases, declarator, parameter);
   } else {
-    ClassifyNamed(declarator, parameter);
+    ClassifyNamed(aliases, declarator, parameter);
   }
   if (of_kernel) parameter.has_default = false;  // a launch passes every parameter
   return parameter;

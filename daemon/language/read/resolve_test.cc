@@ -210,6 +210,29 @@ TEST(InferenceTest, ReadsTypedArrays) {
             "f: arg:float32[2] ret:float32");
 }
 
+// The tokens of f(BE::In<real> x, BE::Out<real, 2> y, BE::Span<const real> a), or the error.
+absl::StatusOr<std::vector<FunctionSpec>> WithReal(const std::string& declarations) {
+  return Listed(declarations + "\nvoid f(BE::In<real> x, BE::Out<real, 2> y, BE::Span<const real> a) {}", {"f"});
+}
+
+TEST(InferenceTest, ReadsTypedArraysOfTheSourcesOwnAlias) {
+  for (const char* alias : {"using real = double;", "typedef double real;", "using wide = double; using real = wide;",
+                            "namespace { using real = double; }", "using real = double; using real = double;"}) {
+    EXPECT_EQ(Described(WithReal(alias)), "f: arg:float64 ret:float64[2] attr.a:float64[]") << alias;
+  }
+  EXPECT_EQ(Described(Listed("using c = std::complex<float>;\nvoid f(BE::In<c> x, BE::Out<c, 0> y) {}", {"f"})),
+            "f: arg:complex64 ret:complex64[0]");
+  EXPECT_EQ(Described(Listed("using real = half;\ntemplate <typename T> void f(BE::Out<T> y) {}", {"f<real>"})),
+            "f_real: ret:float16");
+  for (const char* alias :
+       {"", "struct real {};", "using real = float*;", "using real = std::conditional_t<true, float, double>;",
+        "void g() { using real = float; }", "struct S { using real = float; };",
+        "#ifdef WIDE\nusing real = double;\n#else\nusing real = float;\n#endif"}) {
+    EXPECT_THAT(WithReal(alias), IsInvalid(HasSubstr("Write out the tokens, such as arg:float32"))) << alias;
+  }
+  EXPECT_THAT(WithReal("using real = const float;"), IsInvalid(HasSubstr("leave out the const")));
+}
+
 TEST(InferenceTest, ExplainsTypedArraysThatItCannotRead) {
   for (const auto& [parameters, problem] : {std::pair{"BE::In<scalar> x", "Write out the tokens, such as arg:float32"},
                                             std::pair{"BE::In<float*> x", "Write out the tokens"},
