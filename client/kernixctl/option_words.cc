@@ -17,7 +17,7 @@ struct OptionWords {
 
 constexpr OptionWords kOptions[] = {
     {"compute_capability", "--arch"},     {"extra_cflags", "--flag"},       {"extra_cuda_cflags", "--flag"},
-    {"extra_include_paths", "--include"}, {"extra_ldflags", "--link-flag"},
+    {"extra_include_paths", "--include"}, {"extra_ldflags", "--link-flag"}, {"'functions'", "--function"},
 };
 
 }  // namespace

@@ -73,6 +73,7 @@ def jit():
     "all of it": "sys.last_value.compiler_output.count('error: ')",
     "wrong cuda": f"%%cuda --arch=sm_90\n{WRONG}",
     "wrong load": "def load(source):\n    return kernix.load_cpp_inline('loaded', source)\nload('// @BE')",
+    "wrong: no annotation": "%%cuda --arch sm_90\n__global__ void f(float* y) { *y = 1; }",
     "no such option": "%%cuda --nonsense\nint x;",
     "value apart": "%%cpp --flag -Wall\nint x;",
     "bad name": "%%cpp my-kernel\nint x;",
@@ -130,6 +131,12 @@ def test_errors_are_short_and_name_the_lines_of_the_cell(cells):
     assert "unit.cc" in cells["command"].kept[0]
     assert "cell:5:5: error: 'nothing' was not declared" in cells["command again"].printed
     assert "unit.cc" not in wrong
+
+
+def test_a_cell_without_an_annotation_is_told_what_a_cell_needs(cells):
+    lines = cells["wrong: no annotation"].error.splitlines()
+    message = "cell: no '// @BE <function>' annotation says what to export. Add one above the function"
+    assert lines == [f"KernelRequestError: {message}"]
 
 
 def test_long_errors_are_cut(cells):

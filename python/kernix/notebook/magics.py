@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from kernix._errors import KernelRequestError
 from kernix.loading.console import progress_line
 from kernix.loading.load import load_cpp_inline, load_cuda_inline
 from kernix.loading.module import CompiledModule, origin
@@ -18,6 +19,9 @@ __all__ = ["add_magics"]
 
 #: The module of all cells without a name. Their functions replace each other by name, as Python's functions do.
 _UNNAMED = "cell"
+
+#: The other way than annotations to name functions, in kernixd's words.
+_NOT_IN_CELLS = ", or pass 'functions'"
 
 _Load = Callable[[str, str, Namespace], CompiledModule]
 
@@ -33,7 +37,8 @@ def _cell_magic(shell: Any, parser: CellParser, load: _Load) -> Callable[[str, s
         options = parser.parse_line(line)
         # The line of the magic counts, so that messages name the lines that the notebook shows.
         with _status_line(shell, options.name or _UNNAMED) as status:
-            module = load(options.name or _UNNAMED, "\n" + cell, options)
+            with _words_for_cells():
+                module = load(options.name or _UNNAMED, "\n" + cell, options)
             status(_summary(module))
         if options.name:
             shell.push({options.name: module})
@@ -75,6 +80,17 @@ def _common(options: Namespace) -> dict[str, Any]:
         "verbose": options.verbose,
         "replace": True,
     }
+
+
+@contextmanager
+def _words_for_cells() -> Iterator[None]:
+    """Leave out of an error what a load offers and a cell does not."""
+    try:
+        yield
+    except KernelRequestError as error:
+        if _NOT_IN_CELLS not in str(error):
+            raise
+        raise KernelRequestError(str(error).replace(_NOT_IN_CELLS, "")) from None
 
 
 @contextmanager
