@@ -8,8 +8,9 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, wraps
 from types import FrameType
+from typing import ParamSpec, TypeVar
 
 __all__ = [
     "CompilationError",
@@ -24,10 +25,16 @@ __all__ = [
     "KernelToolchainError",
     "KernelWarning",
     "from_detail",
-    "shorten_in_notebook",
+    "short_errors",
+    "short_in_notebook",
     "warn",
     "warning_listener",
 ]
+
+
+_Error = TypeVar("_Error", bound=Exception)
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
 class KernelError(Exception):
@@ -211,10 +218,25 @@ def from_detail(kind: str, message: str, compiler_output: str, command: str, fai
     return _BY_KIND.get(kind, KernelError)(message)
 
 
-def shorten_in_notebook(error: Exception) -> None:
-    """Let IPython show an error of a call as it shows a :class:`KernelError`, with the user's frames only."""
+def short_in_notebook(error: _Error) -> _Error:
+    """Return `error`. IPython will show it as it shows a :class:`KernelError`, with the user's frames only."""
     if "IPython" in sys.modules and not hasattr(error, "_render_traceback_"):
         error._render_traceback_ = partial(KernelError._render_traceback_, error)  # type: ignore[attr-defined]
+    return error
+
+
+def short_errors(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Wrap a public function so that :func:`short_in_notebook` applies to what it raises."""
+
+    @wraps(function)
+    def wrapper(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            short_in_notebook(error)
+            raise
+
+    return wrapper
 
 
 _NOT_OF_USERS = ("kernix", "IPython")  # IPython calls the cell magics

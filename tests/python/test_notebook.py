@@ -44,6 +44,19 @@ WRONG_CALLS = {
         "write into a contiguous array and copy it"
     ),
     "failing.f(X)": "KernelCallError: failing.f: threw std::runtime_error: oh",
+    'failing["g"]': "KeyError: \"no function 'g' in module 'failing'; it has f\"",
+    "failing.g": "AttributeError: no function 'g' in module 'failing'; it has f",
+    'failing.arg_spec("g")': "KeyError: \"no function 'g' in module 'failing'; it has f\"",
+    'failing.f.with_vjp("g")': "KeyError: \"no function 'g' in module 'failing'; it has f\"",
+    "failing.f.with_vjp(failing.f, argnums=3)": (
+        "ValueError: argnums=[3] names an argument that failing.f(x: float32, /, *, out=None) does not have"
+    ),
+    "jax.grad(lambda x: scale.with_vjp('scale')(x, factor=2)[0])(jnp.ones(1))": (
+        "TypeError: cell.scale() takes 1 array, but 2 were given; it is cell.scale(x: float32, /, *, factor: float32, "
+        "out=None)"
+    ),
+    "kernix.load_cpp_inline('m', 3)": "TypeError: cpp_sources must be a list of strings, not 3",
+    "kernix.load_cpp_file('missing.cpp')": "FileNotFoundError: [Errno 2] No such file or directory: 'missing.cpp'",
     "failing.f(jnp.asarray(X))": "JaxRuntimeError: INTERNAL: failing.f: threw std::runtime_error: oh",
 }
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kernix._errors import shorten_in_notebook
+from kernix._errors import short_in_notebook
 
 __all__ = ["OPTIONS", "Call", "Function", "ambiguous"]
 
@@ -51,7 +51,7 @@ class Function(ABC):
             aliases = self._read_aliases(input_output_aliases) if input_output_aliases else None
             return self._run(Call(args, out, vmap_method, aliases, bool(has_side_effect), stream, attrs))
         except Exception as error:
-            shorten_in_notebook(error)
+            short_in_notebook(error)
             raise
 
     @abstractmethod

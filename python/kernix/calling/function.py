@@ -7,6 +7,7 @@ import keyword
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kernix._errors import short_errors
 from kernix.calling.call import OPTIONS, Function
 from kernix.calling.kernel import Kernel
 from kernix.calling.launch import LAUNCH, LAUNCH_DEFAULTS
@@ -86,6 +87,7 @@ class KernelFunction(Kernel):
     __module__ = "kernix"
     __signature__ = _ShownSignature()
 
+    @short_errors
     def with_vjp(
         self, backward: str | Kernel, *, argnums: int | Sequence[int] | None = None, save_results: bool = False
     ) -> DifferentiableFunction:

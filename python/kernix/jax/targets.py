@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from kernix import _core
-from kernix._errors import KernelRegistrationError, warn
+from kernix._errors import KernelRegistrationError, short_in_notebook, warn
 from kernix._lock import ForkSafeLock
 
 __all__ = ["Code", "count_replacements", "jax_is_installed", "list_registered_targets"]
@@ -63,7 +63,7 @@ class Code:
     def check(self, function: str) -> None:
         """Raise ``KeyError`` unless the module has a function of this name."""
         if function not in self.function_names:
-            raise KeyError(self.no_function(function, self.function_names))
+            raise short_in_notebook(KeyError(self.no_function(function, self.function_names)))
 
     def no_function(self, name: str, known: Sequence[str]) -> str:
         """Return the message for a name that no function of the module has, with the nearest of the `known` names."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from kernix import _core
-from kernix._errors import KernelRequestError
+from kernix._errors import KernelRequestError, short_errors
 from kernix.loading.defines import Defines, define_flags, nvcc_define_flags
 from kernix.loading.module import CompiledModule
 from kernix.loading.one_load import Delivery, load
@@ -63,6 +63,7 @@ class CudaOptions(Delivery, total=False):
     keep: bool
 
 
+@short_errors
 def load_cuda_inline(
     name: str,
     cuda_sources: str | Sequence[str],
@@ -194,6 +195,7 @@ def load_cuda_inline(
     )
 
 
+@short_errors
 def load_cuda_file(
     path: _Paths, functions: Functions = None, *, name: str | None = None, **options: Unpack[CudaOptions]
 ) -> CompiledModule:
@@ -219,6 +221,7 @@ def load_cuda_file(
     return _load_cuda(sources, functions, name=module_name(name, stem(sources)), **options)
 
 
+@short_errors
 def load_cuda_dir(
     directory: _Path,
     functions: Functions = None,
@@ -252,6 +255,7 @@ def load_cuda_dir(
     return _load_cuda(sources, functions, name=module_name(name, _folder_name(directory)), **options)
 
 
+@short_errors
 def load_cpp_inline(
     name: str,
     cpp_sources: str | Sequence[str],
@@ -341,6 +345,7 @@ def load_cpp_inline(
     )
 
 
+@short_errors
 def load_cpp_file(
     path: _Paths, functions: Functions = None, *, name: str | None = None, **options: Unpack[CppOptions]
 ) -> CompiledModule:
@@ -366,6 +371,7 @@ def load_cpp_file(
     return _load_cpp(sources, functions, name=module_name(name, stem(sources)), **options)
 
 
+@short_errors
 def load_cpp_dir(
     directory: _Path,
     functions: Functions = None,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernix import _core
+from kernix._errors import short_in_notebook
 from kernix.jax.targets import Code
 from kernix.loading.resources import KernelResources
 
@@ -54,7 +55,7 @@ class CompiledModule:
             raise AttributeError(f"{name} is not set")
         if name not in self._code.function_names:
             # With name=, Python's traceback adds no suggestion of its own.
-            raise AttributeError(self._code.no_function(name, dir(self)), name=name)
+            raise short_in_notebook(AttributeError(self._code.no_function(name, dir(self)), name=name))
         return self[name]
 
     def __dir__(self) -> list[str]:

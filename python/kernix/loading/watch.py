@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from kernix._errors import warning_listener
+from kernix._errors import short_errors, warning_listener
 from kernix.loading.console import input_listener, write_to
 from kernix.loading.load import (
     CPP_PATTERNS,
@@ -141,6 +141,7 @@ class Watch:
         write_to(sys.stderr, f"kernix: {self._label}: {text}\n")
 
 
+@short_errors
 def watch(
     path: _Path | Sequence[_Path], functions: Functions = None, *, name: str | None = None, **options: Any
 ) -> Watch:

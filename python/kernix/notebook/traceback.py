@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from kernix._errors import KernelCompilationError
@@ -12,6 +14,7 @@ __all__ = ["traceback_lines"]
 
 _MOST_LINES = 10  # of a compiler's output
 _MAGICS = "kernix.notebook.magics"
+_BETWEEN = ("IPython", "jax", "jaxlib")  # what stands between the user and kernix
 
 
 def traceback_lines(error: Exception) -> list[str]:
@@ -25,7 +28,22 @@ def traceback_lines(error: Exception) -> list[str]:
     frames = _frames_of_user(error.__traceback__)
     if frames is None:
         return list(shell.InteractiveTB.get_exception_only(type(shown), shown))
-    return list(shell.InteractiveTB.structured_traceback(type(shown), shown, frames, tb_offset=0))
+    with _without_stack_of_jax(shown):
+        return list(shell.InteractiveTB.structured_traceback(type(shown), shown, frames, tb_offset=0))
+
+
+@contextmanager
+def _without_stack_of_jax(error: Exception) -> Iterator[None]:
+    """Hide the cause that JAX gives an error of a backward function: the whole stack of the forward call."""
+    cause = error.__cause__
+    if type(cause).__name__ != "JaxStackTraceBeforeTransformation":
+        yield
+        return
+    error.__cause__ = None
+    try:
+        yield
+    finally:
+        error.__cause__ = cause
 
 
 def _shortened(error: Exception) -> Exception:
@@ -42,7 +60,7 @@ def _shortened(error: Exception) -> Exception:
 
 
 def _frames_of_user(trace: TracebackType | None) -> TracebackType | None:
-    """Return the frames above those of kernix, without IPython's. Nothing is left if a cell magic loads."""
+    """Return the frames above those of kernix, without IPython's and JAX's. Nothing is left if a cell magic loads."""
     kept: list[TracebackType] = []
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")
@@ -51,7 +69,7 @@ def _frames_of_user(trace: TracebackType | None) -> TracebackType | None:
         package = module.partition(".")[0]
         if package == "kernix":
             break  # below are kernix and what it calls, such as JAX
-        if package != "IPython":
+        if package not in _BETWEEN:
             kept.append(trace)
         trace = trace.tb_next
     chain = None
