@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <map>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,7 +12,7 @@
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
-#include "common/os/file_identity.h"
+#include "common/os/seen_files.h"
 
 namespace kernix::ctl {
 namespace {
@@ -41,18 +39,14 @@ class WatchedModule {
   // Compiles the module if something has changed, and shows the result if it is another one. Returns kOk, or the exit
   // code if no edit can help.
   int Poll() {
-    const States before = Look();
-    if (before == seen_) return kOk;
-    const int64_t begun_unix_ms = Env::Posix().UnixMillis();
+    if (!seen_.Changed(Paths())) return kOk;
     std::vector<std::string> warnings;
     const absl::StatusOr<std::shared_ptr<Module>> module = Load(warnings);
-    seen_ = StatesAtLoad(before, begun_unix_ms);
+    seen_.NoteLoad(Paths());
     return Interrupted() ? kInterrupted : Show(module, warnings);
   }
 
  private:
-  using States = std::map<std::string, std::optional<FileIdentity>>;
-
   absl::StatusOr<std::shared_ptr<Module>> Load(std::vector<std::string>& warnings) {
     LoadCallbacks callbacks;
     callbacks.warning = [&warnings](std::string_view text) { warnings.emplace_back(text); };
@@ -60,27 +54,10 @@ class WatchedModule {
     return LoadModule(client_, files_, flags_, std::move(callbacks));
   }
 
-  States Look() const {
-    States states;
-    for (const auto* paths : {&files_, &inputs_}) {
-      for (const std::string& path : *paths) states.emplace(path, StateOf(Env::Posix(), path).identity);
-    }
-    return states;
-  }
-
-  // A file may have changed during the load. What the load has found only now and is too young to tell is left out, so
-  // that the next look finds a change.
-  States StatesAtLoad(const States& before, int64_t begun_unix_ms) const {
-    States states;
-    for (const auto& [path, identity] : Look()) {
-      const auto known = before.find(path);
-      if (known != before.end()) {
-        states.insert(*known);
-      } else if (!identity || identity->SettledAt(begun_unix_ms)) {
-        states.emplace(path, identity);
-      }
-    }
-    return states;
+  std::vector<std::string> Paths() const {
+    std::vector<std::string> paths = files_;
+    paths.insert(paths.end(), inputs_.begin(), inputs_.end());
+    return paths;
   }
 
   int Show(const absl::StatusOr<std::shared_ptr<Module>>& module, const std::vector<std::string>& warnings) {
@@ -100,8 +77,8 @@ class WatchedModule {
   const CompileFlags& flags_;
   const std::vector<std::string> files_;
   std::vector<std::string> inputs_;  // of the latest load that came so far
-  std::optional<States> seen_;       // at the latest load
-  std::string result_;               // the key or the error, with the warnings
+  SeenFiles seen_{Env::Posix()};
+  std::string result_;  // the key or the error, with the warnings
 };
 
 int WatchAll(Client& client, const CompileFlags& flags) {

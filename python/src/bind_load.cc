@@ -18,6 +18,8 @@
 #include "client/tools/environment.h"
 #include "client/tools/load_warnings.h"
 #include "common/base/strings.h"
+#include "common/os/env.h"
+#include "common/os/seen_files.h"
 #include "kernix/client.h"
 #include "kernix/load.h"
 #include "kernix/module.h"
@@ -158,10 +160,27 @@ py::bytes LineOfCommand(const py::bytes& command, const py::bytes& folder) {
   return LineOfFailedCommand(FailedCommandOf(command), std::string(folder));
 }
 
+// Whether to load again: see SeenFiles.
+void BindSeenFiles(py::module_& module) {
+  const auto paths_of = [](const std::vector<py::bytes>& paths) {
+    return std::vector<std::string>(paths.begin(), paths.end());
+  };
+  py::class_<SeenFiles>(module, "SeenFiles")
+      .def(py::init([] { return std::make_unique<SeenFiles>(Env::Posix()); }))
+      .def(
+          "changed",
+          [=](SeenFiles& self, const std::vector<py::bytes>& paths) { return self.Changed(paths_of(paths)); },
+          py::arg("paths"))
+      .def(
+          "note_load", [=](SeenFiles& self, const std::vector<py::bytes>& paths) { self.NoteLoad(paths_of(paths)); },
+          py::arg("paths"));
+}
+
 }  // namespace
 
 void BindLoad(py::module_& module) {
   BindRequest(module);
+  BindSeenFiles(module);
   module.def("matching_files", &PathsOfMatchingFiles, py::arg("directory"), py::arg("patterns"));
   module.def("shown_warning", &Shown, py::arg("name"), py::arg("text"));
   module.def("save_failed_command", &SaveCommand, py::arg("command"), py::arg("folder"));

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from kernix import _core
 from kernix._errors import short_errors, warning_listener
 from kernix.loading.console import input_listener, write_to
 from kernix.loading.load import (
@@ -28,9 +28,6 @@ from kernix.loading.request import Functions
 __all__ = ["Watch", "watch"]
 
 _Path = str | os.PathLike[str]
-#: What tells whether a file has changed; None if there is none.
-_FileState = tuple[int, int, int] | None
-_States = dict[str | bytes, _FileState]
 
 _INTERVAL_S = 0.2
 
@@ -50,7 +47,8 @@ class Watch:
         self._inputs: list[bytes] = []  # what else the latest load depends on
         self._module = load()
         self._error: Exception | None = None
-        self._failed: _States | None = None  # of a load that failed
+        self._failed = False
+        self._seen = _core.SeenFiles()  # by the latest load that failed
         self._warnings: list[str] = []  # of the load that is under way
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"kernix.watch {label}", daemon=True)
@@ -92,10 +90,11 @@ class Watch:
         warning_listener.set(self._note_warning)
         while not self._stopped.wait(_INTERVAL_S):
             try:
-                states = self._states()
-                if self._failed is None or states != self._failed:
-                    begun_ns = time.time_ns()
-                    self._failed = None if self._load_again() else self._states_at(begun_ns, states)
+                changed = self._seen.changed(self._paths())
+                if changed or not self._failed:
+                    self._failed = not self._load_again()
+                    if self._failed:
+                        self._seen.note_load(self._paths())
             except Exception as error:  # a folder that cannot be read just now
                 self._fail(error)
 
@@ -105,16 +104,8 @@ class Watch:
     def _note_warning(self, message: str) -> None:
         self._warnings.append(message)
 
-    def _states(self) -> _States:
-        paths: list[str | bytes] = [*self._sources(), *self._inputs]
-        return {path: _state(path) for path in paths}
-
-    def _states_at(self, begun_ns: int, before: _States) -> _States:
-        """Return the states that a load has seen. What has changed since it began counts as missing."""
-        return {
-            path: before.get(path, None if state and state[0] >= begun_ns else state)
-            for path, state in self._states().items()
-        }
+    def _paths(self) -> list[bytes]:
+        return [*map(os.fsencode, self._sources()), *self._inputs]
 
     def _load_again(self) -> bool:
         """Load, and report what has changed. A load whose files are as they were costs microseconds."""
@@ -200,11 +191,3 @@ def _sources(path: _Path | Sequence[_Path], file_patterns: Sequence[str] | None)
     if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
         return [os.path.abspath(file) for file in files_in(path, file_patterns, (*CUDA_PATTERNS, *CPP_PATTERNS))]
     return [os.path.abspath(one) for one in _paths(path)]
-
-
-def _state(file: str | bytes) -> _FileState:
-    try:
-        status = os.stat(file)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
