@@ -76,7 +76,7 @@ ClientWorld::ClientWorld() {
   for (const char* name :
        {"KERNIX_ADDRESS", "KERNIX_CONFIG", "KERNIX_CACHE_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "CXX", "CPATH",
         "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
-    unsetenv(name);
+    Unset(name);
   }
   SetVariable("HOME", root_);
   SetVariable("XDG_RUNTIME_DIR", root_);
@@ -92,6 +92,7 @@ ClientWorld::~ClientWorld() {
   ClientOptions own;
   own.store_directory = DefaultStoreDirectory(Env::Posix(), ProcessGetEnv, geteuid()).value();
   if (auto client = Client::Create(own); client.ok()) static_cast<void>((*client)->Shutdown());
+  RestoreVariables();
   if (HasFailure()) {
     fprintf(stderr, "kept for a look: %s\n", root_.c_str());
   } else {
@@ -110,7 +111,23 @@ DaemonPlace ClientWorld::Place() const {
   return PlaceForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("store")).value();
 }
 
+void ClientWorld::Unset(const std::string& name) {
+  variables_.emplace(name, ProcessGetEnv(name));
+  unsetenv(name.c_str());
+}
+
+void ClientWorld::RestoreVariables() {
+  for (const auto& [name, value] : variables_) {
+    if (value) {
+      setenv(name.c_str(), value->c_str(), 1);
+    } else {
+      unsetenv(name.c_str());
+    }
+  }
+}
+
 void ClientWorld::SetVariable(const std::string& name, const std::string& value) {
+  variables_.emplace(name, ProcessGetEnv(name));
   ASSERT_EQ(setenv(name.c_str(), value.c_str(), 1), 0);
 }
 

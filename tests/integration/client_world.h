@@ -7,7 +7,9 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,7 @@ class ClientWorld : public testing::Test {
   DaemonPlace Place() const;
 
   std::string Path(const std::string& name) const { return JoinPath(root_, name); }
+  // For this test: another one in this process does not see it.
   void SetVariable(const std::string& name, const std::string& value);
 
   // A program that stands in for kernixd.
@@ -58,7 +61,11 @@ class ClientWorld : public testing::Test {
                                                             const LoadOptions& options = {});
 
  private:
+  void Unset(const std::string& name);
+  void RestoreVariables();
+
   std::string root_;
+  std::map<std::string, std::optional<std::string>> variables_;  // as they were, of those that were changed
 };
 
 }  // namespace kernix
