@@ -90,9 +90,33 @@ std::string AdviceForInstalling(const KnownLibrary* library) {
                 ", which CUDA loads find: install the whole CUDA toolkit, or the wheel ", library->wheel);
 }
 
+bool Has(std::string_view error, std::string_view words) { return error.find(words) != std::string_view::npos; }
+
+// The number after the last `before` in `error` up to `end`; empty if there is none.
+std::string_view Number(std::string_view error, std::string_view before, size_t end) {
+  const size_t at = error.rfind(before, end);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = error.substr(at + before.size());
+  return rest.substr(0, rest.find_first_not_of("0123456789"));
+}
+
+// The dimensions of the BE::In or BE::Out that `error` says is called with wrong indices, if its type has them: in
+// "BE::In<float, 2>" (GCC, Clang) or "kRank=2" (nvcc).
+std::string_view RankOfIndexed(std::string_view error) {
+  if (Has(error, "BE::internal::Indexed<") && Has(error, "operator()")) {
+    return Number(error, "kRank=", std::string_view::npos);
+  }
+  const bool is_call = Has(error, "no match for call to ") || Has(error, "call to object of type ");
+  if (!is_call || !(Has(error, "BE::In<") || Has(error, "BE::Out<"))) return "";
+  return Number(error, ", ", std::min(error.find(">)"), error.find(">'")));
+}
+
 }  // namespace
 
 std::string AdviceForFailure(std::string_view error) {
+  if (const std::string_view rank = RankOfIndexed(error); !rank.empty()) {
+    return StrCat("It takes as many indices as it has dimensions: ", rank);
+  }
   const std::string_view symbol = NameAfter(error, {"undefined reference to `", "undefined symbol: "});
   if (!symbol.empty()) return AdviceForSymbol(symbol);
   const std::string_view header = NameAfter(error, {"fatal error: '", "fatal error: "});  // Clang, GCC

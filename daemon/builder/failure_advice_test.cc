@@ -45,11 +45,26 @@ TEST(FailureAdviceTest, NamesTheWheelOfAHeaderOrALibrary) {
   }
 }
 
+TEST(FailureAdviceTest, SaysHowManyIndicesAnArrayTakes) {
+  for (const char* error :
+       {"k:3:9: error: no match for call to '(BE::In<float, 2>) (int)'",
+        "k:3:9: error: no match for call to '(const BE::Out<std::complex<float>, 2>) (int, std::pair<int, int>)'",
+        "k:3:9: error: no matching function for call to object of type 'const BE::In<float, 2>'",
+        "k(3): error: no instance of function \"BE::internal::Indexed<T, kRank, "
+        "BE::internal::Axes<kAxes...>>::operator() "
+        "[with T=const float, kRank=2, kAxes=<0, 1>]\" matches the argument list"}) {
+    EXPECT_EQ(AdviceForFailure(error), "It takes as many indices as it has dimensions: 2") << error;
+  }
+}
+
 TEST(FailureAdviceTest, SaysNothingOfOthers) {
   for (const char* error :
        {"undefined reference to `", "undefined symbol: ", "multiple definition of `cublasCreate_v2'", "",
         "k.cc:1:10: fatal error: mine.h: No such file or directory", "fatal error: ", "cannot find -lmine",
-        "cannot find ", "k.cc:1:1: error: 'cublasCreate' was not declared"}) {
+        "cannot find ", "k.cc:1:1: error: 'cublasCreate' was not declared",
+        "k:3:9: error: no match for call to '(BE::In<float>) (int, std::pair<int, 2>)'",
+        "k:3:9: error: no match for call to '(Mine<float, 2>) (int)'", "k:3:9: error: no match for call to 'BE::In<'",
+        "k:3:9: error: cannot convert 'BE::In<float, 2>' to 'float'"}) {
     EXPECT_EQ(AdviceForFailure(error), "") << error;
   }
 }

@@ -54,46 +54,86 @@ class View {
   // Element `i` in row-major order, whatever the shape. `i` must be 0 to size() - 1; it is not checked.
   KERNIX_HD T& operator[](int64_t i) const noexcept { return data_[i]; }
 
-  // The element at an index for each axis. The indices are not checked. A wrong number of them does not compile or,
-  // with kAnyRank, throws CheckError in host code.
-  template <typename... Indices>
-  KERNIX_HD T& operator()(Indices... indices) const {
-    constexpr int kCount = static_cast<int>(sizeof...(Indices));
-    static_assert(kRank == kAnyRank ? kCount <= kMaxDim : kCount == kRank, "give one index for each dimension");
-#if !defined(__CUDA_ARCH__)
-    if (kRank == kAnyRank && ndim_ != kCount) FailNumber<CheckError>("indices do not match the dimensions:", ndim_);
-#endif
-    int64_t place = 0;
-    int axis = 0;
-    ((place = place * shape_[axis++] + static_cast<int64_t>(indices)), ...);
-    return data_[place];
-  }
-
   // All elements, in row-major order.
   KERNIX_HD T* begin() const noexcept { return data_; }
   KERNIX_HD T* end() const noexcept { return data_ + size_; }
 
- private:
+ protected:
   T* data_ = nullptr;
   int64_t size_ = 0;
   int64_t shape_[kRank == kAnyRank ? kMaxDim : kRank == 0 ? 1 : kRank] = {};
   int ndim_ = 0;
 };
 
+// Axes<0, 1> of an array of two dimensions; void with kAnyRank. Without <utility>, which takes a while to compile.
+template <int...>
+struct Axes;
+template <int kLeft, int... kAxes>
+struct AxesOf : AxesOf<kLeft - 1, kLeft - 1, kAxes...> {};
+template <int... kAxes>
+struct AxesOf<0, kAxes...> {
+  using Type = Axes<kAxes...>;
+};
+template <>
+struct AxesOf<kAnyRank> {
+  using Type = void;
+};
+
+template <int>
+using Index = int64_t;
+
+// A view whose elements have an index for each axis. The indices are not checked. A wrong number of them is a call that
+// fits no function, so that compilers name the user's line and the right number.
+template <typename T, int kRank, typename TheAxes>  // of AxesOf<kRank>; no default: clangd 14 would not find members
+class Indexed;
+
+template <typename T, int kRank, int... kAxes>
+class Indexed<T, kRank, Axes<kAxes...>> : public View<T, kRank> {
+ public:
+  using View<T, kRank>::View;
+
+  KERNIX_HD T& operator()(Index<kAxes>... indices) const noexcept {
+    int64_t place = 0;
+    ((place = place * this->shape_[kAxes] + indices), ...);
+    return this->data_[place];
+  }
+};
+
+// With kAnyRank, a wrong number of indices throws CheckError in host code.
+template <typename T>
+class Indexed<T, kAnyRank, void> : public View<T, kAnyRank> {
+ public:
+  using View<T, kAnyRank>::View;
+
+  template <typename... Indices>
+  KERNIX_HD T& operator()(Indices... indices) const {
+    static_assert(sizeof...(Indices) <= kMaxDim, "an array has up to 8 dimensions");
+#if !defined(__CUDA_ARCH__)
+    if (this->ndim_ != static_cast<int>(sizeof...(Indices))) {
+      FailNumber<CheckError>("indices do not match the dimensions:", this->ndim_);
+    }
+#endif
+    int64_t place = 0;
+    int axis = 0;
+    ((place = place * this->shape_[axis++] + static_cast<int64_t>(indices)), ...);
+    return this->data_[place];
+  }
+};
+
 }  // namespace internal
 
 // An input: its elements are read-only.
 template <typename T, int kRank = kAnyRank>
-class In : public internal::View<const T, kRank> {
+class In : public internal::Indexed<const T, kRank, typename internal::AxesOf<kRank>::Type> {
  public:
-  using internal::View<const T, kRank>::View;
+  using internal::Indexed<const T, kRank, typename internal::AxesOf<kRank>::Type>::Indexed;
 };
 
 // An output.
 template <typename T, int kRank = kAnyRank>
-class Out : public internal::View<T, kRank> {
+class Out : public internal::Indexed<T, kRank, typename internal::AxesOf<kRank>::Type> {
  public:
-  using internal::View<T, kRank>::View;
+  using internal::Indexed<T, kRank, typename internal::AxesOf<kRank>::Type>::Indexed;
 };
 
 }  // namespace BE

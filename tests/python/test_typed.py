@@ -105,6 +105,40 @@ def test_a_batch_is_no_other_rank(module):
     np.testing.assert_array_equal(mapped, [[1, 2, 3], [2, 3, 4]])
 
 
+WRONG_INDICES = """#include "brainevent/common.h"
+// @BE f
+void f(BE::In<float, 2> x, BE::Out<float> y) {
+    y[0] = x(0);
+}
+"""
+
+
+def test_a_wrong_number_of_indices_is_an_error_of_the_line_that_has_it(fresh_name):
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cpp_inline(fresh_name, WRONG_INDICES)
+    assert caught.value.message == (
+        f"compile failed: {fresh_name}:4:13: error: no match for call to '(BE::In<float, 2>) (int)'. "
+        "It takes as many indices as it has dimensions: 2"
+    )
+    assert "candidate expects 2 arguments, 1 provided" in caught.value.compiler_output
+
+
+def test_a_wrong_number_of_indices_in_device_code(fresh_name):
+    source = WRONG_INDICES.replace("void f", "__global__ void f")
+    with pytest.raises(kernix.KernelCompilationError) as caught:
+        kernix.load_cuda_inline(fresh_name, source, compute_capability="sm_90")
+    assert caught.value.message.startswith(f"compile failed: {fresh_name}(4): error: ")
+    assert caught.value.message.endswith(". It takes as many indices as it has dimensions: 2")
+
+
+@pytest.mark.parametrize("indices", ["", "0, 1, 2"])
+def test_a_wrong_number_of_indices_of_an_array_of_any_rank_fails_the_call(indices, fresh_name):
+    source = WRONG_INDICES.replace("BE::In<float, 2>", "BE::In<float>").replace("x(0)", f"x({indices})")
+    module = kernix.load_cpp_inline(fresh_name, source)
+    with pytest.raises(kernix.KernelCallError, match="indices do not match the dimensions: 2"):
+        module.f(W, out=np.empty(1, np.float32))
+
+
 def test_inputs_are_read_only(fresh_name):
     source = '#include "brainevent/common.h"\n// @BE f\nvoid f(BE::In<float> x, BE::Out<float> y) { x[0] = 1; }'
     with pytest.raises(kernix.KernelCompilationError, match="read-only"):

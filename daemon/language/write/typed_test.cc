@@ -133,7 +133,7 @@ TEST_F(TypedTest, MistakesDoNotCompile) {
   const std::string begin = "#include \"brainevent/common.h\"\n// @BE f";
   EXPECT_THAT(Refusal(begin + "\nvoid f(BE::In<float> x, BE::Out<float> y) { x[0] = 1; }"), HasSubstr("read-only"));
   EXPECT_THAT(Refusal(begin + "\nvoid f(BE::In<float, 2> x, BE::Out<float> y) { y[0] = x(0); }"),
-              HasSubstr("give one index for each dimension"));
+              HasSubstr("no match for call to '(BE::In<float, 2>) (int)'"));
   // Where the signature cannot be read, the compiler compares it with the tokens.
   const std::string hidden =
       "void f(\n#if __SIZEOF_INT__ > 1\nBE::In<double, 2> x\n#endif\n, BE::Out<float> y) { y[0] = x(0, 0); }";
