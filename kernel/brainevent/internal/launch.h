@@ -7,8 +7,6 @@
 
 #include <cuda_runtime.h>
 
-#include <type_traits>
-
 #include "brainevent/internal/scalars.h"
 #include "brainevent/internal/typed_arrays.h"
 
@@ -164,10 +162,10 @@ KERNIX_COLD inline ffi::Error* ReadConfig(const ffi::CallFrame* frame, const Sig
   if (error == nullptr) error = ReadShared(frame, signature, config.shared, shared);
   if (error == nullptr) error = CheckSizes(frame, signature, config);
   if (error != nullptr) return error;
-  Signature all = signature;
-  all.attribute_count += 4;
+  Signature with_launch = signature;
+  with_launch.attribute_count += 4;
   const int given = signature.attribute_count + 2 + (config.cluster.count > 0) + shared;
-  return frame->attributes.size > given ? UnexpectedAttribute(frame, all) : nullptr;
+  return frame->attributes.size > given ? UnexpectedAttribute(frame, with_launch) : nullptr;
 }
 
 // The error for a failure of CUDA before or at the launch.
@@ -222,17 +220,39 @@ KERNIX_COLD inline ffi::Error* AllowCluster(const LaunchCall& call, const void* 
   return code == cudaSuccess ? nullptr : LaunchFailed(call, "asking for clusters", code);
 }
 
+// What a pointer points to, without const and volatile. <type_traits> would cost more than all of this header.
+template <typename T>
+struct Pointee {
+  using Element = T;
+  static constexpr bool kIsConst = false;
+  static constexpr bool kIsVoid = false;
+};
+template <>
+struct Pointee<void> {
+  using Element = void;
+  static constexpr bool kIsConst = false;
+  static constexpr bool kIsVoid = true;
+};
+template <typename T>
+struct Pointee<volatile T> : Pointee<T> {};
+template <typename T>
+struct Pointee<const T> : Pointee<T> {
+  static constexpr bool kIsConst = true;
+};
+template <typename T>
+struct Pointee<const volatile T> : Pointee<const T> {};
+
 // Whether handlers can check that elements of a token's type may be read as T. A float4 reads four float32.
 template <typename T, BE::DType kDType, bool kIsResult>
 constexpr void CheckPointer() {
-  using Element = std::remove_cv_t<T>;
-  constexpr BE::DType kElement = kDTypeOf<Element>;
-  static_assert(!kIsResult || !std::is_const_v<T>, "a result cannot be written through a pointer to const");
+  constexpr bool kIsVoid = Pointee<T>::kIsVoid;
+  constexpr BE::DType kElement = kDTypeOf<typename Pointee<T>::Element>;
+  static_assert(!kIsResult || !Pointee<T>::kIsConst, "a result cannot be written through a pointer to const");
   if constexpr (kDType == BE::DType::Invalid) {
-    static_assert(std::is_void_v<T>, "write the element type of this pointer into its token: arg:float32");
+    static_assert(kIsVoid, "write the element type of this pointer into its token: arg:float32");
   } else if constexpr (kElement != BE::DType::Invalid) {
     static_assert(kElement == kDType, "the token has another element type than this pointer");
-  } else if constexpr (!std::is_void_v<T>) {
+  } else if constexpr (!kIsVoid) {
     constexpr auto kSize = BE::dtype_size(kDType);
     static_assert(kSize > 0 && sizeof(T) % (kSize > 0 ? kSize : 1) == 0,
                   "the token has another element type than this pointer");
@@ -282,7 +302,12 @@ inline void Launch(LaunchCall& call, void (*function)(Parameters...), const Valu
   launch.stream = call.stream;
   launch.attrs = &attribute;
   launch.numAttrs = config.cluster.count > 0 ? 1 : 0;
-  const cudaError_t code = cudaLaunchKernelEx(&launch, function, values...);
+  // As cudaLaunchKernelEx() does, which is in the part of the runtime header that takes longest to compile.
+  const auto launch_with = [&](Parameters... parameters) {
+    void* addresses[] = {&parameters..., nullptr};
+    return cudaLaunchKernelExC(&launch, reinterpret_cast<const void*>(function), addresses);
+  };
+  const cudaError_t code = launch_with(values...);
   if (code != cudaSuccess) call.error = LaunchFailed(call, "the launch", code);
 }
 
