@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads what a preprocessed text declares at namespace scope, and which macros it leaves defined.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace kernix::language {
+
+struct Declaration {
+  enum class Kind : uint8_t {
+    kNames,           // declares `names`
+    kOperator,        // an operator or a literal; `names` are the identifiers outside of its body
+    kAllocation,      // operator new or delete
+    kUsingNamespace,  // a using-directive
+    kNothing,         // an assertion, or assembler
+  };
+  Kind kind = Kind::kNames;
+  std::string scope;                    // "std::__cxx11"; empty for the global one
+  std::vector<std::string_view> names;  // too many rather than too few
+  std::vector<std::string_view> body;   // the identifiers in the body of a function
+  uint64_t digest = 0;                  // of the scope and all tokens
+  uint32_t origin = 0;
+  bool is_for_devices = false;  // has CUDA's attribute `device`
+};
+
+struct MacroDefinition {
+  uint64_t digest = 0;
+  uint32_t origin = 0;
+};
+
+struct Declarations {
+  std::vector<Declaration> list;
+  absl::flat_hash_map<std::string_view, MacroDefinition> macros;  // those that are defined at the end
+  std::vector<std::string_view> words;                            // all identifiers, each once
+  std::deque<std::string> storage;
+};
+
+// The origin of a file that defines `macro`, or 0 if the macro says nothing about that. Everything in that file after
+// the definition, and in the files that it includes, has this origin.
+using OriginOf = std::function<uint32_t(std::string_view macro)>;
+
+// Reads the output of `g++ -E -dD`, which must outlive the result. Never fails: text that it cannot read yields names
+// that nobody declares, and the compiler reports it.
+//
+// Members of classes, parameters, template parameters and what bodies of functions declare are left out: code reaches a
+// member through its class, and the others have names in their own scope only.
+Declarations ReadDeclarations(std::string_view text, const OriginOf& origin_of);
+
+}  // namespace kernix::language

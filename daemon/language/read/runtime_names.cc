@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/language/read/runtime_names.h"
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "common/base/strings.h"
+#include "common/cxx/lexer.h"
+#include "daemon/language/read/declarations.h"
+#include "daemon/language/spec/words.h"
+
+namespace kernix::language {
+namespace {
+
+constexpr uint32_t kWhole = RuntimeNames::kWhole;
+constexpr uint32_t kAlwaysRead = 1u << 30;
+constexpr std::string_view kCounter = "kernix_counter";  // of kRuntimeProbe
+constexpr std::string_view kFormat = "kernix-runtime-names-1";
+
+// FNV-1a: the same in every process, since it is stored.
+uint32_t HashOf(std::string_view word) {
+  uint32_t hash = 2166136261u;
+  for (const char c : word) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+OriginOf OriginsByGuard() {
+  absl::flat_hash_map<std::string_view, uint32_t> origins;
+  for (const RuntimePartRow& row : RuntimePartTable()) {
+    for (std::string_view guard : Words(row.guards)) origins[guard] = RuntimeParts(row.part).bits();
+  }
+  for (std::string_view guard : Words(kNeverReadGuards)) origins[guard] = kWhole;
+  for (std::string_view guard : Words(kAlwaysReadGuards)) origins[guard] = kAlwaysRead;
+  return [origins = std::move(origins)](std::string_view macro) {
+    const auto found = origins.find(macro);
+    return found == origins.end() ? 0 : found->second;
+  };
+}
+
+// What a name takes that only the whole header declares, there at `origin`.
+uint32_t Needed(uint32_t origin, RuntimeParts present) {
+  const bool is_part = origin != 0 && (origin & (kWhole | kAlwaysRead)) == 0;
+  const bool is_there = is_part && present.Has(RuntimeParts::FromBits(origin));
+  return is_part && !is_there ? origin : kWhole;
+}
+
+bool IsStandardNamespace(std::string_view scope) {
+  const std::string_view first = scope.substr(0, scope.find(':'));
+  return first == "std" || first.starts_with("__");
+}
+
+std::string Listed(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (std::string_view word : words) StrAppend(&text, " ", word);
+  return text;
+}
+
+// Compares the two texts of one pass.
+class Comparison {
+ public:
+  Comparison(const Declarations& full, const Declarations& slim, RuntimeParts present, RuntimeNames::Table& table)
+      : full_(full), slim_(slim), present_(present), table_(table) {}
+
+  // What the headers that the stand-in reads take themselves.
+  uint32_t needed() const { return needed_; }
+
+  // Empty, or what names cannot tell.
+  std::string Compare() {
+    NoteFull();
+    absl::flat_hash_set<uint64_t> in_slim;
+    for (const Declaration& declaration : slim_.list) {
+      in_slim.insert(declaration.digest);
+      if (!origins_.contains(declaration.digest)) Add(declaration, kWhole);
+    }
+    for (const Declaration& declaration : full_.list) {
+      if (!in_slim.contains(declaration.digest)) Add(declaration, origins_[declaration.digest]);
+    }
+    CompareMacros();
+    CheckBodies();
+    return problem_;
+  }
+
+ private:
+  void NoteFull() {
+    for (const Declaration& declaration : full_.list) {
+      // The same declaration may come again: it takes any of its parts.
+      uint32_t& origin = origins_[declaration.digest];
+      if (origin == 0 || origin == kWhole) origin = Needed(declaration.origin, present_);
+      if (declaration.is_for_devices) continue;
+      for (std::string_view name : declaration.names) of_libraries_.insert(StrCat(declaration.scope, "::", name));
+    }
+  }
+
+  void Add(const Declaration& declaration, uint32_t needed) {
+    using Kind = Declaration::Kind;
+    const bool is_std = IsStandardNamespace(declaration.scope);
+    switch (declaration.kind) {
+      case Kind::kNothing:
+        return;
+      case Kind::kAllocation:
+        table_["new"].global |= needed;
+        table_["delete"].global |= needed;
+        return;
+      case Kind::kUsingNamespace:
+        if (declaration.scope.empty()) problem_ = "a using-directive";
+        return;
+      case Kind::kOperator:
+        operators_.push_back(&declaration);
+        return;
+      case Kind::kNames:
+        break;
+    }
+    for (std::string_view name : declaration.names) {
+      RuntimeNames::Takes& takes = table_[std::string(name)];
+      (is_std ? takes.std : takes.global) |= needed;
+      const bool again = declaration.is_for_devices && of_libraries_.contains(StrCat(declaration.scope, "::", name));
+      if (again) takes.redeclared |= needed;
+    }
+  }
+
+  void CompareMacros() {
+    for (const auto& [name, definition] : full_.macros) {
+      const auto other = slim_.macros.find(name);
+      if (other == slim_.macros.end()) {
+        table_[std::string(name)].macro |= Needed(definition.origin, present_);
+      } else if (other->second.digest != definition.digest) {
+        table_[std::string(name)].macro |= kWhole;
+      }
+    }
+    for (const auto& [name, definition] : slim_.macros) {
+      if (!full_.macros.contains(name)) table_[std::string(name)].macro |= kWhole;
+    }
+  }
+
+  // The headers that the stand-in reads must not use such names, either; an operator must have an operand that only the
+  // whole header declares.
+  void CheckBodies() {
+    for (const Declaration* declaration : operators_) {
+      if (!IsBehindName(*declaration)) problem_ = StrCat("an operator on", Listed(declaration->names));
+    }
+    for (const Declaration& declaration : slim_.list) CheckBody(declaration);
+  }
+
+  // Whether an operator is reached only through a name of the table: of an operand's class, or of a namespace.
+  bool IsBehindName(const Declaration& declaration) const {
+    const auto missing = [this](std::string_view name) { return table_.contains(name); };
+    const std::string_view scope = declaration.scope;
+    return std::any_of(declaration.names.begin(), declaration.names.end(), missing) ||
+           missing(scope.substr(scope.rfind(':') + 1));
+  }
+
+  void CheckBody(const Declaration& declaration) {
+    const bool is_library = IsStandardNamespace(declaration.scope);
+    const bool has_std = std::find(declaration.body.begin(), declaration.body.end(), "std") != declaration.body.end();
+    for (std::string_view name : declaration.body) {
+      const auto found = table_.find(name);
+      if (found == table_.end()) continue;
+      const RuntimeNames::Takes& takes = found->second;
+      const uint32_t counts = is_library ? takes.redeclared : takes.global | (has_std ? takes.std : 0);
+      if ((counts & kWhole) != 0) problem_ = StrCat("a header that is read uses ", name);
+      needed_ |= counts;
+    }
+  }
+
+  const Declarations& full_;
+  const Declarations& slim_;
+  const RuntimeParts present_;
+  RuntimeNames::Table& table_;
+  absl::flat_hash_map<uint64_t, uint32_t> origins_;  // of declarations of the whole header, by digest
+  absl::flat_hash_set<std::string> of_libraries_;    // names with their scopes
+  std::vector<const Declaration*> operators_;
+  std::string problem_;
+  uint32_t needed_ = 0;
+};
+
+// The names in the directives of a header: what it asks for may be in no output.
+void AddDirectiveWords(std::string_view header, std::vector<uint32_t>& words) {
+  std::deque<std::string> storage;
+  Lexer lexer(header, storage);
+  for (Token token; lexer.NextInDirective(token);) {
+    if (token.IsIdentifier()) words.push_back(HashOf(token.text));
+  }
+}
+
+bool HasProbe(const Declarations& declarations) {
+  return std::any_of(declarations.list.begin(), declarations.list.end(), [](const Declaration& declaration) {
+    return declaration.names.size() == 1 && declaration.names[0] == kCounter;
+  });
+}
+
+std::optional<uint32_t> Number(std::string_view word) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return number;
+}
+
+absl::Status Damaged() { return absl::InvalidArgumentError("this is not the text of a RuntimeNames"); }
+
+void SortUnique(std::vector<uint32_t>& words) {
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+}
+
+}  // namespace
+
+absl::StatusOr<RuntimeNames> RuntimeNames::Read(const std::vector<RuntimeTexts>& passes, RuntimeParts parts,
+                                                const std::vector<std::string_view>& headers) {
+  const language::OriginOf origin_of = OriginsByGuard();
+  RuntimeNames names;
+  for (const RuntimeTexts& pass : passes) {
+    const Declarations full = ReadDeclarations(pass.full, origin_of);
+    const Declarations slim = ReadDeclarations(pass.slim, origin_of);
+    if (!full.macros.contains("__CUDA_RUNTIME_H__") || !slim.macros.contains("__DEVICE_FUNCTIONS_H__")) {
+      return absl::FailedPreconditionError("not the texts of a CUDA runtime header that kernix knows");
+    }
+    if (!HasProbe(full)) return absl::FailedPreconditionError("not the text of kRuntimeProbe");
+    Comparison comparison(full, slim, parts, names.table_);
+    const std::string problem = comparison.Compare();
+    if (!problem.empty()) return absl::FailedPreconditionError(problem);
+    names.needed_ = names.needed_ | RuntimeParts::FromBits(comparison.needed());
+    for (const Declarations* read : {&full, &slim}) {
+      for (std::string_view word : read->words) names.words_.push_back(HashOf(word));
+    }
+  }
+  const auto counter = names.table_.find(kCounter);
+  if (counter != names.table_.end()) names.table_["__COUNTER__"].macro |= kWhole;
+  for (std::string_view header : headers) AddDirectiveWords(header, names.words_);
+  SortUnique(names.words_);
+  return names;
+}
+
+std::string RuntimeNames::ToText() const {
+  std::string text = StrCat(kFormat, " ", needed_.bits(), " ", table_.size(), "\n");
+  for (const auto& [name, takes] : table_) {
+    StrAppend(&text, name, " ", takes.macro, " ", takes.global, " ", takes.std, " ", takes.redeclared, "\n");
+  }
+  for (const uint32_t word : words_) StrAppend(&text, word, "\n");
+  return text;
+}
+
+absl::StatusOr<RuntimeNames> RuntimeNames::FromText(std::string_view text) {
+  const std::vector<std::string_view> words = Words(text);
+  constexpr size_t kHead = 3;
+  constexpr size_t kRow = 5;
+  if (words.size() < kHead || words[0] != kFormat) return Damaged();
+  const std::optional<uint32_t> needed = Number(words[1]);
+  const std::optional<uint32_t> count = Number(words[2]);
+  if (!needed || !count || (words.size() - kHead) / kRow < *count) return Damaged();
+  const size_t end_of_table = kHead + kRow * *count;
+  RuntimeNames names;
+  names.needed_ = RuntimeParts::FromBits(*needed);
+  for (size_t at = kHead; at < end_of_table; at += kRow) {
+    uint32_t numbers[kRow - 1] = {};
+    for (size_t i = 1; i < kRow; ++i) {
+      const std::optional<uint32_t> number = Number(words[at + i]);
+      if (!number) return Damaged();
+      numbers[i - 1] = *number;
+    }
+    names.table_[std::string(words[at])] = {numbers[0], numbers[1], numbers[2], numbers[3]};
+  }
+  for (size_t at = end_of_table; at < words.size(); ++at) {
+    const std::optional<uint32_t> word = Number(words[at]);
+    if (!word) return Damaged();
+    names.words_.push_back(*word);
+  }
+  return names;
+}
+
+RuntimeNames::Takes RuntimeNames::Find(std::string_view name) const {
+  const auto found = table_.find(name);
+  return found == table_.end() ? Takes{} : found->second;
+}
+
+bool RuntimeNames::MayChangeHeaders(std::string_view macro) const {
+  return std::binary_search(words_.begin(), words_.end(), HashOf(macro));
+}
+
+std::vector<std::string> FilesOf(std::string_view preprocessed) {
+  std::vector<std::string> files;
+  absl::flat_hash_set<std::string_view> seen;
+  for (size_t at = 0; at < preprocessed.size();) {
+    const size_t end = std::min(preprocessed.find('\n', at), preprocessed.size());
+    const std::string_view line = preprocessed.substr(at, end - at);
+    at = end + 1;
+    const size_t begin = line.find('"');
+    const size_t close = line.rfind('"');
+    if (!line.starts_with("# ") || begin == close || line[begin + 1] == '<') continue;
+    const std::string_view file = line.substr(begin + 1, close - begin - 1);
+    if (seen.insert(file).second) files.emplace_back(file);
+  }
+  return files;
+}
+
+}  // namespace kernix::language

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The decision on small texts. write/slim_runtime_test.cc has the real ones.
+#include "daemon/language/read/runtime_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/base/strings.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::language {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kBase[] =
+    "#define __DEVICE_FUNCTIONS_H__\nstruct dim3 { unsigned x, y, z; };\nvoid __syncthreads();\n"
+    "int abs(int value);\nnamespace std { typedef unsigned long size_t; using ::abs; }\n";
+
+// A runtime header: what the stand-in has, a part for maths, one for atomics, and the rest.
+std::string Full() {
+  return StrCat("# 1 \"cuda_runtime.h\"\n#define __CUDA_RUNTIME_H__\n# 1 \"base.h\" 1\n", kBase,
+                "# 2 \"cuda_runtime.h\" 2\n# 1 \"maths.h\" 1\n#define __MATH_FUNCTIONS_H__\n#define M_PI 3.14\n"
+                "float sqrtf(float);\n__attribute__((device)) int abs(int value);\n"
+                "namespace std { float abs(float value); bool isnan(float value); }\nusing std::isnan;\n"
+                "# 1 \"specfun.h\" 1\n#define _GLIBCXX_BITS_SPECFUN_H\n"
+                "namespace std { double beta(double a); template <typename T> T max(T a, T b); class pair; "
+                "bool operator==(pair a, pair b); class initializer_list; class type_info; class strong_ordering; }\n"
+                "# 9 \"maths.h\" 2\n# 2 \"cuda_runtime.h\" 2\n"
+                "# 1 \"atomics.h\" 1\n#define __DEVICE_ATOMIC_FUNCTIONS_H__\nint atomicAdd(int* to, int by);\n"
+                "# 3 \"cuda_runtime.h\" 2\n"
+                "template <typename T> int cudaFuncGetAttributes(int* to, T* function);\n"
+                "# 1 \"probe.cu\"\nint kernix_counter = 0;\n");
+}
+
+std::string Slim(std::string_view more = "") {
+  return StrCat("#define __CUDA_RUNTIME_H__\n", kBase, more, "int kernix_counter = 0;\n");
+}
+
+RuntimeNames Names() {
+  const auto names = RuntimeNames::Read({{Full(), Slim()}}, {}, {"#ifdef SOME_SWITCH\nint text;\n#endif\n"});
+  EXPECT_THAT(names, IsOk());
+  return *names;
+}
+
+std::string Said(const RuntimeChoice& choice) {
+  return choice.full ? StrCat("full: ", choice.why) : StrCat("slim: ", PartNames(choice.parts));
+}
+
+// The guess for a source.
+std::string Guess(std::string_view text) { return Said(ChooseRuntime(Names(), {{{"k.cu", text}}, {}, {}})); }
+
+std::optional<UnitText::Kind> KindOf(std::string_view file) {
+  if (file == "k.cu") return UnitText::Kind::kUser;
+  if (file == "vector") return UnitText::Kind::kLibrary;
+  return std::nullopt;
+}
+
+// The decision for a source, and what the preprocessor makes of it.
+std::string Decide(std::string_view written, std::string_view preprocessed) {
+  return Said(ChooseRuntime(Names(), {{{"k.cu", written}}, {preprocessed}, KindOf}));
+}
+
+TEST(RuntimeNamesTest, ASourceThatNamesNothingElseTakesNothing) {
+  EXPECT_EQ(Guess("__global__ void f(float* x) { dim3 d; __syncthreads(); x[threadIdx.x] = d.x; }"), "slim: ");
+  EXPECT_EQ(Guess("std::size_t n; struct A { int max, sqrtf; }; "), "slim: maths");
+}
+
+TEST(RuntimeNamesTest, PartsJoinByName) {
+  EXPECT_EQ(Guess("y = sqrtf(x);"), "slim: maths");
+  EXPECT_EQ(Guess("y = atomicAdd(p, static_cast<int>(sqrtf(x)));"), "slim: maths, atomics");
+  EXPECT_EQ(Guess("y = ::sqrtf(x) * M_PI;"), "slim: maths");
+  EXPECT_EQ(Guess("#ifdef M_PI\n#endif"), "slim: maths");
+  EXPECT_EQ(Guess("sqr\\\ntf(1);"), "slim: maths");
+}
+
+// The stand-in has an abs() of its own, which takes an int: another one would be called.
+TEST(RuntimeNamesTest, AnOverloadThatIsMissingCountsLikeANameThatIsMissing) {
+  EXPECT_EQ(Guess("y = abs(x);"), "slim: maths");
+  EXPECT_EQ(Guess("y = std::abs(x);"), "slim: maths");
+}
+
+TEST(RuntimeNamesTest, MembersAndNamesOfOtherNamespacesAreOthers) {
+  EXPECT_EQ(Guess("y = a.sqrtf(1) + b->atomicAdd + mine::sqrtf(2);"), "slim: ");
+  EXPECT_EQ(Guess("auto f() -> sqrtf;"), "slim: maths");
+  EXPECT_EQ(Guess("// sqrtf\nconst char* s = \"sqrtf\"; /* atomicAdd */"), "slim: ");
+}
+
+TEST(RuntimeNamesTest, WhatIsInNoPartTakesTheWholeHeader) {
+  EXPECT_EQ(Guess("\ny = std::beta(1);"), "full: k.cu:2: std::beta");
+  EXPECT_EQ(Guess("std::pair p;"), "full: k.cu:1: std::pair");
+  EXPECT_EQ(Guess("#if defined(_GLIBCXX_BITS_SPECFUN_H)\n#endif"), "full: k.cu:1: _GLIBCXX_BITS_SPECFUN_H");
+}
+
+// A name of std by itself is std's only if somebody can say so: by a using-directive, or by the type of an argument.
+TEST(RuntimeNamesTest, NamesOfStdCountWhereTheyCanBeFound) {
+  EXPECT_EQ(Guess("y = max(a, b);"), "slim: ");
+  EXPECT_EQ(Guess("int max = 3;"), "slim: ");
+  EXPECT_EQ(Guess("std::size_t n; y = max(n, n);"), "full: k.cu:1: max");
+  EXPECT_EQ(Guess("std::size_t n; int max = 3;"), "slim: ");
+  EXPECT_EQ(Guess("using namespace std; y = max;"), "full: k.cu:1: max");
+  EXPECT_EQ(Guess("namespace s = std; s::max(1, 2); pair p;"), "full: k.cu:1: pair");
+  const UnitText ours = {"brainevent/check.h", "std::size_t n; y = max(n, n);", UnitText::Kind::kKernix};
+  EXPECT_EQ(Said(ChooseRuntime(Names(), {{ours}, {}, {}})), "slim: ");
+}
+
+TEST(RuntimeNamesTest, LanguageFeaturesMayUseTheLibraryWithoutItsName) {
+  EXPECT_THAT(Guess("bool b = typeid(x) == typeid(y);"), HasSubstr("full: k.cu:1: std::type_info"));
+  EXPECT_THAT(Guess("auto operator<=>(const A&) const = default;"), HasSubstr("full: k.cu:1: std::strong_ordering"));
+  EXPECT_THAT(Guess("for (const float by : {1.0f, 2.0f}) sum += by;"), HasSubstr("std::initializer_list"));
+  EXPECT_THAT(Guess("auto list = {1, 2};"), HasSubstr("std::initializer_list"));
+  EXPECT_EQ(Guess("switch (i) { case 1: { } } int a[] = {1, 2}; for (int i : a) { }"), "slim: ");
+}
+
+TEST(RuntimeNamesTest, TrigraphsMayHideNames) { EXPECT_EQ(Guess("sqr?\?/\ntf(1);"), "full: k.cu:1: trigraphs"); }
+
+TEST(RuntimeNamesTest, TheHeadersOfKernixCallTheFunctionsOfTheApi) {
+  const std::string text = "cudaFuncGetAttributes(&now, function);";
+  EXPECT_EQ(Guess(text), "slim: templates");
+  const UnitText ours = {"brainevent/internal/launch.h", text, UnitText::Kind::kKernix};
+  EXPECT_EQ(Said(ChooseRuntime(Names(), {{ours}, {}, {}})), "slim: ");
+}
+
+// A library's header includes what it uses. What CUDA declares again, it has only with that part.
+TEST(RuntimeNamesTest, AHeaderOfALibraryTakesWhatCudaDeclaresAgain) {
+  const auto take = [](std::string_view text) {
+    return Said(ChooseRuntime(Names(), {{{"vector", text, UnitText::Kind::kLibrary}}, {}, {}}));
+  };
+  EXPECT_EQ(take("namespace std { pair p; inline int f(int x) { return max(x, 2); } }"), "slim: ");
+  EXPECT_EQ(take("namespace std { inline int f(int x) { return ::abs(x); } }"), "slim: maths");
+}
+
+TEST(RuntimeNamesTest, APreprocessedUnitTellsWhatMacrosHaveMade) {
+  const std::string pastes = "#define CALL(name) name##f(x)\n";
+  EXPECT_EQ(Decide(StrCat(pastes, "y = CALL(sqrt);"), "# 1 \"k.cu\"\ny = sqrtf(x);\n"), "slim: maths");
+  EXPECT_EQ(Decide(StrCat(pastes, "y = CALL(mine);"), "# 1 \"k.cu\"\ny = minef(x);\n"), "slim: ");
+  EXPECT_EQ(Decide("#define J(a, b) a##b\ny = J(M_, PI);", "# 1 \"k.cu\"\ny = M_PI;\n"), "slim: maths");
+}
+
+TEST(RuntimeNamesTest, APreprocessedUnitLeavesOutWhatIsNotCompiled) {
+  EXPECT_EQ(Decide("#if 0\nstd::beta(1);\n#endif\nint x;", "# 1 \"k.cu\"\nint x;\n"), "slim: ");
+  EXPECT_EQ(Decide("#ifdef M_PI\nint x;\n#endif", "# 1 \"k.cu\"\n"), "slim: maths");
+}
+
+TEST(RuntimeNamesTest, OnlyTheUnitsOwnPiecesOfAPreprocessedTextCount) {
+  EXPECT_EQ(
+      Decide("int x;", "# 1 \"slim.h\" 1\nfloat sqrtf(float);\n# 1 \"k.cu\" 2\nint x;\n# 1 \"slim.h\" 1\nabs(1);\n"),
+      "slim: ");
+  EXPECT_EQ(Decide("int x;", "# 1 \"vector\" 1 3\nnamespace std { pair p; }\n# 1 \"k.cu\" 2\natomicAdd(p, 1);\n"),
+            "slim: atomics");
+  EXPECT_EQ(Decide("int x;", "# 1 \"k.cu\"\nauto s = R\"(\n# 1 \"slim.h\"\n)\"; std::beta(1);\n"),
+            "full: k.cu:3: std::beta");
+}
+
+// In a condition nobody sees the name that was made.
+TEST(RuntimeNamesTest, AConditionOnAMadeNameTakesWhatItMightBe) {
+  const std::string output = "# 1 \"k.cu\"\nint x;\n";
+  EXPECT_THAT(Decide("#define J(a, b) a##b\n#define T J\n#if T(M_, PI)\n#endif\nint x;", output),
+              HasSubstr("full: k.cu:1"));
+  EXPECT_EQ(Decide("#define HAS(x) MINE_##x\n#if HAS(MATHS)\n#endif\nint x;", output), "slim: ");
+  EXPECT_EQ(Decide("#define HAS(x) M_##x\n#if HAS(MATHS)\n#endif\nint x;", output), "slim: maths");
+  EXPECT_EQ(Decide("#define J(a, b) a##b\nint J(x, );", output), "slim: ");
+}
+
+TEST(RuntimeNamesTest, NamesOfEachPassCount) {
+  const std::string device = StrCat(Full(), "void __nanosleep(int);\n");
+  const auto names = RuntimeNames::Read({{Full(), Slim()}, {device, Slim()}}, {}, {});
+  ASSERT_THAT(names, IsOk());
+  EXPECT_NE(names->Find("__nanosleep").global, 0u);
+  EXPECT_NE(names->Find("sqrtf").global, 0u);
+}
+
+TEST(RuntimeNamesTest, WhatTheStandInHasBesidesTakesTheWholeHeader) {
+  const auto names = RuntimeNames::Read({{Full(), Slim("void extra();\n#define EXTRA\n")}}, {}, {});
+  ASSERT_THAT(names, IsOk());
+  EXPECT_EQ(names->Find("extra").global, RuntimeNames::kWhole);
+  EXPECT_EQ(names->Find("EXTRA").macro, RuntimeNames::kWhole);
+}
+
+TEST(RuntimeNamesTest, APartThatIsThereIsNotAskedForAgain) {
+  const std::string slim = Slim("#define __DEVICE_ATOMIC_FUNCTIONS_H__\n");  // without atomicAdd()
+  const auto names = RuntimeNames::Read({{Full(), slim}}, RuntimePart::kAtomics, {});
+  ASSERT_THAT(names, IsOk());
+  EXPECT_EQ(names->Find("atomicAdd").global, RuntimeNames::kWhole);
+}
+
+TEST(RuntimeNamesTest, TheStandInsOwnFunctionsTakeParts) {
+  const std::string body = "inline float root(float x) { return sqrtf(x); }\n";
+  const auto names = RuntimeNames::Read({{StrCat(Full(), body), Slim(body)}}, {}, {});
+  ASSERT_THAT(names, IsOk());
+  EXPECT_EQ(names->needed(), RuntimeParts(RuntimePart::kMaths));
+  EXPECT_EQ(Said(ChooseRuntime(*names, {{{"k.cu", "int x;"}}, {}, {}})), "slim: maths");
+}
+
+TEST(RuntimeNamesTest, WhatNamesCannotTellIsAnError) {
+  const auto read = [](const std::string& full, const std::string& slim) {
+    return std::string(RuntimeNames::Read({{full, slim}}, {}, {}).status().message());
+  };
+  EXPECT_THAT(read(Full(), Slim()), IsEmpty());
+  EXPECT_THAT(read("int kernix_counter = 0;", Slim()), HasSubstr("not the texts of a CUDA runtime header"));
+  EXPECT_THAT(read(StrCat(Full(), "using namespace std;\n"), Slim()), HasSubstr("using-directive"));
+  EXPECT_THAT(read(StrCat(Full(), "bool operator!(dim3 a);\n"), Slim()), HasSubstr("an operator on"));
+}
+
+// The headers of one have counted further with __COUNTER__ than those of the other.
+TEST(RuntimeNamesTest, TheCounterCountsIfTheHeadersUseIt) {
+  EXPECT_EQ(Names().Find("__COUNTER__"), RuntimeNames::Takes{});
+  std::string slim = Slim();
+  slim.replace(slim.find("counter = 0"), 11, "counter = 1");
+  const auto names = RuntimeNames::Read({{Full(), slim}}, {}, {});
+  ASSERT_THAT(names, IsOk());
+  EXPECT_EQ(names->Find("__COUNTER__").macro, RuntimeNames::kWhole);
+}
+
+TEST(RuntimeNamesTest, MacrosThatTheHeadersAskForMayChangeThem) {
+  const RuntimeNames names = Names();
+  for (const char* macro : {"SOME_SWITCH", "sqrtf", "M_PI", "value", "T"}) {
+    EXPECT_TRUE(names.MayChangeHeaders(macro)) << macro;
+  }
+  for (const char* macro : {"BLOCK_SIZE", "text", "kWidth"}) EXPECT_FALSE(names.MayChangeHeaders(macro)) << macro;
+}
+
+TEST(RuntimeNamesTest, FilesOfAPreprocessedText) {
+  EXPECT_THAT(
+      FilesOf("# 1 \"a.h\"\n# 1 \"<built-in>\" 1\n#define X \"y\"\n# 1 \"/b c.h\" 1 3\nint x;\n# 2 \"a.h\" 2\n"),
+      testing::ElementsAre("a.h", "/b c.h"));
+}
+
+TEST(RuntimeNamesTest, NamesGoIntoAStoreAndComeBack) {
+  const RuntimeNames names = Names();
+  const std::string text = names.ToText();
+  const auto back = RuntimeNames::FromText(text);
+  ASSERT_THAT(back, IsOk());
+  EXPECT_EQ(*back, names);
+  EXPECT_FALSE(RuntimeNames::FromText("").ok());
+  EXPECT_FALSE(RuntimeNames::FromText(text.substr(text.find('\n'))).ok());
+  EXPECT_FALSE(RuntimeNames::FromText(text + "x").ok());
+  EXPECT_FALSE(RuntimeNames::FromText(text.substr(0, text.find("sqrtf"))).ok());
+}
+
+}  // namespace
+}  // namespace kernix::language
