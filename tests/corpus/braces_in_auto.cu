@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // auto from braces is a std::initializer_list.
-// full: braces make a std::initializer_list that the text does not name
 // @BE run
 __global__ void run(const float* x, float* y) {
   auto list = {1.0f, 2.0f};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loop over braces, which makes a std::initializer_list.
 // flags: --expt-relaxed-constexpr
-// full: braces make a std::initializer_list that the text does not name
 // @BE run
 __global__ void run(const float* x, float* y) {
   float sum = 0;

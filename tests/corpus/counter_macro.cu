@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // __COUNTER__ continues where the headers left it.
-// full: __COUNTER__ may have another value
 constexpr int kFirst = __COUNTER__;
 constexpr int kSecond = __COUNTER__;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // new and delete in device code.
-// full: new finds functions that the text does not name
 // @BE run
 __global__ void run(const float* x, float* y) {
   float* copy = new float[2];

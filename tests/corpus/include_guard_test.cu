@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code that depends on include guards of the whole runtime header.
-// full: tests the include guards of the runtime header
 #ifdef _GLIBCXX_CMATH
 constexpr float kBy = 1;
 #else

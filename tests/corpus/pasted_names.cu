@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Function names that ## puts together.
-// full: pastes names of the runtime
 #define FLOAT(name) name##f
 #define JOIN(a, b) a##b
 

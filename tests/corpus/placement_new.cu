@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement new in device code.
-// full: new finds functions that the text does not name
 #include <new>
 
 struct Pair {
