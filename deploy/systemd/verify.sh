@@ -23,9 +23,11 @@ install_unit "$units/kernixd.service" "$scratch/system/kernixd.service"
 install_unit "$units/kernixd.socket" "$scratch/system/kernixd.socket"
 install_unit "$units/kernixd-user.service" "$scratch/user/kernixd.service"
 
-# systemd-analyze prints its findings to stderr, and nothing for a clean unit.
+# systemd-analyze prints its findings to stderr, and nothing for a clean unit. Where there is no D-Bus (a container, a
+# chroot), systemd 255 says so, and checks the unit all the same.
 check() {
   said=$("$@" 2>&1) || { printf '%s\n' "$said"; echo "failed: $*"; exit 1; }
+  said=$(printf '%s' "$said" | sed '/^Failed to connect to [a-z]* bus: /d')
   [ -z "$said" ] || { printf '%s\n' "$said"; echo "not clean: $*"; exit 1; }
 }
 check systemd-analyze verify --man=no "$scratch/system/kernixd.service" "$scratch/system/kernixd.socket"
