@@ -249,11 +249,13 @@ class UnitReader {
     const Token& token = tokens[at];
     ReadKeyword(tokens, at);
     const bool qualified = at > 0 && tokens[at - 1].Is("::");
-    const bool after_name = qualified && at > 1 && IsScope(tokens[at - 2]);
+    const bool after_name = qualified && at > 1 && IsPlainName(tokens[at - 2]);
     const bool in_std = after_name && chain_is_std_;
+    // `A::name`. A space before the `::` may mean that it begins the name.
+    const bool in_other = after_name && !in_std && !tokens[at - 1].space_before;
     chain_is_std_ = IsLibrary(token.text) ? !after_name || in_std : in_std;
     if (IsLibrary(token.text) && kind_ != Kind::kLibrary) NoteStd(tokens, at);
-    if ((takes.global | takes.std) == 0 || IsMember(tokens, at) || (after_name && !in_std)) return;
+    if ((takes.global | takes.std) == 0 || IsMember(tokens, at) || in_other) return;
     const std::string place = Place(token.line, in_std ? StrCat("std::", token.text) : token.text);
     if (in_std) return need_.Add(takes.std, place);
     need_.Add(takes.global, place);
@@ -261,8 +263,8 @@ class UnitReader {
     if (!qualified && MayBeCalled(tokens, at)) called_.Add(takes.std, place);
   }
 
-  // Before `::`: not the `return` of `return ::abs(x)`.
-  static bool IsScope(const Token& token) { return token.Is(">") || (token.IsIdentifier() && !IsKeyword(token.text)); }
+  // Not the `return` of `return ::abs(x)`.
+  static bool IsPlainName(const Token& token) { return token.IsIdentifier() && !IsKeyword(token.text); }
 
   // What a name takes in this kind of text.
   Takes Find(std::string_view name) const {
@@ -281,10 +283,11 @@ class UnitReader {
            (at + 1 < tokens.size() && tokens[at + 1].in_directive);
   }
 
-  // `x.name`, `x->name`, but not the `-> name` of a function's type.
+  // `x.name`, `x->name`, `x[i]->name`, but not the `-> name` of a function's type.
   static bool IsMember(Tokens tokens, size_t at) {
     if (at > 0 && tokens[at - 1].Is(".")) return true;
-    return at > 1 && tokens[at - 1].Is("->") && !tokens[at - 2].Is(")");
+    if (at < 2 || !tokens[at - 1].Is("->")) return false;
+    return IsPlainName(tokens[at - 2]) || tokens[at - 2].Is("this") || tokens[at - 2].Is("]");
   }
 
   // Without `::` behind it, `std` is opened, or gets another name.

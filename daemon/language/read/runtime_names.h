@@ -7,6 +7,9 @@
 // the name of its template. A unit may therefore be compiled with the stand-in if none of its tokens is such a name.
 // Doubt always means the whole header. That is also the answer for what does not compile with a stand-in.
 //
+// A build guesses the parts from the sources, preprocesses with that stand-in, and chooses with what it has read. If
+// there are parts to add, it does so again with these. The answer is certain when there are none.
+//
 // What is left out, and why that is safe:
 // - members, parameters, names inside of functions: they are not found from outside of their class or function;
 // - the order of declarations: a header that the unit includes by itself may declare later what the whole header

@@ -86,7 +86,13 @@ TEST(RuntimeNamesTest, AnOverloadThatIsMissingCountsLikeANameThatIsMissing) {
 
 TEST(RuntimeNamesTest, MembersAndNamesOfOtherNamespacesAreOthers) {
   EXPECT_EQ(Guess("y = a.sqrtf(1) + b->atomicAdd + mine::sqrtf(2);"), "slim: ");
-  EXPECT_EQ(Guess("auto f() -> sqrtf;"), "slim: maths");
+  EXPECT_EQ(Guess("y = a[1]->sqrtf(1) + this->sqrtf(2);"), "slim: ");
+  for (const char* text :
+       {"auto f() -> sqrtf;", "auto f() const -> sqrtf;", "return ::sqrtf(x);", "y = x > ::sqrtf(x);",
+        "y = x>::sqrtf(x);", "y = f(x) - ::sqrtf(x);", "__inline__ ::sqrtf f();"}) {
+    EXPECT_EQ(Guess(text), "slim: maths") << text;
+  }
+  EXPECT_EQ(Guess("y = std :: isnan(x);"), "slim: maths");
   EXPECT_EQ(Guess("// sqrtf\nconst char* s = \"sqrtf\"; /* atomicAdd */"), "slim: ");
 }
 

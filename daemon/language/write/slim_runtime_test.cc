@@ -208,7 +208,7 @@ TEST_F(SlimRuntimeTest, EditsThatTakeMore) {
       {"y[i] = tex1Dfetch<float>(0, i);", "textures"},
       {"const float2 f = make_float2(1, 2); y[i] = f.x;", "vectors"},
       {"y[i] = std::is_same<int, float>::value;", "traits"},
-      {"y[i] = std::numeric_limits<float>::max();", "limits"},
+      {"y[i] = std::numeric_limits<float>::max();", "limits, maths"},
       {"\n#ifdef __MATH_FUNCTIONS_H__\n#endif\n", "maths"},
       {"\n#if defined(_GLIBCXX_CMATH)\n#endif\n", "maths"},
   };
