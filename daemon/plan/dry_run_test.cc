@@ -35,9 +35,9 @@ TEST(DryRunTest, NoOutputHasNoCommands) {
 
 // Each of these would be something else to a shell.
 TEST(DryRunTest, LinesThatAreNotUnderstoodSaySo) {
-  for (const char* line :
-       {"nvcc warning : something is deprecated", "#$ g++ -E > out", "#$ g++ $UNKNOWN", "#$ g++ `date`", "#$ g++ \"open",
-        "#$ rm a; rm b", "#$ a | b", "#$ g++ 'x y'", "#$ g++ a\\ b", "#$ (g++)", "#$ g++ *.cu", "#$ ", "#$", "$ g++"}) {
+  for (const char* line : {"nvcc warning : something is deprecated", "#$ g++ -E > out", "#$ g++ $UNKNOWN",
+                           "#$ g++ `date`", "#$ g++ \"open", "#$ rm a; rm b", "#$ a | b", "#$ g++ 'x y'",
+                           "#$ g++ a\\ b", "#$ (g++)", "#$ g++ *.cu", "#$ ", "#$", "$ g++"}) {
     EXPECT_FALSE(CommandsOfDryRun(line).has_value()) << line;
   }
 }
