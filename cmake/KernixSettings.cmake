@@ -26,6 +26,8 @@ target_compile_features(kernix_settings INTERFACE cxx_std_20)
 target_compile_options(kernix_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  # From 18 on, Clang gives some templates other names than GCC, which has compiled the distributions' Abseil.
+  $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,18>>:-fclang-abi-compat=17>
   # GCC 12 gives false warnings for std::string made from literals (GCC bug 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds;-Wno-restrict>
   $<$<BOOL:${KERNIX_WERROR}>:-Werror>)
