@@ -141,6 +141,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
     const absl::Status submitted = CatchExceptions(kNotHandled, [&] {
       runner_.Submit(run->step, {.user = user_,
                                  .toolchain = toolchain_,
+                                 .max_output_bytes = max_output_bytes_,
                                  .reuse = reuse_,
                                  .max_parallel = max_phases_,
                                  .observer = run.get(),

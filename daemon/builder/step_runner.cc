@@ -84,8 +84,11 @@ class StepRunner::Phased : public std::enable_shared_from_this<Phased> {
     if (!phases) return RunWhole(runner_.not_understood_);
     std::vector<Step> steps = std::move(phases->steps);
     phases_ = *std::move(phases);
-    RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .reuse_steps = run_.reuse}, run_.user, runner_,
-            run_.max_parallel, run_.cancellation, observer_,
+    RunPlan({.steps = std::move(steps),
+             .toolchain = run_.toolchain,
+             .reuse_steps = run_.reuse,
+             .max_output_bytes = run_.max_output_bytes},
+            run_.user, runner_, run_.max_parallel, run_.cancellation, observer_,
             [self = shared_from_this()](PlanEnd end) { self->OnPhases(std::move(end)); });
   }
 

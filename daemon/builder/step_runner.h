@@ -31,6 +31,7 @@ class StepRunner {
   struct Run {
     UserId user;
     toolchain::ToolchainPtr toolchain = nullptr;  // of the step; null: its result is neither kept nor reused
+    uint64_t max_output_bytes = 0;                // of all phases together, which stay in memory meanwhile; 0: no limit
     bool reuse = true;                            // false: runs the step although there is a result of an earlier one
     size_t max_parallel = 0;                      // most phases at a time; 0: any number
     exec::ActionObserver* observer;               // may be null; must outlive the call of `done`

@@ -81,6 +81,7 @@ class StepRunnerTest : public ::testing::Test {
   absl::StatusOr<exec::ActionResult> Run(const Step& step) {
     std::optional<absl::StatusOr<exec::ActionResult>> result;
     runner_.Submit(step, {.user = UserId{7},
+                          .max_output_bytes = max_output_bytes_,
                           .observer = &watcher_,
                           .cancellation = cancellation_,
                           .done = [&](absl::StatusOr<exec::ActionResult> r) {
@@ -97,6 +98,7 @@ class StepRunnerTest : public ::testing::Test {
     return registry.Text();
   }
 
+  uint64_t max_output_bytes_ = 0;
   ScriptedExecutor executor_;
   StepRunner runner_{executor_};
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
@@ -159,6 +161,13 @@ TEST_F(StepRunnerTest, ADryRunThatFailsGivesOneWholeCall) {
 
 TEST_F(StepRunnerTest, ALimitThatAPhaseExceedsIsNotTriedAgain) {
   executor_.ends["ptxas sm_90"] = MakeError(v1::ErrorDetail::RESOURCE, "too long");
+  const auto result = Run(Compile());
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(executor_.ran, Not(Contains("compile")));
+}
+
+TEST_F(StepRunnerTest, WhatAllPhasesMakeIsBounded) {
+  max_output_bytes_ = 60;  // some two of the texts
   const auto result = Run(Compile());
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(executor_.ran, Not(Contains("compile")));
