@@ -76,7 +76,9 @@ class PhaseMaker {
     for (const Command& command : commands) {
       if (!Add(command)) return std::nullopt;
     }
-    if (!made_.contains(compile_.object)) return std::nullopt;
+    for (const std::string& output : compile_.action.outputs) {
+      if (output != compile_.dependencies && !made_.contains(output)) return std::nullopt;
+    }
     return std::move(phases_);
   }
 

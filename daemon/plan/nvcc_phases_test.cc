@@ -126,6 +126,7 @@ TEST(NvccPhasesTest, UnitsThatAreLinkedTogetherHaveDifferentModuleIds) {
   const auto id_of = [](const std::string& object) {
     Step compile = CompileStep();
     compile.object = object;
+    compile.action.outputs.front() = object;
     const auto phases = PhasesOf(compile, absl::StrReplaceAll(kOneArchitecture, {{"u/unit.o", object}}));
     return *ByName(*phases)["cicc compute_90"].action.inputs.back().content;
   };
@@ -143,7 +144,8 @@ TEST(NvccPhasesTest, WhatIsNotUnderstoodIsNotGuessed) {
   EXPECT_FALSE(PhasesOf(CompileStep(), with("--embedded-fatbin=", "--embed=")).has_value());
   EXPECT_FALSE(PhasesOf(CompileStep(), with("-o \"u/unit.o\"", "-o \"u/other.o\"")).has_value());
   EXPECT_FALSE(PhasesOf(CompileStep(), with("toolchain/host/g++ -E", "g++-7 -E")).has_value());
-  EXPECT_FALSE(PhasesOf(CompileStep(), with(".cpp4.ii", ".cpp1.ii")).has_value());  // two make one file
+  EXPECT_FALSE(PhasesOf(CompileStep(), with("-Xassembler u/as.d ", "")).has_value());  // an output that nobody makes
+  EXPECT_FALSE(PhasesOf(CompileStep(), with(".cpp4.ii", ".cpp1.ii")).has_value());     // two make one file
 }
 
 TEST(NvccPhasesTest, TheQuestionNeedsNoFile) {
