@@ -106,7 +106,7 @@ std::vector<std::string> FilesOfLineMarkers(std::string_view preprocessed) {
     at = end + 1;
     if (!line.starts_with("# ")) continue;
     const std::optional<std::string> file = QuotedName(line);
-    if (!file || file->empty() || file->front() == '<' || !seen.insert(*file).second) continue;
+    if (!file || file->empty() || file->front() == '<' || file->ends_with("//") || !seen.insert(*file).second) continue;
     files.push_back(*file);
   }
   return files;

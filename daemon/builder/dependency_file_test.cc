@@ -12,9 +12,10 @@ using ::testing::IsEmpty;
 
 TEST(DependencyFileTest, LineMarkersNameFiles) {
   EXPECT_THAT(
-      FilesOfLineMarkers("# 0 \"unit.cu\"\n# 0 \"<built-in>\"\nint x;\n# 1 \"/usr/include/a.h\" 1 3\n"
-                         "  # 2 \"indented\"\n# 7 \"with \\\"quotes\\\" and \\\\\"\n# 3 \"unit.cu\" 2\n#pragma \"no\"\n"
-                         "# 1 \"end"),
+      FilesOfLineMarkers(
+          "# 0 \"unit.cu\"\n# 1 \"/proc/self/cwd//\"\n# 0 \"<built-in>\"\nint x;\n# 1 \"/usr/include/a.h\" 1 3\n"
+          "  # 2 \"indented\"\n# 7 \"with \\\"quotes\\\" and \\\\\"\n# 3 \"unit.cu\" 2\n#pragma \"no\"\n"
+          "# 1 \"end"),
       testing::ElementsAre("unit.cu", "/usr/include/a.h", "with \"quotes\" and \\", "end"));
 }
 
