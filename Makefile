@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python fuzz sanitize mutate \
+.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python fuzz sanitize mutate verify-shortcuts \
         lint lint-text lint-cpp format check-format wheel test-wheel docs test-docs bench install clean
 
 help: ## Show this list
@@ -68,6 +68,10 @@ sanitize: packages ## Run all unit tests under AddressSanitizer and ThreadSaniti
 
 mutate: build ## Break one promise after another in the sources, and check that tests fail (MUTANTS=word: only some)
 	$(VENV_PYTHON) deploy/mutate.py $(BUILD) $(MUTANTS)
+
+verify-shortcuts: export BRAINEVENT_NVCC_PREFER ?= pip
+verify-shortcuts: package ## Compile odd kernels with kernixd's shortcuts and by whole calls of nvcc, and compare (FILES=... too)
+	$(VENV_PYTHON) tests/corpus/verify_shortcuts.py $(FILES)
 
 lint: lint-text lint-cpp ## Run lint-text and lint-cpp
 

@@ -222,7 +222,7 @@ struct Builder::Impl {
   exec::Executor& executor;
   cache::Cache& cache;
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes};
-  StepRunner step_runner{executor, &step_cache};
+  StepRunner step_runner{env, executor, step_cache};
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
@@ -488,7 +488,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
   RunPlan({.steps = std::move(started->plan.steps),
            .toolchain = load.request.toolchain,
-           .reuse_steps = !load.force,
+           .take_shortcuts = !load.force,
            .max_output_bytes = options.max_made_bytes},
           load.tag.owner, step_runner, load.max_parallel, flight->build_cancellation(), *observer,
           [this, started, flight, files, trees, observer](PlanEnd end) {

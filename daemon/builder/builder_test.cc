@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <new>
 #include <thread>
@@ -1000,6 +1001,19 @@ class CudaBuilderTest : public ::testing::Test {
     toolkit_ = Dirname(Dirname(nvcc));
   }
 
+  // Loads until kernixd has learned what the stand-in of the runtime header lacks that the request's kernel takes.
+  void AwaitStandIn(TestBuilder& t) {
+    v1::LoadRequest request = request_;
+    int edits = 0;
+    Await("a compile with a stand-in for cuda_runtime.h", [&] {
+      request.mutable_source(0)->mutable_text()->append(StrCat("static const int edit", ++edits, " = 0;\n"));
+      request.set_verbose(true);
+      RecordingObserver observer;
+      EXPECT_THAT(t.Load(request, observer), IsOk());
+      return observer.output.find("-Ikernix-slim ") != std::string::npos;
+    });
+  }
+
   v1::LoadRequest request_;
   std::string toolkit_;
 };
@@ -1063,8 +1077,7 @@ TEST_F(CudaBuilderTest, ArchitecturesAreCompiledSideBySideWithinTheBounds) {
   RecordingObserver both, one;
   const auto threaded = t.Load(request_, both);
   ASSERT_THAT(threaded, IsOk());
-  // In nvcc's phases: no call of nvcc itself.
-  EXPECT_THAT(both.output, AllOf(HasSubstr("/cicc "), Not(HasSubstr("/nvcc -c"))));
+  EXPECT_THAT(both.output, HasSubstr("--threads=2"));
   request_.set_max_parallel_jobs(1);
   const auto plain = t.Load(request_, one);
   ASSERT_THAT(plain, IsOk());
@@ -1082,10 +1095,11 @@ TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
     EXPECT_THAT(t.Load(request, observer), IsOk());
     return observer.output;
   };
+  AwaitStandIn(t);
   v1::LoadRequest request = request_;
   std::string& text = *request.mutable_source(0)->mutable_text();
   text += "// one\n";
-  EXPECT_THAT(commands(request), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), HasSubstr("handler.cc")));
+  EXPECT_THAT(commands(request), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), Not(HasSubstr("handler.cc"))));
 
   // Preprocessing leaves nothing of a comment.
   text.replace(text.size() - 4, 3, "two");
@@ -1102,7 +1116,53 @@ TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
   EXPECT_THAT(commands(edited), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), Not(HasSubstr("handler.cc"))));
 
   request.set_force_rebuild(true);
-  EXPECT_THAT(commands(request), AllOf(HasSubstr("/cicc "), HasSubstr("handler.cc")));
+  EXPECT_THAT(commands(request), AllOf(HasSubstr("/nvcc -c "), Not(HasSubstr("/cicc ")), HasSubstr("handler.cc")));
+}
+
+// The first compile reads all of cuda_runtime.h; then the daemon knows what a stand-in lacks.
+TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  request_.set_verbose(true);
+  AwaitStandIn(t);
+  const auto runs = [&](const std::string& statement) {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->mutable_text()->append(StrCat("__global__ void more(float* y) { ", statement, " }\n"));
+    RecordingObserver observer;
+    EXPECT_THAT(t.Load(request, observer), IsOk());
+    return observer.output;
+  };
+  EXPECT_THAT(runs("y[0] = 2;"), AllOf(HasSubstr("-Ikernix-slim "), HasSubstr("-D__MATH_FUNCTIONS_H__")));
+  // Only the whole header declares this.
+  EXPECT_THAT(runs("}\ndouble host(double x) { return std::beta(x, 2.0);"), Not(HasSubstr("-Ikernix-slim ")));
+  // The guess does not see a name that a macro makes: the preprocessed text shows that the stand-in does not serve.
+  EXPECT_THAT(runs("}\n#define JOIN(a, b) a##b\ndouble host(double x) { return std::JOIN(be, ta)(x, 2.0);"),
+              AllOf(HasSubstr("-Ikernix-slim "), Not(HasSubstr("-D__MATH_FUNCTIONS_H__"))));
+  // A macro of a flag comes before the header.
+  const auto with_flag = [&](const char* flag) {
+    v1::LoadRequest request = request_;
+    request.mutable_options()->add_compile_flags(flag);
+    RecordingObserver observer;
+    EXPECT_THAT(t.Load(request, observer), IsOk());
+    return observer.output;
+  };
+  EXPECT_THAT(with_flag("-DBLOCK_SIZE=7"), HasSubstr("-D__MATH_FUNCTIONS_H__"));
+  EXPECT_THAT(with_flag("-DNDEBUG"), Not(HasSubstr("-D__MATH_FUNCTIONS_H__")));
+  EXPECT_THAT(with_flag("-lineinfo"), Not(HasSubstr("-Ikernix-slim ")));
+  // A header of the user in the place of one that the stand-in reads.
+  std::string own;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/include/c++")) {
+    own = t.env.ReadFile(entry.path().string() + "/initializer_list").value_or("");
+  }
+  v1::LoadRequest shadowed = request_;
+  AddHeader(shadowed, 0, "initializer_list", own);
+  RecordingObserver observer({own});
+  EXPECT_THAT(t.Load(shadowed, observer), IsOk());
+  EXPECT_THAT(observer.output, Not(HasSubstr("-D__MATH_FUNCTIONS_H__")));
+  // An error is that of a whole call of nvcc.
+  v1::LoadRequest wrong = request_;
+  wrong.mutable_source(0)->mutable_text()->append("void g() {\n  nonsense();\n}\n");
+  const v1::ErrorDetail detail = GetErrorDetail(t.Load(wrong).status());
+  EXPECT_THAT(detail.message(), StartsWith("compile failed: kernel.cu(18): error: "));
 }
 
 TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName) {

@@ -158,7 +158,7 @@ TEST(AtFileTest, NoCompilerReadsFlagsFromAFile) {
 // A toolkit and a compiler whose paths are shell commands, and a store whose path has blanks, give the same artifact.
 TEST_F(CudaFlagsTest, OddFoldersOfTheToolchainAndTheStoreAreNoCommands) {
   namespace fs = std::filesystem;
-  TestBuilder t(kInline);
+  TestBuilder usual(kInline), t(kInline);
   const std::string odd = t.folder / "it's (a) $(touch was-run) `touch was-run`;b";
   const std::string root = Dirname(Dirname(request_.toolchain().nvcc()));
   std::error_code error;
@@ -174,18 +174,20 @@ TEST_F(CudaFlagsTest, OddFoldersOfTheToolchainAndTheStoreAreNoCommands) {
   t.builder = std::make_unique<Builder>(t.env, t.options_, t.toolchains(), *t.executor, *t.cache);
 
   request_.mutable_options()->add_architectures("sm_80");
-  const auto plain = t.Load(request_);
-  ASSERT_THAT(plain, IsOk());
-  v1::LoadRequest request = request_;
-  request.mutable_toolchain()->set_nvcc(odd + "/cuda/bin/nvcc");
-  request.mutable_toolchain()->set_host_compiler(odd + "/bin/g++");
-  request.set_force_rebuild(true);
-  AddFlags(request, {"-t=2"});
-  const auto built = t.Load(request);
-  ASSERT_THAT(built, IsOk());
-  EXPECT_FALSE(built->cache_hit());
-  EXPECT_EQ(built->key(), plain->key());
-  EXPECT_EQ(built->artifact_digest(), plain->artifact_digest());
+  for (const bool whole_call : {false, true}) {  // of nvcc, or its phases
+    request_.set_force_rebuild(whole_call);
+    const auto plain = usual.Load(request_);
+    ASSERT_THAT(plain, IsOk());
+    v1::LoadRequest request = request_;
+    request.mutable_toolchain()->set_nvcc(odd + "/cuda/bin/nvcc");
+    request.mutable_toolchain()->set_host_compiler(odd + "/bin/g++");
+    AddFlags(request, {"-t=2"});
+    const auto built = t.Load(request);
+    ASSERT_THAT(built, IsOk());
+    EXPECT_FALSE(built->cache_hit());
+    EXPECT_EQ(built->key(), plain->key());
+    EXPECT_EQ(built->artifact_digest(), plain->artifact_digest());
+  }
   for (const auto& entry : fs::recursive_directory_iterator(t.folder.path())) {
     EXPECT_NE(entry.path().filename(), "was-run") << entry.path();
   }

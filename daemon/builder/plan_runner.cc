@@ -46,7 +46,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
           PlanObserver& observer, PlanDone done)
       : user_(user),
         toolchain_(std::move(plan.toolchain)),
-        reuse_(plan.reuse_steps),
+        takes_shortcuts_(plan.take_shortcuts),
         runner_(runner),
         max_output_bytes_(plan.max_output_bytes),
         max_parallel_(max_parallel == 0 ? plan.steps.size() : max_parallel),
@@ -142,7 +142,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       runner_.Submit(run->step, {.user = user_,
                                  .toolchain = toolchain_,
                                  .max_output_bytes = max_output_bytes_,
-                                 .reuse = reuse_,
+                                 .take_shortcuts = takes_shortcuts_,
                                  .max_parallel = max_phases_,
                                  .observer = run.get(),
                                  .cancellation = stop_,
@@ -213,7 +213,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
   const UserId user_;
   const toolchain::ToolchainPtr toolchain_;
-  const bool reuse_;
+  const bool takes_shortcuts_;
   StepRunner& runner_;
   const uint64_t max_output_bytes_;
   const size_t max_parallel_;

@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::build {
 namespace {
@@ -118,7 +119,10 @@ class PlanRunnerTest : public ::testing::Test {
   }
 
   ManualExecutor executor_;
-  StepRunner runner_{executor_};
+  const ScratchDirectory scratch_;
+  toolchain::FileDigests digests_{Env::Posix()};
+  StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
+  StepRunner runner_{Env::Posix(), executor_, cache_};
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   NullObserver observer_;
   int ends_ = 0;
@@ -290,7 +294,7 @@ class InstantExecutor : public exec::Executor {
 
 TEST_F(PlanRunnerTest, WorksOnAnExecutorThatRunsInTheCallersThread) {
   InstantExecutor instant;
-  StepRunner runner(instant);
+  StepRunner runner(Env::Posix(), instant, cache_);
   RunPlan(Diamond(), UserId{7}, runner, 0, cancellation_, observer_, [this](PlanEnd end) {
     ++ends_;
     result_ = std::move(end);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
+#include "tests/support/test_util.h"
 
 namespace kernix::build {
 namespace {
@@ -82,6 +83,7 @@ class StepRunnerTest : public ::testing::Test {
     std::optional<absl::StatusOr<exec::ActionResult>> result;
     runner_.Submit(step, {.user = UserId{7},
                           .max_output_bytes = max_output_bytes_,
+                          .take_shortcuts = take_shortcuts_,
                           .observer = &watcher_,
                           .cancellation = cancellation_,
                           .done = [&](absl::StatusOr<exec::ActionResult> r) {
@@ -99,8 +101,12 @@ class StepRunnerTest : public ::testing::Test {
   }
 
   uint64_t max_output_bytes_ = 0;
+  bool take_shortcuts_ = true;
   ScriptedExecutor executor_;
-  StepRunner runner_{executor_};
+  const ScratchDirectory scratch_;
+  toolchain::FileDigests digests_{Env::Posix()};
+  StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
+  StepRunner runner_{Env::Posix(), executor_, cache_};
   CancellationPtr cancellation_ = std::make_shared<Cancellation>();
   Watcher watcher_;
 };
@@ -151,6 +157,13 @@ TEST_F(StepRunnerTest, ADryRunThatIsNotUnderstoodGivesOneWholeCall) {
   ASSERT_TRUE(Run(Compile()).ok());
   EXPECT_THAT(executor_.ran, ElementsAre("dry run", "compile"));
   EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_not_understood\"} 1"));
+}
+
+TEST_F(StepRunnerTest, WithoutShortcutsACompileIsOneWholeCall) {
+  take_shortcuts_ = false;
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(executor_.ran, ElementsAre("compile"));
+  EXPECT_THAT(Metrics(), HasSubstr("{how=\"whole_forced\"} 1"));
 }
 
 TEST_F(StepRunnerTest, ADryRunThatFailsGivesOneWholeCall) {

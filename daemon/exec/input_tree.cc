@@ -91,6 +91,11 @@ bool InputTree::Staged() {
   return !top_.empty();
 }
 
+std::string InputTree::Folder() {
+  const MutexLock lock(mutex_);
+  return top_.empty() ? "" : TreeFolder(top_);
+}
+
 bool InputTree::Intact() {
   const MutexLock lock(mutex_);
   return top_.empty() || Unchanged(*env_, written_, /*follow=*/false);

@@ -39,6 +39,9 @@ class InputTree {
   // False: the contents of the files are still in memory.
   bool Staged();
 
+  // The folder that Stage() has returned; empty before.
+  std::string Folder();
+
   // Whether the staged files are exactly those written: none was changed, added or removed. True before staging.
   bool Intact();
 

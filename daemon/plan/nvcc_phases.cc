@@ -48,12 +48,19 @@ std::string Value(const Command& command, std::string_view flag) {
   return "";
 }
 
-// "sm_90" or "compute_90"; "host" for a program that does not compile for a GPU.
+constexpr char kHost[] = "host";
+
+// "sm_90" or "compute_90"; kHost for a program that does not compile for a GPU.
 std::string ArchitectureOf(const Command& command) {
   if (const std::string arch = Value(command, "-arch"); !arch.empty()) return arch;
   if (const std::string arch = Value(command, "-arch="); !arch.empty()) return arch;
   const std::string number = Value(command, "-D__CUDA_ARCH__=");  // "900"
-  return number.empty() ? "host" : StrCat("compute_", number.substr(0, number.size() - 1));
+  return number.empty() ? kHost : StrCat("compute_", number.substr(0, number.size() - 1));
+}
+
+// "-g", "-ggdb", "-generate-line-info".
+bool TellsDebuggers(const Command& command) {
+  return std::any_of(command.begin(), command.end(), [](const std::string& word) { return word.starts_with("-g"); });
 }
 
 // Whether a command names a file: as a word of its own, or as a value.
@@ -73,6 +80,7 @@ class PhaseMaker {
   }
 
   std::optional<Phases> Make(const std::vector<Command>& commands) {
+    phases_.unit = compile_.action.argv.back();
     for (const Command& command : commands) {
       if (!Add(command)) return std::nullopt;
     }
@@ -101,9 +109,19 @@ class PhaseMaker {
     const std::string dependencies = StrCat(output, ".d");
     Append(command, {"-MD", "-MF", dependencies});
     const std::string name = StrCat("preprocess ", ArchitectureOf(command));
+    if (ArchitectureOf(command) == kHost) phases_.host_pass = phases_.preprocess.size();
+    phases_.toolkit_headers = ToolkitHeaders(command);
     phases_.dependencies.push_back(dependencies);
     phases_.preprocessed.push_back(output);
-    return AddStep(name, std::move(command), kPreprocessMemory, {output, dependencies}, std::nullopt);
+    return AddStep(phases_.preprocess, name, std::move(command), kPreprocessMemory, {output, dependencies},
+                   std::nullopt);
+  }
+
+  // The last folder of those that are searched first, if the compile's own command does not have it.
+  std::string ToolkitHeaders(const Command& command) const {
+    const auto last = std::find_if(command.rbegin(), command.rend(),
+                                   [](const std::string& word) { return word.starts_with("-I") && word.size() > 2; });
+    return last == command.rend() || Has(compile_.action.argv, *last) ? "" : *last;
   }
 
   bool AddDeviceProgram(const Program& program, Command command) {
@@ -121,7 +139,7 @@ class PhaseMaker {
     }
     if (program.name == "fatbinary") fatbins_ = outputs;
     const std::string name = StrCat(program.name, " ", ArchitectureOf(command));
-    return AddStep(name, std::move(command), program.memory_bytes, outputs,
+    return AddStep(phases_.compile, name, std::move(command), program.memory_bytes, outputs,
                    program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
   }
 
@@ -143,15 +161,18 @@ class PhaseMaker {
       if (Basename(made) == stub_) included.push_back(made);
     }
     if (included.size() != fatbins_.size() + 1) return false;
-    return AddStep("host compile", std::move(command), kHostCompileMemory, outputs, std::move(reuse), included);
+    return AddStep(phases_.compile, "host compile", std::move(command), kHostCompileMemory, outputs, std::move(reuse),
+                   included);
   }
 
-  bool AddStep(const std::string& name, Command command, uint64_t memory_bytes, const std::vector<std::string>& outputs,
-               std::optional<Reuse> reuse, const std::vector<std::string>& included = {}) {
+  bool AddStep(std::vector<Step>& steps, std::string_view name, Command command, uint64_t memory_bytes,
+               const std::vector<std::string>& outputs, std::optional<Reuse> reuse,
+               const std::vector<std::string>& included = {}) {
+    if (TellsDebuggers(command)) phases_.tells_debuggers = true;
     Step step;
     step.tool = compile_.tool;
     step.action = compile_.action;
-    step.action.step = name + unit_;
+    step.action.step = StrCat(name, unit_);
     step.action.argv = WithPlaceholders(std::move(command));
     step.action.local_words.clear();
     step.action.tool_uses_shell = false;
@@ -171,7 +192,7 @@ class PhaseMaker {
     for (const std::string& output : outputs) {
       if (!made_.insert(output).second) return false;
     }
-    phases_.steps.push_back(std::move(step));
+    steps.push_back(std::move(step));
     return true;
   }
 
@@ -190,7 +211,7 @@ class PhaseMaker {
   // In nvcc's form: "_<8 digits>_<length>_<file name>_<8 digits>".
   std::string ModuleId() const {
     const std::string digits = DigestOf(StrCat("kernix-module ", compile_.object)).Hex();
-    return StrCat("_", digits.substr(0, 8), "_4_unit_", digits.substr(8, 8));
+    return StrCat("_", digits.substr(0, 8), "_7_unit_cu_", digits.substr(8, 8));
   }
 
   const Step& compile_;

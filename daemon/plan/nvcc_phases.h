@@ -18,18 +18,25 @@
 namespace kernix::build {
 
 struct Phases {
-  std::vector<Step> steps;  // in nvcc's order
+  std::vector<Step> preprocess;  // of each pass: the host's, and that of each architecture
+  size_t host_pass = 0;          // its place there
+  std::vector<Step> compile;     // what comes after that, in nvcc's order
   // Outputs that together say what the compile's dependency file says: dependency files, and preprocessed texts. nvcc
   // counts what the `#line` directives of the latter name as read, since its programs show lines of such files.
   std::vector<std::string> dependencies;
   std::vector<std::string> preprocessed;
+  // The translation unit, and the word with which nvcc makes preprocessing search the toolkit's headers; empty: it does
+  // so in another way.
+  std::string unit;
+  std::string toolkit_headers;
+  bool tells_debuggers = false;  // makes debug information, or line tables
 };
 
 // Makes the action that asks nvcc what it would run for `compile`. It prints that (see dry_run.h).
 exec::Action DryRunOf(const Step& compile);
 
-// The phases of `compile`, a step of Tool::kNvcc with `dependencies`. `dry_run` is the output of DryRunOf(compile).
-// nullopt if it is not understood: releases of nvcc differ, and no phase may be guessed.
+// The phases of `compile`, a step of Tool::kNvcc with `dependencies`, whose last word is the unit. `dry_run` is the
+// output of DryRunOf(compile). nullopt if it is not understood: releases of nvcc differ, and no phase may be guessed.
 std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run);
 
 }  // namespace kernix::build

@@ -35,7 +35,7 @@ Step CompileStep() {
   Step step;
   step.tool = Tool::kNvcc;
   step.action.step = "compile";
-  step.action.argv = {"toolchain/cuda/bin/nvcc", "-c", "-ccbin", "{kernix-host-compiler}"};
+  step.action.argv = {"toolchain/cuda/bin/nvcc", "-c", "-ccbin", "{kernix-host-compiler}", "-Ikernix", "u/unit.cu"};
   step.action.local_paths = {{"{kernix-host-compiler}", "toolchain/host/g++"}, {"{kernix-host-0}", "/usr/include"}};
   step.action.local_words = {"--threads=2"};
   step.action.tool_uses_shell = true;
@@ -49,7 +49,9 @@ Step CompileStep() {
 
 std::map<std::string, Step> ByName(const Phases& phases) {
   std::map<std::string, Step> steps;
-  for (const Step& step : phases.steps) steps[step.action.step] = step;
+  for (const auto* part : {&phases.preprocess, &phases.compile}) {
+    for (const Step& step : *part) steps[step.action.step] = step;
+  }
   return steps;
 }
 
@@ -114,12 +116,36 @@ TEST(NvccPhasesTest, WhatIsReusedDependsOnWhatTheProgramReads) {
   EXPECT_THAT(steps["host compile"].reuse->dependencies, UnorderedElementsAre("u/unit.o.d", "u/as.d"));
 }
 
+TEST(NvccPhasesTest, TellsWhereTheToolkitsHeadersAreSearched) {
+  const std::string dry_run = absl::StrReplaceAll(
+      kOneArchitecture, {{"-x c++ -include", "-x c++ -I\"kernix\" -I\"toolchain/cuda/include\" -include"}});
+  const auto phases = PhasesOf(CompileStep(), dry_run);
+  ASSERT_TRUE(phases.has_value());
+  EXPECT_EQ(phases->unit, "u/unit.cu");
+  EXPECT_EQ(phases->toolkit_headers, "-Itoolchain/cuda/include");
+  EXPECT_EQ(phases->preprocess[phases->host_pass].action.step, "preprocess host");
+  // The compile's own words name folders of users.
+  const auto without = PhasesOf(CompileStep(), absl::StrReplaceAll(dry_run, {{" -I\"toolchain/cuda/include\"", ""}}));
+  ASSERT_TRUE(without.has_value());
+  EXPECT_EQ(without->toolkit_headers, "");
+}
+
+TEST(NvccPhasesTest, TellsWhetherADebuggerIsServed) {
+  const auto tells = [](const char* from, const char* to) {
+    const auto phases = PhasesOf(CompileStep(), absl::StrReplaceAll(kOneArchitecture, {{from, to}}));
+    return phases.has_value() && phases->tells_debuggers;
+  };
+  EXPECT_FALSE(tells("-E", "-E"));
+  EXPECT_TRUE(tells("-E", "-g -E"));
+  EXPECT_TRUE(tells("-arch compute_90", "-generate-line-info -arch compute_90"));
+}
+
 TEST(NvccPhasesTest, PhasesOfSeveralUnitsHaveTheirUnitsName) {
   Step compile = CompileStep();
   compile.action.step = "compile a.cu";
   const auto phases = PhasesOf(compile, kOneArchitecture);
   ASSERT_TRUE(phases.has_value());
-  EXPECT_EQ(phases->steps.front().action.step, "preprocess compute_90 a.cu");
+  EXPECT_EQ(phases->preprocess.front().action.step, "preprocess compute_90 a.cu");
 }
 
 TEST(NvccPhasesTest, UnitsThatAreLinkedTogetherHaveDifferentModuleIds) {

@@ -12,6 +12,7 @@
 //   kernix/              our kernel headers, searched first: a user's folder "brainevent" cannot replace ours; a link
 //   kernix/compat/       kernel headers whose names other packages may use, too; searched last
 //   kernix-macros/       for a CUDA unit with -D or -U: a cuda_runtime.h that defines these macros, found first
+//   kernix-slim/         in nvcc's phases, perhaps: a stand-in for the toolkit's cuda_runtime.h (slim_phases.h)
 //   toolchain/           links to folders of the toolchain (tool_places.h): commands name no place of this machine
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps and later builds share
@@ -95,13 +96,16 @@ struct Plan {
   std::shared_ptr<std::vector<exec::MountedTree>> trees;
   std::shared_ptr<std::vector<exec::MountedTree>> kernel_headers;  // these alone
   toolchain::ToolchainPtr toolchain;
-  bool reuse_steps = true;  // false: no result of an earlier build may serve this one
+  bool take_shortcuts = true;  // false: compile as the tools themselves do, and use no result of an earlier build
   uint64_t max_output_bytes =
       0;  // of all steps together: the outputs stay in memory until the last step ends; 0: no limit
 };
 
 // The folder of our kernel headers in the input root.
 inline constexpr char kKernelHeaders[] = "kernix";
+
+// The folder of the header that defines the macros of a CUDA unit's flags.
+inline constexpr char kMacroFolder[] = "kernix-macros";
 
 // The name of a request's header in diagnostics; normalised, its path in the input root.
 std::string HeaderName(const BuildRequest& request, const HeaderRef& header);

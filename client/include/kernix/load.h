@@ -72,7 +72,7 @@ struct LoadOptions {
   int optimization_level = 3;  // 0 with `debug`
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
-  bool force_rebuild = false;
+  bool force_rebuild = false;  // compiles without shortcuts, even if the cache has the result
   bool verbose = false;
   uint32_t max_parallel_jobs = 0;  // for this load; 0: the daemon's limit
   // The environment ("NAME=value") that tells where tools and headers are. nullopt: the process's own environment,

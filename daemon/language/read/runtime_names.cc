@@ -235,6 +235,19 @@ absl::StatusOr<RuntimeNames> RuntimeNames::Read(const std::vector<RuntimeTexts>&
   return names;
 }
 
+void RuntimeNames::Add(const RuntimeNames& other) {
+  for (const auto& [name, takes] : other.table_) {
+    Takes& mine = table_[name];
+    mine.macro |= takes.macro;
+    mine.global |= takes.global;
+    mine.std |= takes.std;
+    mine.redeclared |= takes.redeclared;
+  }
+  needed_ = needed_ | other.needed_;
+  words_.insert(words_.end(), other.words_.begin(), other.words_.end());
+  SortUnique(words_);
+}
+
 std::string RuntimeNames::ToText() const {
   std::string text = StrCat(kFormat, " ", needed_.bits(), " ", table_.size(), "\n");
   for (const auto& [name, takes] : table_) {

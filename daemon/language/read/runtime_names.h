@@ -60,6 +60,9 @@ class RuntimeNames {
   static absl::StatusOr<RuntimeNames> Read(const std::vector<RuntimeTexts>& passes, RuntimeParts parts,
                                            const std::vector<std::string_view>& headers);
 
+  // Adds what a stand-in of the same parts lacks in other passes.
+  void Add(const RuntimeNames& other);
+
   // Both ways for a store. INVALID_ARGUMENT if `text` is not what ToText() returned.
   std::string ToText() const;
   static absl::StatusOr<RuntimeNames> FromText(std::string_view text);

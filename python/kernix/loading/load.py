@@ -117,7 +117,8 @@ def load_cuda_inline(
         ``"sm_86"``, ``"8.6"``, or several separated by commas. The library then has code for all of them, and PTX for
         the newest. Default: the compute capability of this machine's first GPU.
     force_rebuild : bool, default False
-        Compile even if the cache has the result. Changed code becomes live, as with `replace`.
+        Compile even if the cache has the result, by whole calls of the compilers. Changed code becomes live, as with
+        `replace`.
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
         already compiled. Without `replace`, such a load fails. Signatures may change,
@@ -299,7 +300,8 @@ def load_cpp_inline(
     verbose : bool, default False
         Print commands and compiler output to ``sys.stderr`` as they arrive.
     force_rebuild : bool, default False
-        Compile even if the cache has the result. Changed code becomes live, as with `replace`.
+        Compile even if the cache has the result, by whole calls of the compilers. Changed code becomes live, as with
+        `replace`.
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
         already compiled. Without `replace`, such a load fails. Signatures may change.

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/nvcc_compiler.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/exceptions.h"
+#include "daemon/builder/dependency_file.h"
+#include "daemon/builder/plan_runner.h"
+#include "daemon/builder/unit_texts.h"
+#include "daemon/exec/action_digest.h"
+#include "daemon/plan/nvcc_phases.h"
+#include "daemon/plan/slim_phases.h"
+
+namespace kernix::build {
+namespace {
+
+using language::RuntimeChoice;
+using language::RuntimeParts;
+
+constexpr size_t kMostDryRuns = 256;
+
+// Shows phases to the observer of the step that they make up.
+class PhaseObserver : public PlanObserver {
+ public:
+  explicit PhaseObserver(exec::ActionObserver* observer) : observer_(observer) {}
+  void OnQueued(const std::string&, int actions_ahead) override {
+    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
+  }
+  void OnStarted(const exec::Action& action) override {
+    if (observer_ != nullptr) observer_->OnStarted(action);
+  }
+  void OnOutput(std::string_view) override {}
+  void OnStepDone(int) override {}
+
+ private:
+  exec::ActionObserver* const observer_;
+};
+
+template <typename T>
+void Append(std::vector<T>& to, std::vector<T> from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// Makes what earlier steps have made an input of `steps`.
+void AddInputs(std::vector<Step>& steps, const PlanOutputs& made) {
+  for (Step& step : steps) {
+    std::erase_if(step.inputs_from_steps, [&](const std::string& path) {
+      const auto found = made.find(path);
+      if (found == made.end()) return false;
+      step.action.inputs.push_back(exec::MakeInput(path, found->second));
+      return true;
+    });
+  }
+}
+
+}  // namespace
+
+// One compile. The callbacks hold references to it.
+class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
+ public:
+  Compile(NvccCompiler& compiler, const Step& step, StepRunner::Run run)
+      : compiler_(compiler), step_(step), run_(std::move(run)) {}
+
+  void Start() {
+    if (!run_.take_shortcuts) return RunWhole(compiler_.not_wanted_);
+    exec::Action question = DryRunOf(step_);
+    const Digest digest = exec::DigestOfAction(question, {}).hash;
+    if (const auto answer = compiler_.DryRun(digest)) return RunPhases(*answer);
+    compiler_.executor_.Submit(std::move(question), run_.user, nullptr, run_.cancellation,
+                               [self = shared_from_this(), digest](absl::StatusOr<exec::ActionResult> result) {
+                                 self->OnDryRun(digest, std::move(result));
+                               });
+  }
+
+ private:
+  void OnDryRun(const Digest& digest, absl::StatusOr<exec::ActionResult> result) {
+    Guard([&] {
+      if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return run_.done(result.status());
+      if (!result.ok() || result->exit_code != 0) return RunWhole(compiler_.not_understood_);
+      compiler_.KeepDryRun(digest, result->output);
+      RunPhases(result->output);
+    });
+  }
+
+  void RunPhases(const std::string& dry_run) {
+    std::optional<Phases> phases = PhasesOf(step_, dry_run);
+    if (!phases) return RunWhole(compiler_.not_understood_);
+    phases_ = *std::move(phases);
+    if (!MayTakeStandIn(phases_) || run_.toolchain == nullptr) return RunWithWholeHeader(compiler_.whole_not_possible_);
+    const KnownRuntime known = Find(RuntimeParts());
+    if (known.passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    const RuntimeChoice guess = GuessRuntime(known, phases_);
+    if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
+    Preprocess(guess.parts);
+  }
+
+  // What is known of a stand-in. The rest will be learned after this compile.
+  KnownRuntime Find(RuntimeParts parts) {
+    KnownRuntime known = compiler_.knowledge_.Find(phases_, parts, *run_.toolchain);
+    if (known.passes.size() < phases_.preprocess.size()) to_learn_ = parts;
+    return known;
+  }
+
+  // Preprocesses with the stand-in of `parts`, to see whether it serves.
+  void Preprocess(RuntimeParts parts) {
+    known_ = Find(parts);
+    if (known_.passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
+    parts_ = parts;
+    slim_ = WithStandIn(phases_, known_.passes, parts);
+    Run(slim_.preprocess, &Compile::OnPreprocessed);
+  }
+
+  void OnPreprocessed(PlanEnd& end) {
+    const RuntimeChoice choice = ChooseRuntime(compiler_.env_, known_, slim_, end.outputs, *run_.toolchain);
+    if (choice.full) return RunWithWholeHeader(compiler_.whole_by_names_);
+    if (!parts_.Has(choice.parts)) return Preprocess(parts_ | choice.parts);
+    compiler_.slim_.Add();
+    outputs_ = std::move(end.outputs);
+    printed_ = std::move(end.printed);
+    AddInputs(slim_.compile, outputs_);
+    Run(slim_.compile, &Compile::OnCompiled);
+  }
+
+  void RunWithWholeHeader(MetricCounter& reason) {
+    reason.Add();
+    known_ = {};
+    std::vector<Step> steps = phases_.preprocess;
+    Append(steps, phases_.compile);
+    Run(std::move(steps), &Compile::OnCompiled);
+  }
+
+  void OnCompiled(PlanEnd& end) {
+    compiler_.in_phases_.Add();
+    exec::ActionResult result = ResultOf(end);
+    if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
+    run_.done(std::move(result));
+    if (to_learn_) compiler_.knowledge_.Learn({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
+  }
+
+  // What a command would have brought back.
+  exec::ActionResult ResultOf(PlanEnd& end) {
+    outputs_.merge(end.outputs);
+    exec::ActionResult result;
+    result.output = printed_ + end.printed;
+    std::vector<std::string> read;
+    for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
+    for (const std::string& path : phases_.preprocessed) Append(read, FilesOfLineMarkers(*outputs_.at(path)));
+    read.insert(read.end(), known_.files.begin(), known_.files.end());
+    outputs_[step_.dependencies] = std::make_shared<const std::string>(MakeDependencyFile(step_.object, read));
+    for (const std::string& path : step_.action.outputs) result.outputs[path] = outputs_.at(path);
+    return result;
+  }
+
+  // Runs some of the phases, then calls `next`, unless they fail.
+  void Run(std::vector<Step> steps, void (Compile::*next)(PlanEnd&)) {
+    RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.user,
+            compiler_.runner_, run_.max_parallel, run_.cancellation, observer_,
+            [self = shared_from_this(), next](PlanEnd end) {
+              self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : self->OnFailure(end.status); });
+            });
+  }
+
+  // For the outputs of more steps; 0: no limit.
+  uint64_t BytesLeft() const {
+    uint64_t left = run_.max_output_bytes;
+    for (const auto& [path, content] : outputs_) left -= std::min<uint64_t>(content->size(), left == 0 ? 0 : left - 1);
+    return left;
+  }
+
+  void OnFailure(const absl::Status& status) {
+    const ErrorKind kind = KindOf(status);
+    // The whole call would meet the same end, later.
+    if (kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE) return run_.done(status);
+    RunWhole(compiler_.phase_failed_);
+  }
+
+  void RunWhole(MetricCounter& reason) {
+    reason.Add();
+    compiler_.executor_.Submit(step_.action, run_.user, run_.observer, run_.cancellation, run_.done);
+  }
+
+  // Whoever waits for the step must learn of its end.
+  template <typename F>
+  void Guard(F f) {
+    const absl::Status status = CatchExceptions("kernixd could not run this load's steps", [&] {
+      f();
+      return absl::OkStatus();
+    });
+    if (!status.ok()) run_.done(status);
+  }
+
+  NvccCompiler& compiler_;
+  const Step step_;
+  const StepRunner::Run run_;
+  PhaseObserver observer_{run_.observer};
+  Phases phases_;  // with the whole header
+  std::optional<RuntimeParts> to_learn_;
+
+  // With a stand-in.
+  RuntimeParts parts_;
+  KnownRuntime known_;  // no passes: all read the whole header
+  Phases slim_;
+  PlanOutputs outputs_;  // of preprocessing, and what that has printed
+  std::string printed_;
+};
+
+void NvccCompiler::Submit(const Step& step, StepRunner::Run run) {
+  std::make_shared<Compile>(*this, step, std::move(run))->Start();
+}
+
+void NvccCompiler::Register(MetricsRegistry& registry) const {
+  constexpr char kCompiles[] = "kernix_nvcc_compiles_total";
+  constexpr char kCompilesHelp[] = "Compiles by nvcc: in its phases, or by one call of nvcc, and why.";
+  registry.AddCounter(kCompiles, kCompilesHelp, in_phases_, {{"how", "phases"}});
+  registry.AddCounter(kCompiles, kCompilesHelp, not_wanted_, {{"how", "whole_forced"}});
+  registry.AddCounter(kCompiles, kCompilesHelp, not_understood_, {{"how", "whole_not_understood"}});
+  registry.AddCounter(kCompiles, kCompilesHelp, phase_failed_, {{"how", "whole_after_failure"}});
+  constexpr char kHeaders[] = "kernix_cuda_runtime_headers_total";
+  constexpr char kHeadersHelp[] =
+      "Compiles in nvcc's phases: with the parts of cuda_runtime.h that the kernel needs, or with all of it, and why.";
+  registry.AddCounter(kHeaders, kHeadersHelp, slim_, {{"how", "parts"}});
+  registry.AddCounter(kHeaders, kHeadersHelp, whole_not_possible_, {{"how", "whole_not_possible"}});
+  registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
+  registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
+}
+
+std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) {
+  const MutexLock lock(mutex_);
+  const auto found = dry_runs_.find(question);
+  return found == dry_runs_.end() ? nullptr : found->second;
+}
+
+void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer) {
+  const MutexLock lock(mutex_);
+  if (dry_runs_.size() >= kMostDryRuns) dry_runs_.clear();
+  dry_runs_[question] = std::make_shared<const std::string>(answer);
+}
+
+}  // namespace kernix::build

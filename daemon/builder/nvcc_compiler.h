@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a compile by nvcc as nvcc's phases (nvcc_phases.h), and with a stand-in for CUDA's runtime header where names
+// show that it serves (unit_texts.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "daemon/builder/runtime_knowledge.h"
+#include "daemon/builder/step_cache.h"
+#include "daemon/builder/step_runner.h"
+#include "daemon/exec/executor.h"
+#include "daemon/plan/plan.h"
+
+namespace kernix::build {
+
+// Thread-safe.
+class NvccCompiler {
+ public:
+  // All must outlive the compiler. `runner` runs the phases.
+  NvccCompiler(Env& env, exec::Executor& executor, StepRunner& runner, StepCache& cache)
+      : env_(env), executor_(executor), runner_(runner), knowledge_(env, runner, cache) {}
+
+  // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the
+  // step runs as its own command, whose output and errors are what users see.
+  void Submit(const Step& step, StepRunner::Run run);
+
+  // The registry must not be read after the compiler is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  class Compile;
+
+  // What nvcc has answered to a dry run; null: not known yet.
+  std::shared_ptr<const std::string> DryRun(const Digest& question);
+  void KeepDryRun(const Digest& question, const std::string& answer);
+
+  Env& env_;
+  exec::Executor& executor_;
+  StepRunner& runner_;
+
+  MetricCounter in_phases_;
+  MetricCounter not_wanted_;
+  MetricCounter not_understood_;
+  MetricCounter phase_failed_;
+
+  MetricCounter slim_;
+  MetricCounter whole_not_possible_;
+  MetricCounter whole_not_known_;
+  MetricCounter whole_by_names_;
+
+  Mutex mutex_;
+  absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);
+  RuntimeKnowledge knowledge_;  // last: it may be learning
+};
+
+}  // namespace kernix::build

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/runtime_knowledge.h"
+
+#include <memory>
+#include <utility>
+
+#include "common/base/exceptions.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/builder/dependency_file.h"
+#include "daemon/builder/plan_runner.h"
+#include "daemon/builder/step_runner.h"
+#include "daemon/builder/unit_texts.h"
+#include "daemon/exec/action_digest.h"
+#include "daemon/plan/tool_places.h"
+
+namespace kernix::build {
+namespace {
+
+Digest KeyOf(const RuntimeLesson& lesson) { return exec::DigestOfAction(lesson.step.action, {}).hash; }
+
+exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+// The files that a probe has read, apart from its own inputs.
+std::vector<std::string> FilesRead(const RuntimeProbe& probe, const PlanOutputs& outputs) {
+  std::vector<std::string> files = ParseDependencyFile(*outputs.at(probe.dependencies));
+  for (const exec::InputFile& input : probe.step.action.inputs) std::erase(files, input.path);
+  return files;
+}
+
+// Returns whether the result is one that a Lesson has kept.
+bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, KnownRuntime& known) {
+  const auto names = language::RuntimeNames::FromText(*kept.outputs.at(lesson.names));
+  if (!names.ok()) return false;
+  known.names.Add(*names);
+  const std::vector<std::string> slim_files = ParseDependencyFile(*kept.outputs.at(lesson.slim_files));
+  known.slim_files.insert(slim_files.begin(), slim_files.end());
+  const std::vector<std::string> files = ParseDependencyFile(*kept.outputs.at(lesson.files));
+  known.files.insert(files.begin(), files.end());
+  return true;
+}
+
+}  // namespace
+
+// What one question teaches, while it is being learned. The callbacks of plans hold references to it.
+class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, public PlanObserver {
+ public:
+  Lesson(RuntimeKnowledge& knowledge, Question question) : knowledge_(knowledge), question_(std::move(question)) {}
+
+  // Learns about one stand-in, and then about the one that the question's unit takes.
+  void Start() {
+    if (!knowledge_.Begin()) return;
+    const absl::Status started = CatchExceptions("not learned", [&] { return Ask(); });
+    if (!started.ok()) knowledge_.End();
+  }
+
+  void OnQueued(const std::string&, int) override {}
+  void OnStarted(const exec::Action&) override {}
+  void OnOutput(std::string_view) override {}
+  void OnStepDone(int) override {}
+
+ private:
+  // Asks about the first pass of which nothing is known.
+  absl::Status Ask() {
+    const Phases& phases = question_.phases;
+    for (size_t pass = 0; pass < phases.preprocess.size(); ++pass) {
+      probes_ = ProbesFor(phases, pass, question_.parts);
+      lesson_ = LessonOf(probes_);
+      if (!knowledge_.cache_.Find(lesson_.step, *question_.toolchain)) return AskProbes();
+    }
+    return AskAboutMore();
+  }
+
+  absl::Status AskProbes() {
+    if (!knowledge_.MayLearn(KeyOf(lesson_))) return absl::CancelledError("not to be learned");
+    start_ = knowledge_.cache_.Now();
+    RunPlan({.steps = {probes_.whole.step, probes_.slim.step}}, question_.user, knowledge_.runner_, /*max_parallel=*/1,
+            knowledge_.stop_, *this, [self = shared_from_this()](PlanEnd end) { self->OnAnswers(end); });
+    return absl::OkStatus();
+  }
+
+  // The guess for this unit says which stand-in its next load would take.
+  absl::Status AskAboutMore() {
+    const KnownRuntime known = knowledge_.Find(question_.phases, question_.parts, *question_.toolchain);
+    const language::RuntimeChoice guess = GuessRuntime(known, question_.phases);
+    if (guess.full || question_.parts.Has(guess.parts)) return absl::NotFoundError("nothing more to learn");
+    question_.parts = question_.parts | guess.parts;
+    return Ask();
+  }
+
+  void OnAnswers(const PlanEnd& end) {
+    const absl::Status kept =
+        CatchExceptions("not learned", [&] { return end.status.ok() ? Keep(end.outputs) : end.status; });
+    if (!kept.ok()) knowledge_.NoteFailure(KeyOf(lesson_), kept);
+    const bool goes_on = kept.ok() && CatchExceptions("not learned", [&] { return Ask(); }).ok();
+    if (!goes_on) knowledge_.End();
+  }
+
+  absl::Status Keep(const PlanOutputs& outputs) {
+    const std::vector<std::string> files = FilesRead(probes_.whole, outputs);
+    KERNIX_ASSIGN_OR_RETURN(const language::RuntimeNames names, ReadNames(files, outputs));
+    exec::ActionResult result;
+    const auto list = [](const std::vector<std::string>& paths) {
+      return MakeContent(MakeDependencyFile("cuda_runtime.h", paths));
+    };
+    result.outputs[lesson_.names] = MakeContent(names.ToText());
+    result.outputs[lesson_.slim_files] = list(FilesRead(probes_.slim, outputs));
+    result.outputs[lesson_.files] = list(files);
+    knowledge_.cache_.Keep(lesson_.step, *question_.toolchain, start_, result);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<language::RuntimeNames> ReadNames(const std::vector<std::string>& files,
+                                                   const PlanOutputs& outputs) const {
+    std::vector<std::string> headers;
+    for (const std::string& file : files) {
+      KERNIX_ASSIGN_OR_RETURN(std::string text, knowledge_.env_.ReadFile(BehindLinks(file, lesson_.step.action.links)));
+      headers.push_back(std::move(text));
+    }
+    const language::RuntimeTexts texts = {*outputs.at(probes_.whole.text), *outputs.at(probes_.slim.text)};
+    KERNIX_ASSIGN_OR_RETURN(language::RuntimeNames names,
+                            language::RuntimeNames::Read({texts}, question_.parts, {headers.begin(), headers.end()}));
+    if (names.MayChangeHeaders(kArchitectureList)) {
+      return absl::FailedPreconditionError(StrCat("the header depends on ", kArchitectureList));
+    }
+    return names;
+  }
+
+  RuntimeKnowledge& knowledge_;
+  Question question_;
+  RuntimeProbes probes_;
+  RuntimeLesson lesson_;
+  BuildStart start_ = {};
+};
+
+RuntimeKnowledge::~RuntimeKnowledge() {
+  stop_->Cancel();
+  const MutexLock lock(mutex_);
+  while (is_learning_) idle_.Wait(mutex_);
+}
+
+KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts parts,
+                                    const toolchain::Toolchain& toolchain) {
+  KnownRuntime known;
+  for (size_t pass = 0; pass < phases.preprocess.size(); ++pass) {
+    const RuntimeLesson lesson = LessonOf(ProbesFor(phases, pass, parts));
+    const std::optional<exec::ActionResult> kept = cache_.Find(lesson.step, toolchain);
+    if (kept && AddLesson(lesson, *kept, known)) known.passes.insert(pass);
+  }
+  return known;
+}
+
+void RuntimeKnowledge::Learn(Question question) {
+  // What is not learned fails no load.
+  (void)CatchExceptions("not learned", [&] {
+    std::make_shared<Lesson>(*this, std::move(question))->Start();
+    return absl::OkStatus();
+  });
+}
+
+bool RuntimeKnowledge::Begin() {
+  const MutexLock lock(mutex_);
+  return !stop_->cancelled() && !std::exchange(is_learning_, true);
+}
+
+void RuntimeKnowledge::End() {
+  const MutexLock lock(mutex_);
+  is_learning_ = false;
+  // Under the lock: once it is released, the object may be destroyed.
+  idle_.NotifyAll();
+}
+
+bool RuntimeKnowledge::MayLearn(const Digest& key) {
+  const MutexLock lock(mutex_);
+  return !stop_->cancelled() && !cannot_learn_.contains(key);
+}
+
+void RuntimeKnowledge::NoteFailure(const Digest& key, const absl::Status& status) {
+  if (stop_->cancelled()) return;
+  Log(LogLevel::kInfo, "runtime_header_not_understood",
+      {{"reason", status.ToString()}, {"effect", "CUDA compiles read all of cuda_runtime.h"}});
+  const MutexLock lock(mutex_);
+  cannot_learn_.insert(key);
+}
+
+}  // namespace kernix::build

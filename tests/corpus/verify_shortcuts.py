@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile kernels with kernixd's shortcuts and by one whole call of nvcc, and compare what comes out.
+
+Compared are PTX, machine code (as nvdisasm prints it) and the symbols that the artifacts export; where JAX sees a GPU,
+also what the kernels of this folder compute. Names of the module id, which differ between the two ways, are masked.
+
+``make verify-shortcuts``, or ``python tests/corpus/verify_shortcuts.py [FILES]`` with an installed kernix. FILES (CUDA
+sources with ``// @BE`` lines) are compared beside the kernels of this folder.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+if not any(pathlib.Path("/dev").glob("nvidia[0-9]*")):
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import numpy as np
+
+import kernix
+
+CORPUS = pathlib.Path(__file__).parent
+KERNIXCTL = pathlib.Path(kernix.__file__).parent / "bin/kernixctl"
+MODULE_ID = re.compile(rb"[0-9a-f]{8}_7_unit_cu_(?:[0-9a-f]{8}|_\w+)")
+COUNTERS = ("kernix_nvcc_compiles_total", "kernix_cuda_runtime_headers_total", "kernix_reusable_steps_total")
+X = np.arange(256, dtype=np.float32) / 16 - 4
+
+
+def counters() -> collections.Counter[str]:
+    """Return how many steps of this user's kernixd took which way."""
+    text = subprocess.run([KERNIXCTL, "metrics"], check=True, capture_output=True, text=True).stdout
+    found: collections.Counter[str] = collections.Counter()
+    for line in text.splitlines():
+        name, _, value = line.rpartition(" ")
+        if name.startswith(COUNTERS):
+            found[name] = int(value)
+    return found
+
+
+def not_known_yet() -> int:
+    """Return how many compiles could not take parts of the runtime header because kernixd still learns about them."""
+    return counters()['kernix_cuda_runtime_headers_total{how="whole_not_known_yet"}']
+
+
+def section(library: bytes, folder: pathlib.Path, name: str) -> bytes:
+    """Return the content of a section, empty if there is none."""
+    (folder / "library.so").write_bytes(library)
+    out = folder / "section"
+    out.unlink(missing_ok=True)
+    copy = ["objcopy", "-O", "binary", f"--only-section={name}", "--set-section-flags", f"{name}=alloc"]
+    subprocess.run([*copy, folder / "library.so", out], check=True, capture_output=True)
+    return out.read_bytes() if out.exists() else b""
+
+
+def cubins(fatbin: bytes) -> Iterator[bytes]:
+    """Yield the ELF images in an uncompressed fatbinary."""
+    for found in re.finditer(rb"\x7fELF\x02", fatbin):
+        image = fatbin[found.start() :]
+        headers = int.from_bytes(image[0x28:0x30], "little")
+        size, count = (int.from_bytes(image[at : at + 2], "little") for at in (0x3A, 0x3C))
+        programs = int.from_bytes(image[0x20:0x28], "little") + 56 * int.from_bytes(image[0x38:0x3A], "little")
+        yield image[: max(headers + size * count, programs)]
+
+
+def machine_code(fatbin: bytes, folder: pathlib.Path, nvdisasm: str) -> list[bytes]:
+    """Return each cubin as text."""
+    texts = []
+    for image in cubins(fatbin):
+        (folder / "image.cubin").write_bytes(image)
+        done = subprocess.run([nvdisasm, "-c", folder / "image.cubin"], check=True, capture_output=True)
+        texts.append(MODULE_ID.sub(b"ID", done.stdout))
+    return texts
+
+
+def made(path: str, folder: pathlib.Path, nvdisasm: str) -> dict[str, Any]:
+    """Return what an artifact holds, by what it is called."""
+    library = pathlib.Path(path).read_bytes()
+    fatbin = section(library, folder, ".nv_fatbin")
+    symbols = subprocess.run(["nm", "-D", "--defined-only", path], check=True, capture_output=True).stdout
+    return {
+        "PTX": [MODULE_ID.sub(b"ID", text) for text in re.findall(rb"\.version [^\0]*", fatbin)],
+        "machine code": machine_code(fatbin, folder, nvdisasm),
+        "symbols": sorted(line.split()[-1] for line in MODULE_ID.sub(b"ID", symbols).splitlines()),
+    }
+
+
+def flags_of(text: str) -> list[str]:
+    """Return the flags that a kernel of the corpus asks for."""
+    found = re.search(r"^// flags: (.*)$", text, re.MULTILINE)
+    return found.group(1).split() if found else []
+
+
+def computed(module: Any, text: str) -> bytes:
+    """Call `run` of a kernel of the corpus."""
+    launched = re.search(r"__global__[^;{]*\brun\(", text) is not None
+    how = {"grid": 1, "block": 256} if launched else {}
+    return np.asarray(module.run(X, out=jax.ShapeDtypeStruct(X.shape, X.dtype), **how)).tobytes()
+
+
+class Verification:
+    """Compares files, one after the other."""
+
+    def __init__(self, architecture: str, folder: pathlib.Path) -> None:
+        self.architecture = architecture
+        self.folder = folder
+        self.has_gpu = jax.default_backend() == "gpu"
+        self.nvdisasm = self.find_nvdisasm()
+
+    def find_nvdisasm(self) -> str:
+        """Return the program of the toolkit that kernixd uses."""
+        module = self.load("find_toolkit", "// @BE run\n__global__ void run(float* y) { *y = 1; }\n", [])
+        beside = [shutil.which("nvdisasm"), *map(str, pathlib.Path(sys.prefix).glob("lib/*/*/nvidia/cu*/bin/nvdisasm"))]
+        for program in beside:
+            if program is not None and pathlib.Path(program).exists():
+                return program
+        raise SystemExit(f"no nvdisasm on PATH or in this environment (for {module.name})")
+
+    def load(self, name: str, text: str, flags: list[str], *, whole_call: bool = False) -> Any:
+        """Load a text; its label is the same for both ways."""
+        source = self.folder / "kernel.cu"
+        source.write_text(text)
+        return kernix.load_cuda_file(
+            source,
+            name=name,
+            extra_cuda_cflags=[*flags, "-no-compress"],
+            compute_capability=self.architecture,
+            force_rebuild=whole_call,
+            auto_register=self.has_gpu,
+        )
+
+    def with_shortcuts(self, name: str, text: str, flags: list[str]) -> tuple[Any, str]:
+        """Load a text, again while kernixd learns what the kernel's stand-in lacks. Return the text that did it."""
+        for attempt in range(10):
+            edited = f"{text}\nstatic const int attempt_{attempt} = 0;\n"
+            before = not_known_yet()
+            module = self.load(f"{name}_{attempt}", edited, flags)
+            if not_known_yet() == before:
+                break
+            time.sleep(1)
+        return module, edited
+
+    def difference(self, file: pathlib.Path) -> str:
+        """Return what differs between both ways; empty: nothing."""
+        text = file.read_text()
+        name = f"verify_{file.stem}".replace(".", "_").replace("-", "_")
+        flags = flags_of(text)
+        fast, edited = self.with_shortcuts(name, text, flags)
+        made_fast = made(fast.path, self.folder, self.nvdisasm)
+        whole = self.load(f"{name}_whole", edited, flags, whole_call=True)
+        made_whole = made(whole.path, self.folder, self.nvdisasm)
+        different = [what for what, content in made_fast.items() if content != made_whole[what]]
+        if not made_fast["machine code"]:
+            different.append("no machine code was found")
+        if self.has_gpu and file.parent == CORPUS and computed(fast, text) != computed(whole, text):
+            different.append("results")
+        return ", ".join(different)
+
+
+def main() -> int:
+    """Compare all files; return the process's exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--arch", default="sm_90")
+    parser.add_argument("--only-files", action="store_true", help="leave out the kernels of the corpus")
+    arguments = parser.parse_args()
+    files = [] if arguments.only_files else sorted(CORPUS.glob("*.cu"))
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        verification = Verification(arguments.arch, pathlib.Path(folder))
+        before = counters()
+        for file in [*files, *arguments.files]:
+            try:
+                difference = verification.difference(file)
+            except kernix.KernixError as error:
+                difference = f"does not compile: {error}"
+            wrong += bool(difference)
+            print(f"{file.name}: {difference or 'the same'}", flush=True)
+    compared = len(files) + len(arguments.files)
+    on = "compared, run on a GPU" if verification.has_gpu else "compared"
+    print(f"{compared} files {on}; {wrong} differ")
+    for name, count in sorted((counters() - before).items()):
+        print(f"  {name} {count}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
