@@ -38,8 +38,7 @@ std::string DynamicSection(const std::string& readelf, const v1::LoadResult& res
   return answer.value_or("");
 }
 
-// On both executors: the builder must work the same on each.
-class BuilderTest : public ::testing::TestWithParam<TestBuilder::On> {
+class BuilderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     KERNIX_NEED_PROGRAM(compiler, "g++");
@@ -48,12 +47,6 @@ class BuilderTest : public ::testing::TestWithParam<TestBuilder::On> {
 
   std::string compiler_;
 };
-
-INSTANTIATE_TEST_SUITE_P(Executors, BuilderTest,
-                         ::testing::Values(TestBuilder::On::kInlineExecutor, TestBuilder::On::kLocalExecutor),
-                         [](const auto& param) {
-                           return param.param == TestBuilder::On::kInlineExecutor ? "Inline" : "Local";
-                         });
 
 // The two sources share names that would clash in one unit.
 v1::LoadRequest SeparateRequest(const std::string& compiler) {
@@ -75,8 +68,8 @@ v1::ArtifactTexts TextsIn(const v1::LoadResult& result) {
   return ReadTexts(file->image()).value();
 }
 
-TEST_P(BuilderTest, SeparateUnitsAreLinkedOnce) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, SeparateUnitsAreLinkedOnce) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = SeparateRequest(compiler_);
   const auto built = t.Load(request);
   ASSERT_THAT(built, IsOk());
@@ -96,8 +89,8 @@ TEST_P(BuilderTest, SeparateUnitsAreLinkedOnce) {
 }
 
 // The files that only the second unit reads count like those of the first.
-TEST_P(BuilderTest, FilesThatAnyUnitReadsAreChecked) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, FilesThatAnyUnitReadsAreChecked) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = SeparateRequest(compiler_);
   const std::string path = t.folder / "data";
   ASSERT_THAT(t.env.WriteFile(path, "x", 0600), IsOk());
@@ -106,8 +99,8 @@ TEST_P(BuilderTest, FilesThatAnyUnitReadsAreChecked) {
   EXPECT_EQ(KindOf(t.Load(request).status()), v1::ErrorDetail::INVALID_REQUEST);
 }
 
-TEST_P(BuilderTest, BuildsThenHits) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, BuildsThenHits) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   const auto built = t.Load(request);
   ASSERT_THAT(built, IsOk());
@@ -140,8 +133,8 @@ TEST_P(BuilderTest, BuildsThenHits) {
   EXPECT_EQ(t.Stats().misses, 1u);
 }
 
-TEST_P(BuilderTest, OtherSourceIsAnotherArtifact) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, OtherSourceIsAnotherArtifact) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const auto one = t.Load(CppRequest(compiler_, 1));
   const auto two = t.Load(CppRequest(compiler_, 2));
   ASSERT_THAT(one, IsOk());
@@ -150,8 +143,8 @@ TEST_P(BuilderTest, OtherSourceIsAnotherArtifact) {
   EXPECT_NE(one->artifact_digest(), two->artifact_digest());
 }
 
-TEST_P(BuilderTest, ForcedRebuildBuildsAgainAndGivesTheSameBytes) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, ForcedRebuildBuildsAgainAndGivesTheSameBytes) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   const auto first = t.Load(request);
   request.set_force_rebuild(true);
@@ -163,8 +156,8 @@ TEST_P(BuilderTest, ForcedRebuildBuildsAgainAndGivesTheSameBytes) {
   EXPECT_EQ(t.Stats().entries, 1u);
 }
 
-TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, ACompileErrorNamesTheUsersLine) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->append("int broken() {\n  return nonsense;\n}\n");
   const auto result = t.Load(request);
@@ -178,9 +171,9 @@ TEST_P(BuilderTest, ACompileErrorNamesTheUsersLine) {
   EXPECT_EQ(t.Stats().entries, 0u);
 }
 
-TEST_P(BuilderTest, OnlyAPrivateDaemonGivesAwayWhatACommandReads) {
-  TestBuilder mine(GetParam());
-  TestBuilder shared(GetParam(), {.flag_policy = toolchain::FlagPolicy::kShared});
+TEST_F(BuilderTest, OnlyAPrivateDaemonGivesAwayWhatACommandReads) {
+  TestBuilder mine(TestBuilder::On::kLocalExecutor);
+  TestBuilder shared(TestBuilder::On::kLocalExecutor, {.flag_policy = toolchain::FlagPolicy::kShared});
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->append("int broken = nonsense;\n");
   const v1::FailedCommand command = GetErrorDetail(mine.Load(request).status()).failed_command();
@@ -190,8 +183,8 @@ TEST_P(BuilderTest, OnlyAPrivateDaemonGivesAwayWhatACommandReads) {
   EXPECT_FALSE(GetErrorDetail(shared.Load(request).status()).has_failed_command());
 }
 
-TEST_P(BuilderTest, OddLabelsAreHarmless) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, OddLabelsAreHarmless) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string long_label(300, 'x');  // too long for a file name
   for (const char* label :
        {"inc", "kernix", "kernix-unit", "..", "a b/c\"d", "unit.cc", "vector", "it's", long_label.c_str()}) {
@@ -202,8 +195,8 @@ TEST_P(BuilderTest, OddLabelsAreHarmless) {
   }
 }
 
-TEST_P(BuilderTest, ALinkErrorNamesTheSymbol) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, ALinkErrorNamesTheSymbol) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->append("void missing_one(int);\nvoid caller() { missing_one(1); }\n");
   const auto result = t.Load(request);
@@ -213,8 +206,8 @@ TEST_P(BuilderTest, ALinkErrorNamesTheSymbol) {
   EXPECT_THAT(detail.compiler_output(), HasSubstr("undefined reference"));
 }
 
-TEST_P(BuilderTest, FailuresAreNotRemembered) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, FailuresAreNotRemembered) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   t.env.Inject(FailingChild("unit.cc", 1, "kernel.cc:1:1: error: a bad day\n"));
   EXPECT_EQ(KindOf(t.Load(CppRequest(compiler_)).status()), v1::ErrorDetail::COMPILATION);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
@@ -222,24 +215,24 @@ TEST_P(BuilderTest, FailuresAreNotRemembered) {
   EXPECT_EQ(t.Stats().builds, 1u);
 }
 
-TEST_P(BuilderTest, AKilledCompilerIsAResourceError) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AKilledCompilerIsAResourceError) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   t.env.Inject(KilledChild("unit.cc"));
   const v1::ErrorDetail detail = GetErrorDetail(t.Load(CppRequest(compiler_)).status());
   EXPECT_EQ(detail.kind(), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(detail.message(), HasSubstr("memory"));
 }
 
-TEST_P(BuilderTest, NoSpaceInTheStoreIsAResourceErrorAndTheNextLoadWorks) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, NoSpaceInTheStoreIsAResourceErrorAndTheNextLoadWorks) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   t.env.Inject(NoSpace(Operation::kWriteFileDurably, "artifacts"));
   const absl::Status status = t.Load(CppRequest(compiler_)).status();
   EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
 }
 
-TEST_P(BuilderTest, HeadersAreFetchedOnceAndTheirContentIsPartOfTheKey) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, HeadersAreFetchedOnceAndTheirContentIsPartOfTheKey) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const auto with_header = [&](const std::string& text) {
     v1::LoadRequest request = CppRequest(compiler_);
     request.mutable_source(0)->mutable_text()->insert(0, "#include \"sub/summand.h\"\nstatic_assert(kSummand > 0);\n");
@@ -260,8 +253,8 @@ TEST_P(BuilderTest, HeadersAreFetchedOnceAndTheirContentIsPartOfTheKey) {
   EXPECT_NE(a->key(), c->key());
 }
 
-TEST_P(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const auto request = [&](int summand, const std::vector<std::string>& headers) {
     v1::LoadRequest made = CppRequest(compiler_, summand);
     for (size_t i = 0; i < headers.size(); ++i) AddHeader(made, 0, StrCat("h", i, ".h"), headers[i]);
@@ -278,10 +271,10 @@ TEST_P(BuilderTest, AHeaderThatWasSentBeforeIsNotAskedForAgain) {
   EXPECT_EQ(t.Stats().builds, 3u);
 }
 
-TEST_P(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
+TEST_F(BuilderTest, HeadersThatWouldFillTheDiskAreRefused) {
   BuilderOptions options;
   options.limits.max_staged_header_bytes = 2'500;
-  TestBuilder t(GetParam(), options);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, options);
   v1::LoadRequest request = CppRequest(compiler_);
   const std::string header(1'000, '\n');
   AddHeader(request, 0, "a.h", header);
@@ -335,8 +328,8 @@ void ExpectOneLoadToFail(const Load& load) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("std::bad_alloc"));
 }
 
-TEST_P(BuilderTest, AnExceptionEndsTheLoadAndTheNextOneWorks) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AnExceptionEndsTheLoadAndTheNextOneWorks) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   RecordingObserver observer;
   for (const int nth : {1, 2}) {
     ExhaustedEnv env(nth);
@@ -354,8 +347,8 @@ TEST_P(BuilderTest, AnExceptionEndsTheLoadAndTheNextOneWorks) {
   }
 }
 
-TEST_P(BuilderTest, AnExceptionEndsTheExplanationOfAFailure) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AnExceptionEndsTheExplanationOfAFailure) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   RecordingObserver observer;
   v1::LoadRequest request = CppRequest(compiler_);
   // The compiler fails on the first one, the assembler, which runs after it, on the second one.
@@ -371,8 +364,8 @@ TEST_P(BuilderTest, AnExceptionEndsTheExplanationOfAFailure) {
   }
 }
 
-TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   request.set_name("first");
   ASSERT_THAT(t.Load(request), IsOk());
@@ -384,8 +377,8 @@ TEST_P(BuilderTest, AnotherNameOfTheSameKernelIsAnEntryOfItsOwn) {
 }
 
 // Simulates a file server whose clock is ahead, or an upgrade during the build.
-TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
-  TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
+TEST_F(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   t.env.PretendFromTheFuture("/usr/include/locale.h");
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
@@ -396,10 +389,10 @@ TEST_P(BuilderTest, AHeaderFromTheFutureIsBuiltOnceMoreThenHits) {
 }
 
 // A header that relies on what XLA's ffi.h used to include, included in both forms.
-TEST_P(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
+TEST_F(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
   const std::string text = "#pragma once\ninline std::vector<float> Table() { return {1, 2}; }\n";
   for (const char* directive : {"#include \"my.h\"\n", "#include <my.h>\n", "#define MY <my.h>\n#include MY\n"}) {
-    TestBuilder t(GetParam());
+    TestBuilder t(TestBuilder::On::kLocalExecutor);
     v1::LoadRequest request = CppRequest(compiler_);
     request.mutable_source(0)->mutable_text()->insert(0, directive);
     AddHeader(request, 0, "my.h", text);
@@ -412,8 +405,8 @@ TEST_P(BuilderTest, HeadersOfTheUserLeanOnThePrologueAsSourcesDo) {
   }
 }
 
-TEST_P(BuilderTest, HeadersMayLieAboveTheirRoot) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, HeadersMayLieAboveTheirRoot) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string x = "#pragma once\n#include \"y.h\"\n#include \"../top.h\"\n";
   const std::string y = "#pragma once\ninline int Y() { return 1; }\n";
   const std::string top = "#pragma once\ninline int Top() { return Y(); }\n";
@@ -429,8 +422,8 @@ TEST_P(BuilderTest, HeadersMayLieAboveTheirRoot) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-TEST_P(BuilderTest, OnlyQuotedNamesAreLookedUpInAQuotedRoot) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, OnlyQuotedNamesAreLookedUpInAQuotedRoot) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string mine = "#define MINE 1\n";
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->insert(0,
@@ -443,8 +436,8 @@ TEST_P(BuilderTest, OnlyQuotedNamesAreLookedUpInAQuotedRoot) {
 }
 
 // Some projects bring a copy of a header along; GCC compares the times of such files.
-TEST_P(BuilderTest, PragmaOnceTakesCopiesForOneHeader) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, PragmaOnceTakesCopiesForOneHeader) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string text = "#pragma once\nstruct Once {};\n";
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->insert(0, "#include \"a/once.h\"\n#include \"b/once.h\"\n");
@@ -454,9 +447,9 @@ TEST_P(BuilderTest, PragmaOnceTakesCopiesForOneHeader) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-TEST_P(BuilderTest, IncludeRootsOfTheSameContentAreSearchedOneAfterTheOther) {
+TEST_F(BuilderTest, IncludeRootsOfTheSameContentAreSearchedOneAfterTheOther) {
   const std::string text = "#ifndef ONCE\n#define ONCE\n#include_next <twice.h>\n#else\nstruct Twice {};\n#endif\n";
-  TestBuilder t(GetParam());
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->insert(0, "#include <twice.h>\nTwice twice;\n");
   AddHeader(request, 0, "twice.h", text);
@@ -465,8 +458,8 @@ TEST_P(BuilderTest, IncludeRootsOfTheSameContentAreSearchedOneAfterTheOther) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-TEST_P(BuilderTest, OurKernelHeadersCannotBeShadowed) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, OurKernelHeadersCannotBeShadowed) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   const std::string bad = "#error this is not kernix's\n";
   AddHeader(request, 0, "brainevent/common.h", bad);
@@ -474,8 +467,8 @@ TEST_P(BuilderTest, OurKernelHeadersCannotBeShadowed) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-TEST_P(BuilderTest, AnErrorInAHeaderNamesItsRootAndPath) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AnErrorInAHeaderNamesItsRootAndPath) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->insert(0, "#include \"a/bad.h\"\n");
   const std::string bad = "\nnonsense;\n";
@@ -484,8 +477,8 @@ TEST_P(BuilderTest, AnErrorInAHeaderNamesItsRootAndPath) {
   EXPECT_THAT(GetErrorDetail(t.Load(request, observer).status()).message(), HasSubstr("inc/2/a/bad.h:2:1: error"));
 }
 
-TEST_P(BuilderTest, AChangedToolchainHeaderIsAMiss) {
-  TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
+TEST_F(BuilderTest, AChangedToolchainHeaderIsAMiss) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
   const auto first = t.Load(request);
@@ -500,8 +493,8 @@ TEST_P(BuilderTest, AChangedToolchainHeaderIsAMiss) {
   EXPECT_EQ(t.Stats().builds, 2u);
 }
 
-TEST_P(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
-  TestBuilder one(GetParam()), two(GetParam());
+TEST_F(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
+  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
   for (const char* program : {"g++", "clang++"}) {
     KERNIX_NEED_PROGRAM(compiler, program);
     for (const std::vector<const char*>& flags :
@@ -518,8 +511,8 @@ TEST_P(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwo
   }
 }
 
-TEST_P(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const v1::LoadRequest request = CppRequest(compiler_);
   int delivered = 0;
   const auto look_up = [&](const v1::LoadRequest& wanted, bool arrives) {
@@ -541,8 +534,8 @@ TEST_P(BuilderTest, ALookUpCountsWhenItsHitHasArrived) {
 }
 
 // Compilers take any bytes as letters, and protobuf no text that is not UTF-8.
-TEST_P(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->set_text(
       "#ifdef OLD\nvoid f(const BE::Tensor caf\xe9, BE::Tensor y);\n"
@@ -560,8 +553,8 @@ TEST_P(BuilderTest, ANameThatIsNotUtf8IsLeftOut) {
   EXPECT_TRUE(hit->cache_hit());
 }
 
-TEST_P(BuilderTest, ALoadHasSoManyWarningsOfAName) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, ALoadHasSoManyWarningsOfAName) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   std::string text;
   request.mutable_functions()->Clear();
@@ -577,8 +570,8 @@ TEST_P(BuilderTest, ALoadHasSoManyWarningsOfAName) {
 }
 
 // A request that was looked up before is not planned again, but everything that is outside of it is looked at.
-TEST_P(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
-  TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
+TEST_F(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   const auto is_hit = [&](const v1::LoadRequest& request) {
     return t.builder->LookUp(request, UserId{0}, [](const v1::LoadResult&) { return true; });
   };
@@ -604,8 +597,8 @@ TEST_P(BuilderTest, ARequestThatIsKnownFindsWhatHasChanged) {
 }
 
 // Without reading anything, and after one look at each file.
-TEST_P(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
-  TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
+TEST_F(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   const auto take = [](const v1::LoadResult&) { return true; };
   const auto is_known = [&](const v1::LoadRequest& request) {
     v1::LoadRequest asked = request;
@@ -645,8 +638,8 @@ TEST_P(BuilderTest, AKnownHitIsRightAsLongAsNothingHasChanged) {
   EXPECT_FALSE(is_known(request));
 }
 
-TEST_P(BuilderTest, AKnownHitWhoseArtifactIsDamagedIsNone) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AKnownHitWhoseArtifactIsDamagedIsNone) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   const auto built = t.Load(request);
   ASSERT_THAT(built, IsOk());
@@ -658,8 +651,8 @@ TEST_P(BuilderTest, AKnownHitWhoseArtifactIsDamagedIsNone) {
   EXPECT_FALSE(t.builder->LookUpKnown(request, UserId{0}, look, take));
 }
 
-TEST_P(BuilderTest, AFileOfAFlagThatHasChangedIsNoHit) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AFileOfAFlagThatHasChangedIsNoHit) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string specs = t.folder / "my.specs";
   ASSERT_THAT(t.env.WriteFile(specs, "*kernix:\n0\n\n", 0644), IsOk());
   v1::LoadRequest request = CppRequest(compiler_);
@@ -672,8 +665,8 @@ TEST_P(BuilderTest, AFileOfAFlagThatHasChangedIsNoHit) {
   EXPECT_FALSE(is_hit());
 }
 
-TEST_P(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
-  TestBuilder t(GetParam(), {}, TestBuilder::Tools::kOwn);
+TEST_F(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   const v1::LoadRequest request = CppRequest(compiler_);
   Fault replace{.operation = Operation::kRunProcess, .match = "unit.cc"};
   replace.before = [&] { t.env.PretendChanged(compiler_); };
@@ -688,8 +681,8 @@ TEST_P(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   EXPECT_TRUE(t.Load(request)->cache_hit());
 }
 
-TEST_P(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string specs = t.folder / "my.specs";
   ASSERT_THAT(t.env.WriteFile(specs, "*kernix:\n0\n\n", 0644), IsOk());
   v1::LoadRequest request = CppRequest(compiler_);
@@ -705,8 +698,8 @@ TEST_P(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {
   EXPECT_THAT(t.Load(request), IsOk());
 }
 
-TEST_P(BuilderTest, ARemovedArtifactIsBuiltAgain) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, ARemovedArtifactIsBuiltAgain) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const auto first = t.Load(CppRequest(compiler_));
   ASSERT_THAT(first, IsOk());
   ASSERT_THAT(t.env.RemoveFile(first->artifact_path()), IsOk());
@@ -716,8 +709,8 @@ TEST_P(BuilderTest, ARemovedArtifactIsBuiltAgain) {
   EXPECT_TRUE(t.env.Stat(first->artifact_path(), true).ok());
 }
 
-TEST_P(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_options()->add_compile_flags("-Wunused-variable");
   request.mutable_source(0)->mutable_text()->append("void g() { int unused_one; }\n");
@@ -730,14 +723,14 @@ TEST_P(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {
   EXPECT_EQ(observer.progress.back().steps_total(), 3u);
 }
 
-TEST_P(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
+TEST_F(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_options()->add_compile_flags("-g");
   request.mutable_source(0)->mutable_text()->insert(
       0, "#include <vector>\n#include \"h.h\"\nextern \"C\" const char* where() { return __FILE__; }\n");
   const std::string header = "inline const char* here() { return __FILE__; }\n";
   AddHeader(request, 0, "h.h", header);
-  TestBuilder one(GetParam()), two(GetParam());
+  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
   RecordingObserver observer({header});
   const auto a = one.Load(request, observer);
   const auto b = two.Load(request, observer);
@@ -751,8 +744,8 @@ TEST_P(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
 }
 
 // The content is known, changes during the build, and changes back.
-TEST_P(BuilderTest, AFileThatWasAnotherOneForAWhileIsNoticed) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AFileThatWasAnotherOneForAWhileIsNoticed) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string header = t.folder / "mine.h";
   const auto write = [&](int step) {
     EXPECT_THAT(Env::Posix().WriteFile(header, StrCat("inline int Step() { return ", step, "; }\n"), 0644), IsOk());
@@ -781,8 +774,8 @@ TEST_P(BuilderTest, AFileThatWasAnotherOneForAWhileIsNoticed) {
   EXPECT_EQ(third->artifact_digest(), first->artifact_digest());
 }
 
-TEST_P(BuilderTest, AFileOfAFlagThatWasAnotherOneForAWhileIsNoticed) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AFileOfAFlagThatWasAnotherOneForAWhileIsNoticed) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string specs = t.folder / "my.specs";
   const auto write = [&](const char* value) {
     EXPECT_THAT(Env::Posix().WriteFile(specs, StrCat("*kernix:\n", value, "\n\n"), 0644), IsOk());
@@ -801,8 +794,8 @@ TEST_P(BuilderTest, AFileOfAFlagThatWasAnotherOneForAWhileIsNoticed) {
   EXPECT_THAT(t.Load(request), IsOk());
 }
 
-TEST_P(BuilderTest, FlagsOfTheUserWin) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, FlagsOfTheUserWin) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   const std::string text = request.source(0).text();
   request.mutable_source(0)->set_text(
@@ -816,8 +809,8 @@ TEST_P(BuilderTest, FlagsOfTheUserWin) {
 }
 
 // For example, a user's header in a folder before JAX's, which clients name last.
-TEST_P(BuilderTest, TheFirstIncludeRootThatHasAHeaderWins) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, TheFirstIncludeRootThatHasAHeaderWins) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const std::string mine = "#define MINE 1\n", theirs = "#error theirs\n", only_theirs = "#define THEIRS 1\n";
   v1::LoadRequest request = CppRequest(compiler_);
   request.mutable_source(0)->mutable_text()->append(
@@ -829,17 +822,17 @@ TEST_P(BuilderTest, TheFirstIncludeRootThatHasAHeaderWins) {
   EXPECT_THAT(t.Load(request, observer), IsOk());
 }
 
-TEST_P(BuilderTest, AnArtifactNamesNoFolderToSearchForLibraries) {
+TEST_F(BuilderTest, AnArtifactNamesNoFolderToSearchForLibraries) {
   KERNIX_NEED_PROGRAM(readelf, "readelf");
-  TestBuilder t(GetParam());
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   const auto built = t.Load(CppRequest(compiler_));
   ASSERT_THAT(built, IsOk());
   EXPECT_THAT(DynamicSection(readelf, *built), AllOf(HasSubstr("(NEEDED)"), Not(ContainsRegex("R(UN)?PATH"))));
 }
 
 // A content with many names is read and checked once, under any of its names.
-TEST_P(BuilderTest, AHeaderUnderManyNamesIsOneText) {
-  TestBuilder t(GetParam());
+TEST_F(BuilderTest, AHeaderUnderManyNamesIsOneText) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
   v1::LoadRequest request = CppRequest(compiler_);
   const std::string text = "#pragma once\ninline std::vector<int> Numbers() { return {1}; }\n";
   for (int i = 0; i < 100; ++i) AddHeader(request, 0, StrCat("h", i, ".h"), text);

@@ -20,16 +20,6 @@ bool Counts(const Reuse& reuse, const std::string& input) {
   return reuse.inputs.empty() || std::find(reuse.inputs.begin(), reuse.inputs.end(), input) != reuse.inputs.end();
 }
 
-// The outputs may name the toolchain's folders, which the action's digest does not cover.
-Digest KeyOf(const Step& step, const toolchain::Toolchain& toolchain) {
-  exec::Action action = step.action;
-  std::erase_if(action.inputs, [&](const exec::InputFile& input) { return !Counts(*step.reuse, input.path); });
-  CanonicalHasher hasher("kernix-step-result");
-  hasher.Field("action", exec::DigestOfAction(action, {}).hash);
-  for (const NamedFolder& folder : ToolchainFolders(toolchain)) hasher.Field("folder", folder.path);
-  return hasher.Finish();
-}
-
 // Whether a tool has read an input that does not count: assembler text of a source can do that.
 bool HasReadMore(const Step& step, const std::vector<std::string>& dependencies) {
   std::set<std::string> read;
@@ -48,14 +38,20 @@ bool IsCertain(const std::vector<cache::ToolchainHeader>& headers) {
 
 }  // namespace
 
+// The outputs may name the toolchain's folders, which the action's digest does not cover.
+Digest StepCache::KeyOf(const Step& step, const toolchain::Toolchain& toolchain) {
+  exec::Action action = step.action;
+  std::erase_if(action.inputs, [&](const exec::InputFile& input) { return !Counts(*step.reuse, input.path); });
+  CanonicalHasher hasher("kernix-step-result");
+  hasher.Field("action", exec::DigestOfAction(action, {}).hash);
+  for (const NamedFolder& folder : ToolchainFolders(toolchain)) hasher.Field("folder", folder.path);
+  return hasher.Finish();
+}
+
 std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolchain::Toolchain& toolchain) {
   std::optional<cache::StepResult> kept = store_.Find(KeyOf(step, toolchain));
   std::vector<WatchedFile> states;
-  if (!kept || ChangedToolchainHeader(digests_, toolchain, kept->headers, states)) {
-    run_.Add();
-    return std::nullopt;
-  }
-  reused_.Add();
+  if (!kept || ChangedToolchainHeader(digests_, toolchain, kept->headers, states)) return std::nullopt;
   exec::ActionResult result;
   for (auto& [path, content] : kept->outputs) {
     result.outputs[path] = std::make_shared<const std::string>(std::move(content));
@@ -65,7 +61,7 @@ std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolch
 
 void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
                      const exec::ActionResult& result) {
-  if (result.exit_code != 0 || !result.output.empty()) return;
+  if (!IsClean(result)) return;
   std::vector<std::string> dependencies;
   for (const std::string& path : step.reuse->dependencies) {
     dependencies.push_back(FollowLinks(*result.outputs.at(path), step.action.links));
@@ -79,10 +75,6 @@ void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, co
 }
 
 void StepCache::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_reusable_steps_total";
-  constexpr char kHelp[] = "Steps whose result can serve other builds: taken from an earlier build, or run.";
-  registry.AddCounter(kName, kHelp, reused_, {{"how", "reused"}});
-  registry.AddCounter(kName, kHelp, run_, {{"how", "run"}});
   registry.AddGauge("kernix_step_cache_bytes", "Bytes of kept results of steps.",
                     [this] { return static_cast<int64_t>(store_.bytes()); });
 }

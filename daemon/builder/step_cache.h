@@ -25,10 +25,16 @@ class StepCache {
   StepCache(Env& env, toolchain::FileDigests& digests, std::string folder, uint64_t limit_bytes)
       : env_(env), digests_(digests), store_(env, std::move(folder), limit_bytes) {}
 
+  // Represents the step: steps of one key have the same result, as long as the headers that they read are the same.
+  static Digest KeyOf(const Step& step, const toolchain::Toolchain& toolchain);
+
+  // Whether others may have a result: the command neither failed nor printed something.
+  static bool IsClean(const exec::ActionResult& result) { return result.exit_code == 0 && result.output.empty(); }
+
   // The result of an earlier step of the same digest, if the headers that it has read still have the same content.
   std::optional<exec::ActionResult> Find(const Step& step, const toolchain::Toolchain& toolchain);
 
-  // Keeps a result, unless the command failed or printed something. `start` is a time before the command began.
+  // Keeps a result if it is clean. `start` is a time before the command began.
   void Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
             const exec::ActionResult& result);
 
@@ -43,8 +49,6 @@ class StepCache {
   Env& env_;
   toolchain::FileDigests& digests_;
   cache::StepStore store_;
-  MetricCounter reused_;
-  MetricCounter run_;
 };
 
 }  // namespace kernix::build

@@ -10,8 +10,6 @@
 namespace kernix::build {
 namespace {
 
-using ::testing::HasSubstr;
-
 // A step that reads "in", a header of the toolchain, and "shown" only to show lines of it.
 class StepCacheTest : public ::testing::Test {
  protected:
@@ -112,16 +110,6 @@ TEST_F(StepCacheTest, AToolchainElsewhereIsAskedAnew) {
   Keep(MakeStep(), Result());
   toolchain_.host.system_include_directories = {scratch_ / "moved"};
   EXPECT_FALSE(Has(MakeStep()));
-}
-
-TEST_F(StepCacheTest, CountsWhatItSaves) {
-  Keep(MakeStep(), Result());
-  EXPECT_TRUE(Has(MakeStep()));
-  EXPECT_FALSE(Has(MakeStep("other")));
-  MetricsRegistry registry;
-  cache_.Register(registry);
-  EXPECT_THAT(registry.Text(), HasSubstr("kernix_reusable_steps_total{how=\"reused\"} 1\n"));
-  EXPECT_THAT(registry.Text(), HasSubstr("kernix_reusable_steps_total{how=\"run\"} 1\n"));
 }
 
 }  // namespace

@@ -16,29 +16,82 @@ StepRunner::~StepRunner() = default;
 
 void StepRunner::Submit(const Step& step, Run run) {
   if (!step.dependencies.empty()) return nvcc_->Submit(step, std::move(run));
-  if (step.reuse && run.toolchain != nullptr) {
-    std::optional<exec::ActionResult> kept = run.take_shortcuts ? cache_.Find(step, *run.toolchain) : std::nullopt;
-    if (kept) return run.done(*std::move(kept));
-    return RunAndKeep(step, std::move(run));
+  if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
+    std::optional<exec::ActionResult> kept = cache_.Find(step, *run.toolchain);
+    if (!kept) return RunOnce(std::make_shared<Reusable>(Reusable{step, std::move(run)}));
+    reused_.Add();
+    return run.done(*std::move(kept));
   }
   executor_.Submit(step.action, run.user, run.observer, std::move(run.cancellation), std::move(run.done));
 }
 
-void StepRunner::RunAndKeep(const Step& step, Run run) {
-  auto done = [this, step, toolchain = run.toolchain, start = cache_.Now(),
-               done = std::move(run.done)](absl::StatusOr<exec::ActionResult> result) {
+void StepRunner::RunOnce(ReusablePtr reusable) {
+  CanonicalHasher hasher("kernix-step-flight");
+  hasher.Field("step", StepCache::KeyOf(reusable->step, *reusable->run.toolchain));
+  hasher.Field("user", uint64_t{ToNumber(reusable->run.user)});
+  const Digest flight = hasher.Finish();
+  {
+    const MutexLock lock(mutex_);
+    const auto [running, mine] = running_.try_emplace(flight);
+    if (!mine) return running->second.push_back(std::move(reusable));
+  }
+  RunAndKeep(reusable, [this, reusable, flight](absl::StatusOr<exec::ActionResult> result) {
+    Share(flight, result);
+    reusable->run.done(std::move(result));
+  });
+}
+
+void StepRunner::Share(const Digest& flight, const absl::StatusOr<exec::ActionResult>& result) {
+  std::vector<ReusablePtr> waiting;
+  {
+    const MutexLock lock(mutex_);
+    const auto running = running_.find(flight);
+    waiting = std::move(running->second);
+    running_.erase(running);
+  }
+  const bool serves = result.ok() && StepCache::IsClean(*result);
+  for (const ReusablePtr& other : waiting) {
+    if (serves) {
+      joined_.Add();
+      other->run.done(result);
+    } else if (result.ok()) {
+      RunAndKeep(other, other->run.done);
+    } else {
+      RunOnce(other);  // the one who ran it may only have been cancelled
+    }
+  }
+}
+
+void StepRunner::RunAndKeep(const ReusablePtr& reusable, exec::ActionDone done) {
+  run_.Add();
+  const Run& run = reusable->run;
+  reusable->start = cache_.Now();
+  auto keep = [this, reusable, done](absl::StatusOr<exec::ActionResult> result) {
     if (result.ok()) {
       // What cannot be kept does not fail the step.
       (void)CatchExceptions("not kept", [&] {
-        cache_.Keep(step, *toolchain, start, *result);
+        cache_.Keep(reusable->step, *reusable->run.toolchain, reusable->start, *result);
         return absl::OkStatus();
       });
     }
     done(std::move(result));
   };
-  executor_.Submit(step.action, run.user, run.observer, std::move(run.cancellation), std::move(done));
+  // Others may wait for this step, so that it has to end in any case.
+  const absl::Status submitted = CatchExceptions("the step could not be run", [&] {
+    executor_.Submit(reusable->step.action, run.user, run.observer, run.cancellation, std::move(keep));
+    return absl::OkStatus();
+  });
+  if (!submitted.ok()) done(submitted);
 }
 
-void StepRunner::Register(MetricsRegistry& registry) const { nvcc_->Register(registry); }
+void StepRunner::Register(MetricsRegistry& registry) const {
+  nvcc_->Register(registry);
+  constexpr char kName[] = "kernix_reusable_steps_total";
+  constexpr char kHelp[] =
+      "Steps whose result can serve other builds: taken from an earlier build or from one at the same time, or run.";
+  registry.AddCounter(kName, kHelp, reused_, {{"how", "reused"}});
+  registry.AddCounter(kName, kHelp, joined_, {{"how", "joined"}});
+  registry.AddCounter(kName, kHelp, run_, {{"how", "run"}});
+}
 
 }  // namespace kernix::build

@@ -4,9 +4,14 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "common/base/cancellation.h"
+#include "common/base/digest.h"
 #include "common/base/metrics.h"
+#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/step_cache.h"
@@ -46,12 +51,30 @@ class StepRunner {
   void Register(MetricsRegistry& registry) const;
 
  private:
-  // Runs the step, and keeps its result.
-  void RunAndKeep(const Step& step, Run run);
+  struct Reusable {
+    Step step;
+    Run run;
+    BuildStart start = {};
+  };
+  using ReusablePtr = std::shared_ptr<Reusable>;
+
+  // Runs the step and keeps its result, unless the same step runs for the same user already: then it waits for that
+  // one's result. (It does not wait in another user's turn.)
+  void RunOnce(ReusablePtr reusable);
+  void RunAndKeep(const ReusablePtr& reusable, exec::ActionDone done);
+  // Gives a result to those who have waited for it. What is not clean serves nobody else.
+  void Share(const Digest& flight, const absl::StatusOr<exec::ActionResult>& result);
 
   exec::Executor& executor_;
   StepCache& cache_;
-  const std::unique_ptr<NvccCompiler> nvcc_;
+  MetricCounter reused_;
+  MetricCounter joined_;
+  MetricCounter run_;
+
+  Mutex mutex_;
+  absl::flat_hash_map<Digest, std::vector<ReusablePtr>> running_ ABSL_GUARDED_BY(mutex_);  // who waits for each
+
+  const std::unique_ptr<NvccCompiler> nvcc_;  // last: it may be learning
 };
 
 }  // namespace kernix::build

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -198,6 +199,101 @@ TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {
   step.dependencies = "";
   ASSERT_TRUE(Run(step).ok());
   EXPECT_THAT(executor_.ran, ElementsAre("compile"));
+}
+
+// Keeps actions until the test ends them.
+class WaitingExecutor : public exec::Executor {
+ public:
+  void Submit(exec::Action, UserId, exec::ActionObserver*, CancellationPtr, exec::ActionDone done) override {
+    waiting.push_back(std::move(done));
+  }
+  exec::ExecutorLoad load() const override { return {}; }
+
+  void EndNext(const std::string& output = "") {
+    exec::ActionResult result;
+    result.output = output;
+    result.outputs["out"] = std::make_shared<const std::string>("made");
+    EndNextWith(std::move(result));
+  }
+  void EndNextWith(absl::StatusOr<exec::ActionResult> result) {
+    const exec::ActionDone done = std::move(waiting.front());
+    waiting.pop_front();
+    done(std::move(result));
+  }
+
+  std::deque<exec::ActionDone> waiting;
+};
+
+class SameStepTest : public ::testing::Test {
+ protected:
+  void Submit(UserId user = UserId{7}, bool take_shortcuts = true) {
+    Step step;
+    step.action.argv = {"tool"};
+    step.action.outputs = {"out"};
+    step.reuse = Reuse();
+    runner_.Submit(step, {.user = user,
+                          .toolchain = toolchain_,
+                          .take_shortcuts = take_shortcuts,
+                          .observer = nullptr,
+                          .cancellation = nullptr,
+                          .done = [this](const absl::StatusOr<exec::ActionResult>& result) {
+                            ++(result.ok() ? made_ : failed_);
+                          }});
+  }
+
+  std::string Metrics() {
+    MetricsRegistry registry;
+    runner_.Register(registry);
+    return registry.Text();
+  }
+
+  WaitingExecutor executor_;
+  const ScratchDirectory scratch_;
+  toolchain::FileDigests digests_{Env::Posix()};
+  StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
+  StepRunner runner_{Env::Posix(), executor_, cache_};
+  const toolchain::ToolchainPtr toolchain_ = std::make_shared<const toolchain::Toolchain>();
+  int made_ = 0;
+  int failed_ = 0;
+};
+
+TEST_F(SameStepTest, LoadsAtTheSameTimeRunItOnce) {
+  for (int i = 0; i < 3; ++i) Submit();
+  ASSERT_EQ(executor_.waiting.size(), 1u);
+  executor_.EndNext();
+  EXPECT_EQ(made_, 3);
+  Submit();
+  EXPECT_EQ(made_, 4);
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"run\"} 1\n"));
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"joined\"} 2\n"));
+  EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"reused\"} 1\n"));
+}
+
+TEST_F(SameStepTest, NobodyWaitsInAnotherUsersTurn) {
+  Submit(UserId{7});
+  Submit(UserId{8});
+  EXPECT_EQ(executor_.waiting.size(), 2u);
+  Submit(UserId{7}, /*take_shortcuts=*/false);
+  EXPECT_EQ(executor_.waiting.size(), 3u);
+}
+
+TEST_F(SameStepTest, WordsAreEachLoadsOwn) {
+  Submit();
+  Submit();
+  executor_.EndNext("warning: x\n");
+  EXPECT_EQ(made_, 1);
+  ASSERT_EQ(executor_.waiting.size(), 1u);
+  executor_.EndNext("warning: x\n");
+  EXPECT_EQ(made_, 2);
+}
+
+TEST_F(SameStepTest, ACancelledLoadLeavesTheStepToTheNextOne) {
+  for (int i = 0; i < 3; ++i) Submit();
+  executor_.EndNextWith(MakeError(v1::ErrorDetail::CANCELLED, "cancelled"));
+  EXPECT_EQ(failed_, 1);
+  ASSERT_EQ(executor_.waiting.size(), 1u);
+  executor_.EndNext();
+  EXPECT_EQ(made_, 2);
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ struct Action {
   bool tool_uses_shell = false;
   std::chrono::milliseconds timeout{0};  // 0: no limit
   uint64_t memory_estimate_bytes = 0;    // counts against the pool's memory budget
+  // Of a user's actions that wait, those of lower rank start first, and among equals in order of submission.
+  uint64_t rank = 0;
   int jobs = 1;  // how many of the pool's jobs it counts as: the number of threads that it keeps busy
 };
 

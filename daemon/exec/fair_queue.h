@@ -19,8 +19,8 @@ namespace kernix::exec {
 // Each item has a weight of at least 1, such as the number of jobs that it keeps busy. The queue serves the first item
 // of the user whose running items (served, not finished) weigh least. Among equals, it chooses the user who has been
 // served least since these users have been waiting side by side, then the user who came first. So many or large items
-// of one user delay another user only by what is running at the moment. Items of one user are served in the order of
-// their arrival.
+// of one user delay another user only by what is running at the moment. Items of one user are served by rank, lower
+// ones first, and among equals in the order of their arrival.
 //
 // No user waits forever: serving one user moves that user's next turn back, and the first item of the user whose turn
 // it is stays next until it is taken.
@@ -29,13 +29,15 @@ namespace kernix::exec {
 template <typename Item>
 class FairQueue {
  public:
-  void Push(UserId user, uint64_t weight, Item item) {
+  void Push(UserId user, uint64_t weight, uint64_t rank, Item item) {
     const auto [found, is_new] = users_.try_emplace(user);
     User& own = found->second;
     if (is_new) own.standing.arrival = ++arrivals_;
     // A user who was idle does not get to catch up on missed turns.
     if (own.waiting.empty()) own.standing.served = std::max(own.standing.served, clock_);
-    own.waiting.push_back({weight, std::move(item)});
+    const auto place = std::upper_bound(own.waiting.begin(), own.waiting.end(), rank,
+                                        [](uint64_t r, const Entry& entry) { return r < entry.rank; });
+    own.waiting.insert(place, {weight, rank, std::move(item)});
     ++size_;
   }
 
@@ -100,6 +102,7 @@ class FairQueue {
  private:
   struct Entry {
     uint64_t weight;
+    uint64_t rank;
     Item item;
   };
 

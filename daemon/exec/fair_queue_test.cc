@@ -22,8 +22,8 @@ constexpr UserId kCarl{3};
 // Items are "<user><number>".
 class FairQueueTest : public testing::Test {
  protected:
-  void Push(UserId user, int count, uint64_t weight = 1) {
-    for (int i = 0; i < count; ++i) queue_.Push(user, weight, {user, weight, pushed_[user]++});
+  void Push(UserId user, int count, uint64_t weight = 1, uint64_t rank = 0) {
+    for (int i = 0; i < count; ++i) queue_.Push(user, weight, rank, {user, weight, pushed_[user]++});
   }
 
   struct Item {
@@ -55,6 +55,13 @@ class FairQueueTest : public testing::Test {
   FairQueue<Item> queue_;
   std::map<UserId, int> pushed_;
 };
+
+TEST_F(FairQueueTest, AUsersLowerRanksComeFirst) {
+  Push(kAnna, 2, 1, 5);
+  Push(kAnna, 2, 1, 3);
+  Push(kAnna, 1, 1, 5);
+  EXPECT_THAT(Serve(5), ElementsAre("a2", "a3", "a0", "a1", "a4"));
+}
 
 TEST_F(FairQueueTest, OneUserIsServedFirstComeFirstServed) {
   Push(kAnna, 3);

@@ -132,7 +132,7 @@ class LocalExecutor : public Executor {
   absl::Status Enqueue(const JobPtr& job) {
     MutexLock lock(mutex_);
     if (stopping_) return CancelledInQueue(*job);
-    queue_.Push(job->user(), Weight(*job), job);
+    queue_.Push(job->user(), Weight(*job), job->action().rank, job);
     WakeAll();
     return absl::OkStatus();
   }

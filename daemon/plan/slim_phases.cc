@@ -2,6 +2,7 @@
 #include "daemon/plan/slim_phases.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "common/base/paths.h"
@@ -47,6 +48,7 @@ RuntimeProbe ProbeFor(const Phases& phases, size_t pass, std::string_view name) 
   probe.text = StrCat(kProbeFolder, "/", name, ".ii");
   probe.dependencies = probe.text + ".d";
   action.step = "learn cuda_runtime.h";
+  action.rank = std::numeric_limits<uint64_t>::max();  // no load waits for it
   Replace(action.argv, phases.unit, unit);
   Replace(action.argv, action.outputs[0], probe.text);
   Replace(action.argv, action.outputs[1], probe.dependencies);
