@@ -16,7 +16,7 @@ REFERENCE_VERSION = "0.3.0"
 
 CPP_SOURCE = """
 #include "brainevent/common.h"
-// salt: {salt}
+constexpr char kSalt[] = "{salt}";  // new code, not only a new comment
 // @BE add_one arg ret
 void add_one(const BE::Tensor x, BE::Tensor y) {{
     const float* in = static_cast<const float*>(x.data_ptr());
@@ -28,7 +28,7 @@ void add_one(const BE::Tensor x, BE::Tensor y) {{
 CUDA_SOURCE = """
 #include <cuda_runtime.h>
 #include "brainevent/common.h"
-// salt: {salt}
+constexpr char kSalt[] = "{salt}";  // new code, not only a new comment
 __global__ void add_kernel(const float* a, const float* b, float* out, int n) {{
     int idx = blockIdx.x * blockDim.x + threadIdx.x;
     if (idx < n) out[idx] = a[idx] + b[idx];

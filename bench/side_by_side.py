@@ -123,8 +123,11 @@ def table(rows: Rows) -> str:
 
 def machine() -> str:
     """Return a description of the machine and the software."""
-    models = [line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-              if line.startswith("model name")]
+    models = [
+        line.partition(":")[2].strip()
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
     cores = f"{len(os.sched_getaffinity(0))} cores ({models[0] if models else 'unknown'})"
     versions = f"Python {platform.python_version()}, JAX {version('jax')}, kernix {version('kernix')}"
     return f"{cores}, load {os.getloadavg()[0]:.1f} at the start, {versions}"

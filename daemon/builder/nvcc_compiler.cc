@@ -23,6 +23,7 @@ using language::RuntimeChoice;
 using language::RuntimeParts;
 
 constexpr size_t kMostDryRuns = 256;
+constexpr size_t kMostGuesses = 1024;
 
 // Shows phases to the observer of the step that they make up.
 class PhaseObserver : public PlanObserver {
@@ -96,7 +97,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (known.passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     const RuntimeChoice guess = GuessRuntime(known, phases_);
     if (guess.full) return RunWithWholeHeader(compiler_.whole_by_names_);
-    Preprocess(guess.parts);
+    included_names_ = IncludedNames(phases_);
+    Preprocess(guess.parts | compiler_.PartsOf(included_names_));
   }
 
   // What is known of a stand-in. The rest will be learned after this compile.
@@ -118,7 +120,10 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   void OnPreprocessed(PlanEnd& end) {
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, known_, slim_, end.outputs, *run_.toolchain);
     if (choice.full) return RunWithWholeHeader(compiler_.whole_by_names_);
-    if (!parts_.Has(choice.parts)) return Preprocess(parts_ | choice.parts);
+    if (!parts_.Has(choice.parts)) {
+      compiler_.KeepParts(included_names_, choice.parts);
+      return Preprocess(parts_ | choice.parts);
+    }
     compiler_.slim_.Add();
     outputs_ = std::move(end.outputs);
     printed_ = std::move(end.printed);
@@ -202,6 +207,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   std::optional<RuntimeParts> to_learn_;
 
   // With a stand-in.
+  Digest included_names_;
   RuntimeParts parts_;
   KnownRuntime known_;  // no passes: all read the whole header
   Phases slim_;
@@ -239,6 +245,19 @@ void NvccCompiler::KeepDryRun(const Digest& question, const std::string& answer)
   const MutexLock lock(mutex_);
   if (dry_runs_.size() >= kMostDryRuns) dry_runs_.clear();
   dry_runs_[question] = std::make_shared<const std::string>(answer);
+}
+
+RuntimeParts NvccCompiler::PartsOf(const Digest& included_names) {
+  const MutexLock lock(mutex_);
+  const auto found = parts_.find(included_names);
+  return found == parts_.end() ? RuntimeParts() : found->second;
+}
+
+void NvccCompiler::KeepParts(const Digest& included_names, RuntimeParts parts) {
+  const MutexLock lock(mutex_);
+  if (parts_.size() >= kMostGuesses) parts_.clear();
+  RuntimeParts& kept = parts_[included_names];
+  kept = kept | parts;
 }
 
 }  // namespace kernix::build

@@ -42,6 +42,10 @@ class NvccCompiler {
   std::shared_ptr<const std::string> DryRun(const Digest& question);
   void KeepDryRun(const Digest& question, const std::string& answer);
 
+  // The parts that headers of these names have taken beside what the sources name.
+  language::RuntimeParts PartsOf(const Digest& included_names);
+  void KeepParts(const Digest& included_names, language::RuntimeParts parts);
+
   Env& env_;
   exec::Executor& executor_;
   StepRunner& runner_;
@@ -58,6 +62,7 @@ class NvccCompiler {
 
   Mutex mutex_;
   absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, language::RuntimeParts> parts_ ABSL_GUARDED_BY(mutex_);
   RuntimeKnowledge knowledge_;  // last: it may be learning
 };
 

@@ -107,6 +107,20 @@ RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
   return language::ChooseRuntime(known.names, texts);
 }
 
+Digest IncludedNames(const Phases& phases) {
+  CanonicalHasher hasher("kernix-included-names");
+  for (const exec::InputFile& input : phases.preprocess.front().action.inputs) {
+    if (IsOurs(input.path)) continue;
+    std::deque<std::string> storage;
+    Lexer lexer(*input.content, storage);
+    bool name_follows = false;
+    for (Token token; lexer.NextInDirective(token); name_follows = token.Is("include")) {
+      if (name_follows) hasher.Field("name", token.text);
+    }
+  }
+  return hasher.Finish();
+}
+
 RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& phases, const PlanOutputs& outputs,
                             const toolchain::Toolchain& toolchain) {
   const exec::Action& preprocess = phases.preprocess.front().action;

@@ -144,7 +144,7 @@ def test_device_code_across_units_beside_cpp(mixed, fresh_name):
     with pytest.raises(kernix.KernelCompilationError, match="compile kernel.cu failed") as caught:
         kernix.load_cuda_dir(mixed, **options)
     assert "twice" in caught.value.compiler_output
-    module = kernix.load_cuda_dir(mixed, extra_cuda_cflags=["-rdc=true"], **options)
+    module = kernix.load_cuda_dir(mixed, extra_cuda_cflags=["-rdc=true"], force_rebuild=True, **options)
     assert module.function_names == ["twice_all", "clear"]
     # nvcc's own word for it means the same, and as nobody's path is in it, a build elsewhere gives the same bytes.
     elsewhere = shutil.copytree(mixed, mixed / "elsewhere")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure what kernixd's shortcuts save: each load, and the same load by a whole call of nvcc (``force_rebuild``).
+
+Prints a Markdown table of medians, ratios and the spread of the ratios. Every round measures both ways in turn, on a
+store and a kernixd of its own. Needs nvcc, but no GPU: ``python bench/shortcuts.py`` with an installed kernix.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+
+import kernix
+from kernix import _environment
+
+ONE = "sm_90"
+FIVE = "sm_80,sm_86,sm_89,sm_90,sm_100"
+VARIANTS = 16
+
+SMALL = """
+__global__ void add_kernel(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + DEVICE_SALT;
+}
+// @BE add
+void add(BE::In<float> x, BE::Out<float> y, cudaStream_t stream) {
+  static const char* const salt = "HOST_SALT";  // COMMENT_SALT
+  if (salt[0] != '?') add_kernel<<<(x.size() + 255) / 256, 256, 0, stream>>>(x.data(), y.data(), x.size());
+}
+"""
+TYPES = "#include <cooperative_groups.h>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" + SMALL.replace(
+    "x[i] + ", "__half2float(__float2half(x[i])) + __bfloat162float(__float2bfloat16(x[i])) + "
+)
+CUB = "#include <cub/block/block_reduce.cuh>\n" + SMALL.replace(
+    "  if (i < n)",
+    "  __shared__ typename cub::BlockReduce<float, 256>::TempStorage storage;\n"
+    "  const float sum = cub::BlockReduce<float, 256>(storage).Sum(i < n ? x[i] : 0);\n  if (i < n)",
+).replace("x[i] + DEVICE_SALT", "sum + DEVICE_SALT")
+
+
+class Kernel:
+    """A source with its salts: which of them are new says what an edit concerns."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.salts = {"DEVICE_SALT": "1.5f", "HOST_SALT": "x", "COMMENT_SALT": "x"}
+
+    def edit(self, *which: str) -> "Kernel":
+        """Renew some salts."""
+        for salt in which:
+            number = uuid.uuid4().int % 10**8
+            self.salts[salt] = f"{number}.f" if salt == "DEVICE_SALT" else f"s{number}"
+        return self
+
+    def load(self, *, whole: bool, arch: str = ONE, flags: tuple[str, ...] = ()) -> float:
+        """Load it, and return the milliseconds that it took."""
+        text = self.source
+        for salt, value in self.salts.items():
+            text = text.replace(salt, value)
+        begin = time.perf_counter()
+        kernix.load_cuda_inline(
+            "bench_shortcuts",
+            text,
+            compute_capability=arch,
+            extra_cuda_cflags=list(flags),
+            force_rebuild=whole,
+            auto_register=False,
+        )
+        return (time.perf_counter() - begin) * 1e3
+
+
+def new(source: str, arch: str = ONE) -> Callable[[bool], float]:
+    """Return a measurement of a kernel that is new in all its code."""
+    return lambda whole: Kernel(source).edit("DEVICE_SALT", "HOST_SALT").load(whole=whole, arch=arch)
+
+
+def edited(salt: str) -> Callable[[bool], float]:
+    """Return a measurement of an edit of one part of a kernel that was built before."""
+
+    def measure(whole: bool) -> float:
+        kernel = Kernel(SMALL).edit("DEVICE_SALT", "HOST_SALT")
+        kernel.load(whole=False)
+        return kernel.edit(salt).load(whole=whole)
+
+    return measure
+
+
+def one_more(whole: bool) -> float:
+    """Measure one architecture more than a kernel was built for before."""
+    kernel = Kernel(SMALL).edit("DEVICE_SALT", "HOST_SALT")
+    kernel.load(whole=False, arch="sm_80,sm_90")
+    return kernel.load(whole=whole, arch="sm_80,sm_89,sm_90")
+
+
+def variants(whole: bool) -> float:
+    """Measure many values of a macro, all at once."""
+    first = uuid.uuid4().int % 10**8
+    kernels = [Kernel(SMALL.replace("DEVICE_SALT", "BENCH_VALUE")) for _ in range(VARIANTS)]
+    begin = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(VARIANTS) as pool:
+        loads = [
+            pool.submit(kernel.load, whole=whole, flags=(f"-DBENCH_VALUE={first + number}",))
+            for number, kernel in enumerate(kernels)
+        ]
+        for load in loads:
+            load.result()
+    return (time.perf_counter() - begin) * 1e3
+
+
+ROWS: dict[str, Callable[[bool], float]] = {
+    "a small kernel": new(SMALL),
+    "for five architectures": new(SMALL, FIVE),
+    "with fp16, bf16 and cooperative groups": new(TYPES),
+    "with CUB's block reduce": new(CUB),
+    "an edit of a comment": edited("COMMENT_SALT"),
+    "an edit of host code": edited("HOST_SALT"),
+    "one architecture more than two": one_more,
+    f"{VARIANTS} values of a macro, all at once": variants,
+}
+
+
+def measure_all(rounds: int) -> None:
+    """Print the table."""
+    for measure in ROWS.values():  # kernixd learns from these what the runtime header holds
+        measure(False)
+        time.sleep(3)
+        measure(False)
+        time.sleep(1)
+    print("| | one call of nvcc | with shortcuts | ratio | from, to |\n|---|---:|---:|---:|---:|")
+    for row, measure in ROWS.items():
+        times = [(measure(True), measure(False)) for _ in range(rounds)]
+        whole, short = (statistics.median(column) for column in zip(*times, strict=True))
+        ratios = [b / a for a, b in times]
+        spread = f"{min(ratios):.2f}, {max(ratios):.2f}"
+        print(f"| {row} | {whole:.0f} ms | {short:.0f} ms | {short / whole:.2f} | {spread} |", flush=True)
+    load = os.getloadavg()[0]
+    print(f"\nMedians of {rounds} rounds; {len(os.sched_getaffinity(0))} cores, load {load:.1f} at the end")
+
+
+def main() -> None:
+    """Measure with a kernixd of its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-shortcuts-", ignore_cleanup_errors=True) as store:
+        kernix.set_cache_dir(store)
+        try:
+            measure_all(arguments.rounds)
+        finally:
+            shutdown = [_environment.program("kernixctl"), "--store", store, "shutdown"]
+            subprocess.run(shutdown, check=False, capture_output=True)
+
+
+if __name__ == "__main__":
+    main()
