@@ -47,6 +47,7 @@ struct PlannedLoad {
   BuildRequest request;
   Plan plan;
   KnownLoadPtr known;
+  std::optional<Digest> request_digest;  // of what a lookup would ask; nothing if no lookup can know the answer
   cache::Tag tag;
   bool force = false;
   size_t max_parallel = 0;
@@ -183,7 +184,7 @@ struct Builder::Impl {
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
-  absl::StatusOr<PlannedLoadPtr> Prepare(const v1::LoadRequest& request, UserId owner);
+  absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner);
 
   // What is known of the load that `request` (without its name) asks for. Null if the load is not valid. `digest` is
   // set if it should be remembered, should it be a hit.
@@ -215,6 +216,9 @@ struct Builder::Impl {
                                       const PlanEnd& end);
   absl::StatusOr<v1::LoadResult> Store(const PlannedLoad& load, const ToolReads& reads, const std::string& artifact,
                                        std::vector<std::string> symbol_versions);
+  // Lets the first lookup of what was built be one that is known.
+  void RememberBuilt(const PlannedLoad& load, const cache::Entry& entry, std::vector<WatchedFile> headers,
+                     uint64_t cache_changes);
   void CountFailure(const PlannedLoad& load, const absl::Status& status);
 
   Env& env;
@@ -272,7 +276,7 @@ void Builder::Impl::StopAndWait() {
   while (work > 0) idle.Wait(mutex);
 }
 
-absl::StatusOr<PlannedLoadPtr> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner) {
+absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner) {
   auto load = std::make_shared<PlannedLoad>();
   KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
                           toolchains.Resolve(request.toolchain(), request.language()));
@@ -289,8 +293,12 @@ absl::StatusOr<PlannedLoadPtr> Builder::Impl::Prepare(const v1::LoadRequest& req
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const PlannedLoadPtr load, Prepare(request, owner));
+  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner));
   const bool verbose = request.verbose();
+  if (!DependsOnFiles(load->request)) {
+    request.clear_name();
+    load->request_digest = DigestOfRequest(request);
+  }
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
   const std::string reason = MissReasonOf(*load);  // before a build replaces the entry that the reason is read from
@@ -330,7 +338,7 @@ KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag,
     return known;
   }
   request.set_name(tag.name);
-  const absl::StatusOr<PlannedLoadPtr> load = Prepare(request, tag.owner);
+  const absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner);
   if (!load.ok()) return nullptr;
   if (!DependsOnFiles((*load)->request)) digest = digest_of_request;
   return (*load)->known;
@@ -551,14 +559,29 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
   entry.build_options = DescribeBuild(load.request);
   entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
   entry.inputs = InputsOf(load.request);
-  entry.toolchain_headers =
+  HeadersRead headers =
       DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
+  entry.toolchain_headers = std::move(headers.headers);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));
+  const uint64_t changes_before = cache.changes();
   KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact));
+  if (headers.states) RememberBuilt(load, entry, *std::move(headers.states), changes_before + 1);
   v1::LoadResult result = ResultOf(*load.known, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - load.started.monotonic);
   result.set_build_ms(static_cast<uint64_t>(wall.count()));
   return result;
+}
+
+// If the cache has changed meanwhile by more than this entry, a lookup finds out whether the entry is still there.
+void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& entry, std::vector<WatchedFile> headers,
+                                  uint64_t cache_changes) {
+  if (!load.request_digest || cache.changes() != cache_changes) return;
+  KnownHit hit{.result = ResultOf(*load.known, entry),
+               .artifact = entry.artifact,
+               .headers = std::make_shared<const std::vector<WatchedFile>>(std::move(headers)),
+               .cache_changes = cache_changes};
+  hit.result.set_cache_hit(true);
+  known_loads.Add(*load.request_digest, {load.key(), load.known->toolchain, load.known->warnings, std::move(hit)});
 }
 
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {

@@ -71,9 +71,9 @@ class Builder {
   // delivered. A request that was looked up before is not checked and planned again.
   bool LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver);
 
-  // LookUp() for a request that it has delivered a hit for, if that hit is still right: compares the files that it
-  // follows from with `look`, which must be younger than the request. Reads nothing else, runs nothing, and waits for
-  // no build and no other toolchain. False: ask LookUp(). `request` is unchanged on return.
+  // LookUp() for a request that it has delivered a hit for, or that Load() has built, if the answer is still right:
+  // compares the files that it follows from with `look`, which must be younger than the request. Reads nothing else,
+  // runs nothing, and waits for no build and no other toolchain. False: ask LookUp(). `request` is unchanged on return.
   bool LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook& look, const DeliverHit& deliver);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of loads that were looked up before. Processes that load the same kernels send the same requests, and
-// the daemon need not check and plan them each time, nor read what it has answered before.
+// What is known of loads that were built or looked up before. Processes that load the same kernels send the same
+// requests, and the daemon need not check and plan them each time, nor read what it has answered before.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace kernix::build {
 
-// The answer to a load that was a hit. It is the answer still if nothing has changed that it follows from: the
+// The answer to a load that is a hit. It is the answer still if nothing has changed that it follows from: the
 // toolchain, these headers, the cache's entries (Cache::changes()), and the artifact in the store.
 struct KnownHit {
   v1::LoadResult result;

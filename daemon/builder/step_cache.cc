@@ -68,7 +68,8 @@ void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, co
   }
   if (HasReadMore(step, dependencies)) return;
   cache::StepResult kept;
-  kept.headers = DigestToolchainHeaders(env_, digests_, toolchain, {dependencies.begin(), dependencies.end()}, start);
+  kept.headers =
+      DigestToolchainHeaders(env_, digests_, toolchain, {dependencies.begin(), dependencies.end()}, start).headers;
   if (!IsCertain(kept.headers)) return;
   for (const auto& [path, content] : result.outputs) kept.outputs.emplace_back(path, *content);
   store_.Put(KeyOf(step, toolchain), kept);

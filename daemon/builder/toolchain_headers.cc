@@ -20,14 +20,15 @@ std::string WhyUnsure(const absl::StatusOr<toolchain::FileDigests::Content>& con
   return "it was changed during the build, or its time stamp is ahead of this machine's clock";
 }
 
-// The digest of what the build has certainly read, otherwise a digest that matches no content.
-Digest DigestSince(toolchain::FileDigests& digests, const std::string& path, const BuildStart& start) {
+// What the build has certainly read.
+std::optional<toolchain::FileDigests::Content> ContentSince(toolchain::FileDigests& digests, const std::string& path,
+                                                            const BuildStart& start) {
   const absl::StatusOr<toolchain::FileDigests::Content> content = digests.GetContent(path);
   const std::string why = WhyUnsure(content, start);
-  if (why.empty()) return content->digest;
+  if (why.empty()) return *content;
   Log(LogLevel::kWarning, "header_not_recorded",
       {{"path", path}, {"reason", why}, {"effect", "the next load of this entry builds it again"}});
-  return Digest();
+  return std::nullopt;
 }
 
 // `path` without "..". If `path` contains links, the text alone may name another place.
@@ -39,20 +40,21 @@ std::string ResolveDots(Env& env, const std::string& path) {
 
 }  // namespace
 
-std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
-                                                           const toolchain::Toolchain& toolchain,
-                                                           const std::vector<std::string_view>& dependency_files,
-                                                           const BuildStart& start) {
+HeadersRead DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
+                                   const std::vector<std::string_view>& dependency_files, const BuildStart& start) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   std::set<std::string> paths;
   for (const std::string_view file : dependency_files) {
     for (const std::string& path : HeadersOutsideRoot(file)) paths.insert(ResolveDots(env, path));
   }
-  std::vector<cache::ToolchainHeader> headers;
+  HeadersRead read{.headers = {}, .states = std::vector<WatchedFile>()};
   for (const std::string& path : paths) {
-    headers.push_back({PortablePath(folders, path), DigestSince(digests, path, start)});
+    const std::optional<toolchain::FileDigests::Content> content = ContentSince(digests, path, start);
+    read.headers.push_back({PortablePath(folders, path), content ? content->digest : Digest()});
+    if (!content) read.states.reset();
+    if (read.states) read.states->push_back({path, content->identity});
   }
-  return headers;
+  return read;
 }
 
 std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digests,

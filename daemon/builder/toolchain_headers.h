@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/os/env.h"
+#include "common/os/file_identity.h"
 #include "daemon/cache/entry.h"
 #include "daemon/toolchain/file_digests.h"
 #include "daemon/toolchain/toolchain.h"
@@ -22,14 +23,17 @@ struct BuildStart {
   int64_t unix_ms = 0;
 };
 
-// The toolchain headers that a build has read, by portable path. A header that may have changed since the build began
-// gets a digest that matches no content, and a line in the log: the next load of the entry builds it again. That build
-// already knows the header's content, so it records the right digest whatever the file's time stamps say (a file
-// server's clock may be ahead of this machine's).
-std::vector<cache::ToolchainHeader> DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests,
-                                                           const toolchain::Toolchain& toolchain,
-                                                           const std::vector<std::string_view>& dependency_files,
-                                                           const BuildStart& start);
+// The toolchain headers that a build has read.
+struct HeadersRead {
+  std::vector<cache::ToolchainHeader> headers;     // by portable path
+  std::optional<std::vector<WatchedFile>> states;  // of the same files; nothing if one may have changed meanwhile
+};
+
+// A header that may have changed since the build began gets a digest that matches no content, and a line in the log:
+// the next load of the entry builds it again. That build already knows the header's content, so it records the right
+// digest whatever the file's time stamps say (a file server's clock may be ahead of this machine's).
+HeadersRead DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
+                                   const std::vector<std::string_view>& dependency_files, const BuildStart& start);
 
 // One of `headers`, which a build has read, that `toolchain` does not have any more, or only with other content: its
 // path, or its portable name if it is nowhere. nullopt: all headers are as they were, and their states have been added
