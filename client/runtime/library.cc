@@ -103,7 +103,6 @@ absl::StatusOr<ElfFile> Map(const std::string& path) {
 absl::StatusOr<LibraryPtr> Open(const Artifact& artifact, const ElfFile& file, const LibraryDirectories& directories) {
   const absl::StatusOr<std::vector<std::string>> needed = file.image().NeededLibraries();
   if (!needed.ok()) return LoaderError(ToStd(needed.status().message()));
-  KERNIX_RETURN_IF_ERROR(CheckSymbolVersions(artifact.required_symbol_versions, LoadedRuntimeVersions()));
   if (NeedsMoreThanTheSystem(*needed)) KERNIX_RETURN_IF_ERROR(OpenNeeded(directories(), *needed));
   void* handle = dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return std::make_shared<const Library>(handle);
@@ -111,6 +110,9 @@ absl::StatusOr<LibraryPtr> Open(const Artifact& artifact, const ElfFile& file, c
   if (access(artifact.path.c_str(), F_OK) != 0 && CodeForErrno(errno) == absl::StatusCode::kNotFound) {
     return absl::NotFoundError(message);
   }
+  // The loader has found it out, but names only the first one that is missing. Asked before each load, this would take
+  // as long as the loader itself.
+  KERNIX_RETURN_IF_ERROR(CheckSymbolVersions(artifact.required_symbol_versions, LoadedRuntimeVersions()));
   return LoaderError(message);
 }
 

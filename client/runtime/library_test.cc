@@ -118,7 +118,11 @@ TEST(LibraryTest, AnUndefinedSymbolIsNamed) {
 
 TEST(LibraryTest, ATooOldRuntimeIsNamed) {
   ScratchFolder folder;
-  CompileLibrary(AddConstantHandler("old_runtime", 1), folder / "k.so");
+  folder.Write("versions", "GLIBC_2.999 { *; };");
+  CompileLibrary("extern \"C\" int of_a_later_libc() { return 1; }", folder / "later.so",
+                 {"-nostdlib", "-Wl,-soname,libc.so.6", StrCat("-Wl,--version-script=", folder / "versions")});
+  CompileLibrary("extern \"C\" int of_a_later_libc(); extern \"C\" int one() { return of_a_later_libc(); }",
+                 folder / "k.so", {"-nostdlib", folder / "later.so"});
   Artifact artifact = ArtifactAt(folder / "k.so");
   artifact.required_symbol_versions = {"GLIBC_2.2.5", "GLIBC_2.999"};
   const auto library = OpenLibrary(artifact, NoFolders);
