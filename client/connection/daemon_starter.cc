@@ -27,6 +27,8 @@ using std::chrono::milliseconds;
 constexpr char kOneshotHelps[] = "kernix/oneshot-may-help";
 constexpr milliseconds kShortestPause{1};
 constexpr milliseconds kLongestPause{20};
+// A daemon that this process has started answers soon, and somebody waits for it.
+constexpr milliseconds kPauseForAnswer{1};
 // How much longer than the start timeout a stopping daemon may take: its usual drain timeout.
 constexpr milliseconds kDrainTime{30'000};
 constexpr milliseconds kProbeTimeout{10'000};
@@ -122,11 +124,14 @@ DaemonStarter::DaemonStarter(const ClientEnvironment& environment, const ClientO
       deadline_(std::chrono::steady_clock::now() + options.start_timeout) {}
 
 // Returns false if no time is left.
-bool DaemonStarter::Pause(milliseconds& pause, MonotonicTime deadline) {
-  if (section_.interrupted() || std::chrono::steady_clock::now() >= deadline) return false;
+bool DaemonStarter::Pause(milliseconds pause) {
+  if (section_.interrupted() || std::chrono::steady_clock::now() >= deadline_) return false;
   std::this_thread::sleep_for(pause);
-  pause = std::min(2 * pause, kLongestPause);
   return true;
+}
+
+bool DaemonStarter::PauseLonger(milliseconds& pause) {
+  return Pause(std::exchange(pause, std::min(2 * pause, kLongestPause)));
 }
 
 absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> unwanted) {
@@ -149,7 +154,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::Start(std::optional<pid_t> unwanted) {
     if (!absl::IsUnavailable(lock.status())) {
       return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
     }
-  } while (Pause(pause, deadline_));
+  } while (PauseLonger(pause));
   if (section_.interrupted()) return Interrupted();
   return Unreachable(StrCat("another process has been starting kernixd for ", options_.start_timeout.count(),
                             " ms without success. It holds ", endpoint_.place.start_lock, ": find it with `fuser ",
@@ -203,7 +208,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
     if (peer.ok()) return peer;
     ReapEndedDaemons();
     if (HasEnded(leaving) && PlaceIsFree()) return absl::NotFoundError("nobody holds the place");
-  } while (Pause(pause, deadline_));
+  } while (PauseLonger(pause));
   if (section_.interrupted()) return Interrupted();
   return Unreachable(StrCat("a kernixd that is stopping, or hangs, holds ", endpoint_.place.lock,
                             " and has not released it within ", options_.start_timeout.count(),
@@ -220,14 +225,13 @@ absl::StatusOr<PeerSocket> DaemonStarter::ConnectToAnswering() {
 }
 
 absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start) {
-  milliseconds pause = kShortestPause;
   do {
     absl::StatusOr<PeerSocket> peer = ConnectToAnswering();
     if (peer.ok() || absl::IsPermissionDenied(peer.status())) return peer;
     if (const std::optional<int> exit_code = process.ExitCode()) {
       KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
     }
-  } while (Pause(pause, deadline_));
+  } while (Pause(kPauseForAnswer));
   if (section_.interrupted()) {
     AwaitHold(process);
     return Interrupted();

@@ -48,7 +48,9 @@ class DaemonStarter {
   absl::Status JudgeExit(int exit_code, size_t log_start);
   void AskToStop(pid_t unwanted);
   bool PlaceIsFree();
-  bool Pause(std::chrono::milliseconds& pause, MonotonicTime deadline);
+  bool Pause(std::chrono::milliseconds pause);
+  // The next pause is longer.
+  bool PauseLonger(std::chrono::milliseconds& pause);
 
   const ClientEnvironment& environment_;
   const ClientOptions& options_;
