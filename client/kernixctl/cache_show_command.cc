@@ -9,6 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "client/kernixctl/kernel_table.h"
+#include "client/load/artifact_kernels.h"
+#include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/os/private_directory.h"
@@ -48,6 +51,20 @@ std::string RunsOn(const CacheEntryInfo& entry) {
 
 std::string OrUnknown(const std::string& text) { return text.empty() ? "not recorded" : text; }
 
+// Of an artifact that this user can read.
+absl::StatusOr<std::vector<KernelResources>> KernelsOf(const CacheEntryDetail& entry) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string artifact, Env::Posix().ReadFile(entry.path));
+  return KernelsInArtifact(artifact);
+}
+
+// What the kernels of a CUDA entry use, or why that is not known.
+std::string KernelText(const CacheEntryDetail& entry) {
+  if (entry.entry.language != "cuda") return "";
+  const absl::StatusOr<std::vector<KernelResources>> kernels = KernelsOf(entry);
+  if (!kernels.ok()) return StrCat("\nwhat the kernels use is not known: ", ToStd(kernels.status().message()), "\n");
+  return kernels->empty() ? "" : StrCat("\n", KernelTable(*kernels));
+}
+
 // One entry; an element for each of its tags.
 std::string Text(const Entries& tags) {
   const CacheEntryDetail& first = tags.front();
@@ -69,7 +86,7 @@ std::string Text(const Entries& tags) {
     rows.push_back({"needs", absl::StrJoin(first.required_symbol_versions, ", ")});
   }
   rows.push_back({"path", first.path});
-  return FormatTable(rows);
+  return FormatTable(rows) + KernelText(first);
 }
 
 std::string JsonOfTags(const Entries& tags) {
@@ -91,22 +108,23 @@ std::string JsonOfFunctions(const CacheEntryDetail& entry) {
 
 std::string Json(const Entries& tags) {
   const CacheEntryDetail& first = tags.front();
-  return JsonObject()
-             .Text("key", first.entry.key)
-             .Json("tags", JsonOfTags(tags))
-             .Text("language", first.entry.language)
-             .Json("architectures", JsonStrings(first.entry.architectures))
-             .Json("functions", JsonOfFunctions(first))
-             .Number("size", first.entry.size)
-             .Number("created_unix_ms", first.entry.created_unix_ms)
-             .Number("last_used_unix_ms", first.entry.last_used_unix_ms)
-             .Number("hits", first.entry.hits)
-             .Text("toolchain", first.toolchain)
-             .Json("build_options", JsonStrings(first.build_options))
-             .Json("required_symbol_versions", JsonStrings(first.required_symbol_versions))
-             .Text("path", first.path)
-             .Str() +
-         "\n";
+  JsonObject object;
+  object.Text("key", first.entry.key)
+      .Json("tags", JsonOfTags(tags))
+      .Text("language", first.entry.language)
+      .Json("architectures", JsonStrings(first.entry.architectures))
+      .Json("functions", JsonOfFunctions(first))
+      .Number("size", first.entry.size)
+      .Number("created_unix_ms", first.entry.created_unix_ms)
+      .Number("last_used_unix_ms", first.entry.last_used_unix_ms)
+      .Number("hits", first.entry.hits)
+      .Text("toolchain", first.toolchain)
+      .Json("build_options", JsonStrings(first.build_options))
+      .Json("required_symbol_versions", JsonStrings(first.required_symbol_versions))
+      .Text("path", first.path);
+  const bool is_cuda = first.entry.language == "cuda";
+  if (const auto kernels = KernelsOf(first); is_cuda && kernels.ok()) object.Json("kernels", KernelsJson(*kernels));
+  return object.Str() + "\n";
 }
 
 bool IsKey(const std::string& text) {
@@ -156,7 +174,7 @@ int Run(const GlobalOptions& options, const Flags& flags) {
 Command CacheShowCommand(const GlobalOptions& options) {
   const auto flags = std::make_shared<Flags>();
   return {.name = "show",
-          .summary = "Show one entry: functions, options, compilers, file",
+          .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
           .details = kDetails,
           .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
                       {"--json", &flags->json, "Print one JSON object"}},

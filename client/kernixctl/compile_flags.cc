@@ -49,11 +49,11 @@ std::vector<Option> CompileOptions(CompileFlags& flags) {
       {"--use-fast-math", &flags.use_fast_math, "CUDA: faster, less exact arithmetic"},
       {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
       SitePackages(flags.site_packages),
-      {"--keep", &flags.keep, "CUDA: keep PTX, machine code and the resources of each kernel"},
+      {"--keep", &flags.keep, "CUDA: keep PTX, machine code as text and what ptxas says of each kernel"},
       {"--print",
        &flags.print,
-       "Print this instead of the artifact's path: ptx or sass (for the newest architecture), resources, or source "
-       "(the generated source). The first three imply --keep",
+       "Print this instead of the artifact's path: ptx or sass (for the newest architecture; both imply --keep), "
+       "resources, or source (the generated source)",
        {.choices = kPrintable}},
       {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
       {"--build-directory",
@@ -79,7 +79,7 @@ std::string Contradiction(const CompileFlags& flags) {
     if (LanguageOfFile(file) == v1::LANGUAGE_UNSPECIFIED)
       return file + ": a source file ends in .cu, .cpp, .cc or .cxx";
   }
-  if (NeedsKeep(flags.print)) {
+  if (NeedsCuda(flags.print)) {
     for (const std::vector<std::string>& files : Modules(flags)) {
       if (!IsCuda(files)) return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is C++");
     }

@@ -50,8 +50,7 @@ absl::StatusOr<std::string> CopyTo(const std::string& output, const Module& modu
 absl::StatusOr<std::string> Report(const CompiledFiles& compiled, const CompileFlags& flags) {
   if (!flags.print.empty()) return TextToPrint(compiled.module, flags.print);
   if (!flags.json) return SummaryLine(compiled) + "\n";
-  KERNIX_ASSIGN_OR_RETURN(const std::string json, SummaryJson(compiled));
-  return json + "\n";
+  return SummaryJson(compiled) + "\n";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/format.h"
+#include "client/kernixctl/kernel_table.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -26,48 +27,21 @@ std::string FilesJson(const std::vector<std::string>& files) {
   return JsonArray(texts);
 }
 
-std::string KernelJson(const KernelResources& kernel) {
-  return JsonObject()
-      .Text("name", kernel.name)
-      .Text("symbol", kernel.symbol)
-      .Text("architecture", kernel.architecture)
-      .Number("registers", kernel.registers)
-      .Number("shared_memory", kernel.shared_memory)
-      .Number("stack_frame", kernel.stack_frame)
-      .Number("spill_stores", kernel.spill_stores)
-      .Number("spill_loads", kernel.spill_loads)
-      .Number("constant_memory", kernel.constant_memory)
-      .Number("barriers", kernel.barriers)
-      .Str();
-}
-
-std::string ResourcesTable(const std::vector<KernelResources>& kernels) {
-  std::vector<std::vector<std::string>> rows = {{"KERNEL", "ARCHITECTURE", "REGISTERS", "SHARED", "STACK",
-                                                 "SPILL STORES", "SPILL LOADS", "CONSTANT", "BARRIERS"}};
-  for (const KernelResources& kernel : kernels) {
-    std::vector<std::string> row = {kernel.name, kernel.architecture};
-    for (const uint64_t number : {kernel.registers, kernel.shared_memory, kernel.stack_frame, kernel.spill_stores,
-                                  kernel.spill_loads, kernel.constant_memory, kernel.barriers}) {
-      row.push_back(StrCat(number));
-    }
-    rows.push_back(std::move(row));
-  }
-  return FormatTable(rows);
-}
-
 absl::StatusOr<std::string> TextOf(const Module& module, const std::string& printable) {
   if (printable == "ptx") return Ptx(module);
   if (printable == "sass") return Sass(module);
   if (printable == "source") return GeneratedSource(module);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<KernelResources> kernels, Resources(module));
-  return ResourcesTable(kernels);
+  return KernelTable(kernels);
 }
 
 }  // namespace
 
 const std::vector<std::string> kPrintable = {"ptx", "sass", "source", "resources"};
 
-bool NeedsKeep(const std::string& printable) { return !printable.empty() && printable != "source"; }
+bool NeedsKeep(const std::string& printable) { return printable == "ptx" || printable == "sass"; }
+
+bool NeedsCuda(const std::string& printable) { return NeedsKeep(printable) || printable == "resources"; }
 
 std::string SummaryLine(const CompiledFiles& compiled) {
   const Module& module = compiled.module;
@@ -79,7 +53,7 @@ std::string SummaryLine(const CompiledFiles& compiled) {
       ") -> ", compiled.path));
 }
 
-absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled) {
+std::string SummaryJson(const CompiledFiles& compiled) {
   const Module& module = compiled.module;
   JsonObject object;
   object.Text("file", compiled.files[0])
@@ -91,13 +65,7 @@ absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled) {
       .Json("functions", FunctionsJson(module))
       .Text("name", module.name())
       .Json("files", FilesJson(compiled.files));
-  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts carried, module.texts());
-  if (!carried.kept.empty()) {
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<KernelResources> kernels, Resources(module));
-    std::vector<std::string> texts;
-    for (const KernelResources& kernel : kernels) texts.push_back(KernelJson(kernel));
-    object.Json("kernels", JsonArray(texts));
-  }
+  if (const auto kernels = Resources(module); kernels.ok()) object.Json("kernels", KernelsJson(*kernels));
   return object.Str();
 }
 

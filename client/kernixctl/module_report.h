@@ -21,14 +21,15 @@ struct CompiledFiles {
 // "add.cu: add (built in 12 ms: new source) -> path".
 std::string SummaryLine(const CompiledFiles& compiled);
 
-// One JSON object. For a module with kept files, it includes the resources of each kernel.
-absl::StatusOr<std::string> SummaryJson(const CompiledFiles& compiled);
+// One JSON object. For a CUDA module, it includes the resources of each kernel if they can be read.
+std::string SummaryJson(const CompiledFiles& compiled);
 
 // The values of `--print`.
 extern const std::vector<std::string> kPrintable;
 
-// Whether `--print` with this value requires that the module was loaded with LoadOptions::keep.
+// Whether `--print` with this value requires that the module was loaded with LoadOptions::keep; that it is CUDA.
 bool NeedsKeep(const std::string& printable);
+bool NeedsCuda(const std::string& printable);
 
 // `printable` is one of kPrintable. The result ends with a line feed.
 absl::StatusOr<std::string> TextToPrint(const Module& module, const std::string& printable);

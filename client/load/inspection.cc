@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "client/load/artifact_kernels.h"
 #include "client/load/ptxas_report.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
@@ -17,15 +18,18 @@ using Kind = KeptText::Kind;
 
 absl::Status Invalid(const std::string& message) { return MakeError(v1::ErrorDetail::INVALID_REQUEST, message); }
 
+absl::Status OnlyCuda(const Module& module) {
+  return Invalid(StrCat("module \"", module.name(),
+                        "\" is C++: only CUDA modules have PTX, machine code and the resource usage of kernels"));
+}
+
 absl::Status NothingOf(const Module& module, const ModuleTexts& texts, Kind kind) {
+  if (module.language() != Language::kCuda) return OnlyCuda(module);
   const std::string name = StrCat("module \"", module.name(), "\"");
-  if (module.language() != Language::kCuda) {
-    return Invalid(StrCat(name, " is C++: only CUDA modules have PTX and machine code"));
-  }
   if (kind != Kind::kSass || texts.kept.empty()) {
     return Invalid(StrCat(name,
-                          " was loaded without `keep`, so PTX, machine code and the resource usage were not kept: "
-                          "load it again with `keep`"));
+                          " was loaded without `keep`, so PTX and machine code were not kept as text: load it "
+                          "again with `keep`"));
   }
   return Invalid(StrCat(name,
                         " has no disassembled machine code: there was no nvdisasm beside nvcc when it was compiled. "
@@ -67,6 +71,29 @@ absl::StatusOr<std::string> TextOf(const Module& module, Kind kind, std::string_
                         ", not for ", wanted));
 }
 
+bool SaysAll(const std::vector<KernelResources>& kernels) {
+  return std::all_of(kernels.begin(), kernels.end(),
+                     [](const KernelResources& kernel) { return kernel.spill_stores.has_value(); });
+}
+
+// By architecture. Empty without LoadOptions::keep.
+std::vector<KernelResources> ReportedByPtxas(const ModuleTexts& texts) {
+  std::vector<KernelResources> kernels;
+  for (const std::string& architecture : Architectures(texts.kept)) {
+    for (const KeptText& text : texts.kept) {
+      if (text.kind != Kind::kResources || text.architecture != architecture) continue;
+      std::vector<KernelResources> read = ReadPtxasReport(text.text, architecture);
+      std::move(read.begin(), read.end(), std::back_inserter(kernels));
+    }
+  }
+  return kernels;
+}
+
+absl::Status Unreadable(const Module& module, const absl::Status& why) {
+  return Invalid(StrCat("cannot read what the kernels of module \"", module.name(), "\" use: ", ToStd(why.message()),
+                        ". Load it again with `keep`, which keeps what ptxas says of them"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_view label) {
@@ -96,15 +123,13 @@ absl::StatusOr<std::string> Sass(const Module& module, std::string_view architec
 }
 
 absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module) {
-  KERNIX_ASSIGN_OR_RETURN(const std::vector<KeptText> texts, TextsOf(module, Kind::kResources));
-  std::vector<KernelResources> kernels;
-  for (const std::string& architecture : Architectures(texts)) {
-    for (const KeptText& text : texts) {
-      if (text.architecture != architecture) continue;
-      std::vector<KernelResources> read = ReadPtxasReport(text.text, architecture);
-      std::move(read.begin(), read.end(), std::back_inserter(kernels));
-    }
-  }
+  if (module.language() != Language::kCuda) return OnlyCuda(module);
+  absl::StatusOr<std::vector<KernelResources>> kernels = KernelsInArtifact(module.artifact());
+  if (kernels.ok() && SaysAll(*kernels)) return kernels;
+  KERNIX_ASSIGN_OR_RETURN(const ModuleTexts texts, module.texts());
+  std::vector<KernelResources> reported = ReportedByPtxas(texts);
+  if (!reported.empty()) return reported;
+  if (!kernels.ok()) return Unreadable(module, kernels.status());
   return kernels;
 }
 

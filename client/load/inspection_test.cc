@@ -97,9 +97,10 @@ TEST(PtxasReportTest, SpillsSeveralBanksAndDeviceFunctionsInBetween) {
   EXPECT_EQ(spill.name, "spill(float*)");
   EXPECT_EQ(spill.symbol, "_Z5spillPf");
   EXPECT_EQ(spill.architecture, "sm_80");
-  EXPECT_THAT((std::vector<uint64_t>{spill.registers, spill.shared_memory, spill.stack_frame, spill.spill_stores,
-                                     spill.spill_loads, spill.constant_memory, spill.barriers}),
-              ElementsAre(255, 1024, 48, 44, 40, 388, 2));
+  EXPECT_THAT(
+      (std::vector<std::optional<uint64_t>>{spill.registers, spill.shared_memory, spill.stack_frame, spill.spill_stores,
+                                            spill.spill_loads, spill.constant_memory, spill.barriers}),
+      ElementsAre(255, 1024, 48, 44, 40, 388, 2));
   EXPECT_EQ(kernels[1].name, "plain");
   EXPECT_EQ(kernels[1].registers, 8u);
   EXPECT_EQ(kernels[1].constant_memory, 0u);
@@ -147,6 +148,7 @@ TEST(InspectionTest, WhatWasNotKeptIsSaid) {
   FakeModule module;
   EXPECT_THAT(Ptx(module).status().ToString(), HasSubstr("without `keep`"));
   EXPECT_THAT(Sass(module).status().ToString(), HasSubstr("without `keep`"));
+  EXPECT_THAT(Resources(module).status().ToString(), HasSubstr("Load it again with `keep`"));
   module.SetLanguage(Language::kCpp);
   EXPECT_THAT(Resources(module).status().ToString(), HasSubstr("only CUDA modules"));
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/connection/daemon_client.h"
+#include "client/load/artifact_kernels.h"
 #include "client/load/compile_flags.h"
 #include "client/load/cuda_in_cpp.h"
 #include "client/load/failed_command.h"
@@ -14,6 +15,7 @@
 #include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
+#include "client/load/spill_warning.h"
 #include "client/runtime/cuda_libraries.h"
 #include "client/runtime/library.h"
 #include "client/tools/absolute_path.h"
@@ -104,6 +106,15 @@ absl::Status RepeatCompilerOutput(const Module& module, const PreparedLoad& load
   return absl::OkStatus();
 }
 
+// A warning of a build: a hit does not repeat it. Code for a debugger, which is not optimised, has no use for it.
+void WarnOfSpills(const Module& module, const LoadOptions& options, const GetEnv& get_env) {
+  if (module.cache_hit() || module.language() != Language::kCuda || options.debug) return;
+  const absl::StatusOr<std::vector<KernelResources>> kernels = KernelsInArtifact(module.artifact());
+  if (!kernels.ok()) return;  // Resources() says why
+  const std::optional<std::string> warning = SpillWarning(module.name(), *kernels);
+  if (warning) Warn(options.callbacks, get_env, warning::kRegisterSpills, *warning);
+}
+
 absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& get_env, const PreparedLoad& load,
                                             const LoadCallbacks& callbacks) {
   const BlobProvider blobs = [&](const Digest& digest) { return load.headers.Read(Env::Posix(), digest); };
@@ -137,6 +148,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
   absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(WithCudaAdvice(load.request, module.status()), load);
+  WarnOfSpills(**module, options, get_env);
   return module;
 }
 

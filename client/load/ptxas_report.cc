@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/ptxas_report.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <memory>
 #include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "client/load/kernel_name.h"
 #include "common/base/strings.h"
 
 namespace kernix {
 namespace {
-
-// The C++ name. A symbol that is not mangled stays as it is, because __cxa_demangle() reads "f" as the type float.
-std::string Demangle(const std::string& symbol) {
-  if (!symbol.starts_with("_Z")) return symbol;
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return name != nullptr ? name.get() : symbol;
-}
 
 // The text between `before` and the next `end`, or the end of the line.
 std::optional<std::string_view> TextAfter(std::string_view line, std::string_view before, char end) {
@@ -44,19 +32,19 @@ uint64_t LastNumber(std::string_view text) {
 // A part is "Used 255 registers, used 2 barriers, 1024+0 bytes smem, 380 bytes cmem[0]" or "48 bytes stack frame, ...".
 // Each item has a number before or between its words.
 void ReadPart(std::string_view part, KernelResources& kernel) {
-  static constexpr std::pair<std::string_view, uint64_t KernelResources::*> kParts[] = {
-      {" bytes stack frame", &KernelResources::stack_frame}, {" bytes spill stores", &KernelResources::spill_stores},
-      {" bytes spill loads", &KernelResources::spill_loads}, {" registers", &KernelResources::registers},
-      {" bytes smem", &KernelResources::shared_memory},      {" barriers", &KernelResources::barriers},
-  };
-  for (const auto& [words, member] : kParts) {
+  const auto read = [part](std::string_view words, auto& value) {
     const size_t found = part.find(words);
-    if (found == std::string_view::npos) continue;
+    if (found == std::string_view::npos) return;
     const std::string_view before = part.substr(0, found);
     // Older releases print static and dynamic shared memory as "1024+0".
-    const size_t plus = before.find('+');
-    kernel.*member = LastNumber(before.substr(0, plus));
-  }
+    value = LastNumber(before.substr(0, before.find('+')));
+  };
+  read(" bytes stack frame", kernel.stack_frame);
+  read(" bytes spill stores", kernel.spill_stores);
+  read(" bytes spill loads", kernel.spill_loads);
+  read(" registers", kernel.registers);
+  read(" bytes smem", kernel.shared_memory);
+  read(" barriers", kernel.barriers);
   if (const size_t bank = part.find(" bytes cmem["); bank != std::string_view::npos) {
     kernel.constant_memory += LastNumber(part.substr(0, bank));
   }
@@ -71,8 +59,8 @@ std::vector<KernelResources> ReadPtxasReport(std::string_view report, const std:
     const std::string_view line = ToStd(absl_line);
     if (const auto symbol = TextAfter(line, "Compiling entry function '", '\'')) {
       const std::string name(*symbol);
-      current =
-          &kernels.emplace_back(KernelResources{.name = Demangle(name), .symbol = name, .architecture = architecture});
+      current = &kernels.emplace_back(
+          KernelResources{.name = KernelName(name), .symbol = name, .architecture = architecture});
     } else if (const auto function = TextAfter(line, "Function properties for ", ' ')) {
       // Lines about a device function may appear between the lines about a kernel.
       const auto known = std::find_if(kernels.begin(), kernels.end(),

@@ -12,7 +12,7 @@
 namespace kernix {
 
 // The kernels in `report`, in its order. Functions that kernels call are omitted. Accepts any text; values that the
-// report does not contain are 0.
+// report does not contain are 0, or nullopt where that is possible.
 std::vector<KernelResources> ReadPtxasReport(std::string_view report, const std::string& architecture);
 
 }  // namespace kernix

@@ -43,10 +43,14 @@ std::optional<std::string_view> StringAt(std::string_view table, uint64_t offset
   return table.substr(offset, end - offset);
 }
 
-bool IsSharedObject(const Elf64_Ehdr& header) {
+bool IsElfFor(Elf64_Half machine, const Elf64_Ehdr& header) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
-         header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_machine == EM_X86_64 && header.e_type == ET_DYN &&
-         header.e_shentsize == sizeof(Elf64_Shdr) && header.e_phentsize == sizeof(Elf64_Phdr);
+         header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_machine == machine &&
+         header.e_shentsize == sizeof(Elf64_Shdr);
+}
+
+bool IsSharedObject(const Elf64_Ehdr& header) {
+  return IsElfFor(EM_X86_64, header) && header.e_type == ET_DYN && header.e_phentsize == sizeof(Elf64_Phdr);
 }
 
 bool IsExported(const Elf64_Sym& symbol) {
@@ -89,6 +93,18 @@ absl::StatusOr<ElfImage> ElfImage::Parse(std::string_view bytes) {
   return image;
 }
 
+absl::StatusOr<ElfImage> ElfImage::ParseCubin(std::string_view bytes) {
+  const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
+  if (!header.has_value() || !IsElfFor(EM_CUDA, *header)) {
+    return absl::InvalidArgumentError("not an ELF file for an NVIDIA GPU");
+  }
+  ElfImage image;
+  image.bytes_ = bytes;
+  image.names_ = header->e_shstrndx;
+  KERNIX_RETURN_IF_ERROR(image.ReadSections(*header));
+  return image;
+}
+
 absl::Status ElfImage::ReadSections(const Elf64_Ehdr& header) {
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto section = ReadAt<Elf64_Shdr>(bytes_, header.e_shoff + i * sizeof(Elf64_Shdr));
@@ -96,7 +112,13 @@ absl::Status ElfImage::ReadSections(const Elf64_Ehdr& header) {
     const bool empty = section->sh_type == SHT_NOBITS || section->sh_type == SHT_NULL;
     const auto content = Slice(bytes_, section->sh_offset, empty ? 0 : section->sh_size);
     if (!empty && !content.has_value()) return CutOff();
-    sections_.push_back({section->sh_name, section->sh_type, section->sh_link, section->sh_info, content.value_or("")});
+    sections_.push_back({.name = section->sh_name,
+                         .type = section->sh_type,
+                         .link = section->sh_link,
+                         .count = section->sh_info,
+                         .size = section->sh_size,
+                         .flags = section->sh_flags,
+                         .bytes = content.value_or("")});
   }
   return absl::OkStatus();
 }
@@ -121,6 +143,12 @@ absl::StatusOr<std::string_view> ElfImage::Strings(uint32_t section) const {
     return Damaged("a section has no string table");
   }
   return sections_[section].bytes;
+}
+
+absl::StatusOr<std::string_view> ElfImage::NameOf(const Section& section, std::string_view names) {
+  const std::optional<std::string_view> name = StringAt(names, section.name);
+  if (!name.has_value()) return Damaged("a section's name lies outside its string table");
+  return *name;
 }
 
 // The bytes from `address` to the end of its segment; empty if no segment is loaded there.
@@ -190,11 +218,36 @@ absl::StatusOr<std::string_view> ElfImage::SectionNamed(std::string_view wanted)
   if (sections_.empty()) return absl::NotFoundError("the ELF file has no sections");
   KERNIX_ASSIGN_OR_RETURN(const std::string_view names, Strings(names_));
   for (const Section& section : sections_) {
-    const std::optional<std::string_view> name = StringAt(names, section.name);
-    if (!name.has_value()) return Damaged("a section's name lies outside its string table");
-    if (section.type != SHT_NOBITS && *name == wanted) return section.bytes;
+    KERNIX_ASSIGN_OR_RETURN(const std::string_view name, NameOf(section, names));
+    if (section.type != SHT_NOBITS && name == wanted) return section.bytes;
   }
   return absl::NotFoundError(StrCat("the ELF file has no section ", wanted));
+}
+
+absl::StatusOr<std::vector<ElfImage::NamedSection>> ElfImage::Sections() const {
+  std::vector<NamedSection> all;
+  if (sections_.empty()) return all;
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view names, Strings(names_));
+  for (const Section& section : sections_) {
+    KERNIX_ASSIGN_OR_RETURN(const std::string_view name, NameOf(section, names));
+    all.push_back({.name = name, .size = section.size, .flags = section.flags, .bytes = section.bytes});
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<ElfImage::Symbol>> ElfImage::Symbols() const {
+  std::vector<Symbol> symbols;
+  const Section* table = FindSection(SHT_SYMTAB);
+  if (table == nullptr) return symbols;
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(table->link));
+  for (uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= table->bytes.size(); offset += sizeof(Elf64_Sym)) {
+    const auto symbol = ReadAt<Elf64_Sym>(table->bytes, offset);
+    const std::optional<std::string_view> name = StringAt(strings, symbol->st_name);
+    if (!name.has_value()) return Damaged("a symbol's name lies outside its string table");
+    symbols.push_back(
+        {.name = *name, .type = static_cast<unsigned char>(ELF64_ST_TYPE(symbol->st_info)), .other = symbol->st_other});
+  }
+  return symbols;
 }
 
 // Appends the content, the names with one more, and the table with one more entry; then the header names that table.

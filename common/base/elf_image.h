@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A parser for ELF shared objects. It checks the bounds of every read, because a compiler may have produced the file
-// from a hostile user's source.
+// A parser for ELF shared objects, and for the machine code of GPUs, which is ELF, too. It checks the bounds of every
+// read, because a compiler may have produced the file from a hostile user's source.
 #pragma once
 
 #include <elf.h>
@@ -19,8 +19,25 @@ namespace kernix {
 
 class ElfImage {
  public:
+  struct NamedSection {
+    std::string_view name;
+    uint64_t size = 0;  // that of `bytes`, unless the file has no bytes of it (as for .bss)
+    uint64_t flags = 0;
+    std::string_view bytes;
+  };
+
+  struct Symbol {
+    std::string_view name;
+    unsigned char type = 0;   // STT_FUNC, ...
+    unsigned char other = 0;  // what the machine's ABI says about it
+  };
+
   // A view of `bytes`, which must outlive it. Returns kInvalidArgument unless `bytes` is a shared object for x86-64.
   static absl::StatusOr<ElfImage> Parse(std::string_view bytes);
+
+  // The same for the machine code of an NVIDIA GPU (a "cubin"). Only Sections(), Symbols() and SectionNamed() make
+  // sense for it.
+  static absl::StatusOr<ElfImage> ParseCubin(std::string_view bytes);
 
   // The names of the symbols that dlsym(3) finds. This function and those below return kDataLoss if the tables are
   // inconsistent.
@@ -35,12 +52,20 @@ class ElfImage {
   // The content of the first section with that name, which points into the image. Returns kNotFound if there is none.
   absl::StatusOr<std::string_view> SectionNamed(std::string_view name) const;
 
+  // All sections, in file order.
+  absl::StatusOr<std::vector<NamedSection>> Sections() const;
+
+  // The symbols of the full symbol table (not of the dynamic one), by index; none if there is no such table.
+  absl::StatusOr<std::vector<Symbol>> Symbols() const;
+
  private:
   struct Section {
     uint32_t name = 0;
     uint32_t type = 0;
     uint32_t link = 0;  // index of the section that holds its strings
     uint32_t count = 0;
+    uint64_t size = 0;
+    uint64_t flags = 0;
     std::string_view bytes;
   };
 
@@ -48,6 +73,7 @@ class ElfImage {
   absl::Status ReadSegments(const Elf64_Ehdr& header);
   const Section* FindSection(uint32_t type) const;
   absl::StatusOr<std::string_view> Strings(uint32_t section) const;
+  static absl::StatusOr<std::string_view> NameOf(const Section& section, std::string_view names);
   std::string_view FromAddress(uint64_t address) const;
 
   std::string_view bytes_;

@@ -15,8 +15,9 @@ inline constexpr std::string_view kHiddenFunction = "hidden-function";
 inline constexpr std::string_view kCudaHome = "cuda-home";
 inline constexpr std::string_view kVariableWithoutEffect = "variable-without-effect";
 inline constexpr std::string_view kMissingIncludePath = "missing-include-path";
+inline constexpr std::string_view kRegisterSpills = "register-spills";
 
-inline constexpr std::array kNames = {kCudaWithoutStream, kOnlyResults,           kWritableInput,     kHiddenFunction,
-                                      kCudaHome,          kVariableWithoutEffect, kMissingIncludePath};
+inline constexpr std::array kNames = {kCudaWithoutStream, kOnlyResults,           kWritableInput,      kHiddenFunction,
+                                      kCudaHome,          kVariableWithoutEffect, kMissingIncludePath, kRegisterSpills};
 
 }  // namespace kernix::warning

@@ -55,7 +55,18 @@ void WriteInto(const Module& module, const py::bytes& directory) {
   if (!status.ok()) Throw(status);
 }
 
+std::optional<double> OccupancyOf(std::string architecture, uint64_t registers, uint64_t shared_memory,
+                                  uint64_t threads, uint64_t dynamic_shared_memory) {
+  KernelResources kernel;
+  kernel.architecture = std::move(architecture);
+  kernel.registers = registers;
+  kernel.shared_memory = shared_memory;
+  return Occupancy(kernel, threads, dynamic_shared_memory);
+}
+
 void BindResources(py::module_& module) {
+  module.def("occupancy", &OccupancyOf, py::arg("architecture"), py::arg("registers"), py::arg("shared_memory"),
+             py::arg("threads"), py::arg("dynamic_shared_memory"));
   py::class_<KernelResources>(module, "KernelResources")
       .def_readonly("name", &KernelResources::name)
       .def_readonly("symbol", &KernelResources::symbol)

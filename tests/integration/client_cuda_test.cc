@@ -3,6 +3,10 @@
 // CUDA kernels from C++: compiled by a real nvcc, opened, and asked what XLA would ask. No GPU is needed.
 #include <gmock/gmock.h>
 
+#include <random>
+
+#include "client/load/artifact_kernels.h"
+#include "client/load/ptxas_report.h"
 #include "client/runtime/handler_probe.h"
 #include "common/base/strings.h"
 #include "kernix/call_frame.h"
@@ -33,6 +37,55 @@ void scale(const BE::Tensor& x, BE::Tensor& out, float factor, cudaStream_t stre
   BE_CHECK_KERNEL_LAUNCH();
 }
 )";
+
+// It has shared memory of both kinds, an array in local memory, a bound of threads, and values that only spilling
+// holds.
+constexpr char kGreedy[] = R"(
+#include "brainevent/common.h"
+__constant__ float table[7];
+template <int N> __global__ void __launch_bounds__(1024, 1) greedy(float* p, const float* q) {
+  __shared__ float copy[100];
+  float values[N];
+  #pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = q[i * blockDim.x + threadIdx.x];
+  copy[threadIdx.x % 100] = values[0];
+  __syncthreads();
+  #pragma unroll
+  for (int i = 0; i < N; ++i) {
+    float sum = copy[(i + threadIdx.x) % 100];
+    #pragma unroll
+    for (int j = 0; j < N; ++j) sum += values[(i * j) % N] * values[j];
+    p[i * blockDim.x + threadIdx.x] = sum;
+  }
+}
+__global__ void local(float* p, int n) {
+  extern __shared__ double more[];
+  float kept[64];
+  for (int i = 0; i < n; ++i) kept[i & 63] = p[i] + table[i % 7];
+  more[threadIdx.x] = kept[n & 63];
+  p[threadIdx.x] = more[1];
+}
+// @BE run
+void run(BE::Tensor x, cudaStream_t stream) {
+  float* p = x.data_ptr<float>();
+  greedy<96><<<1, 1024, 0, stream>>>(p, p);
+  greedy<4><<<1, 1024, 0, stream>>>(p, p);
+  local<<<1, 32, 512, stream>>>(p, 3);
+}
+)";
+
+using Figures = std::map<std::string, std::vector<std::optional<uint64_t>>>;
+
+// By architecture and kernel, without constant memory, which ptxas does not say for all architectures.
+Figures FiguresOf(const std::vector<KernelResources>& kernels) {
+  Figures figures;
+  for (const KernelResources& kernel : kernels) {
+    figures[StrCat(kernel.architecture, " ", kernel.symbol)] = {kernel.registers,   kernel.shared_memory,
+                                                                kernel.stack_frame, kernel.spill_stores,
+                                                                kernel.spill_loads, kernel.barriers};
+  }
+  return figures;
+}
 
 class ClientCudaTest : public ClientWorld {
  protected:
@@ -118,6 +171,51 @@ TEST_F(ClientCudaTest, FilesOfBothLanguagesSideBySide) {
   ASSERT_TRUE(WriteBuildDirectory(**module, Path("out")).ok());
   EXPECT_THAT(Env::Posix().ListDirectory(Path("out")).value(),
               IsSupersetOf({"mixed.0.kernix.cu", "mixed.0.sm_90.ptx", "mixed.1.kernix.cpp", "mixed.so"}));
+}
+
+TEST_F(ClientCudaTest, MachineCodeSaysWhatPtxasSays) {
+  KERNIX_NEED_NVCC(nvcc);
+  SetVariable("BRAINEVENT_NVCC_PATH", nvcc);
+  LoadOptions options = ForHopper();
+  options.compute_capability = "sm_80,sm_90";
+  options.keep = true;
+  std::vector<std::string> warnings;
+  options.callbacks.warning = [&](std::string_view text) { warnings.emplace_back(text); };
+  const auto module = LoadCudaInline(*MakeClient(), "greedy", {kGreedy}, options);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("greedy<96>(float*, float const*) on sm_80"),
+                                          HasSubstr("KERNIX_WARNINGS=no-register-spills"))));
+
+  const ModuleTexts texts = (*module)->texts().value();
+  std::vector<KernelResources> reported;
+  for (const KeptText& text : texts.kept) {
+    if (text.kind != KeptText::Kind::kResources) continue;
+    for (const KernelResources& kernel : ReadPtxasReport(text.text, text.architecture)) reported.push_back(kernel);
+  }
+  const absl::StatusOr<std::vector<KernelResources>> read = KernelsInArtifact((*module)->artifact());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->size(), 6u);
+  const Figures figures = FiguresOf(*read);
+  if (figures.begin()->second[3]) {  // before CUDA 12.6, machine code says nothing of spills, ptxas nothing of barriers
+    EXPECT_EQ(figures, FiguresOf(reported));
+  }
+}
+
+TEST_F(ClientCudaTest, DamagedMachineCodeIsReadSafely) {
+  KERNIX_NEED_NVCC(nvcc);
+  SetVariable("BRAINEVENT_NVCC_PATH", nvcc);
+  const auto module = LoadCudaInline(*MakeClient(), "greedy", {kGreedy}, ForHopper());
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::string whole((*module)->artifact());
+  const size_t begin = whole.find("\177ELF", 1);  // the machine code, or the image within it
+  ASSERT_NE(begin, std::string::npos);
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = whole;
+    for (int flips = 0; flips < 40; ++flips) damaged[begin + random() % 20000] = static_cast<char>(random());
+    const absl::StatusOr<std::vector<KernelResources>> read = KernelsInArtifact(damaged);
+    EXPECT_TRUE(read.ok() || !read.status().message().empty());
+  }
 }
 
 TEST_F(ClientCudaTest, TheFilesOfAFolder) {

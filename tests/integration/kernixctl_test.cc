@@ -129,7 +129,11 @@ TEST_F(KernixctlTest, CompileShowsWhatNvccMadeOnTheWay) {
                     HasSubstr("\"architecture\": \"sm_80\", \"registers\": ")));
   EXPECT_THAT(Env::Posix().ListDirectory(Path("out")).value(),
               IsSupersetOf({"fill.kernix.cu", "fill.sm_80.ptx", "fill.sm_90.ptx", "fill.sm_90.ptxas", "fill.so"}));
-  EXPECT_THAT(with({"--json", "--no-cuda-graph"}), Not(HasSubstr("kernels")));
+  const std::string plain = with({"--json", "--no-cuda-graph"});
+  EXPECT_THAT(plain, HasSubstr("\"kernels\": [{\"name\": \"fill_kernel(float*)\""));
+  const std::string key = plain.substr(plain.find("\"key\": \"") + 8, 20);
+  EXPECT_THAT(Output({"cache", "show", key}), HasSubstr("\n\nKERNEL "));
+  EXPECT_THAT(Output({"cache", "show", key, "--json"}), HasSubstr("\"spill_stores\": 0, "));
 }
 
 TEST_F(KernixctlTest, CompileSaysByItsExitCodeWhatWasWrong) {

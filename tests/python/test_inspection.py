@@ -64,6 +64,62 @@ def test_kept_texts_of_each_architecture():
     assert "kernix_handler_reverse_both" in module.source()
 
 
+def test_resources_without_keep():
+    options = {**OPTIONS, "keep": False}
+    built = kernix.load_cuda_inline("inspected_plainly", SPILLING, **options)
+    resources = built.resources()
+    assert [kernel.architecture for kernel in resources] == ["sm_80", "sm_80", "sm_90", "sm_90"]
+    assert sorted((kernel.name, kernel.shared_memory, kernel.barriers) for kernel in resources[2:]) == [
+        ("void reverse<double>(double*)", 64 * 8, 1),
+        ("void reverse<float>(float*)", 64 * 4, 1),
+    ]
+    assert all(kernel.registers > 0 and kernel.spill_stores == 0 == kernel.spill_loads for kernel in resources)
+    kept = kernix.load_cuda_inline("inspected_plainly", SPILLING, **OPTIONS)
+    assert sorted(kept.resources()) == sorted(resources)
+    kernix.clear_cache("another")  # so that this process asks the daemon again
+    hit = kernix.load_cuda_inline("inspected_plainly", SPILLING, **options)
+    assert (hit.cache_hit, hit.resources()) == (True, resources)
+
+
+def test_resources_of_linked_device_code():
+    module = kernix.load_cuda_inline(
+        "inspected_plainly", SPILLING, extra_cuda_cflags=["-rdc=true"], auto_register=False, compute_capability="9.0"
+    )
+    assert sorted(kernel.shared_memory for kernel in module.resources()) == [64 * 4, 64 * 8]
+
+
+def sizes_or_error(module):
+    """Return the shared memory of the kernels, or the error that says why it is not known."""
+    try:
+        return sorted(kernel.shared_memory for kernel in module.resources())
+    except kernix.KernelRequestError as error:
+        return str(error)
+
+
+def test_resources_of_code_for_a_debugger():
+    """Most releases of nvcc compress it."""
+    options = {"auto_register": False, "compute_capability": "9.0", "debug": True}
+    sizes = [64 * 4, 64 * 8]
+    assert sizes_or_error(kernix.load_cuda_inline("inspected_debug", SPILLING, keep=True, **options)) == sizes
+    plain = sizes_or_error(kernix.load_cuda_inline("inspected_debug", SPILLING, **options))
+    assert plain == sizes or "the machine code is compressed. Load it again with `keep`" in plain
+
+
+def test_occupancy():
+    kernel = kernix.KernelResources("k()", "k", "sm_90", registers=40, shared_memory=1024)
+    assert kernel.occupancy(128) == kernel.occupancy((32, 2, 2)) == kernel.occupancy([128]) == 48 / 64
+    assert kernel.occupancy(128, shared=100 * 1024) == 2 * 4 / 64
+    assert kernel.occupancy(2**70) == kernel.occupancy(32, 2**70) == 0
+    assert kernel._replace(architecture="sm_999").occupancy(128) is None
+    for block in (0, (), (1, 1, 1, 1), (32, -1)):
+        with pytest.raises(ValueError, match="it must be 1 to 3 numbers of threads"):
+            kernel.occupancy(block)
+    with pytest.raises(ValueError, match="shared is -1; it must be a number of bytes"):
+        kernel.occupancy(32, -1)
+    with pytest.raises(TypeError):
+        kernel.occupancy(1.5)
+
+
 def test_kept_texts_are_the_same_each_time():
     first = kernix.load_cuda_inline("inspected", SPILLING, **OPTIONS)
     again = kernix.load_cuda_inline("inspected", SPILLING, force_rebuild=True, **OPTIONS)

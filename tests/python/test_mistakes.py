@@ -363,6 +363,25 @@ def with_cuda_home(monkeypatch):
     return cuda()
 
 
+GREEDY = """
+#include "brainevent/common.h"
+__global__ void __launch_bounds__(1024, 2) greedy(float* p) {
+    float values[64];
+    #pragma unroll
+    for (int i = 0; i < 64; ++i) values[i] = p[i * 1024 + threadIdx.x];
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < 64; ++i) p[threadIdx.x * 64 + i] = values[i] * values[63 - i];
+}
+// @BE greedy_all
+void greedy_all(BE::Tensor x, cudaStream_t stream) { greedy<<<1, 1024, 0, stream>>>(x.data_ptr<float>()); }
+"""
+
+
+def spilling(**options):
+    return cuda(GREEDY, **{"force_rebuild": True, **options})
+
+
 WARNINGS = {
     "cuda-without-stream": (
         lambda _: cuda(function()),
@@ -386,6 +405,10 @@ WARNINGS = {
         with_unknown_variable,
         r"KERNIX_CACHEDIR\d+ has no effect: .*Did you mean KERNIX_CACHE_DIR",
     ),
+    "register-spills": (
+        lambda _: spilling(),
+        r'module "mistake": each thread spills .* greedy\(float\*\) on sm_90 \(\d+ bytes stored, \d+ loaded.*bounds__',
+    ),
 }
 
 
@@ -405,7 +428,10 @@ def test_warning(name, monkeypatch, forget):
     assert re.search(text, message, re.DOTALL)
     assert message.endswith(f"[KERNIX_WARNINGS=no-{name}]")
     forget()
-    if action not in (with_cuda_home, with_unknown_variable):
+    if name == "register-spills":
+        assert messages(lambda: spilling(force_rebuild=False)) == [], "once for each build"
+        assert messages(lambda: spilling(debug=True)) == [], "not optimised"
+    elif action not in (with_cuda_home, with_unknown_variable):
         assert messages(lambda: action(monkeypatch)) == [message], "on a hit, too"
         assert messages(lambda: action(monkeypatch)) == [], "once in a process"
     forget()

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,14 +17,16 @@ namespace kernix {
 
 // The resources of one kernel on one architecture. Sizes are in bytes.
 struct KernelResources {
-  std::string name;              // the C++ name: "add(float const*, float*, int)"
-  std::string symbol;            // the symbol, as profilers show it
-  std::string architecture;      // "sm_90"
-  uint64_t registers = 0;        // per thread
-  uint64_t shared_memory = 0;    // per block, declared statically; the compiler does not know how much a launch adds
-  uint64_t stack_frame = 0;      // local memory per thread
-  uint64_t spill_stores = 0;     // bytes that a thread writes to local memory because it lacks registers,
-  uint64_t spill_loads = 0;      // and reads from it
+  std::string name;            // the C++ name: "add(float const*, float*, int)"
+  std::string symbol;          // the symbol, as profilers show it
+  std::string architecture;    // "sm_90"
+  uint64_t registers = 0;      // per thread
+  uint64_t shared_memory = 0;  // per block, declared statically; the compiler does not know how much a launch adds
+  uint64_t stack_frame = 0;    // local memory per thread
+  // Bytes that a thread writes to local memory because it lacks registers, and reads from it: the sum over the
+  // instructions. Nullopt if the machine code does not say, as before CUDA 12.6.
+  std::optional<uint64_t> spill_stores;
+  std::optional<uint64_t> spill_loads;
   uint64_t constant_memory = 0;  // in all banks
   uint64_t barriers = 0;         // __syncthreads() and similar
 };
@@ -32,7 +35,7 @@ struct KernelResources {
 // another, or only the unit of the source `label`. NOT_FOUND lists the existing labels.
 absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_view label = "");
 
-// The following functions are for CUDA modules that were loaded with LoadOptions::keep. For other modules, and for an
+// Ptx() and Sass() are for CUDA modules that were loaded with LoadOptions::keep. For other modules, and for an
 // `architecture` ("sm_90") that the module was not compiled for, they return INVALID_REQUEST. An empty `architecture`
 // means the newest.
 //
@@ -40,9 +43,17 @@ absl::StatusOr<std::string> GeneratedSource(const Module& module, std::string_vi
 absl::StatusOr<std::string> Ptx(const Module& module, std::string_view architecture = "");
 // The disassembled machine code. Returns an error that says so if there was no nvdisasm beside nvcc.
 absl::StatusOr<std::string> Sass(const Module& module, std::string_view architecture = "");
-// The resources of each kernel, by architecture. For relocatable device code (-rdc=true), the figures are those before
-// the device link.
+
+// The resources of each kernel, by architecture, for any CUDA module: read from the machine code that the module
+// carries. The figures of relocatable device code (-rdc=true) are those after the device link. Of compressed machine
+// code (LoadOptions::debug, -compress-mode), and of what older machine code does not say, LoadOptions::keep has kept
+// ptxas's report; without it, returns INVALID_REQUEST for compressed machine code. INVALID_REQUEST for C++ modules.
 absl::StatusOr<std::vector<KernelResources>> Resources(const Module& module);
+
+// The part of the warps that a multiprocessor can hold which run at once, 0 to 1, if `kernel` is launched with blocks
+// of `threads` threads and `dynamic_shared_memory` bytes for each block. 0 if such a block does not fit. Nullopt if the
+// limits of its architecture are not known.
+std::optional<double> Occupancy(const KernelResources& kernel, uint64_t threads, uint64_t dynamic_shared_memory = 0);
 
 // Writes the module's generated source, kept files and library to `directory`, which it creates if necessary:
 // <name>.kernix.cu or .cpp, <name>.sm_90.ptx, <name>.sm_90.sass, <name>.sm_90.ptxas (the resource report of ptxas) and

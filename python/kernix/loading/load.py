@@ -144,8 +144,8 @@ def load_cuda_inline(
         Compile for a debugger, a profiler or a sanitizer: ``-g -G``, frame pointers, and no optimisation. (For
         line tables of optimised device code, pass ``-lineinfo`` in `extra_cuda_cflags`.)
     keep : bool, default False
-        Keep the compiler's intermediate results, for :meth:`CompiledModule.ptx`, :meth:`CompiledModule.sass` and
-        :meth:`CompiledModule.resources`. Takes about as long as another build.
+        Keep the compiler's intermediate results as text, for :meth:`CompiledModule.ptx` and
+        :meth:`CompiledModule.sass`. Takes about as long as another build.
     defines : dict, optional
         Macros: ``{"BLOCK": 128, "REAL": "float", "CHECKED": True, "SLOW": None}``. A str is C++ text as it is (a
         literal brings its quotes), a bool is 1 or 0, and None is 1, like a bare ``-D``. Negative numbers get

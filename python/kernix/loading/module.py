@@ -193,8 +193,14 @@ class CompiledModule:
     def resources(self) -> list[KernelResources]:
         """Return the resources of each kernel (registers, shared memory, spills), for each architecture.
 
-        For modules that were loaded with ``keep=True``. The figures come from ptxas; for relocatable device code
-        (``-rdc=true``), they are those before the device link.
+        They are read from the machine code that the library carries, when you ask; a module from the cache has them,
+        too. The machine code of ``debug=True`` and of ``-compress-mode`` is compressed: then load with ``keep=True``.
+        For relocatable device code (``-rdc=true``), the figures are those after the device link.
+
+        Raises
+        ------
+        KernelRequestError
+            If the module is C++, or if its machine code cannot be read.
         """
         return [
             KernelResources(*(getattr(kernel, field) for field in KernelResources._fields))

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import operator
+from collections.abc import Sequence
+from typing import NamedTuple, SupportsIndex
+
+from kernix import _core
 
 __all__ = ["KernelResources"]
 
@@ -25,8 +30,9 @@ class KernelResources(NamedTuple):
         Statically declared shared memory per block. The compiler does not know how much a launch adds.
     stack_frame : int
         Local memory per thread.
-    spill_stores, spill_loads : int
-        Bytes that a thread writes to local memory, and reads from it, because it lacks registers.
+    spill_stores, spill_loads : int or None
+        Bytes that a thread writes to local memory, and reads from it, because it lacks registers: the sum over the
+        instructions. None if the machine code does not say, as before CUDA 12.6.
     constant_memory : int
         Constant memory in all banks.
     barriers : int
@@ -39,10 +45,38 @@ class KernelResources(NamedTuple):
     registers: int = 0
     shared_memory: int = 0
     stack_frame: int = 0
-    spill_stores: int = 0
-    spill_loads: int = 0
+    spill_stores: int | None = None
+    spill_loads: int | None = None
     constant_memory: int = 0
     barriers: int = 0
+
+    def occupancy(self, block: SupportsIndex | Sequence[SupportsIndex], shared: SupportsIndex = 0) -> float | None:
+        """Return the part of the warps that a multiprocessor can hold which run at once, from 0 to 1.
+
+        Registers, shared memory and the numbers of warps and blocks of a multiprocessor bound it.
+
+        Parameters
+        ----------
+        block : int or tuple of up to three
+            The size of a block, as a launch has it.
+        shared : int
+            Bytes of shared memory that the launch adds for each block.
+
+        Returns
+        -------
+        float or None
+            0 if such a block does not fit. None if kernix does not know the limits of the architecture.
+        """
+        sizes = [operator.index(size) for size in (block if isinstance(block, Sequence) else [block])]
+        added = operator.index(shared)
+        if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+            raise ValueError(f"block is {block!r}; it must be 1 to 3 numbers of threads, each at least 1")
+        if added < 0:
+            raise ValueError(f"shared is {added}; it must be a number of bytes, at least 0")
+        # What is larger than this fits nowhere, whatever it is.
+        largest = 2**31
+        threads, added = min(math.prod(sizes), largest), min(added, largest)
+        return _core.occupancy(self.architecture, self.registers, self.shared_memory, threads, added)
 
 
 KernelResources.__module__ = "kernix"

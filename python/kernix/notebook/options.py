@@ -48,7 +48,7 @@ def cuda_parser() -> CellParser:
     parser.add_argument("--arch", metavar="A", help="sm_90, 9.0 or a comma list; default: this machine's first GPU")
     parser.add_argument("--use-fast-math", action="store_true", help="less exact arithmetic")
     parser.add_argument("--no-cuda-graph", action="store_true", help="XLA may not capture the functions")
-    parser.add_argument("--keep", action="store_true", help="keep what .ptx(), .sass() and .resources() show")
+    parser.add_argument("--keep", action="store_true", help="keep what .ptx() and .sass() show")
     return parser
 
 
