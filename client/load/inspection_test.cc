@@ -34,6 +34,7 @@ class FakeModule : public Module {
   const std::string& artifact_digest() const override { return name_; }
   bool cache_hit() const override { return false; }
   uint64_t build_ms() const override { return 0; }
+  bool joined() const override { return false; }
   const std::string& miss_reason() const override { return name_; }
   std::string_view artifact() const override { return artifact_; }
   absl::StatusOr<ModuleTexts> texts() const override { return texts_; }

@@ -91,6 +91,7 @@ struct Facts {
   std::string artifact_digest;
   bool cache_hit = false;
   uint64_t build_ms = 0;
+  bool joined = false;
   std::string miss_reason;
 };
 
@@ -107,6 +108,7 @@ class OpenModule : public Module {
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
   bool cache_hit() const override { return facts_.cache_hit; }
   uint64_t build_ms() const override { return facts_.build_ms; }
+  bool joined() const override { return facts_.joined; }
   const std::string& miss_reason() const override { return facts_.miss_reason; }
   std::string_view artifact() const override { return artifact_.file->bytes(); }
   absl::StatusOr<ModuleTexts> texts() const override { return TextsOf(artifact_.file->image()); }
@@ -145,6 +147,7 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
               .artifact_digest = digest.Hex(),
               .cache_hit = result.cache_hit(),
               .build_ms = result.build_ms(),
+              .joined = result.joined(),
               .miss_reason = result.miss_reason()};
   return std::make_shared<OpenModule>(std::move(facts), std::move(artifact), std::move(functions));
 }

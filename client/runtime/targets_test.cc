@@ -45,6 +45,7 @@ class OneFunction : public Module {
   const std::string& artifact_digest() const override { return digest_; }
   bool cache_hit() const override { return false; }
   uint64_t build_ms() const override { return 0; }
+  bool joined() const override { return false; }
   const std::string& miss_reason() const override { return name_; }
   std::string_view artifact() const override { return artifact_; }
   absl::StatusOr<ModuleTexts> texts() const override { return texts_; }

@@ -313,6 +313,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
   if (!result->cache_hit()) result->set_miss_reason(reason);
+  result->set_joined(!mine && !result->cache_hit());
   result->mutable_warning()->Assign(load->known->warnings.begin(), load->known->warnings.end());
   cache.AddTag(load->key(), load->tag);
   KERNIX_ASSIGN_OR_RETURN(const Digest artifact, Digest::FromRaw(result->artifact_digest()));

@@ -887,12 +887,15 @@ TEST_F(HeldBuild, AnyNumberOfAskersIsOneBuild) {
   WaitUntilJoined(t, kAskers - 1);
   Release();
   std::set<std::string> digests;
+  int joined = 0;
   for (auto& load : loads) {
     const auto result = AwaitValue("a load", load);
     ASSERT_THAT(result, IsOk());
     digests.insert(result->artifact_digest());
+    if (result->joined()) ++joined;
   }
   EXPECT_EQ(digests.size(), 1u);
+  EXPECT_EQ(joined, kAskers - 1);
   EXPECT_EQ(t.Stats().builds, 1u);
   EXPECT_EQ(t.Stats().misses, uint64_t{kAskers});
   EXPECT_EQ(t.Stats().joined, uint64_t{kAskers} - 1);

@@ -27,6 +27,7 @@ if _typing.TYPE_CHECKING:
     from kernix.calling.function import KernelFunction
     from kernix.calling.vjp import DifferentiableFunction
     from kernix.jax.targets import list_registered_targets
+    from kernix.loading.background import LoadFuture
     from kernix.loading.cache import clear_cache, get_cache_dir, set_cache_dir
     from kernix.loading.diagnostics import print_diagnostics
     from kernix.loading.editor import get_include, write_compile_flags
@@ -38,6 +39,7 @@ if _typing.TYPE_CHECKING:
         load_cuda_file,
         load_cuda_inline,
     )
+    from kernix.loading.many import KernelBatchError, LoadedModules, LoadReport, load_many
     from kernix.loading.module import CompiledModule
     from kernix.loading.registration import register_ffi_target
     from kernix.loading.resources import KernelResources
@@ -50,6 +52,7 @@ __all__ = [
     "CompilationError",
     "CompiledModule",
     "DifferentiableFunction",
+    "KernelBatchError",
     "KernelCallError",
     "KernelCompilationError",
     "KernelDaemonError",
@@ -62,6 +65,9 @@ __all__ = [
     "KernelResources",
     "KernelToolchainError",
     "KernelWarning",
+    "LoadFuture",
+    "LoadReport",
+    "LoadedModules",
     "Watch",
     "clear_cache",
     "get_cache_dir",
@@ -74,6 +80,7 @@ __all__ = [
     "load_cuda_file",
     "load_cuda_inline",
     "load_ipython_extension",
+    "load_many",
     "print_diagnostics",
     "register_ffi_target",
     "set_cache_dir",
@@ -100,6 +107,7 @@ _PLACES = {
     "kernix.calling.function": ("KernelFunction",),
     "kernix.calling.vjp": ("DifferentiableFunction",),
     "kernix.jax.targets": ("list_registered_targets",),
+    "kernix.loading.background": ("LoadFuture",),
     "kernix.loading.cache": ("clear_cache", "get_cache_dir", "set_cache_dir"),
     "kernix.loading.diagnostics": ("print_diagnostics",),
     "kernix.loading.editor": ("get_include", "write_compile_flags"),
@@ -111,6 +119,7 @@ _PLACES = {
         "load_cuda_file",
         "load_cuda_inline",
     ),
+    "kernix.loading.many": ("KernelBatchError", "LoadedModules", "LoadReport", "load_many"),
     "kernix.loading.module": ("CompiledModule",),
     "kernix.loading.registration": ("register_ffi_target",),
     "kernix.loading.resources": ("KernelResources",),

@@ -76,6 +76,23 @@ def test_ctrl_c_ends_a_load_and_cancels_its_job(own_place, run_python):
     assert run_python("wait_for_idle.py", where=own_place) == "cancelled 1\n"
 
 
+def test_ctrl_c_ends_many_loads_and_cancels_their_jobs(own_place, run_python):
+    child = start_endless(own_place, "many")
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in error
+    assert child.returncode == -signal.SIGINT
+    assert run_python("wait_for_idle.py", where=own_place) in ("cancelled 1\n", "cancelled 2\n")  # the short one, too
+
+
+def test_a_fork_during_a_load_in_the_background(own_place, run_python):
+    assert run_python("fork_with_future.py", where=own_place).splitlines() == [
+        "child: KernelDaemonError: module 'endless' was being loaded when this process was forked",
+        "child: loaded 7",
+        "parent: cancelled",
+    ]
+
+
 def test_verbose_shows_a_command_while_it_runs(own_place, run_python):
     child = start_endless(own_place, "verbose", KERNIX_JOB_TIMEOUT="100s")  # which ends a test that would fail
     shown = next((line for line in child.stderr if "-O3" in line), None)

@@ -106,6 +106,8 @@ class Module {
   virtual const std::string& artifact_digest() const = 0;
   virtual bool cache_hit() const = 0;
   virtual uint64_t build_ms() const = 0;
+  // Whether the load waited for a build that another load had started.
+  virtual bool joined() const = 0;
   // Why the load needed a build, for people: "header x.h changed". It compares with what this user has loaded under the
   // module's name. Empty for a hit.
   virtual const std::string& miss_reason() const = 0;

@@ -13,7 +13,16 @@ from typing import Any, Protocol
 from kernix._errors import warn
 from kernix._lock import ForkSafeLock
 
-__all__ = ["LoadConsole", "ProgressLine", "input_listener", "progress_line", "write_to"]
+__all__ = [
+    "LoadConsole",
+    "ProgressLine",
+    "Supervisor",
+    "default_line",
+    "input_listener",
+    "progress_line",
+    "supervisor",
+    "write_to",
+]
 
 _PROGRESS_AFTER_SECONDS = 1.0
 _REDRAW_SECONDS = 0.2
@@ -34,6 +43,19 @@ class ProgressLine(Protocol):
     def close(self) -> None:
         """End the use of the line by a load."""
 
+
+class Supervisor(Protocol):
+    """What follows a load in another thread."""
+
+    def note(self, state: str) -> None:
+        """Learn the state of the load."""
+
+    def check(self) -> None:
+        """Raise what cancels the load, if anything does. Called several times a second."""
+
+
+#: What follows the loads of this context.
+supervisor: ContextVar[Supervisor | None] = ContextVar("supervisor", default=None)
 
 #: Where loads of this context show their progress. None: on the terminal.
 progress_line: ContextVar[ProgressLine | None] = ContextVar("progress_line", default=None)
@@ -59,7 +81,8 @@ class LoadConsole:
         self.inputs = input_listener.get()
         self._name = name
         self._stream: Any = sys.stderr
-        self._line = progress_line.get() or (_TerminalLine(self._stream) if _is_terminal(self._stream) else None)
+        self._line = progress_line.get() or default_line(self._stream)
+        self._supervisor = supervisor.get()
         self._started = time.monotonic()
         self._drawn = 0.0
         self._state = "connecting"
@@ -80,6 +103,8 @@ class LoadConsole:
 
     def progress(self, state: str) -> None:
         """Record the state of the load."""
+        if self._supervisor is not None:
+            self._supervisor.note(state)
         self._state = state
         self._drawn = 0.0
 
@@ -90,6 +115,8 @@ class LoadConsole:
 
     def poll(self) -> None:
         """Draw the progress line if it is due. Called several times a second."""
+        if self._supervisor is not None:
+            self._supervisor.check()
         now = time.monotonic()
         if self._line is None or now - self._started < _PROGRESS_AFTER_SECONDS or now - self._drawn < _REDRAW_SECONDS:
             return
@@ -123,6 +150,11 @@ class _TerminalLine:
         if self._owner:
             self._owner = False
             _terminal_owner.release()
+
+
+def default_line(stream: Any) -> ProgressLine | None:
+    """Return the last line of `stream` if that is a terminal."""
+    return _TerminalLine(stream) if _is_terminal(stream) else None
 
 
 def write_to(stream: Any, text: str) -> None:

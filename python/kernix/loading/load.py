@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from kernix import _core
 from kernix._errors import KernelRequestError, short_errors
 from kernix.loading.defines import Defines, define_flags, nvcc_define_flags
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Delivery, load
+from kernix.loading.one_load import Delivery, PreparedLoad
 from kernix.loading.request import (
     Functions,
     SourceText,
@@ -24,6 +24,9 @@ from kernix.loading.request import (
     stem,
     string_list,
 )
+
+if TYPE_CHECKING:
+    from kernix.loading.background import LoadFuture
 
 __all__ = ["load_cpp_dir", "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
 
@@ -63,6 +66,24 @@ class CudaOptions(Delivery, total=False):
     keep: bool
 
 
+@overload
+def load_cuda_inline(
+    name: str,
+    cuda_sources: str | Sequence[str],
+    functions: Functions = None,
+    *,
+    wait: Literal[True] = True,
+    **options: Unpack[CudaOptions],
+) -> CompiledModule: ...
+@overload
+def load_cuda_inline(
+    name: str,
+    cuda_sources: str | Sequence[str],
+    functions: Functions = None,
+    *,
+    wait: Literal[False],
+    **options: Unpack[CudaOptions],
+) -> LoadFuture: ...
 @short_errors
 def load_cuda_inline(
     name: str,
@@ -87,7 +108,8 @@ def load_cuda_inline(
     debug: bool = False,
     keep: bool = False,
     defines: Defines = None,
-) -> CompiledModule:
+    wait: bool = True,
+) -> CompiledModule | LoadFuture:
     """Compile CUDA source text and load the result.
 
     Parameters
@@ -151,10 +173,13 @@ def load_cuda_inline(
         literal brings its quotes), a bool is 1 or 0, and None is 1, like a bare ``-D``. Negative numbers get
         parentheses. Macros hold in headers, too.
 
+    wait : bool, default True
+        With False, the load goes on in the background.
+
     Returns
     -------
-    CompiledModule
-        A repeated load in the same process returns the same module.
+    CompiledModule or LoadFuture
+        A repeated load in the same process returns the same module. With ``wait=False``, a future of it.
 
     Raises
     ------
@@ -171,7 +196,7 @@ def load_cuda_inline(
     KernelDaemonError
         If no kernixd can be reached or started.
     """
-    return _load_cuda(
+    prepared = prepare_cuda(
         inline_sources(cuda_sources, name, "cuda_sources"),
         functions,
         name=name,
@@ -194,12 +219,36 @@ def load_cuda_inline(
         debug=debug,
         keep=keep,
     )
+    return _run(prepared, wait)
 
 
+@overload
+def load_cuda_file(
+    path: _Paths,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    wait: Literal[True] = True,
+    **options: Unpack[CudaOptions],
+) -> CompiledModule: ...
+@overload
+def load_cuda_file(
+    path: _Paths,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    wait: Literal[False],
+    **options: Unpack[CudaOptions],
+) -> LoadFuture: ...
 @short_errors
 def load_cuda_file(
-    path: _Paths, functions: Functions = None, *, name: str | None = None, **options: Unpack[CudaOptions]
-) -> CompiledModule:
+    path: _Paths,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    wait: bool = True,
+    **options: Unpack[CudaOptions],
+) -> CompiledModule | LoadFuture:
     """Compile a ``.cu`` file, or several files together, and load the result.
 
     Parameters
@@ -216,12 +265,33 @@ def load_cuda_file(
 
     Returns
     -------
-    CompiledModule
+    CompiledModule or LoadFuture
     """
     sources = file_sources(path)
-    return _load_cuda(sources, functions, name=module_name(name, stem(sources)), **options)
+    prepared = prepare_cuda(sources, functions, name=module_name(name, stem(sources)), **options)
+    return _run(prepared, wait)
 
 
+@overload
+def load_cuda_dir(
+    directory: _Path,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    file_patterns: Sequence[str] | None = None,
+    wait: Literal[True] = True,
+    **options: Unpack[CudaOptions],
+) -> CompiledModule: ...
+@overload
+def load_cuda_dir(
+    directory: _Path,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    file_patterns: Sequence[str] | None = None,
+    wait: Literal[False],
+    **options: Unpack[CudaOptions],
+) -> LoadFuture: ...
 @short_errors
 def load_cuda_dir(
     directory: _Path,
@@ -229,8 +299,9 @@ def load_cuda_dir(
     *,
     name: str | None = None,
     file_patterns: Sequence[str] | None = None,
+    wait: bool = True,
     **options: Unpack[CudaOptions],
-) -> CompiledModule:
+) -> CompiledModule | LoadFuture:
     """Compile the CUDA files of a folder and load the result.
 
     The files form one translation unit, in order; with ``separate=True``, each is its own unit.
@@ -250,12 +321,31 @@ def load_cuda_dir(
 
     Returns
     -------
-    CompiledModule
+    CompiledModule or LoadFuture
     """
-    sources = _sources_in(directory, file_patterns, CUDA_PATTERNS)
-    return _load_cuda(sources, functions, name=module_name(name, _folder_name(directory)), **options)
+    sources = sources_in(directory, file_patterns, CUDA_PATTERNS)
+    prepared = prepare_cuda(sources, functions, name=module_name(name, folder_name(directory)), **options)
+    return _run(prepared, wait)
 
 
+@overload
+def load_cpp_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    functions: Functions = None,
+    *,
+    wait: Literal[True] = True,
+    **options: Unpack[CppOptions],
+) -> CompiledModule: ...
+@overload
+def load_cpp_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    functions: Functions = None,
+    *,
+    wait: Literal[False],
+    **options: Unpack[CppOptions],
+) -> LoadFuture: ...
 @short_errors
 def load_cpp_inline(
     name: str,
@@ -274,7 +364,8 @@ def load_cpp_inline(
     separate: bool = False,
     debug: bool = False,
     defines: Defines = None,
-) -> CompiledModule:
+    wait: bool = True,
+) -> CompiledModule | LoadFuture:
     """Compile C++ source text for the CPU and load the result.
 
     Parameters
@@ -318,17 +409,20 @@ def load_cpp_inline(
     defines : dict, optional
         Macros, as for :func:`load_cuda_inline`.
 
+    wait : bool, default True
+        With False, the load goes on in the background.
+
     Returns
     -------
-    CompiledModule
-        A repeated load in the same process returns the same module.
+    CompiledModule or LoadFuture
+        A repeated load in the same process returns the same module. With ``wait=False``, a future of it.
 
     Raises
     ------
     KernelError
         One of the classes that :func:`load_cuda_inline` names.
     """
-    return _load_cpp(
+    prepared = prepare_cpp(
         inline_sources(cpp_sources, name, "cpp_sources"),
         functions,
         name=name,
@@ -345,12 +439,36 @@ def load_cpp_inline(
         separate=separate,
         debug=debug,
     )
+    return _run(prepared, wait)
 
 
+@overload
+def load_cpp_file(
+    path: _Paths,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    wait: Literal[True] = True,
+    **options: Unpack[CppOptions],
+) -> CompiledModule: ...
+@overload
+def load_cpp_file(
+    path: _Paths,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    wait: Literal[False],
+    **options: Unpack[CppOptions],
+) -> LoadFuture: ...
 @short_errors
 def load_cpp_file(
-    path: _Paths, functions: Functions = None, *, name: str | None = None, **options: Unpack[CppOptions]
-) -> CompiledModule:
+    path: _Paths,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    wait: bool = True,
+    **options: Unpack[CppOptions],
+) -> CompiledModule | LoadFuture:
     """Compile a C++ file, or several files together, for the CPU and load the result.
 
     Parameters
@@ -367,12 +485,33 @@ def load_cpp_file(
 
     Returns
     -------
-    CompiledModule
+    CompiledModule or LoadFuture
     """
     sources = file_sources(path)
-    return _load_cpp(sources, functions, name=module_name(name, stem(sources)), **options)
+    prepared = prepare_cpp(sources, functions, name=module_name(name, stem(sources)), **options)
+    return _run(prepared, wait)
 
 
+@overload
+def load_cpp_dir(
+    directory: _Path,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    file_patterns: Sequence[str] | None = None,
+    wait: Literal[True] = True,
+    **options: Unpack[CppOptions],
+) -> CompiledModule: ...
+@overload
+def load_cpp_dir(
+    directory: _Path,
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    file_patterns: Sequence[str] | None = None,
+    wait: Literal[False],
+    **options: Unpack[CppOptions],
+) -> LoadFuture: ...
 @short_errors
 def load_cpp_dir(
     directory: _Path,
@@ -380,8 +519,9 @@ def load_cpp_dir(
     *,
     name: str | None = None,
     file_patterns: Sequence[str] | None = None,
+    wait: bool = True,
     **options: Unpack[CppOptions],
-) -> CompiledModule:
+) -> CompiledModule | LoadFuture:
     """Compile the C++ files of a folder for the CPU and load the result.
 
     The files form one translation unit, in order; with ``separate=True``, each is its own unit.
@@ -402,15 +542,25 @@ def load_cpp_dir(
 
     Returns
     -------
-    CompiledModule
+    CompiledModule or LoadFuture
     """
-    sources = _sources_in(directory, file_patterns, CPP_PATTERNS)
-    return _load_cpp(sources, functions, name=module_name(name, _folder_name(directory)), **options)
+    sources = sources_in(directory, file_patterns, CPP_PATTERNS)
+    prepared = prepare_cpp(sources, functions, name=module_name(name, folder_name(directory)), **options)
+    return _run(prepared, wait)
 
 
-def _sources_in(
+def _run(prepared: PreparedLoad, wait: bool) -> CompiledModule | LoadFuture:
+    if wait:
+        return prepared.run()
+    from kernix.loading.background import load_in_background  # it imports what loads that wait do not need
+
+    return load_in_background(prepared)
+
+
+def sources_in(
     directory: _Path, file_patterns: Sequence[str] | None, default: tuple[str, ...]
 ) -> tuple[SourceText, ...]:
+    """Return the texts that a load of a folder compiles."""
     from pathlib import Path
 
     return tuple(file_source(Path(path)) for path in files_in(directory, file_patterns, default))
@@ -422,11 +572,12 @@ def files_in(directory: _Path, file_patterns: Sequence[str] | None, default: tup
     return [os.fsdecode(path) for path in _core.matching_files(os.fsencode(directory), patterns)]
 
 
-def _folder_name(directory: _Path) -> str:
+def folder_name(directory: _Path) -> str:
+    """Return the name of the module that is made from a folder."""
     return os.path.basename(os.path.realpath(directory))
 
 
-def _load_cuda(
+def prepare_cuda(
     sources: tuple[SourceText, ...],
     functions: Functions,
     *,
@@ -444,7 +595,8 @@ def _load_cuda(
     debug: bool = False,
     keep: bool = False,
     **delivery: Unpack[Delivery],
-) -> CompiledModule:
+) -> PreparedLoad:
+    """Check the parameters of a load of CUDA."""
     if not isinstance(ninja_workers, int | None):
         raise TypeError(f"ninja_workers must be an integer or None, not {ninja_workers!r}")
     if ninja_workers is not None and ninja_workers < 1:
@@ -466,10 +618,10 @@ def _load_cuda(
     request.debug = debug
     request.keep = keep
     request.max_parallel_jobs = ninja_workers or 0
-    return load(request, **delivery)
+    return PreparedLoad(request, **delivery)
 
 
-def _load_cpp(
+def prepare_cpp(
     sources: tuple[SourceText, ...],
     functions: Functions,
     *,
@@ -481,7 +633,8 @@ def _load_cpp(
     separate: bool = False,
     debug: bool = False,
     **delivery: Unpack[Delivery],
-) -> CompiledModule:
+) -> PreparedLoad:
+    """Check the parameters of a load of C++."""
     request = make_request(
         _core.Language.CPP,
         name,
@@ -493,4 +646,4 @@ def _load_cpp(
     )
     request.separate = separate
     request.debug = debug
-    return load(request, **delivery)
+    return PreparedLoad(request, **delivery)

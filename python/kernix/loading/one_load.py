@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelError
@@ -15,7 +15,7 @@ from kernix.loading.console import LoadConsole
 from kernix.loading.module import CompiledModule, hidden_functions, origin
 from kernix.loading.request import folder_path
 
-__all__ = ["Delivery", "forget_modules", "load"]
+__all__ = ["Delivery", "Fetched", "PreparedLoad", "forget_modules"]
 
 #: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
 _modules: dict[tuple[int, str | None], CompiledModule] = {}
@@ -32,17 +32,16 @@ class Delivery(TypedDict, total=False):
     target_prefix: str | None
 
 
-def load(
-    request: _core.Request,
-    *,
-    build_directory: str | os.PathLike[str] | None = None,
-    verbose: bool = False,
-    force_rebuild: bool = False,
-    replace: bool = False,
-    auto_register: bool = True,
-    target_prefix: str | None = None,
-) -> CompiledModule:
-    """Compile `request`, unless this process has its module already, and deliver the module as requested.
+class Fetched(NamedTuple):
+    """What a load has found or built, before it is delivered."""
+
+    core: _core.Module
+    slot: int
+    is_known: bool  # this process had loaded it before
+
+
+class PreparedLoad:
+    """A load whose parameters have been checked.
 
     Parameters
     ----------
@@ -50,27 +49,50 @@ def load(
         The build's parameters.
     build_directory, verbose, force_rebuild, replace, auto_register, target_prefix
         As for :func:`kernix.load_cuda_inline`.
-
-    Returns
-    -------
-    CompiledModule
     """
-    if verbose or force_rebuild:
-        request.verbose = verbose
-        request.force_rebuild = force_rebuild
-    if not isinstance(target_prefix, str | None):
-        raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
-    prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
-    folder = None if build_directory is None else folder_path(build_directory, "build_directory")
-    core, slot = _find(request)
-    if core is None:
-        core, slot = _load_anew(request, folder)
-    module = _module_of(core, slot, prefix)
-    if folder:
-        module._code.core.write_build_directory(os.fsencode(folder))
-    if prefix is not None:
-        module._code.register_all(prefix, replace=replace or force_rebuild)
-    return module
+
+    __slots__ = ("_folder", "_prefix", "_replace", "request")
+
+    def __init__(
+        self,
+        request: _core.Request,
+        *,
+        build_directory: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
+        force_rebuild: bool = False,
+        replace: bool = False,
+        auto_register: bool = True,
+        target_prefix: str | None = None,
+    ) -> None:
+        if verbose or force_rebuild:
+            request.verbose = verbose
+            request.force_rebuild = force_rebuild
+        if not isinstance(target_prefix, str | None):
+            raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
+        self.request = request
+        self._prefix = (target_prefix or request.name) if auto_register and jax_is_installed() else None
+        self._folder = None if build_directory is None else folder_path(build_directory, "build_directory")
+        self._replace = replace or force_rebuild
+
+    def run(self) -> CompiledModule:
+        """Compile, unless this process has the module already, and deliver the module as requested."""
+        return self.deliver(self.fetch())
+
+    def fetch(self) -> Fetched:
+        """Compile, unless this process has the module already."""
+        core, slot = _find(self.request)
+        if core is not None:
+            return Fetched(core, slot, True)
+        return Fetched(*_load_anew(self.request, self._folder), False)
+
+    def deliver(self, fetched: Fetched) -> CompiledModule:
+        """Write the build directory and register the functions, as requested."""
+        module = _module_of(fetched.core, fetched.slot, self._prefix)
+        if self._folder:
+            module._code.core.write_build_directory(os.fsencode(self._folder))
+        if self._prefix is not None:
+            module._code.register_all(self._prefix, replace=self._replace)
+        return module
 
 
 def forget_modules() -> None:

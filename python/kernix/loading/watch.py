@@ -147,7 +147,7 @@ def watch(
         A file, several files, or a folder. A ``.cu`` file among them makes it a load of CUDA, else it is C++.
     functions, name, **options
         As for :func:`load_cuda_file`, :func:`load_cuda_dir`, :func:`load_cpp_file` and :func:`load_cpp_dir`, except
-        ``replace``, ``force_rebuild``, ``verbose`` and ``build_directory``.
+        ``replace``, ``force_rebuild``, ``verbose``, ``build_directory`` and ``wait``.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def watch(
     KernelError, OSError
         If the first load fails.
     """
-    for option in ("replace", "force_rebuild", "verbose", "build_directory"):
+    for option in ("replace", "force_rebuild", "verbose", "build_directory", "wait"):
         if option in options:
             raise TypeError(f"watch() decides itself when to load, and loads often: leave out {option}")
 

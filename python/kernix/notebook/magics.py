@@ -50,13 +50,14 @@ def _cell_magic(shell: Any, parser: CellParser, load: _Load) -> Callable[[str, s
 
 def _load_cpp(name: str, source: str, options: Namespace) -> CompiledModule:
     level = [] if options.optimization_level is None else [f"-O{options.optimization_level}"]
-    return load_cpp_inline(name, source, extra_cflags=[*level, *_flags(options)], **_common(options))
+    return load_cpp_inline(name, source, extra_cflags=[*level, *_flags(options)], wait=True, **_common(options))
 
 
 def _load_cuda(name: str, source: str, options: Namespace) -> CompiledModule:
     return load_cuda_inline(
         name,
         source,
+        wait=True,
         extra_cuda_cflags=_flags(options),
         optimization_level=3 if options.optimization_level is None else options.optimization_level,
         compute_capability=options.arch,

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads that go on in threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from kernix._errors import KernelDaemonError, short_errors, warn, warning_listener
+from kernix._lock import ForkSafeLock
+from kernix.loading.console import ProgressLine, progress_line, supervisor
+from kernix.loading.module import CompiledModule
+from kernix.loading.one_load import PreparedLoad
+
+__all__ = ["BackgroundWork", "LoadFuture", "load_in_background", "start"]
+
+_Result = TypeVar("_Result")
+
+_MOST_AT_ONCE = 64  # threads; they wait for the daemon nearly all the time
+
+
+class BackgroundWork(Future[_Result]):
+    """A load, or a part of one, in another thread.
+
+    Parameters
+    ----------
+    name : str
+        The name of its module.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._stage = "waiting for a thread"
+        self._to_cancel = False
+        self._warnings: list[str] = []
+        _unfinished.add(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the module."""
+        return self._name
+
+    @property
+    def progress(self) -> str:
+        """Where the load stands, in words: ``"queued (3 ahead)"``, ``"compile (1/2)"``, ``"done"``."""
+        return "done" if self.done() else self._stage
+
+    def cancel(self) -> bool:
+        """Cancel the load. One that is under way ends soon; the result is then a ``CancelledError``.
+
+        Returns
+        -------
+        bool
+            False if the load had already ended.
+        """
+        self._to_cancel = True
+        return super().cancel() or not self.done()
+
+    def note(self, state: str) -> None:
+        """Learn the state of the load."""
+        self._stage = state
+
+    def check(self) -> None:
+        """Cancel the load if somebody has asked for that."""
+        if self._to_cancel:
+            raise CancelledError
+
+    def run(self, work: Callable[[], _Result], line: ProgressLine) -> None:
+        """Do the work, unless it has been cancelled. Called once, in another thread and a context of its own."""
+        if not self.set_running_or_notify_cancel():
+            return
+        self._stage = "starting"
+        supervisor.set(self)
+        progress_line.set(line)
+        warning_listener.set(self._warnings.append)
+        try:
+            self.check()
+            result = work()
+        except BaseException as error:
+            self.set_exception(error)
+        else:
+            warning_listener.set(None)  # the future's callbacks run in this context, too
+            self.set_result(result)
+
+    def give_warnings(self) -> None:
+        """Issue the warnings of the load, once, at the line of the user's code that asks for its result."""
+        while self._warnings:
+            warn(self._warnings.pop(0))
+
+    def lose(self) -> None:
+        """End in a forked child, which does not have the thread that works."""
+        self.__init__(self._name)  # type: ignore[misc]  # with locks that no thread holds
+        self.set_exception(
+            KernelDaemonError(
+                f"module {self._name!r} was being loaded when this process was forked, and goes on being loaded in "
+                "the parent only. Load it here, too; what the parent builds is in the cache."
+            )
+        )
+
+
+class LoadFuture(BackgroundWork[CompiledModule]):
+    """A load in the background: what the ``load_...`` functions return with ``wait=False``.
+
+    It is a ``concurrent.futures.Future``, so ``concurrent.futures.wait`` and ``as_completed`` take it, and ``await``
+    works on it. Its module is registered with JAX, as the load asks for, when it is done. Warnings of the load are
+    issued by :meth:`result`.
+    """
+
+    __module__ = "kernix"
+
+    @short_errors
+    def result(self, timeout: float | None = None) -> CompiledModule:
+        """Return the module; wait for it if necessary.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait. Default: until the load ends.
+
+        Returns
+        -------
+        CompiledModule
+
+        Raises
+        ------
+        TimeoutError
+            If the load has not ended in time. It goes on.
+        concurrent.futures.CancelledError
+            If it was cancelled.
+        KernelError, OSError
+            As the load raises without ``wait=False``.
+        """
+        module = super().result(timeout)
+        self.give_warnings()
+        return module
+
+    def __await__(self) -> Generator[Any, None, CompiledModule]:
+        """Wait in a coroutine. If its task is cancelled, so is the load."""
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+
+        def wake() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        def tell(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed, so nobody waits
+                loop.call_soon_threadsafe(wake)
+
+        self.add_done_callback(tell)
+        try:
+            yield from ended.__await__()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        return self.result()
+
+    def __repr__(self) -> str:
+        return f"LoadFuture({self.name!r}: {self.progress})"
+
+
+class _NoLine:
+    """A progress line that nobody sees."""
+
+    def draw(self, text: str) -> None:
+        """Show nothing."""
+
+    def erase(self) -> None:
+        """Leave nothing."""
+
+    def close(self) -> None:
+        """Leave nothing."""
+
+
+class _Threads:
+    """Daemon threads that work off a queue, and end when it is empty. The process may end while they work."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = ForkSafeLock()
+        self._renew()
+
+    def _renew(self) -> None:
+        self._queue: deque[Callable[[], None]] = deque()
+        self._running = 0
+
+    def forget(self) -> None:
+        """Begin anew in a forked child, which has none of the threads."""
+        self._renew()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Have `work` done by the next thread that is free."""
+        with self._lock:
+            self._queue.append(work)
+            if self._running == self._most:
+                return
+            self._running += 1
+        threading.Thread(target=self._work_off, name="kernix.load", daemon=True).start()
+
+    def _work_off(self) -> None:
+        while (work := self._next()) is not None:
+            work()
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._lock:
+            if self._queue:
+                return self._queue.popleft()
+            self._running -= 1
+            return None
+
+
+_unfinished: weakref.WeakSet[BackgroundWork[Any]] = weakref.WeakSet()
+_threads = _Threads(_MOST_AT_ONCE)
+
+
+def _after_fork_in_child() -> None:
+    _threads.forget()
+    for work in list(_unfinished):
+        if not work.done():
+            work.lose()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def start(future: BackgroundWork[_Result], work: Callable[[], _Result], line: ProgressLine | None = None) -> None:
+    """Do `work` in another thread, in a copy of this context, for `future`."""
+    context = copy_context()
+    _threads.submit(lambda: context.run(future.run, work, line or _NoLine()))
+
+
+def load_in_background(prepared: PreparedLoad) -> LoadFuture:
+    """Start a load, and return at once."""
+    future = LoadFuture(prepared.request.name)
+    start(future, prepared.run)
+    return future

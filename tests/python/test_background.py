@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads in the background (wait=False), and many loads side by side (load_many)."""
+
+import asyncio
+import pickle
+import time
+import warnings
+from concurrent.futures import CancelledError, as_completed
+from concurrent.futures import wait as wait_for
+
+import kernels
+import pytest
+
+import kernix
+from kernix.loading import connection, many
+from kernix.loading.console import progress_line
+
+BROKEN = "// @BE f ret\nvoid f(BE::Tensor out) { nonsense; }\n"
+
+
+def spec(name, value, **options):
+    """Return a load of load_many()."""
+    return {"name": name, "cpp_sources": kernels.constant(value), **options}
+
+
+def in_background(name, source, **options):
+    return kernix.load_cpp_inline(name, source, auto_register=False, wait=False, **options)
+
+
+def test_a_future_has_the_module():
+    futures = [in_background(f"background{i}", kernels.constant(300 + i)) for i in range(3)]
+    assert {future.result() for future in as_completed(futures)} == {future.result(timeout=0) for future in futures}
+    future = futures[0]
+    assert (future.done(), future.progress, future.name, future.exception()) == (True, "done", "background0", None)
+    assert repr(future) == "LoadFuture('background0': done)"
+    assert future.result() is kernix.load_cpp_inline("background0", kernels.constant(300), auto_register=False)
+    assert not future.cancel(), "it has ended"
+
+
+def test_a_future_registers_its_module():
+    import jax
+    import numpy as np
+
+    kernix.load_cpp_inline("background_jax", kernels.constant(310), wait=False).result()
+    call = jax.ffi.ffi_call("background_jax.value", jax.ShapeDtypeStruct((), np.float32))
+    assert call(np.zeros((), np.float32)) == 310
+
+
+def test_await():
+    async def both():
+        first = in_background("background_await", kernels.constant(320))
+        second = in_background("background_await2", kernels.constant(321))
+        return await first, await second
+
+    assert [module.name for module in asyncio.run(both())] == ["background_await", "background_await2"]
+
+
+def test_what_can_be_refused_at_once_is():
+    with pytest.raises(kernix.KernelRequestError, match="name must be a non-empty string"):
+        in_background("", kernels.constant(1))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wiat'"):
+        kernix.load_cpp_inline("background", kernels.constant(1), wiat=False)
+    with pytest.raises(TypeError, match="leave out wait"):
+        kernix.watch("x.cpp", wait=False)
+
+
+def test_an_error_is_the_futures():
+    future = in_background("background_broken", BROKEN)
+    with pytest.raises(kernix.KernelCompilationError, match="nonsense"):
+        future.result()
+    assert isinstance(future.exception(), kernix.KernelCompilationError)
+
+    async def wait():
+        await future
+
+    with pytest.raises(kernix.KernelCompilationError, match="nonsense"):
+        asyncio.run(wait())
+
+
+def endless(name):
+    future = in_background(name, kernels.ENDLESS, extra_cflags=kernels.ENDLESS_FLAGS)
+    while "/" not in future.progress:  # "compile (0/3)"
+        assert not future.done(), future.exception()
+        time.sleep(0.01)
+    return future
+
+
+def test_a_load_under_way_is_cancelled(fresh_name, counters):
+    future = endless(fresh_name)
+    with pytest.raises(TimeoutError):
+        future.result(timeout=0.01)
+    assert future.cancel()
+    with pytest.raises(CancelledError):
+        future.result()
+    while connection.client().info(start=False).running_jobs:
+        pass
+    assert counters.cancelled == 1
+
+
+def test_a_cancelled_task_cancels_its_load(fresh_name, counters):
+    async def impatient():
+        await asyncio.wait_for(endless(fresh_name), 0.01)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(impatient())
+    while connection.client().info(start=False).running_jobs:
+        pass
+    assert counters.cancelled == 1
+
+
+WRITES = """
+#include "brainevent/common.h"
+// @BE f
+void f(const BE::Tensor x, BE::Tensor y) { float* p = x.data_ptr<float>(); }
+"""
+
+
+@pytest.mark.parametrize("way", ["result", "await", "many"])
+def test_warnings_point_to_the_line_that_takes_the_result(way, fresh_name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if way == "many":
+            kernix.load_many([{"name": fresh_name, "cpp_sources": WRITES}], auto_register=False)
+        else:
+            future = in_background(fresh_name, WRITES)
+            wait_for([future])
+            assert not caught
+
+            async def wait():
+                await future
+
+            asyncio.run(wait()) if way == "await" else future.result()
+            future.result()
+    assert [str(one.message).partition(":")[0] for one in caught] == [fresh_name]
+    assert caught[0].filename == __file__
+
+
+# --- load_many() ------------------------------------------------------------------------------------------------------
+
+
+def test_many_in_order(fresh_name, counters, forget, tmp_path):
+    path = tmp_path / f"{fresh_name}_file.cpp"
+    path.write_text(kernels.constant(340))
+    folder = tmp_path / f"{fresh_name}_folder"
+    folder.mkdir()
+    (folder / "a.cc").write_text(kernels.constant(341))
+    loads = [
+        spec(fresh_name, 342),
+        path,
+        {"directory": folder},
+        {"path": [path], "name": f"{fresh_name}_again", "defines": {"X": 1}},
+    ]
+    modules = kernix.load_many(loads, auto_register=False)
+    assert [module.name for module in modules] == [
+        fresh_name,
+        path.stem,
+        folder.name,
+        f"{fresh_name}_again",
+    ]
+    assert [(one.name, one.origin, one.reason) for one in modules.report] == [
+        (module.name, "built", "new source") for module in modules
+    ]
+    assert all(one.build_ms > 0 and one.seconds > 0 for one in modules.report)
+    assert str(modules.report[0]).startswith(f"{fresh_name}: built, ")
+    assert counters.builds == 4
+    again = kernix.load_many(loads[:1], auto_register=False)  # the files have just been written
+    assert (again, again.report[0].origin) == (modules[:1], "process")
+    forget()
+    hits = kernix.load_many(loads, auto_register=False)
+    assert [one.origin for one in hits.report] == ["cache"] * 4
+    assert kernix.load_many([]) == []
+
+
+def test_many_are_registered_in_order(fresh_name):
+    """Of two that want one name, the later one is refused, however long each takes."""
+    with pytest.raises(kernix.KernelBatchError) as caught:
+        kernix.load_many([spec(fresh_name, 350, force_rebuild=True), spec(fresh_name, 351)])
+    (error,) = caught.value.exceptions
+    assert isinstance(error, kernix.KernelRegistrationError)
+    assert [module is None for module in caught.value.modules] == [False, True]
+    assert caught.value.report[1].origin == "failed"
+
+
+def test_many_with_errors(fresh_name):
+    loads = [
+        spec(fresh_name, 360),
+        {"name": f"{fresh_name}_broken", "cpp_sources": BROKEN},
+        "/nowhere/k.cu",
+        {"name": f"{fresh_name}_none", "cpp_sources": "int x;"},
+        spec(f"{fresh_name}_other", 361),
+    ]
+    with pytest.raises(kernix.KernelBatchError) as caught:
+        kernix.load_many(loads, auto_register=False)
+    error = caught.value
+    assert isinstance(error, kernix.KernelError)
+    assert [type(one) for one in error.exceptions] == [
+        kernix.KernelCompilationError,
+        FileNotFoundError,
+        kernix.KernelRequestError,
+    ]
+    assert [module and module.name for module in error.modules] == [
+        fresh_name,
+        None,
+        None,
+        None,
+        f"{fresh_name}_other",
+    ]
+    assert [one.origin for one in error.report] == ["built", "failed", "failed", "failed", "built"]
+    text = str(error)
+    assert "3 of 5 loads failed:" in text
+    assert f"load 1, {fresh_name}_broken: KernelCompilationError: " in text
+    assert "load 2, /nowhere/k.cu: FileNotFoundError: " in text
+    only, rest = error.split(kernix.KernelCompilationError)
+    assert (len(only.exceptions), len(rest.exceptions), rest.modules) == (1, 2, error.modules)
+    assert isinstance(only, kernix.KernelBatchError)
+
+
+@pytest.mark.parametrize(
+    ("loads", "text"),
+    [
+        ("k.cu", "loads must be a list"),
+        ({"path": "k.cu"}, "loads must be a list"),
+        ([{"name": "a"}], "load 0 must have one of cuda_sources, .*; it has none of them"),
+        ([{"path": "k.cu", "directory": "x"}], "load 0 must have one of .*; it has path and directory"),
+        ([spec("mistake_many", 1, wiat=1)], "unexpected keyword argument 'wiat'"),
+        ([spec("mistake_many", 1, wait=False)], "unexpected keyword argument 'wait'"),
+    ],
+)
+def test_mistakes_in_a_call_of_load_many(loads, text, counters):
+    with pytest.raises(TypeError, match=text):
+        kernix.load_many(loads)
+    assert counters.builds == 0
+
+
+def test_many_share_one_progress_line(fresh_name, monkeypatch, capsys):
+    class Recorded:
+        def __init__(self):
+            self.texts = []
+
+        def draw(self, text):
+            self.texts.append(text)
+
+        def erase(self):
+            pass
+
+        def close(self):
+            self.texts.append("closed")
+
+    line = Recorded()
+    monkeypatch.setattr(many, "_PROGRESS_AFTER_SECONDS", 0)
+    monkeypatch.setattr(many, "_LOOK_SECONDS", 0.001)
+    token = progress_line.set(line)
+    try:
+        kernix.load_many([spec(f"{fresh_name}{i}", 370 + i) for i in range(3)], auto_register=False, verbose=True)
+    finally:
+        progress_line.reset(token)
+    assert line.texts[0].startswith("kernix: 0 of 3 loads done, ")
+    assert line.texts[-1] == "closed"
+    error = capsys.readouterr().err
+    assert error.count("built, ") == 3
+    assert "-O3" in error
+
+
+def test_reports_are_plain_data(fresh_name):
+    (one,) = kernix.load_many([spec(fresh_name, 380)], auto_register=False).report
+    assert pickle.loads(pickle.dumps(one)) == one
