@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "client/kernixctl/function_argument.h"
 #include "client/kernixctl/module_report.h"
@@ -28,17 +29,10 @@ std::string FilesOfOneName(const CompileFlags& flags) {
 
 }  // namespace
 
-std::vector<Option> CompileOptions(CompileFlags& flags) {
+std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
   return {
-      {"file",
-       &flags.files,
-       "Source files; each becomes a separate module, named after the file",
-       {.required = true, .names = Names::kFiles}},
-      {"--name", &flags.name, "Make one module of all files, with this name"},
-      {"--separate", &flags.separate, "Make one module of all files; compile each file separately, and link once"},
       {"--arch", &flags.architectures,
        "CUDA: sm_90, 9.0, or a comma-separated list for a fat binary (default: this machine's first GPU)"},
-      {"--function", &flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest"},
       {"-D,--define", &flags.defines, "Define a macro: NAME or NAME=VALUE"},
       {"-I,--include", &flags.include_paths, "Search this folder for headers", {.names = Names::kFolders}},
       {"--flag", &flags.flags, "Pass a flag to the compiler, for example --flag=-fopenmp"},
@@ -50,25 +44,43 @@ std::vector<Option> CompileOptions(CompileFlags& flags) {
       {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
       SitePackages(flags.site_packages),
       {"--keep", &flags.keep, "CUDA: keep PTX, machine code as text and what ptxas says of each kernel"},
-      {"--print",
-       &flags.print,
-       "Print this instead of the artifact's path: ptx or sass (for the newest architecture; both imply --keep), "
-       "resources, or source (the generated source)",
-       {.choices = kPrintable}},
-      {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
-      {"--build-directory",
-       &flags.build_directory,
-       "Write the generated source, the artifact and the kept files to this folder; after a compile error "
-       "NAME.failed, where run.sh runs the command again",
-       {.names = Names::kFolders}},
-      {"--jobs",
-       &flags.jobs,
-       "Limit the compile jobs that run at a time (default: the daemon's limit)",
-       {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
       {"--force", &flags.force, "Compile even if the cache has the result"},
       {"-v,--verbose", &flags.verbose, "Show commands, compiler output and progress"},
-      {"--json", &flags.json, "Print one JSON object per module", {.excludes = "--print"}},
+      {"--json", &flags.json, "Print one JSON object per module"},
   };
+}
+
+std::vector<Option> CompileOptions(CompileFlags& flags) {
+  std::vector<Option> options = {
+      {"file",
+       &flags.files,
+       "Source files; each becomes a separate module, named after the file",
+       {.required = true, .names = Names::kFiles}},
+      {"--name", &flags.name, "Make one module of all files, with this name"},
+      {"--separate", &flags.separate, "Make one module of all files; compile each file separately, and link once"},
+      {"--function", &flags.functions, "Export NAME=arg,ret,..., or NAME alone to infer the rest"},
+  };
+  for (Option& option : OptionsOfEachModule(flags)) options.push_back(std::move(option));
+  options.insert(
+      options.end(),
+      {
+          {"--print",
+           &flags.print,
+           "Print this instead of the artifact's path: ptx or sass (for the newest architecture; both imply --keep), "
+           "resources, or source (the generated source)",
+           {.excludes = "--json", .choices = kPrintable}},
+          {"-o,--output", &flags.output, "Copy the artifact to this file", {.names = Names::kFiles}},
+          {"--build-directory",
+           &flags.build_directory,
+           "Write the generated source, the artifact and the kept files to this folder; after a compile error "
+           "NAME.failed, where run.sh runs the command again",
+           {.names = Names::kFolders}},
+          {"--jobs",
+           &flags.jobs,
+           "Limit the compile jobs that run at a time (default: the daemon's limit)",
+           {.least = 1, .most = std::numeric_limits<uint32_t>::max()}},
+      });
+  return options;
 }
 
 std::string Contradiction(const CompileFlags& flags) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags of `compile` and `watch`.
+// The flags of `compile`, `build` and `watch`.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,9 @@ struct CompileFlags {
   bool verbose = false;
   bool json = false;
 };
+
+// The options that hold for modules of any number: the parameters of their loads, and how to report.
+std::vector<Option> OptionsOfEachModule(CompileFlags& flags);
 
 // The options that set `flags`.
 std::vector<Option> CompileOptions(CompileFlags& flags);

@@ -3,6 +3,7 @@
 // kernixctl against a real daemon: what it prints, and its exit codes.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <set>
 
 #include "client/kernixctl/command.h"
@@ -98,6 +99,41 @@ TEST_F(KernixctlTest, CompileShowsWhatItGenerated) {
   EXPECT_EQ(Ctl({"compile", file, "--print", "ptx"}).exit_code, ctl::kUsage);
   EXPECT_EQ(Ctl({"compile", file, "--print", "poem"}).exit_code, ctl::kUsage);
   EXPECT_EQ(Ctl({"compile", file, "--print", "source", "--json"}).exit_code, ctl::kUsage);
+}
+
+TEST_F(KernixctlTest, BuildWarmsTheCacheWithFoldersAndFiles) {
+  std::filesystem::create_directories(Path("kernels/more"));
+  const std::string first = WriteGood("kernels/one.cpp");
+  const std::string second = WriteSource("kernels/more/two.cc", "// @BE two ret\nvoid two(BE::Tensor) {}\n");
+  WriteSource("kernels/more/helper.cc", "int helper;\n");
+  const std::string third = WriteSource("three.cpp", "// @BE three ret\nvoid three(BE::Tensor) {}\n");
+  const std::vector<std::string> build = {"build", Path("kernels"), third, "--arch", "sm_90", "-j", "2"};
+  const std::string output = Output(build);
+  for (const std::string& file : {first, second, third}) {
+    EXPECT_THAT(output, HasSubstr(StrCat(file, ": "))) << output;
+  }
+  EXPECT_THAT(output, Not(HasSubstr("helper")));
+  EXPECT_THAT(Output({"build", Path("kernels"), third, "--json"}),
+              AllOf(HasSubstr("\"name\": \"three\""), HasSubstr("\"cache_hit\": true"),
+                    Not(HasSubstr("\"cache_hit\": false"))));
+  EXPECT_THAT(Output({"compile", first, "--json"}), HasSubstr("\"cache_hit\": true"));
+  EXPECT_THAT(Output({"cache", "stats", "--json"}), HasSubstr("\"builds\": 3,"));
+}
+
+TEST_F(KernixctlTest, BuildGoesOnAfterAFailureAndSaysByItsExitCodeWhatItWas) {
+  const std::string broken = WriteSource("broken.cpp", "// @BE f ret\nvoid f(BE::Tensor out) { nonsense; }\n");
+  const std::string good = WriteGood("one.cpp");
+  const ProgramOutcome outcome = Ctl({"build", broken, good, Path("missing.cpp")});
+  EXPECT_EQ(outcome.exit_code, ctl::kCompilation);
+  EXPECT_THAT(outcome.output, StartsWith(good + ": one (built in "));
+  EXPECT_EQ(Ctl({"build", Path("missing.cpp")}).exit_code, ctl::kFailure);
+  EXPECT_EQ(Ctl({"build", Path("text.txt")}).exit_code, ctl::kUsage);
+  EXPECT_EQ(Ctl({"build", good, "-j", "0"}).exit_code, ctl::kUsage);
+  EXPECT_EQ(Ctl({"--address", Path("nobody.sock"), "build", good, broken}).exit_code, ctl::kNoDaemon);
+  std::filesystem::create_directories(Path("empty"));
+  EXPECT_EQ(Ctl({"build", Path("empty")}).exit_code, ctl::kFailure);
+  WriteSource("empty/helper.cc", "int helper;\n");
+  EXPECT_EQ(Ctl({"build", Path("empty")}).exit_code, ctl::kFailure);
 }
 
 TEST_F(KernixctlTest, CompileForADebugger) {
