@@ -82,7 +82,7 @@ std::vector<Option> AllOptions(const Command& command) {
 Option SitePackages(std::vector<std::string>& site_packages) {
   return {"--site-packages",
           &site_packages,
-          "Folders of a Python that may contain nvcc in the layout of PyPI wheels",
+          "Folders of a Python that may contain nvcc in the layout of PyPI wheels, and JAX",
           {.variable = "KERNIX_SITE_PACKAGES", .names = Names::kFolders}};
 }
 

@@ -27,6 +27,16 @@ std::string FilesOfOneName(const CompileFlags& flags) {
   return "";
 }
 
+// JAX's headers, which loads of a Python with JAX search last. Where headers are searched is part of a load's key.
+std::vector<std::string> JaxHeaders(const std::vector<std::string>& site_packages) {
+  for (const std::string& folder : site_packages) {
+    const std::filesystem::path headers = std::filesystem::path(folder) / "jaxlib" / "include";
+    std::error_code ignored;
+    if (std::filesystem::is_directory(headers, ignored)) return {headers.string()};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
@@ -111,6 +121,7 @@ LoadOptions LoadOptionsFrom(const CompileFlags& flags) {
   options.compile_flags.insert(options.compile_flags.end(), flags.flags.begin(), flags.flags.end());
   options.link_flags = flags.link_flags;
   options.include_paths = flags.include_paths;
+  options.last_include_paths = JaxHeaders(flags.site_packages);
   options.compute_capability = flags.architectures;
   options.optimization_level = flags.optimization_level;
   options.separate = flags.separate;

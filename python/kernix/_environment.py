@@ -15,8 +15,10 @@ def site_packages() -> list[str]:
 
 
 def for_kernixctl() -> dict[str, str]:
-    """Return the environment of a ``kernixctl`` that also looks for nvcc among the packages of this Python."""
-    return {"KERNIX_SITE_PACKAGES": ":".join(site_packages()), **os.environ}
+    """Return the environment of a ``kernixctl`` that finds nvcc and JAX's headers among the packages of this Python."""
+    with_jax = [os.path.dirname(os.path.dirname(path)) for path in jax_include_paths()]
+    folders = dict.fromkeys([*site_packages(), *with_jax])
+    return {"KERNIX_SITE_PACKAGES": ":".join(folders), **os.environ}
 
 
 _jax_include_paths: list[str] = []

@@ -12,6 +12,7 @@ import kernels
 import pytest
 
 import kernix
+from kernix import _environment
 from kernix.loading import connection, many
 from kernix.loading.console import progress_line
 
@@ -264,3 +265,12 @@ def test_many_share_one_progress_line(fresh_name, monkeypatch, capsys):
 def test_reports_are_plain_data(fresh_name):
     (one,) = kernix.load_many([spec(fresh_name, 380)], auto_register=False).report
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_python_finds_what_kernixctl_has_built(place, tmp_path, fresh_name):
+    path = tmp_path / f"{fresh_name}.cpp"
+    path.write_text(kernels.constant(390))
+    packages = _environment.for_kernixctl()["KERNIX_SITE_PACKAGES"]
+    place.kernixctl("build", str(tmp_path), "--site-packages", *packages.split(":"))
+    (one,) = kernix.load_many([path]).report
+    assert one.origin == "cache"
