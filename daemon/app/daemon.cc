@@ -250,9 +250,9 @@ KernixdExit Daemon::Stop(const StopReason& reason) {
   Log(LogLevel::kInfo, "drain",
       {{"reason", reason.text}, {"running_loads", gate().inside()}, {"timeout_ms", timeout.count()}});
   sd_notify(/*unset_environment=*/0, "STOPPING=1");
+  servers_->SetServing(false);  // first: whoever finds the gate closed finds that this is known
   gate().Close();
   lookups_->Stop();
-  servers_->SetServing(false);
   const bool drained = Drain(env_.Now() + timeout);
   CloseDoors();
   engine_->Flush();
