@@ -295,7 +295,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
                                                    const CancellationPtr& cancellation) {
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner));
   const bool verbose = request.verbose();
-  if (!DependsOnFiles(load->request)) {
+  if (!load->force && !DependsOnFiles(load->request)) {
     request.clear_name();
     load->request_digest = DigestOfRequest(request);
   }

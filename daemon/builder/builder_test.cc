@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <new>
@@ -1152,16 +1153,39 @@ TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
   for (const auto& entry : std::filesystem::directory_iterator("/usr/include/c++")) {
     own = t.env.ReadFile(entry.path().string() + "/initializer_list").value_or("");
   }
-  v1::LoadRequest shadowed = request_;
-  AddHeader(shadowed, 0, "initializer_list", own);
-  RecordingObserver observer({own});
-  EXPECT_THAT(t.Load(shadowed, observer), IsOk());
-  EXPECT_THAT(observer.output, Not(HasSubstr("-D__MATH_FUNCTIONS_H__")));
+  // And in the place of one that only the whole header reads.
+  const std::string maths = "#include_next <math.h>\n#define MATHS_OF_THE_USER 1\n";
+  for (const auto& [name, text] :
+       {std::pair<const char*, const std::string&>("initializer_list", own), {"math.h", maths}}) {
+    v1::LoadRequest shadowed = request_;
+    AddHeader(shadowed, 0, name, text);
+    RecordingObserver observer({text});
+    EXPECT_THAT(t.Load(shadowed, observer), IsOk());
+    EXPECT_THAT(observer.output, Not(HasSubstr("-D__MATH_FUNCTIONS_H__"))) << name;
+  }
+  // Text that says it comes from a header of the system.
+  EXPECT_THAT(runs("}\n# 1 \"toolchain/cuda/include/vector_types.h\"\n__device__ float one() { return 1;"),
+              Not(HasSubstr("-D__MATH_FUNCTIONS_H__")));
   // An error is that of a whole call of nvcc.
   v1::LoadRequest wrong = request_;
   wrong.mutable_source(0)->mutable_text()->append("void g() {\n  nonsense();\n}\n");
   const v1::ErrorDetail detail = GetErrorDetail(t.Load(wrong).status());
   EXPECT_THAT(detail.message(), StartsWith("compile failed: kernel.cu(18): error: "));
+}
+
+// Its time stamp lies ahead of the clock: nobody can tell whether it was read as it is now.
+TEST_F(CudaBuilderTest, WhatCannotBeKeptIsNotLearnedAgainAndAgain) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  t.env.PretendFromTheFuture(toolkit_ + "/include/vector_types.h");
+  ASSERT_THAT(t.Load(request_), IsOk());
+  Await("the end of all learning", [&] {
+    for (int look = 0; look < 30; ++look) {  // longer than the daemon reads what a question has answered
+      const exec::ExecutorLoad load = t.executor->load();
+      if (load.running + load.queued > 0) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return true;
+  });
 }
 
 TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName) {

@@ -143,8 +143,14 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     compiler_.in_phases_.Add();
     exec::ActionResult result = ResultOf(end);
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
-    run_.done(std::move(result));
-    if (to_learn_) compiler_.knowledge_.Learn({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
+    const std::shared_ptr<RuntimeKnowledge::Lesson> lesson = PrepareLesson();
+    run_.done(std::move(result));  // without a lesson, this may be the end of the compiler
+    if (lesson != nullptr) RuntimeKnowledge::Start(lesson);
+  }
+
+  std::shared_ptr<RuntimeKnowledge::Lesson> PrepareLesson() {
+    if (!to_learn_) return nullptr;
+    return compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
   }
 
   // What a command would have brought back.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -50,7 +51,6 @@ class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, pu
 
   // Learns about one stand-in, and then about the one that the question's unit takes.
   void Start() {
-    if (!knowledge_.Begin()) return;
     const absl::Status started = CatchExceptions("not learned", [&] { return Ask(); });
     if (!started.ok()) knowledge_.End();
   }
@@ -73,7 +73,9 @@ class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, pu
   }
 
   absl::Status AskProbes() {
-    if (!knowledge_.MayLearn(KeyOf(lesson_))) return absl::CancelledError("not to be learned");
+    const Digest key = KeyOf(lesson_);
+    if (!knowledge_.MayLearn(key)) return absl::CancelledError("not to be learned");
+    if (std::exchange(asked_, key) == key) return absl::UnavailableError("the answer could not be kept");
     start_ = knowledge_.cache_.Now();
     RunPlan({.steps = {probes_.whole.step, probes_.slim.step}}, question_.user, knowledge_.runner_, /*max_parallel=*/1,
             knowledge_.stop_, *this, [self = shared_from_this()](PlanEnd end) { self->OnAnswers(end); });
@@ -90,11 +92,12 @@ class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, pu
   }
 
   void OnAnswers(const PlanEnd& end) {
-    const absl::Status kept =
-        CatchExceptions("not learned", [&] { return end.status.ok() ? Keep(end.outputs) : end.status; });
-    if (!kept.ok()) knowledge_.NoteFailure(KeyOf(lesson_), kept);
-    const bool goes_on = kept.ok() && CatchExceptions("not learned", [&] { return Ask(); }).ok();
-    if (!goes_on) knowledge_.End();
+    const absl::Status goes_on = CatchExceptions("not learned", [&] {
+      const absl::Status kept = end.status.ok() ? Keep(end.outputs) : end.status;
+      if (!kept.ok()) knowledge_.NoteFailure(asked_, kept);
+      return kept.ok() ? Ask() : kept;
+    });
+    if (!goes_on.ok()) knowledge_.End();
   }
 
   absl::Status Keep(const PlanOutputs& outputs) {
@@ -131,6 +134,7 @@ class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, pu
   Question question_;
   RuntimeProbes probes_;
   RuntimeLesson lesson_;
+  Digest asked_;  // the last lesson
   BuildStart start_ = {};
 };
 
@@ -151,13 +155,12 @@ KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts
   return known;
 }
 
-void RuntimeKnowledge::Learn(Question question) {
-  // What is not learned fails no load.
-  (void)CatchExceptions("not learned", [&] {
-    std::make_shared<Lesson>(*this, std::move(question))->Start();
-    return absl::OkStatus();
-  });
+std::shared_ptr<RuntimeKnowledge::Lesson> RuntimeKnowledge::Prepare(Question question) {
+  auto lesson = std::make_shared<Lesson>(*this, std::move(question));
+  return Begin() ? lesson : nullptr;
 }
+
+void RuntimeKnowledge::Start(const std::shared_ptr<Lesson>& lesson) { lesson->Start(); }
 
 bool RuntimeKnowledge::Begin() {
   const MutexLock lock(mutex_);
@@ -177,7 +180,9 @@ bool RuntimeKnowledge::MayLearn(const Digest& key) {
 }
 
 void RuntimeKnowledge::NoteFailure(const Digest& key, const absl::Status& status) {
-  if (stop_->cancelled()) return;
+  // What the machine lacks just now it may have later.
+  const bool is_final = absl::IsFailedPrecondition(status) || KindOf(status) == v1::ErrorDetail::COMPILATION;
+  if (stop_->cancelled() || !is_final) return;
   Log(LogLevel::kInfo, "runtime_header_not_understood",
       {{"reason", status.ToString()}, {"effect", "CUDA compiles read all of cuda_runtime.h"}});
   const MutexLock lock(mutex_);

@@ -4,6 +4,7 @@
 // (language/read/runtime_names.h).
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,13 +56,16 @@ class RuntimeKnowledge {
     UserId user;  // whose turn pays for the answer
   };
 
-  // Learns the answer, in the background: about a second of processor time. Does nothing while another one is being
-  // learned, or if this one could not be.
-  void Learn(Question question);
-
- private:
   class Lesson;
 
+  // Prepares to learn the answer. Null while another one is being learned. The object waits for the end of the lesson,
+  // so the caller must start it: it may be all that keeps the object.
+  std::shared_ptr<Lesson> Prepare(Question question);
+
+  // Learns in the background, which takes about a second of processor time.
+  static void Start(const std::shared_ptr<Lesson>& lesson);
+
+ private:
   bool Begin();
   void End();
   bool MayLearn(const Digest& lesson);

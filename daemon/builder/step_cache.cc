@@ -61,7 +61,7 @@ std::optional<exec::ActionResult> StepCache::Find(const Step& step, const toolch
 
 void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
                      const exec::ActionResult& result) {
-  if (!IsClean(result)) return;
+  if (result.exit_code != 0 || !result.output.empty()) return;
   std::vector<std::string> dependencies;
   for (const std::string& path : step.reuse->dependencies) {
     dependencies.push_back(FollowLinks(*result.outputs.at(path), step.action.links));

@@ -28,13 +28,10 @@ class StepCache {
   // Represents the step: steps of one key have the same result, as long as the headers that they read are the same.
   static Digest KeyOf(const Step& step, const toolchain::Toolchain& toolchain);
 
-  // Whether others may have a result: the command neither failed nor printed something.
-  static bool IsClean(const exec::ActionResult& result) { return result.exit_code == 0 && result.output.empty(); }
-
   // The result of an earlier step of the same digest, if the headers that it has read still have the same content.
   std::optional<exec::ActionResult> Find(const Step& step, const toolchain::Toolchain& toolchain);
 
-  // Keeps a result if it is clean. `start` is a time before the command began.
+  // Keeps a result, unless the command failed or printed something. `start` is a time before the command began.
   void Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
             const exec::ActionResult& result);
 

@@ -4,10 +4,16 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "daemon/builder/nvcc_compiler.h"
 
 namespace kernix::build {
+namespace {
+
+constexpr char kNotRun[] = "the step could not be run";
+
+}  // namespace
 
 StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache)
     : executor_(executor), cache_(cache), nvcc_(std::make_unique<NvccCompiler>(env, executor, *this, cache)) {}
@@ -35,34 +41,44 @@ void StepRunner::RunOnce(ReusablePtr reusable) {
     const auto [running, mine] = running_.try_emplace(flight);
     if (!mine) return running->second.push_back(std::move(reusable));
   }
-  RunAndKeep(reusable, [this, reusable, flight](absl::StatusOr<exec::ActionResult> result) {
-    Share(flight, result);
+  const auto end = [this, reusable, flight](absl::StatusOr<exec::ActionResult> result) {
+    Share(flight, result.status());
     reusable->run.done(std::move(result));
+  };
+  // Others may wait for this one, so that it has to end in any case.
+  const absl::Status led = CatchExceptions(kNotRun, [&] {
+    RunAndKeep(reusable, end);
+    return absl::OkStatus();
   });
+  if (!led.ok()) end(led);
 }
 
-void StepRunner::Share(const Digest& flight, const absl::StatusOr<exec::ActionResult>& result) {
+void StepRunner::Share(const Digest& flight, const absl::Status& status) {
   std::vector<ReusablePtr> waiting;
   {
     const MutexLock lock(mutex_);
     const auto running = running_.find(flight);
+    if (running == running_.end()) return;
     waiting = std::move(running->second);
     running_.erase(running);
   }
-  const bool serves = result.ok() && StepCache::IsClean(*result);
+  const bool was_cancelled = !status.ok() && KindOf(status) == v1::ErrorDetail::CANCELLED;
   for (const ReusablePtr& other : waiting) {
-    if (serves) {
+    // As a later load would do: what was not kept serves nobody else, and headers may have changed meanwhile.
+    std::optional<exec::ActionResult> kept =
+        status.ok() ? cache_.Find(other->step, *other->run.toolchain) : std::nullopt;
+    if (kept) {
       joined_.Add();
-      other->run.done(result);
-    } else if (result.ok()) {
-      RunAndKeep(other, other->run.done);
+      other->run.done(*std::move(kept));
+    } else if (was_cancelled) {
+      RunOnce(other);
     } else {
-      RunOnce(other);  // the one who ran it may only have been cancelled
+      RunAndKeep(other, other->run.done);
     }
   }
 }
 
-void StepRunner::RunAndKeep(const ReusablePtr& reusable, exec::ActionDone done) {
+void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done) {
   run_.Add();
   const Run& run = reusable->run;
   reusable->start = cache_.Now();
@@ -76,8 +92,7 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, exec::ActionDone done) 
     }
     done(std::move(result));
   };
-  // Others may wait for this step, so that it has to end in any case.
-  const absl::Status submitted = CatchExceptions("the step could not be run", [&] {
+  const absl::Status submitted = CatchExceptions(kNotRun, [&] {
     executor_.Submit(reusable->step.action, run.user, run.observer, run.cancellation, std::move(keep));
     return absl::OkStatus();
   });

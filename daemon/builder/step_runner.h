@@ -61,9 +61,9 @@ class StepRunner {
   // Runs the step and keeps its result, unless the same step runs for the same user already: then it waits for that
   // one's result. (It does not wait in another user's turn.)
   void RunOnce(ReusablePtr reusable);
-  void RunAndKeep(const ReusablePtr& reusable, exec::ActionDone done);
-  // Gives a result to those who have waited for it. What is not clean serves nobody else.
-  void Share(const Digest& flight, const absl::StatusOr<exec::ActionResult>& result);
+  void RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done);
+  // Gives what was kept to those who have waited for it. The others run the step themselves.
+  void Share(const Digest& flight, const absl::Status& status);
 
   exec::Executor& executor_;
   StepCache& cache_;

@@ -34,6 +34,9 @@ bool IsBelowAny(const std::string& path, const std::vector<std::string>& folders
                      [&](const std::string& folder) { return IsBelow(path, NormalizePath(folder)); });
 }
 
+// A source, under its label, and not a file in one of our folders.
+bool IsSource(const std::string& path) { return path.find('/') == std::string::npos; }
+
 // Tells files apart by the names that the tools give them.
 class FileKinds {
  public:
@@ -50,13 +53,19 @@ class FileKinds {
  private:
   std::optional<Kind> FindKind(const std::string& name) const {
     if (name.starts_with("<handler of ")) return Kind::kKernix;
-    if (name.starts_with('<') || known_.slim_files.contains(name)) return std::nullopt;
+    if (name == "<built-in>" || name == "<command-line>" || name == "<kernix>") return std::nullopt;
+    if (known_.slim_files.contains(name) || IsBelow(name, kSlimFolder)) return std::nullopt;
     if (IsBelow(name, kKernelHeaders)) return Kind::kKernix;
     const std::string path = NormalizePath(BehindLinks(name, links_));
     if (IsBelow(path, NormalizePath(toolchain_.cuda->root))) return Kind::kToolkit;
     if (IsBelowAny(path, toolchain_.cuda->include_directories)) return Kind::kToolkit;
-    if (IsBelowAny(path, toolchain_.host.system_include_directories)) return Kind::kLibrary;
-    return Kind::kUser;
+    return IsOfCompiler(path) || known_.files.contains(name) ? Kind::kLibrary : Kind::kUser;
+  }
+
+  // The folders that host compilers have for their own headers. Others of the system may hold anybody's.
+  bool IsOfCompiler(const std::string& path) const {
+    const bool is_own = absl::StrContains(path, "/c++/") || absl::StrContains(path, "/lib/gcc/");
+    return is_own && IsBelowAny(path, toolchain_.host.system_include_directories);
   }
 
   const KnownRuntime& known_;
@@ -80,21 +89,81 @@ std::string MacroBeforeHeaders(const KnownRuntime& known, const exec::Action& pr
   return "";
 }
 
+// The place of a file in one of the action's trees; empty for any other.
+std::string PlaceInTree(const exec::Action& action, const std::string& name) {
+  if (action.trees == nullptr) return "";
+  for (const exec::MountedTree& mounted : *action.trees) {
+    const std::string folder = IsBelow(name, mounted.path) ? mounted.tree->Folder() : "";
+    if (!folder.empty()) return folder + name.substr(mounted.path.size());
+  }
+  return "";
+}
+
 // A file of the action's root, or of the toolchain, as a tool has named it.
 absl::StatusOr<std::string> ReadFileOf(Env& env, const exec::Action& action, const std::string& name) {
   for (const exec::InputFile& input : action.inputs) {
     if (input.path == name) return *input.content;
   }
-  if (action.trees != nullptr) {
-    for (const exec::MountedTree& mounted : *action.trees) {
-      if (IsBelow(name, mounted.path)) return env.ReadFile(mounted.tree->Folder() + name.substr(mounted.path.size()));
-    }
-  }
-  return env.ReadFile(BehindLinks(name, action.links));
+  const std::string in_tree = PlaceInTree(action, name);
+  const std::string path = in_tree.empty() ? BehindLinks(name, action.links) : in_tree;
+  if (!path.starts_with('/')) return absl::NotFoundError(StrCat(name, " is in no known place"));
+  return env.ReadFile(path);
 }
 
-// Our own folders, which hold nothing that the sources say.
-bool IsOurs(const std::string& path) { return absl::StartsWith(path, "kernix-"); }
+// The names by which the whole header's files can be included.
+std::set<std::string> IncludableNames(const KnownRuntime& known, const std::vector<exec::InputLink>& links,
+                                      const toolchain::Toolchain& toolchain) {
+  std::vector<std::string> folders = toolchain.host.system_include_directories;
+  folders.push_back(toolchain.cuda->root + "/include");
+  folders.insert(folders.end(), toolchain.cuda->include_directories.begin(), toolchain.cuda->include_directories.end());
+  std::set<std::string> names;
+  for (const std::string& file : known.files) {
+    const std::string path = NormalizePath(BehindLinks(file, links));
+    for (const std::string& folder : folders) {
+      const std::string normal = NormalizePath(folder);
+      if (IsBelow(path, normal)) names.insert(path.substr(normal.size() + 1));
+    }
+  }
+  return names;
+}
+
+// A header of the request that is found in the place of one that the whole header reads; empty if there is none. The
+// stand-in may leave out the one that would read it.
+std::string HeaderInPlaceOfToolkits(Env& env, const KnownRuntime& known, const exec::Action& preprocess,
+                                    const toolchain::Toolchain& toolchain) {
+  std::vector<std::string> folders;
+  for (const std::string& word : preprocess.argv) {
+    for (const std::string_view flag : {"-I", "-iquote"}) {
+      if (!word.starts_with(flag)) continue;
+      const std::string file = StrCat(word.substr(flag.size()), "/x");
+      const std::string place = IsBelow(file, kKernelHeaders) ? "" : PlaceInTree(preprocess, file);
+      if (!place.empty()) folders.push_back(Dirname(place));
+    }
+  }
+  if (folders.empty()) return "";
+  for (const std::string& name : IncludableNames(known, preprocess.links, toolchain)) {
+    for (const std::string& folder : folders) {
+      if (env.Stat(JoinPath(folder, name)).ok()) return name;
+    }
+  }
+  return "";
+}
+
+// A file that the text says it comes from (`#line 7 "name"`), though it is none of the user's; empty if there is none.
+// What kind of text follows could not be told.
+std::string BorrowedName(std::string_view text, FileKinds& kinds) {
+  std::deque<std::string> storage;
+  Lexer lexer(text, storage);
+  bool is_line = false;
+  for (Token token; lexer.NextInDirective(token);) {
+    if (token.starts_directive) is_line = false;
+    if (token.Is("line") || token.kind == language::TokenKind::kNumber) is_line = true;
+    if (!is_line || token.text.size() < 3 || token.text.front() != '"' || token.text[1] == '<') continue;
+    const std::string_view name = token.text.substr(1, token.text.size() - 2);
+    if (kinds.KindOf(name) != Kind::kUser) return std::string(name);
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -102,7 +171,7 @@ RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
   const exec::Action& preprocess = phases.preprocess.front().action;
   language::UnitTexts texts;
   for (const exec::InputFile& input : preprocess.inputs) {
-    if (!IsOurs(input.path)) texts.written.push_back({input.path, *input.content});
+    if (IsSource(input.path)) texts.written.push_back({input.path, *input.content});
   }
   return language::ChooseRuntime(known.names, texts);
 }
@@ -110,7 +179,7 @@ RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
 Digest IncludedNames(const Phases& phases) {
   CanonicalHasher hasher("kernix-included-names");
   for (const exec::InputFile& input : phases.preprocess.front().action.inputs) {
-    if (IsOurs(input.path)) continue;
+    if (!IsSource(input.path)) continue;
     std::deque<std::string> storage;
     Lexer lexer(*input.content, storage);
     bool name_follows = false;
@@ -127,6 +196,9 @@ RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& p
   if (const std::string macro = MacroBeforeHeaders(known, preprocess); !macro.empty()) {
     return Whole(StrCat("the macro ", macro, " of a flag"));
   }
+  if (const std::string header = HeaderInPlaceOfToolkits(env, known, preprocess, toolchain); !header.empty()) {
+    return Whole(StrCat("the request's header ", header, " is found in the place of one that cuda_runtime.h reads"));
+  }
   FileKinds kinds(known, preprocess.links, toolchain);
   language::UnitTexts texts;
   std::set<std::string> files;
@@ -141,13 +213,17 @@ RuntimeChoice ChooseRuntime(Env& env, const KnownRuntime& known, const Phases& p
   std::deque<std::string> storage;
   for (const std::string& file : files) {
     const std::optional<Kind> kind = kinds.KindOf(file);
-    if (!kind || *kind == Kind::kLibrary || IsBelow(file, kSlimFolder)) continue;
+    if (!kind || *kind == Kind::kLibrary) continue;
     absl::StatusOr<std::string> text = ReadFileOf(env, preprocess, file);
     if (!text.ok()) return Whole(text.status().ToString());
     storage.push_back(*std::move(text));
+    if (*kind == Kind::kUser) {
+      const std::string borrowed = BorrowedName(storage.back(), kinds);
+      if (!borrowed.empty()) return Whole(StrCat(file, " says that text of it is ", borrowed));
+    }
     texts.written.push_back({file, storage.back(), *kind});
   }
-  texts.kind_of = [&](std::string_view file) { return IsBelow(file, kSlimFolder) ? std::nullopt : kinds.KindOf(file); };
+  texts.kind_of = [&](std::string_view file) { return kinds.KindOf(file); };
   return language::ChooseRuntime(known.names, texts);
 }
 

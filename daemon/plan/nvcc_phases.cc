@@ -58,9 +58,10 @@ std::string ArchitectureOf(const Command& command) {
   return number.empty() ? kHost : StrCat("compute_", number.substr(0, number.size() - 1));
 }
 
-// "-g", "-ggdb", "-generate-line-info".
-bool TellsDebuggers(const Command& command) {
-  return std::any_of(command.begin(), command.end(), [](const std::string& word) { return word.starts_with("-g"); });
+// "-g", "-ggdb", "-generate-line-info", "-fkeep-inline-functions".
+bool ShowsUnused(const Command& command) {
+  return std::any_of(command.begin(), command.end(),
+                     [](const std::string& word) { return word.starts_with("-g") || word.starts_with("-fkeep-"); });
 }
 
 // Whether a command names a file: as a word of its own, or as a value.
@@ -168,7 +169,7 @@ class PhaseMaker {
   bool AddStep(std::vector<Step>& steps, std::string_view name, Command command, uint64_t memory_bytes,
                const std::vector<std::string>& outputs, std::optional<Reuse> reuse,
                const std::vector<std::string>& included = {}) {
-    if (TellsDebuggers(command)) phases_.tells_debuggers = true;
+    if (ShowsUnused(command)) phases_.shows_unused = true;
     Step step;
     step.tool = compile_.tool;
     step.action = compile_.action;

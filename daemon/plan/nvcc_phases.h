@@ -29,7 +29,7 @@ struct Phases {
   // so in another way.
   std::string unit;
   std::string toolkit_headers;
-  bool tells_debuggers = false;  // makes debug information, or line tables
+  bool shows_unused = false;  // makes debug information or line tables, or keeps functions that nobody calls
 };
 
 // Makes the action that asks nvcc what it would run for `compile`. It prints that (see dry_run.h).

@@ -130,13 +130,14 @@ TEST(NvccPhasesTest, TellsWhereTheToolkitsHeadersAreSearched) {
   EXPECT_EQ(without->toolkit_headers, "");
 }
 
-TEST(NvccPhasesTest, TellsWhetherADebuggerIsServed) {
+TEST(NvccPhasesTest, TellsWhetherWhatNobodyUsesShows) {
   const auto tells = [](const char* from, const char* to) {
     const auto phases = PhasesOf(CompileStep(), absl::StrReplaceAll(kOneArchitecture, {{from, to}}));
-    return phases.has_value() && phases->tells_debuggers;
+    return phases.has_value() && phases->shows_unused;
   };
   EXPECT_FALSE(tells("-E", "-E"));
   EXPECT_TRUE(tells("-E", "-g -E"));
+  EXPECT_TRUE(tells("-E", "-fkeep-inline-functions -E"));
   EXPECT_TRUE(tells("-arch compute_90", "-generate-line-info -arch compute_90"));
 }
 

@@ -107,6 +107,10 @@ inline constexpr char kKernelHeaders[] = "kernix";
 // The folder of the header that defines the macros of a CUDA unit's flags.
 inline constexpr char kMacroFolder[] = "kernix-macros";
 
+// The folders of a stand-in for the toolkit's cuda_runtime.h, and of the unit from which kernixd learns what it lacks.
+inline constexpr char kSlimFolder[] = "kernix-slim";
+inline constexpr char kProbeFolder[] = "kernix-probe";
+
 // The name of a request's header in diagnostics; normalised, its path in the input root.
 std::string HeaderName(const BuildRequest& request, const HeaderRef& header);
 

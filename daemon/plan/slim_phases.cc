@@ -2,11 +2,11 @@
 #include "daemon/plan/slim_phases.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "common/base/version.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/language/write/slim_runtime.h"
 #include "daemon/language/write/translation_unit.h"
@@ -14,8 +14,6 @@
 
 namespace kernix::build {
 namespace {
-
-constexpr char kProbeFolder[] = "kernix-probe";
 
 void Replace(std::vector<std::string>& words, const std::string& old, const std::string& text) {
   std::replace(words.begin(), words.end(), old, text);
@@ -48,7 +46,6 @@ RuntimeProbe ProbeFor(const Phases& phases, size_t pass, std::string_view name) 
   probe.text = StrCat(kProbeFolder, "/", name, ".ii");
   probe.dependencies = probe.text + ".d";
   action.step = "learn cuda_runtime.h";
-  action.rank = std::numeric_limits<uint64_t>::max();  // no load waits for it
   Replace(action.argv, phases.unit, unit);
   Replace(action.argv, action.outputs[0], probe.text);
   Replace(action.argv, action.outputs[1], probe.dependencies);
@@ -66,7 +63,7 @@ bool MayTakeStandIn(const Phases& phases) {
   const auto searches = [&](const Step& step) {
     return std::count(step.action.argv.begin(), step.action.argv.end(), phases.toolkit_headers) == 1;
   };
-  return !phases.tells_debuggers && !phases.toolkit_headers.empty() &&
+  return !phases.shows_unused && !phases.toolkit_headers.empty() &&
          std::all_of(phases.preprocess.begin(), phases.preprocess.end(), searches);
 }
 
@@ -92,7 +89,7 @@ RuntimeLesson LessonOf(const RuntimeProbes& probes) {
   RuntimeLesson lesson{.names = "names", .slim_files = "slim.d", .files = "files.d"};
   lesson.step = probes.whole.step;
   exec::Action& action = lesson.step.action;
-  action.argv = {"kernix-runtime-names"};
+  action.argv = {"kernix-runtime-names", BuildId()};  // another kernixd may read them in another way
   for (const RuntimeProbe* probe : {&probes.whole, &probes.slim}) {
     action.argv.push_back(exec::DigestOfAction(probe->step.action, {}).hash.Hex());
   }

@@ -14,9 +14,6 @@
 
 namespace kernix::build {
 
-// The folder of the stand-in in an input root.
-inline constexpr char kSlimFolder[] = "kernix-slim";
-
 // Whether a stand-in can serve these phases: the place of the toolkit's headers is known, and nothing describes to a
 // debugger what the headers declare.
 bool MayTakeStandIn(const Phases& phases);

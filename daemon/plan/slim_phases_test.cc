@@ -71,7 +71,7 @@ TEST(SlimPhasesTest, EachPassReadsTheStandInOrTheWholeHeader) {
 TEST(SlimPhasesTest, WhatDebuggersReadAndPlacesThatAreNotKnownTakeTheWholeHeader) {
   EXPECT_TRUE(MayTakeStandIn(TwoPasses()));
   Phases phases = TwoPasses();
-  phases.tells_debuggers = true;
+  phases.shows_unused = true;
   EXPECT_FALSE(MayTakeStandIn(phases));
   phases = TwoPasses();
   phases.toolkit_headers = "";

@@ -243,12 +243,12 @@ def test_keywords_are_those_of_the_documentation():
         "name", "cuda_sources", "functions", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths",
         "build_directory", "verbose", "compute_capability", "force_rebuild", "replace", "auto_register",
         "target_prefix", "ninja_workers", "optimization_level", "use_fast_math", "allow_cuda_graph",
-        "separate", "debug", "keep", "defines",
+        "separate", "debug", "keep", "defines", "wait",
     ]  # fmt: skip
     assert cpp == [
         "name", "cpp_sources", "functions", "extra_cflags", "extra_ldflags", "extra_include_paths", "build_directory",
         "verbose", "force_rebuild", "replace", "auto_register", "target_prefix", "separate", "debug",
-        "defines",
+        "defines", "wait",
     ]  # fmt: skip
 
 
