@@ -5,6 +5,7 @@ import inspect
 import io
 import os
 import sys
+import time
 
 import jax
 import kernels
@@ -119,7 +120,7 @@ def test_include_paths_by_content(fresh_name, tmp_path, counters):
 def test_known_load_with_headers_asks_nobody(fresh_name, tmp_path, counters):
     (tmp_path / "answer.h").write_text("#define ANSWER 7\n")
     kernix.load_cpp_inline(fresh_name, WITH_HEADER, extra_include_paths=[tmp_path])
-    # A header that was written a moment before a load is not trusted yet; now it is old enough.
+    time.sleep(0.2)  # a header that was written a moment before a load is not trusted yet
     first = kernix.load_cpp_inline(fresh_name, WITH_HEADER, extra_include_paths=[tmp_path])
     counters.start()
     assert kernix.load_cpp_inline(fresh_name, WITH_HEADER, extra_include_paths=[tmp_path]) is first
