@@ -13,7 +13,7 @@ namespace kernix::build {
 std::vector<std::string> ParseDependencyFile(std::string_view text);
 
 // The files that a preprocessed text names in its line markers (`# 1 "unit.cu"`), in order, without duplicates,
-// "<built-in>" and the like, and the working folder (`# 1 "/work//"`, with -g).
+// "<built-in>" and the like, and the working folder (`# 1 "/proc/self/cwd//"`, with -g).
 std::vector<std::string> FilesOfLineMarkers(std::string_view preprocessed);
 
 // One rule for `target`. ParseDependencyFile() gives `paths` back.

@@ -81,12 +81,11 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
 void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done) {
   run_.Add();
   const Run& run = reusable->run;
-  reusable->start = cache_.Now();
-  auto keep = [this, reusable, done](absl::StatusOr<exec::ActionResult> result) {
+  auto keep = [this, reusable, done, start = cache_.Now()](absl::StatusOr<exec::ActionResult> result) {
     if (result.ok()) {
       // What cannot be kept does not fail the step.
       (void)CatchExceptions("not kept", [&] {
-        cache_.Keep(reusable->step, *reusable->run.toolchain, reusable->start, *result);
+        cache_.Keep(reusable->step, *reusable->run.toolchain, start, *result);
         return absl::OkStatus();
       });
     }

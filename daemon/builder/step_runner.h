@@ -54,7 +54,6 @@ class StepRunner {
   struct Reusable {
     Step step;
     Run run;
-    BuildStart start = {};
   };
   using ReusablePtr = std::shared_ptr<Reusable>;
 

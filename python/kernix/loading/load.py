@@ -172,7 +172,6 @@ def load_cuda_inline(
         Macros: ``{"BLOCK": 128, "REAL": "float", "CHECKED": True, "SLOW": None}``. A str is C++ text as it is (a
         literal brings its quotes), a bool is 1 or 0, and None is 1, like a bare ``-D``. Negative numbers get
         parentheses. Macros hold in headers, too.
-
     wait : bool, default True
         With False, the load goes on in the background.
 
@@ -408,7 +407,6 @@ def load_cpp_inline(
         Compile for a debugger, a profiler or a sanitizer: ``-g``, frame pointers, and no optimisation.
     defines : dict, optional
         Macros, as for :func:`load_cuda_inline`.
-
     wait : bool, default True
         With False, the load goes on in the background.
 
