@@ -79,6 +79,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
  private:
+  using Next = void (Compile::*)(PlanEnd&);
+
   void OnDryRun(const Digest& digest, absl::StatusOr<exec::ActionResult> result) {
     Guard([&] {
       if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return run_.done(result.status());
@@ -114,10 +116,11 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (known_.passes.empty()) return RunWithWholeHeader(compiler_.whole_not_known_);
     parts_ = parts;
     slim_ = WithStandIn(phases_, known_.passes, parts);
-    Run(slim_.preprocess, &Compile::OnPreprocessed);
+    preprocessing_ = compiler_.preambles_.Prepare(slim_, *run_.toolchain);
+    RunPreprocessing(&Compile::OnSlimPreprocessed);
   }
 
-  void OnPreprocessed(PlanEnd& end) {
+  void OnSlimPreprocessed(PlanEnd& end) {
     const RuntimeChoice choice = ChooseRuntime(compiler_.env_, known_, slim_, end.outputs, *run_.toolchain);
     if (choice.full) return RunWithWholeHeader(compiler_.whole_by_names_);
     if (!parts_.Has(choice.parts)) {
@@ -125,31 +128,65 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
       return Preprocess(parts_ | choice.parts);
     }
     compiler_.slim_.Add();
-    outputs_ = std::move(end.outputs);
-    printed_ = std::move(end.printed);
-    AddInputs(slim_.compile, outputs_);
-    Run(slim_.compile, &Compile::OnCompiled);
+    RunCompile(slim_, end);
   }
 
   void RunWithWholeHeader(MetricCounter& reason) {
     reason.Add();
     known_ = {};
-    std::vector<Step> steps = phases_.preprocess;
-    Append(steps, phases_.compile);
-    Run(std::move(steps), &Compile::OnCompiled);
+    if (run_.toolchain == nullptr) return RunAtOnce(phases_.preprocess);
+    preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain);
+    if (!preprocessing_.uses_kept()) return RunAtOnce(preprocessing_.whole_steps());
+    RunPreprocessing(&Compile::OnPreprocessed);
+  }
+
+  void OnPreprocessed(PlanEnd& end) { RunCompile(phases_, end); }
+
+  // What comes after preprocessing.
+  void RunCompile(Phases& phases, PlanEnd& preprocessed) {
+    outputs_ = std::move(preprocessed.outputs);
+    printed_ = std::move(preprocessed.printed);
+    AddInputs(phases.compile, outputs_);
+    Run(phases.compile, &Compile::OnCompiled);
+  }
+
+  // Preprocesses and compiles, each pass on its own.
+  void RunAtOnce(std::vector<Step> preprocess) {
+    Append(preprocess, phases_.compile);
+    Run(std::move(preprocess), &Compile::OnCompiled);
+  }
+
+  // With kept preambles, and without them if that fails: then `next` gets what whole passes have made.
+  void RunPreprocessing(Next next) {
+    next_ = next;
+    if (!preprocessing_.uses_kept()) return Run(preprocessing_.whole_steps(), next);
+    Run(preprocessing_.steps(), &Compile::OnRestPreprocessed, &Compile::OnRestFailed);
+  }
+
+  void OnRestPreprocessed(PlanEnd& end) {
+    if (!compiler_.preambles_.Join(preprocessing_, end)) return Run(preprocessing_.whole_steps(), next_);
+    (this->*next_)(end);
+  }
+
+  void OnRestFailed(const absl::Status& status) {
+    if (MeetsWholeCall(status)) return run_.done(status);
+    Run(preprocessing_.whole_steps(), next_);
   }
 
   void OnCompiled(PlanEnd& end) {
     compiler_.in_phases_.Add();
     exec::ActionResult result = ResultOf(end);
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
-    const std::shared_ptr<RuntimeKnowledge::Lesson> lesson = PrepareLesson();
+    const std::shared_ptr<Learning::Lesson> lesson = PrepareLesson();
     run_.done(std::move(result));  // without a lesson, this may be the end of the compiler
-    if (lesson != nullptr) RuntimeKnowledge::Start(lesson);
+    if (lesson != nullptr) lesson->Start();
   }
 
-  std::shared_ptr<RuntimeKnowledge::Lesson> PrepareLesson() {
-    if (!to_learn_) return nullptr;
+  // The runtime header comes first: with it, preambles change.
+  std::shared_ptr<Learning::Lesson> PrepareLesson() {
+    if (!to_learn_) {
+      return compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user);
+    }
     return compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
   }
 
@@ -167,12 +204,12 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     return result;
   }
 
-  // Runs some of the phases, then calls `next`, unless they fail.
-  void Run(std::vector<Step> steps, void (Compile::*next)(PlanEnd&)) {
+  // Runs some of the phases, then calls `next`, or `otherwise` if they fail.
+  void Run(std::vector<Step> steps, Next next, void (Compile::*otherwise)(const absl::Status&) = &Compile::OnFailure) {
     RunPlan({.steps = std::move(steps), .toolchain = run_.toolchain, .max_output_bytes = BytesLeft()}, run_.user,
             compiler_.runner_, run_.max_parallel, run_.cancellation, observer_,
-            [self = shared_from_this(), next](PlanEnd end) {
-              self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : self->OnFailure(end.status); });
+            [self = shared_from_this(), next, otherwise](PlanEnd end) {
+              self->Guard([&] { end.status.ok() ? (self.get()->*next)(end) : (self.get()->*otherwise)(end.status); });
             });
   }
 
@@ -184,10 +221,14 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
   void OnFailure(const absl::Status& status) {
-    const ErrorKind kind = KindOf(status);
-    // The whole call would meet the same end, later.
-    if (kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE) return run_.done(status);
+    if (MeetsWholeCall(status)) return run_.done(status);
     RunWhole(compiler_.phase_failed_);
+  }
+
+  // Whether a whole call would meet the same end, later.
+  static bool MeetsWholeCall(const absl::Status& status) {
+    const ErrorKind kind = KindOf(status);
+    return kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE;
   }
 
   void RunWhole(MetricCounter& reason) {
@@ -211,6 +252,9 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   PhaseObserver observer_{run_.observer};
   Phases phases_;  // with the whole header
   std::optional<RuntimeParts> to_learn_;
+
+  Preprocessing preprocessing_;
+  Next next_ = nullptr;  // after it
 
   // With a stand-in.
   Digest included_names_;
@@ -239,6 +283,7 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_possible_, {{"how", "whole_not_possible"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
+  preambles_.Register(registry);
 }
 
 std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) {

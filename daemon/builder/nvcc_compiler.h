@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a compile by nvcc as nvcc's phases (nvcc_phases.h), and with a stand-in for CUDA's runtime header where names
-// show that it serves (unit_texts.h).
+// Runs a compile by nvcc as nvcc's phases (nvcc_phases.h): with a stand-in for CUDA's runtime header where names show
+// that it serves (unit_texts.h), and with kept preambles (preambles.h).
 #pragma once
 
 #include <memory>
@@ -13,6 +13,8 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "daemon/builder/learning.h"
+#include "daemon/builder/preambles.h"
 #include "daemon/builder/runtime_knowledge.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
@@ -26,7 +28,11 @@ class NvccCompiler {
  public:
   // All must outlive the compiler. `runner` runs the phases.
   NvccCompiler(Env& env, exec::Executor& executor, StepRunner& runner, StepCache& cache)
-      : env_(env), executor_(executor), runner_(runner), knowledge_(env, runner, cache) {}
+      : env_(env),
+        executor_(executor),
+        runner_(runner),
+        knowledge_(env, runner, cache, learning_),
+        preambles_(runner, cache, learning_) {}
 
   // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the
   // step runs as its own command, whose output and errors are what users see.
@@ -63,7 +69,9 @@ class NvccCompiler {
   Mutex mutex_;
   absl::flat_hash_map<Digest, std::shared_ptr<const std::string>> dry_runs_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Digest, language::RuntimeParts> parts_ ABSL_GUARDED_BY(mutex_);
-  RuntimeKnowledge knowledge_;  // last: it may be learning
+  RuntimeKnowledge knowledge_;
+  Preambles preambles_;
+  Learning learning_;  // last: what it waits for uses the others
 };
 
 }  // namespace kernix::build

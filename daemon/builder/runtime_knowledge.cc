@@ -4,9 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "common/base/error.h"
 #include "common/base/exceptions.h"
-#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/dependency_file.h"
@@ -18,6 +16,8 @@
 
 namespace kernix::build {
 namespace {
+
+constexpr char kEffect[] = "CUDA compiles read all of cuda_runtime.h";
 
 Digest KeyOf(const RuntimeLesson& lesson) { return exec::DigestOfAction(lesson.step.action, {}).hash; }
 
@@ -45,14 +45,16 @@ bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, Know
 }  // namespace
 
 // What one question teaches, while it is being learned. The callbacks of plans hold references to it.
-class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, public PlanObserver {
+class RuntimeKnowledge::Lesson : public Learning::Lesson,
+                                 public std::enable_shared_from_this<Lesson>,
+                                 public PlanObserver {
  public:
   Lesson(RuntimeKnowledge& knowledge, Question question) : knowledge_(knowledge), question_(std::move(question)) {}
 
   // Learns about one stand-in, and then about the one that the question's unit takes.
-  void Start() {
+  void Start() override {
     const absl::Status started = CatchExceptions("not learned", [&] { return Ask(); });
-    if (!started.ok()) knowledge_.End();
+    if (!started.ok()) knowledge_.learning_.End();
   }
 
   void OnQueued(const std::string&, int) override {}
@@ -74,11 +76,11 @@ class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, pu
 
   absl::Status AskProbes() {
     const Digest key = KeyOf(lesson_);
-    if (!knowledge_.MayLearn(key)) return absl::CancelledError("not to be learned");
+    if (!knowledge_.learning_.MayLearn(key)) return absl::CancelledError("not to be learned");
     if (std::exchange(asked_, key) == key) return absl::UnavailableError("the answer could not be kept");
     start_ = knowledge_.cache_.Now();
     RunPlan({.steps = {probes_.whole.step, probes_.slim.step}}, question_.user, knowledge_.runner_, /*max_parallel=*/1,
-            knowledge_.stop_, *this, [self = shared_from_this()](PlanEnd end) { self->OnAnswers(end); });
+            knowledge_.learning_.stop(), *this, [self = shared_from_this()](PlanEnd end) { self->OnAnswers(end); });
     return absl::OkStatus();
   }
 
@@ -94,10 +96,10 @@ class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, pu
   void OnAnswers(const PlanEnd& end) {
     const absl::Status goes_on = CatchExceptions("not learned", [&] {
       const absl::Status kept = end.status.ok() ? Keep(end.outputs) : end.status;
-      if (!kept.ok()) knowledge_.NoteFailure(asked_, kept);
+      if (!kept.ok()) knowledge_.learning_.NoteFailure(asked_, kept, kEffect);
       return kept.ok() ? Ask() : kept;
     });
-    if (!goes_on.ok()) knowledge_.End();
+    if (!goes_on.ok()) knowledge_.learning_.End();
   }
 
   absl::Status Keep(const PlanOutputs& outputs) {
@@ -138,12 +140,6 @@ class RuntimeKnowledge::Lesson : public std::enable_shared_from_this<Lesson>, pu
   BuildStart start_ = {};
 };
 
-RuntimeKnowledge::~RuntimeKnowledge() {
-  stop_->Cancel();
-  const MutexLock lock(mutex_);
-  while (is_learning_) idle_.Wait(mutex_);
-}
-
 KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts parts,
                                     const toolchain::Toolchain& toolchain) {
   KnownRuntime known;
@@ -155,38 +151,9 @@ KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts
   return known;
 }
 
-std::shared_ptr<RuntimeKnowledge::Lesson> RuntimeKnowledge::Prepare(Question question) {
+std::shared_ptr<Learning::Lesson> RuntimeKnowledge::Prepare(Question question) {
   auto lesson = std::make_shared<Lesson>(*this, std::move(question));
-  return Begin() ? lesson : nullptr;
-}
-
-void RuntimeKnowledge::Start(const std::shared_ptr<Lesson>& lesson) { lesson->Start(); }
-
-bool RuntimeKnowledge::Begin() {
-  const MutexLock lock(mutex_);
-  return !stop_->cancelled() && !std::exchange(is_learning_, true);
-}
-
-void RuntimeKnowledge::End() {
-  const MutexLock lock(mutex_);
-  is_learning_ = false;
-  // Under the lock: once it is released, the object may be destroyed.
-  idle_.NotifyAll();
-}
-
-bool RuntimeKnowledge::MayLearn(const Digest& key) {
-  const MutexLock lock(mutex_);
-  return !stop_->cancelled() && !cannot_learn_.contains(key);
-}
-
-void RuntimeKnowledge::NoteFailure(const Digest& key, const absl::Status& status) {
-  // What the machine lacks just now it may have later.
-  const bool is_final = absl::IsFailedPrecondition(status) || KindOf(status) == v1::ErrorDetail::COMPILATION;
-  if (stop_->cancelled() || !is_final) return;
-  Log(LogLevel::kInfo, "runtime_header_not_understood",
-      {{"reason", status.ToString()}, {"effect", "CUDA compiles read all of cuda_runtime.h"}});
-  const MutexLock lock(mutex_);
-  cannot_learn_.insert(key);
+  return learning_.Begin() ? lesson : nullptr;
 }
 
 }  // namespace kernix::build

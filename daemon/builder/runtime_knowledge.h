@@ -9,12 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
-#include "common/base/cancellation.h"
-#include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
+#include "daemon/builder/learning.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/language/read/runtime_names.h"
 #include "daemon/plan/nvcc_phases.h"
@@ -39,10 +36,8 @@ struct KnownRuntime {
 class RuntimeKnowledge {
  public:
   // All must outlive the object.
-  RuntimeKnowledge(Env& env, StepRunner& runner, StepCache& cache) : env_(env), runner_(runner), cache_(cache) {}
-
-  // Ends what is being learned, and waits for that.
-  ~RuntimeKnowledge();
+  RuntimeKnowledge(Env& env, StepRunner& runner, StepCache& cache, Learning& learning)
+      : env_(env), runner_(runner), cache_(cache), learning_(learning) {}
 
   // What is known about the stand-in of `parts` for these phases, which must be ones that MayTakeStandIn(). No passes:
   // nothing.
@@ -56,30 +51,17 @@ class RuntimeKnowledge {
     UserId user;  // whose turn pays for the answer
   };
 
-  class Lesson;
-
-  // Prepares to learn the answer. Null while another one is being learned. The object waits for the end of the lesson,
-  // so the caller must start it: it may be all that keeps the object.
-  std::shared_ptr<Lesson> Prepare(Question question);
-
-  // Learns in the background, which takes about a second of processor time.
-  static void Start(const std::shared_ptr<Lesson>& lesson);
+  // Prepares to learn the answer, which takes about a second of processor time. Null while something else is being
+  // learned.
+  std::shared_ptr<Learning::Lesson> Prepare(Question question);
 
  private:
-  bool Begin();
-  void End();
-  bool MayLearn(const Digest& lesson);
-  void NoteFailure(const Digest& lesson, const absl::Status& status);
+  class Lesson;
 
   Env& env_;
   StepRunner& runner_;
   StepCache& cache_;
-  const CancellationPtr stop_ = std::make_shared<Cancellation>();
-
-  Mutex mutex_;
-  CondVar idle_;
-  bool is_learning_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_set<Digest> cannot_learn_ ABSL_GUARDED_BY(mutex_);
+  Learning& learning_;
 };
 
 }  // namespace kernix::build

@@ -36,7 +36,7 @@ void AppendDefinitions(const std::vector<std::string>& definitions, std::string&
 }  // namespace
 
 std::string RuntimeHeaderWith(const std::vector<std::string>& definitions) {
-  std::string out = "#ifndef KERNIX_HAS_DEFINITIONS_OF_FLAGS\n#define KERNIX_HAS_DEFINITIONS_OF_FLAGS\n";
+  std::string out = StrCat("#ifndef ", kRuntimeHeaderGuard, "\n#define ", kRuntimeHeaderGuard, "\n");
   AppendDefinitions(definitions, out);
   // The pragma keeps -pedantic quiet about #include_next.
   return out + "#endif\n#pragma GCC system_header\n#include_next <cuda_runtime.h>\n";

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/learning.h"
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+
+namespace kernix::build {
+
+Learning::~Learning() {
+  stop_->Cancel();
+  const MutexLock lock(mutex_);
+  while (is_learning_) idle_.Wait(mutex_);
+}
+
+bool Learning::Begin() {
+  const MutexLock lock(mutex_);
+  return !stop_->cancelled() && !std::exchange(is_learning_, true);
+}
+
+void Learning::End() {
+  const MutexLock lock(mutex_);
+  is_learning_ = false;
+  // Under the lock: once it is released, the object may be destroyed.
+  idle_.NotifyAll();
+}
+
+bool Learning::MayLearn(const Digest& key) {
+  const MutexLock lock(mutex_);
+  return !stop_->cancelled() && !cannot_learn_.contains(key);
+}
+
+void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect) {
+  // What the machine lacks just now it may have later.
+  const bool is_final = absl::IsFailedPrecondition(status) || KindOf(status) == v1::ErrorDetail::COMPILATION;
+  if (stop_->cancelled() || !is_final) return;
+  Log(LogLevel::kInfo, "not_learned", {{"reason", std::string(status.message())}, {"effect", std::string(effect)}});
+  const MutexLock lock(mutex_);
+  cannot_learn_.insert(key);
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The preambles that kernixd keeps (daemon/plan/preamble.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/base/user_id.h"
+#include "daemon/builder/learning.h"
+#include "daemon/builder/plan_runner.h"
+#include "daemon/builder/step_cache.h"
+#include "daemon/plan/nvcc_phases.h"
+#include "daemon/plan/preamble.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::build {
+
+// How the passes of one compile are preprocessed.
+struct Preprocessing {
+  struct Pass {
+    Step plain;
+    std::optional<PreamblePass> split;
+    exec::Content text;  // of its preamble, which is kept; null: it is not
+    std::vector<std::string> files;
+    Step rest;  // if `text`: runs instead of the whole pass
+  };
+  std::vector<Pass> passes;
+  BuildStart start;  // before any of it ran
+
+  bool uses_kept() const;
+  std::vector<Step> steps() const;        // with what is kept
+  std::vector<Step> whole_steps() const;  // without
+};
+
+// Kept in the step cache: a preamble counts as long as the headers that it was made from have the same content.
+// Thread-safe.
+class Preambles {
+ public:
+  // All must outlive the object.
+  Preambles(StepRunner& runner, StepCache& cache, Learning& learning)
+      : runner_(runner), cache_(cache), learning_(learning) {}
+
+  Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain);
+
+  // Makes the outputs of steps() those of whole_steps(). False if that is not certain.
+  bool Join(const Preprocessing& preprocessing, PlanEnd& end);
+
+  // Prepares to learn the preambles that were not there, from what their passes have made. Null if there are none, or
+  // while something else is being learned.
+  std::shared_ptr<Learning::Lesson> PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
+                                                  toolchain::ToolchainPtr toolchain, UserId user);
+
+  // The registry must not be read after the object is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  class Lesson;
+
+  // Makes the pass use what is kept of its preamble, if anything is.
+  void UseKept(const toolchain::Toolchain& toolchain, Preprocessing::Pass& pass);
+
+  // Remembers it. Preambles for certain values of macros are learned for values that come again: tuning tries many.
+  bool WasAskedFor(const Digest& form);
+
+  StepRunner& runner_;
+  StepCache& cache_;
+  Learning& learning_;
+  Mutex mutex_;
+  absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
+  MetricCounter kept_;
+  MetricCounter not_known_;
+  MetricCounter does_not_fit_;
+  MetricCounter none_;
+};
+
+}  // namespace kernix::build
