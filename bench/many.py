@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure many loads at once, and print a row of a Markdown table for each.
+
+* files: the CUDA files of brainevent 0.3.0, all at once, against brainevent itself in ``--reference-processes``.
+* variants: values of a macro of one templated kernel, against plain calls of nvcc (``force_rebuild``).
+* processes: processes that all load the same new kernels, against one that does.
+
+Needs nvcc, but no GPU: ``python bench/many.py`` in the environment of ``bench/run.sh`` (``files`` needs brainevent).
+"""
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import kernix
+from kernix import _environment
+
+TEMPLATED = """
+template <int SIZE>
+__global__ void scale_kernel(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  __shared__ float tile[256 + SIZE % 7];
+  tile[threadIdx.x] = i < n ? x[i] : 0;
+  __syncthreads();
+  if (i < n) y[i] = tile[threadIdx.x] * static_cast<float>(SIZE);
+}
+// @BE scale
+void scale(BE::In<float> x, BE::Out<float> y, cudaStream_t stream) {
+  scale_kernel<BENCH_SIZE><<<(x.size() + 255) / 256, 256, 0, stream>>>(x.data(), y.data(), x.size());
+}
+"""
+ARCHITECTURE = "sm_90"
+
+
+class Store:
+    """A store with a kernixd of its own, for this process and for those that it starts."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def run_kernixctl(self, *words: str) -> str:
+        """Return what a command of kernixctl prints."""
+        command = [_environment.program("kernixctl"), "--store", self.folder, *words]
+        return subprocess.run(command, check=False, capture_output=True, text=True).stdout
+
+    def builds(self) -> int:
+        """Return how many loads were built."""
+        lines = [line.split() for line in self.run_kernixctl("metrics").splitlines()]
+        return sum(int(line[1]) for line in lines if line and line[0].startswith("kernix_build_seconds_count"))
+
+    def compiler_seconds(self) -> float:
+        """Return the processor time of the processes that kernixd has run."""
+        for folder in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                if words[0].endswith(b"kernixd") and self.folder.encode() in words:
+                    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+        raise SystemExit("bench: no kernixd runs")
+
+
+@contextlib.contextmanager
+def new_store() -> Iterator[Store]:
+    """Make a store, and remove it and its daemon afterwards."""
+    with tempfile.TemporaryDirectory(prefix="bench-many-", ignore_cleanup_errors=True) as folder:
+        store = Store(folder)
+        kernix.set_cache_dir(folder)
+        # kernixd starts, identifies the compilers, and learns what the runtime header holds.
+        for _ in range(3):
+            kernix.load_cuda_inline("warm_up", TEMPLATED + f"// {uuid.uuid4()}\n", **options(uuid.uuid4().int % 997))
+            time.sleep(3)
+        try:
+            yield store
+        finally:
+            store.run_kernixctl("shutdown")
+
+
+def options(size: int) -> dict[str, object]:
+    """Return the parameters of a load of TEMPLATED."""
+    flags = [f"-DBENCH_SIZE={size}"]
+    return {"compute_capability": ARCHITECTURE, "extra_cuda_cflags": flags, "auto_register": False}
+
+
+def load_with_reference(file: str) -> bool:
+    """Load a file with brainevent in a cache of this process; return whether that worked."""
+    import brainevent
+
+    if not hasattr(load_with_reference, "cache"):
+        load_with_reference.cache = tempfile.mkdtemp(prefix="bench-reference-")  # type: ignore[attr-defined]
+        brainevent.set_cache_dir(load_with_reference.cache)  # type: ignore[attr-defined]
+    try:
+        brainevent.load_cuda_file(file, name=f"bench_{uuid.uuid4().hex}", compute_capability=ARCHITECTURE)
+    except brainevent.KernelError:
+        return False
+    return True
+
+
+def measure_files(every: int, processes: int) -> str:
+    """Load brainevent's files at once, and with brainevent itself."""
+    import brainevent
+
+    root = pathlib.Path(brainevent.__file__).parent
+    files = [str(file) for file in sorted(root.rglob("*.cu"))][::every]
+    with new_store():
+        begin = time.perf_counter()
+        try:
+            loaded = len(kernix.load_many(files, compute_capability=ARCHITECTURE, auto_register=False))
+        except kernix.KernelBatchError as error:
+            loaded = sum(module is not None for module in error.modules)
+        ours = time.perf_counter() - begin
+    begin = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        reference = sum(pool.imap_unordered(load_with_reference, files, chunksize=1))
+    theirs = time.perf_counter() - begin
+    with_what = "one by one" if processes == 1 else f"{processes} processes"
+    if reference != loaded:
+        print(f"bench: brainevent loads {reference} of {len(files)} files, kernix {loaded}", file=sys.stderr)
+    return row(f"{loaded} files of brainevent at once (brainevent: {with_what})", theirs, ours)
+
+
+def measure_variants(count: int) -> str:
+    """Load values of a macro at once, with shortcuts and without."""
+    first = uuid.uuid4().int % 10**6
+    seconds = []
+    with new_store():
+        for whole in (False, True):
+            loads = [
+                {"name": f"variant_{number}", "cuda_sources": TEMPLATED, **options(first + number)}
+                for number in range(count)
+            ]
+            begin = time.perf_counter()
+            kernix.load_many(loads, force_rebuild=whole)
+            seconds.append(time.perf_counter() - begin)
+    return row(f"{count} values of a macro at once", seconds[1], seconds[0])
+
+
+WORKER = """
+import sys
+import kernix
+sys.path.insert(0, sys.argv[1])
+import many
+kernix.set_cache_dir(sys.argv[2])
+sys.stdin.readline()
+for size in range(int(sys.argv[3]), int(sys.argv[3]) + int(sys.argv[4])):
+    kernix.load_cuda_inline(f"kernel_{size}", many.TEMPLATED, **many.options(size))
+"""
+
+
+def measure_processes(count: int, kernels: int) -> str:
+    """Load the same kernels in many processes that start at once, and in one."""
+    seconds, builds = [], []
+    for processes in (1, count):
+        with new_store() as store:
+            size = str(uuid.uuid4().int % 10**6)
+            command = [sys.executable, "-c", WORKER, str(pathlib.Path(__file__).parent), store.folder, size, str(kernels)]
+            workers = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(processes)]
+            time.sleep(2 + processes / 8)  # until they have imported what they need
+            before = store.compiler_seconds(), store.builds()
+            for worker in workers:
+                worker.stdin.close()
+            if any([worker.wait() for worker in workers]):
+                raise SystemExit("bench: a process failed")
+            seconds.append(store.compiler_seconds() - before[0])
+            builds.append(store.builds() - before[1])
+    print(f"{kernels} kernels: one process made {builds[0]} builds, {count} processes {builds[1]}", file=sys.stderr)
+    return row(f"{count} processes load the same {kernels} kernels (compilers' processor time; one process)", *seconds)
+
+
+def row(what: str, before: float, after: float) -> str:
+    """Return a row of the table."""
+    return f"| {what} | {before:.1f} s | {after:.1f} s | {after / before:.2f} |"
+
+
+def main() -> None:
+    """Print the rows that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", choices=["files", "variants", "processes", []], help="default: all")
+    parser.add_argument("--every", type=int, default=6, help="take every n-th file (default: 6)")
+    parser.add_argument("--reference-processes", type=int, default=1)
+    parser.add_argument("--variants", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=64)
+    arguments = parser.parse_args()
+    rows = {
+        "files": lambda: measure_files(arguments.every, arguments.reference_processes),
+        "variants": lambda: measure_variants(arguments.variants),
+        "processes": lambda: measure_processes(arguments.processes, 10),
+    }
+    print("| many loads | without kernixd's help | with it | ratio |\n|---|---:|---:|---:|")
+    for name in arguments.rows or rows:
+        print(rows[name](), flush=True)
+    print(f"\n{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the end")
+
+
+if __name__ == "__main__":
+    main()
