@@ -123,14 +123,21 @@ absl::StatusOr<std::vector<BuiltFrom>> Cache::Recent(const Tag& tag, size_t limi
   return entries;
 }
 
+absl::StatusOr<std::optional<BuildTrace>> Cache::TraceOf(const Digest& key) {
+  absl::StatusOr<std::optional<BuildTrace>> trace = journal_->TraceOf(key);
+  if (!trace.ok()) return Wrap(trace.status());
+  return trace;
+}
+
 // --- Changes ---------------------------------------------------------------------------------------------------------
 
-absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifact) {
+absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifact, const MakeTrace& make_trace) {
   entry.artifact = DigestOf(artifact);
   entry.size = artifact.size();
   entry.created_unix_ms = env_.UnixMillis();
   Pin(entry.artifact);
   absl::Status status = blobs_->Put(entry.artifact, artifact);
+  if (status.ok() && make_trace) entry.trace = make_trace();
   if (status.ok()) status = Commit(entry, tag);
   if (status.ok()) Lend(entry.artifact, std::nullopt);
   Unpin(entry.artifact);

@@ -25,6 +25,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -90,6 +91,8 @@ struct CacheParts {
   std::unique_ptr<FileLock> lock;  // held as long as the cache lives; may be null
 };
 
+using MakeTrace = std::function<BuildTrace()>;
+
 // Thread-safe. Only the daemon writes to the cache's parts.
 class Cache {
  public:
@@ -133,10 +136,11 @@ class Cache {
   // now.
   absl::StatusOr<bool> Owns(UserId user, const Digest& artifact);
 
-  // Stores `artifact` and commits `entry` (filling in its artifact, size and time) under `tag`. Replaces an older entry
-  // of the same key, whose tags stay. Counts a build, and evicts down to the limit, but never the new entry. Once this
-  // has returned OK, the entry survives kill -9 and power loss.
-  absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact);
+  // Stores `artifact` and commits `entry` (filling in its artifact, size and time) under `tag`. If there is a
+  // `make_trace`, calls it once the artifact is on the disk, and keeps its result with the entry. Replaces an older
+  // entry of the same key, whose tags stay. Counts a build, and evicts down to the limit, but never the new entry. Once
+  // this has returned OK, the entry survives kill -9 and power loss.
+  absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact, const MakeTrace& make_trace = nullptr);
 
   // Drops one entry. Its blob is removed if no other entry names it.
   absl::Status Remove(const Digest& key) { return RemoveEntry(key, std::nullopt); }
@@ -150,6 +154,10 @@ class Cache {
 
   // The entries that `tag` names, most recently used first, at most `limit`.
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
+
+  // Where the time of the build went that made the entry of `key`; nullopt if there is no such entry, or no trace of
+  // it.
+  absl::StatusOr<std::optional<BuildTrace>> TraceOf(const Digest& key);
 
   // Removes the matching tags and counts them. A key without tags is removed, and its artifact with the last key that
   // names it.

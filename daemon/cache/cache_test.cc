@@ -27,6 +27,23 @@ TEST_F(CacheTest, FindsWhatWasInsertedWithAllItsFields) {
   EXPECT_EQ(*ReadBlob(*cache_, (*entry)->artifact), TestArtifact(1));
 }
 
+TEST_F(CacheTest, ATraceIsMadeOnceTheArtifactIsThereAndSurvivesReopening) {
+  Open();
+  bool was_there = false;
+  const auto make_trace = [&] {
+    was_there = Env::Posix().Stat(BlobOf(1)).ok();
+    return BuildTrace{.total_us = 77};
+  };
+  ASSERT_TRUE(cache_->Insert(TestEntry(1), TestTag("module"), TestArtifact(1), make_trace).ok());
+  EXPECT_TRUE(was_there);
+  Insert(2);
+  Open();
+  EXPECT_EQ(cache_->TraceOf(TestKey(1)).value(), (BuildTrace{.total_us = 77}));
+  EXPECT_EQ(cache_->TraceOf(TestKey(2)).value(), std::nullopt);
+  ASSERT_TRUE(cache_->Remove(TestKey(1)).ok());
+  EXPECT_EQ(cache_->TraceOf(TestKey(1)).value(), std::nullopt);
+}
+
 TEST_F(CacheTest, UnknownKeyIsNoEntryAndUnknownBlobIsNotFound) {
   Open();
   EXPECT_FALSE(Has(1));

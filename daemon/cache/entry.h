@@ -5,11 +5,13 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/user_id.h"
+#include "daemon/cache/build_trace.h"
 
 namespace kernix::cache {
 
@@ -77,6 +79,8 @@ struct Entry {
   std::string toolchain;
   // Empty if an older kernixd made the entry. Neither Find() nor List() reads them: see Journal::Recent().
   std::vector<BuildInput> inputs = {};
+  // Nothing if an older kernixd made the entry. Neither Find() nor List() reads it: see Journal::TraceOf().
+  std::optional<BuildTrace> trace = {};
   int64_t created_unix_ms = 0;
   bool operator==(const Entry&) const = default;
 };

@@ -54,6 +54,11 @@ absl::StatusOr<std::vector<BuiltFrom>> Index::Recent(const Tag& tag, size_t limi
   return lister_->Recent(tag, limit);
 }
 
+absl::StatusOr<std::optional<BuildTrace>> Index::TraceOf(const Digest& key) {
+  const MutexLock lock(list_mutex_);
+  return lister_->TraceOf(key);
+}
+
 absl::StatusOr<bool> Index::HasTagOf(UserId owner, const Digest& artifact) {
   const MutexLock lock(read_mutex_);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> keys, reader_->KeysOf(artifact));

@@ -73,6 +73,12 @@ constexpr const char* kMigrations[] = {
         inputs BLOB NOT NULL
       );
     )sql",
+    R"sql(
+      CREATE TABLE build_trace (
+        key BLOB PRIMARY KEY NOT NULL REFERENCES entry (key),
+        trace BLOB NOT NULL
+      );
+    )sql",
 };
 
 absl::Status CheckIntegrity(Database& database) {

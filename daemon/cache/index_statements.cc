@@ -89,6 +89,8 @@ absl::Status IndexWriter::Open(const std::string& path) {
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
        {&put_inputs_, "INSERT OR REPLACE INTO build_inputs (key, inputs) VALUES (?, ?)"},
        {&drop_inputs_, "DELETE FROM build_inputs WHERE key = ?"},
+       {&put_trace_, "INSERT OR REPLACE INTO build_trace (key, trace) VALUES (?, ?)"},
+       {&drop_trace_, "DELETE FROM build_trace WHERE key = ?"},
        {&links_, "SELECT artifact, size, header_set FROM entry WHERE key = ?"},
        {&named_, kIsNamed},
        {&drop_, "DELETE FROM entry WHERE key = ?"},
@@ -122,6 +124,10 @@ absl::Status IndexWriter::Put(const Entry& entry) {
       .BindInt(7, header_set)
       .BindBlob(8, EncodeDetail(entry));
   KERNIX_RETURN_IF_ERROR(put_.Run());
+  if (entry.trace) {
+    put_trace_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, EncodeTrace(*entry.trace));
+    KERNIX_RETURN_IF_ERROR(put_trace_.Run());
+  }
   if (entry.inputs.empty()) return absl::OkStatus();
   return put_inputs_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, EncodeInputs(entry)).Run();
 }
@@ -149,6 +155,7 @@ absl::StatusOr<std::optional<RowLinks>> IndexWriter::Links(const Digest& key) {
 
 absl::Status IndexWriter::Drop(const Digest& key, int64_t header_set) {
   KERNIX_RETURN_IF_ERROR(drop_inputs_.BindBlob(1, ColumnOf(key)).Run());
+  KERNIX_RETURN_IF_ERROR(drop_trace_.BindBlob(1, ColumnOf(key)).Run());
   KERNIX_RETURN_IF_ERROR(drop_.BindBlob(1, ColumnOf(key)).Run());
   return drop_headers_.BindInt(1, header_set).Run();
 }
@@ -261,6 +268,7 @@ absl::Status IndexReader::Open(const std::string& path) {
   return PrepareAll(database_, {{&find_, SelectEntry()},
                                 {&list_, SelectTagged(StrCat(kMatchingTags, "AND ", kLastUsed, kOrder))},
                                 {&recent_, kRecent},
+                                {&trace_of_, "SELECT trace FROM build_trace WHERE key = ?"},
                                 {&keys_of_, "SELECT key FROM entry WHERE artifact = ?"},
                                 {&has_tag_, kHasTag},
                                 {&artifacts_, "SELECT DISTINCT artifact FROM entry"},
@@ -308,6 +316,13 @@ absl::StatusOr<std::vector<BuiltFrom>> IndexReader::Recent(const Tag& tag, size_
     KERNIX_ASSIGN_OR_RETURN(built.key, Digest::FromRaw(recent_.Blob(0)));
     KERNIX_ASSIGN_OR_RETURN(built.inputs, DecodeInputs(recent_.Blob(1)));
   }
+}
+
+absl::StatusOr<std::optional<BuildTrace>> IndexReader::TraceOf(const Digest& key) {
+  const ScopedReset reset(trace_of_);
+  KERNIX_ASSIGN_OR_RETURN(const bool row, trace_of_.BindBlob(1, ColumnOf(key)).Step());
+  if (!row) return std::nullopt;
+  return DecodeTrace(trace_of_.Blob(0));
 }
 
 absl::StatusOr<std::vector<Digest>> IndexReader::KeysOf(const Digest& artifact) {

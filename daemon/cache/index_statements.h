@@ -37,7 +37,7 @@ class IndexWriter {
 
   absl::Status Put(const Entry& entry);
   absl::StatusOr<std::optional<RowLinks>> Links(const Digest& key);
-  // Drops the row, its inputs, and its header set if no other row has it.
+  // Drops the row, its inputs, its trace, and its header set if no other row has it.
   absl::Status Drop(const Digest& key, int64_t header_set);
   absl::StatusOr<bool> IsNamed(const Digest& artifact);
   // The least recently used key other than `keep`.
@@ -69,7 +69,7 @@ class IndexWriter {
   // The statements are destroyed before their database: members are destroyed from last to first.
   Database database_;
   Statement put_headers_, headers_id_, drop_headers_;
-  Statement put_, put_inputs_, links_, named_, drop_, drop_inputs_;
+  Statement put_, put_inputs_, put_trace_, links_, named_, drop_, drop_inputs_, drop_trace_;
   Statement put_tag_, drop_tags_of_, drop_tags_, untagged_;
   Statement oldest_, use_, totals_, count_;
   Statement known_files_, put_known_file_;
@@ -82,6 +82,7 @@ class IndexReader {
   absl::StatusOr<std::optional<Entry>> Find(const Digest& key);
   absl::StatusOr<std::vector<ListedEntry>> List(const TagFilter& filter);
   absl::StatusOr<std::vector<BuiltFrom>> Recent(const Tag& tag, size_t limit);
+  absl::StatusOr<std::optional<BuildTrace>> TraceOf(const Digest& key);
   absl::StatusOr<std::vector<Digest>> KeysOf(const Digest& artifact);
   absl::StatusOr<bool> HasTagOf(UserId owner, const Digest& artifact);
   absl::StatusOr<std::vector<Digest>> Artifacts();
@@ -89,7 +90,7 @@ class IndexReader {
 
  private:
   Database database_;
-  Statement find_, list_, recent_, keys_of_, has_tag_, artifacts_, named_;
+  Statement find_, list_, recent_, trace_of_, keys_of_, has_tag_, artifacts_, named_;
 };
 
 }  // namespace kernix::cache

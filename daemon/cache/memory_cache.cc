@@ -77,6 +77,7 @@ absl::StatusOr<std::optional<Entry>> MemoryIndex::Find(const Digest& key) {
   if (record == records_.end()) return std::nullopt;
   Entry entry = record->second.entry;
   entry.inputs.clear();
+  entry.trace.reset();
   return entry;
 }
 
@@ -151,6 +152,7 @@ absl::StatusOr<std::vector<ListedEntry>> MemoryIndex::List(const TagFilter& filt
     Entry entry = record.entry;
     entry.toolchain_headers.clear();
     entry.inputs.clear();
+    entry.trace.reset();
     for (const Tag& tag : record.tags) {
       if (Matches(filter, tag, record.last_used_unix_ms)) {
         listed.push_back({entry, tag, record.last_used_unix_ms, record.hits});
@@ -174,6 +176,12 @@ absl::StatusOr<std::vector<BuiltFrom>> MemoryIndex::Recent(const Tag& tag, size_
     recent.push_back({item.entry.key, record->second.entry.inputs});
   }
   return recent;
+}
+
+absl::StatusOr<std::optional<BuildTrace>> MemoryIndex::TraceOf(const Digest& key) {
+  const MutexLock lock(mutex_);
+  const auto record = records_.find(key);
+  return record == records_.end() ? std::nullopt : record->second.entry.trace;
 }
 
 absl::StatusOr<bool> MemoryIndex::HasTagOf(UserId owner, const Digest& artifact) {

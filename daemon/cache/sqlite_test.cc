@@ -119,6 +119,21 @@ TEST_F(SqliteTest, TheNamesOfTheFirstLayoutBecomeTags) {
   EXPECT_EQ((*index)->holdings().bytes, 5u);
 }
 
+TEST_F(SqliteTest, EntriesOfALayoutWithoutTracesHaveNone) {
+  {
+    Database old = Open();
+    ASSERT_THAT(MigrateIndex(old, 4), IsOk());
+    ASSERT_THAT(old.Execute("INSERT INTO header_set (id, digest, headers) VALUES (1, x'00', x'')"), IsOk());
+    auto insert = old.Prepare("INSERT INTO entry VALUES (?, ?, 5, 10, 20, 3, 1, x'')");
+    ASSERT_THAT(insert, IsOk());
+    ASSERT_THAT(insert->BindBlob(1, DigestOf("key").Raw()).BindBlob(2, DigestOf("artifact").Raw()).Run(), IsOk());
+  }
+  const auto index = Index::Open(path());
+  ASSERT_THAT(index, IsOk());
+  ASSERT_TRUE((*index)->Find(DigestOf("key")).value().has_value());
+  EXPECT_EQ((*index)->TraceOf(DigestOf("key")).value(), std::nullopt);
+}
+
 TEST_F(SqliteTest, NewerIndexIsRefused) {
   Database database = Open();
   ASSERT_TRUE(database.Execute("PRAGMA user_version = 1000").ok());
