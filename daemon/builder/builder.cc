@@ -33,6 +33,7 @@
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/toolchain_headers.h"
+#include "daemon/builder/trace_recorder.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
@@ -51,6 +52,7 @@ struct PlannedLoad {
   cache::Tag tag;
   bool force = false;
   size_t max_parallel = 0;
+  std::shared_ptr<TraceRecorder> trace;  // null for a lookup
 
   // Set when the build starts.
   BuildStart started;
@@ -153,10 +155,11 @@ cache::Language LanguageOf(const BuildRequest& request) {
   return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
 }
 
-// Forwards events to a flight. Forwards compiler output only if users may see it as it arrives.
+// Forwards events to a flight, and times to a trace. Forwards compiler output only if users may see it as it arrives.
 class BuildObserver : public PlanObserver {
  public:
-  BuildObserver(Flight& flight, bool shows_output) : flight_(flight), shows_output_(shows_output) {}
+  BuildObserver(Flight& flight, std::shared_ptr<TraceRecorder> trace, bool shows_output)
+      : flight_(flight), trace_(std::move(trace)), shows_output_(shows_output) {}
 
   void OnQueued(const std::string& step, int actions_ahead) override { flight_.OnQueued(step, actions_ahead); }
   void OnStarted(const exec::Action& action) override { flight_.OnStarted(action); }
@@ -164,9 +167,11 @@ class BuildObserver : public PlanObserver {
     if (shows_output_) flight_.OnOutput(text);
   }
   void OnStepDone(int steps_done) override { flight_.OnStepDone(steps_done); }
+  void OnStepEnded(const StepTimes& times) override { trace_->Add(times); }
 
  private:
   Flight& flight_;
+  const std::shared_ptr<TraceRecorder> trace_;
   const bool shows_output_;
 };
 
@@ -184,7 +189,8 @@ struct Builder::Impl {
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
-  absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner);
+  absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
+                                                       toolchain::ToolchainPtr toolchain);
 
   // What is known of the load that `request` (without its name) asks for. Null if the load is not valid. `digest` is
   // set if it should be remembered, should it be a hit.
@@ -276,10 +282,9 @@ void Builder::Impl::StopAndWait() {
   while (work > 0) idle.Wait(mutex);
 }
 
-absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner) {
+absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner,
+                                                                    toolchain::ToolchainPtr toolchain) {
   auto load = std::make_shared<PlannedLoad>();
-  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
-                          toolchains.Resolve(request.toolchain(), request.language()));
   KERNIX_ASSIGN_OR_RETURN(load->request,
                           ValidateRequest(env, request, std::move(toolchain), options.flag_policy, options.limits));
   load->tag = {request.name(), owner};
@@ -293,7 +298,13 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
-  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner));
+  const auto trace = std::make_shared<TraceRecorder>(env);
+  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
+                          toolchains.Resolve(request.toolchain(), request.language()));
+  trace->Lap("identify tools");
+  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
+  load->trace = trace;
+  trace->Lap("plan");
   const bool verbose = request.verbose();
   if (!load->force && !DependsOnFiles(load->request)) {
     request.clear_name();
@@ -303,6 +314,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
   const std::string reason = MissReasonOf(*load);  // before a build replaces the entry that the reason is read from
   if (verbose) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
+  trace->Lap("look up");
   bool mine = false;
   KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
   if (!mine) {
@@ -339,7 +351,7 @@ KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag,
     return known;
   }
   request.set_name(tag.name);
-  const absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner);
+  const absl::StatusOr<std::shared_ptr<PlannedLoad>> load = Prepare(request, tag.owner, *toolchain);
   if (!load.ok()) return nullptr;
   if (!DependsOnFiles((*load)->request)) digest = digest_of_request;
   return (*load)->known;
@@ -489,18 +501,20 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     return absl::OkStatus();
   }
   cache.Count(cache::Total::kMisses);
+  if (flight->fetches()) load.trace->Lap("receive headers");
   auto started = std::make_shared<PlannedLoad>(load);
   started->started = {env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
   KERNIX_RETURN_IF_ERROR(StageBuild(*started));
+  load.trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
   // What is left of an earlier build goes first: it ends sooner, and holds what its steps have made for less long.
   const uint64_t number = ++builds;
   for (Step& step : started->plan.steps) step.action.rank = number;
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;
-  const auto observer = std::make_shared<BuildObserver>(*flight, /*shows_output=*/!shared());
+  const auto observer = std::make_shared<BuildObserver>(*flight, load.trace, /*shows_output=*/!shared());
   RunPlan({.steps = std::move(started->plan.steps),
            .toolchain = load.request.toolchain,
            .take_shortcuts = !load.force,
@@ -533,6 +547,7 @@ void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, const FlightPtr& flight,
                                                    const PlanFiles& files, const PlanEnd& end) {
+  load.trace->Skip();
   const std::vector<std::string> dependencies = DependenciesOf(end.outputs, files);
   const ToolReads reads{{dependencies.begin(), dependencies.end()}, TextsOf(end.outputs, files.assembler_dependencies)};
   KERNIX_RETURN_IF_ERROR(CheckFilesRead(env, load.request, load.headers, reads, options.flag_policy));
@@ -543,6 +558,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, cons
   v1::ArtifactTexts texts = TextsFor(load.request, load.plan.unit_texts, files.kept, end.outputs);
   texts.set_compiler_output(shown);
   KERNIX_ASSIGN_OR_RETURN(const std::string artifact, WithTexts(linked, texts, options.max_made_bytes));
+  load.trace->Lap("check artifact");
   return Store(load, reads, artifact, std::move(versions));
 }
 
@@ -564,8 +580,12 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
       DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
   entry.toolchain_headers = std::move(headers.headers);
   KERNIX_RETURN_IF_ERROR(CheckNothingChanged(env, toolchains.digests(), load.request, load.started));
+  load.trace->Lap("digest headers");
   const uint64_t changes_before = cache.changes();
-  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact));
+  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact, [&load] {
+    load.trace->Lap("keep artifact");
+    return load.trace->Trace();
+  }));
   if (headers.states) RememberBuilt(load, entry, *std::move(headers.states), changes_before + 1);
   v1::LoadResult result = ResultOf(*load.known, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - load.started.monotonic);

@@ -57,6 +57,9 @@ class Flight : public PlanObserver {
   // True if all askers have left.
   bool empty() const;
 
+  // Whether the build needs headers that only an asker has.
+  bool fetches() const { return !headers_.empty(); }
+
   // Cancels the build; fires when the flight is abandoned.
   const CancellationPtr& build_cancellation() const { return build_cancellation_; }
 

@@ -28,7 +28,7 @@ constexpr size_t kMostGuesses = 1024;
 // Shows phases to the observer of the step that they make up.
 class PhaseObserver : public PlanObserver {
  public:
-  explicit PhaseObserver(exec::ActionObserver* observer) : observer_(observer) {}
+  explicit PhaseObserver(StepObserver* observer) : observer_(observer) {}
   void OnQueued(const std::string&, int actions_ahead) override {
     if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
   }
@@ -37,9 +37,12 @@ class PhaseObserver : public PlanObserver {
   }
   void OnOutput(std::string_view) override {}
   void OnStepDone(int) override {}
+  void OnStepEnded(const StepTimes& times) override {
+    if (observer_ != nullptr) observer_->OnStepEnded(times);
+  }
 
  private:
-  exec::ActionObserver* const observer_;
+  StepObserver* const observer_;
 };
 
 template <typename T>
@@ -72,10 +75,13 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     exec::Action question = DryRunOf(step_);
     const Digest digest = exec::DigestOfAction(question, {}).hash;
     if (const auto answer = compiler_.DryRun(digest)) return RunPhases(*answer);
-    compiler_.executor_.Submit(std::move(question), run_.user, nullptr, run_.cancellation,
-                               [self = shared_from_this(), digest](absl::StatusOr<exec::ActionResult> result) {
-                                 self->OnDryRun(digest, std::move(result));
-                               });
+    compiler_.runner_.RunCommand(
+        question, {.user = run_.user,
+                   .observer = &question_observer_,
+                   .cancellation = run_.cancellation,
+                   .done = [self = shared_from_this(), digest](absl::StatusOr<exec::ActionResult> result) {
+                     self->OnDryRun(digest, std::move(result));
+                   }});
   }
 
  private:
@@ -233,7 +239,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   void RunWhole(MetricCounter& reason) {
     reason.Add();
-    compiler_.executor_.Submit(step_.action, run_.user, run_.observer, run_.cancellation, run_.done);
+    compiler_.runner_.RunCommand(step_.action, run_);
   }
 
   // Whoever waits for the step must learn of its end.
@@ -250,6 +256,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   const Step step_;
   const StepRunner::Run run_;
   PhaseObserver observer_{run_.observer};
+  QuietStep question_observer_{run_.observer};
   Phases phases_;  // with the whole header
   std::optional<RuntimeParts> to_learn_;
 

@@ -18,7 +18,6 @@
 #include "daemon/builder/runtime_knowledge.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_runner.h"
-#include "daemon/exec/executor.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
@@ -26,13 +25,9 @@ namespace kernix::build {
 // Thread-safe.
 class NvccCompiler {
  public:
-  // All must outlive the compiler. `runner` runs the phases.
-  NvccCompiler(Env& env, exec::Executor& executor, StepRunner& runner, StepCache& cache)
-      : env_(env),
-        executor_(executor),
-        runner_(runner),
-        knowledge_(env, runner, cache, learning_),
-        preambles_(runner, cache, learning_) {}
+  // All must outlive the compiler. `runner` runs everything.
+  NvccCompiler(Env& env, StepRunner& runner, StepCache& cache)
+      : env_(env), runner_(runner), knowledge_(env, runner, cache, learning_), preambles_(runner, cache, learning_) {}
 
   // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the
   // step runs as its own command, whose output and errors are what users see.
@@ -53,7 +48,6 @@ class NvccCompiler {
   void KeepParts(const Digest& included_names, language::RuntimeParts parts);
 
   Env& env_;
-  exec::Executor& executor_;
   StepRunner& runner_;
 
   MetricCounter in_phases_;

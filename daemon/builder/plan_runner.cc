@@ -79,7 +79,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
  private:
   // One step, and the observer of its action.
-  struct StepRun : exec::ActionObserver {
+  struct StepRun : StepObserver {
     StepRun(Step s, size_t n, PlanObserver& o) : step(std::move(s)), number(n), observer(o) {}
     void OnQueued(int actions_ahead) override { observer.OnQueued(step.action.step, actions_ahead); }
     void OnStarted(const exec::Action& action) override { observer.OnStarted(action); }
@@ -90,6 +90,7 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
       Show(std::string_view(unfinished).substr(0, end));
       unfinished.erase(0, end);
     }
+    void OnStepEnded(const StepTimes& times) override { observer.OnStepEnded(times); }
     void OnEnded() { Show(std::exchange(unfinished, "")); }
     void Show(std::string_view lines) {
       if (!lines.empty()) observer.OnOutput(WithRealPaths(lines, step.action.links));

@@ -13,6 +13,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/user_id.h"
 #include "daemon/builder/step_runner.h"
+#include "daemon/builder/step_times.h"
 #include "daemon/plan/plan.h"
 
 namespace kernix::build {
@@ -26,6 +27,8 @@ class PlanObserver {
   virtual void OnStarted(const exec::Action& action) = 0;
   virtual void OnOutput(std::string_view text) = 0;
   virtual void OnStepDone(int steps_done) = 0;
+  // See StepObserver.
+  virtual void OnStepEnded(const StepTimes&) {}
 };
 
 using PlanOutputs = std::map<std::string, exec::Content>;  // by path

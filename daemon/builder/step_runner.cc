@@ -16,19 +16,35 @@ constexpr char kNotRun[] = "the step could not be run";
 }  // namespace
 
 StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache)
-    : executor_(executor), cache_(cache), nvcc_(std::make_unique<NvccCompiler>(env, executor, *this, cache)) {}
+    : env_(env), executor_(executor), cache_(cache), nvcc_(std::make_unique<NvccCompiler>(env, *this, cache)) {}
 
 StepRunner::~StepRunner() = default;
 
 void StepRunner::Submit(const Step& step, Run run) {
   if (!step.dependencies.empty()) return nvcc_->Submit(step, std::move(run));
   if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
+    std::shared_ptr<TimedStep> timed = Measure(step.action, run);
     std::optional<exec::ActionResult> kept = cache_.Find(step, *run.toolchain);
-    if (!kept) return RunOnce(std::make_shared<Reusable>(Reusable{step, std::move(run)}));
+    if (!kept) return RunOnce(std::make_shared<Reusable>(Reusable{step, std::move(run), std::move(timed)}));
     reused_.Add();
+    timed->TakesResult(cache::StepWay::kReused);
     return run.done(*std::move(kept));
   }
-  executor_.Submit(step.action, run.user, run.observer, std::move(run.cancellation), std::move(run.done));
+  RunCommand(step.action, std::move(run));
+}
+
+void StepRunner::RunCommand(const exec::Action& action, Run run) {
+  const std::shared_ptr<TimedStep> timed = Measure(action, run);
+  executor_.Submit(action, run.user, timed.get(), std::move(run.cancellation), std::move(run.done));
+}
+
+std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& run) {
+  auto timed = std::make_shared<TimedStep>(env_, action.step, run.observer);
+  run.done = [timed, done = std::move(run.done)](absl::StatusOr<exec::ActionResult> result) {
+    timed->End();
+    done(std::move(result));
+  };
+  return timed;
 }
 
 void StepRunner::RunOnce(ReusablePtr reusable) {
@@ -69,6 +85,7 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
         status.ok() ? cache_.Find(other->step, *other->run.toolchain) : std::nullopt;
     if (kept) {
       joined_.Add();
+      other->timed->TakesResult(cache::StepWay::kJoined);
       other->run.done(*std::move(kept));
     } else if (was_cancelled) {
       RunOnce(other);
@@ -92,7 +109,7 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
     done(std::move(result));
   };
   const absl::Status submitted = CatchExceptions(kNotRun, [&] {
-    executor_.Submit(reusable->step.action, run.user, run.observer, run.cancellation, std::move(keep));
+    executor_.Submit(reusable->step.action, run.user, reusable->timed.get(), run.cancellation, std::move(keep));
     return absl::OkStatus();
   });
   if (!submitted.ok()) done(submitted);

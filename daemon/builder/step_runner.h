@@ -15,6 +15,7 @@
 #include "common/base/user_id.h"
 #include "common/os/env.h"
 #include "daemon/builder/step_cache.h"
+#include "daemon/builder/step_times.h"
 #include "daemon/exec/executor.h"
 #include "daemon/plan/plan.h"
 
@@ -38,7 +39,7 @@ class StepRunner {
     uint64_t max_output_bytes = 0;                // of all phases together, which stay in memory meanwhile; 0: no limit
     bool take_shortcuts = true;                   // false: runs the step's own command whatever earlier steps have made
     size_t max_parallel = 0;                      // most phases at a time; 0: any number
-    exec::ActionObserver* observer;               // may be null; must outlive the call of `done`
+    StepObserver* observer;                       // may be null; must outlive the call of `done`
     CancellationPtr cancellation;
     exec::ActionDone done;
   };
@@ -47,6 +48,9 @@ class StepRunner {
   // observer when they wait and start; what they print reaches it when all have succeeded.
   void Submit(const Step& step, Run run);
 
+  // Runs `action` as one command, whatever earlier steps have made.
+  void RunCommand(const exec::Action& action, Run run);
+
   // The registry must not be read after the runner is destroyed.
   void Register(MetricsRegistry& registry) const;
 
@@ -54,9 +58,12 @@ class StepRunner {
   struct Reusable {
     Step step;
     Run run;
+    std::shared_ptr<TimedStep> timed;  // held by run.done
   };
   using ReusablePtr = std::shared_ptr<Reusable>;
 
+  // Has the step's observer told of its times before its end.
+  std::shared_ptr<TimedStep> Measure(const exec::Action& action, Run& run);
   // Runs the step and keeps its result, unless the same step runs for the same user already: then it waits for that
   // one's result. (It does not wait in another user's turn.)
   void RunOnce(ReusablePtr reusable);
@@ -64,6 +71,7 @@ class StepRunner {
   // Gives what was kept to those who have waited for it. The others run the step themselves.
   void Share(const Digest& flight, const absl::Status& status);
 
+  Env& env_;
   exec::Executor& executor_;
   StepCache& cache_;
   MetricCounter reused_;

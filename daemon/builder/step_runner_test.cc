@@ -17,11 +17,13 @@
 namespace kernix::build {
 namespace {
 
+using cache::StepWay;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Pair;
 
 constexpr char kDryRun[] = R"(#$ g++ -E -D__CUDA_ARCH__=900 u.cu -o k/u.cpp1.ii
 #$ g++ -E u.cu -o k/u.cpp4.ii
@@ -58,13 +60,19 @@ class ScriptedExecutor : public exec::Executor {
   std::map<std::string, absl::Status> ends;
 };
 
-class Watcher : public exec::ActionObserver {
+class Watcher : public StepObserver {
  public:
   void OnQueued(int) override {}
   void OnStarted(const exec::Action& action) override { started.push_back(action.step); }
   void OnOutput(std::string_view text) override { output += text; }
+  void OnStepEnded(const StepTimes& times) override {
+    EXPECT_LE(times.ready, times.started);
+    EXPECT_LE(times.started, times.ended);
+    ended.emplace_back(times.name, times.way);
+  }
   std::vector<std::string> started;
   std::string output;
+  std::vector<std::pair<std::string, StepWay>> ended;
 };
 
 class StepRunnerTest : public ::testing::Test {
@@ -201,10 +209,31 @@ TEST_F(StepRunnerTest, OtherStepsAreOneCommand) {
   EXPECT_THAT(executor_.ran, ElementsAre("compile"));
 }
 
+TEST_F(StepRunnerTest, TellsTheTimesOfPhasesAndOfTheDryRun) {
+  ASSERT_TRUE(Run(Compile()).ok());
+  std::vector<std::string> names;
+  for (const auto& [name, way] : watcher_.ended) {
+    EXPECT_EQ(way, StepWay::kRun) << name;
+    names.push_back(name);
+  }
+  EXPECT_EQ(names, executor_.ran);
+  EXPECT_EQ(names.front(), "dry run");
+  EXPECT_THAT(watcher_.started, Not(Contains("dry run"))) << "users do not see it run";
+}
+
+TEST_F(StepRunnerTest, TellsTheTimesOfAFailedPhaseAndOfTheWholeCallAfterIt) {
+  executor_.failing = {"cicc compute_90"};
+  ASSERT_TRUE(Run(Compile()).ok());
+  EXPECT_THAT(watcher_.ended, Contains(Pair("cicc compute_90", StepWay::kRun)));
+  EXPECT_THAT(watcher_.ended.back(), Pair("compile", StepWay::kRun));
+}
+
 // Keeps actions until the test ends them.
 class WaitingExecutor : public exec::Executor {
  public:
-  void Submit(exec::Action, UserId, exec::ActionObserver*, CancellationPtr, exec::ActionDone done) override {
+  void Submit(exec::Action action, UserId, exec::ActionObserver* observer, CancellationPtr,
+              exec::ActionDone done) override {
+    observer->OnStarted(action);
     waiting.push_back(std::move(done));
   }
   exec::ExecutorLoad load() const override { return {}; }
@@ -228,13 +257,14 @@ class SameStepTest : public ::testing::Test {
  protected:
   void Submit(UserId user = UserId{7}, bool take_shortcuts = true) {
     Step step;
+    step.action.step = "step";
     step.action.argv = {"tool"};
     step.action.outputs = {"out"};
     step.reuse = Reuse();
     runner_.Submit(step, {.user = user,
                           .toolchain = toolchain_,
                           .take_shortcuts = take_shortcuts,
-                          .observer = nullptr,
+                          .observer = &watcher_,
                           .cancellation = nullptr,
                           .done = [this](const absl::StatusOr<exec::ActionResult>& result) {
                             ++(result.ok() ? made_ : failed_);
@@ -253,6 +283,7 @@ class SameStepTest : public ::testing::Test {
   StepCache cache_{Env::Posix(), digests_, scratch_ / "steps", 1 << 20};
   StepRunner runner_{Env::Posix(), executor_, cache_};
   const toolchain::ToolchainPtr toolchain_ = std::make_shared<const toolchain::Toolchain>();
+  Watcher watcher_;
   int made_ = 0;
   int failed_ = 0;
 };
@@ -267,6 +298,15 @@ TEST_F(SameStepTest, LoadsAtTheSameTimeRunItOnce) {
   EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"run\"} 1\n"));
   EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"joined\"} 2\n"));
   EXPECT_THAT(Metrics(), HasSubstr("kernix_reusable_steps_total{how=\"reused\"} 1\n"));
+}
+
+TEST_F(SameStepTest, TellsHowEachLoadCameToTheResult) {
+  for (int i = 0; i < 2; ++i) Submit();
+  EXPECT_THAT(watcher_.ended, IsEmpty());
+  executor_.EndNext();
+  EXPECT_THAT(watcher_.ended, ElementsAre(Pair("step", StepWay::kJoined), Pair("step", StepWay::kRun)));
+  Submit();
+  EXPECT_THAT(watcher_.ended.back(), Pair("step", StepWay::kReused));
 }
 
 TEST_F(SameStepTest, NobodyWaitsInAnotherUsersTurn) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long a step has waited and run, and who is told of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/base/exceptions.h"
+#include "common/os/env.h"
+#include "daemon/cache/build_trace.h"
+#include "daemon/exec/action.h"
+
+namespace kernix::build {
+
+// The times of a step that has ended.
+struct StepTimes {
+  std::string name;
+  cache::StepWay way = cache::StepWay::kRun;
+  MonotonicTime ready;    // its inputs were there
+  MonotonicTime started;  // its command, with staged inputs; if none ran: when the search for another result began
+  MonotonicTime ended;
+};
+
+// Receives the events of one step. Called as an ActionObserver is; with phases, for several actions, also concurrently.
+class StepObserver : public exec::ActionObserver {
+ public:
+  // The step has ended, or one of its phases has, well or not. Not called for what never began.
+  virtual void OnStepEnded(const StepTimes&) {}
+};
+
+// Passes on the times, and nothing else: for what users should not see happen.
+class QuietStep final : public StepObserver {
+ public:
+  // `observer` may be null, and must outlive this one.
+  explicit QuietStep(StepObserver* observer) : observer_(observer) {}
+  void OnQueued(int) override {}
+  void OnStarted(const exec::Action&) override {}
+  void OnOutput(std::string_view) override {}
+  void OnStepEnded(const StepTimes& times) override {
+    if (observer_ != nullptr) observer_->OnStepEnded(times);
+  }
+
+ private:
+  StepObserver* const observer_;
+};
+
+// Measures one step, from now on. Sits between the executor and the step's observer.
+class TimedStep final : public exec::ActionObserver {
+ public:
+  // `observer` may be null, and must outlive the step. So must `env`.
+  TimedStep(Env& env, std::string name, StepObserver* observer)
+      : env_(env), observer_(observer), name_(std::move(name)), ready_(env.Now()) {}
+
+  void OnQueued(int actions_ahead) override {
+    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
+  }
+  void OnStarted(const exec::Action& action) override {
+    started_ = env_.Now();
+    if (observer_ != nullptr) observer_->OnStarted(action);
+  }
+  void OnOutput(std::string_view text) override {
+    if (observer_ != nullptr) observer_->OnOutput(text);
+  }
+
+  // No command has run: the result is another one's.
+  void TakesResult(cache::StepWay way) {
+    way_ = way;
+    started_ = ready_;
+  }
+
+  // Tells the observer. Must be called once, before the end of the step is known. Does not throw: without memory for
+  // them, the times are not told.
+  void End() {
+    if (observer_ == nullptr || !started_) return;
+    (void)CatchExceptions("not told", [&] {
+      observer_->OnStepEnded({name_, way_, ready_, *started_, env_.Now()});
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  Env& env_;
+  StepObserver* const observer_;
+  const std::string name_;
+  const MonotonicTime ready_;
+  cache::StepWay way_ = cache::StepWay::kRun;
+  std::optional<MonotonicTime> started_;
+};
+
+}  // namespace kernix::build

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/trace_recorder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "common/base/utf8.h"
+
+namespace kernix::build {
+namespace {
+
+using cache::BuildTrace;
+using cache::StepWay;
+using cache::TracedStep;
+
+uint64_t Microseconds(MonotonicTime from, MonotonicTime to) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(to - from).count()));
+}
+
+std::string Shortened(std::string name) {
+  if (name.size() > kLongestTracedName) name.resize(CompleteUtf8Prefix(name.substr(0, kLongestTracedName)));
+  return ToValidUtf8(name);
+}
+
+uint64_t Length(const TracedStep& step) { return step.waited_us + step.took_us; }
+
+// Returns how many steps it has dropped.
+uint32_t KeepLongest(std::vector<TracedStep>& steps) {
+  if (steps.size() <= kMostTracedSteps) return 0;
+  const auto end = steps.begin() + kMostTracedSteps;
+  std::nth_element(steps.begin(), end, steps.end(),
+                   [](const TracedStep& a, const TracedStep& b) { return Length(a) > Length(b); });
+  const auto dropped = static_cast<uint32_t>(steps.end() - end);
+  steps.erase(end, steps.end());
+  return dropped;
+}
+
+}  // namespace
+
+TraceRecorder::TraceRecorder(Env& env) : env_(env), began_(env.Now()), began_unix_ms_(env.UnixMillis()), lap_(began_) {}
+
+TracedStep TraceRecorder::StepFrom(const StepTimes& times) const {
+  return {.name = Shortened(times.name),
+          .way = times.way,
+          .begin_us = Microseconds(began_, times.ready),
+          .waited_us = Microseconds(times.ready, times.started),
+          .took_us = Microseconds(times.started, times.ended)};
+}
+
+void TraceRecorder::Add(const StepTimes& times) {
+  TracedStep step = StepFrom(times);
+  const MutexLock lock(mutex_);
+  steps_.push_back(std::move(step));
+}
+
+void TraceRecorder::Lap(const std::string& name) {
+  const MonotonicTime now = env_.Now();
+  const MutexLock lock(mutex_);
+  const MonotonicTime before = std::exchange(lap_, now);
+  steps_.push_back(StepFrom({name, StepWay::kDaemon, before, before, now}));
+}
+
+void TraceRecorder::Skip() {
+  const MutexLock lock(mutex_);
+  lap_ = env_.Now();
+}
+
+BuildTrace TraceRecorder::Trace() const {
+  BuildTrace trace{.began_unix_ms = began_unix_ms_, .total_us = Microseconds(began_, env_.Now())};
+  {
+    const MutexLock lock(mutex_);
+    trace.steps = steps_;
+  }
+  trace.left_out = KeepLongest(trace.steps);
+  std::stable_sort(trace.steps.begin(), trace.steps.end(),
+                   [](const TracedStep& a, const TracedStep& b) { return a.begin_us < b.begin_us; });
+  return trace;
+}
+
+}  // namespace kernix::build

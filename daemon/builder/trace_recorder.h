@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records where the time of a build goes: the times of its steps, and the daemon's own work before and after them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "daemon/builder/step_times.h"
+#include "daemon/cache/build_trace.h"
+
+namespace kernix::build {
+
+// The bounds of a trace. Of more steps, those that took longest are kept; of a longer name, the beginning.
+inline constexpr size_t kMostTracedSteps = 1000;
+inline constexpr size_t kLongestTracedName = 120;  // bytes
+
+// Thread-safe. The build begins when the recorder is made.
+class TraceRecorder {
+ public:
+  explicit TraceRecorder(Env& env);
+
+  void Add(const StepTimes& times);
+
+  // The daemon's own work: everything since the last call of Lap() or Skip(), or since the beginning.
+  void Lap(const std::string& name);
+  // What was since then is no work of the daemon's own.
+  void Skip();
+
+  // The trace until now.
+  cache::BuildTrace Trace() const;
+
+ private:
+  cache::TracedStep StepFrom(const StepTimes& times) const;
+
+  Env& env_;
+  const MonotonicTime began_;
+  const int64_t began_unix_ms_;
+  mutable Mutex mutex_;
+  MonotonicTime lap_ ABSL_GUARDED_BY(mutex_);
+  std::vector<cache::TracedStep> steps_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::build
