@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "common/base/json.h"
 #include "common/os/env.h"
 #include "common/os/private_directory.h"
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
-#include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
 #include "client/kernixctl/kernel_table.h"
+#include "client/kernixctl/one_entry.h"
 #include "client/load/artifact_kernels.h"
+#include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/env.h"
@@ -19,25 +18,16 @@
 namespace kernix::ctl {
 namespace {
 
-constexpr char kDetails[] =
-    R"(KEY is the beginning of an entry's key, as `kernixctl cache list` shows it: enough digits to tell it from all
-other entries that you may see. Never starts a daemon: exit code 3 means that none is running.
+constexpr char kExamples[] = R"(
 
 Examples:
   kernixctl cache show 5d0c2f
   kernixctl cache show 5d0c2f --json)";
 
-constexpr size_t kKeyDigits = 64;
-// In the message about an ambiguous key.
-constexpr size_t kShownDigits = 12;
-constexpr size_t kMostShown = 5;
-
 struct Flags {
   std::string key;
   bool json = false;
 };
-
-using Entries = std::vector<CacheEntryDetail>;
 
 // Moments like "2026-01-05 09:12:44 UTC (3 h ago)".
 std::string Moment(int64_t unix_ms) {
@@ -65,8 +55,7 @@ std::string KernelText(const CacheEntryDetail& entry) {
   return kernels->empty() ? "" : StrCat("\n", KernelTable(*kernels));
 }
 
-// One entry; an element for each of its tags.
-std::string Text(const Entries& tags) {
+std::string Text(const EntryTags& tags) {
   const CacheEntryDetail& first = tags.front();
   std::vector<std::vector<std::string>> rows = {{"key", first.entry.key}};
   for (const CacheEntryDetail& tag : tags) {
@@ -89,7 +78,7 @@ std::string Text(const Entries& tags) {
   return FormatTable(rows) + KernelText(first);
 }
 
-std::string JsonOfTags(const Entries& tags) {
+std::string JsonOfTags(const EntryTags& tags) {
   std::vector<std::string> elements;
   for (const CacheEntryDetail& tag : tags) {
     elements.push_back(JsonObject().Text("name", tag.entry.name).Number("owner", uint64_t{tag.entry.owner}).Str());
@@ -106,7 +95,7 @@ std::string JsonOfFunctions(const CacheEntryDetail& entry) {
   return JsonArray(elements);
 }
 
-std::string Json(const Entries& tags) {
+std::string Json(const EntryTags& tags) {
   const CacheEntryDetail& first = tags.front();
   JsonObject object;
   object.Text("key", first.entry.key)
@@ -127,44 +116,9 @@ std::string Json(const Entries& tags) {
   return object.Str() + "\n";
 }
 
-bool IsKey(const std::string& text) {
-  return !text.empty() && text.size() <= kKeyDigits &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); });
-}
-
-int RefuseNone(const std::string& key) {
-  return Fail(absl::NotFoundError(
-      StrCat("no entry of yours has a key that begins with ", key, "; `kernixctl cache list` shows the keys")));
-}
-
-int RefuseSeveral(const std::string& key, const Entries& found) {
-  std::map<std::string, std::string> names;
-  for (const CacheEntryDetail& entry : found) names.emplace(entry.entry.key, entry.entry.name);
-  std::vector<std::string> shown;
-  for (const auto& [each, name] : names) {
-    if (shown.size() < kMostShown)
-      shown.push_back(StrCat(each.substr(0, std::max(kShownDigits, key.size() + 1)), " (", name, ")"));
-  }
-  return RefuseUsage(StrCat(names.size(), " entries have a key that begins with ", key, ": ",
-                            absl::StrJoin(shown, ", "), names.size() > shown.size() ? ", ..." : "",
-                            "; give more digits"));
-}
-
 int Run(const GlobalOptions& options, const Flags& flags) {
-  const std::string key = absl::AsciiStrToLower(flags.key);
-  if (!IsKey(key)) {
-    return RefuseUsage(
-        StrCat("\"", flags.key, "\" is not the beginning of a key: a key has ", kKeyDigits, " hexadecimal digits"));
-  }
-  return WithClient(options, [&](Client& client) -> int {
-    const absl::StatusOr<Entries> found = client.Show(key);
-    if (!found.ok()) return Fail(found.status());
-    if (found->empty()) return RefuseNone(key);
-    const bool several = std::any_of(found->begin(), found->end(), [&](const CacheEntryDetail& other) {
-      return other.entry.key != found->front().entry.key;
-    });
-    if (several) return RefuseSeveral(key, *found);
-    std::cout << (flags.json ? Json(*found) : Text(*found));
+  return WithEntry(options, flags.key, [&](Client&, const EntryTags& tags) -> int {
+    std::cout << (flags.json ? Json(tags) : Text(tags));
     return kOk;
   });
 }
@@ -175,7 +129,7 @@ Command CacheShowCommand(const GlobalOptions& options) {
   const auto flags = std::make_shared<Flags>();
   return {.name = "show",
           .summary = "Show one entry: functions, options, compilers, file, what its kernels use",
-          .details = kDetails,
+          .details = StrCat(kKeyHelp, kExamples),
           .options = {{"key", &flags->key, "The beginning of the entry's key", {.required = true}},
                       {"--json", &flags->json, "Print one JSON object"}},
           .run = [&options, flags] { return Run(options, *flags); }};

@@ -4,6 +4,7 @@
 
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "common/base/json.h"
 
 namespace kernix::ctl {
 namespace {

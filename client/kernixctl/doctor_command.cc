@@ -15,6 +15,7 @@
 #include "client/tools/gpu_architecture.h"
 #include "client/tools/toolchain_finder.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
 #include "common/base/version.h"

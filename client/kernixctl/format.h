@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers and times for people, and JSON for programs.
+// Numbers, times and tables for people.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,31 +24,6 @@ std::string FormatTime(int64_t unix_ms);
 
 // "90s", "10m", "2h", "7d". For other texts, returns INVALID_ARGUMENT with an example.
 absl::StatusOr<std::chrono::milliseconds> ParseAge(std::string_view text);
-
-// `text` as a JSON string, with quotes. Characters that act on a terminal are escaped as \uXXXX.
-std::string JsonString(std::string_view text);
-
-// Joins elements that are already JSON: "[a, b]".
-std::string JsonArray(const std::vector<std::string>& elements);
-
-// An array of strings.
-std::string JsonStrings(const std::vector<std::string>& texts);
-
-// One JSON object on one line.
-class JsonObject {
- public:
-  JsonObject& Text(std::string_view name, std::string_view value);
-  JsonObject& Number(std::string_view name, int64_t value);
-  JsonObject& Number(std::string_view name, uint64_t value);
-  JsonObject& Boolean(std::string_view name, bool value);
-  // `value` is already JSON.
-  JsonObject& Json(std::string_view name, std::string_view value);
-
-  std::string Str() const { return "{" + fields_ + "}"; }
-
- private:
-  std::string fields_;
-};
 
 // Each column is as wide as its widest cell; two spaces separate the columns. Characters that act on a terminal are
 // escaped in the cells, because cells may contain names that other users chose.

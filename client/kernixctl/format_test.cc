@@ -37,20 +37,10 @@ TEST(FormatTest, Ages) {
   }
 }
 
-TEST(FormatTest, Json) {
-  EXPECT_EQ(JsonString("a\"b\\c\nd\x01"), "\"a\\\"b\\\\c\\nd\\u0001\"");
-  EXPECT_EQ(JsonObject().Text("a", "x").Number("b", uint64_t{3}).Boolean("c", true).Json("d", "[]").Str(),
-            R"({"a": "x", "b": 3, "c": true, "d": []})");
-  EXPECT_EQ(JsonArray({}), "[]");
-  EXPECT_EQ(JsonArray({"1", "2"}), "[1, 2]");
-}
-
 TEST(FormatTest, Tables) { EXPECT_EQ(FormatTable({{"a", "bb"}, {"ccc", "d"}}), "a    bb\nccc  d\n"); }
 
 TEST(FormatTest, NamesOfOthersDoNotActOnTheTerminal) {
   EXPECT_EQ(FormatTable({{"a\x1b[2J", "\u202Eb"}, {"\xC2\x9B", "\x9B"}}), "a\\x1b[2J  \\u202eb\n\\u009b    \\x9b\n");
-  EXPECT_EQ(JsonString("\x1b\u202E\xC2\x9B\x7f\u00e9"), "\"\\u001b\\u202e\\u009b\\u007f\u00e9\"");
-  EXPECT_EQ(JsonString("\x9B"), "\"\\ufffd\"") << "no text at all";
 }
 
 }  // namespace

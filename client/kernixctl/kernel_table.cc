@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "client/kernixctl/format.h"
+#include "common/base/json.h"
 #include "common/base/strings.h"
 
 namespace kernix::ctl {

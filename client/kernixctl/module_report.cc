@@ -2,8 +2,8 @@
 #include "client/kernixctl/module_report.h"
 
 #include "absl/strings/str_join.h"
-#include "client/kernixctl/format.h"
 #include "client/kernixctl/kernel_table.h"
+#include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
-#include "client/kernixctl/format.h"
+#include "common/base/json.h"
 #include "common/base/strings.h"
 
 namespace kernix::ctl {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/command.h"
 #include "client/kernixctl/format.h"
+#include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/os/private_directory.h"
