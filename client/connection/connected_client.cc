@@ -104,6 +104,30 @@ CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
           .store_directory = response.store_directory()};
 }
 
+TracedStep::How HowOf(v1::TracedStep::How how) {
+  switch (how) {
+    case v1::TracedStep::REUSED:
+      return TracedStep::How::kReused;
+    case v1::TracedStep::JOINED:
+      return TracedStep::How::kJoined;
+    case v1::TracedStep::DAEMON:
+      return TracedStep::How::kDaemon;
+    default:
+      return TracedStep::How::kRun;
+  }
+}
+
+BuildTrace TraceFrom(const v1::BuildTrace& from) {
+  using std::chrono::microseconds;
+  BuildTrace trace{.began_unix_ms = from.began_unix_ms(), .total = microseconds(from.total_us())};
+  for (const v1::TracedStep& step : from.step()) {
+    trace.steps.push_back({step.name(), HowOf(step.how()), microseconds(step.begin_us()),
+                           microseconds(step.waited_us()), microseconds(step.took_us())});
+  }
+  trace.left_out = from.left_out();
+  return trace;
+}
+
 bool AwaitGone(const DaemonWatch& watch, milliseconds timeout) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + timeout;
   for (milliseconds pause{1}; !watch.Gone(); pause = std::min(2 * pause, milliseconds(20))) {
@@ -205,6 +229,18 @@ absl::StatusOr<std::vector<CacheEntryDetail>> ConnectedClient::Show(const std::s
     if (detail.entry.key.starts_with(key_prefix)) entries.push_back(std::move(detail));
   }
   return entries;
+}
+
+absl::StatusOr<BuildTrace> ConnectedClient::Trace(const std::string& key, bool start) {
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(key));
+  v1::GetTraceRequest request;
+  request.set_key(digest.Raw());
+  const absl::StatusOr<v1::GetTraceResponse> response = Call(&v1::Kernix::Stub::GetTrace, request, start);
+  if (absl::IsUnimplemented(response.status())) {
+    return Annotate(response.status(), "this kernixd is older than its client and keeps no traces of builds");
+  }
+  if (!response.ok()) return response.status();
+  return TraceFrom(response->trace());
 }
 
 absl::StatusOr<PurgeResult> ConnectedClient::Purge(const PurgeFilter& filter, bool start) {

@@ -22,6 +22,7 @@ class ConnectedClient : public DaemonClient {
   absl::StatusOr<CacheStats> Stats(bool start) override;
   absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name, bool start) override;
   absl::StatusOr<std::vector<CacheEntryDetail>> Show(const std::string& key_prefix) override;
+  absl::StatusOr<BuildTrace> Trace(const std::string& key, bool start) override;
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start) override;
   absl::StatusOr<DaemonActivity> Activity() override;
   absl::StatusOr<ReloadResult> Reload() override;

@@ -99,8 +99,8 @@ Command RootCommand(GlobalOptions& options) {
                        &client.store_directory,
                        "Talk to this user's daemon that serves this cache folder",
                        {.names = Names::kFolders}}},
-          .subcommands = {StatusCommand(options), CacheCommand(options), CompileCommand(options), BuildCommand(options),
-                          WatchCommand(options), DoctorCommand(options), MetricsCommand(options),
+          .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
+                          BuildCommand(options), WatchCommand(options), DoctorCommand(options), MetricsCommand(options),
                           ReloadCommand(options), ShutdownCommand(options), CompletionCommand()},
           .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }

@@ -88,6 +88,7 @@ Command CacheStatsCommand(const GlobalOptions& options);
 Command CacheListCommand(const GlobalOptions& options);
 Command CacheShowCommand(const GlobalOptions& options);
 Command CachePurgeCommand(const GlobalOptions& options);
+Command TraceCommand(const GlobalOptions& options);
 Command BuildCommand(const GlobalOptions& options);
 Command CompileCommand(const GlobalOptions& options);
 Command WatchCommand(const GlobalOptions& options);

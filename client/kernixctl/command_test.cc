@@ -163,7 +163,8 @@ TEST(CommandTest, WithoutADaemonTheExitCodeSaysSo) {
                                                                                        {"reload"},
                                                                                        {"cache", "stats"},
                                                                                        {"cache", "list"},
-                                                                                       {"cache", "show", "00"}}) {
+                                                                                       {"cache", "show", "00"},
+                                                                                       {"trace", "00"}}) {
     std::vector<std::string> arguments = command;
     arguments.insert(arguments.begin(), {"--address", kNobody});
     const Outcome outcome = Ctl(arguments);

@@ -73,6 +73,7 @@ class StandIn : public DaemonClient {
   absl::StatusOr<std::vector<CacheEntryDetail>> Show(const std::string&) override {
     return std::vector<CacheEntryDetail>();
   }
+  absl::StatusOr<BuildTrace> Trace(const std::string&, bool) override { return BuildTrace(); }
   absl::StatusOr<DaemonActivity> Activity() override { return DaemonActivity(); }
   absl::StatusOr<ReloadResult> Reload() override { return ReloadResult(); }
   absl::StatusOr<std::string> Metrics() override { return std::string(); }

@@ -3,9 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/error.h"
@@ -26,6 +29,14 @@ constexpr size_t kChunkBytes = 128 << 10;
 
 absl::Status NoSuchArtifact(const Digest& artifact) {
   return absl::NotFoundError(StrCat("this kernixd has no artifact ", artifact.Hex(), " of yours: load it again"));
+}
+
+absl::Status NoTrace(absl::StatusCode code, std::string message) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::INVALID_REQUEST);
+  detail.set_code(static_cast<int>(code));
+  detail.set_message(std::move(message));
+  return MakeError(std::move(detail));
 }
 
 absl::Status Stream(ReadableFile& file, grpc::ServerWriter<v1::ArtifactChunk>& writer) {
@@ -78,6 +89,36 @@ v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path
   detail.mutable_required_symbol_version()->Assign(entry.required_symbol_versions.begin(),
                                                    entry.required_symbol_versions.end());
   return detail;
+}
+
+v1::TracedStep::How ToProto(cache::StepWay way) {
+  switch (way) {
+    case cache::StepWay::kRun:
+      return v1::TracedStep::RUN;
+    case cache::StepWay::kReused:
+      return v1::TracedStep::REUSED;
+    case cache::StepWay::kJoined:
+      return v1::TracedStep::JOINED;
+    case cache::StepWay::kDaemon:
+      return v1::TracedStep::DAEMON;
+  }
+  return v1::TracedStep::HOW_UNSPECIFIED;
+}
+
+v1::BuildTrace ToProto(const cache::BuildTrace& trace) {
+  v1::BuildTrace proto;
+  proto.set_began_unix_ms(trace.began_unix_ms);
+  proto.set_total_us(trace.total_us);
+  for (const cache::TracedStep& step : trace.steps) {
+    v1::TracedStep& added = *proto.add_step();
+    added.set_name(step.name);
+    added.set_how(ToProto(step.way));
+    added.set_begin_us(step.begin_us);
+    added.set_waited_us(step.waited_us);
+    added.set_took_us(step.took_us);
+  }
+  proto.set_left_out(trace.left_out);
+  return proto;
 }
 
 }  // namespace
@@ -148,8 +189,7 @@ grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheR
                                       v1::ListCacheResponse* response) {
   cache::TagFilter filter;
   if (!request->name().empty()) filter.name = request->name();
-  if (!caller_->IsAdministrator()) filter.owner = caller_->id();
-  const auto entries = backend_.cache.List(filter);
+  const auto entries = Visible(filter);
   if (!entries.ok()) return ToGrpcStatus(entries.status());
   const std::string& prefix = request->key_prefix();
   for (const cache::ListedEntry& listed : *entries) {
@@ -159,6 +199,38 @@ grpc::Status KernixService::ListCache(grpc::ServerContext*, const v1::ListCacheR
     *added.mutable_detail() = DetailOf(listed.entry, backend_.cache.BlobPath(listed.entry.artifact));
   }
   return grpc::Status::OK;
+}
+
+absl::StatusOr<std::vector<cache::ListedEntry>> KernixService::Visible(cache::TagFilter filter) const {
+  if (!caller_->IsAdministrator()) filter.owner = caller_->id();
+  return backend_.cache.List(filter);
+}
+
+grpc::Status KernixService::GetTrace(grpc::ServerContext*, const v1::GetTraceRequest* request,
+                                     v1::GetTraceResponse* response) {
+  const absl::StatusOr<Digest> key = Digest::FromRaw(request->key());
+  if (!key.ok()) return ToGrpcStatus(key.status());
+  const absl::StatusOr<cache::BuildTrace> trace = TraceOf(*key);
+  if (!trace.ok()) return ToGrpcStatus(trace.status());
+  *response->mutable_trace() = ToProto(*trace);
+  return grpc::Status::OK;
+}
+
+absl::StatusOr<cache::BuildTrace> KernixService::TraceOf(const Digest& key) const {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<cache::ListedEntry> entries, Visible());
+  const bool visible = std::any_of(entries.begin(), entries.end(),
+                                   [&](const cache::ListedEntry& listed) { return listed.entry.key == key; });
+  if (!visible) {
+    return NoTrace(absl::StatusCode::kNotFound,
+                   StrCat("the store ", backend_.cache.directory(), " has no entry of yours with the key ", key.Hex(),
+                          ", and so no trace of its build: load it again"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(std::optional<cache::BuildTrace> trace, backend_.cache.TraceOf(key));
+  if (trace) return *std::move(trace);
+  return NoTrace(absl::StatusCode::kFailedPrecondition,
+                 StrCat("the entry ", key.Hex(),
+                        " has no trace: an older kernixd built it, which noted no times. Build it again with "
+                        "force_rebuild (kernixctl compile --force)"));
 }
 
 grpc::Status KernixService::PurgeCache(grpc::ServerContext*, const v1::PurgeCacheRequest* request,

@@ -5,6 +5,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/base/identity.h"
 #include "daemon/rpc/backend.h"
@@ -27,6 +28,8 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
                              v1::GetCacheStatsResponse* response) override;
   grpc::Status ListCache(grpc::ServerContext* context, const v1::ListCacheRequest* request,
                          v1::ListCacheResponse* response) override;
+  grpc::Status GetTrace(grpc::ServerContext* context, const v1::GetTraceRequest* request,
+                        v1::GetTraceResponse* response) override;
   grpc::Status PurgeCache(grpc::ServerContext* context, const v1::PurgeCacheRequest* request,
                           v1::PurgeCacheResponse* response) override;
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
@@ -42,6 +45,9 @@ class KernixService final : public v1::Kernix::WithCallbackMethod_Load<v1::Kerni
   absl::Status SendArtifact(const v1::FetchArtifactRequest& request, grpc::ServerWriter<v1::ArtifactChunk>& writer);
   // Whether the caller may do `what` ("stop") to a shared daemon.
   absl::Status CheckAdministers(std::string_view what) const;
+  // The entries that the caller may see: all of an administrator's daemon, or the caller's own.
+  absl::StatusOr<std::vector<cache::ListedEntry>> Visible(cache::TagFilter filter = {}) const;
+  absl::StatusOr<cache::BuildTrace> TraceOf(const Digest& key) const;
   absl::Status CheckMayHave(const Digest& artifact) const;
   absl::StatusOr<cache::PurgeFilter> FilterFor(const v1::PurgeCacheRequest& request) const;
   absl::Status Purge(const v1::PurgeCacheRequest& request, v1::PurgeCacheResponse& response);

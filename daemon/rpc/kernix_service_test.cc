@@ -57,6 +57,15 @@ class KernixServiceTest : public testing::Test {
     return {response.entry().begin(), response.entry().end()};
   }
 
+  grpc::Status Trace(uid_t caller, const std::string& key, v1::BuildTrace* trace = nullptr) {
+    v1::GetTraceRequest request;
+    request.set_key(key);
+    v1::GetTraceResponse response;
+    const grpc::Status status = KernixService(engine_.backend(), User(caller)).GetTrace(nullptr, &request, &response);
+    if (trace != nullptr) *trace = response.trace();
+    return status;
+  }
+
   v1::GetStatusResponse Status(uid_t caller) {
     const v1::GetStatusRequest request;
     v1::GetStatusResponse response;
@@ -140,6 +149,48 @@ TEST_F(KernixServiceTest, AKeyIsShownToItsOwnerWithAllDetails) {
   EXPECT_EQ(found[0].detail().toolchain(), "/usr/bin/g++ 12.2.0");
   EXPECT_EQ(found[0].detail().artifact_path(), engine_.backend().cache.BlobPath(DigestOf("artifact")));
   EXPECT_THAT(ListKey(kBob, entry.key.Hex()), IsEmpty());
+}
+
+TEST_F(KernixServiceTest, ATraceIsShownToWhoSeesItsEntry) {
+  cache::Entry entry;
+  entry.key = DigestOf("key");
+  const cache::BuildTrace kept{.began_unix_ms = 5,
+                               .total_us = 900,
+                               .steps = {{"plan", cache::StepWay::kDaemon, 0, 0, 100},
+                                         {"cicc compute_90", cache::StepWay::kRun, 100, 50, 600},
+                                         {"handler", cache::StepWay::kReused, 110, 0, 20},
+                                         {"link", cache::StepWay::kJoined, 750, 0, 30}},
+                               .left_out = 2};
+  ASSERT_THAT(engine_.backend().cache.Insert(entry, {"k", UserId{kAlice}}, "artifact", [&] { return kept; }), IsOk());
+  v1::BuildTrace trace;
+  ASSERT_TRUE(Trace(kAlice, entry.key.Raw(), &trace).ok());
+  EXPECT_EQ(trace.began_unix_ms(), 5);
+  EXPECT_EQ(trace.total_us(), 900u);
+  EXPECT_EQ(trace.left_out(), 2u);
+  ASSERT_THAT(trace.step(), SizeIs(4));
+  EXPECT_EQ(trace.step(0).how(), v1::TracedStep::DAEMON);
+  EXPECT_EQ(trace.step(1).name(), "cicc compute_90");
+  EXPECT_EQ(trace.step(1).how(), v1::TracedStep::RUN);
+  EXPECT_EQ(trace.step(1).begin_us(), 100u);
+  EXPECT_EQ(trace.step(1).waited_us(), 50u);
+  EXPECT_EQ(trace.step(1).took_us(), 600u);
+  EXPECT_EQ(trace.step(2).how(), v1::TracedStep::REUSED);
+  EXPECT_EQ(trace.step(3).how(), v1::TracedStep::JOINED);
+  EXPECT_TRUE(Trace(0, entry.key.Raw()).ok());
+  const grpc::Status others = Trace(kBob, entry.key.Raw(), &trace);
+  EXPECT_EQ(others.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(trace.step_size(), 0);
+  EXPECT_EQ(Trace(kBob, DigestOf("nothing").Raw()).error_message(),
+            absl::StrReplaceAll(others.error_message(), {{entry.key.Hex(), DigestOf("nothing").Hex()}}))
+      << "another user's entry is told apart from none";
+}
+
+TEST_F(KernixServiceTest, ATraceThatThereIsNotIsAnErrorThatSaysWhatToDo) {
+  Store("old", kAlice);
+  const grpc::Status status = Trace(kAlice, DigestOf(StrCat("old", kAlice)).Raw());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("force_rebuild"));
+  EXPECT_FALSE(Trace(kAlice, "no key").ok());
 }
 
 TEST_F(KernixServiceTest, OfOthersLoadsAndCacheAUserSeesOnlyHowMuchThereIs) {

@@ -43,12 +43,15 @@ if _typing.TYPE_CHECKING:
     from kernix.loading.module import CompiledModule
     from kernix.loading.registration import register_ffi_target
     from kernix.loading.resources import KernelResources
+    from kernix.loading.trace import BuildStep, BuildTrace
     from kernix.loading.watch import Watch, watch
     from kernix.notebook.extension import load_ipython_extension
 
     __version__: str
 
 __all__ = [
+    "BuildStep",
+    "BuildTrace",
     "CompilationError",
     "CompiledModule",
     "DifferentiableFunction",
@@ -123,6 +126,7 @@ _PLACES = {
     "kernix.loading.module": ("CompiledModule",),
     "kernix.loading.registration": ("register_ffi_target",),
     "kernix.loading.resources": ("KernelResources",),
+    "kernix.loading.trace": ("BuildStep", "BuildTrace"),
     "kernix.loading.watch": ("Watch", "watch"),
     "kernix.notebook.extension": ("load_ipython_extension",),
 }

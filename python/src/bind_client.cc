@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "common/os/env.h"
 #include "common/os/places.h"
 #include "kernix/client.h"
+#include "kernix/trace.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/gil.h"
@@ -63,6 +65,45 @@ void BindValues(py::module_& module) {
       .def_readonly("limit_bytes", &CacheStats::limit_bytes);
 }
 
+using StepFields = std::tuple<std::string, std::string, int64_t, int64_t, int64_t>;  // name, how, times
+
+std::vector<StepFields> StepsOf(const BuildTrace& trace) {
+  std::vector<StepFields> steps;
+  for (const TracedStep& step : trace.steps) {
+    steps.emplace_back(step.name, HowName(step.how), step.begin.count(), step.waited.count(), step.took.count());
+  }
+  return steps;
+}
+
+TracedStep::How HowNamed(const std::string& name) {
+  using How = TracedStep::How;
+  for (const How how : {How::kReused, How::kJoined, How::kDaemon}) {
+    if (name == HowName(how)) return how;
+  }
+  return How::kRun;
+}
+
+BuildTrace MakeTrace(int64_t began_unix_ms, int64_t total_us, const std::vector<StepFields>& steps, uint32_t left_out) {
+  using std::chrono::microseconds;
+  BuildTrace trace{.began_unix_ms = began_unix_ms, .total = microseconds(total_us)};
+  for (const auto& [name, how, begin, waited, took] : steps) {
+    trace.steps.push_back({name, HowNamed(how), microseconds(begin), microseconds(waited), microseconds(took)});
+  }
+  trace.left_out = left_out;
+  return trace;
+}
+
+void BindTrace(py::module_& module) {
+  py::class_<BuildTrace>(module, "BuildTrace")
+      .def(py::init(&MakeTrace), py::arg("began_unix_ms"), py::arg("total_us"), py::arg("steps"), py::arg("left_out"))
+      .def_readonly("began_unix_ms", &BuildTrace::began_unix_ms)
+      .def_property_readonly("total_us", [](const BuildTrace& trace) { return trace.total.count(); })
+      .def_property_readonly("steps", &StepsOf)
+      .def_readonly("left_out", &BuildTrace::left_out)
+      .def("chrome", &ChromeTrace, py::arg("title"))
+      .def("draw", &DrawTrace, py::arg("width"));
+}
+
 uint64_t Purge(Client& client, std::string name) {
   PurgeFilter filter;
   filter.name = std::move(name);
@@ -83,6 +124,7 @@ std::string DefaultStore() { return ValueOrThrow(DefaultStoreDirectory(Env::Posi
 
 void BindClient(py::module_& module) {
   BindValues(module);
+  BindTrace(module);
   module.def("default_store_directory", &DefaultStore);
   py::class_<Client>(module, "Client")
       .def(py::init(&MakeClient), py::kw_only(), py::arg("store_directory") = "",
@@ -93,6 +135,9 @@ void BindClient(py::module_& module) {
       .def(
           "stats", [](Client& client, bool start) { return CallDaemon([&] { return client.Stats(start); }); },
           py::arg("start") = true)
+      .def(
+          "trace", [](Client& client, const std::string& key) { return CallDaemon([&] { return client.Trace(key); }); },
+          py::arg("key"))
       .def("purge", &Purge, py::arg("name") = "")
       .def("shutdown", &Shutdown);
 }

@@ -272,6 +272,20 @@ TEST_F(KernixctlTest, ShowTellsAllAboutAnEntry) {
   EXPECT_EQ(Ctl({"cache", "show", "one"}).exit_code, ctl::kUsage) << "a name is no key";
 }
 
+TEST_F(KernixctlTest, TraceShowsWhereTheTimeOfABuildWent) {
+  EXPECT_EQ(Ctl({"trace", "00"}).exit_code, ctl::kNoDaemon);
+  const std::string listed = Output({"compile", WriteGood("one.cpp"), "--json"});
+  const std::string digits = listed.substr(listed.find("\"key\": \"") + 8, 12);
+  EXPECT_THAT(Output({"trace", digits}),
+              AllOf(StartsWith("one " + digits + ", built 20"), HasSubstr("\nSTEP "), HasSubstr("\nplan "),
+                    ContainsRegex("\ncompile +[^#]*#"), HasSubstr("\nkeep artifact "), HasSubstr("# ran"),
+                    HasSubstr("\ntotal ")));
+  EXPECT_THAT(Output({"trace", digits, "--json"}),
+              AllOf(StartsWith("{\"traceEvents\": [{"), HasSubstr("\"name\": \"kernixd: one " + digits + "\"")));
+  EXPECT_EQ(Ctl({"trace", "0123456789abcdef"}).exit_code, ctl::kFailure);
+  EXPECT_EQ(Ctl({"trace", "one"}).exit_code, ctl::kUsage) << "a name is no key";
+}
+
 TEST_F(KernixctlTest, ABeginningThatSeveralKeysHaveIsRefused) {
   std::set<char> beginnings;
   for (int i = 0;; ++i) {  // soon two keys begin with the same digit

@@ -130,6 +130,7 @@ COMMANDS = [
     ("cache", "list"),
     ("cache", "show"),
     ("cache", "purge"),
+    ("trace",),
     ("compile",),
     ("reload",),
     ("shutdown",),

@@ -136,6 +136,20 @@ TEST_F(CacheTest, NobodyElsesEntriesAreListed) {
   JudgeTwin(kEntries, "everybody's, for root", all.empty() ? "nothing is listed" : "");
 }
 
+TEST_F(CacheTest, NobodyElsesBuildIsTraced) {
+  const std::string& key = others_.result->key();
+  const auto steps = [&](server::TestClient& client) {
+    grpc::ClientContext context;
+    v1::GetTraceRequest request;
+    request.set_key(key);
+    v1::GetTraceResponse response;
+    (void)client.stub().GetTrace(&context, request, &response);
+    return response.trace().step_size();
+  };
+  Judge(kEntries, "GetTrace", steps(member()) > 0 ? "the steps of another one's build are told" : "");
+  JudgeTwin(kEntries, "the trace of one's own build", steps(*other_) > 0 ? "" : "there is none");
+}
+
 TEST_F(CacheTest, NobodyElsesArtifactIsFetched) {
   const std::string& digest = others_.result->artifact_digest();
   const absl::StatusOr<std::string> fetched = member().Fetch(digest);

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernix/trace.h"
 
 namespace kernix {
 
@@ -136,13 +137,16 @@ class Client {
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options = {});
   virtual ~Client() = default;
 
-  // Info(), Stats(), List() and Purge() start a daemon if there is none. With `start` false, they return kUnavailable
-  // instead.
+  // Info(), Stats(), List(), Trace() and Purge() start a daemon if there is none. With `start` false, they return
+  // kUnavailable instead.
   virtual absl::StatusOr<DaemonInfo> Info(bool start = true) = 0;
   virtual absl::StatusOr<CacheStats> Stats(bool start = true) = 0;
   virtual absl::StatusOr<std::vector<CacheEntryInfo>> List(const std::string& name = "", bool start = true) = 0;
   // The entries whose key begins with these hexadecimal digits; one element for each tag. Never starts a daemon.
   virtual absl::StatusOr<std::vector<CacheEntryDetail>> Show(const std::string& key_prefix) = 0;
+  // Where the time of the build went that made the entry of `key` (all 64 digits). kNotFound if there is no such entry,
+  // kFailedPrecondition if it has no trace, kUnimplemented if the daemon is older.
+  virtual absl::StatusOr<BuildTrace> Trace(const std::string& key, bool start = true) = 0;
   virtual absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter, bool start = true) = 0;
   // Loads, toolchains and the cache by user. Never starts a daemon. kUnimplemented if the daemon is older.
   virtual absl::StatusOr<DaemonActivity> Activity() = 0;

@@ -13,6 +13,7 @@ from kernix.loading.resources import KernelResources
 
 if TYPE_CHECKING:
     from kernix.calling.function import KernelFunction
+    from kernix.loading.trace import BuildTrace
 
 __all__ = ["CompiledModule", "hidden_functions", "origin"]
 
@@ -206,6 +207,21 @@ class CompiledModule:
             KernelResources(*(getattr(kernel, field) for field in KernelResources._fields))
             for kernel in self._code.core.resources()
         ]
+
+    def trace(self) -> BuildTrace:
+        """Return where the time of the build that made the library went, by step. ``print()`` draws it.
+
+        kernixd keeps it with the library: for a hit, it is the trace of the earlier build.
+
+        Raises
+        ------
+        KernelRequestError
+            If the library has left the cache, or if an older kernixd built it, which noted no times. Then load it with
+            ``force_rebuild=True``.
+        """
+        from kernix.loading.trace import trace_of  # only this needs it, not loads
+
+        return trace_of(self._code.core)
 
     def __repr__(self) -> str:
         return f"CompiledModule(path={self.path!r}, functions={self.function_names})"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time of a build went."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+from kernix import _core
+from kernix._errors import KernelResourceError
+from kernix.loading import connection
+
+__all__ = ["BuildStep", "BuildTrace", "trace_of"]
+
+
+@dataclass(frozen=True)
+class BuildStep:
+    """A step of a build, or work of kernixd's own. Times are in milliseconds.
+
+    Attributes
+    ----------
+    name : str
+        ``"cicc compute_90"``; with separate units, ``"cicc compute_90 kernel.cu"``.
+    how : str
+        ``"run"``: a command ran. ``"reused"``: the result was an earlier build's. ``"joined"``: it was that of another
+        build at the same time. ``"kernixd"``: kernixd's own work.
+    begin_ms : float
+        Since the build began: when the step's inputs were there.
+    waited_ms : float
+        From then on, until its command started.
+    took_ms : float
+        From then on.
+    """
+
+    name: str
+    how: str
+    begin_ms: float
+    waited_ms: float
+    took_ms: float
+
+
+@dataclass(frozen=True)
+class BuildTrace:
+    """Where the time of a build went, by step. ``print(trace)`` draws it.
+
+    Attributes
+    ----------
+    name : str
+        The module's name.
+    key : str
+        The module's key.
+    began_unix_ms : int
+        When kernixd had the request.
+    total_ms : float
+        From then on, until the library was on the disk.
+    steps : tuple of BuildStep
+        In the order in which they began.
+    left_out : int
+        How many short steps are missing, because there were too many to keep.
+    """
+
+    name: str
+    key: str
+    began_unix_ms: int
+    total_ms: float
+    steps: tuple[BuildStep, ...]
+    left_out: int
+
+    def to_chrome(self) -> dict[str, Any]:
+        """Return the trace in the Trace Event Format of Chrome: ``json.dumps`` makes a file of it."""
+        chrome: dict[str, Any] = json.loads(self._chrome())
+        return chrome
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to a file for ``chrome://tracing`` or Perfetto (https://ui.perfetto.dev).
+
+        Raises
+        ------
+        KernelResourceError
+            If the file cannot be written.
+        """
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self._chrome() + "\n")
+        except OSError as error:
+            raise KernelResourceError(f"cannot write the trace to {path}: {error.strerror or error}") from error
+
+    def _chrome(self) -> str:
+        return self._for_core().chrome(f"kernixd: {self.name} {self.key[:12]}")
+
+    def _for_core(self) -> _core.BuildTrace:
+        steps = [
+            (step.name, step.how, _us(step.begin_ms), _us(step.waited_ms), _us(step.took_ms)) for step in self.steps
+        ]
+        return _core.BuildTrace(self.began_unix_ms, _us(self.total_ms), steps, self.left_out)
+
+    def __str__(self) -> str:
+        return self._for_core().draw(shutil.get_terminal_size().columns).rstrip("\n")
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Draw the trace where IPython shows it."""
+        printer.text(str(self))
+
+
+def _us(milliseconds: float) -> int:
+    return round(milliseconds * 1000)
+
+
+def trace_of(core: _core.Module) -> BuildTrace:
+    """Return the trace of the build that made a module's library."""
+    trace = connection.client().trace(core.key)
+    steps = (BuildStep(name, how, *(time / 1000 for time in times)) for name, how, *times in trace.steps)
+    return BuildTrace(core.name, core.key, trace.began_unix_ms, trace.total_us / 1000, tuple(steps), trace.left_out)
+
+
+BuildStep.__module__ = "kernix"
+BuildTrace.__module__ = "kernix"
