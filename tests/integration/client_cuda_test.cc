@@ -54,7 +54,7 @@ template <int N> __global__ void __launch_bounds__(1024, 1) greedy(float* p, con
   for (int i = 0; i < N; ++i) {
     float sum = copy[(i + threadIdx.x) % 100];
     #pragma unroll
-    for (int j = 0; j < N; ++j) sum += values[(i * j) % N] * values[j];
+    for (int j = 0; j < 8; ++j) sum += values[(i * j) % N] * values[(i + j) % N];
     p[i * blockDim.x + threadIdx.x] = sum;
   }
 }
