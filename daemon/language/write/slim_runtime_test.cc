@@ -56,12 +56,12 @@ class Toolkit {
   const RuntimeNames& Names(RuntimeParts parts) {
     const auto known = names_.find(parts.bits());
     if (known != names_.end()) return known->second;
-    const std::vector<std::string> full = Preprocess(probe_, "", true);
+    if (whole_.empty()) whole_ = Preprocess(probe_, "", true);
     const std::vector<std::string> slim = Preprocess(probe_, Folder(parts), true);
     for (const std::string& text : slim) {
       for (const std::string& file : FilesOf(text)) slim_files_[parts.bits()].insert(Canonical(file));
     }
-    const auto names = RuntimeNames::Read({{full[0], slim[0]}, {full[1], slim[1]}}, parts, {});
+    const auto names = RuntimeNames::Read({{whole_[0], slim[0]}, {whole_[1], slim[1]}}, parts, {});
     EXPECT_THAT(names, IsOk());
     return names_.emplace(parts.bits(), names.ok() ? *names : RuntimeNames()).first->second;
   }
@@ -130,6 +130,7 @@ class Toolkit {
   std::string root_;
   std::string probe_;
   std::string unit_;
+  std::vector<std::string> whole_;  // the probe with the whole header, preprocessed
   Workshop workshop_;
   std::map<uint32_t, RuntimeNames> names_;
   std::map<uint32_t, std::set<std::string>> slim_files_;
