@@ -31,20 +31,6 @@ def needs(pattern, wheel):
     return pytest.mark.skipif(not wheel_has(pattern), reason=f"needs {pattern} (wheel {wheel})")
 
 
-@needs("include/cccl/cub/cub.cuh", "nvidia-cuda-cccl")
-def test_cub():
-    source = f"""{HEAD}
-#include <cub/device/device_reduce.cuh>
-// @BE total arg ret ret stream
-void total(const BE::Tensor x, BE::Tensor scratch, BE::Tensor y, cudaStream_t stream) {{
-    size_t bytes = scratch.nbytes();
-    BE_CUDA_CHECK(cub::DeviceReduce::Sum(scratch.data_ptr(), bytes, x.data_ptr<const float>(), y.data_ptr<float>(),
-                                         (int)x.numel(), stream));
-}}
-"""
-    assert kernix.load_cuda_inline("uses_cub", source, **OPTIONS).function_names == ["total"]
-
-
 @needs("include/curand_kernel.h", "nvidia-curand")
 def test_curand_in_device_code():
     source = f"""{HEAD}
