@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python fuzz sanitize mutate verify-shortcuts \
+.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python python-tests fuzz sanitize mutate verify-shortcuts \
         lint lint-text lint-cpp format check-format wheel test-wheel docs test-docs bench install clean
 
 help: ## Show this list
@@ -39,20 +39,26 @@ demo: export BRAINEVENT_NVCC_PREFER ?= $(shell compgen -G '.venv/lib/*/site-pack
 demo: package ## Compile real kernels through a kernixd that starts automatically, and call them from JAX
 	@$(VENV_PYTHON) python/examples/demo.py
 
-test: build test-cpp test-python fuzz ## Set up, build, and run every test
+# The Python tests wait for processes, and leave a seventh of two cores idle. The fuzzers take what is left.
+test: build test-cpp ## Set up, build, and run every test
+	@echo 'Python tests and fuzzers, side by side: the output of each follows when it ends'
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target python-tests fuzz
 
 # Tests wait for compilers and processes: one more at a time than there are cores takes 207 s instead of 227.
 test-cpp: build ## Run the C++ tests
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($(JOBS) + 1)) --no-tests=error
 
 test-python: build ## Run the Python tests
+	@$(MAKE) --no-print-directory python-tests
+
+python-tests: # Run the Python tests with what is built
 	$(VENV_PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile tests/python
 	$(VENV_PYTHON) -m pytest tests/gpu
 
 fuzz: packages ## Run each fuzzer of tests/fuzz for a short time (always the same run)
 	@cmake --preset fuzz --log-level=NOTICE
-	@cmake --build --preset fuzz --parallel $(JOBS)
-	ctest --preset fuzz --parallel $(JOBS)
+	@nice -n 5 cmake --build --preset fuzz --parallel $(JOBS)
+	nice -n 5 ctest --preset fuzz --parallel $(JOBS)
 
 # Sanitizers run the tests of components in one process. They cannot judge JAX, nvcc's output and forked clients.
 SANITIZERS ?= asan tsan
