@@ -8,8 +8,8 @@ JOBS ?= $(shell nproc)
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python python-tests fuzz sanitize mutate verify-shortcuts \
-        lint lint-text lint-cpp format check-format wheel test-wheel docs test-docs bench install clean
+.PHONY: help setup setup-product packages configure package build demo test test-cpp test-python python-tests fuzz sanitize mutate \
+        verify-shortcuts lint lint-text lint-cpp format check-format wheel test-wheel docs test-docs bench install clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-14s %s\n", $$1, $$2}'
