@@ -507,7 +507,8 @@ TEST_F(BuilderTest, AChangedToolchainHeaderIsAMiss) {
 }
 
 TEST_F(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
-  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  TestBuilder one(TestBuilder::On::kLocalExecutor);
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
   for (const char* program : {"g++", "clang++"}) {
     KERNIX_NEED_PROGRAM(compiler, program);
     for (const std::vector<const char*>& flags :
@@ -746,7 +747,8 @@ TEST_F(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
       0, "#include <vector>\n#include \"h.h\"\nextern \"C\" const char* where() { return __FILE__; }\n");
   const std::string header = "inline const char* here() { return __FILE__; }\n";
   AddHeader(request, 0, "h.h", header);
-  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  TestBuilder one(TestBuilder::On::kLocalExecutor);
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
   RecordingObserver observer({header});
   const auto a = one.Load(request, observer);
   const auto b = two.Load(request, observer);
@@ -1033,7 +1035,8 @@ class CudaBuilderTest : public ::testing::Test {
 TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
   request_.mutable_options()->add_architectures("sm_80");
   request_.mutable_source(0)->mutable_text()->append("extern \"C\" const char* where() { return __FILE__; }\n");
-  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  TestBuilder one(TestBuilder::On::kLocalExecutor);
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
   const auto a = one.Load(request_);
   const auto b = two.Load(request_);
   ASSERT_THAT(a, IsOk());
@@ -1222,7 +1225,8 @@ TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName)
 }
 
 TEST_F(CudaBuilderTest, LineTablesGiveTheSameBytesInTwoFolders) {
-  TestBuilder one(TestBuilder::On::kLocalExecutor), two(TestBuilder::On::kLocalExecutor);
+  TestBuilder one(TestBuilder::On::kLocalExecutor);
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
   for (const char* flag : {"-lineinfo", "-G"}) {
     v1::LoadRequest request = request_;
     request.mutable_options()->add_compile_flags(flag);
