@@ -56,7 +56,7 @@ class Store:
     def builds(self) -> int:
         """Return how many loads were built."""
         lines = [line.split() for line in self.run_kernixctl("metrics").splitlines()]
-        return sum(int(line[1]) for line in lines if line and line[0].startswith("kernix_build_seconds_count"))
+        return sum(int(line[1]) for line in lines if line and line[0] == 'kernix_load_seconds_count{outcome="built"}')
 
     def compiler_seconds(self) -> float:
         """Return the processor time of the processes that kernixd has run."""

@@ -1126,6 +1126,11 @@ TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
   EXPECT_THAT(commands(more), AllOf(HasSubstr("-arch compute_86"), Not(HasSubstr("-arch compute_80")),
                                     Not(HasSubstr("-arch compute_90"))));
 
+  v1::LoadRequest alone = request;
+  alone.mutable_options()->clear_architectures();
+  alone.mutable_options()->add_architectures("sm_90");
+  EXPECT_THAT(commands(alone), AllOf(HasSubstr("fatbinary"), Not(HasSubstr("/cicc "))));
+
   v1::LoadRequest edited = request;
   edited.mutable_source(0)->mutable_text()->append("__global__ void another(int* p) { *p = 1; }\n");
   EXPECT_THAT(commands(edited), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), Not(HasSubstr("handler.cc"))));

@@ -2,6 +2,7 @@
 #include "daemon/plan/nvcc_phases.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -69,6 +70,26 @@ bool Mentions(const Command& command, const std::string& path) {
   return std::any_of(command.begin(), command.end(), [&](const std::string& word) {
     return word == path || (word.ends_with(path) && word[word.size() - path.size() - 1] == '=');
   });
+}
+
+// nvcc calls a file "unit.ptx" for one architecture, and "unit.compute_90.ptx" for several. Gives it the latter name,
+// so that one architecture more leaves the steps of the first as they are.
+void NameArchitecture(std::vector<Command>& commands, const std::string& unit) {
+  std::vector<std::string> architectures;
+  for (const Command& command : commands) {
+    if (Basename(command.front()) == "cicc") architectures.push_back(ArchitectureOf(command));
+  }
+  if (architectures.size() != 1) return;
+  const std::string name = Basename(unit);
+  const std::string stem = name.substr(0, name.rfind('.') + 1);  // "unit."
+  for (std::string& word : std::views::join(commands)) {
+    const size_t begin = word.find_last_of("/=") + 1;  // of the file's name
+    if (word.compare(begin, stem.size(), stem) != 0) continue;
+    const std::string_view rest = std::string_view(word).substr(begin + stem.size());
+    const bool is_of_architecture = rest == "cpp1.ii" || rest == "ptx" || rest.starts_with("cudafe1.") ||
+                                    (rest.starts_with("sm_") && rest.ends_with(".cubin"));
+    if (is_of_architecture) word.insert(begin + stem.size(), StrCat(architectures.front(), "."));
+  }
 }
 
 class PhaseMaker {
@@ -240,8 +261,9 @@ exec::Action DryRunOf(const Step& compile) {
 }
 
 std::optional<Phases> PhasesOf(const Step& compile, std::string_view dry_run) {
-  const std::optional<std::vector<Command>> commands = CommandsOfDryRun(dry_run);
+  std::optional<std::vector<Command>> commands = CommandsOfDryRun(dry_run);
   if (!commands) return std::nullopt;
+  NameArchitecture(*commands, compile.action.argv.back());
   return PhaseMaker(compile).Make(*commands);
 }
 

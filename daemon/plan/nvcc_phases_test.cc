@@ -58,14 +58,15 @@ std::map<std::string, Step> ByName(const Phases& phases) {
 TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   const auto phases = PhasesOf(CompileStep(), kOneArchitecture);
   ASSERT_TRUE(phases.has_value());
-  EXPECT_THAT(phases->dependencies, ElementsAre("u/keep/unit.cpp1.ii.d", "u/keep/unit.cpp4.ii.d", "u/unit.o.d"));
-  EXPECT_THAT(phases->preprocessed, ElementsAre("u/keep/unit.cpp1.ii", "u/keep/unit.cpp4.ii"));
+  EXPECT_THAT(phases->dependencies,
+              ElementsAre("u/keep/unit.compute_90.cpp1.ii.d", "u/keep/unit.cpp4.ii.d", "u/unit.o.d"));
+  EXPECT_THAT(phases->preprocessed, ElementsAre("u/keep/unit.compute_90.cpp1.ii", "u/keep/unit.cpp4.ii"));
   std::map<std::string, Step> steps = ByName(*phases);
   ASSERT_EQ(steps.size(), 7u);
 
   const Step& device = steps["preprocess compute_90"];
   EXPECT_THAT(device.inputs_from_steps, IsEmpty());
-  EXPECT_THAT(device.action.outputs, ElementsAre("u/keep/unit.cpp1.ii", "u/keep/unit.cpp1.ii.d"));
+  EXPECT_THAT(device.action.outputs, ElementsAre("u/keep/unit.compute_90.cpp1.ii", "u/keep/unit.compute_90.cpp1.ii.d"));
   EXPECT_EQ(device.action.argv.front(), "{kernix-host-compiler}");
   EXPECT_THAT(steps["preprocess host"].action.outputs, ElementsAre("u/keep/unit.cpp4.ii", "u/keep/unit.cpp4.ii.d"));
 
@@ -76,19 +77,20 @@ TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   EXPECT_THAT(cudafe.inputs_from_steps, ElementsAre("u/keep/unit.cpp4.ii"));
   const Step& cicc = steps["cicc compute_90"];
   EXPECT_EQ(cicc.action.argv.front(), "toolchain/cuda/bin/../nvvm/bin/cicc");
-  EXPECT_THAT(cicc.inputs_from_steps, ElementsAre("u/keep/unit.cpp1.ii"));
-  EXPECT_THAT(cicc.action.outputs, ElementsAre("u/keep/unit.ptx", "u/keep/unit.cudafe1.stub.c"));
+  EXPECT_THAT(cicc.inputs_from_steps, ElementsAre("u/keep/unit.compute_90.cpp1.ii"));
+  EXPECT_THAT(cicc.action.outputs, ElementsAre("u/keep/unit.compute_90.ptx", "u/keep/unit.compute_90.cudafe1.stub.c"));
   for (const Step* step : {&cudafe, &cicc}) {
     EXPECT_EQ(step->action.inputs.back().path, "u/keep/unit.module_id");
     EXPECT_EQ(*step->action.inputs.back().content, *cicc.action.inputs.back().content);
   }
 
-  EXPECT_THAT(steps["ptxas sm_90"].inputs_from_steps, ElementsAre("u/keep/unit.ptx"));
+  EXPECT_THAT(steps["ptxas sm_90"].inputs_from_steps, ElementsAre("u/keep/unit.compute_90.ptx"));
   EXPECT_THAT(steps["fatbinary host"].inputs_from_steps,
-              UnorderedElementsAre("u/keep/unit.ptx", "u/keep/unit.sm_90.cubin"));
+              UnorderedElementsAre("u/keep/unit.compute_90.ptx", "u/keep/unit.compute_90.sm_90.cubin"));
   const Step& host = steps["host compile"];
   EXPECT_THAT(host.inputs_from_steps,
-              UnorderedElementsAre("u/keep/unit.cudafe1.cpp", "u/keep/unit.cudafe1.stub.c", "u/keep/unit.fatbin.c"));
+              UnorderedElementsAre("u/keep/unit.compute_90.cudafe1.cpp", "u/keep/unit.compute_90.cudafe1.stub.c",
+                                   "u/keep/unit.fatbin.c"));
   EXPECT_THAT(host.action.outputs, UnorderedElementsAre("u/unit.o", "u/unit.o.d", "u/as.d"));
   EXPECT_THAT(host.action.argv, Contains("-ffile-prefix-map={kernix-host-0}=host"));
   for (const auto& [name, step] : steps) {
@@ -110,8 +112,8 @@ TEST(NvccPhasesTest, WhatIsReusedDependsOnWhatTheProgramReads) {
   EXPECT_THAT(steps["cudafe++ host"].reuse->inputs,
               UnorderedElementsAre("u/keep/unit.module_id", "u/keep/unit.cpp4.ii"));
   EXPECT_THAT(steps["cicc compute_90"].reuse->inputs,
-              UnorderedElementsAre("u/keep/unit.module_id", "u/keep/unit.cpp1.ii"));
-  EXPECT_THAT(steps["ptxas sm_90"].reuse->inputs, ElementsAre("u/keep/unit.ptx"));
+              UnorderedElementsAre("u/keep/unit.module_id", "u/keep/unit.compute_90.cpp1.ii"));
+  EXPECT_THAT(steps["ptxas sm_90"].reuse->inputs, ElementsAre("u/keep/unit.compute_90.ptx"));
   EXPECT_THAT(steps["ptxas sm_90"].reuse->dependencies, IsEmpty());
   EXPECT_THAT(steps["host compile"].reuse->dependencies, UnorderedElementsAre("u/unit.o.d", "u/as.d"));
 }
