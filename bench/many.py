@@ -19,6 +19,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -53,10 +54,10 @@ class Store:
         command = [_environment.program("kernixctl"), "--store", self.folder, *words]
         return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
-    def builds(self) -> int:
-        """Return how many loads were built."""
+    def compiles(self) -> int:
+        """Return how many kernels were compiled."""
         lines = [line.split() for line in self.run_kernixctl("metrics").splitlines()]
-        return sum(int(line[1]) for line in lines if line and line[0] == 'kernix_load_seconds_count{outcome="built"}')
+        return sum(int(line[1]) for line in lines if line and line[0].startswith("kernix_nvcc_compiles_total"))
 
     def compiler_seconds(self) -> float:
         """Return the processor time of the processes that kernixd has run."""
@@ -85,7 +86,7 @@ def new_store() -> Iterator[Store]:
             store.run_kernixctl("shutdown")
 
 
-def options(size: int) -> dict[str, object]:
+def options(size: int) -> dict[str, Any]:
     """Return the parameters of a load of TEMPLATED."""
     flags = [f"-DBENCH_SIZE={size}"]
     return {"compute_capability": ARCHITECTURE, "extra_cuda_cflags": flags, "auto_register": False}
@@ -158,22 +159,25 @@ for size in range(int(sys.argv[3]), int(sys.argv[3]) + int(sys.argv[4])):
 
 def measure_processes(count: int, kernels: int) -> str:
     """Load the same kernels in many processes that start at once, and in one."""
-    seconds, builds = [], []
+    seconds, compiles = [], []
     for processes in (1, count):
         with new_store() as store:
             size = str(uuid.uuid4().int % 10**6)
-            command = [sys.executable, "-c", WORKER, str(pathlib.Path(__file__).parent), store.folder, size, str(kernels)]
+            here = str(pathlib.Path(__file__).parent)
+            command = [sys.executable, "-c", WORKER, here, store.folder, size, str(kernels)]
             workers = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(processes)]
             time.sleep(2 + processes / 8)  # until they have imported what they need
-            before = store.compiler_seconds(), store.builds()
+            before = store.compiler_seconds(), store.compiles()
             for worker in workers:
-                worker.stdin.close()
-            if any([worker.wait() for worker in workers]):
+                if worker.stdin is not None:
+                    worker.stdin.close()
+            codes = [worker.wait() for worker in workers]
+            if any(codes):
                 raise SystemExit("bench: a process failed")
             seconds.append(store.compiler_seconds() - before[0])
-            builds.append(store.builds() - before[1])
-    print(f"{kernels} kernels: one process made {builds[0]} builds, {count} processes {builds[1]}", file=sys.stderr)
-    return row(f"{count} processes load the same {kernels} kernels (compilers' processor time; one process)", *seconds)
+            compiles.append(store.compiles() - before[1])
+    print(f"{kernels} kernels: {compiles[0]} compiles for one process, {compiles[1]} for {count}", file=sys.stderr)
+    return row(f"compilers' processor time: {count} processes load the same {kernels} kernels, and one does", *seconds)
 
 
 def row(what: str, before: float, after: float) -> str:

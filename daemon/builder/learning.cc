@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/learning.h"
 
-#include <utility>
-
 #include "common/base/error.h"
 #include "common/base/log.h"
 
 namespace kernix::build {
+namespace {
+
+constexpr size_t kMostNotLearned = 1024;
+
+}  // namespace
 
 Learning::~Learning() {
   stop_->Cancel();
@@ -14,9 +17,12 @@ Learning::~Learning() {
   while (is_learning_) idle_.Wait(mutex_);
 }
 
-bool Learning::Begin() {
+std::unique_ptr<Learning::Turn> Learning::Begin() {
   const MutexLock lock(mutex_);
-  return !stop_->cancelled() && !std::exchange(is_learning_, true);
+  if (stop_->cancelled() || is_learning_) return nullptr;
+  auto turn = std::make_unique<Turn>(*this);
+  is_learning_ = true;
+  return turn;
 }
 
 void Learning::End() {
@@ -37,6 +43,7 @@ void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::s
   if (stop_->cancelled() || !is_final) return;
   Log(LogLevel::kInfo, "not_learned", {{"reason", std::string(status.message())}, {"effect", std::string(effect)}});
   const MutexLock lock(mutex_);
+  if (cannot_learn_.size() >= kMostNotLearned) cannot_learn_.clear();
   cannot_learn_.insert(key);
 }
 

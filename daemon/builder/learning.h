@@ -18,7 +18,19 @@ namespace kernix::build {
 // One lesson at a time, so that learning takes no more than one processor. Thread-safe.
 class Learning {
  public:
-  // Something to learn. Whoever has one must start it: the object waits for its end.
+  // Ends when it is destroyed. The object waits for that.
+  class Turn {
+   public:
+    explicit Turn(Learning& learning) : learning_(learning) {}
+    ~Turn() { learning_.End(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Learning& learning_;
+  };
+
+  // Something to learn.
   class Lesson {
    public:
     virtual ~Lesson() = default;
@@ -28,9 +40,8 @@ class Learning {
   // Ends what is being learned, and waits for that.
   ~Learning();
 
-  // False while something else is being learned. Otherwise the caller must call End() once.
-  bool Begin();
-  void End();
+  // Null while something else is being learned. A lesson must destroy its turn last.
+  std::unique_ptr<Turn> Begin();
 
   // Whether to try: not again what failed for a lasting reason.
   bool MayLearn(const Digest& key);
@@ -42,6 +53,8 @@ class Learning {
   const CancellationPtr& stop() const { return stop_; }
 
  private:
+  void End();
+
   const CancellationPtr stop_ = std::make_shared<Cancellation>();
   Mutex mutex_;
   CondVar idle_;

@@ -142,14 +142,16 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     known_ = {};
     if (run_.toolchain == nullptr) return RunAtOnce(phases_.preprocess);
     preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain);
-    if (!preprocessing_.uses_kept()) return RunAtOnce(preprocessing_.whole_steps());
-    RunPreprocessing(&Compile::OnPreprocessed);
+    if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
+    compiler_.preambles_.CountPasses(preprocessing_);
+    RunAtOnce(preprocessing_.whole_steps());
   }
 
   void OnPreprocessed(PlanEnd& end) { RunCompile(phases_, end); }
 
   // What comes after preprocessing.
   void RunCompile(Phases& phases, PlanEnd& preprocessed) {
+    compiler_.preambles_.CountPasses(preprocessing_);
     outputs_ = std::move(preprocessed.outputs);
     printed_ = std::move(preprocessed.printed);
     AddInputs(phases.compile, outputs_);
@@ -170,12 +172,21 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
   void OnRestPreprocessed(PlanEnd& end) {
-    if (!compiler_.preambles_.Join(preprocessing_, end)) return Run(preprocessing_.whole_steps(), next_);
+    if (!compiler_.preambles_.Join(preprocessing_, BytesLeft(), end)) return RunWithoutPreambles();
     (this->*next_)(end);
   }
 
   void OnRestFailed(const absl::Status& status) {
     if (MeetsWholeCall(status)) return run_.done(status);
+    RunWithoutPreambles();
+  }
+
+  void RunWithoutPreambles() {
+    compiler_.preambles_.CountMisfit();
+    for (Preprocessing::Pass& pass : preprocessing_.passes) {
+      pass.text = nullptr;
+      pass.split.reset();
+    }
     Run(preprocessing_.whole_steps(), next_);
   }
 
@@ -183,7 +194,11 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     compiler_.in_phases_.Add();
     exec::ActionResult result = ResultOf(end);
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
-    const std::shared_ptr<Learning::Lesson> lesson = PrepareLesson();
+    std::shared_ptr<Learning::Lesson> lesson;
+    (void)CatchExceptions("nothing to learn", [&] {
+      lesson = PrepareLesson();
+      return absl::OkStatus();
+    });
     run_.done(std::move(result));  // without a lesson, this may be the end of the compiler
     if (lesson != nullptr) lesson->Start();
   }

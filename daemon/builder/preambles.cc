@@ -6,14 +6,16 @@
 #include <utility>
 
 #include "common/base/exceptions.h"
+#include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
 
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostAskedFor = 1024;
+constexpr size_t kMostRemembered = 1024;
 constexpr char kEffect[] = "kernels that begin with these #includes preprocess them each time";
 
 // The places of a preprocessing step's results among its outputs.
@@ -22,11 +24,31 @@ const std::string& FilesOf(const Step& pass) { return pass.action.outputs[1]; }
 
 Digest KeyOf(const PreambleForm& form) { return exec::DigestOfAction(form.kept.action, {}).hash; }
 
-// Whether a preprocessed text comes from one of these files. A whole pass may have left out what it has read before.
-bool ReadsAny(const std::vector<std::string>& files, std::string_view text) {
-  const std::set<std::string_view> known(files.begin(), files.end());
+Digest UnitOf(const PreambleForm& form, const Digest& included_names) {
+  CanonicalHasher hasher("kernix-preamble-unit");
+  hasher.Field("preamble", KeyOf(form));
+  hasher.Field("included", included_names);
+  return hasher.Finish();
+}
+
+exec::Content MakeContent(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+Step WithMacros(const PreamblePass& pass, const PreambleForm& form, std::string_view macros) {
+  Step rest = pass.rest;
+  rest.action.inputs.push_back(exec::MakeInput(kPreambleMacros, StrCat(macros, form.definitions)));
+  return rest;
+}
+
+// Whether a file is one that only this way of preprocessing reads.
+bool IsOurs(const std::string& file) { return IsBelow(file, kPreambleFolder); }
+
+// Whether a preprocessed text may come from one of these files. A whole pass may have left out what it has read before,
+// also under another name (`#pragma once`).
+bool MayReadAny(const std::vector<std::string>& files, std::string_view text) {
+  std::set<std::string> known;
+  for (const std::string& file : files) known.insert(Basename(file));
   const std::vector<std::string> read = FilesOfLineMarkers(text);
-  return std::any_of(read.begin(), read.end(), [&](const std::string& file) { return known.contains(file); });
+  return std::any_of(read.begin(), read.end(), [&](const std::string& file) { return known.contains(Basename(file)); });
 }
 
 }  // namespace
@@ -37,19 +59,17 @@ bool Preprocessing::uses_kept() const {
 
 std::vector<Step> Preprocessing::steps() const {
   std::vector<Step> steps;
-  for (const Pass& pass : passes) {
-    steps.push_back(pass.text != nullptr ? pass.rest : pass.split ? pass.split->whole : pass.plain);
-  }
+  for (const Pass& pass : passes) steps.push_back(pass.text != nullptr ? pass.rest : pass.whole);
   return steps;
 }
 
 std::vector<Step> Preprocessing::whole_steps() const {
   std::vector<Step> steps;
-  for (const Pass& pass : passes) steps.push_back(pass.split ? pass.split->whole : pass.plain);
+  for (const Pass& pass : passes) steps.push_back(pass.whole);
   return steps;
 }
 
-// Learns the macros of some preambles. The callbacks of the plan hold references to it.
+// Learns some preambles, one after the other. The callbacks of plans hold references to it.
 class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson>, public PlanObserver {
  public:
   struct Pass {
@@ -58,115 +78,164 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
     exec::Content whole;  // what the whole pass has made
   };
 
-  Lesson(Preambles& preambles, std::vector<Pass> passes, BuildStart start, toolchain::ToolchainPtr toolchain,
-         UserId user)
-      : preambles_(preambles),
+  Lesson(std::unique_ptr<Learning::Turn> turn, Preambles& preambles, std::vector<Pass> passes, BuildStart start,
+         toolchain::ToolchainPtr toolchain, UserId user)
+      : turn_(std::move(turn)),
+        preambles_(preambles),
         passes_(std::move(passes)),
         start_(start),
         toolchain_(std::move(toolchain)),
         user_(user) {}
 
   void Start() override {
-    Plan plan;
-    for (const Pass& pass : passes_) {
-      plan.steps.push_back(pass.split.macros_before);
-      plan.steps.push_back(pass.form.macros_after);
-    }
-    const absl::Status started = CatchExceptions("not learned", [&] {
-      RunPlan(std::move(plan), user_, preambles_.runner_, /*max_parallel=*/1, preambles_.learning_.stop(), *this,
-              [self = shared_from_this()](PlanEnd end) { self->OnMacros(end); });
+    (void)CatchExceptions("not learned", [&] {
+      LearnNext();
       return absl::OkStatus();
     });
-    if (!started.ok()) preambles_.learning_.End();
   }
 
   void OnQueued(const std::string&, int) override {}
   void OnStarted(const exec::Action&) override {}
   void OnOutput(std::string_view) override {}
   void OnStepDone(int) override {}
+  void OnStepEnded(const StepTimes&) override {}
 
  private:
-  void OnMacros(const PlanEnd& end) {
-    (void)CatchExceptions("not kept", [&] {
-      for (const Pass& pass : passes_) {
-        const absl::Status kept = end.status.ok() ? Keep(pass, end) : end.status;
-        if (!kept.ok()) preambles_.learning_.NoteFailure(KeyOf(pass.form), kept, kEffect);
-      }
-      return absl::OkStatus();
-    });
-    preambles_.learning_.End();
+  using Next = absl::Status (Lesson::*)(const PlanEnd&);
+
+  void LearnNext() {
+    if (passes_.empty()) return;
+    pass_ = std::move(passes_.back());
+    passes_.pop_back();
+    Run({pass_.split.macros_before, pass_.form.macros_after, pass_.form.definitions_after}, &Lesson::OnMacros);
   }
 
-  absl::Status Keep(const Pass& pass, const PlanEnd& end) {
-    const std::optional<std::string_view> text = PreambleText(*pass.whole);
-    if (!text) return absl::FailedPreconditionError("the end of the unit's #includes is not found in their text");
-    if (!end.printed.empty()) return absl::FailedPreconditionError("the compiler warns of the unit's #includes");
-    const PreambleForm& form = pass.form;
-    std::vector<std::string> files = ParseDependencyFile(*end.outputs.at(FilesOf(form.macros_after)));
-    std::erase(files, pass.split.unit);
-    exec::ActionResult result;
-    const auto add = [&](const std::string& path, std::string content) {
-      result.outputs[path] = std::make_shared<const std::string>(std::move(content));
-    };
-    const std::string& before = *end.outputs.at(TextOf(pass.split.macros_before));
-    add(form.text, std::string(*text));
-    add(form.macros, MacrosToAdd(before, *end.outputs.at(TextOf(form.macros_after))));
-    add(form.files, MakeDependencyFile("preamble", files));
-    preambles_.cache_.Keep(form.kept, *toolchain_, start_, result);
+  // Runs steps, then `next`. If either fails, this preamble is not learned.
+  void Run(std::vector<Step> steps, Next next) {
+    RunPlan({.steps = std::move(steps)}, user_, preambles_.runner_, /*max_parallel=*/1, preambles_.learning_.stop(),
+            *this, [self = shared_from_this(), next](const PlanEnd& end) { self->OnEnd(end, next); });
+  }
+
+  void OnEnd(const PlanEnd& end, Next next) {
+    (void)CatchExceptions("not learned", [&] {
+      absl::Status status = end.status;
+      if (status.ok() && !end.printed.empty()) status = absl::FailedPreconditionError("the compiler warns of them");
+      if (status.ok()) status = (this->*next)(end);
+      if (status.ok()) return absl::OkStatus();
+      preambles_.learning_.NoteFailure(KeyOf(pass_.form), status, kEffect);
+      LearnNext();
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status OnMacros(const PlanEnd& end) {
+    macros_ = end.outputs;
+    files_ = ParseDependencyFile(*end.outputs.at(FilesOf(pass_.form.macros_after)));
+    std::erase_if(files_, [&](const std::string& file) { return file == pass_.split.unit || IsOurs(file); });
+    return RunRest(/*ends_in_system_header=*/true);
+  }
+
+  // Preprocesses what follows, to compare the joined text with that of the whole pass.
+  absl::Status RunRest(bool ends_in_system_header) {
+    const std::optional<std::string> macros =
+        MacrosToAdd(*macros_.at(TextOf(pass_.split.macros_before)), *macros_.at(TextOf(pass_.form.macros_after)),
+                    *macros_.at(TextOf(pass_.form.definitions_after)), ends_in_system_header);
+    if (!macros) return absl::FailedPreconditionError("where a macro of theirs is defined is not known");
+    macros_to_add_ = *macros;
+    Run({WithMacros(pass_.split, pass_.form, *macros)},
+        ends_in_system_header ? &Lesson::OnRestAfterSystemHeader : &Lesson::OnRest);
     return absl::OkStatus();
   }
 
+  absl::Status OnRestAfterSystemHeader(const PlanEnd& end) {
+    return OnRest(end).ok() ? absl::OkStatus() : RunRest(/*ends_in_system_header=*/false);
+  }
+
+  absl::Status OnRest(const PlanEnd& end) {
+    const std::optional<std::string_view> rest = RestText(pass_.split, *end.outputs.at(TextOf(pass_.split.rest)));
+    const auto text = rest ? PreambleText(pass_.split, *pass_.whole, *rest) : std::nullopt;
+    if (!text || MayReadAny(files_, *rest))
+      return absl::FailedPreconditionError("what follows them depends on more than text and macros");
+    const PreambleForm& form = pass_.form;
+    exec::ActionResult result;
+    result.outputs[form.text] = MakeContent(std::string(*text));
+    result.outputs[form.macros] = MakeContent(macros_to_add_);
+    result.outputs[form.files] = MakeContent(MakeDependencyFile("preamble", files_));
+    preambles_.cache_.Keep(form.kept, *toolchain_, start_, result);
+    LearnNext();
+    return absl::OkStatus();
+  }
+
+  const std::unique_ptr<Learning::Turn> turn_;  // first: it is destroyed last
   Preambles& preambles_;
-  const std::vector<Pass> passes_;
+  std::vector<Pass> passes_;  // that are left
   const BuildStart start_;
   const toolchain::ToolchainPtr toolchain_;
   const UserId user_;
+
+  // The one that is being learned.
+  Pass pass_;
+  PlanOutputs macros_;
+  std::vector<std::string> files_;
+  std::string macros_to_add_;
 };
 
-void Preambles::UseKept(const toolchain::Toolchain& toolchain, Preprocessing::Pass& pass) {
-  for (const PreambleForm& form : pass.split->forms) {
-    const std::optional<exec::ActionResult> kept = cache_.Find(form.kept, toolchain);
-    if (!kept) continue;
-    pass.text = kept->outputs.at(form.text);
-    pass.files = ParseDependencyFile(*kept->outputs.at(form.files));
-    pass.rest = pass.split->rest;
-    pass.rest.action.inputs.push_back(
-        exec::MakeInput(kPreambleMacros, StrCat(*kept->outputs.at(form.macros), form.definitions)));
-    return;
-  }
-}
-
 Preprocessing Preambles::Prepare(const Phases& phases, const toolchain::Toolchain& toolchain) {
-  Preprocessing preprocessing{.passes = {}, .start = cache_.Now()};
+  Preprocessing preprocessing{.passes = {}, .included_names = IncludedNames(phases), .start = cache_.Now()};
   for (size_t i = 0; i < phases.preprocess.size(); ++i) {
     Preprocessing::Pass pass{
-        .plain = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};
-    if (pass.split) UseKept(toolchain, pass);
-    (!pass.split ? none_ : pass.text != nullptr ? kept_ : not_known_).Add();
+        .whole = phases.preprocess[i], .split = SplitPass(phases, i), .text = {}, .files = {}, .rest = {}};
+    if (pass.split) UseKept(toolchain, preprocessing.included_names, pass);
     preprocessing.passes.push_back(std::move(pass));
   }
   return preprocessing;
 }
 
-bool Preambles::Join(const Preprocessing& preprocessing, PlanEnd& end) {
-  bool is_certain = end.printed.empty();
-  for (const Preprocessing::Pass& pass : preprocessing.passes) {
-    if (!is_certain) break;
-    if (pass.text == nullptr) continue;
-    exec::Content& text = end.outputs.at(TextOf(pass.plain));
-    const std::optional<std::string_view> rest = RestText(*text);
-    is_certain = rest && !ReadsAny(pass.files, *rest);
-    if (!is_certain) continue;
-    text = std::make_shared<const std::string>(StrCat(*pass.text, *rest));
-    exec::Content& files = end.outputs.at(FilesOf(pass.plain));
-    std::vector<std::string> all = pass.files;
-    for (std::string& file : ParseDependencyFile(*files)) {
-      if (file != kPreambleMacros) all.push_back(std::move(file));
+void Preambles::UseKept(const toolchain::Toolchain& toolchain, const Digest& included_names,
+                        Preprocessing::Pass& pass) {
+  for (const PreambleForm& form : pass.split->forms) {
+    if (IsMisfit(UnitOf(form, included_names))) {
+      pass.split.reset();
+      return;
     }
-    files = std::make_shared<const std::string>(MakeDependencyFile(TextOf(pass.plain), all));
+    const std::optional<exec::ActionResult> kept = cache_.Find(form.kept, toolchain);
+    if (!kept) continue;
+    pass.text = kept->outputs.at(form.text);
+    pass.files = ParseDependencyFile(*kept->outputs.at(form.files));
+    pass.rest = WithMacros(*pass.split, form, *kept->outputs.at(form.macros));
+    return;
   }
-  if (!is_certain) does_not_fit_.Add();
-  return is_certain;
+}
+
+bool Preambles::Join(const Preprocessing& preprocessing, uint64_t max_output_bytes, PlanEnd& end) {
+  if (!end.printed.empty()) return false;
+  uint64_t bytes = 0;
+  for (const Preprocessing::Pass& pass : preprocessing.passes) {
+    exec::Content& text = end.outputs.at(TextOf(pass.whole));
+    if (pass.text != nullptr) {
+      const std::optional<std::string_view> rest = RestText(*pass.split, *text);
+      if (!rest) return false;
+      if (MayReadAny(pass.files, *rest)) {
+        NoteMisfit(preprocessing);
+        return false;
+      }
+      text = MakeContent(StrCat(*pass.text, *rest));
+      exec::Content& files = end.outputs.at(FilesOf(pass.whole));
+      std::vector<std::string> all = pass.files;
+      for (std::string& file : ParseDependencyFile(*files)) {
+        if (!IsOurs(file)) all.push_back(std::move(file));
+      }
+      files = MakeContent(MakeDependencyFile(TextOf(pass.whole), all));
+    }
+    bytes += text->size();
+  }
+  return max_output_bytes == 0 || bytes <= max_output_bytes;
+}
+
+void Preambles::CountPasses(const Preprocessing& preprocessing) {
+  for (const Preprocessing::Pass& pass : preprocessing.passes) {
+    (!pass.split ? none_ : pass.text != nullptr ? kept_ : not_kept_).Add();
+  }
 }
 
 std::shared_ptr<Learning::Lesson> Preambles::PrepareLesson(const Preprocessing& preprocessing,
@@ -179,30 +248,46 @@ std::shared_ptr<Learning::Lesson> Preambles::PrepareLesson(const Preprocessing& 
     const auto form = std::find_if(forms.begin(), forms.end(),
                                    [&](const PreambleForm& each) { return learning_.MayLearn(KeyOf(each)); });
     const bool is_for_any_values = form == forms.begin();
-    if (form != forms.end() && !is_for_any_values && !WasAskedFor(KeyOf(*form))) continue;
-    if (form != forms.end()) passes.push_back({*pass.split, *form, outputs.at(TextOf(pass.plain))});
+    if (form == forms.end() || (!is_for_any_values && !WasAskedFor(KeyOf(*form)))) continue;
+    passes.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole))});
   }
   if (passes.empty()) return nullptr;
-  auto lesson = std::make_shared<Lesson>(*this, std::move(passes), preprocessing.start, std::move(toolchain), user);
-  return learning_.Begin() ? lesson : nullptr;
+  std::unique_ptr<Learning::Turn> turn = learning_.Begin();
+  if (turn == nullptr) return nullptr;
+  return std::make_shared<Lesson>(std::move(turn), *this, std::move(passes), preprocessing.start, std::move(toolchain),
+                                  user);
 }
 
 bool Preambles::WasAskedFor(const Digest& form) {
   const MutexLock lock(mutex_);
-  if (asked_for_.size() >= kMostAskedFor) asked_for_.clear();
+  if (asked_for_.size() >= kMostRemembered) asked_for_.clear();
   return !asked_for_.insert(form).second;
+}
+
+bool Preambles::IsMisfit(const Digest& unit) {
+  const MutexLock lock(mutex_);
+  return misfits_.contains(unit);
+}
+
+void Preambles::NoteMisfit(const Preprocessing& preprocessing) {
+  const MutexLock lock(mutex_);
+  if (misfits_.size() >= kMostRemembered) misfits_.clear();
+  for (const Preprocessing::Pass& pass : preprocessing.passes) {
+    if (!pass.split) continue;
+    for (const PreambleForm& form : pass.split->forms) {
+      misfits_.insert(UnitOf(form, preprocessing.included_names));
+    }
+  }
 }
 
 void Preambles::Register(MetricsRegistry& registry) const {
   constexpr char kName[] = "kernix_preambles_total";
-  constexpr char kHelp[] =
-      "Passes of the preprocessor in nvcc's phases: with the kept result of the #includes that the unit begins with, "
-      "or "
-      "without one, and why.";
+  constexpr char kHelp[] = "Passes of nvcc's preprocessor: with a kept preamble, or without one, and why.";
   registry.AddCounter(kName, kHelp, kept_, {{"how", "kept"}});
-  registry.AddCounter(kName, kHelp, not_known_, {{"how", "not_known_yet"}});
-  registry.AddCounter(kName, kHelp, does_not_fit_, {{"how", "does_not_fit"}});
+  registry.AddCounter(kName, kHelp, not_kept_, {{"how", "not_known_yet"}});
   registry.AddCounter(kName, kHelp, none_, {{"how", "none"}});
+  registry.AddCounter("kernix_preamble_misfits_total",
+                      "Compiles that preprocessed again without kept preambles, which did not fit.", does_not_fit_);
 }
 
 }  // namespace kernix::build

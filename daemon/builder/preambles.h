@@ -26,14 +26,15 @@ namespace kernix::build {
 // How the passes of one compile are preprocessed.
 struct Preprocessing {
   struct Pass {
-    Step plain;
+    Step whole;
     std::optional<PreamblePass> split;
     exec::Content text;  // of its preamble, which is kept; null: it is not
     std::vector<std::string> files;
     Step rest;  // if `text`: runs instead of the whole pass
   };
   std::vector<Pass> passes;
-  BuildStart start;  // before any of it ran
+  Digest included_names;  // represents what the unit includes
+  BuildStart start;       // before any of it ran
 
   bool uses_kept() const;
   std::vector<Step> steps() const;        // with what is kept
@@ -50,8 +51,13 @@ class Preambles {
 
   Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain);
 
-  // Makes the outputs of steps() those of whole_steps(). False if that is not certain.
-  bool Join(const Preprocessing& preprocessing, PlanEnd& end);
+  // Makes the outputs of steps() those of whole_steps(). False if that is not certain, or if they are larger than
+  // `max_output_bytes` (0: no limit).
+  bool Join(const Preprocessing& preprocessing, uint64_t max_output_bytes, PlanEnd& end);
+
+  // What a compile has done.
+  void CountPasses(const Preprocessing& preprocessing);
+  void CountMisfit() { does_not_fit_.Add(); }
 
   // Prepares to learn the preambles that were not there, from what their passes have made. Null if there are none, or
   // while something else is being learned.
@@ -65,20 +71,25 @@ class Preambles {
   class Lesson;
 
   // Makes the pass use what is kept of its preamble, if anything is.
-  void UseKept(const toolchain::Toolchain& toolchain, Preprocessing::Pass& pass);
+  void UseKept(const toolchain::Toolchain& toolchain, const Digest& included_names, Preprocessing::Pass& pass);
 
   // Remembers it. Preambles for certain values of macros are learned for values that come again: tuning tries many.
   bool WasAskedFor(const Digest& form);
 
+  // Units of these #includes whose text does not join with the preamble's.
+  bool IsMisfit(const Digest& unit);
+  void NoteMisfit(const Preprocessing& preprocessing);
+
   StepRunner& runner_;
   StepCache& cache_;
   Learning& learning_;
+  MetricCounter kept_;
+  MetricCounter not_kept_;
+  MetricCounter none_;
+  MetricCounter does_not_fit_;
   Mutex mutex_;
   absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
-  MetricCounter kept_;
-  MetricCounter not_known_;
-  MetricCounter does_not_fit_;
-  MetricCounter none_;
+  absl::flat_hash_set<Digest> misfits_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

@@ -27,6 +27,15 @@ constexpr char kConfig[] =
     "#endif\n"
     "#define TWICE(x) (2 * (x))\n"
     "#define ITEM(x) static const int item##x = x;\n"
+    "#define restrict __restrict__\n"
+    "#pragma push_macro(\"restrict\")\n"
+    "#undef restrict\n"
+    "#pragma pop_macro(\"restrict\")\n"
+    "#define POPPED 1\n"
+    "#pragma push_macro(\"POPPED\")\n"
+    "#undef POPPED\n"
+    "#define POPPED 2\n"
+    "static const char* const text = R\"(\n#define FROM_TEXT 32\n#undef TWICE\n)\";\n"
     "static const int counted = __COUNTER__;\n"
     "#undef __GNUC_GNU_INLINE__\n";
 constexpr char kList[] = "ITEM(4)\nITEM(5)\n";
@@ -62,7 +71,7 @@ class PreamblesTest : public ::testing::Test {
     const auto built = builder_.Load(request, observer);
     EXPECT_THAT(built, IsOk());
     Answer answer{.output = observer.output};
-    answer.with_kept_preamble = answer.output.find("-imacros kernix-preamble/") != std::string::npos;
+    answer.with_kept_preamble = answer.output.find("-include kernix-preamble/") != std::string::npos;
     void* library = built.ok() ? dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
     if (library != nullptr) {
       if (auto* function = reinterpret_cast<int (*)()>(dlsym(library, "answer"))) answer.value = function();
@@ -96,17 +105,28 @@ TEST_F(PreamblesTest, AKeptPreambleChangesNothing) {
     return answer.with_kept_preamble;
   });
   EXPECT_THAT(answer.output, AllOf(Not(HasSubstr("/cicc ")), Not(HasSubstr("/cudafe++ "))));
-  EXPECT_EQ(Load(Request("TWICE(FROM_FLAG) + item4")).value, 18);
+  const auto value = [&](const std::string& expression) {
+    const Answer loaded = Load(Request(expression));
+    EXPECT_TRUE(loaded.with_kept_preamble) << expression;
+    return loaded.value;
+  };
+  EXPECT_EQ(value("TWICE(FROM_FLAG) + item4"), 18);
+  EXPECT_EQ(value("0; }\n#ifdef FROM_TEXT\nint none[-1];\n#endif\nextern \"C\" int size(int* restrict) { return 0"), 0);
 
   // What follows depends on more than text and macros.
-  EXPECT_EQ(Load(Request("__COUNTER__ - counted")).value, 1);
+  EXPECT_EQ(value("__COUNTER__ - counted"), 1);
+  EXPECT_EQ(value("3; }\n#pragma pop_macro(\"POPPED\")\nextern \"C\" int popped() { return POPPED"), 3);
+  EXPECT_EQ(value("POPPED"), 2);
   const std::string again =
       "0; }\n#undef ITEM\n#define ITEM(x) + x\nextern \"C\" int sum() { return 0\n#include <list.h>\n";
-  EXPECT_EQ(Load(Request(again)).value, 0);
-  EXPECT_THAT(Load(Request("3; }\n#warning seen\nvoid unused() {")).output, HasSubstr("warning: #warning seen"));
+  EXPECT_EQ(value(again), 0);
+  EXPECT_FALSE(Load(Request(again + "+ 1")).with_kept_preamble);  // not tried again
+  const Answer warns = Load(Request("3; }\n#warning seen\nvoid unused() {"));
+  EXPECT_TRUE(warns.with_kept_preamble);
+  EXPECT_THAT(warns.output, HasSubstr("warning: #warning seen"));
 
   // Lines keep their names.
-  EXPECT_EQ(Load(Request("__LINE__")).value, 19);
+  EXPECT_EQ(value("__LINE__"), 19);
   RecordingObserver observer({config_, kList});
   const v1::ErrorDetail detail = GetErrorDetail(builder_.Load(Request("nonsense"), observer).status());
   EXPECT_THAT(detail.message(), StartsWith("compile failed: kernel.cu(19): error: "));
@@ -131,8 +151,23 @@ TEST_F(PreamblesTest, OnePreambleServesAllValuesOfAMacroThatItDoesNotUse) {
     EXPECT_FALSE(answer.with_kept_preamble);
   }
   AwaitPreamble("-DFROM_FLAG=9");
-  EXPECT_EQ(Load(Request("FROM_FLAG", "-DFROM_FLAG=9")).value, 9);
+  const Answer same = Load(Request("FROM_FLAG", "-DFROM_FLAG=9"));
+  EXPECT_EQ(same.value, 9);
+  EXPECT_TRUE(same.with_kept_preamble);
   EXPECT_EQ(Load(Request("FROM_FLAG", "-DFROM_FLAG=8")).value, 8);
+}
+
+// A header that forbids a name forbids it to every kernel, and one whose last words belong to what follows is not
+// parted from it.
+TEST_F(PreamblesTest, WhatCannotBeKeptIsReadEachTime) {
+  config_ += "#pragma GCC poison gets\nextern \"C\"\n";
+  std::string& text = *request_.mutable_source(0)->mutable_text();
+  text = "#include <config.h>\nint linked();\n" + text.substr(text.find("#include <cuda_runtime.h>"));
+  for (int load = 0; load < 4; ++load) {
+    const Answer answer = Load(Request(std::to_string(++edits_)));
+    EXPECT_EQ(answer.value, edits_);
+    EXPECT_FALSE(answer.with_kept_preamble);
+  }
 }
 
 }  // namespace

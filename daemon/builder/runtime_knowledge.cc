@@ -49,12 +49,12 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson,
                                  public std::enable_shared_from_this<Lesson>,
                                  public PlanObserver {
  public:
-  Lesson(RuntimeKnowledge& knowledge, Question question) : knowledge_(knowledge), question_(std::move(question)) {}
+  Lesson(std::unique_ptr<Learning::Turn> turn, RuntimeKnowledge& knowledge, Question question)
+      : turn_(std::move(turn)), knowledge_(knowledge), question_(std::move(question)) {}
 
   // Learns about one stand-in, and then about the one that the question's unit takes.
   void Start() override {
-    const absl::Status started = CatchExceptions("not learned", [&] { return Ask(); });
-    if (!started.ok()) knowledge_.learning_.End();
+    (void)CatchExceptions("not learned", [&] { return Ask(); });
   }
 
   void OnQueued(const std::string&, int) override {}
@@ -94,12 +94,11 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson,
   }
 
   void OnAnswers(const PlanEnd& end) {
-    const absl::Status goes_on = CatchExceptions("not learned", [&] {
+    (void)CatchExceptions("not learned", [&] {
       const absl::Status kept = end.status.ok() ? Keep(end.outputs) : end.status;
       if (!kept.ok()) knowledge_.learning_.NoteFailure(asked_, kept, kEffect);
       return kept.ok() ? Ask() : kept;
     });
-    if (!goes_on.ok()) knowledge_.learning_.End();
   }
 
   absl::Status Keep(const PlanOutputs& outputs) {
@@ -132,6 +131,7 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson,
     return names;
   }
 
+  const std::unique_ptr<Learning::Turn> turn_;  // first: it is destroyed last
   RuntimeKnowledge& knowledge_;
   Question question_;
   RuntimeProbes probes_;
@@ -152,8 +152,8 @@ KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts
 }
 
 std::shared_ptr<Learning::Lesson> RuntimeKnowledge::Prepare(Question question) {
-  auto lesson = std::make_shared<Lesson>(*this, std::move(question));
-  return learning_.Begin() ? lesson : nullptr;
+  std::unique_ptr<Learning::Turn> turn = learning_.Begin();
+  return turn == nullptr ? nullptr : std::make_shared<Lesson>(std::move(turn), *this, std::move(question));
 }
 
 }  // namespace kernix::build

@@ -243,6 +243,11 @@ TYPED_TEST(CacheContractTest, KeepsTheTraceOfABuildWithItsEntry) {
   entry.trace->steps.pop_back();
   ASSERT_THAT(this->actions_.Put(entry, {"a", UserId{1}}), IsOk());
   EXPECT_EQ(*this->journal_.TraceOf(TestKey(1)), entry.trace) << "that of the latest build";
+  Entry without = entry;
+  without.trace.reset();
+  ASSERT_THAT(this->actions_.Put(without, {"a", UserId{1}}), IsOk());
+  EXPECT_EQ(*this->journal_.TraceOf(TestKey(1)), std::nullopt) << "not that of an earlier build";
+  ASSERT_THAT(this->actions_.Put(entry, {"a", UserId{1}}), IsOk());
   ASSERT_THAT(this->actions_.Remove(TestKey(1), std::nullopt), IsOk());
   this->Put(1, 9, {"a", UserId{1}});
   EXPECT_EQ(*this->journal_.TraceOf(TestKey(1)), std::nullopt) << "it leaves with its entry";

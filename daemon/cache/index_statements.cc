@@ -127,6 +127,8 @@ absl::Status IndexWriter::Put(const Entry& entry) {
   if (entry.trace) {
     put_trace_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, EncodeTrace(*entry.trace));
     KERNIX_RETURN_IF_ERROR(put_trace_.Run());
+  } else {
+    KERNIX_RETURN_IF_ERROR(drop_trace_.BindBlob(1, ColumnOf(entry.key)).Run());
   }
   if (entry.inputs.empty()) return absl::OkStatus();
   return put_inputs_.BindBlob(1, ColumnOf(entry.key)).BindBlob(2, EncodeInputs(entry)).Run();

@@ -85,8 +85,8 @@ exec::InputFile ProloguePlace(const PlannedUnit& planned, const Unit& unit, cons
 bool CanBeStaged(const std::string& label) {
   // nvcc searches the input root for the last one before all other folders.
   static const auto& ours = *new absl::flat_hash_set<std::string>{
-      ".",          "..",        "specs",      kKernelHeaders, kIncludeRootsFolder,     kUnitFolder,
-      kMacroFolder, kSlimFolder, kProbeFolder, kLinkFolder,    language::kRuntimeHeader};
+      ".",          "..",        "specs",      kKernelHeaders,  kIncludeRootsFolder, kUnitFolder,
+      kMacroFolder, kSlimFolder, kProbeFolder, kPreambleFolder, kLinkFolder,         language::kRuntimeHeader};
   return label.size() <= kMaxFileName && label.find('/') == std::string::npos && !ours.contains(label);
 }
 

@@ -13,6 +13,7 @@
 //   kernix/compat/       kernel headers whose names other packages may use, too; searched last
 //   kernix-macros/       for a CUDA unit with -D or -U: a cuda_runtime.h that defines these macros, found first
 //   kernix-slim/         in nvcc's phases, perhaps: a stand-in for the toolkit's cuda_runtime.h (slim_phases.h)
+//   kernix-preamble/     in nvcc's phases, perhaps: the macros of a kept preamble (preamble.h)
 //   toolchain/           links to folders of the toolchain (tool_places.h): commands name no place of this machine
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps and later builds share
@@ -110,6 +111,9 @@ inline constexpr char kMacroFolder[] = "kernix-macros";
 // The folders of a stand-in for the toolkit's cuda_runtime.h, and of the unit from which kernixd learns what it lacks.
 inline constexpr char kSlimFolder[] = "kernix-slim";
 inline constexpr char kProbeFolder[] = "kernix-probe";
+
+// The folder of what is read in the place of a preamble (preamble.h).
+inline constexpr char kPreambleFolder[] = "kernix-preamble";
 
 // The name of a request's header in diagnostics; normalised, its path in the input root.
 std::string HeaderName(const BuildRequest& request, const HeaderRef& header);

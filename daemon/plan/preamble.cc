@@ -2,7 +2,6 @@
 #include "daemon/plan/preamble.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <utility>
 
@@ -17,7 +16,7 @@
 namespace kernix::build {
 namespace {
 
-constexpr char kEndOfPreamble[] = "static_assert(true, \"kernix: the unit's first #includes end here\");\n";
+constexpr char kPoison[] = "kernix-preamble/poison.h";
 constexpr char kEndOfUnit[] = "kernix: the unit ends here";
 
 // The content of an input; null if there is none.
@@ -29,14 +28,8 @@ const exec::Content* ContentOf(const exec::Action& action, const std::string& pa
 }
 
 void SetInput(exec::Action& action, const std::string& path, std::string text) {
-  exec::InputFile input = exec::MakeInput(path, std::move(text));
-  for (exec::InputFile& old : action.inputs) {
-    if (old.path == path) {
-      old = std::move(input);
-      return;
-    }
-  }
-  action.inputs.push_back(std::move(input));
+  std::erase_if(action.inputs, [&](const exec::InputFile& input) { return input.path == path; });
+  action.inputs.push_back(exec::MakeInput(path, std::move(text)));
 }
 
 // Removes `-include cuda_runtime.h`, with which nvcc begins every unit.
@@ -52,8 +45,8 @@ bool RemoveRuntimeHeader(Command& argv) {
 // A source, under its label: only diagnostics show it.
 bool IsSource(const exec::InputFile& input) { return input.path.find('/') == std::string::npos; }
 
-// A pass over another text in the unit's place that also writes the definitions of macros. `name`: of its outputs.
-Step MacroStep(Step pass, const std::string& unit, std::string text, std::string_view name) {
+// A pass over another text in the unit's place that writes macros in the way of `flag`. `name`: of its outputs.
+Step MacroStep(Step pass, const std::string& unit, std::string text, const char* flag, std::string_view name) {
   SetInput(pass.action, unit, std::move(text));
   pass.action.step = "learn a preamble";
   for (std::string& output : pass.action.outputs) {
@@ -61,28 +54,35 @@ Step MacroStep(Step pass, const std::string& unit, std::string text, std::string
     std::replace(pass.action.argv.begin(), pass.action.argv.end(), output, renamed);
     output = renamed;
   }
-  pass.action.argv.emplace_back("-dD");
+  pass.action.argv.emplace_back(flag);
   return pass;
 }
 
-PreambleForm MakeForm(Step macros_after, std::string definitions) {
-  PreambleForm form{.kept = macros_after,
-                    .text = "preamble.ii",
-                    .macros = "macros.h",
-                    .files = "files.d",
-                    .macros_after = {},
-                    .definitions = std::move(definitions)};
-  Append(form.kept.action.argv, {"kernix-preamble", BuildId()});  // another kernixd may mark its end in another way
+// `poisoned`: names that the preamble must not use.
+PreambleForm MakeForm(Step pass, const std::string& unit, const std::string& head, std::string poisoned,
+                      std::string definitions) {
+  // What a preamble poisons itself would be lost.
+  SetInput(pass.action, kPoison, StrCat(poisoned, "#pragma GCC poison poison\n"));
+  Append(pass.action.argv, {"-imacros", kPoison});
+  PreambleForm form;
+  form.macros_after = MacroStep(pass, unit, head, "-dM", "after");
+  form.definitions_after = MacroStep(std::move(pass), unit, head, "-dD", "definitions");
+  form.definitions = std::move(definitions);
+  form.text = "preamble.ii";
+  form.macros = "macros.h";
+  form.files = "files.d";
+  form.kept = form.macros_after;
+  Append(form.kept.action.argv, {"kernix-preamble", BuildId()});  // another kernixd may keep it in another way
   form.kept.action.outputs = {form.text, form.macros, form.files};
   form.kept.reuse = Reuse{.dependencies = {form.files}};
-  form.macros_after = std::move(macros_after);
   return form;
 }
 
 // A header that defines the macros of flags (language::RuntimeHeaderWith()), taken apart.
 struct FlagMacros {
   std::string definitions;  // their directives alone
-  std::string poisoned;     // the header, with directives that make any use of these names an error
+  std::string poisoned;     // directives that make any use of their names an error
+  std::string rest;         // the header without them, of as many lines
 };
 
 // nullopt if there are none, or if they are not one line each.
@@ -94,20 +94,33 @@ std::optional<FlagMacros> FindFlagMacros(std::string_view header) {
     const bool is_guard = line.ends_with(language::kRuntimeHeaderGuard);
     for (const std::string_view directive : {"#define ", "#undef "}) {
       if (is_guard || !line.starts_with(directive)) continue;
-      StrAppend(&macros.definitions, line, "\n");
       const std::string name = line.substr(directive.size());
-      line = StrCat("#pragma GCC poison ", name.substr(0, name.find_first_of(" (")));
+      StrAppend(&macros.definitions, line, "\n");
+      StrAppend(&macros.poisoned, "#pragma GCC poison ", name.substr(0, name.find_first_of(" (")), "\n");
+      line.clear();
     }
-    StrAppend(&macros.poisoned, line, "\n");
+    StrAppend(&macros.rest, line, "\n");
   }
   return macros.definitions.empty() ? std::nullopt : std::optional<FlagMacros>(std::move(macros));
 }
 
-struct Definition {
-  std::string_view directive;  // `#define NAME(a) ...`
-  std::string_view flags;      // of the header that it is in, as line markers have them: " 3 4" for the system's
-  bool operator==(const Definition&) const = default;
-};
+// The name that `#define NAME(a) ...` defines; empty for another line.
+std::string_view DefinedName(std::string_view line) {
+  constexpr std::string_view kDefine = "#define ";
+  if (!line.starts_with(kDefine)) return "";
+  line.remove_prefix(kDefine.size());
+  return line.substr(0, line.find_first_of(" ("));
+}
+
+// By name: `#define NAME(a) ...`.
+std::map<std::string_view, std::string_view> Definitions(std::string_view list) {
+  std::map<std::string_view, std::string_view> definitions;
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(list), '\n')) {
+    const std::string_view name = DefinedName(ToStd(line));
+    if (!name.empty()) definitions[name] = ToStd(line);
+  }
+  return definitions;
+}
 
 // The flags of a line marker, `# 7 "name" 1 3 4`, without those that say that a file begins or ends.
 std::string_view FlagsOfMarker(std::string_view line) {
@@ -116,20 +129,16 @@ std::string_view FlagsOfMarker(std::string_view line) {
   return flags;
 }
 
-// By name, at the end of a text that has the definitions in it (-dD).
-std::map<std::string_view, Definition> Definitions(std::string_view list) {
-  constexpr std::string_view kDefine = "#define ", kUndef = "#undef ";
-  std::map<std::string_view, Definition> definitions;
+// For each directive the flags of the header that it was last in: " 3 4" for one of the system.
+std::map<std::string_view, std::string_view> FlagsOfDefinitions(std::string_view text) {
+  std::map<std::string_view, std::string_view> found;
   std::string_view flags;
-  for (const absl::string_view text : absl::StrSplit(ToAbsl(list), '\n')) {
-    const std::string_view line = ToStd(text);
+  for (const absl::string_view view : absl::StrSplit(ToAbsl(text), '\n')) {
+    const std::string_view line = ToStd(view);
     if (line.starts_with("# ")) flags = FlagsOfMarker(line);
-    if (line.starts_with(kUndef)) definitions.erase(line.substr(kUndef.size()));
-    if (!line.starts_with(kDefine)) continue;
-    const std::string_view rest = line.substr(kDefine.size());
-    definitions[rest.substr(0, rest.find_first_of(" ("))] = {line, flags};
+    if (!DefinedName(line).empty()) found[line] = flags;
   }
-  return definitions;
+  return found;
 }
 
 }  // namespace
@@ -141,65 +150,71 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   const std::string unit = **content;
   const std::optional<language::LeadingIncludes> leading = language::FindLeadingIncludes(unit, phases.unit);
   if (!leading) return std::nullopt;
-  const std::string head = unit.substr(0, leading->end);
-  const std::string rest = StrCat(kEndOfPreamble, "#line ", leading->next_line, "\n", unit.substr(leading->end));
 
-  PreamblePass split{.unit = phases.unit, .whole = plain, .macros_before = {}, .forms = {}, .rest = plain};
-  SetInput(split.whole.action, phases.unit, head + rest);
+  PreamblePass split{
+      .unit = phases.unit, .next_line = leading->next_line, .macros_before = {}, .forms = {}, .rest = plain};
   if (!RemoveRuntimeHeader(split.rest.action.argv)) return std::nullopt;
   // Whoever uses __COUNTER__ may have used it in the preamble, too.
-  SetInput(split.rest.action, phases.unit, StrCat(rest, "\n#line 1 \"", kEndOfUnit, "\"\n__COUNTER__\n"));
-  Append(split.rest.action.argv, {"-imacros", kPreambleMacros});
+  SetInput(split.rest.action, phases.unit,
+           StrCat("#line ", leading->next_line, "\n", std::string_view(unit).substr(leading->end), "\n#line 1 \"",
+                  kEndOfUnit, "\"\n__COUNTER__\n"));
+  Append(split.rest.action.argv, {"-include", kPreambleMacros});
 
+  const std::string head = unit.substr(0, leading->end);
   std::erase_if(plain.action.inputs, IsSource);
-  const Step after = MacroStep(plain, phases.unit, head, "after");
   const std::string flags_header = StrCat(kMacroFolder, "/", language::kRuntimeHeader);
   const exec::Content* const flags = ContentOf(plain.action, flags_header);
   if (const auto macros = flags == nullptr ? std::nullopt : FindFlagMacros(**flags)) {
-    Step any_values = after;
-    SetInput(any_values.action, flags_header, macros->poisoned);
-    split.forms.push_back(MakeForm(std::move(any_values), macros->definitions));
+    Step any_values = plain;
+    SetInput(any_values.action, flags_header, macros->rest);
+    split.forms.push_back(MakeForm(std::move(any_values), phases.unit, head, macros->poisoned, macros->definitions));
   }
-  split.forms.push_back(MakeForm(after, ""));
+  split.forms.push_back(MakeForm(plain, phases.unit, head, "", ""));
   RemoveRuntimeHeader(plain.action.argv);
-  split.macros_before = MacroStep(std::move(plain), phases.unit, "", "before");
+  split.macros_before = MacroStep(std::move(plain), phases.unit, "", "-dM", "before");
   return split;
 }
 
-std::optional<std::string_view> PreambleText(std::string_view whole) {
-  const size_t end = whole.find(kEndOfPreamble);
-  if (end == std::string_view::npos) return std::nullopt;
-  return whole.substr(0, end);
-}
-
-std::string MacrosToAdd(std::string_view before, std::string_view after) {
-  const std::map<std::string_view, Definition> old = Definitions(before);
-  const std::map<std::string_view, Definition> now = Definitions(after);
-  std::string text = "#pragma GCC system_header\n";  // quiet about line markers
-  for (const auto& [name, definition] : old) {
+std::optional<std::string> MacrosToAdd(std::string_view before, std::string_view after, std::string_view definitions,
+                                       bool ends_in_system_header) {
+  const std::map<std::string_view, std::string_view> old = Definitions(before), now = Definitions(after);
+  const std::map<std::string_view, std::string_view> flags = FlagsOfDefinitions(definitions);
+  std::string undefined;
+  std::map<std::string_view, std::string> by_flags = {{" 3 4", ""}, {" 3", ""}, {"", ""}};
+  for (const auto& [name, directive] : old) {
     const auto found = now.find(name);
-    if (found == now.end() || found->second != definition) StrAppend(&text, "#undef ", name, "\n");
+    if (found == now.end() || found->second != directive) StrAppend(&undefined, "#undef ", name, "\n");
   }
-  // The user's own come last: below their marker, the next one would not be below the pragma any more.
-  std::map<std::string_view, std::string, std::greater<>> by_flags;
-  for (const auto& [name, definition] : now) {
-    const auto found = old.find(name);
-    if (found != old.end() && found->second == definition) continue;
-    StrAppend(&by_flags[definition.flags], definition.directive, "\n");
+  for (const auto& [name, directive] : now) {
+    const auto known = old.find(name);
+    if (known != old.end() && known->second == directive) continue;
+    const auto found = flags.find(directive);
+    const auto group = found == flags.end() ? by_flags.end() : by_flags.find(found->second);
+    if (group == by_flags.end()) return std::nullopt;
+    StrAppend(&group->second, directive, "\n");
   }
-  for (const auto& [flags, directives] : by_flags) {
-    StrAppend(&text, "# 1 \"", kPreambleMacros, "\"", flags, "\n", directives);
-  }
-  return text;
+  const auto marker = [](std::string_view of) { return StrCat("# 1 \"", kPreambleMacros, "\"", of, "\n"); };
+  // The user's own come last: below their marker, a compiler that is to be pedantic warns of another one. What the
+  // preamble has pushed is not there to be popped.
+  return StrCat("#pragma GCC system_header\n", ends_in_system_header ? ";\n" : "", undefined, marker(" 3 4"),
+                by_flags[" 3 4"], marker(" 3"), by_flags[" 3"], marker(""), by_flags[""],
+                "#pragma GCC poison pop_macro\n", ends_in_system_header ? "" : ";\n");
 }
 
-std::optional<std::string_view> RestText(std::string_view rest) {
-  const size_t begin = rest.find(kEndOfPreamble);
+std::optional<std::string_view> RestText(const PreamblePass& pass, std::string_view made) {
+  const std::string first_marker = StrCat("\n# ", pass.next_line, "\n");
   const std::string end_marker = StrCat("\n# 1 \"", kEndOfUnit, "\"\n");
-  const size_t end = rest.rfind(end_marker);
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return std::nullopt;
-  if (rest.substr(end + end_marker.size()) != "0\n") return std::nullopt;  // __COUNTER__ was used
-  return rest.substr(begin, end + 1 - begin);
+  const size_t first = made.find(first_marker), end = made.rfind(end_marker);
+  if (first == std::string_view::npos || end == std::string_view::npos || end < first) return std::nullopt;
+  if (made.substr(end + end_marker.size()) != "0\n") return std::nullopt;  // __COUNTER__ was used
+  const size_t begin = first + first_marker.size();
+  return made.substr(begin, std::max(end + 1, begin) - begin);
+}
+
+std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view whole, std::string_view rest) {
+  if (!whole.ends_with(rest)) return std::nullopt;
+  const std::string_view preamble = whole.substr(0, whole.size() - rest.size());
+  return preamble.ends_with(StrCat("\n# ", pass.next_line, " 2\n")) ? std::optional(preamble) : std::nullopt;
 }
 
 }  // namespace kernix::build

@@ -3,9 +3,8 @@
 // A unit's preamble (the term is Clang's): the #includes that it begins with. What the preprocessor makes of them, text
 // and macros, serves every unit that begins with the same ones; then only what follows them is preprocessed.
 //
-// Units differ from those of a whole call in one line: a declaration without effect where the preamble ends, so that
-// its end can be found in the preprocessed text. The text is the same, byte for byte, whether the preamble was kept or
-// not: later steps cannot tell.
+// The texts join to that of a whole pass, byte for byte: later steps cannot tell. Whoever keeps a preamble has compared
+// them for one unit.
 #pragma once
 
 #include <optional>
@@ -26,15 +25,16 @@ struct PreambleForm {
   std::string macros;  // directives that define what the preamble has defined
   std::string files;   // the files that it was made from, in Makefile syntax
 
-  Step macros_after;        // writes the preamble with its definitions of macros
+  Step macros_after;        // lists the macros after the preamble (-dM)
+  Step definitions_after;   // shows where they are defined (-dD)
   std::string definitions;  // directives to add to `macros`
 };
 
 // One pass of the preprocessor over a unit that has a preamble.
 struct PreamblePass {
-  std::string unit;    // its path
-  Step whole;          // with the line that marks the preamble's end
-  Step macros_before;  // writes the definitions before the preamble
+  std::string unit;       // its path
+  std::string next_line;  // the line that follows the preamble, as line markers name it: `7 "kernel.cu"`
+  Step macros_before;     // lists the macros before the preamble (-dM)
   // The best one first. If flags define macros, the first form serves units with any values of these; it cannot be
   // learned if the preamble uses one. The second one is for these values.
   std::vector<PreambleForm> forms;
@@ -47,15 +47,17 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass);
 // The path of PreamblePass::rest's input with the macros.
 inline constexpr char kPreambleMacros[] = "kernix-preamble/macros.h";
 
-// The preamble's part of what PreamblePass::whole has made; nullopt: not found.
-std::optional<std::string_view> PreambleText(std::string_view whole);
+// Directives that lead from one list of macros (-dM) to another, and a token, which a system's header may have written:
+// the preprocessor marks where text of such headers ends. `definitions` (-dD) tells which macros are of such headers.
+// nullopt if it does not tell that.
+std::optional<std::string> MacrosToAdd(std::string_view before, std::string_view after, std::string_view definitions,
+                                       bool ends_in_system_header);
 
-// The directives that lead from the definitions in one text (-dD) to those in another, in headers of the same kind: the
-// preprocessor marks what macros of the system's headers make.
-std::string MacrosToAdd(std::string_view before, std::string_view after);
+// What follows the preamble's text: a part of what PreamblePass::rest has made. nullopt if it is not certain that a
+// whole pass would have made the same.
+std::optional<std::string_view> RestText(const PreamblePass& pass, std::string_view made);
 
-// What is to follow the preamble's text: a part of what PreamblePass::rest has made. nullopt if it is not certain that
-// PreamblePass::whole would have made the same.
-std::optional<std::string_view> RestText(std::string_view rest);
+// The preamble's text, if a whole pass has made that and then `rest`.
+std::optional<std::string_view> PreambleText(const PreamblePass& pass, std::string_view whole, std::string_view rest);
 
 }  // namespace kernix::build

@@ -12,15 +12,25 @@
 namespace kernix::language {
 namespace {
 
+// What is left of a line without a comment of the form that ends on the line.
+std::string_view WithoutComment(std::string_view left) {
+  const auto skip_blanks = [&left] { left.remove_prefix(std::min(left.find_first_not_of(" \t\r"), left.size())); };
+  skip_blanks();
+  const size_t end = left.starts_with("/*") ? left.find("*/", 2) : std::string_view::npos;
+  if (end == std::string_view::npos) return left;
+  left.remove_prefix(end + 2);
+  skip_blanks();
+  return left;
+}
+
 // The offset of the line after the one on which `token` ends a directive; nullopt if something other than blanks and a
-// `//` comment follows the token.
+// comment follows the token.
 std::optional<size_t> NextLine(std::string_view text, const Token& token) {
   if (token.text.data() < text.data() || token.text.data() >= text.data() + text.size()) return std::nullopt;
   const size_t at = static_cast<size_t>(token.text.data() - text.data()) + token.text.size();
   const size_t newline = text.find('\n', at);
   if (newline == std::string_view::npos) return std::nullopt;
-  std::string_view left = text.substr(at, newline - at);
-  left.remove_prefix(std::min(left.find_first_not_of(" \t\r"), left.size()));
+  const std::string_view left = WithoutComment(text.substr(at, newline - at));
   const bool is_plain = left.empty() || left.starts_with("//");
   return is_plain && left.find('\\') == std::string_view::npos ? std::optional<size_t>(newline + 1) : std::nullopt;
 }
@@ -53,12 +63,10 @@ class Finder {
     if (directive[1].kind == TokenKind::kNumber) return false;  // `# 7 "name"`
     if (word == "if" || word == "ifdef" || word == "ifndef") ++open_conditions_;
     if (word == "endif") --open_conditions_;
-    if (word == "include") has_include_ = true;
     if (open_conditions_ < 0) return false;
-    if (open_conditions_ > 0 || !has_include_ || (word != "include" && word != "endif")) return true;
+    if (open_conditions_ > 0 || word != "include") return true;
     const std::optional<size_t> next = NextLine(unit_, directive.back());
     if (!next) return false;
-    has_include_ = false;
     const auto lines = std::count(unit_.begin() + static_cast<ptrdiff_t>(counted_from_),
                                   unit_.begin() + static_cast<ptrdiff_t>(*next), '\n');
     found_ = LeadingIncludes{*next, StrCat(first_line_ + lines, " ", label_)};
@@ -82,7 +90,6 @@ class Finder {
   std::deque<std::string> storage_;
   Lexer lexer_;
   int open_conditions_ = 0;
-  bool has_include_ = false;  // since the last end that was found
   // The number and the name of the line at `counted_from_`.
   int64_t first_line_ = 1;
   std::string label_;
@@ -93,6 +100,7 @@ class Finder {
 }  // namespace
 
 std::optional<LeadingIncludes> FindLeadingIncludes(std::string_view unit, std::string_view name) {
+  if (unit.find("?\?/") != std::string_view::npos) return std::nullopt;  // it may be a backslash
   return Finder(unit, name).Find();
 }
 

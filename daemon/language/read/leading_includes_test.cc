@@ -17,6 +17,7 @@ TEST(LeadingIncludesTest, EndWithTheLastBeforeTheCode) {
   EXPECT_EQ(After("// A kernel.\n/* of\n two lines */\n\n#pragma once\n#include <a>\n#define N 3\nint x;\n"),
             "7 \"u.cu\"|#define N 3\nint x;\n");
   EXPECT_EQ(After("#include <a>  // why\r\nint x;\n"), "2 \"u.cu\"|int x;\n");
+  EXPECT_EQ(After("#include <a> /* why */\nint x;\n"), "2 \"u.cu\"|int x;\n");
 }
 
 TEST(LeadingIncludesTest, LinesHaveTheNamesThatDirectivesGiveThem) {
@@ -26,7 +27,8 @@ TEST(LeadingIncludesTest, LinesHaveTheNamesThatDirectivesGiveThem) {
 }
 
 TEST(LeadingIncludesTest, NoConditionIsOpenAtTheEnd) {
-  EXPECT_EQ(After("#if N > 1\n#include <a>\n#else\n#include <b>\n#endif\nint x;\n"), "6 \"u.cu\"|int x;\n");
+  EXPECT_EQ(After("#if N > 1\n#include <a>\n#endif\n#include <b>\nint x;\n"), "5 \"u.cu\"|int x;\n");
+  EXPECT_EQ(After("#if N > 1\n#include <a>\n#else\n#include <b>\n#endif\nint x;\n"), "none");
   EXPECT_EQ(After("#include <a>\n#ifdef N\n#include <b>\nint x;\n#endif\n"),
             "2 \"u.cu\"|#ifdef N\n#include <b>\nint x;\n#endif\n");
   EXPECT_EQ(After("#include <a>\n#if N\n#define M\n#endif\nint x;\n"), "2 \"u.cu\"|#if N\n#define M\n#endif\nint x;\n");
@@ -39,6 +41,7 @@ TEST(LeadingIncludesTest, WhatIsNotCertainEndsThemOrThereAreNone) {
   EXPECT_EQ(After("#define N 3\n"), "none");
   EXPECT_EQ(After("#include <a>"), "none");  // no line follows
   EXPECT_EQ(After("#include <a> /* of\n two lines */\nint x;\n"), "none");
+  EXPECT_EQ(After("#include <a>  // why ?\?/\n two lines\nint x;\n"), "none");
   EXPECT_EQ(After("#include <a>  // \\\n two lines\nint x;\n"), "none");
   EXPECT_EQ(After("#include <a>\n#line NUMBER \"b\"\n#include <c>\nint x;\n"),
             "2 \"u.cu\"|#line NUMBER \"b\"\n#include <c>\nint x;\n");
