@@ -30,7 +30,7 @@ std::string GenerateTranslationUnit(v1::Language language, const std::vector<Sou
 // that name with this text. The compiler must find it first; it then includes the toolkit's header.
 inline constexpr char kRuntimeHeader[] = "cuda_runtime.h";
 std::string RuntimeHeaderWith(const std::vector<std::string>& definitions);
-inline constexpr char kRuntimeHeaderGuard[] = "KERNIX_HAS_DEFINITIONS_OF_FLAGS";  // that it has been read
+inline constexpr char kRuntimeHeaderGuard[] = "kernix_flag_macros_are_defined";  // that it has been read
 
 inline constexpr char kPrologueHeader[] = "kernix_prologue.h";
 
