@@ -79,11 +79,12 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
   };
 
   Lesson(std::unique_ptr<Learning::Turn> turn, Preambles& preambles, std::vector<Pass> passes, BuildStart start,
-         toolchain::ToolchainPtr toolchain, UserId user)
+         Digest included_names, toolchain::ToolchainPtr toolchain, UserId user)
       : turn_(std::move(turn)),
         preambles_(preambles),
         passes_(std::move(passes)),
         start_(start),
+        included_names_(included_names),
         toolchain_(std::move(toolchain)),
         user_(user) {}
 
@@ -153,9 +154,12 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
 
   absl::Status OnRest(const PlanEnd& end) {
     const std::optional<std::string_view> rest = RestText(pass_.split, *end.outputs.at(TextOf(pass_.split.rest)));
-    const auto text = rest ? PreambleText(pass_.split, *pass_.whole, *rest) : std::nullopt;
-    if (!text || MayReadAny(files_, *rest))
-      return absl::FailedPreconditionError("what follows them depends on more than text and macros");
+    if (!rest || MayReadAny(files_, *rest)) {
+      preambles_.NoteMisfit(pass_.split.forms, included_names_);  // units with other #includes may teach this preamble
+      return absl::UnavailableError("what follows depends on more of them");
+    }
+    const std::optional<std::string_view> text = PreambleText(pass_.split, *pass_.whole, *rest);
+    if (!text) return absl::FailedPreconditionError("the text does not join to that of a whole pass");
     const PreambleForm& form = pass_.form;
     exec::ActionResult result;
     result.outputs[form.text] = MakeContent(std::string(*text));
@@ -170,6 +174,7 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
   Preambles& preambles_;
   std::vector<Pass> passes_;  // that are left
   const BuildStart start_;
+  const Digest included_names_;
   const toolchain::ToolchainPtr toolchain_;
   const UserId user_;
 
@@ -216,7 +221,9 @@ bool Preambles::Join(const Preprocessing& preprocessing, uint64_t max_output_byt
       const std::optional<std::string_view> rest = RestText(*pass.split, *text);
       if (!rest) return false;
       if (MayReadAny(pass.files, *rest)) {
-        NoteMisfit(preprocessing);
+        for (const Preprocessing::Pass& each : preprocessing.passes) {
+          if (each.split) NoteMisfit(each.split->forms, preprocessing.included_names);
+        }
         return false;
       }
       text = MakeContent(StrCat(*pass.text, *rest));
@@ -254,8 +261,8 @@ std::shared_ptr<Learning::Lesson> Preambles::PrepareLesson(const Preprocessing& 
   if (passes.empty()) return nullptr;
   std::unique_ptr<Learning::Turn> turn = learning_.Begin();
   if (turn == nullptr) return nullptr;
-  return std::make_shared<Lesson>(std::move(turn), *this, std::move(passes), preprocessing.start, std::move(toolchain),
-                                  user);
+  return std::make_shared<Lesson>(std::move(turn), *this, std::move(passes), preprocessing.start,
+                                  preprocessing.included_names, std::move(toolchain), user);
 }
 
 bool Preambles::WasAskedFor(const Digest& form) {
@@ -269,15 +276,10 @@ bool Preambles::IsMisfit(const Digest& unit) {
   return misfits_.contains(unit);
 }
 
-void Preambles::NoteMisfit(const Preprocessing& preprocessing) {
+void Preambles::NoteMisfit(const std::vector<PreambleForm>& forms, const Digest& included_names) {
   const MutexLock lock(mutex_);
   if (misfits_.size() >= kMostRemembered) misfits_.clear();
-  for (const Preprocessing::Pass& pass : preprocessing.passes) {
-    if (!pass.split) continue;
-    for (const PreambleForm& form : pass.split->forms) {
-      misfits_.insert(UnitOf(form, preprocessing.included_names));
-    }
-  }
+  for (const PreambleForm& form : forms) misfits_.insert(UnitOf(form, included_names));
 }
 
 void Preambles::Register(MetricsRegistry& registry) const {

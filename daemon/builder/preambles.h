@@ -78,7 +78,7 @@ class Preambles {
 
   // Units of these #includes whose text does not join with the preamble's.
   bool IsMisfit(const Digest& unit);
-  void NoteMisfit(const Preprocessing& preprocessing);
+  void NoteMisfit(const std::vector<PreambleForm>& forms, const Digest& included_names);
 
   StepRunner& runner_;
   StepCache& cache_;

@@ -37,6 +37,7 @@ constexpr char kConfig[] =
     "#define POPPED 2\n"
     "static const char* const text = R\"(\n#define FROM_TEXT 32\n#undef TWICE\n)\";\n"
     "static const int counted = __COUNTER__;\n"
+    "#define NEXT __COUNTER__\n"
     "#undef __GNUC_GNU_INLINE__\n";
 constexpr char kList[] = "ITEM(4)\nITEM(5)\n";
 
@@ -97,6 +98,12 @@ class PreamblesTest : public ::testing::Test {
 };
 
 TEST_F(PreamblesTest, AKeptPreambleChangesNothing) {
+  // One that counts teaches nothing, and spoils nothing.
+  for (int load = 0; load < 3; ++load) {
+    const int offset = ++edits_;
+    EXPECT_EQ(Load(Request(StrCat("__COUNTER__ - counted + ", offset))).value, offset + 1);
+  }
+
   // Only comments differ, so the first one with a kept preamble finds what the last one without has made of the text.
   Answer answer;
   Await("a compile with a kept preamble", [&] {
@@ -114,8 +121,9 @@ TEST_F(PreamblesTest, AKeptPreambleChangesNothing) {
   EXPECT_EQ(value("0; }\n#ifdef FROM_TEXT\nint none[-1];\n#endif\nextern \"C\" int size(int* restrict) { return 0"), 0);
 
   // What follows depends on more than text and macros.
-  EXPECT_EQ(value("__COUNTER__ - counted"), 1);
-  EXPECT_EQ(value("3; }\n#pragma pop_macro(\"POPPED\")\nextern \"C\" int popped() { return POPPED"), 3);
+  EXPECT_EQ(Load(Request("__COUNTER__ - counted")).value, 1);
+  EXPECT_EQ(value("NEXT - counted"), 1);
+  EXPECT_EQ(Load(Request("3; }\n#pragma pop_macro(\"POPPED\")\nextern \"C\" int popped() { return POPPED")).value, 3);
   EXPECT_EQ(value("POPPED"), 2);
   const std::string again =
       "0; }\n#undef ITEM\n#define ITEM(x) + x\nextern \"C\" int sum() { return 0\n#include <list.h>\n";

@@ -2,7 +2,6 @@
 #include "daemon/plan/nvcc_phases.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -82,13 +81,17 @@ void NameArchitecture(std::vector<Command>& commands, const std::string& unit) {
   if (architectures.size() != 1) return;
   const std::string name = Basename(unit);
   const std::string stem = name.substr(0, name.rfind('.') + 1);  // "unit."
-  for (std::string& word : std::views::join(commands)) {
-    const size_t begin = word.find_last_of("/=") + 1;  // of the file's name
-    if (word.compare(begin, stem.size(), stem) != 0) continue;
-    const std::string_view rest = std::string_view(word).substr(begin + stem.size());
-    const bool is_of_architecture = rest == "cpp1.ii" || rest == "ptx" || rest.starts_with("cudafe1.") ||
-                                    (rest.starts_with("sm_") && rest.ends_with(".cubin"));
-    if (is_of_architecture) word.insert(begin + stem.size(), StrCat(architectures.front(), "."));
+  for (Command& command : commands) {
+    for (std::string& word : command) {
+      const size_t begin = word.find_last_of("/=") + 1;  // of the file's name
+      if (word.compare(begin, stem.size(), stem) != 0) continue;
+      const std::string_view rest = std::string_view(word).substr(begin + stem.size());
+      // The host's object holds the name of the C++ file.
+      const bool is_of_architecture = rest == "cpp1.ii" || rest == "ptx" ||
+                                      (rest.starts_with("cudafe1.") && rest != "cudafe1.cpp") ||
+                                      (rest.starts_with("sm_") && rest.ends_with(".cubin"));
+      if (is_of_architecture) word.insert(begin + stem.size(), StrCat(architectures.front(), "."));
+    }
   }
 }
 

@@ -88,9 +88,9 @@ TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   EXPECT_THAT(steps["fatbinary host"].inputs_from_steps,
               UnorderedElementsAre("u/keep/unit.compute_90.ptx", "u/keep/unit.compute_90.sm_90.cubin"));
   const Step& host = steps["host compile"];
-  EXPECT_THAT(host.inputs_from_steps,
-              UnorderedElementsAre("u/keep/unit.compute_90.cudafe1.cpp", "u/keep/unit.compute_90.cudafe1.stub.c",
-                                   "u/keep/unit.fatbin.c"));
+  EXPECT_THAT(
+      host.inputs_from_steps,
+      UnorderedElementsAre("u/keep/unit.cudafe1.cpp", "u/keep/unit.compute_90.cudafe1.stub.c", "u/keep/unit.fatbin.c"));
   EXPECT_THAT(host.action.outputs, UnorderedElementsAre("u/unit.o", "u/unit.o.d", "u/as.d"));
   EXPECT_THAT(host.action.argv, Contains("-ffile-prefix-map={kernix-host-0}=host"));
   for (const auto& [name, step] : steps) {

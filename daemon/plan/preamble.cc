@@ -42,6 +42,11 @@ bool RemoveRuntimeHeader(Command& argv) {
   return true;
 }
 
+// Whether what follows a preamble has a word whose meaning depends on more of the preamble than its macros.
+bool LooksBack(std::string_view rest) {
+  return rest.find("__COUNTER__") != std::string_view::npos || rest.find("pop_macro") != std::string_view::npos;
+}
+
 // A source, under its label: only diagnostics show it.
 bool IsSource(const exec::InputFile& input) { return input.path.find('/') == std::string::npos; }
 
@@ -149,12 +154,12 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   if (content == nullptr) return std::nullopt;
   const std::string unit = **content;
   const std::optional<language::LeadingIncludes> leading = language::FindLeadingIncludes(unit, phases.unit);
-  if (!leading) return std::nullopt;
+  if (!leading || LooksBack(std::string_view(unit).substr(leading->end))) return std::nullopt;
 
   PreamblePass split{
       .unit = phases.unit, .next_line = leading->next_line, .macros_before = {}, .forms = {}, .rest = plain};
   if (!RemoveRuntimeHeader(split.rest.action.argv)) return std::nullopt;
-  // Whoever uses __COUNTER__ may have used it in the preamble, too.
+  // The last line tells whether a macro has used the counter, as the preamble may have done.
   SetInput(split.rest.action, phases.unit,
            StrCat("#line ", leading->next_line, "\n", std::string_view(unit).substr(leading->end), "\n#line 1 \"",
                   kEndOfUnit, "\"\n__COUNTER__\n"));

@@ -41,7 +41,8 @@ struct PreamblePass {
   Step rest;  // preprocesses what follows the preamble; needs the macros as an input
 };
 
-// nullopt if the unit has no preamble, or the pass is not of a form that we know.
+// nullopt if the unit has no preamble, if what follows depends on more than that, or if the pass is not of a form that
+// we know.
 std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass);
 
 // The path of PreamblePass::rest's input with the macros.

@@ -109,6 +109,8 @@ TEST(PreambleTest, ValuesOfMacrosMatterOnlyToAPreambleThatUsesThem) {
 
 TEST(PreambleTest, AUnitOrACommandOfAnotherFormHasNone) {
   EXPECT_FALSE(SplitPass(OnePass("int x;\n"), 0).has_value());
+  EXPECT_FALSE(SplitPass(OnePass("#include <a.h>\nint x = __COUNTER__;\n"), 0).has_value());
+  EXPECT_FALSE(SplitPass(OnePass("#include <a.h>\n#pragma pop_macro(\"N\")\nint x;\n"), 0).has_value());
   Phases phases = OnePass(kText);
   phases.preprocess[0].action.argv[3] = "-imacros";
   EXPECT_FALSE(SplitPass(phases, 0).has_value());
