@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
@@ -12,6 +14,7 @@
 #include "common/base/cancellation.h"
 #include "common/base/digest.h"
 #include "common/base/mutex.h"
+#include "daemon/builder/plan_runner.h"
 
 namespace kernix::build {
 
@@ -30,17 +33,25 @@ class Learning {
     Learning& learning_;
   };
 
-  // Something to learn.
-  class Lesson {
+  // Something to learn by plans of its own, which nobody observes. Ends with the last reference to it.
+  class Lesson : public PlanObserver {
    public:
-    virtual ~Lesson() = default;
+    explicit Lesson(std::unique_ptr<Turn> turn) : turn_(std::move(turn)) {}
     virtual void Start() = 0;
+
+    void OnQueued(const std::string&, int) override {}
+    void OnStarted(const exec::Action&) override {}
+    void OnOutput(std::string_view) override {}
+    void OnStepDone(int) override {}
+
+   private:
+    const std::unique_ptr<Turn> turn_;  // destroyed after all that derived classes have
   };
 
   // Ends what is being learned, and waits for that.
   ~Learning();
 
-  // Null while something else is being learned. A lesson must destroy its turn last.
+  // Null while something else is being learned.
   std::unique_ptr<Turn> Begin();
 
   // Whether to try: not again what failed for a lasting reason.

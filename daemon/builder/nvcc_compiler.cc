@@ -140,11 +140,13 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   void RunWithWholeHeader(MetricCounter& reason) {
     reason.Add();
     known_ = {};
-    if (run_.toolchain == nullptr) return RunAtOnce(phases_.preprocess);
-    preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain);
+    if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain);
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
+    // Each pass goes on by itself.
     compiler_.preambles_.CountPasses(preprocessing_);
-    RunAtOnce(preprocessing_.whole_steps());
+    std::vector<Step> steps = phases_.preprocess;
+    Append(steps, phases_.compile);
+    Run(std::move(steps), &Compile::OnCompiled);
   }
 
   void OnPreprocessed(PlanEnd& end) { RunCompile(phases_, end); }
@@ -158,16 +160,10 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     Run(phases.compile, &Compile::OnCompiled);
   }
 
-  // Preprocesses and compiles, each pass on its own.
-  void RunAtOnce(std::vector<Step> preprocess) {
-    Append(preprocess, phases_.compile);
-    Run(std::move(preprocess), &Compile::OnCompiled);
-  }
-
   // With kept preambles, and without them if that fails: then `next` gets what whole passes have made.
   void RunPreprocessing(Next next) {
     next_ = next;
-    if (!preprocessing_.uses_kept()) return Run(preprocessing_.whole_steps(), next);
+    if (!preprocessing_.uses_kept()) return Run(preprocessing_.steps(), next);
     Run(preprocessing_.steps(), &Compile::OnRestPreprocessed, &Compile::OnRestFailed);
   }
 
@@ -187,7 +183,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
       pass.text = nullptr;
       pass.split.reset();
     }
-    Run(preprocessing_.whole_steps(), next_);
+    Run(preprocessing_.steps(), next_);
   }
 
   void OnCompiled(PlanEnd& end) {

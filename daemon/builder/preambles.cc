@@ -63,14 +63,8 @@ std::vector<Step> Preprocessing::steps() const {
   return steps;
 }
 
-std::vector<Step> Preprocessing::whole_steps() const {
-  std::vector<Step> steps;
-  for (const Pass& pass : passes) steps.push_back(pass.whole);
-  return steps;
-}
-
 // Learns some preambles, one after the other. The callbacks of plans hold references to it.
-class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson>, public PlanObserver {
+class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
  public:
   struct Pass {
     PreamblePass split;
@@ -80,7 +74,7 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
 
   Lesson(std::unique_ptr<Learning::Turn> turn, Preambles& preambles, std::vector<Pass> passes, BuildStart start,
          Digest included_names, toolchain::ToolchainPtr toolchain, UserId user)
-      : turn_(std::move(turn)),
+      : Learning::Lesson(std::move(turn)),
         preambles_(preambles),
         passes_(std::move(passes)),
         start_(start),
@@ -94,12 +88,6 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
       return absl::OkStatus();
     });
   }
-
-  void OnQueued(const std::string&, int) override {}
-  void OnStarted(const exec::Action&) override {}
-  void OnOutput(std::string_view) override {}
-  void OnStepDone(int) override {}
-  void OnStepEnded(const StepTimes&) override {}
 
  private:
   using Next = absl::Status (Lesson::*)(const PlanEnd&);
@@ -170,7 +158,6 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
     return absl::OkStatus();
   }
 
-  const std::unique_ptr<Learning::Turn> turn_;  // first: it is destroyed last
   Preambles& preambles_;
   std::vector<Pass> passes_;  // that are left
   const BuildStart start_;

@@ -37,8 +37,7 @@ struct Preprocessing {
   BuildStart start;       // before any of it ran
 
   bool uses_kept() const;
-  std::vector<Step> steps() const;        // with what is kept
-  std::vector<Step> whole_steps() const;  // without
+  std::vector<Step> steps() const;  // with what is kept
 };
 
 // Kept in the step cache: a preamble counts as long as the headers that it was made from have the same content.
@@ -51,7 +50,7 @@ class Preambles {
 
   Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain);
 
-  // Makes the outputs of steps() those of whole_steps(). False if that is not certain, or if they are larger than
+  // Makes the outputs of steps() those of whole passes. False if that is not certain, or if they are larger than
   // `max_output_bytes` (0: no limit).
   bool Join(const Preprocessing& preprocessing, uint64_t max_output_bytes, PlanEnd& end);
 

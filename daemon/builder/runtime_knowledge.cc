@@ -45,22 +45,15 @@ bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, Know
 }  // namespace
 
 // What one question teaches, while it is being learned. The callbacks of plans hold references to it.
-class RuntimeKnowledge::Lesson : public Learning::Lesson,
-                                 public std::enable_shared_from_this<Lesson>,
-                                 public PlanObserver {
+class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
  public:
   Lesson(std::unique_ptr<Learning::Turn> turn, RuntimeKnowledge& knowledge, Question question)
-      : turn_(std::move(turn)), knowledge_(knowledge), question_(std::move(question)) {}
+      : Learning::Lesson(std::move(turn)), knowledge_(knowledge), question_(std::move(question)) {}
 
   // Learns about one stand-in, and then about the one that the question's unit takes.
   void Start() override {
     (void)CatchExceptions("not learned", [&] { return Ask(); });
   }
-
-  void OnQueued(const std::string&, int) override {}
-  void OnStarted(const exec::Action&) override {}
-  void OnOutput(std::string_view) override {}
-  void OnStepDone(int) override {}
 
  private:
   // Asks about the first pass of which nothing is known.
@@ -131,7 +124,6 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson,
     return names;
   }
 
-  const std::unique_ptr<Learning::Turn> turn_;  // first: it is destroyed last
   RuntimeKnowledge& knowledge_;
   Question question_;
   RuntimeProbes probes_;

@@ -34,9 +34,6 @@ bool IsBelowAny(const std::string& path, const std::vector<std::string>& folders
                      [&](const std::string& folder) { return IsBelow(path, NormalizePath(folder)); });
 }
 
-// A source, under its label, and not a file in one of our folders.
-bool IsSource(const std::string& path) { return path.find('/') == std::string::npos; }
-
 // Tells files apart by the names that the tools give them.
 class FileKinds {
  public:
@@ -171,7 +168,7 @@ RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
   const exec::Action& preprocess = phases.preprocess.front().action;
   language::UnitTexts texts;
   for (const exec::InputFile& input : preprocess.inputs) {
-    if (IsSource(input.path)) texts.written.push_back({input.path, *input.content});
+    if (IsLabelledSource(input.path)) texts.written.push_back({input.path, *input.content});
   }
   return language::ChooseRuntime(known.names, texts);
 }
@@ -179,7 +176,7 @@ RuntimeChoice GuessRuntime(const KnownRuntime& known, const Phases& phases) {
 Digest IncludedNames(const Phases& phases) {
   CanonicalHasher hasher("kernix-included-names");
   for (const exec::InputFile& input : phases.preprocess.front().action.inputs) {
-    if (!IsSource(input.path)) continue;
+    if (!IsLabelledSource(input.path)) continue;
     std::deque<std::string> storage;
     Lexer lexer(*input.content, storage);
     bool name_follows = false;

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -101,6 +102,9 @@ struct Plan {
   uint64_t max_output_bytes =
       0;  // of all steps together: the outputs stay in memory until the last step ends; 0: no limit
 };
+
+// Whether an input is a source under its label: tools only show lines of it.
+inline bool IsLabelledSource(std::string_view path) { return path.find('/') == std::string_view::npos; }
 
 // The folder of our kernel headers in the input root.
 inline constexpr char kKernelHeaders[] = "kernix";

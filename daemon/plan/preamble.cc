@@ -47,9 +47,6 @@ bool LooksBack(std::string_view rest) {
   return rest.find("__COUNTER__") != std::string_view::npos || rest.find("pop_macro") != std::string_view::npos;
 }
 
-// A source, under its label: only diagnostics show it.
-bool IsSource(const exec::InputFile& input) { return input.path.find('/') == std::string::npos; }
-
 // A pass over another text in the unit's place that writes macros in the way of `flag`. `name`: of its outputs.
 Step MacroStep(Step pass, const std::string& unit, std::string text, const char* flag, std::string_view name) {
   SetInput(pass.action, unit, std::move(text));
@@ -166,7 +163,7 @@ std::optional<PreamblePass> SplitPass(const Phases& phases, size_t pass) {
   Append(split.rest.action.argv, {"-include", kPreambleMacros});
 
   const std::string head = unit.substr(0, leading->end);
-  std::erase_if(plain.action.inputs, IsSource);
+  std::erase_if(plain.action.inputs, [](const exec::InputFile& input) { return IsLabelledSource(input.path); });
   const std::string flags_header = StrCat(kMacroFolder, "/", language::kRuntimeHeader);
   const exec::Content* const flags = ContentOf(plain.action, flags_header);
   if (const auto macros = flags == nullptr ? std::nullopt : FindFlagMacros(**flags)) {
