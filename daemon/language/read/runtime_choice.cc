@@ -41,11 +41,15 @@ struct Need {
   uint32_t bits = 0;
   std::string where;
 
-  void Add(uint32_t takes, const std::string& place) {
-    if ((takes & RuntimeNames::kWhole) != 0 && where.empty()) where = place;
+  // `place` makes the text of the place.
+  template <typename Place>
+  void Add(uint32_t takes, const Place& place) {
+    if ((takes & RuntimeNames::kWhole) != 0 && where.empty()) where = place();
     bits |= takes;
   }
-  void Add(const Need& other) { Add(other.bits, other.where); }
+  void Add(const Need& other) {
+    Add(other.bits, [&] { return other.where; });
+  }
 };
 
 // The definitions of macros that make names, and where such a macro may decide a condition.
@@ -165,7 +169,7 @@ class UnitReader {
   }
 
   void ReadWritten(std::string_view text) {
-    if (HasTrigraphs(text)) need_.Add(RuntimeNames::kWhole, Place(1, "trigraphs"));
+    if (HasTrigraphs(text)) need_.Add(RuntimeNames::kWhole, [&] { return Place(1, "trigraphs"); });
     ReadTokens(text);
     EndOfLine();
   }
@@ -241,7 +245,7 @@ class UnitReader {
   void ReadName(Tokens tokens, size_t at) {
     const Token& token = tokens[at];
     const Takes takes = Find(token.text);
-    if (takes.macro != 0) need_.Add(takes.macro, Place(token.line, token.text));
+    if (takes.macro != 0) need_.Add(takes.macro, [&] { return Place(token.line, token.text); });
     if (reads_declared_) ReadDeclared(tokens, at, takes);
   }
 
@@ -256,7 +260,7 @@ class UnitReader {
     chain_is_std_ = IsLibrary(token.text) ? !after_name || in_std : in_std;
     if (IsLibrary(token.text) && kind_ != Kind::kLibrary) NoteStd(tokens, at);
     if ((takes.global | takes.std) == 0 || IsMember(tokens, at) || in_other) return;
-    const std::string place = Place(token.line, in_std ? StrCat("std::", token.text) : token.text);
+    const auto place = [&] { return Place(token.line, in_std ? StrCat("std::", token.text) : token.text); };
     if (in_std) return need_.Add(takes.std, place);
     need_.Add(takes.global, place);
     unqualified_.Add(takes.std, place);
@@ -306,7 +310,8 @@ class UnitReader {
 
   void UseHidden(std::string_view name, const Token& token) {
     const Takes takes = names_.Find(name);
-    need_.Add(takes.global | takes.std, Place(token.line, StrCat("std::", name, ", which is not named")));
+    need_.Add(takes.global | takes.std,
+              [&] { return Place(token.line, StrCat("std::", name, ", which is not named")); });
   }
 
   // `<=>`; `= {` after `auto x`; `: {` in a for.
@@ -326,14 +331,14 @@ class UnitReader {
   // The names that macros made stand in the preprocessed text, except those in conditions.
   void AddPatterns() {
     if (!pastes_.MayDecide()) return;
-    const RuntimeNames::Table& table = names_.table();
+    const std::map<std::string_view, Takes> table(names_.table().begin(), names_.table().end());
     for (const Pastes::Pattern& pattern : pastes_.patterns()) {
       const auto fits = [&](std::string_view name) {
         return name.size() >= pattern.prefix.size() + pattern.suffix.size() && name.ends_with(pattern.suffix);
       };
       for (auto at = table.lower_bound(pattern.prefix); at != table.end() && at->first.starts_with(pattern.prefix);
            ++at) {
-        if (fits(at->first)) need_.Add(at->second.macro, pattern.place);
+        if (fits(at->first)) need_.Add(at->second.macro, [&] { return pattern.place; });
       }
     }
   }

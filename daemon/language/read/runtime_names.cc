@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
+#include <map>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
@@ -250,7 +251,7 @@ void RuntimeNames::Add(const RuntimeNames& other) {
 
 std::string RuntimeNames::ToText() const {
   std::string text = StrCat(kFormat, " ", needed_.bits(), " ", table_.size(), "\n");
-  for (const auto& [name, takes] : table_) {
+  for (const auto& [name, takes] : std::map<std::string_view, Takes>(table_.begin(), table_.end())) {
     StrAppend(&text, name, " ", takes.macro, " ", takes.global, " ", takes.std, " ", takes.redeclared, "\n");
   }
   for (const uint32_t word : words_) StrAppend(&text, word, "\n");
@@ -268,6 +269,7 @@ absl::StatusOr<RuntimeNames> RuntimeNames::FromText(std::string_view text) {
   const size_t end_of_table = kHead + kRow * *count;
   RuntimeNames names;
   names.needed_ = RuntimeParts::FromBits(*needed);
+  names.table_.reserve(*count);
   for (size_t at = kHead; at < end_of_table; at += kRow) {
     uint32_t numbers[kRow - 1] = {};
     for (size_t i = 1; i < kRow; ++i) {

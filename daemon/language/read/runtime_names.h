@@ -21,12 +21,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "daemon/language/spec/runtime_parts.h"
 
@@ -52,7 +52,11 @@ class RuntimeNames {
     uint32_t redeclared = 0;
     bool operator==(const Takes&) const = default;
   };
-  using Table = std::map<std::string, Takes, std::less<>>;
+  struct HashOfName {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  using Table = absl::flat_hash_map<std::string, Takes, HashOfName, std::equal_to<>>;
 
   // `passes`: of all passes that a unit goes through. `parts`: those of the stand-in. `headers`: the contents of the
   // files that the full texts name (FilesOf()). FAILED_PRECONDITION, with what was found, if the texts differ
