@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/plan/header_trees.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -47,50 +45,10 @@ std::vector<exec::InputTreePtr> HeaderTrees::Get(const std::vector<const RootTre
 
 exec::InputTreePtr HeaderTrees::Get(const Digest& id, const std::vector<TreeFile>& files,
                                     const HeaderContents& contents) {
-  exec::InputTreePtr known = Find(id);
-  if (known != nullptr && known->Intact()) return known;
+  if (exec::InputTreePtr known = kept_.Find(id); known != nullptr) return known;
   uint64_t bytes = 0;
   exec::InputTreePtr tree = MakeTree(files, contents, bytes);
-  return Keep(id, std::move(tree), bytes, known);
-}
-
-void HeaderTrees::DropUnstaged(const std::vector<exec::MountedTree>& trees) {
-  Trees surplus;  // declared before the lock, so that it is destroyed, and its files removed, after the unlock
-  for (const exec::MountedTree& mounted : trees) {
-    if (mounted.tree->Staged()) continue;
-    const MutexLock lock(mutex_);
-    const auto kept = std::find_if(trees_.begin(), trees_.end(), [&](const Kept& k) { return k.tree == mounted.tree; });
-    if (kept != trees_.end()) Drop(kept, surplus);
-  }
-}
-
-exec::InputTreePtr HeaderTrees::Find(const Digest& id) {
-  const MutexLock lock(mutex_);
-  const auto place = places_.find(id);
-  if (place == places_.end()) return nullptr;
-  trees_.splice(trees_.begin(), trees_, place->second);
-  return place->second->tree;
-}
-
-exec::InputTreePtr HeaderTrees::Keep(const Digest& id, exec::InputTreePtr tree, uint64_t bytes,
-                                     const exec::InputTreePtr& damaged) {
-  Trees surplus;  // declared before the lock, so that it is destroyed, and its files removed, after the unlock
-  const MutexLock lock(mutex_);
-  if (const auto old = places_.find(id); old != places_.end()) {
-    if (old->second->tree != damaged) return old->second->tree;
-    Drop(old->second, surplus);
-  }
-  trees_.push_front({id, tree, bytes});
-  places_[id] = trees_.begin();
-  bytes_ += bytes;
-  while (bytes_ > limit_bytes_) Drop(std::prev(trees_.end()), surplus);
-  return tree;
-}
-
-void HeaderTrees::Drop(Trees::iterator kept, Trees& surplus) {
-  bytes_ -= kept->bytes;
-  places_.erase(kept->id);
-  surplus.splice(surplus.end(), trees_, kept);
+  return kept_.Keep(id, std::move(tree), bytes);
 }
 
 }  // namespace kernix::build
