@@ -2,6 +2,7 @@
 #include "daemon/builder/learning.h"
 
 #include "common/base/error.h"
+#include "common/base/exceptions.h"
 #include "common/base/log.h"
 
 namespace kernix::build {
@@ -10,6 +11,21 @@ namespace {
 constexpr size_t kMostNotLearned = 1024;
 
 }  // namespace
+
+void Learning::Lesson::Run(StepRunner& runner, UserId user, std::vector<Step> steps, Next next, Failed failed) {
+  RunPlan({.steps = std::move(steps)}, user, runner, /*max_parallel=*/1, turn_->stop(), *this,
+          [next = std::move(next), failed = std::move(failed)](const PlanEnd& end) {
+            (void)CatchExceptions("not learned", [&] {
+              absl::Status status = end.status;
+              if (status.ok() && !end.printed.empty()) {
+                status = absl::FailedPreconditionError("the compiler warns of what was to be learned");
+              }
+              if (status.ok()) status = next(end);
+              if (!status.ok()) failed(status);
+              return absl::OkStatus();
+            });
+          });
+}
 
 Learning::~Learning() {
   stop_->Cancel();

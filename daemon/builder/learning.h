@@ -3,10 +3,12 @@
 // What kernixd learns from one load for later ones, in the background.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
@@ -29,6 +31,8 @@ class Learning {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
+    const CancellationPtr& stop() const { return learning_.stop(); }
+
    private:
     Learning& learning_;
   };
@@ -43,6 +47,14 @@ class Learning {
     void OnStarted(const exec::Action&) override {}
     void OnOutput(std::string_view) override {}
     void OnStepDone(int) override {}
+
+   protected:
+    using Next = std::function<absl::Status(const PlanEnd&)>;
+    using Failed = std::function<void(const absl::Status&)>;
+
+    // Runs `steps` for `user`, one at a time, then `next`. If they fail or print something, or if `next` fails, calls
+    // `failed`. Both must hold a reference to the lesson.
+    void Run(StepRunner& runner, UserId user, std::vector<Step> steps, Next next, Failed failed);
 
    private:
     const std::unique_ptr<Turn> turn_;  // destroyed after all that derived classes have

@@ -50,16 +50,14 @@ void Append(std::vector<T>& to, std::vector<T> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// Makes what earlier steps have made an input of `steps`.
-void AddInputs(std::vector<Step>& steps, const PlanOutputs& made) {
-  for (Step& step : steps) {
-    std::erase_if(step.inputs_from_steps, [&](const std::string& path) {
-      const auto found = made.find(path);
-      if (found == made.end()) return false;
-      step.action.inputs.push_back(exec::MakeInput(path, found->second));
-      return true;
-    });
-  }
+// Makes what earlier steps have made an input of `step`.
+void AddInputs(Step& step, const PlanOutputs& made) {
+  std::erase_if(step.inputs_from_steps, [&](const std::string& path) {
+    const auto found = made.find(path);
+    if (found == made.end()) return false;
+    step.action.inputs.push_back(exec::MakeInput(path, found->second));
+    return true;
+  });
 }
 
 }  // namespace
@@ -134,30 +132,46 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
       return Preprocess(parts_ | choice.parts);
     }
     compiler_.slim_.Add();
-    RunCompile(slim_, end);
+    running_ = &slim_;
+    RunCompile(end);
   }
 
   void RunWithWholeHeader(MetricCounter& reason) {
     reason.Add();
     known_ = {};
+    running_ = &phases_;
     if (run_.toolchain != nullptr) preprocessing_ = compiler_.preambles_.Prepare(phases_, *run_.toolchain);
     if (preprocessing_.uses_kept()) return RunPreprocessing(&Compile::OnPreprocessed);
     // Each pass goes on by itself.
     compiler_.preambles_.CountPasses(preprocessing_);
     std::vector<Step> steps = phases_.preprocess;
     Append(steps, phases_.compile);
-    Run(std::move(steps), &Compile::OnCompiled);
+    Run(std::move(steps), &Compile::RunHostCompile);
   }
 
-  void OnPreprocessed(PlanEnd& end) { RunCompile(phases_, end); }
+  void OnPreprocessed(PlanEnd& end) { RunCompile(end); }
 
   // What comes after preprocessing.
-  void RunCompile(Phases& phases, PlanEnd& preprocessed) {
+  void RunCompile(PlanEnd& end) {
     compiler_.preambles_.CountPasses(preprocessing_);
-    outputs_ = std::move(preprocessed.outputs);
-    printed_ = std::move(preprocessed.printed);
-    AddInputs(phases.compile, outputs_);
-    Run(phases.compile, &Compile::OnCompiled);
+    Take(end);
+    for (Step& step : running_->compile) AddInputs(step, outputs_);
+    Run(running_->compile, &Compile::RunHostCompile);
+  }
+
+  void RunHostCompile(PlanEnd& end) {
+    Take(end);
+    AddInputs(running_->host_compile, outputs_);
+    if (run_.toolchain == nullptr) return Run({running_->host_compile}, &Compile::OnCompiled);
+    const auto& split = preprocessing_.passes.at(running_->host_pass).split;
+    host_ = compiler_.compiled_preambles_.Prepare(*running_, split ? split->next_line : "", *run_.toolchain);
+    Run({host_.step}, &Compile::OnCompiled);
+  }
+
+  // Adds what steps have made and printed.
+  void Take(PlanEnd& end) {
+    outputs_.merge(end.outputs);
+    printed_ += end.printed;
   }
 
   // With kept preambles, and without them if that fails: then `next` gets what whole passes have made.
@@ -188,7 +202,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   void OnCompiled(PlanEnd& end) {
     compiler_.in_phases_.Add();
-    exec::ActionResult result = ResultOf(end);
+    Take(end);
+    exec::ActionResult result = Result();
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
     std::shared_ptr<Learning::Lesson> lesson;
     (void)CatchExceptions("nothing to learn", [&] {
@@ -201,17 +216,17 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   // The runtime header comes first: with it, preambles change.
   std::shared_ptr<Learning::Lesson> PrepareLesson() {
-    if (!to_learn_) {
-      return compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user);
-    }
-    return compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
+    if (to_learn_) return compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
+    auto lesson = compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user);
+    if (lesson != nullptr) return lesson;
+    return compiler_.compiled_preambles_.PrepareLesson(std::move(host_), outputs_.at(step_.object), run_.toolchain,
+                                                       run_.user);
   }
 
   // What a command would have brought back.
-  exec::ActionResult ResultOf(PlanEnd& end) {
-    outputs_.merge(end.outputs);
+  exec::ActionResult Result() {
     exec::ActionResult result;
-    result.output = printed_ + end.printed;
+    result.output = printed_;
     std::vector<std::string> read;
     for (const std::string& path : phases_.dependencies) Append(read, ParseDependencyFile(*outputs_.at(path)));
     for (const std::string& path : phases_.preprocessed) Append(read, FilesOfLineMarkers(*outputs_.at(path)));
@@ -279,7 +294,10 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   RuntimeParts parts_;
   KnownRuntime known_;  // no passes: all read the whole header
   Phases slim_;
-  PlanOutputs outputs_;  // of preprocessing, and what that has printed
+
+  Phases* running_ = nullptr;         // the one of both that is run
+  CompiledPreambles::Prepared host_;  // its host compile
+  PlanOutputs outputs_;               // of what has ended, and what that has printed
   std::string printed_;
 };
 
@@ -302,6 +320,7 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
   preambles_.Register(registry);
+  compiled_preambles_.Register(registry);
 }
 
 std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) {

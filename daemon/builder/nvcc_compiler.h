@@ -13,6 +13,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/preambles.h"
 #include "daemon/builder/runtime_knowledge.h"
@@ -27,7 +28,11 @@ class NvccCompiler {
  public:
   // All must outlive the compiler. `runner` runs everything.
   NvccCompiler(Env& env, StepRunner& runner, StepCache& cache)
-      : env_(env), runner_(runner), knowledge_(env, runner, cache, learning_), preambles_(runner, cache, learning_) {}
+      : env_(env),
+        runner_(runner),
+        knowledge_(env, runner, cache, learning_),
+        preambles_(runner, cache, learning_),
+        compiled_preambles_(runner, cache, learning_) {}
 
   // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the
   // step runs as its own command, whose output and errors are what users see.
@@ -65,6 +70,7 @@ class NvccCompiler {
   absl::flat_hash_map<Digest, language::RuntimeParts> parts_ ABSL_GUARDED_BY(mutex_);
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
+  CompiledPreambles compiled_preambles_;
   Learning learning_;  // last: what it waits for uses the others
 };
 

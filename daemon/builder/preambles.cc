@@ -101,20 +101,13 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
 
   // Runs steps, then `next`. If either fails, this preamble is not learned.
   void Run(std::vector<Step> steps, Next next) {
-    RunPlan({.steps = std::move(steps)}, user_, preambles_.runner_, /*max_parallel=*/1, preambles_.learning_.stop(),
-            *this, [self = shared_from_this(), next](const PlanEnd& end) { self->OnEnd(end, next); });
-  }
-
-  void OnEnd(const PlanEnd& end, Next next) {
-    (void)CatchExceptions("not learned", [&] {
-      absl::Status status = end.status;
-      if (status.ok() && !end.printed.empty()) status = absl::FailedPreconditionError("the compiler warns of them");
-      if (status.ok()) status = (this->*next)(end);
-      if (status.ok()) return absl::OkStatus();
-      preambles_.learning_.NoteFailure(KeyOf(pass_.form), status, kEffect);
-      LearnNext();
-      return absl::OkStatus();
-    });
+    Learning::Lesson::Run(
+        preambles_.runner_, user_, std::move(steps),
+        [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
+        [self = shared_from_this()](const absl::Status& status) {
+          self->preambles_.learning_.NoteFailure(KeyOf(self->pass_.form), status, kEffect);
+          self->LearnNext();
+        });
   }
 
   absl::Status OnMacros(const PlanEnd& end) {

@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "daemon/builder/dependency_file.h"
 #include "daemon/builder/nvcc_compiler.h"
 
 namespace kernix::build {
@@ -97,7 +98,6 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
 
 void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done) {
   run_.Add();
-  const Run& run = reusable->run;
   auto keep = [this, reusable, done, start = cache_.Now()](absl::StatusOr<exec::ActionResult> result) {
     if (result.ok()) {
       // What cannot be kept does not fail the step.
@@ -108,8 +108,33 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
     }
     done(std::move(result));
   };
+  if (reusable->step.faster != nullptr) return RunFaster(reusable, std::move(keep));
+  Execute(reusable, reusable->step.action, std::move(keep));
+}
+
+void StepRunner::RunFaster(const ReusablePtr& reusable, exec::ActionDone done) {
+  Execute(reusable, reusable->step.faster->action,
+          [this, reusable, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
+            if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return done(std::move(result));
+            const absl::Status taken = CatchExceptions(kNotRun, [&] {
+              if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return absl::UnavailableError("");
+              const std::string& list = reusable->step.reuse->dependencies.front();
+              exec::Content& files = result->outputs.at(list);
+              std::vector<std::string> all = ParseDependencyFile(*files);
+              const std::vector<std::string>& more = reusable->step.faster->files;
+              all.insert(all.end(), more.begin(), more.end());
+              files = std::make_shared<const std::string>(MakeDependencyFile(list, all));
+              return absl::OkStatus();
+            });
+            if (taken.ok()) return done(std::move(result));
+            Execute(reusable, reusable->step.action, done);
+          });
+}
+
+void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done) {
+  const Run& run = reusable->run;
   const absl::Status submitted = CatchExceptions(kNotRun, [&] {
-    executor_.Submit(reusable->step.action, run.user, reusable->timed.get(), run.cancellation, std::move(keep));
+    executor_.Submit(action, run.user, reusable->timed.get(), run.cancellation, done);
     return absl::OkStatus();
   });
   if (!submitted.ok()) done(submitted);

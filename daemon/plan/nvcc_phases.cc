@@ -109,6 +109,7 @@ class PhaseMaker {
     for (const Command& command : commands) {
       if (!Add(command)) return std::nullopt;
     }
+    if (phases_.host_compile.action.argv.empty()) return std::nullopt;
     for (const std::string& output : compile_.action.outputs) {
       if (output != compile_.dependencies && !made_.contains(output)) return std::nullopt;
     }
@@ -117,6 +118,7 @@ class PhaseMaker {
 
  private:
   bool Add(const Command& command) {
+    if (!phases_.host_compile.action.argv.empty()) return false;  // the last one
     if (command.front() == host_compiler_) {
       if (Has(command, "-E")) return AddPreprocess(command);
       return Has(command, "-c") && AddHostCompile(command);
@@ -138,8 +140,8 @@ class PhaseMaker {
     phases_.toolkit_headers = ToolkitHeaders(command);
     phases_.dependencies.push_back(dependencies);
     phases_.preprocessed.push_back(output);
-    return AddStep(phases_.preprocess, name, std::move(command), kPreprocessMemory, {output, dependencies},
-                   std::nullopt);
+    return AddStep(phases_.preprocess.emplace_back(), name, std::move(command), kPreprocessMemory,
+                   {output, dependencies}, std::nullopt);
   }
 
   // The last folder of those that are searched first, if the compile's own command does not have it.
@@ -161,10 +163,11 @@ class PhaseMaker {
     if (program.name == "cudafe++") {
       std::erase(command, "--gen_module_id_file");
       stub_ = Value(command, "--stub_file_name");
+      phases_.host_text = outputs.front();
     }
     if (program.name == "fatbinary") fatbins_ = outputs;
     const std::string name = StrCat(program.name, " ", ArchitectureOf(command));
-    return AddStep(phases_.compile, name, std::move(command), program.memory_bytes, outputs,
+    return AddStep(phases_.compile.emplace_back(), name, std::move(command), program.memory_bytes, outputs,
                    program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
   }
 
@@ -186,15 +189,14 @@ class PhaseMaker {
       if (Basename(made) == stub_) included.push_back(made);
     }
     if (included.size() != fatbins_.size() + 1) return false;
-    return AddStep(phases_.compile, "host compile", std::move(command), kHostCompileMemory, outputs, std::move(reuse),
-                   included);
+    return AddStep(phases_.host_compile, "host compile", std::move(command), kHostCompileMemory, outputs,
+                   std::move(reuse), included);
   }
 
-  bool AddStep(std::vector<Step>& steps, std::string_view name, Command command, uint64_t memory_bytes,
+  bool AddStep(Step& step, std::string_view name, Command command, uint64_t memory_bytes,
                const std::vector<std::string>& outputs, std::optional<Reuse> reuse,
                const std::vector<std::string>& included = {}) {
     if (ShowsUnused(command)) phases_.shows_unused = true;
-    Step step;
     step.tool = compile_.tool;
     step.action = compile_.action;
     step.action.step = StrCat(name, unit_);
@@ -217,7 +219,6 @@ class PhaseMaker {
     for (const std::string& output : outputs) {
       if (!made_.insert(output).second) return false;
     }
-    steps.push_back(std::move(step));
     return true;
   }
 

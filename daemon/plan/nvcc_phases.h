@@ -20,7 +20,9 @@ namespace kernix::build {
 struct Phases {
   std::vector<Step> preprocess;  // of each pass: the host's, and that of each architecture
   size_t host_pass = 0;          // its place there
-  std::vector<Step> compile;     // what comes after that, in nvcc's order
+  std::vector<Step> compile;     // what comes after that, in nvcc's order, except for the last step:
+  Step host_compile;             // the host compiler's, which reads what the others have made
+  std::string host_text;         // the input that it compiles: what cudafe++ has made
   // Outputs that together say what the compile's dependency file says: dependency files, and preprocessed texts. nvcc
   // counts what the `#line` directives of the latter name as read, since its programs show lines of such files.
   std::vector<std::string> dependencies;

@@ -52,6 +52,7 @@ std::map<std::string, Step> ByName(const Phases& phases) {
   for (const auto* part : {&phases.preprocess, &phases.compile}) {
     for (const Step& step : *part) steps[step.action.step] = step;
   }
+  steps[phases.host_compile.action.step] = phases.host_compile;
   return steps;
 }
 
@@ -61,6 +62,7 @@ TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   EXPECT_THAT(phases->dependencies,
               ElementsAre("u/keep/unit.compute_90.cpp1.ii.d", "u/keep/unit.cpp4.ii.d", "u/unit.o.d"));
   EXPECT_THAT(phases->preprocessed, ElementsAre("u/keep/unit.compute_90.cpp1.ii", "u/keep/unit.cpp4.ii"));
+  EXPECT_EQ(phases->host_text, "u/keep/unit.cudafe1.cpp");
   std::map<std::string, Step> steps = ByName(*phases);
   ASSERT_EQ(steps.size(), 7u);
 

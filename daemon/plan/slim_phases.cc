@@ -70,12 +70,7 @@ bool MayTakeStandIn(const Phases& phases) {
 Phases WithStandIn(Phases phases, const std::set<size_t>& passes, language::RuntimeParts parts) {
   for (const size_t pass : passes) AddStandIn(phases, parts, phases.preprocess[pass].action);
   if (!passes.contains(phases.host_pass)) return phases;
-  const std::string& host_compiler = phases.preprocess.front().action.argv.front();
-  for (Step& step : phases.compile) {
-    if (step.action.argv.front() == host_compiler) {
-      Append(step.action.argv, language::HostRuntimeDefinitions(parts));
-    }
-  }
+  Append(phases.host_compile.action.argv, language::HostRuntimeDefinitions(parts));
   return phases;
 }
 

@@ -33,10 +33,8 @@ Phases TwoPasses() {
   phases.preprocess = {Preprocess("device.ii", {"-D__CUDA_ARCH__=900", "-D__CUDA_ARCH_LIST__=900"}),
                        Preprocess("host.ii", {"-D__CUDA_ARCH_LIST__=900"})};
   phases.host_pass = 1;
-  Step cicc, host;
-  cicc.action.argv = {"cicc", "device.ii"};
-  host.action.argv = {"g++", "-c", "unit.cpp"};
-  phases.compile = {cicc, host};
+  phases.compile.emplace_back().action.argv = {"cicc", "device.ii"};
+  phases.host_compile.action.argv = {"g++", "-c", "unit.cpp"};
   phases.unit = "u/unit.cu";
   phases.toolkit_headers = "-Itoolchain/cuda/include";
   return phases;
@@ -56,15 +54,15 @@ TEST(SlimPhasesTest, TheStandInComesJustBeforeTheToolkitsHeaders) {
     EXPECT_THAT(Paths(step.action), Contains("kernix-slim/cuda_runtime.h"));
   }
   EXPECT_THAT(phases.compile[0].action.argv, ElementsAre("cicc", "device.ii"));
-  EXPECT_THAT(phases.compile[1].action.argv, Contains("-D__MATH_FUNCTIONS_H__"));
+  EXPECT_THAT(phases.host_compile.action.argv, Contains("-D__MATH_FUNCTIONS_H__"));
 }
 
 TEST(SlimPhasesTest, EachPassReadsTheStandInOrTheWholeHeader) {
   const Phases device = WithStandIn(TwoPasses(), {0}, RuntimeParts());
   EXPECT_THAT(device.preprocess[0].action.argv, Contains("-Ikernix-slim"));
   EXPECT_THAT(device.preprocess[1].action.argv, Not(Contains("-Ikernix-slim")));
-  EXPECT_THAT(device.compile[1].action.argv, Not(Contains("-D__MATH_FUNCTIONS_H__")));
-  EXPECT_THAT(WithStandIn(TwoPasses(), {1}, RuntimePart::kMaths).compile[1].action.argv,
+  EXPECT_THAT(device.host_compile.action.argv, Not(Contains("-D__MATH_FUNCTIONS_H__")));
+  EXPECT_THAT(WithStandIn(TwoPasses(), {1}, RuntimePart::kMaths).host_compile.action.argv,
               Not(Contains("-D__MATH_FUNCTIONS_H__")));
 }
 

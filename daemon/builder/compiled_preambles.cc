@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/compiled_preambles.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/exceptions.h"
+#include "common/base/paths.h"
+#include "daemon/builder/dependency_file.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr size_t kMostRemembered = 1024;
+constexpr char kEffect[] = "the host compiler reads the #includes of these kernels each time";
+
+void Mount(exec::InputTreePtr tree, exec::Action& action) {
+  std::vector<exec::MountedTree> trees;
+  if (action.trees != nullptr) trees = *action.trees;
+  trees.push_back({kCompiledPreambleFolder, /*digest=*/{}, std::move(tree)});  // nobody asks for the action's digest
+  action.trees = std::make_shared<const std::vector<exec::MountedTree>>(std::move(trees));
+}
+
+}  // namespace
+
+// The callbacks of plans hold references to it.
+class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
+ public:
+  Lesson(std::unique_ptr<Learning::Turn> turn, CompiledPreambles& preambles, Prepared prepared, exec::Content object,
+         toolchain::ToolchainPtr toolchain, UserId user)
+      : Learning::Lesson(std::move(turn)),
+        preambles_(preambles),
+        start_(prepared.start),
+        split_(*std::move(prepared.to_learn)),
+        object_(std::move(object)),
+        toolchain_(std::move(toolchain)),
+        user_(user) {}
+
+  void Start() override {
+    (void)CatchExceptions("not learned", [&] {
+      Run({split_.preamble}, &Lesson::OnPreamble);
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  void Run(std::vector<Step> steps, absl::Status (Lesson::*next)(const PlanEnd&)) {
+    Learning::Lesson::Run(
+        preambles_.runner_, user_, std::move(steps),
+        [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
+        [self = shared_from_this()](const absl::Status& status) {
+          self->preambles_.learning_.NoteFailure(StepCache::KeyOf(self->split_.preamble, *self->toolchain_), status,
+                                                 kEffect);
+        });
+  }
+
+  // Compiles what follows, to compare the object with that of the whole compile.
+  absl::Status OnPreamble(const PlanEnd& end) {
+    const std::string& files = split_.preamble.reuse->dependencies.front();
+    read_.outputs[files] = end.outputs.at(files);
+    const exec::Content& header = end.outputs.at(CompiledHeaderOf(split_.preamble));
+    bytes_ = header->size();
+    tree_ = std::make_shared<exec::InputTree>(CompiledPreambleFiles(header));
+    Step rest = split_.preamble;
+    rest.reuse.reset();
+    rest.action = split_.rest;
+    Mount(tree_, rest.action);
+    Run({rest}, &Lesson::OnRest);
+    return absl::OkStatus();
+  }
+
+  absl::Status OnRest(const PlanEnd& end) {
+    if (*end.outputs.at(split_.rest.outputs.front()) != *object_) {
+      return absl::FailedPreconditionError("the object is not that of a whole compile");
+    }
+    preambles_.cache_.Keep(split_.preamble, *toolchain_, start_, read_);
+    preambles_.trees_.Keep(StepCache::KeyOf(split_.preamble, *toolchain_), tree_, bytes_);
+    return absl::OkStatus();
+  }
+
+  CompiledPreambles& preambles_;
+  const BuildStart start_;
+  const SplitHostCompile split_;
+  const exec::Content object_;
+  const toolchain::ToolchainPtr toolchain_;
+  const UserId user_;
+  exec::ActionResult read_;  // which files the preamble was made from
+  exec::InputTreePtr tree_;
+  uint64_t bytes_ = 0;
+};
+
+CompiledPreambles::Prepared CompiledPreambles::Prepare(const Phases& phases, const std::string& next_line,
+                                                       const toolchain::Toolchain& toolchain) {
+  Prepared prepared{.step = phases.host_compile, .to_learn = {}, .start = cache_.Now()};
+  const bool may_be_split =
+      !next_line.empty() && !phases.shows_unused && toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
+  std::optional<SplitHostCompile> split =
+      may_be_split ? SplitAfterPreamble(phases.host_compile, phases.host_text, next_line) : std::nullopt;
+  const Digest key = split ? StepCache::KeyOf(split->preamble, toolchain) : Digest();
+  if (!split || !learning_.MayLearn(key)) {
+    none_.Add();
+    return prepared;
+  }
+  FasterAction faster;
+  if (exec::InputTreePtr tree = Find(split->preamble, toolchain, faster.files); tree != nullptr) {
+    used_.Add();
+    faster.action = std::move(split->rest);
+    Mount(std::move(tree), faster.action);
+    prepared.step.faster = std::make_shared<const FasterAction>(std::move(faster));
+    return prepared;
+  }
+  not_known_.Add();
+  if (WasAskedFor(key)) prepared.to_learn = std::move(split);
+  return prepared;
+}
+
+exec::InputTreePtr CompiledPreambles::Find(const Step& preamble, const toolchain::Toolchain& toolchain,
+                                           std::vector<std::string>& files) {
+  exec::InputTreePtr tree = trees_.Find(StepCache::KeyOf(preamble, toolchain));
+  const std::optional<exec::ActionResult> read =
+      tree == nullptr ? std::nullopt : cache_.Find(preamble, toolchain);  // nothing if a header has changed
+  if (!read) return nullptr;
+  files = ParseDependencyFile(*read->outputs.at(preamble.reuse->dependencies.front()));
+  std::erase_if(files, [](const std::string& file) { return IsBelow(file, kCompiledPreambleFolder); });
+  return tree;
+}
+
+std::shared_ptr<Learning::Lesson> CompiledPreambles::PrepareLesson(Prepared prepared, exec::Content object,
+                                                                   toolchain::ToolchainPtr toolchain, UserId user) {
+  if (!prepared.to_learn) return nullptr;
+  std::unique_ptr<Learning::Turn> turn = learning_.Begin();
+  if (turn == nullptr) return nullptr;
+  return std::make_shared<Lesson>(std::move(turn), *this, std::move(prepared), std::move(object), std::move(toolchain),
+                                  user);
+}
+
+bool CompiledPreambles::WasAskedFor(const Digest& preamble) {
+  const MutexLock lock(mutex_);
+  if (asked_for_.size() >= kMostRemembered) asked_for_.clear();
+  return !asked_for_.insert(preamble).second;
+}
+
+void CompiledPreambles::Register(MetricsRegistry& registry) const {
+  constexpr char kName[] = "kernix_compiled_preambles_total";
+  constexpr char kHelp[] = "Compiles of nvcc's host code: with a compiled preamble, or without one, and why.";
+  registry.AddCounter(kName, kHelp, used_, {{"how", "compiled"}});
+  registry.AddCounter(kName, kHelp, not_known_, {{"how", "not_known_yet"}});
+  registry.AddCounter(kName, kHelp, none_, {{"how", "none"}});
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The preambles that kernixd has compiled for the host (daemon/plan/compiled_preamble.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/base/user_id.h"
+#include "daemon/builder/learning.h"
+#include "daemon/builder/step_cache.h"
+#include "daemon/exec/kept_trees.h"
+#include "daemon/plan/compiled_preamble.h"
+#include "daemon/plan/nvcc_phases.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::build {
+
+// Kept on disk while this kernixd runs: a precompiled header of 20 to 80 MB each. One counts as long as the headers
+// that it was made from have the same content. Thread-safe.
+class CompiledPreambles {
+ public:
+  static constexpr uint64_t kMostBytes = 512ull << 20;  // on the disk
+
+  // How one unit is compiled for the host.
+  struct Prepared {
+    Step step;  // with a faster action if the preamble is compiled already
+    std::optional<SplitHostCompile> to_learn;
+    BuildStart start;
+  };
+
+  // All must outlive the object.
+  CompiledPreambles(StepRunner& runner, StepCache& cache, Learning& learning)
+      : runner_(runner), cache_(cache), learning_(learning), trees_(kMostBytes) {}
+
+  // `phases.host_compile` must have all of its inputs. `next_line`: see PreamblePass.
+  Prepared Prepare(const Phases& phases, const std::string& next_line, const toolchain::Toolchain& toolchain);
+
+  // Prepares to learn what was not there. `object`: what the whole compile has made. Null if there is nothing to learn,
+  // or while something else is being learned.
+  std::shared_ptr<Learning::Lesson> PrepareLesson(Prepared prepared, exec::Content object,
+                                                  toolchain::ToolchainPtr toolchain, UserId user);
+
+  // The registry must not be read after the object is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  class Lesson;
+
+  exec::InputTreePtr Find(const Step& preamble, const toolchain::Toolchain& toolchain, std::vector<std::string>& files);
+
+  // Remembers it. A preamble is compiled when it comes again.
+  bool WasAskedFor(const Digest& preamble);
+
+  StepRunner& runner_;
+  StepCache& cache_;
+  Learning& learning_;
+  MetricCounter used_;
+  MetricCounter not_known_;
+  MetricCounter none_;
+  exec::KeptTrees trees_;  // with the precompiled headers
+  Mutex mutex_;
+  absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::build

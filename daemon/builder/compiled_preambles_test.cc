@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/compiled_preambles.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/base/strings.h"
+#include "tests/support/await.h"
+#include "tests/support/testing_load.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CompiledPreamblesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KERNIX_NEED_PROGRAM(compiler, "g++");
+    KERNIX_NEED_NVCC(nvcc);
+    request_ = CudaRequest(compiler, nvcc);
+    request_.set_verbose(true);
+    request_.mutable_source(0)->mutable_text()->insert(0, "#include <config.h>\n");
+  }
+
+  // A kernel with a function that returns a value.
+  v1::LoadRequest Request(const std::string& value) const {
+    v1::LoadRequest request = request_;
+    request.mutable_source(0)->mutable_text()->append("extern \"C\" int answer() { return " + value + "; }\n");
+    AddHeader(request, 0, "config.h", config_);
+    return request;
+  }
+
+  struct Answer {
+    int value = -1;
+    bool with_compiled_preamble = false;
+    std::string output;
+  };
+
+  Answer Load(const v1::LoadRequest& request) {
+    RecordingObserver observer({config_});
+    const auto built = builder_.Load(request, observer);
+    EXPECT_THAT(built, IsOk());
+    Answer answer{.output = observer.output};
+    answer.with_compiled_preamble = answer.output.find("-include kernix-compiled/") != std::string::npos;
+    void* library = built.ok() ? dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    if (library != nullptr) {
+      if (auto* function = reinterpret_cast<int (*)()>(dlsym(library, "answer"))) answer.value = function();
+      dlclose(library);
+    }
+    return answer;
+  }
+
+  // Loads edited kernels until one is compiled so.
+  void AwaitCompiledPreamble() {
+    Await("a compile with a compiled preamble", [&] {
+      const int value = ++edits_;
+      const Answer answer = Load(Request(std::to_string(value)));
+      EXPECT_EQ(answer.value, value);
+      return answer.with_compiled_preamble;
+    });
+  }
+
+  v1::LoadRequest request_;
+  std::string config_ =
+      "#pragma once\nstruct Item { char name; int size; };\ninline int twice(int x) { return 2 * x; }\n";
+  TestBuilder builder_{TestBuilder::On::kLocalExecutor};
+  int edits_ = 1000;
+};
+
+TEST_F(CompiledPreamblesTest, ACompiledPreambleChangesNothing) {
+  AwaitCompiledPreamble();
+  const Answer another = Load(Request("twice(sizeof(Item))"));
+  EXPECT_TRUE(another.with_compiled_preamble);
+  EXPECT_EQ(another.value, 16);
+
+  // What the compile prints is what it prints without one.
+  const Answer warns =
+      Load(Request("0; }\n__attribute__((deprecated)) static int old() { return 0; }\nint caller() { return old()"));
+  EXPECT_THAT(warns.output, AllOf(HasSubstr("kernel.cu:"), HasSubstr("is deprecated"), Not(HasSubstr("preamble.h:"))));
+
+  // An edited header makes another one.
+  config_ += "inline int thrice(int x) { return 3 * x; }\n";
+  const Answer edited = Load(Request("thrice(5)"));
+  EXPECT_FALSE(edited.with_compiled_preamble);
+  EXPECT_EQ(edited.value, 15);
+  AwaitCompiledPreamble();
+}
+
+// A precompiled header would lose the state of this pragma.
+TEST_F(CompiledPreamblesTest, APragmaThatChangesWhatFollowsKeepsItsHeadersWithTheRest) {
+  config_ += "#pragma pack(1)\n";
+  for (int load = 0; load < 4; ++load) {
+    const Answer answer = Load(Request(StrCat("0 * ", load, "; }\nstruct Packed { char name; int size; };\n",
+                                              "extern \"C\" int size() { return sizeof(Packed)")));
+    EXPECT_EQ(answer.value, 0);
+    EXPECT_FALSE(answer.with_compiled_preamble);
+  }
+}
+
+}  // namespace
+}  // namespace kernix::build

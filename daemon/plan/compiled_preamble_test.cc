@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/plan/compiled_preamble.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/strings.h"
+
+namespace kernix::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+constexpr char kText[] = "u/keep/unit.cudafe1.cpp";
+constexpr char kPreamble[] =
+    "# 1 \"u/unit.cu\"\n# 2 \"kernel.cu\"\nint of_preamble;\n# 1 \"/usr/include/a.h\"\nint a;\n";
+constexpr char kRest[] = "# 9 \"kernel.cu\"\nint b;\n# 12 \"kernel.cu\"\nint c;\n";
+
+Step HostCompile(const std::string& text) {
+  Step step;
+  step.action.argv = {"g++", "-c", "-x", "c++", "-DA", kText, "-o", "u/unit.o", "-MD", "-MF", "u/unit.o.d"};
+  step.action.inputs = {exec::MakeInput("kernel.cu", "a source"), exec::MakeInput(kText, text)};
+  step.action.outputs = {"u/unit.o", "u/unit.o.d"};
+  step.reuse = Reuse{.dependencies = {"u/unit.o.d"}, .inputs = {kText}};
+  return step;
+}
+
+std::optional<SplitHostCompile> Split(const std::string& text, std::string_view next_line = "7 \"kernel.cu\"") {
+  return SplitAfterPreamble(HostCompile(text), kText, next_line);
+}
+
+bool Splits(const std::string& line) { return Split(StrCat(kPreamble, line, "\n", kRest)).has_value(); }
+
+TEST(CompiledPreambleTest, SplitsBeforeTheFirstLineThatFollowsThePreamble) {
+  const auto split = Split(StrCat(kPreamble, kRest));
+  ASSERT_TRUE(split.has_value());
+  EXPECT_THAT(split->preamble.action.argv,
+              ElementsAre("g++", "-c", "-x", "c++-header", "-DA", "kernix-compiled/preamble.h", "-o",
+                          "kernix-compiled/preamble.h.gch", "-MD", "-MF", "kernix-compiled/preamble.d"));
+  ASSERT_EQ(split->preamble.action.inputs.size(), 1u);
+  EXPECT_EQ(split->preamble.action.inputs[0].path, "kernix-compiled/preamble.h");
+  EXPECT_EQ(*split->preamble.action.inputs[0].content, kPreamble);
+  EXPECT_EQ(CompiledHeaderOf(split->preamble), "kernix-compiled/preamble.h.gch");
+  EXPECT_THAT(split->preamble.reuse->dependencies, ElementsAre("kernix-compiled/preamble.d"));
+
+  EXPECT_EQ(*split->rest.inputs[1].content, kRest);
+  EXPECT_EQ(split->rest.inputs[1].digest, exec::BlobDigestOf(kRest));
+  EXPECT_EQ(*split->rest.inputs[0].content, "a source");
+  EXPECT_THAT(split->rest.outputs, ElementsAre("u/unit.o", "u/unit.o.d"));
+  EXPECT_THAT(split->rest.argv, Contains("kernix-compiled/preamble.h"));
+}
+
+TEST(CompiledPreambleTest, ATextThatDoesNotSayWhereThePreambleEndsIsNotSplit) {
+  EXPECT_FALSE(Split(StrCat(kPreamble, kRest), "13 \"kernel.cu\"").has_value());
+  EXPECT_FALSE(Split(StrCat(kPreamble, kRest), "7 \"other.cu\"").has_value());
+  EXPECT_FALSE(Split(StrCat(kPreamble, "const char* s = \"# 9 \\\"kernel.cu\\\"\";\n")).has_value());
+  EXPECT_FALSE(SplitAfterPreamble(HostCompile("x"), "u/another.cpp", "7 \"kernel.cu\"").has_value());
+}
+
+TEST(CompiledPreambleTest, WhatAPrecompiledHeaderWouldLoseKeepsThePreambleWithTheRest) {
+  for (const char* balanced :
+       {"int x;", "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wall\"\n#pragma GCC diagnostic pop",
+        "#pragma GCC visibility push ( default )\n # pragma GCC visibility pop",
+        "#pragma pack(push, 1)\n#pragma pack(pop)", "#pragma GCC unroll 4", "#define pragma 1"}) {
+    EXPECT_TRUE(Splits(balanced)) << balanced;
+  }
+  for (const char* open :
+       {"#pragma pack(1)", "#pragma pack ( push , 1 )", "#pragma GCC visibility push(hidden)",
+        "  #  pragma GCC optimize(\"O0\")", "#pragma GCC target(\"avx2\")", "#pragma GCC diagnostic error \"-Wall\"",
+        "#pragma GCC diagnostic push", "#pragma GCC visibility pop\n#pragma GCC visibility push(hidden)",
+        "_Pragma(\"pack(1)\")", "#pragma of_somebody"}) {
+    EXPECT_FALSE(Splits(open)) << open;
+  }
+}
+
+}  // namespace
+}  // namespace kernix::build
