@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "common/base/exceptions.h"
-#include "common/base/paths.h"
 #include "daemon/builder/dependency_file.h"
 
 namespace kernix::build {
@@ -26,19 +25,21 @@ void Mount(exec::InputTreePtr tree, exec::Action& action) {
 // The callbacks of plans hold references to it.
 class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
  public:
-  Lesson(std::unique_ptr<Learning::Turn> turn, CompiledPreambles& preambles, Prepared prepared, exec::Content object,
-         toolchain::ToolchainPtr toolchain, UserId user)
+  Lesson(std::unique_ptr<Learning::Turn> turn, CompiledPreambles& preambles, const Prepared& prepared,
+         exec::Content object, toolchain::ToolchainPtr toolchain, UserId user)
       : Learning::Lesson(std::move(turn)),
         preambles_(preambles),
         start_(prepared.start),
-        split_(*std::move(prepared.to_learn)),
+        split_(*prepared.to_learn),
         object_(std::move(object)),
         toolchain_(std::move(toolchain)),
         user_(user) {}
 
   void Start() override {
     (void)CatchExceptions("not learned", [&] {
-      Run({split_.preamble}, &Lesson::OnPreamble);
+      std::vector<Step> steps = {split_.preamble};
+      if (split_.preprocess != nullptr) steps.push_back(*split_.preprocess);
+      Run(std::move(steps), &Lesson::OnPreamble);
       return absl::OkStatus();
     });
   }
@@ -56,6 +57,10 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
 
   // Compiles what follows, to compare the object with that of the whole compile.
   absl::Status OnPreamble(const PlanEnd& end) {
+    if (split_.preprocess != nullptr &&
+        !LeavesNothingOpen(*end.outputs.at(split_.preprocess->action.outputs.front()))) {
+      return absl::FailedPreconditionError("a pragma of theirs may change what follows");
+    }
     const std::string& files = split_.preamble.reuse->dependencies.front();
     read_.outputs[files] = end.outputs.at(files);
     const exec::Content& header = end.outputs.at(CompiledHeaderOf(split_.preamble));
@@ -64,6 +69,7 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
     Step rest = split_.preamble;
     rest.reuse.reset();
     rest.action = split_.rest;
+    rest.action.step = split_.preamble.action.step;
     Mount(tree_, rest.action);
     Run({rest}, &Lesson::OnRest);
     return absl::OkStatus();
@@ -80,7 +86,7 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
 
   CompiledPreambles& preambles_;
   const BuildStart start_;
-  const SplitHostCompile split_;
+  const SplitCompile split_;
   const exec::Content object_;
   const toolchain::ToolchainPtr toolchain_;
   const UserId user_;
@@ -89,28 +95,35 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
   uint64_t bytes_ = 0;
 };
 
-CompiledPreambles::Prepared CompiledPreambles::Prepare(const Phases& phases, const std::string& next_line,
+bool TakeResult(const FasterAction& faster, absl::StatusOr<exec::ActionResult>& result) {
+  if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return false;
+  exec::Content& list = result->outputs.at(faster.dependencies);
+  std::vector<std::string> files = ParseDependencyFile(*list);
+  files.insert(files.end(), faster.files.begin(), faster.files.end());
+  list = std::make_shared<const std::string>(MakeDependencyFile(faster.dependencies, files));
+  return true;
+}
+
+CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompile> split,
+                                                       const std::string& dependencies,
                                                        const toolchain::Toolchain& toolchain) {
-  Prepared prepared{.step = phases.host_compile, .to_learn = {}, .start = cache_.Now()};
-  const bool may_be_split =
-      !next_line.empty() && !phases.shows_unused && toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
-  std::optional<SplitHostCompile> split =
-      may_be_split ? SplitAfterPreamble(phases.host_compile, phases.host_text, next_line) : std::nullopt;
+  Prepared prepared{.faster = nullptr, .to_learn = nullptr, .start = cache_.Now()};
+  const bool has_headers = toolchain.host.kind == toolchain::HostCompilerKind::kGcc;
   const Digest key = split ? StepCache::KeyOf(split->preamble, toolchain) : Digest();
-  if (!split || !learning_.MayLearn(key)) {
+  if (!has_headers || !split || !learning_.MayLearn(key)) {
     none_.Add();
     return prepared;
   }
-  FasterAction faster;
+  FasterAction faster{.action = {}, .dependencies = dependencies, .files = {}};
   if (exec::InputTreePtr tree = Find(split->preamble, toolchain, faster.files); tree != nullptr) {
     used_.Add();
     faster.action = std::move(split->rest);
     Mount(std::move(tree), faster.action);
-    prepared.step.faster = std::make_shared<const FasterAction>(std::move(faster));
+    prepared.faster = std::make_shared<const FasterAction>(std::move(faster));
     return prepared;
   }
   not_known_.Add();
-  if (WasAskedFor(key)) prepared.to_learn = std::move(split);
+  if (WasAskedFor(key)) prepared.to_learn = std::make_shared<const SplitCompile>(*std::move(split));
   return prepared;
 }
 
@@ -121,17 +134,16 @@ exec::InputTreePtr CompiledPreambles::Find(const Step& preamble, const toolchain
       tree == nullptr ? std::nullopt : cache_.Find(preamble, toolchain);  // nothing if a header has changed
   if (!read) return nullptr;
   files = ParseDependencyFile(*read->outputs.at(preamble.reuse->dependencies.front()));
-  std::erase_if(files, [](const std::string& file) { return IsBelow(file, kCompiledPreambleFolder); });
+  std::erase(files, preamble.action.inputs.front().path);
   return tree;
 }
 
-std::shared_ptr<Learning::Lesson> CompiledPreambles::PrepareLesson(Prepared prepared, exec::Content object,
+std::shared_ptr<Learning::Lesson> CompiledPreambles::PrepareLesson(const Prepared& prepared, exec::Content object,
                                                                    toolchain::ToolchainPtr toolchain, UserId user) {
-  if (!prepared.to_learn) return nullptr;
+  if (prepared.to_learn == nullptr) return nullptr;
   std::unique_ptr<Learning::Turn> turn = learning_.Begin();
   if (turn == nullptr) return nullptr;
-  return std::make_shared<Lesson>(std::move(turn), *this, std::move(prepared), std::move(object), std::move(toolchain),
-                                  user);
+  return std::make_shared<Lesson>(std::move(turn), *this, prepared, std::move(object), std::move(toolchain), user);
 }
 
 bool CompiledPreambles::WasAskedFor(const Digest& preamble) {
@@ -142,7 +154,7 @@ bool CompiledPreambles::WasAskedFor(const Digest& preamble) {
 
 void CompiledPreambles::Register(MetricsRegistry& registry) const {
   constexpr char kName[] = "kernix_compiled_preambles_total";
-  constexpr char kHelp[] = "Compiles of nvcc's host code: with a compiled preamble, or without one, and why.";
+  constexpr char kHelp[] = "Compiles by the host compiler: with a compiled preamble, or without one, and why.";
   registry.AddCounter(kName, kHelp, used_, {{"how", "compiled"}});
   registry.AddCounter(kName, kHelp, not_known_, {{"how", "not_known_yet"}});
   registry.AddCounter(kName, kHelp, none_, {{"how", "none"}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The preambles that kernixd has compiled for the host (daemon/plan/compiled_preamble.h).
+// The preambles that kernixd has compiled (daemon/plan/compiled_preamble.h).
 #pragma once
 
 #include <memory>
@@ -18,10 +18,12 @@
 #include "daemon/builder/step_cache.h"
 #include "daemon/exec/kept_trees.h"
 #include "daemon/plan/compiled_preamble.h"
-#include "daemon/plan/nvcc_phases.h"
 #include "daemon/toolchain/toolchain.h"
 
 namespace kernix::build {
+
+// Whether what a faster action has done is what the step does. Completes the list of files that were read.
+bool TakeResult(const FasterAction& faster, absl::StatusOr<exec::ActionResult>& result);
 
 // Kept on disk while this kernixd runs: a precompiled header of 20 to 80 MB each. One counts as long as the headers
 // that it was made from have the same content. Thread-safe.
@@ -29,10 +31,10 @@ class CompiledPreambles {
  public:
   static constexpr uint64_t kMostBytes = 512ull << 20;  // on the disk
 
-  // How one unit is compiled for the host.
+  // How one unit is compiled.
   struct Prepared {
-    Step step;  // with a faster action if the preamble is compiled already
-    std::optional<SplitHostCompile> to_learn;
+    std::shared_ptr<const FasterAction> faster;    // null: the preamble is not compiled
+    std::shared_ptr<const SplitCompile> to_learn;  // null: nothing
     BuildStart start;
   };
 
@@ -40,12 +42,13 @@ class CompiledPreambles {
   CompiledPreambles(StepRunner& runner, StepCache& cache, Learning& learning)
       : runner_(runner), cache_(cache), learning_(learning), trees_(kMostBytes) {}
 
-  // `phases.host_compile` must have all of its inputs. `next_line`: see PreamblePass.
-  Prepared Prepare(const Phases& phases, const std::string& next_line, const toolchain::Toolchain& toolchain);
+  // `split`: nothing if the compile cannot be split. `dependencies`: its output that lists the files that were read.
+  Prepared Prepare(std::optional<SplitCompile> split, const std::string& dependencies,
+                   const toolchain::Toolchain& toolchain);
 
   // Prepares to learn what was not there. `object`: what the whole compile has made. Null if there is nothing to learn,
   // or while something else is being learned.
-  std::shared_ptr<Learning::Lesson> PrepareLesson(Prepared prepared, exec::Content object,
+  std::shared_ptr<Learning::Lesson> PrepareLesson(const Prepared& prepared, exec::Content object,
                                                   toolchain::ToolchainPtr toolchain, UserId user);
 
   // The registry must not be read after the object is destroyed.

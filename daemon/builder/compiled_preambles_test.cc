@@ -18,12 +18,16 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class CompiledPreamblesTest : public ::testing::Test {
+class CompiledPreamblesTest : public ::testing::TestWithParam<v1::Language> {
  protected:
   void SetUp() override {
     KERNIX_NEED_PROGRAM(compiler, "g++");
-    KERNIX_NEED_NVCC(nvcc);
-    request_ = CudaRequest(compiler, nvcc);
+    if (GetParam() == v1::LANGUAGE_CUDA) {
+      KERNIX_NEED_NVCC(nvcc);
+      request_ = CudaRequest(compiler, nvcc);
+    } else {
+      request_ = CppRequest(compiler);
+    }
     request_.set_verbose(true);
     request_.mutable_source(0)->mutable_text()->insert(0, "#include <config.h>\n");
   }
@@ -73,7 +77,7 @@ class CompiledPreamblesTest : public ::testing::Test {
   int edits_ = 1000;
 };
 
-TEST_F(CompiledPreamblesTest, ACompiledPreambleChangesNothing) {
+TEST_P(CompiledPreamblesTest, ACompiledPreambleChangesNothing) {
   AwaitCompiledPreamble();
   const Answer another = Load(Request("twice(sizeof(Item))"));
   EXPECT_TRUE(another.with_compiled_preamble);
@@ -82,7 +86,7 @@ TEST_F(CompiledPreamblesTest, ACompiledPreambleChangesNothing) {
   // What the compile prints is what it prints without one.
   const Answer warns =
       Load(Request("0; }\n__attribute__((deprecated)) static int old() { return 0; }\nint caller() { return old()"));
-  EXPECT_THAT(warns.output, AllOf(HasSubstr("kernel.cu:"), HasSubstr("is deprecated"), Not(HasSubstr("preamble.h:"))));
+  EXPECT_THAT(warns.output, AllOf(HasSubstr("kernel.c"), HasSubstr("is deprecated"), Not(HasSubstr("preamble.h:"))));
 
   // An edited header makes another one.
   config_ += "inline int thrice(int x) { return 3 * x; }\n";
@@ -93,7 +97,7 @@ TEST_F(CompiledPreamblesTest, ACompiledPreambleChangesNothing) {
 }
 
 // A precompiled header would lose the state of this pragma.
-TEST_F(CompiledPreamblesTest, APragmaThatChangesWhatFollowsKeepsItsHeadersWithTheRest) {
+TEST_P(CompiledPreamblesTest, APragmaThatChangesWhatFollowsKeepsItsHeadersWithTheRest) {
   config_ += "#pragma pack(1)\n";
   for (int load = 0; load < 4; ++load) {
     const Answer answer = Load(Request(StrCat("0 * ", load, "; }\nstruct Packed { char name; int size; };\n",
@@ -102,6 +106,9 @@ TEST_F(CompiledPreamblesTest, APragmaThatChangesWhatFollowsKeepsItsHeadersWithTh
     EXPECT_FALSE(answer.with_compiled_preamble);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Languages, CompiledPreamblesTest, ::testing::Values(v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA),
+                         [](const auto& of) { return of.param == v1::LANGUAGE_CPP ? "Cpp" : "Cuda"; });
 
 }  // namespace
 }  // namespace kernix::build

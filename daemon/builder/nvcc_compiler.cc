@@ -163,9 +163,14 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     Take(end);
     AddInputs(running_->host_compile, outputs_);
     if (run_.toolchain == nullptr) return Run({running_->host_compile}, &Compile::OnCompiled);
-    const auto& split = preprocessing_.passes.at(running_->host_pass).split;
-    host_ = compiler_.compiled_preambles_.Prepare(*running_, split ? split->next_line : "", *run_.toolchain);
-    Run({host_.step}, &Compile::OnCompiled);
+    Step step = running_->host_compile;
+    const auto& pass = preprocessing_.passes.at(running_->host_pass);
+    const bool may_be_split = pass.split && !running_->shows_unused;
+    host_ = compiler_.compiled_preambles_.Prepare(
+        may_be_split ? SplitHostCompile(step, running_->host_text, pass.split->next_line) : std::nullopt,
+        step.reuse->dependencies.front(), *run_.toolchain);
+    step.faster = host_.faster;
+    Run({std::move(step)}, &Compile::OnCompiled);
   }
 
   // Adds what steps have made and printed.
@@ -219,8 +224,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     if (to_learn_) return compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
     auto lesson = compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user);
     if (lesson != nullptr) return lesson;
-    return compiler_.compiled_preambles_.PrepareLesson(std::move(host_), outputs_.at(step_.object), run_.toolchain,
-                                                       run_.user);
+    return compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, run_.user);
   }
 
   // What a command would have brought back.
@@ -296,7 +300,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   Phases slim_;
 
   Phases* running_ = nullptr;         // the one of both that is run
-  CompiledPreambles::Prepared host_;  // its host compile
+  CompiledPreambles::Prepared host_;  // for its host compile
   PlanOutputs outputs_;               // of what has ended, and what that has printed
   std::string printed_;
 };
@@ -320,7 +324,6 @@ void NvccCompiler::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kHeaders, kHeadersHelp, whole_not_known_, {{"how", "whole_not_known_yet"}});
   registry.AddCounter(kHeaders, kHeadersHelp, whole_by_names_, {{"how", "whole_by_names"}});
   preambles_.Register(registry);
-  compiled_preambles_.Register(registry);
 }
 
 std::shared_ptr<const std::string> NvccCompiler::DryRun(const Digest& question) {

@@ -27,12 +27,13 @@ namespace kernix::build {
 class NvccCompiler {
  public:
   // All must outlive the compiler. `runner` runs everything.
-  NvccCompiler(Env& env, StepRunner& runner, StepCache& cache)
+  NvccCompiler(Env& env, StepRunner& runner, StepCache& cache, CompiledPreambles& compiled_preambles,
+               Learning& learning)
       : env_(env),
         runner_(runner),
-        knowledge_(env, runner, cache, learning_),
-        preambles_(runner, cache, learning_),
-        compiled_preambles_(runner, cache, learning_) {}
+        knowledge_(env, runner, cache, learning),
+        preambles_(runner, cache, learning),
+        compiled_preambles_(compiled_preambles) {}
 
   // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the
   // step runs as its own command, whose output and errors are what users see.
@@ -70,8 +71,7 @@ class NvccCompiler {
   absl::flat_hash_map<Digest, language::RuntimeParts> parts_ ABSL_GUARDED_BY(mutex_);
   RuntimeKnowledge knowledge_;
   Preambles preambles_;
-  CompiledPreambles compiled_preambles_;
-  Learning learning_;  // last: what it waits for uses the others
+  CompiledPreambles& compiled_preambles_;
 };
 
 }  // namespace kernix::build

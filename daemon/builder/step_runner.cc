@@ -6,7 +6,9 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
-#include "daemon/builder/dependency_file.h"
+#include "daemon/builder/compiled_preambles.h"
+#include "daemon/builder/cpp_compiler.h"
+#include "daemon/builder/learning.h"
 #include "daemon/builder/nvcc_compiler.h"
 
 namespace kernix::build {
@@ -16,13 +18,28 @@ constexpr char kNotRun[] = "the step could not be run";
 
 }  // namespace
 
+struct StepRunner::Compilers {
+  Compilers(Env& env, StepRunner& runner, StepCache& cache)
+      : compiled_preambles(runner, cache, learning),
+        nvcc(env, runner, cache, compiled_preambles, learning),
+        cpp(runner, compiled_preambles) {}
+
+  CompiledPreambles compiled_preambles;
+  NvccCompiler nvcc;
+  CppCompiler cpp;
+  Learning learning;  // last: what it waits for uses the others
+};
+
 StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache)
-    : env_(env), executor_(executor), cache_(cache), nvcc_(std::make_unique<NvccCompiler>(env, *this, cache)) {}
+    : env_(env), executor_(executor), cache_(cache), compilers_(std::make_unique<Compilers>(env, *this, cache)) {}
 
 StepRunner::~StepRunner() = default;
 
 void StepRunner::Submit(const Step& step, Run run) {
-  if (!step.dependencies.empty()) return nvcc_->Submit(step, std::move(run));
+  if (!step.dependencies.empty()) return compilers_->nvcc.Submit(step, std::move(run));
+  const bool compiles_cpp = step.tool == Tool::kHostCompiler && step.reads_sources;
+  if (compiles_cpp && run.toolchain != nullptr && run.take_shortcuts)
+    return compilers_->cpp.Submit(step, std::move(run));
   if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
     std::optional<exec::ActionResult> kept = cache_.Find(step, *run.toolchain);
@@ -116,17 +133,12 @@ void StepRunner::RunFaster(const ReusablePtr& reusable, exec::ActionDone done) {
   Execute(reusable, reusable->step.faster->action,
           [this, reusable, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
             if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return done(std::move(result));
-            const absl::Status taken = CatchExceptions(kNotRun, [&] {
-              if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return absl::UnavailableError("");
-              const std::string& list = reusable->step.reuse->dependencies.front();
-              exec::Content& files = result->outputs.at(list);
-              std::vector<std::string> all = ParseDependencyFile(*files);
-              const std::vector<std::string>& more = reusable->step.faster->files;
-              all.insert(all.end(), more.begin(), more.end());
-              files = std::make_shared<const std::string>(MakeDependencyFile(list, all));
+            bool does = false;
+            (void)CatchExceptions(kNotRun, [&] {
+              does = TakeResult(*reusable->step.faster, result);
               return absl::OkStatus();
             });
-            if (taken.ok()) return done(std::move(result));
+            if (does) return done(std::move(result));
             Execute(reusable, reusable->step.action, done);
           });
 }
@@ -141,7 +153,8 @@ void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action
 }
 
 void StepRunner::Register(MetricsRegistry& registry) const {
-  nvcc_->Register(registry);
+  compilers_->nvcc.Register(registry);
+  compilers_->compiled_preambles.Register(registry);
   constexpr char kName[] = "kernix_reusable_steps_total";
   constexpr char kHelp[] =
       "Steps whose result can serve other builds: taken from an earlier build or from one at the same time, or run.";

@@ -21,9 +21,8 @@
 
 namespace kernix::build {
 
-class NvccCompiler;
-
-// A compile by nvcc runs in nvcc's phases (nvcc_compiler.h). A step that can be reused (see Reuse) runs once. Any other
+// A compile by nvcc runs in nvcc's phases (nvcc_compiler.h), one of C++ perhaps with a compiled preamble
+// (cpp_compiler.h). A step that can be reused (see Reuse) runs once. Any other
 // step is one command.
 // Thread-safe.
 class StepRunner {
@@ -84,7 +83,8 @@ class StepRunner {
   Mutex mutex_;
   absl::flat_hash_map<Digest, std::vector<ReusablePtr>> running_ ABSL_GUARDED_BY(mutex_);  // who waits for each
 
-  const std::unique_ptr<NvccCompiler> nvcc_;  // last: it may be learning
+  struct Compilers;
+  const std::unique_ptr<Compilers> compilers_;  // last: they may be learning
 };
 
 }  // namespace kernix::build

@@ -7,15 +7,17 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
+#include "common/base/paths.h"
 #include "common/base/strings.h"
+#include "daemon/language/read/leading_includes.h"
 
 namespace kernix::build {
 namespace {
 
 constexpr char kName[] = "preamble.h";
-constexpr char kPath[] = "kernix-compiled/preamble.h";
+constexpr char kIncluded[] = "kernix-compiled/preamble.h";
 constexpr char kHeader[] = "kernix-compiled/preamble.h.gch";
-constexpr char kDependencies[] = "kernix-compiled/preamble.d";
+constexpr char kPreprocessed[] = "kernix-compiled/preamble.ii";
 constexpr uint64_t kMemory = 1ull << 30;
 
 using Words = std::vector<std::string>;
@@ -72,47 +74,89 @@ bool Count(std::string_view pragma, OpenPragmas& open) {
   return !is("") || is("GCCdiagnosticignored") || is("GCCunroll") || is("unroll");
 }
 
-// Whether the pragmas of a preprocessed text change nothing behind its end.
-bool EndsAsItBegan(std::string_view text) {
-  OpenPragmas open;
-  for (const absl::string_view view : absl::StrSplit(ToAbsl(text), '\n')) {
-    const std::string_view line = ToStd(absl::StripLeadingAsciiWhitespace(view));
-    if (line.starts_with('#') && line.find("pragma") != std::string_view::npos && !Count(line, open)) return false;
-  }
-  return open == OpenPragmas() && text.find("_Pragma") == std::string_view::npos;
+// Beside the text whose place it takes, since `#include "..."` looks there.
+std::string PathOfPreamble(const std::string& text) { return JoinPath(Dirname(text), kName); }
+
+// Makes a step of the compile's command, with `preamble` in the place of the text that it compiles. nullopt if the
+// command is not of a form that we know.
+std::optional<Step> PreambleStep(const Step& compile, const std::string& text, std::string_view preamble,
+                                 const std::string& output) {
+  const std::string path = PathOfPreamble(text);
+  const std::string dependencies = StrCat(output, ".d");
+  Step step = compile;
+  exec::Action& action = step.action;
+  action.step = "learn a preamble";
+  std::replace(action.argv.begin(), action.argv.end(), text, path);
+  action.inputs = {exec::MakeInput(path, preamble)};
+  action.outputs = {output, dependencies};
+  action.memory_estimate_bytes = kMemory;
+  step.reuse = Reuse{.dependencies = {dependencies}};
+  step.object.clear();
+  const bool is_known = SetValue(action.argv, "-o", output) && SetValue(action.argv, "-MF", dependencies);
+  return is_known ? std::optional(std::move(step)) : std::nullopt;
 }
 
-Step PreambleStep(const Step& host_compile, const std::string& host_text, std::string_view text) {
-  Step step = host_compile;
-  exec::Action& action = step.action;
-  action.step = "compile a preamble";
-  std::replace(action.argv.begin(), action.argv.end(), host_text, std::string(kPath));
-  action.inputs = {exec::MakeInput(kPath, text)};
-  action.outputs = {kHeader, kDependencies};
-  action.memory_estimate_bytes = kMemory;
-  step.reuse = Reuse{.dependencies = {kDependencies}};
-  step.object.clear();
-  return step;
+// The input of that path; its content is there.
+exec::InputFile* FindInput(exec::Action& action, const std::string& path) {
+  for (exec::InputFile& input : action.inputs) {
+    if (input.path == path && input.content != nullptr) return &input;
+  }
+  return nullptr;
+}
+
+std::optional<SplitCompile> Split(const Step& compile, const std::string& path, std::string_view preamble,
+                                  std::string_view rest) {
+  std::optional<Step> step = PreambleStep(compile, path, preamble, kHeader);
+  if (!step) return std::nullopt;
+  SplitCompile split{.preamble = *std::move(step), .preprocess = nullptr, .rest = compile.action};
+  *FindInput(split.rest, path) = exec::MakeInput(path, rest);
+  split.rest.argv.insert(split.rest.argv.end(), {"-include", kIncluded});
+  return split;
 }
 
 }  // namespace
 
-std::optional<SplitHostCompile> SplitAfterPreamble(const Step& host_compile, const std::string& host_text,
-                                                   std::string_view next_line) {
-  SplitHostCompile split{.preamble = {}, .rest = host_compile.action};
-  const auto input = std::find_if(split.rest.inputs.begin(), split.rest.inputs.end(),
-                                  [&](const exec::InputFile& each) { return each.path == host_text; });
-  if (input == split.rest.inputs.end() || input->content == nullptr) return std::nullopt;
-  const exec::Content text = input->content;
-  const std::optional<size_t> end = FindLineOrLater(*text, next_line);
-  if (!end || !EndsAsItBegan(std::string_view(*text).substr(0, *end))) return std::nullopt;
-  split.preamble = PreambleStep(host_compile, host_text, std::string_view(*text).substr(0, *end));
-  Words& argv = split.preamble.action.argv;
-  if (!SetValue(argv, "-x", "c++-header") || !SetValue(argv, "-o", kHeader) || !SetValue(argv, "-MF", kDependencies)) {
-    return std::nullopt;
+bool LeavesNothingOpen(std::string_view preprocessed) {
+  OpenPragmas open;
+  for (const absl::string_view view : absl::StrSplit(ToAbsl(preprocessed), '\n')) {
+    const std::string_view line = ToStd(absl::StripLeadingAsciiWhitespace(view));
+    if (line.starts_with('#') && line.find("pragma") != std::string_view::npos && !Count(line, open)) return false;
   }
-  *input = exec::MakeInput(host_text, std::string_view(*text).substr(*end));
-  split.rest.argv.insert(split.rest.argv.end(), {"-include", kPath});
+  return open == OpenPragmas() && preprocessed.find("_Pragma") == std::string_view::npos;
+}
+
+std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std::string& host_text,
+                                             std::string_view next_line) {
+  exec::Action action = host_compile.action;
+  const exec::InputFile* const input = FindInput(action, host_text);
+  if (input == nullptr || !SetValue(action.argv, "-x", "c++-header")) return std::nullopt;
+  const std::string_view text = *input->content;
+  const std::optional<size_t> end = FindLineOrLater(text, next_line);
+  if (!end || !LeavesNothingOpen(text.substr(0, *end))) return std::nullopt;
+  std::optional<SplitCompile> split = Split(host_compile, host_text, text.substr(0, *end), text.substr(*end));
+  if (split) SetValue(split->preamble.action.argv, "-x", "c++-header");
+  return split;
+}
+
+std::optional<SplitCompile> SplitCppCompile(const Step& compile) {
+  exec::Action action = compile.action;
+  const std::string& unit = action.argv.back();
+  const exec::InputFile* const input = FindInput(action, unit);
+  if (input == nullptr) return std::nullopt;
+  const std::string_view text = *input->content;
+  const std::optional<language::LeadingIncludes> leading = language::FindLeadingIncludes(text, unit);
+  if (!leading) return std::nullopt;
+  const std::string_view preamble = text.substr(0, leading->end);
+  std::optional<SplitCompile> split =
+      Split(compile, unit, preamble, StrCat("#line ", leading->next_line, "\n", text.substr(leading->end)));
+  if (!split) return std::nullopt;
+  for (const exec::InputFile& other : compile.action.inputs) {
+    if (other.path != unit && !IsLabelledSource(other.path)) split->preamble.action.inputs.push_back(other);
+  }
+  Step preprocess = *PreambleStep(compile, unit, preamble, kPreprocessed);
+  std::replace(preprocess.action.argv.begin(), preprocess.action.argv.end(), std::string("-c"), std::string("-E"));
+  preprocess.action.inputs = split->preamble.action.inputs;
+  split->preprocess = std::make_shared<const Step>(std::move(preprocess));
   return split;
 }
 

@@ -26,8 +26,8 @@ Step HostCompile(const std::string& text) {
   return step;
 }
 
-std::optional<SplitHostCompile> Split(const std::string& text, std::string_view next_line = "7 \"kernel.cu\"") {
-  return SplitAfterPreamble(HostCompile(text), kText, next_line);
+std::optional<SplitCompile> Split(const std::string& text, std::string_view next_line = "7 \"kernel.cu\"") {
+  return SplitHostCompile(HostCompile(text), kText, next_line);
 }
 
 bool Splits(const std::string& line) { return Split(StrCat(kPreamble, line, "\n", kRest)).has_value(); }
@@ -36,13 +36,13 @@ TEST(CompiledPreambleTest, SplitsBeforeTheFirstLineThatFollowsThePreamble) {
   const auto split = Split(StrCat(kPreamble, kRest));
   ASSERT_TRUE(split.has_value());
   EXPECT_THAT(split->preamble.action.argv,
-              ElementsAre("g++", "-c", "-x", "c++-header", "-DA", "kernix-compiled/preamble.h", "-o",
-                          "kernix-compiled/preamble.h.gch", "-MD", "-MF", "kernix-compiled/preamble.d"));
+              ElementsAre("g++", "-c", "-x", "c++-header", "-DA", "u/keep/preamble.h", "-o",
+                          "kernix-compiled/preamble.h.gch", "-MD", "-MF", "kernix-compiled/preamble.h.gch.d"));
   ASSERT_EQ(split->preamble.action.inputs.size(), 1u);
-  EXPECT_EQ(split->preamble.action.inputs[0].path, "kernix-compiled/preamble.h");
+  EXPECT_EQ(split->preamble.action.inputs[0].path, "u/keep/preamble.h");
   EXPECT_EQ(*split->preamble.action.inputs[0].content, kPreamble);
   EXPECT_EQ(CompiledHeaderOf(split->preamble), "kernix-compiled/preamble.h.gch");
-  EXPECT_THAT(split->preamble.reuse->dependencies, ElementsAre("kernix-compiled/preamble.d"));
+  EXPECT_THAT(split->preamble.reuse->dependencies, ElementsAre("kernix-compiled/preamble.h.gch.d"));
 
   EXPECT_EQ(*split->rest.inputs[1].content, kRest);
   EXPECT_EQ(split->rest.inputs[1].digest, exec::BlobDigestOf(kRest));
@@ -51,11 +51,35 @@ TEST(CompiledPreambleTest, SplitsBeforeTheFirstLineThatFollowsThePreamble) {
   EXPECT_THAT(split->rest.argv, Contains("kernix-compiled/preamble.h"));
 }
 
+TEST(CompiledPreambleTest, ACppUnitIsSplitAfterItsIncludes) {
+  Step compile;
+  compile.action.argv = {"g++", "-c", "-O2", "-MD", "-MF", "u/unit.d", "-o", "u/unit.o", "u/unit.cpp"};
+  compile.action.inputs = {
+      exec::MakeInput("u/unit.cpp", "#include \"a.h\"\n#line 1 \"k.cpp\"\n#include <vector>\n\nint f();\n"),
+      exec::MakeInput("u/prologue.h", "int g();"), exec::MakeInput("k.cpp", "a source")};
+  compile.action.outputs = {"u/unit.o", "u/unit.d"};
+  const auto split = SplitCppCompile(compile);
+  ASSERT_TRUE(split.has_value());
+  EXPECT_THAT(split->preamble.action.argv,
+              ElementsAre("g++", "-c", "-O2", "-MD", "-MF", "kernix-compiled/preamble.h.gch.d", "-o",
+                          "kernix-compiled/preamble.h.gch", "u/preamble.h"));
+  EXPECT_EQ(*split->preamble.action.inputs[0].content, "#include \"a.h\"\n#line 1 \"k.cpp\"\n#include <vector>\n");
+  ASSERT_EQ(split->preamble.action.inputs.size(), 2u);
+  EXPECT_EQ(split->preamble.action.inputs[1].path, "u/prologue.h");
+  EXPECT_EQ(*split->rest.inputs[0].content, "#line 2 \"k.cpp\"\n\nint f();\n");
+  ASSERT_NE(split->preprocess, nullptr);
+  EXPECT_THAT(split->preprocess->action.argv, Contains("-E"));
+  EXPECT_THAT(split->preprocess->action.outputs, Contains("kernix-compiled/preamble.ii"));
+
+  compile.action.inputs = {exec::MakeInput("u/unit.cpp", "int f();\n")};
+  EXPECT_FALSE(SplitCppCompile(compile).has_value());
+}
+
 TEST(CompiledPreambleTest, ATextThatDoesNotSayWhereThePreambleEndsIsNotSplit) {
   EXPECT_FALSE(Split(StrCat(kPreamble, kRest), "13 \"kernel.cu\"").has_value());
   EXPECT_FALSE(Split(StrCat(kPreamble, kRest), "7 \"other.cu\"").has_value());
   EXPECT_FALSE(Split(StrCat(kPreamble, "const char* s = \"# 9 \\\"kernel.cu\\\"\";\n")).has_value());
-  EXPECT_FALSE(SplitAfterPreamble(HostCompile("x"), "u/another.cpp", "7 \"kernel.cu\"").has_value());
+  EXPECT_FALSE(SplitHostCompile(HostCompile("x"), "u/another.cpp", "7 \"kernel.cu\"").has_value());
 }
 
 TEST(CompiledPreambleTest, WhatAPrecompiledHeaderWouldLoseKeepsThePreambleWithTheRest) {

@@ -14,7 +14,7 @@
 //   kernix-macros/       for a CUDA unit with -D or -U: a cuda_runtime.h that defines these macros, found first
 //   kernix-slim/         in nvcc's phases, perhaps: a stand-in for the toolkit's cuda_runtime.h (slim_phases.h)
 //   kernix-preamble/     in nvcc's phases, perhaps: the macros of a kept preamble (preamble.h)
-//   kernix-compiled/     in nvcc's phases, perhaps: a preamble that is compiled already (compiled_preamble.h)
+//   kernix-compiled/     perhaps: a preamble that is compiled already (compiled_preamble.h)
 //   toolchain/           links to folders of the toolchain (tool_places.h): commands name no place of this machine
 //   inc/0, inc/1, ...    the request's include roots, searched in this order (see input_root.h for headers above a
 //                        root): links to trees that all steps and later builds share
@@ -59,7 +59,8 @@ struct Reuse {
 // An action that makes a step's outputs in less time. If it fails or prints anything, the step's own action runs.
 struct FasterAction {
   exec::Action action;
-  std::vector<std::string> files;  // that its outputs come from, and that it does not list in the first dependency file
+  std::string dependencies;        // the output that lists the files that were read,
+  std::vector<std::string> files;  // and those that it lacks
 };
 
 struct Step {
