@@ -87,6 +87,13 @@ std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   return digests;
 }
 
+// What is left of an earlier build goes first: it ends sooner, and holds what its steps have made for less long. But
+// what takes longest must not begin last: a build whose like has worked for a minute counts as begun a minute earlier.
+uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before) {
+  const auto since_boot = std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
+  return static_cast<uint64_t>((since_boot - std::min(since_boot, work_before)).count());
+}
+
 // One content may be staged under several names.
 absl::Status CheckStagedBytes(const std::vector<HeaderRef>& headers, const HeaderContents& contents, uint64_t limit) {
   uint64_t bytes = CountFolders(headers) * kBlockBytes;
@@ -201,6 +208,8 @@ struct Builder::Impl {
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
   // Why there is no hit for `load`, for people. Compares only with what its user has loaded under its name.
   std::string MissReasonOf(const PlannedLoad& load);
+  // The most that recent builds of this name have worked, in all their steps.
+  std::chrono::microseconds WorkBefore(const cache::Tag& tag);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
   // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it.
@@ -238,8 +247,6 @@ struct Builder::Impl {
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
   KnownLoads known_loads{kKnownLoads};
-
-  std::atomic<uint64_t> builds = 0;  // started so far
 
   Mutex mutex;
   CondVar idle;
@@ -429,6 +436,20 @@ std::string Builder::Impl::MissReasonOf(const PlannedLoad& load) {
   return header ? Printable(StrCat("toolchain header ", *header, " changed")) : "another load has just built it";
 }
 
+std::chrono::microseconds Builder::Impl::WorkBefore(const cache::Tag& tag) {
+  uint64_t most_us = 0;
+  for (const cache::BuiltFrom& built : cache.Recent(tag, kMostCompared).value_or(std::vector<cache::BuiltFrom>())) {
+    const auto trace = cache.TraceOf(built.key);
+    if (!trace.ok() || !trace->has_value()) continue;
+    uint64_t work_us = 0;
+    for (const cache::TracedStep& step : (*trace)->steps) {
+      if (step.way == cache::StepWay::kRun) work_us += step.took_us;
+    }
+    most_us = std::max(most_us, work_us);
+  }
+  return std::chrono::microseconds(most_us);
+}
+
 v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
   v1::LoadResult result;
   result.set_key(load.key.Raw());
@@ -509,9 +530,8 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   KERNIX_RETURN_IF_ERROR(StageBuild(*started));
   load.trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
-  // What is left of an earlier build goes first: it ends sooner, and holds what its steps have made for less long.
-  const uint64_t number = ++builds;
-  for (Step& step : started->plan.steps) step.action.rank = number;
+  const uint64_t rank = RankOf(started->started.monotonic, WorkBefore(load.tag));
+  for (Step& step : started->plan.steps) step.action.rank = rank;
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, load.trace, /*shows_output=*/!shared());

@@ -305,6 +305,68 @@ class ExhaustedEnv : public FaultEnv {
   std::atomic<int> left_;
 };
 
+// An Env whose clock a test moves.
+class LateEnv : public ChangingEnv {
+ public:
+  MonotonicTime Now() override { return ChangingEnv::Now() + late_; }
+  void Wait(std::chrono::seconds time) { late_ += time; }
+
+ private:
+  std::chrono::seconds late_{0};
+};
+
+// Runs each action at once, but compiles of "slow" take a minute. Records the ranks of compiles.
+class RankingExecutor : public exec::Executor {
+ public:
+  RankingExecutor(LateEnv& env, const std::string& scratch_directory)
+      : env_(env), executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
+  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+              exec::ActionDone done) override {
+    if (action.step == "compile") {
+      ranks.push_back(action.rank);
+      done = [this, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
+        if (is_slow) env_.Wait(std::chrono::minutes(1));
+        done(std::move(result));
+      };
+    }
+    executor_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
+  }
+  exec::ExecutorLoad load() const override { return executor_->load(); }
+
+  std::vector<uint64_t> ranks;
+  bool is_slow = false;
+
+ private:
+  LateEnv& env_;
+  const std::unique_ptr<exec::Executor> executor_;
+};
+
+TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
+  LateEnv env;
+  const ScratchDirectory folder;
+  const auto cache = cache::Cache::Open(env, {folder / "store", 1 << 30});
+  ASSERT_THAT(cache, IsOk());
+  AddCompiledHandlers(**cache);
+  RankingExecutor executor(env, (*cache)->scratch_directory());
+  Builder builder(env, {}, KnownToolchains(), executor, **cache);
+  int edit = 0;
+  const auto load = [&](const std::string& name) {
+    v1::LoadRequest request = CppRequest(compiler_, ++edit);
+    request.set_name(name);
+    executor.is_slow = name == "slow";
+    RecordingObserver observer;
+    EXPECT_THAT(builder.Load(request, UserId{1000}, observer, nullptr), IsOk());
+    EXPECT_EQ(executor.ranks.size(), static_cast<size_t>(edit));
+    return executor.ranks.back();
+  };
+  const uint64_t slow = load("slow");
+  const uint64_t quick = load("quick");
+  EXPECT_LT(slow, quick);
+  const uint64_t quick_again = load("quick");
+  EXPECT_LT(quick, quick_again);
+  EXPECT_LT(load("slow"), quick_again);
+}
+
 // Has no memory for the `nth` action. The handler's, which runs beside others, does not count.
 class ExhaustedExecutor : public exec::Executor {
  public:

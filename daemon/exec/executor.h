@@ -70,7 +70,7 @@ struct LocalExecutorOptions {
   uint64_t memory_budget_bytes = 0;  // 0: three quarters of the memory of the machine (or of the cgroup)
 };
 
-// A thread pool that serves users in turn (see FairQueue), and each user's actions in order of submission. The weight
+// A thread pool that serves users in turn (see FairQueue), and each user's actions by rank. The weight
 // of an action is the larger of its shares of the pool's jobs and of the pool's memory. The next action starts when its
 // jobs and its memory estimate fit into what the running actions leave free; until then, no other action overtakes it.
 // An action that exceeds a whole limit runs alone. The destructor cancels all queued and running actions and waits for
