@@ -36,6 +36,7 @@ COUNTERS = (
     "kernix_nvcc_compiles_total",
     "kernix_cuda_runtime_headers_total",
     "kernix_preambles_total",
+    "kernix_compiled_preambles_total",
     "kernix_reusable_steps_total",
 )
 X = np.arange(256, dtype=np.float32) / 16 - 4
@@ -95,6 +96,7 @@ def made(path: str, folder: pathlib.Path, nvdisasm: str) -> dict[str, Any]:
     return {
         "PTX": [MODULE_ID.sub(b"ID", text) for text in re.findall(rb"\.version [^\0]*", fatbin)],
         "machine code": machine_code(fatbin, folder, nvdisasm),
+        "host code": section(library, folder, ".text"),
         "symbols": sorted(line.split()[-1] for line in MODULE_ID.sub(b"ID", symbols).splitlines()),
     }
 
