@@ -81,9 +81,10 @@ verify-shortcuts: package ## Compile odd kernels with kernixd's shortcuts and by
 
 lint: lint-text lint-cpp ## Run lint-text and lint-cpp
 
-lint-text: setup ## Run ruff, mypy and shellcheck, and look for includes that go around the rooms
+lint-text: setup ## Run ruff, mypy and shellcheck, and look for includes that go around the rooms and for mutants that fit no source
 	$(VENV_PYTHON) -m ruff check
 	$(VENV_PYTHON) -m mypy
+	$(VENV_PYTHON) deploy/mutate.py
 	git ls-files -- '*.sh' .ci/run | xargs shellcheck
 	@! git grep -nE '#include "\.\.?/' -- '*.cc' '*.h' || { echo 'Name a header by its room: "daemon/exec/action.h"'; exit 1; }
 

@@ -3,6 +3,7 @@
 """Breaks one promise after another by a change of the sources, and runs the tests that must then fail.
 
     make mutate             # all of them; MUTANTS=word: those whose description holds it
+    deploy/mutate.py        # only says which of them do not fit the sources any more
 
 Run it by hand: each change builds a part of kernix again. It edits the working copy's files and puts them back.
 """
@@ -42,7 +43,8 @@ MUTANTS = [
     Mutant("lookups of a user without bound", "daemon/rpc/lookup_server.h",
            '"", kMaxPerUser}', '"", 0}', "server_test", "LookupServerTest.AUser*"),
     Mutant("lookups without patience's end", "daemon/rpc/lookup_server.cc",
-           "steady_clock::now() + patience_", "steady_clock::now() + std::chrono::hours(9) + patience_",
+           "asking_.front()->since() + options_.patience <= now",
+           "asking_.front()->since() + std::chrono::hours(9) + options_.patience <= now",
            "server_test", "LookupServerTest.OneThat*"),
     Mutant("targets committed without the second check", "client/runtime/targets.cc",
            "(CheckAll(registry, changes, replace));\n  std::vector<Binding> bindings;",
@@ -118,6 +120,13 @@ MUTANTS = [
            "MemoKeyTest.*"),
     Mutant("a known load of flags that name files", "daemon/builder/known_loads.cc",
            "return !request.flag_files.empty() ||", "return", "builder_test", "*AFileOfAFlagThatHasChanged*"),
+    Mutant("a compiled preamble that loses the state of a pragma", "daemon/plan/compiled_preamble.cc",
+           "return open == OpenPragmas() &&", "return", "build_test", "CompiledPreambleTest.*"),
+    Mutant("a compiled preamble whose headers have changed", "daemon/builder/compiled_preambles.cc",
+           "  if (!read) return nullptr;\n", "  if (!read) return tree;\n", "builder_test", "*CompiledCppPreamblesTest.*"),
+    Mutant("what takes longest does not begin first", "daemon/builder/builder.cc",
+           "since_boot - std::min(since_boot, work_before)", "since_boot - 0 * work_before", "builder_test",
+           "*TookLong*"),
 ]  # fmt: skip
 
 
@@ -138,6 +147,11 @@ def verdict(mutant: Mutant, build: pathlib.Path) -> str:
     return "noticed" if "[  FAILED  ]" in run.stdout or "Failure" in run.stdout else "CRASHED"
 
 
+def stale() -> list[str]:
+    """Return the mutants whose text is not once in their file."""
+    return [mutant.what for mutant in MUTANTS if (ROOT / mutant.file).read_text().count(mutant.old) != 1]
+
+
 def main(build: pathlib.Path, wanted: str) -> int:
     """Try the mutants; how many were not noticed as they should."""
     bad = 0
@@ -146,18 +160,18 @@ def main(build: pathlib.Path, wanted: str) -> int:
             continue
         path = ROOT / mutant.file
         text = path.read_text()
-        if text.count(mutant.old) != 1:
-            result = f"STALE: {mutant.file} holds its text {text.count(mutant.old)} times"
-        else:
-            try:
-                path.write_text(text.replace(mutant.old, mutant.new))
-                result = verdict(mutant, build)
-            finally:
-                path.write_text(text)
+        try:
+            path.write_text(text.replace(mutant.old, mutant.new))
+            result = verdict(mutant, build)
+        finally:
+            path.write_text(text)
         print(f"{mutant.what}: {result}", flush=True)
         bad += result != "noticed"
     return bad
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else ""))
+    if not_there := stale():
+        sys.exit(f"mutate: the sources do not hold the text of: {', '.join(not_there)}")
+    if len(sys.argv) > 1:
+        sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else ""))

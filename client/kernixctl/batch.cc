@@ -93,6 +93,7 @@ class Batch {
 
   LoadOptions OptionsFor(Language language) {
     LoadOptions options = LoadOptionsFrom(flags_);
+    options.batch = true;
     if (language == Language::kCpp) WithoutCuda(options);
     options.callbacks.output = [this](std::string_view text) {
       const MutexLock lock(mutex_);

@@ -78,7 +78,7 @@ TEST(MemoKeyTest, SoIsTheWorkingFolder) {
 TEST(MemoKeyTest, WhatDoesNotChangeTheResultIsNot) {
   LoadOptions options;
   options.max_parallel_jobs = 7;
-  options.verbose = options.force_rebuild = true;
+  options.verbose = options.force_rebuild = options.batch = true;
   options.callbacks.cancelled = [] { return false; };
   EXPECT_EQ(KeyOf(options), KeyOf({}));
   LoadOptions other;

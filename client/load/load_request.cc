@@ -184,6 +184,7 @@ void AddOptions(const SortedFlags& flags, const std::vector<std::string>& link_f
   request.set_force_rebuild(options.force_rebuild);
   request.set_verbose(options.verbose);
   request.set_max_parallel_jobs(options.max_parallel_jobs);
+  request.set_batch(options.batch);
 }
 
 // --- Headers ---------------------------------------------------------------------------------------------------------

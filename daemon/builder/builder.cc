@@ -52,6 +52,7 @@ struct PlannedLoad {
   cache::Tag tag;
   bool force = false;
   size_t max_parallel = 0;
+  bool batch = false;
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup
 
   // Set when the build starts.
@@ -87,11 +88,19 @@ std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
   return digests;
 }
 
-// What is left of an earlier build goes first: it ends sooner, and holds what its steps have made for less long. But
-// what takes longest must not begin last: a build whose like has worked for a minute counts as begun a minute earlier.
-uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before) {
+// What the answer to a request does not depend on.
+void ForgetAsker(v1::LoadRequest& request) {
+  request.clear_name();
+  request.clear_batch();
+}
+
+// The place of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
+// what its steps have made for less long. But what takes longest must not begin last: a build whose like has worked for
+// a minute counts as begun a minute earlier. Batches count as begun a day later.
+uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before, bool is_of_batch) {
   const auto since_boot = std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
-  return static_cast<uint64_t>((since_boot - std::min(since_boot, work_before)).count());
+  const auto counted = since_boot - std::min(since_boot, work_before) + std::chrono::hours(is_of_batch ? 24 : 0);
+  return static_cast<uint64_t>(counted.count());
 }
 
 // One content may be staged under several names.
@@ -297,6 +306,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   load->tag = {request.name(), owner};
   load->force = request.force_rebuild();
   load->max_parallel = request.max_parallel_jobs();
+  load->batch = request.batch();
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
@@ -314,7 +324,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   trace->Lap("plan");
   const bool verbose = request.verbose();
   if (!load->force && !DependsOnFiles(load->request)) {
-    request.clear_name();
+    ForgetAsker(request);
     load->request_digest = DigestOfRequest(request);
   }
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
@@ -367,7 +377,7 @@ KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag,
 bool Builder::Impl::LookUp(v1::LoadRequest request, UserId owner, const DeliverHit& deliver) {
   if (request.force_rebuild()) return false;
   const cache::Tag tag{std::move(*request.mutable_name()), owner};
-  request.clear_name();
+  ForgetAsker(request);
   std::optional<Digest> to_remember;
   const KnownLoadPtr load = Know(std::move(request), tag, to_remember);
   if (load == nullptr) return false;
@@ -383,7 +393,7 @@ bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook
   const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(request.toolchain(), request.language(), look);
   if (toolchain == nullptr) return false;
   cache::Tag tag{std::move(*request.mutable_name()), owner};
-  request.clear_name();
+  ForgetAsker(request);
   const KnownLoadPtr load = known_loads.Find(DigestOfRequest(request), toolchain);
   request.set_name(tag.name);
   if (load == nullptr || !load->hit || !look.Unchanged(load->hit->headers)) return false;
@@ -530,7 +540,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   KERNIX_RETURN_IF_ERROR(StageBuild(*started));
   load.trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
-  const uint64_t rank = RankOf(started->started.monotonic, WorkBefore(load.tag));
+  const uint64_t rank = RankOf(started->started.monotonic, WorkBefore(load.tag), load.batch);
   for (Step& step : started->plan.steps) step.action.rank = rank;
   const PlanFiles files = started->plan.files;
   const auto trees = started->plan.trees;

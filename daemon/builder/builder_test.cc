@@ -350,9 +350,10 @@ TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
   RankingExecutor executor(env, (*cache)->scratch_directory());
   Builder builder(env, {}, KnownToolchains(), executor, **cache);
   int edit = 0;
-  const auto load = [&](const std::string& name) {
+  const auto load = [&](const std::string& name, bool is_of_batch = false) {
     v1::LoadRequest request = CppRequest(compiler_, ++edit);
     request.set_name(name);
+    request.set_batch(is_of_batch);
     executor.is_slow = name == "slow";
     RecordingObserver observer;
     EXPECT_THAT(builder.Load(request, UserId{1000}, observer, nullptr), IsOk());
@@ -365,6 +366,17 @@ TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
   const uint64_t quick_again = load("quick");
   EXPECT_LT(quick, quick_again);
   EXPECT_LT(load("slow"), quick_again);
+  const uint64_t of_batch = load("slow", /*is_of_batch=*/true);
+  EXPECT_LT(load("quick"), of_batch);
+
+  // The answer is the same for both.
+  RecordingObserver observer;
+  v1::LoadRequest again = CppRequest(compiler_, edit);
+  again.set_name("quick");
+  again.set_batch(true);
+  const auto hit = builder.Load(again, UserId{1000}, observer, nullptr);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_TRUE(hit->cache_hit());
 }
 
 // Has no memory for the `nth` action. The handler's, which runs beside others, does not count.

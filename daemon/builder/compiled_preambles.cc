@@ -143,6 +143,7 @@ std::shared_ptr<Learning::Lesson> CompiledPreambles::PrepareLesson(const Prepare
   if (prepared.to_learn == nullptr) return nullptr;
   std::unique_ptr<Learning::Turn> turn = learning_.Begin();
   if (turn == nullptr) return nullptr;
+  Forget(StepCache::KeyOf(prepared.to_learn->preamble, *toolchain));
   return std::make_shared<Lesson>(std::move(turn), *this, prepared, std::move(object), std::move(toolchain), user);
 }
 
@@ -150,6 +151,11 @@ bool CompiledPreambles::WasAskedFor(const Digest& preamble) {
   const MutexLock lock(mutex_);
   if (asked_for_.size() >= kMostRemembered) asked_for_.clear();
   return !asked_for_.insert(preamble).second;
+}
+
+void CompiledPreambles::Forget(const Digest& preamble) {
+  const MutexLock lock(mutex_);
+  asked_for_.erase(preamble);
 }
 
 void CompiledPreambles::Register(MetricsRegistry& registry) const {

@@ -59,8 +59,9 @@ class CompiledPreambles {
 
   exec::InputTreePtr Find(const Step& preamble, const toolchain::Toolchain& toolchain, std::vector<std::string>& files);
 
-  // Remembers it. A preamble is compiled when it comes again.
+  // Remembers it. A preamble is compiled when it comes again; if it is dropped for room, when it comes twice again.
   bool WasAskedFor(const Digest& preamble);
+  void Forget(const Digest& preamble);
 
   StepRunner& runner_;
   StepCache& cache_;

@@ -20,6 +20,9 @@ using ::testing::Not;
 
 class CompiledPreamblesTest : public ::testing::TestWithParam<v1::Language> {
  protected:
+  explicit CompiledPreamblesTest(TestBuilder::Tools tools = TestBuilder::Tools::kKnown)
+      : builder_(TestBuilder::On::kLocalExecutor, {}, tools) {}
+
   void SetUp() override {
     KERNIX_NEED_PROGRAM(compiler, "g++");
     if (GetParam() == v1::LANGUAGE_CUDA) {
@@ -73,7 +76,7 @@ class CompiledPreamblesTest : public ::testing::TestWithParam<v1::Language> {
   v1::LoadRequest request_;
   std::string config_ =
       "#pragma once\nstruct Item { char name; int size; };\ninline int twice(int x) { return 2 * x; }\n";
-  TestBuilder builder_{TestBuilder::On::kLocalExecutor};
+  TestBuilder builder_;
   int edits_ = 1000;
 };
 
@@ -96,6 +99,19 @@ TEST_P(CompiledPreamblesTest, ACompiledPreambleChangesNothing) {
   AwaitCompiledPreamble();
 }
 
+class CompiledCppPreamblesTest : public CompiledPreamblesTest {
+ protected:
+  CompiledCppPreamblesTest() : CompiledPreamblesTest(TestBuilder::Tools::kOwn) {}
+};
+
+TEST_P(CompiledCppPreamblesTest, AnotherHeaderOfTheSystemMakesAnotherOne) {
+  config_ += "#include <locale.h>\n";
+  AwaitCompiledPreamble();
+  EXPECT_TRUE(Load(Request(std::to_string(++edits_))).with_compiled_preamble);
+  builder_.env.PretendChanged("/usr/include/locale.h");
+  EXPECT_FALSE(Load(Request(std::to_string(++edits_))).with_compiled_preamble);
+}
+
 // A precompiled header would lose the state of this pragma.
 TEST_P(CompiledPreamblesTest, APragmaThatChangesWhatFollowsKeepsItsHeadersWithTheRest) {
   config_ += "#pragma pack(1)\n";
@@ -109,6 +125,8 @@ TEST_P(CompiledPreamblesTest, APragmaThatChangesWhatFollowsKeepsItsHeadersWithTh
 
 INSTANTIATE_TEST_SUITE_P(Languages, CompiledPreamblesTest, ::testing::Values(v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA),
                          [](const auto& of) { return of.param == v1::LANGUAGE_CPP ? "Cpp" : "Cuda"; });
+
+INSTANTIATE_TEST_SUITE_P(Languages, CompiledCppPreamblesTest, ::testing::Values(v1::LANGUAGE_CPP));
 
 }  // namespace
 }  // namespace kernix::build

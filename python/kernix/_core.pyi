@@ -70,6 +70,7 @@ class Request:
     force_rebuild: bool
     verbose: bool
     max_parallel_jobs: int
+    batch: bool
     def __init__(
         self,
         language: Language,

@@ -124,6 +124,7 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::force_rebuild>(request, "force_rebuild");
   BindOption<&LoadOptions::verbose>(request, "verbose");
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
+  BindOption<&LoadOptions::batch>(request, "batch");
 }
 
 // None if the user has switched this warning off.

@@ -75,6 +75,7 @@ struct LoadOptions {
   bool force_rebuild = false;  // compiles without shortcuts, even if the cache has the result
   bool verbose = false;
   uint32_t max_parallel_jobs = 0;  // for this load; 0: the daemon's limit
+  bool batch = false;              // one of many for which somebody waits: this user's other loads go first
   // The environment ("NAME=value") that tells where tools and headers are. nullopt: the process's own environment,
   // which no other thread may change during the load. A program whose threads may change it passes a copy.
   std::optional<std::vector<std::string>> environment;

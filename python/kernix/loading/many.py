@@ -153,6 +153,7 @@ class _OneOfMany:
         except Exception as error:
             self.error = error
         else:
+            self._prepared.request.batch = True
             self.name = self._prepared.request.name
 
     def start(self, line: ProgressLine) -> None:
