@@ -115,12 +115,13 @@ test-docs: docs setup ## Open the documentation site in Chromium (installed if m
 	@PYTHON=$(PYTHON) deploy/setup.sh browser
 	$(VENV_PYTHON) -m pytest tests/site
 
-bench: configure ## Measure hits, shortcuts and many loads, and compare with brainevent 0.3.0 (needs Python 3.12, 20 minutes)
+bench: configure ## Measure hits, shortcuts, many loads, idle memory; compare with brainevent 0.3.0 (needs Python 3.12, 20 minutes)
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_hits
 	$(BUILD)/bin/bench_hits
 	bench/run.sh
 	$(BUILD)/bench-venv/bin/python bench/shortcuts.py
 	$(BUILD)/bench-venv/bin/python bench/many.py
+	$(BUILD)/bench-venv/bin/python bench/idle.py
 
 install: build ## Install libkernix, headers, kernixd and kernixctl (DESTDIR and CMAKE_INSTALL_PREFIX as usual)
 	cmake --install $(BUILD)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/daemon.h"
 
-#include <malloc.h>
 #include <poll.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "common/base/strings.h"
 #include "common/base/version.h"
 #include "common/os/places.h"
+#include "daemon/app/process_memory.h"
 #include "daemon/app/run_folders.h"
 #include "daemon/transport/idle_monitor.h"
 #include "daemon/transport/local_user.h"
@@ -194,16 +194,20 @@ StopReason Daemon::WaitForStop() {
     if (idle.Step(CurrentActivity(), env_.Now())) return {.text = "idle"};
     engine_->Flush();
     KeepLogSmall();
-    ReturnMemory();
+    ReturnMemoryOnceIdle();
   }
 }
 
-// A build leaves much free memory behind, which the allocator would keep.
-void Daemon::ReturnMemory() {
+// Twice, because what kernixd learns from a build can go on after the first quiet moment.
+void Daemon::ReturnMemoryOnceIdle() {
+  constexpr int kTimes = 2;
   const Activity now = CurrentActivity();
-  if (now.running > 0 || now.started == trimmed_after_) return;
-  trimmed_after_ = now.started;
-  malloc_trim(/*pad=*/0);
+  if (now.running > 0) return;
+  if (now.started != returned_after_) times_returned_ = 0;
+  returned_after_ = now.started;
+  if (times_returned_ == kTimes) return;
+  ++times_returned_;
+  ReturnMemory();
   Log(LogLevel::kDebug, "memory_returned");
 }
 

@@ -59,7 +59,7 @@ class Daemon {
   std::optional<std::string> NextStopSignal();
   absl::StatusOr<ReloadReport> Reload();
   void KeepLogSmall();
-  void ReturnMemory();
+  void ReturnMemoryOnceIdle();
   void WaitForEvent(Duration timeout);
   Activity CurrentActivity();
 
@@ -80,7 +80,8 @@ class Daemon {
   std::optional<LogFile> log_file_;
   std::string store_;
   std::string socket_;
-  uint64_t trimmed_after_ = 0;  // what had been started when memory was last returned
+  uint64_t returned_after_ = 0;  // what had been started when memory was last returned
+  int times_returned_ = 0;       // since something was started
   // Each member needs those above it.
   std::unique_ptr<FileLock> socket_lock_;
   std::unique_ptr<Engine> engine_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/server.h"
 
-#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "daemon/app/check_config.h"
 #include "daemon/app/daemon.h"
 #include "daemon/app/grpc_log.h"
+#include "daemon/app/process_memory.h"
 #include "daemon/app/stop_signals.h"
 
 namespace kernix::server {
@@ -29,13 +29,6 @@ void RaiseDescriptorLimit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kWantedDescriptors) return;
   limit.rlim_cur = std::min(limit.rlim_max, kWantedDescriptors);
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// By default, up to eight arenas for each processor, each of which keeps what its threads have freed. Allocating is not
-// what kernixd's threads do all day.
-void LimitArenas() {
-  constexpr int kArenas = 2;
-  mallopt(M_ARENA_MAX, kArenas);
 }
 
 ReadOptions Rereading(Env& env, const std::vector<std::string>& arguments) {
