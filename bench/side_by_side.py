@@ -9,7 +9,10 @@ Every round measures each system in turn, so that a machine that slows down slow
 * warm, fresh process: another process has compiled the kernel.
 * warm, same process: a repeated load in one process.
 * first load of all: like cold, but on a new store, and no kernixd is running; it starts and sees its compilers for the
-  first time. The line below the table compares it with a cold load.
+  first time.
+* first load after a restart: like cold, but kernixd has ended meanwhile, and starts again on its store.
+
+The lines below the table compare these two with a cold load of kernix.
 """
 
 import argparse
@@ -34,6 +37,7 @@ HERE = pathlib.Path(__file__).parent
 SYSTEMS = ("brainevent", "kernix")
 LANGUAGES = {"cpp": "C++", "cuda": "CUDA"}
 FIRST_OF_ALL = "first load of all, C++"
+AFTER_RESTART = "first load after a restart, C++"
 BARS = {
     "cold, C++": 0.30,
     "cold, CUDA": 0.35,
@@ -101,17 +105,25 @@ def new_stores() -> Iterator[dict[str, str]]:
     try:
         yield stores
     finally:
-        command = [_environment.program("kernixctl"), "--store", stores["kernix"], "shutdown"]
-        subprocess.run(command, check=False, capture_output=True)
+        end_daemon(stores["kernix"])
         for store in stores.values():
             shutil.rmtree(store, ignore_errors=True)
 
 
-def measure_first_of_all(rows: Rows) -> None:
-    """Load one new kernel with each system on a new store."""
+def end_daemon(store: str) -> None:
+    """End the kernixd of a store, if one runs."""
+    command = [_environment.program("kernixctl"), "--store", store, "shutdown"]
+    subprocess.run(command, check=False, capture_output=True)
+
+
+def measure_first_loads(rows: Rows) -> None:
+    """Load new kernels with each system: on a new store, and after the end of what runs on it."""
     with new_stores() as stores:
         for system, store in stores.items():
             rows.note(FIRST_OF_ALL, system, one_load(system, "cpp", store, uuid.uuid4().hex).first)
+        end_daemon(stores["kernix"])
+        for system, store in stores.items():
+            rows.note(AFTER_RESTART, system, one_load(system, "cpp", store, uuid.uuid4().hex).first)
 
 
 def measure(rounds: int, repeats: int) -> Rows:
@@ -124,14 +136,14 @@ def measure(rounds: int, repeats: int) -> Rows:
         for index in range(rounds):
             print(f"round {index + 1} of {rounds}", file=sys.stderr)
             measure_round(rows, stores, repeats)
-            measure_first_of_all(rows)
+            measure_first_loads(rows)
     return rows
 
 
 def table(rows: Rows) -> str:
     """Return the Markdown table of medians, ratios and bars."""
     lines = ["| | brainevent 0.3.0 | kernix | ratio | bar |", "|---|---:|---:|---:|---:|"]
-    for row in (*BARS, FIRST_OF_ALL):
+    for row in (*BARS, FIRST_OF_ALL, AFTER_RESTART):
         reference, ours = rows.medians(row)
         bar = f"≤ {BARS[row]:.2f}" if row in BARS else ""
         lines.append(f"| {row} | {reference:.3g} ms | {ours:.3g} ms | {ours / reference:.3f} | {bar} |")
@@ -162,8 +174,9 @@ def main() -> int:
     if arguments.json:
         arguments.json.write_text(json.dumps(rows.times, indent=1))
     print(table(rows))
-    first, cold = (rows.medians(row)[1] for row in (FIRST_OF_ALL, "cold, C++"))
-    print(f"\nkernix: its first load of all takes {first / cold:.2f} times as long as a cold one")
+    first, restarted, cold = (rows.medians(row)[1] for row in (FIRST_OF_ALL, AFTER_RESTART, "cold, C++"))
+    print(f"\nkernix: its first load of all takes {first / cold:.2f} times as long as a cold one,", end=" ")
+    print(f"and its first load after a restart {restarted / cold:.2f} times as long")
     print(f"\nMedians of {arguments.rounds} rounds; {where}")
     if missed := rows.missed():
         print(f"bench: above the bar: {'; '.join(missed)}", file=sys.stderr)
