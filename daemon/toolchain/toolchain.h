@@ -3,6 +3,7 @@
 // Compilers of this host: where they are, their identity (by content), and which flags they accept.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,6 +74,9 @@ using ToolchainPtr = std::shared_ptr<const Toolchain>;
 // For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
 std::string DescribeTools(const Toolchain& toolchain);
 
+// Takes a toolchain of which all but the identity is known. Its files have the states from before that.
+using SeeToolchain = std::function<void(const Toolchain& unidentified)>;
+
 // What Resolve() was asked for.
 struct UsedTools {
   v1::ToolchainPaths paths;
@@ -87,8 +91,10 @@ class ToolchainRegistry {
   explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX");
 
   // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. `language`
-  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
-  absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
+  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept. If the
+  // files of a toolchain without nvcc have to be digested, which takes long, calls `see` before that.
+  absl::StatusOr<ToolchainPtr> Resolve(
+      const v1::ToolchainPaths& paths, v1::Language language, const SeeToolchain& see = [](const Toolchain&) {});
 
   // What the last Resolve() of these tools has found, if `look` sees its files unchanged; else null. Runs no tool,
   // reads no file, and waits for nobody.
@@ -103,7 +109,7 @@ class ToolchainRegistry {
  private:
   struct Entry;
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
-  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
+  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language, const SeeToolchain& see);
 
   Env& env_;
   const std::string compiler_setting_;
