@@ -60,20 +60,44 @@ bool IsExported(const Elf64_Sym& symbol) {
          (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
+// A version that a shared object requires.
+struct NeededVersion {
+  std::string name;
+  std::string library;
+  uint16_t index = 0;  // by which symbols refer to it
+};
+
 // Reads the chain of Elf64_Vernaux that belongs to one Elf64_Verneed.
-absl::Status ReadNeeds(std::string_view table, std::string_view strings, uint64_t offset, unsigned count,
-                       std::vector<std::string>& names) {
+absl::Status ReadNeeds(std::string_view table, std::string_view strings, std::string_view library, uint64_t offset,
+                       unsigned count, std::vector<NeededVersion>& versions) {
   for (unsigned i = 0; i < count; ++i) {
     const auto need = ReadAt<Elf64_Vernaux>(table, offset);
     // A chain that loops or crosses another one would otherwise cost far more time than the file's size warrants.
-    const bool too_many = names.size() >= table.size() / sizeof(Elf64_Vernaux);
+    const bool too_many = versions.size() >= table.size() / sizeof(Elf64_Vernaux);
     if (!need.has_value() || too_many) return Damaged("a version requirement lies outside its section");
     const std::optional<std::string_view> name = StringAt(strings, need->vna_name);
     if (!name.has_value()) return Damaged("a version's name lies outside its string table");
-    names.emplace_back(*name);
+    versions.push_back({std::string(*name), std::string(library), need->vna_other});
     offset += need->vna_next;
   }
   return absl::OkStatus();
+}
+
+// Reads the `count` Elf64_Verneed of a section.
+absl::StatusOr<std::vector<NeededVersion>> ReadAllNeeds(std::string_view table, std::string_view strings,
+                                                        unsigned count) {
+  std::vector<NeededVersion> versions;
+  uint64_t offset = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const auto file = ReadAt<Elf64_Verneed>(table, offset);
+    if (!file.has_value()) return Damaged("a version requirement lies outside its section");
+    const std::optional<std::string_view> library = StringAt(strings, file->vn_file);
+    if (!library.has_value()) return Damaged("a library's name lies outside its string table");
+    KERNIX_RETURN_IF_ERROR(ReadNeeds(table, strings, *library, offset + file->vn_aux, file->vn_cnt, versions));
+    if (file->vn_next == 0) break;
+    offset += file->vn_next;
+  }
+  return versions;
 }
 
 bool IsRuntimeFamily(std::string_view family) { return family == "GLIBC" || family == "GLIBCXX" || family == "CXXABI"; }
@@ -85,12 +109,17 @@ absl::StatusOr<ElfImage> ElfImage::Parse(std::string_view bytes) {
   if (!header.has_value() || !IsSharedObject(*header)) {
     return absl::InvalidArgumentError("not an ELF shared object for x86-64");
   }
-  ElfImage image;
-  image.bytes_ = bytes;
-  image.names_ = header->e_shstrndx;
-  KERNIX_RETURN_IF_ERROR(image.ReadSections(*header));
+  KERNIX_ASSIGN_OR_RETURN(ElfImage image, WithSections(bytes, *header));
   KERNIX_RETURN_IF_ERROR(image.ReadSegments(*header));
   return image;
+}
+
+absl::StatusOr<ElfImage> ElfImage::ParseObject(std::string_view bytes) {
+  const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
+  if (!header.has_value() || !IsElfFor(EM_X86_64, *header) || header->e_type != ET_REL) {
+    return absl::InvalidArgumentError("not an ELF object for a linker for x86-64");
+  }
+  return WithSections(bytes, *header);
 }
 
 absl::StatusOr<ElfImage> ElfImage::ParseCubin(std::string_view bytes) {
@@ -98,10 +127,14 @@ absl::StatusOr<ElfImage> ElfImage::ParseCubin(std::string_view bytes) {
   if (!header.has_value() || !IsElfFor(EM_CUDA, *header)) {
     return absl::InvalidArgumentError("not an ELF file for an NVIDIA GPU");
   }
+  return WithSections(bytes, *header);
+}
+
+absl::StatusOr<ElfImage> ElfImage::WithSections(std::string_view bytes, const Elf64_Ehdr& header) {
   ElfImage image;
   image.bytes_ = bytes;
-  image.names_ = header->e_shstrndx;
-  KERNIX_RETURN_IF_ERROR(image.ReadSections(*header));
+  image.names_ = header.e_shstrndx;
+  KERNIX_RETURN_IF_ERROR(image.ReadSections(header));
   return image;
 }
 
@@ -182,15 +215,39 @@ absl::StatusOr<std::vector<std::string>> ElfImage::NeededVersions() const {
   const Section* needs = FindSection(SHT_GNU_verneed);
   if (needs == nullptr) return names;
   KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(needs->link));
-  uint64_t offset = 0;
-  for (unsigned i = 0; i < needs->count; ++i) {
-    const auto file = ReadAt<Elf64_Verneed>(needs->bytes, offset);
-    if (!file.has_value()) return Damaged("a version requirement lies outside its section");
-    KERNIX_RETURN_IF_ERROR(ReadNeeds(needs->bytes, strings, offset + file->vn_aux, file->vn_cnt, names));
-    if (file->vn_next == 0) break;
-    offset += file->vn_next;
-  }
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<NeededVersion> versions, ReadAllNeeds(needs->bytes, strings, needs->count));
+  for (const NeededVersion& version : versions) names.push_back(version.name);
   return names;
+}
+
+absl::StatusOr<std::vector<ElfImage::Import>> ElfImage::Imports() const {
+  std::vector<Import> imports;
+  const Section* symbols = FindSection(SHT_DYNSYM);
+  if (symbols == nullptr) return imports;
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(symbols->link));
+  const Section* needs = FindSection(SHT_GNU_verneed);
+  const Section* indices = FindSection(SHT_GNU_versym);
+  std::vector<NeededVersion> versions;
+  if (needs != nullptr && indices != nullptr) {
+    KERNIX_ASSIGN_OR_RETURN(const std::string_view names, Strings(needs->link));
+    KERNIX_ASSIGN_OR_RETURN(versions, ReadAllNeeds(needs->bytes, names, needs->count));
+  }
+  for (uint64_t i = 1; (i + 1) * sizeof(Elf64_Sym) <= symbols->bytes.size(); ++i) {
+    const auto symbol = ReadAt<Elf64_Sym>(symbols->bytes, i * sizeof(Elf64_Sym));
+    if (symbol->st_shndx != SHN_UNDEF) continue;
+    const std::optional<std::string_view> name = StringAt(strings, symbol->st_name);
+    if (!name.has_value()) return Damaged("a symbol's name lies outside its string table");
+    Import import{.name = std::string(*name), .type = static_cast<unsigned char>(ELF64_ST_TYPE(symbol->st_info))};
+    const auto index = indices == nullptr ? std::nullopt : ReadAt<uint16_t>(indices->bytes, i * sizeof(uint16_t));
+    const auto version =
+        std::find_if(versions.begin(), versions.end(), [&](const NeededVersion& one) { return one.index == index; });
+    if (version != versions.end()) {
+      import.version = version->name;
+      import.library = version->library;
+    }
+    imports.push_back(std::move(import));
+  }
+  return imports;
 }
 
 absl::StatusOr<std::vector<std::string>> ElfImage::NeededLibraries() const {
@@ -244,8 +301,11 @@ absl::StatusOr<std::vector<ElfImage::Symbol>> ElfImage::Symbols() const {
     const auto symbol = ReadAt<Elf64_Sym>(table->bytes, offset);
     const std::optional<std::string_view> name = StringAt(strings, symbol->st_name);
     if (!name.has_value()) return Damaged("a symbol's name lies outside its string table");
-    symbols.push_back(
-        {.name = *name, .type = static_cast<unsigned char>(ELF64_ST_TYPE(symbol->st_info)), .other = symbol->st_other});
+    symbols.push_back({.name = *name,
+                       .type = static_cast<unsigned char>(ELF64_ST_TYPE(symbol->st_info)),
+                       .other = symbol->st_other,
+                       .is_local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL,
+                       .is_defined = symbol->st_shndx != SHN_UNDEF});
   }
   return symbols;
 }

@@ -6,6 +6,7 @@
 
 #include <elf.h>
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,10 +31,25 @@ class ElfImage {
     std::string_view name;
     unsigned char type = 0;   // STT_FUNC, ...
     unsigned char other = 0;  // what the machine's ABI says about it
+    bool is_local = false;
+    bool is_defined = false;
+  };
+
+  // A symbol that the loader finds in another library.
+  struct Import {
+    std::string name;
+    unsigned char type = 0;  // STT_FUNC, ...
+    std::string version;     // empty: any
+    std::string library;     // that has this version; empty without a version
+
+    auto operator<=>(const Import&) const = default;
   };
 
   // A view of `bytes`, which must outlive it. Returns kInvalidArgument unless `bytes` is a shared object for x86-64.
   static absl::StatusOr<ElfImage> Parse(std::string_view bytes);
+
+  // The same for an object for the linker. Only Sections(), Symbols() and SectionNamed() make sense for it.
+  static absl::StatusOr<ElfImage> ParseObject(std::string_view bytes);
 
   // The same for the machine code of an NVIDIA GPU (a "cubin"). Only Sections(), Symbols() and SectionNamed() make
   // sense for it.
@@ -45,6 +61,9 @@ class ElfImage {
 
   // All versions that the object requires ("GLIBC_2.34", "GLIBCXX_3.4.30", ...), in file order.
   absl::StatusOr<std::vector<std::string>> NeededVersions() const;
+
+  // What the object imports, in the order of its table.
+  absl::StatusOr<std::vector<Import>> Imports() const;
 
   // The shared libraries that the object asks the loader for (its DT_NEEDED entries), in order.
   absl::StatusOr<std::vector<std::string>> NeededLibraries() const;
@@ -69,6 +88,7 @@ class ElfImage {
     std::string_view bytes;
   };
 
+  static absl::StatusOr<ElfImage> WithSections(std::string_view bytes, const Elf64_Ehdr& header);
   absl::Status ReadSections(const Elf64_Ehdr& header);
   absl::Status ReadSegments(const Elf64_Ehdr& header);
   const Section* FindSection(uint32_t type) const;

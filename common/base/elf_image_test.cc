@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -75,6 +76,49 @@ TEST(ElfImageTest, NamesTheLibrariesThatAreNeeded) {
   ASSERT_THAT(libraries, IsOk());
   EXPECT_THAT(*libraries, Contains("libc.so.6"));
   EXPECT_THAT(*libraries, Contains(HasSubstr("libstdc++.so")));
+}
+
+TEST(ElfImageTest, NamesWhatIsImportedFromWhere) {
+  const auto imports = ElfImage::Parse(RealObject())->Imports();
+  ASSERT_THAT(imports, IsOk());
+  const auto find = [&](std::string_view name) {
+    const auto found =
+        std::find_if(imports->begin(), imports->end(), [&](const auto& one) { return one.name == name; });
+    return found == imports->end() ? ElfImage::Import() : *found;
+  };
+  const ElfImage::Import thrown = find("__cxa_throw");
+  EXPECT_EQ(thrown.version, "CXXABI_1.3");
+  EXPECT_THAT(thrown.library, HasSubstr("libstdc++.so"));
+  EXPECT_EQ(find("puts").library, "libc.so.6");
+  EXPECT_EQ(find("exported"), ElfImage::Import());
+}
+
+TEST(ElfImageTest, ReadsTheSymbolsOfAnObjectForTheLinker) {
+  const ScratchDirectory folder;
+  Env& env = Env::Posix();
+  ASSERT_THAT(
+      env.WriteFile(folder / "a.c", "static int here; int needed(int*); int f() { return needed(&here); }\n", 0600),
+      IsOk());
+  ProcessSpec spec;
+  spec.argv = {"/usr/bin/cc", "-c", "-o", "a.o", "a.c"};
+  spec.environment = {{"PATH", "/usr/bin:/bin"}};
+  spec.working_directory = folder.path();
+  ASSERT_THAT(env.RunProcess(spec, nullptr, nullptr), IsOk());
+  const std::string bytes = env.ReadFile(folder / "a.o").value();
+  EXPECT_TRUE(absl::IsInvalidArgument(ElfImage::Parse(bytes).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ElfImage::ParseObject(RealObject()).status()));
+  const auto object = ElfImage::ParseObject(bytes);
+  ASSERT_THAT(object, IsOk());
+  const auto symbols = object->Symbols();
+  ASSERT_THAT(symbols, IsOk());
+  const auto is = [&](std::string_view name, bool local, bool defined) {
+    return std::any_of(symbols->begin(), symbols->end(), [&](const ElfImage::Symbol& symbol) {
+      return symbol.name == name && symbol.is_local == local && symbol.is_defined == defined;
+    });
+  };
+  EXPECT_TRUE(is("here", true, true));
+  EXPECT_TRUE(is("f", false, true));
+  EXPECT_TRUE(is("needed", false, false));
 }
 
 TEST(ElfImageTest, FindsASectionByItsName) {

@@ -9,6 +9,7 @@
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/cpp_compiler.h"
 #include "daemon/builder/learning.h"
+#include "daemon/builder/linker.h"
 #include "daemon/builder/nvcc_compiler.h"
 
 namespace kernix::build {
@@ -26,28 +27,31 @@ Digest FlightOf(const Step& step, const toolchain::Toolchain& toolchain, UserId 
 
 }  // namespace
 
-struct StepRunner::Compilers {
-  Compilers(Env& env, StepRunner& runner, StepCache& cache)
+struct StepRunner::Shortcuts {
+  Shortcuts(Env& env, StepRunner& runner, StepCache& cache)
       : compiled_preambles(runner, cache, learning),
         nvcc(env, runner, cache, compiled_preambles, learning),
-        cpp(runner, compiled_preambles) {}
+        cpp(runner, compiled_preambles),
+        linker(runner) {}
 
   CompiledPreambles compiled_preambles;
   NvccCompiler nvcc;
   CppCompiler cpp;
+  Linker linker;
   Learning learning;  // last: what it waits for uses the others
 };
 
 StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache)
-    : env_(env), executor_(executor), cache_(cache), compilers_(std::make_unique<Compilers>(env, *this, cache)) {}
+    : env_(env), executor_(executor), cache_(cache), shortcuts_(std::make_unique<Shortcuts>(env, *this, cache)) {}
 
 StepRunner::~StepRunner() = default;
 
 void StepRunner::Submit(const Step& step, Run run) {
-  if (!step.dependencies.empty()) return compilers_->nvcc.Submit(step, std::move(run));
+  if (!step.dependencies.empty()) return shortcuts_->nvcc.Submit(step, std::move(run));
   const bool compiles_cpp = step.tool == Tool::kHostCompiler && step.reads_sources;
   if (compiles_cpp && run.toolchain != nullptr && run.take_shortcuts)
-    return compilers_->cpp.Submit(step, std::move(run));
+    return shortcuts_->cpp.Submit(step, std::move(run));
+  if (step.links_default_libraries) return shortcuts_->linker.Submit(step, std::move(run));
   if (step.reuse && run.toolchain != nullptr && run.take_shortcuts) {
     std::shared_ptr<TimedStep> timed = Measure(step.action, run);
     std::optional<exec::ActionResult> kept = cache_.Find(step, *run.toolchain);
@@ -166,8 +170,9 @@ void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action
 }
 
 void StepRunner::Register(MetricsRegistry& registry) const {
-  compilers_->nvcc.Register(registry);
-  compilers_->compiled_preambles.Register(registry);
+  shortcuts_->nvcc.Register(registry);
+  shortcuts_->compiled_preambles.Register(registry);
+  shortcuts_->linker.Register(registry);
   constexpr char kName[] = "kernix_reusable_steps_total";
   constexpr char kHelp[] =
       "Steps whose result can serve other builds: taken from an earlier build or from one at the same time, or run.";

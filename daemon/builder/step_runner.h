@@ -24,9 +24,8 @@
 namespace kernix::build {
 
 // A compile by nvcc runs in nvcc's phases (nvcc_compiler.h), one of C++ perhaps with a compiled preamble
-// (cpp_compiler.h). A step that can be reused (see Reuse) runs once. Any other
-// step is one command.
-// Thread-safe.
+// (cpp_compiler.h), a plain link with stubs (linker.h). A step that can be reused (see Reuse) runs once. Any other step
+// is one command. Thread-safe.
 class StepRunner {
  public:
   // All must outlive the runner.
@@ -89,8 +88,8 @@ class StepRunner {
   Mutex mutex_;
   absl::flat_hash_map<Digest, std::vector<ReusablePtr>> running_ ABSL_GUARDED_BY(mutex_);  // who waits for each
 
-  struct Compilers;
-  const std::unique_ptr<Compilers> compilers_;  // last: they may be learning
+  struct Shortcuts;
+  const std::unique_ptr<Shortcuts> shortcuts_;  // last: they may be learning
 };
 
 }  // namespace kernix::build

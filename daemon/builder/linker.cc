@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/linker.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/exceptions.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/plan/link_stub.h"
+
+namespace kernix::build {
+namespace {
+
+constexpr size_t kMostNames = 4096;  // of a link to remember
+constexpr size_t kMostFound = 8;     // by links with the same words
+constexpr size_t kMostLinks = 64;    // with different words
+constexpr char kNotLinked[] = "kernixd could not run the link";
+
+// The names that the objects of a link need from elsewhere, sorted.
+absl::StatusOr<std::vector<std::string>> NamesNeeded(const Step& step) {
+  std::set<std::string_view> needed;
+  std::set<std::string_view> defined;
+  for (const exec::InputFile& input : step.action.inputs) {
+    const auto& objects = step.inputs_from_steps;
+    if (std::find(objects.begin(), objects.end(), input.path) == objects.end()) continue;
+    KERNIX_ASSIGN_OR_RETURN(const ElfImage object, ElfImage::ParseObject(*input.content));
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<ElfImage::Symbol> symbols, object.Symbols());
+    for (const ElfImage::Symbol& symbol : symbols) {
+      if (symbol.is_local) continue;
+      if (symbol.name.find('@') != std::string_view::npos) return absl::UnimplementedError("a version is asked for");
+      (symbol.is_defined ? defined : needed).insert(symbol.name);
+    }
+  }
+  std::vector<std::string> names;
+  for (const std::string_view name : needed) {
+    if (!defined.contains(name)) names.emplace_back(name);
+  }
+  if (names.size() > kMostNames) return absl::UnimplementedError("many names are needed");
+  return names;
+}
+
+// What the result of a link imports, and from which libraries.
+struct Imported {
+  std::vector<std::string> libraries;
+  std::vector<ElfImage::Import> imports;  // sorted
+
+  bool operator==(const Imported&) const = default;
+};
+
+absl::StatusOr<Imported> ImportedBy(const Step& step, const exec::ActionResult& result) {
+  const auto output = result.outputs.find(step.action.outputs.front());
+  if (result.exit_code != 0 || output == result.outputs.end()) return absl::NotFoundError("the link has failed");
+  KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(*output->second));
+  Imported imported;
+  KERNIX_ASSIGN_OR_RETURN(imported.libraries, image.NeededLibraries());
+  KERNIX_ASSIGN_OR_RETURN(imported.imports, image.Imports());
+  std::sort(imported.imports.begin(), imported.imports.end());
+  return imported;
+}
+
+Digest DigestOfLink(const exec::Action& action) {
+  CanonicalHasher hasher("kernix-link");
+  hasher.Field("tools", action.salt);
+  for (const std::string& word : action.argv) hasher.Field("word", word);
+  return hasher.Finish();
+}
+
+// Passes on all but the output.
+class WithoutOutput final : public StepObserver {
+ public:
+  explicit WithoutOutput(StepObserver* observer) : observer_(observer) {}
+  void OnQueued(int actions_ahead) override {
+    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
+  }
+  void OnStarted(const exec::Action& action) override {
+    if (observer_ != nullptr) observer_->OnStarted(action);
+  }
+  void OnOutput(std::string_view) override {}
+  void OnStepEnded(const StepTimes& times) override {
+    if (observer_ != nullptr) observer_->OnStepEnded(times);
+  }
+
+ private:
+  StepObserver* const observer_;
+};
+
+}  // namespace
+
+// One link. Lives as long as one of its commands runs: each `done` holds a reference.
+class Linker::Link : public std::enable_shared_from_this<Link> {
+ public:
+  Link(Linker& linker, Step step, StepRunner::Run run, std::vector<std::string> names)
+      : linker_(linker),
+        step_(std::move(step)),
+        run_(std::move(run)),
+        digest_(DigestOfLink(step_.action)),
+        names_(std::move(names)),
+        without_output_(run_.observer),
+        quiet_(run_.observer) {}
+
+  void Start() {
+    const FoundPtr found = run_.take_shortcuts ? linker_.Find(digest_, names_) : nullptr;
+    if (found == nullptr) return RunWhole();
+    RunWithStubs(*found, without_output_, [](Link& self, Result result) { self.OnLinkedWithStubs(std::move(result)); });
+  }
+
+ private:
+  using Result = absl::StatusOr<exec::ActionResult>;
+
+  void RunCommand(const exec::Action& action, StepObserver* observer, void (*done)(Link& self, Result result)) {
+    linker_.runner_.RunCommand(
+        action, {.user = run_.user,
+                 .observer = observer,
+                 .cancellation = run_.cancellation,
+                 .done = [self = shared_from_this(), done](Result result) { done(*self, std::move(result)); }});
+  }
+
+  void RunWhole() {
+    RunCommand(step_.action, run_.observer, [](Link& self, Result result) { self.OnLinkedWhole(std::move(result)); });
+  }
+
+  void RunWithStubs(const Found& found, StepObserver& observer, void (*done)(Link& self, Result result)) {
+    exec::Action action = step_.action;
+    action.argv.emplace_back("-nodefaultlibs");
+    for (const std::string& library : found.libraries) {
+      const std::string stub = StrCat("kernix-stubs/", library);
+      action.inputs.push_back(exec::MakeInput(stub, LinkStub(library, found.imports)));
+      action.argv.push_back(stub);
+    }
+    RunCommand(action, &observer, done);
+  }
+
+  void OnLinkedWithStubs(Result result) {
+    if (result.ok() && result->exit_code == 0) {
+      linker_.with_stubs_.Add();
+      if (run_.observer != nullptr && !result->output.empty()) run_.observer->OnOutput(result->output);
+      return run_.done(std::move(result));
+    }
+    const absl::Status started = CatchExceptions(kNotLinked, [&] {
+      RunWhole();
+      return absl::OkStatus();
+    });
+    if (!started.ok()) run_.done(started);
+  }
+
+  // Links once more, with stubs, unless the link has failed or is one that nothing can be learned from.
+  void OnLinkedWhole(Result result) {
+    whole_ = std::move(result);
+    const absl::Status goes_on = CatchExceptions(kNotLinked, [&]() -> absl::Status {
+      KERNIX_RETURN_IF_ERROR(whole_.status());
+      KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, *whole_));
+      found_ = std::make_shared<const Found>(Found{names_, imported_.libraries, imported_.imports});
+      RunWithStubs(*found_, quiet_, [](Link& self, Result again) { self.OnLinkedAgain(std::move(again)); });
+      return absl::OkStatus();
+    });
+    if (!goes_on.ok()) EndWithWhole();
+  }
+
+  void OnLinkedAgain(Result again) {
+    const absl::Status same = CatchExceptions(kNotLinked, [&]() -> absl::Status {
+      KERNIX_RETURN_IF_ERROR(again.status());
+      KERNIX_ASSIGN_OR_RETURN(const Imported imported, ImportedBy(step_, *again));
+      if (imported != imported_) return absl::InternalError("the stubs give another library");
+      again->output = whole_->output;
+      whole_ = std::move(again);
+      linker_.Keep(digest_, found_);
+      return absl::OkStatus();
+    });
+    (void)same;  // else the first result serves
+    EndWithWhole();
+  }
+
+  void EndWithWhole() {
+    linker_.whole_.Add();
+    run_.done(std::move(whole_));
+  }
+
+  Linker& linker_;
+  const Step step_;
+  const StepRunner::Run run_;
+  const Digest digest_;
+  const std::vector<std::string> names_;
+  WithoutOutput without_output_;
+  QuietStep quiet_;
+  Result whole_;
+  Imported imported_;
+  FoundPtr found_;
+};
+
+void Linker::Submit(const Step& step, StepRunner::Run run) {
+  absl::StatusOr<std::vector<std::string>> names = NamesNeeded(step);
+  if (!names.ok()) {
+    whole_.Add();
+    return runner_.RunCommand(step.action, std::move(run));
+  }
+  std::make_shared<Link>(*this, step, std::move(run), *std::move(names))->Start();
+}
+
+Linker::FoundPtr Linker::Find(const Digest& link, const std::vector<std::string>& names) {
+  const MutexLock lock(mutex_);
+  const auto links = found_.find(link);
+  if (links == found_.end()) return nullptr;
+  const auto found = std::find_if(links->second.begin(), links->second.end(), [&](const FoundPtr& one) {
+    return std::includes(one->names.begin(), one->names.end(), names.begin(), names.end());
+  });
+  return found == links->second.end() ? nullptr : *found;
+}
+
+void Linker::Keep(const Digest& link, FoundPtr found) {
+  const MutexLock lock(mutex_);
+  if (found_.size() >= kMostLinks && !found_.contains(link)) found_.clear();
+  std::vector<FoundPtr>& all = found_[link];
+  if (all.size() >= kMostFound) all.erase(all.begin());
+  all.push_back(std::move(found));
+}
+
+void Linker::Register(MetricsRegistry& registry) const {
+  constexpr char kName[] = "kernix_plain_links_total";
+  constexpr char kHelp[] =
+      "Links with no libraries but those that the compiler names: with stubs of these, or with the libraries.";
+  registry.AddCounter(kName, kHelp, with_stubs_, {{"how", "stubs"}});
+  registry.AddCounter(kName, kHelp, whole_, {{"how", "whole"}});
+}
+
+}  // namespace kernix::build
