@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kMostNames = 4096;  // of a link to remember
 constexpr size_t kMostFound = 8;     // by links with the same words
 constexpr size_t kMostLinks = 64;    // with different words
+// The part of glibc that is no shared library, with atexit(), which all objects of CUDA need.
+constexpr char kStaticPart[] = "-l:libc_nonshared.a";
 constexpr char kNotLinked[] = "kernixd could not run the link";
 
 // The names that the objects of a link need from elsewhere, sorted.
@@ -126,6 +128,7 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
   void RunWithStubs(const Found& found, StepObserver& observer, void (*done)(Link& self, Result result)) {
     exec::Action action = step_.action;
     action.argv.emplace_back("-nodefaultlibs");
+    action.argv.emplace_back(kStaticPart);
     for (const std::string& library : found.libraries) {
       const std::string stub = StrCat("kernix-stubs/", library);
       action.inputs.push_back(exec::MakeInput(stub, LinkStub(library, found.imports)));
@@ -221,7 +224,7 @@ void Linker::Keep(const Digest& link, FoundPtr found) {
 void Linker::Register(MetricsRegistry& registry) const {
   constexpr char kName[] = "kernix_plain_links_total";
   constexpr char kHelp[] =
-      "Links with no libraries but those that the compiler names: with stubs of these, or with the libraries.";
+      "Links with libraries of the toolchain alone: with stubs of those that the compiler names, or with all of them.";
   registry.AddCounter(kName, kHelp, with_stubs_, {{"how", "stubs"}});
   registry.AddCounter(kName, kHelp, whole_, {{"how", "whole"}});
 }

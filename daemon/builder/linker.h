@@ -7,7 +7,6 @@
 // found there.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +22,8 @@
 
 namespace kernix::build {
 
-// Objects that need no name besides those that an earlier link has seen are linked with stubs. All others are linked
+// Objects that need no name besides those that an earlier link has seen are linked with stubs: archives among the
+// libraries, which are linked as they are, then give nothing that the earlier link had not got. All others are linked
 // with the libraries first, and then once more with stubs. If that gives a library that imports the same, it is the
 // result, so that the same objects give the same bytes whatever was linked before; and later links use its names.
 // Thread-safe.
@@ -32,7 +32,7 @@ class Linker {
   // `runner` runs the commands, and must outlive the linker.
   explicit Linker(StepRunner& runner) : runner_(runner) {}
 
-  // As StepRunner::Submit(), for a step with `links_default_libraries`. If a link with stubs fails, the step's own
+  // As StepRunner::Submit(), for a step that `is_plain_link`. If a link with stubs fails, the step's own
   // command runs, whose output and errors are what users see.
   void Submit(const Step& step, StepRunner::Run run);
 

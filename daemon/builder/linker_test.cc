@@ -21,8 +21,11 @@ using ::testing::Not;
 constexpr char kPlain[] = "int value() { return 1; }";
 constexpr char kStrings[] =
     "#include <cstdlib>\n#include <string>\n"
-    "int value() { return std::stoi(std::string(\"4\") + std::to_string(std::abs(-2))); }";
-constexpr char kFewerStrings[] = "#include <string>\nint value() { return std::stoi(\"7\"); }";
+    "int value() { return std::stoi(std::string(\"4\") + std::to_string(std::abs(-2))); }\n"
+    "int ends() { return std::at_quick_exit([] {}); }";  // from libc_nonshared.a
+constexpr char kFewerStrings[] =
+    "#include <cstdlib>\n#include <string>\nint value() { return std::stoi(\"7\"); }\n"
+    "int ends() { return std::at_quick_exit([] {}); }";
 
 class LinkerTest : public ::testing::Test {
  protected:
@@ -130,16 +133,33 @@ TEST_F(LinkerTest, IfALinkWithStubsFailsTheLibrariesServe) {
   EXPECT_EQ(Links("whole"), 3);
 }
 
-// Names of a library's static part have no place in a stub.
+// Names of the compiler's static library have no place in a stub.
 TEST_F(LinkerTest, WhatStubsCannotGiveComesFromTheLibraries) {
-  const v1::LoadRequest request =
-      Request("#include <cstdlib>\nint value() { return std::at_quick_exit([] {}); }");  // from libc_nonshared.a
-  EXPECT_EQ(ValueOf(t_.Load(request)), 0);
-  v1::LoadRequest another = request;
-  another.mutable_source(0)->mutable_text()->append("int more() { return 2; }\n");
-  EXPECT_EQ(ValueOf(t_.Load(another)), 0);
+  const std::string code = "int value() { return __builtin_cpu_supports(\"sse2\") != 0; }";
+  EXPECT_EQ(ValueOf(t_.Load(Request(code))), 1);
+  EXPECT_EQ(ValueOf(t_.Load(Request(StrCat(code, " int more() { return 2; }")))), 1);
   EXPECT_EQ(Links("whole"), 2);
   EXPECT_EQ(Links("stubs"), 0);
+}
+
+TEST_F(LinkerTest, ACudaKernelIsLinkedWithStubsAndCudasArchives) {
+  KERNIX_NEED_NVCC(nvcc);
+  const auto edited = [&](const std::string& code) {
+    v1::LoadRequest request = CudaRequest(compiler_, nvcc);
+    request.mutable_source(0)->mutable_text()->append(code);
+    return request;
+  };
+  ASSERT_THAT(
+      t_.Load(edited("void more(void* p) { cudaFree(p); cudaFuncAttributes a; cudaFuncGetAttributes(&a, p); }")),
+      IsOk());
+  EXPECT_EQ(Links("whole"), 1);
+  const auto later = t_.Load(edited("void fewer(void* p) { cudaFree(p); }"));
+  ASSERT_THAT(later, IsOk());
+  EXPECT_EQ(Links("stubs"), 1);
+  TestBuilder alone(TestBuilder::On::kInlineExecutor);
+  const auto first = alone.Load(edited("void fewer(void* p) { cudaFree(p); }"));
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(later->artifact_digest(), first->artifact_digest());
 }
 
 // Other words may name other libraries.

@@ -358,7 +358,7 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
   Append(step.action.argv, libraries);
   step.action.inputs = inputs.link_files;
   step.action.outputs = {kArtifact};
-  step.links_default_libraries = request.link_flags.empty() && libraries.empty() && !lto;
+  step.is_plain_link = request.link_flags.empty() && !lto;
   return step;
 }
 

@@ -78,8 +78,8 @@ struct Step {
   // The output that lists the files that were read, if the step can also run as nvcc's phases (see nvcc_phases.h).
   std::string dependencies;
 
-  // It links objects that other steps make with the libraries that the compiler names by itself, and nothing else.
-  bool links_default_libraries = false;
+  // It links objects that other steps make with libraries of the toolchain, and with nothing that a user names.
+  bool is_plain_link = false;
 };
 
 // A text that a step makes of one unit for one architecture, and that the artifact carries.
