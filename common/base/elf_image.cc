@@ -227,10 +227,11 @@ absl::StatusOr<std::vector<ElfImage::Import>> ElfImage::Imports() const {
   KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(symbols->link));
   const Section* needs = FindSection(SHT_GNU_verneed);
   const Section* indices = FindSection(SHT_GNU_versym);
-  std::vector<NeededVersion> versions;
+  std::map<uint16_t, NeededVersion> versions;  // by index
   if (needs != nullptr && indices != nullptr) {
     KERNIX_ASSIGN_OR_RETURN(const std::string_view names, Strings(needs->link));
-    KERNIX_ASSIGN_OR_RETURN(versions, ReadAllNeeds(needs->bytes, names, needs->count));
+    KERNIX_ASSIGN_OR_RETURN(std::vector<NeededVersion> all, ReadAllNeeds(needs->bytes, names, needs->count));
+    for (NeededVersion& version : all) versions.try_emplace(version.index, std::move(version));
   }
   for (uint64_t i = 1; (i + 1) * sizeof(Elf64_Sym) <= symbols->bytes.size(); ++i) {
     const auto symbol = ReadAt<Elf64_Sym>(symbols->bytes, i * sizeof(Elf64_Sym));
@@ -239,11 +240,9 @@ absl::StatusOr<std::vector<ElfImage::Import>> ElfImage::Imports() const {
     if (!name.has_value()) return Damaged("a symbol's name lies outside its string table");
     Import import{.name = std::string(*name), .type = static_cast<unsigned char>(ELF64_ST_TYPE(symbol->st_info))};
     const auto index = indices == nullptr ? std::nullopt : ReadAt<uint16_t>(indices->bytes, i * sizeof(uint16_t));
-    const auto version =
-        std::find_if(versions.begin(), versions.end(), [&](const NeededVersion& one) { return one.index == index; });
-    if (version != versions.end()) {
-      import.version = version->name;
-      import.library = version->library;
+    if (const auto version = versions.find(index.value_or(VER_NDX_LOCAL)); version != versions.end()) {
+      import.version = version->second.name;
+      import.library = version->second.library;
     }
     imports.push_back(std::move(import));
   }

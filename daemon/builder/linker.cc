@@ -15,9 +15,11 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostNames = 4096;  // of a link to remember
-constexpr size_t kMostFound = 8;     // by links with the same words
-constexpr size_t kMostLinks = 64;    // with different words
+// Limits of what is remembered: some 20 MB, if somebody tries.
+constexpr size_t kMostNameBytes = 32 << 10;  // of one link
+constexpr size_t kMostFound = 8;             // by links with the same words
+constexpr size_t kMostLinks = 32;            // with different words
+constexpr size_t kMostSymbols = 100'000;     // that are read of a link's objects
 // The part of glibc that is no shared library, with atexit(), which all objects of CUDA need.
 constexpr char kStaticPart[] = "-l:libc_nonshared.a";
 constexpr char kNotLinked[] = "kernixd could not run the link";
@@ -35,13 +37,17 @@ absl::StatusOr<std::vector<std::string>> NamesNeeded(const Step& step) {
       if (symbol.is_local) continue;
       if (symbol.name.find('@') != std::string_view::npos) return absl::UnimplementedError("a version is asked for");
       (symbol.is_defined ? defined : needed).insert(symbol.name);
+      if (needed.size() + defined.size() > kMostSymbols) return absl::UnimplementedError("there are many symbols");
     }
   }
   std::vector<std::string> names;
+  size_t bytes = 0;
   for (const std::string_view name : needed) {
-    if (!defined.contains(name)) names.emplace_back(name);
+    if (defined.contains(name)) continue;
+    names.emplace_back(name);
+    bytes += name.size();
   }
-  if (names.size() > kMostNames) return absl::UnimplementedError("many names are needed");
+  if (bytes > kMostNameBytes) return absl::UnimplementedError("many names are needed");
   return names;
 }
 

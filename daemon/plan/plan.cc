@@ -239,6 +239,12 @@ std::vector<std::string> HostFlagsAtLink(const BuildRequest& request) {
   return words;
 }
 
+// Whether the flags may name libraries or folders of the user's, which can change without notice.
+bool MayNameFiles(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word.find('/') != std::string::npos; });
+}
+
 bool CompilesForLto(const BuildRequest& request) {
   return flags::Has(flags::kCompiler, request.host_flags, Meaning::kLinkTimeOptimization);
 }
@@ -358,7 +364,7 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
   Append(step.action.argv, libraries);
   step.action.inputs = inputs.link_files;
   step.action.outputs = {kArtifact};
-  step.is_plain_link = request.link_flags.empty() && !lto;
+  step.is_plain_link = request.link_flags.empty() && !MayNameFiles(HostFlagsAtLink(request)) && !lto;
   return step;
 }
 

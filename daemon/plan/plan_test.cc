@@ -257,8 +257,10 @@ TEST(PlanTest, ASourceIsNotTakenForTheHeaderThatNvccIncludes) {
 TEST(PlanTest, TheLinkCompilesNothingUnlessItIsTo) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Contains("-fno-lto"));
+  EXPECT_TRUE(MustPlan(request).steps.back().is_plain_link);
   request.host_flags = {"-flto=2"};
   EXPECT_THAT(MustPlan(request).steps.back().action.argv, Not(Contains("-fno-lto")));
+  EXPECT_FALSE(MustPlan(request).steps.back().is_plain_link);
 }
 
 // The digest of the step that compiles what all handlers share.
@@ -267,6 +269,18 @@ Digest HandlerDigest(const BuildRequest& request) {
   const auto handler = std::find_if(plan.steps.begin(), plan.steps.end(),
                                     [](const Step& step) { return step.action.step == "handler"; });
   return handler == plan.steps.end() ? Digest() : exec::DigestOfAction(handler->action, {}).hash;
+}
+
+TEST(PlanTest, ALinkWithWhatTheUserNamesIsNotPlain) {
+  const auto is_plain = [](std::vector<std::string> host_flags, std::vector<std::string> link_flags) {
+    BuildRequest request = Request(v1::LANGUAGE_CPP);
+    request.host_flags = std::move(host_flags);
+    request.link_flags = std::move(link_flags);
+    return MustPlan(request).steps.back().is_plain_link;
+  };
+  EXPECT_TRUE(is_plain({"-O2", "-march=native"}, {}));
+  EXPECT_FALSE(is_plain({"--sysroot=/opt/root"}, {}));
+  EXPECT_FALSE(is_plain({}, {"-lmine"}));
 }
 
 TEST(PlanTest, OneHandlerServesKernelsThatDifferInWhatIsTheirs) {
