@@ -33,5 +33,24 @@ TEST(KeyTest, TheOrderInWhichFoldersAreSearchedCounts) {
   EXPECT_NE(a->artifact_digest(), b->artifact_digest());
 }
 
+TEST(KeyTest, WhatLinksForLinkTimeOptimizationCountsForThemAlone) {
+  KERNIX_NEED_PROGRAM(compiler, "g++");
+  TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kOwn);
+  const v1::LoadRequest plain = CppRequest(compiler);
+  v1::LoadRequest lto = plain;
+  lto.mutable_options()->add_compile_flags("-flto");
+  const auto toolchain = t.toolchains().Resolve(plain.toolchain(), v1::LANGUAGE_CPP);
+  ASSERT_THAT(toolchain, IsOk());
+  if ((*toolchain)->host.lto_programs.empty()) GTEST_SKIP() << compiler << " has no lto1";
+  const auto plain_before = t.Load(plain), lto_before = t.Load(lto);
+  t.env.PretendChanged((*toolchain)->host.lto_programs.front());
+  const auto plain_after = t.Load(plain), lto_after = t.Load(lto);
+  for (const auto& load : {plain_before, lto_before, plain_after, lto_after}) ASSERT_THAT(load, IsOk());
+  EXPECT_EQ(plain_after->key(), plain_before->key());
+  EXPECT_TRUE(plain_after->cache_hit());
+  EXPECT_NE(lto_after->key(), lto_before->key());
+  EXPECT_FALSE(lto_after->cache_hit());
+}
+
 }  // namespace
 }  // namespace kernix::build

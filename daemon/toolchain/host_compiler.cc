@@ -39,13 +39,10 @@ constexpr const char* kLinkedFiles[] = {
     "specs",
     "libgomp.so",
     "libgomp.spec",
-    // Linked by -ffast-math, -static-libstdc++, -static-libgcc and -fsanitize.
+    // Linked by -ffast-math, -static-libstdc++ and -static-libgcc.
     "crtfastmath.o",
     "libstdc++.a",
     "libgcc_eh.a",
-    "libasan.so",
-    "libubsan.so",
-    "libtsan.so",
     "libomp.so",
     "libc++.so",
     "libc++.so.1",
@@ -53,9 +50,13 @@ constexpr const char* kLinkedFiles[] = {
     "libc++abi.so.1",
     "libc++abi.a",
 };
-// The programs for -flto may be missing.
-constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld", "lto1", "lto-wrapper", "liblto_plugin.so"};
+constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld"};
 constexpr const char* kClangPrograms[] = {"ld", "as"};
+
+// See HostCompiler. All may be missing. The programs load the libraries that cc1plus loads.
+constexpr const char* kLtoPrograms[] = {"lto1", "lto-wrapper", "liblto_plugin.so"};
+constexpr const char* kSanitizerFiles[] = {"libasan.so", "libhwasan.so", "liblsan.so",
+                                           "libtsan.so", "libubsan.so",  "libsanitizer.spec"};
 
 // The parts of Clang's resource folder besides headers, which the builds' dependency files list: runtime libraries, in
 // both layouts, and the ignore lists of sanitizers.
@@ -151,6 +152,24 @@ std::vector<std::string> AddPrograms(Env& env, const char* const (&names)[n], co
   return programs;
 }
 
+// The folders where the compiler looks for programs.
+std::vector<std::string> ProgramFoldersOf(const HostCompiler& compiler, const std::string& search) {
+  std::vector<std::string> folders = SearchFolders(search, "programs");
+  for (std::string& folder : std::vector<std::string>{Dirname(compiler.path), "/usr/bin", "/bin"}) {
+    folders.push_back(std::move(folder));  // the PATH that it runs with
+  }
+  return folders;
+}
+
+template <size_t n>
+std::vector<std::string> FindThose(Env& env, const char* const (&names)[n], const std::vector<std::string>& folders) {
+  std::vector<std::string> found;
+  for (const char* name : names) {
+    if (std::optional<std::string> path = FindFile(env, folders, name)) found.push_back(*std::move(path));
+  }
+  return found;
+}
+
 // `answer`: the output of Clang's -v, which lists its configuration files.
 absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::string& answer, Parts& parts) {
   int number = 0;
@@ -168,11 +187,7 @@ absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::st
   return absl::OkStatus();
 }
 
-Parts PartsOf(Env& env, const HostCompiler& compiler, const std::string& search) {
-  std::vector<std::string> folders = SearchFolders(search, "programs");
-  for (std::string& folder : std::vector<std::string>{Dirname(compiler.path), "/usr/bin", "/bin"}) {
-    folders.push_back(std::move(folder));  // the PATH that it runs with
-  }
+Parts PartsOf(Env& env, const HostCompiler& compiler, const std::vector<std::string>& folders) {
   Parts parts;
   parts.Add("driver", compiler.path);
   std::vector<std::string> programs = compiler.kind == HostCompilerKind::kGcc
@@ -218,7 +233,12 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   compiler.system_include_directories = IncludeFolders(answer);
   KERNIX_ASSIGN_OR_RETURN(const std::string search, std::move(folders));
   compiler.library_directories = ExistingFolders(env, SearchFolders(search, "libraries"));
-  Parts parts = PartsOf(env, compiler, search);
+  const std::vector<std::string> program_folders = ProgramFoldersOf(compiler, search);
+  if (compiler.kind == HostCompilerKind::kGcc) {
+    compiler.lto_programs = FindThose(env, kLtoPrograms, program_folders);
+    compiler.sanitizer_files = FindThose(env, kSanitizerFiles, compiler.library_directories);
+  }
+  Parts parts = PartsOf(env, compiler, program_folders);
   if (compiler.kind == HostCompilerKind::kClang) {
     KERNIX_RETURN_IF_ERROR(AddClangParts(env, compiler, answer, parts));
   }

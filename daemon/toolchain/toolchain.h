@@ -36,6 +36,10 @@ struct HostCompiler {
   // Covers the content of driver, cc1plus, as, ld, collect2 and the libraries that these load, and of specs, crt files,
   // libgcc, libstdc++ and libc.
   Digest identity;
+  // GCC: what only links with -flto run, and what only -fsanitize links. They are half of its bytes, and the identity
+  // does not cover them: CheckFlags() makes them files of the flags.
+  std::vector<std::string> lto_programs;
+  std::vector<std::string> sanitizer_files;
   std::vector<std::string> system_include_directories;  // listed by `-v`; headers under these are not the user's
   std::vector<std::string> library_directories;         // where the compiler looks for -lfoo, in order
 };

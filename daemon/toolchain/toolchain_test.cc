@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "common/base/error.h"
 #include "common/base/paths.h"
@@ -317,6 +319,50 @@ TEST_F(ToolchainTest, TheLibrariesOfItsProgramsArePartOfTheIdentity) {
       ASSERT_NE(after, nullptr);
       EXPECT_NE(after->identity, before->identity) << library;
     }
+  }
+}
+
+// Their contents by the files' names.
+std::map<std::string, Digest> FilesOf(Env& env, const Toolchain& toolchain, const std::vector<std::string>& compile,
+                                      const std::vector<std::string>& link = {}) {
+  const auto checked = CheckFlags(env, toolchain, v1::LANGUAGE_CPP, FlagPolicy::kPerUser, compile, link);
+  EXPECT_TRUE(checked.ok()) << checked.status();
+  std::map<std::string, Digest> files;
+  if (!checked.ok()) return files;
+  for (const FlagFile& file : checked->files) files[Basename(file.path)] = file.digest;
+  return files;
+}
+
+TEST_F(ToolchainTest, WhatOnlySomeFlagsOfGccNeedIsAFileOfTheseFlags) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const std::string lto1 = PartOfGcc(gxx, "-print-prog-name=lto1");
+  const std::string asan = PartOfGcc(gxx, "-print-file-name=libasan.so");
+  if (lto1.empty() || asan.empty()) GTEST_SKIP() << gxx << " has no lto1 or no libasan.so";
+  const std::string specs = temp_.Write("specs", "");
+  const ToolchainPtr before = MustResolve(gxx);
+  ASSERT_NE(before, nullptr);
+  const auto lto = FilesOf(env_, *before, {"-flto"}), sanitizer = FilesOf(env_, *before, {"-fsanitize=address"});
+  for (const std::string& part : {lto1, asan}) {
+    env_.PretendChanged(part);
+    EXPECT_EQ(MustResolve(gxx)->identity, before->identity) << part;
+    EXPECT_EQ(FilesOf(env_, *before, {"-flto"}) != lto, part == lto1);
+    EXPECT_EQ(FilesOf(env_, *before, {}, {"-flto=auto"}) != lto, part == lto1);
+    EXPECT_EQ(FilesOf(env_, *before, {"-fsanitize=address"}) != sanitizer, part == asan);
+  }
+  EXPECT_THAT(FilesOf(env_, *before, {"-O2", "-fno-lto", "-fno-sanitize=all"}, {"-s"}), IsEmpty());
+  const auto any = FilesOf(env_, *before, {"-specs=" + specs});
+  EXPECT_TRUE(any.contains("lto1") && any.contains("libasan.so"));
+}
+
+// The identity need not cover the libraries of programs that it does not cover.
+TEST_F(ToolchainTest, TheProgramsForLtoLoadWhatTheCompilerLoads) {
+  KERNIX_NEED_PROGRAM(gxx, "g++");
+  const ToolchainPtr toolchain = MustResolve(gxx);
+  ASSERT_NE(toolchain, nullptr);
+  std::set<std::string> covered;
+  for (const WatchedFile& file : toolchain->files) covered.insert(file.path);
+  for (const std::string& program : toolchain->host.lto_programs) {
+    for (const std::string& library : LibrariesOf(program, "")) EXPECT_TRUE(covered.contains(library)) << library;
   }
 }
 

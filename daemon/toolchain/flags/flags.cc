@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/toolchain/flags/flags.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/shell_words.h"
@@ -54,6 +56,34 @@ absl::Status CheckText(const std::vector<std::string>& flags) {
   return absl::OkStatus();
 }
 
+bool HasWordThatBegins(const CheckedFlags& flags, std::string_view begin) {
+  const auto begins = [&](const std::string& word) { return word.starts_with(begin); };
+  return std::any_of(flags.host.begin(), flags.host.end(), begins) ||
+         std::any_of(flags.link.begin(), flags.link.end(), begins);
+}
+
+absl::Status AddParts(const FlagContext& context, std::string_view flag, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(context, flag, path));
+    context.result.files.push_back({"", path, digest});
+  }
+  return absl::OkStatus();
+}
+
+// The link step has -fno-lto unless flags ask for -flto (LinkStep() in the plan), and g++ then names no plugin and runs
+// no program for it. It links a sanitizer's library for -fsanitize; one that -l names is a file of that flag. A specs
+// file can change all of that.
+absl::Status AddSpareParts(const FlagContext& context) {
+  const CheckedFlags& flags = context.result;
+  const HostCompiler& host = context.toolchain.host;
+  const bool has_specs = HasWordThatBegins(flags, "-specs") || HasWordThatBegins(flags, "--specs");
+  if (has_specs || LinksWithLto(flags.host, flags.link)) {
+    KERNIX_RETURN_IF_ERROR(AddParts(context, "-flto", host.lto_programs));
+  }
+  if (!has_specs && !HasWordThatBegins(flags, "-fsanitize")) return absl::OkStatus();
+  return AddParts(context, "-fsanitize", host.sanitizer_files);
+}
+
 absl::Status CheckNoFileOfFlags(std::string_view flag, std::string_view word) {
   if (!HoldsFileOfFlags(word)) return absl::OkStatus();
   return RefuseFlag(flag, "a tool may take it for a file of flags: write the flags themselves instead");
@@ -96,6 +126,11 @@ absl::StatusOr<Digest> DigestOfFile(const FlagContext& context, std::string_view
   return *digest;
 }
 
+bool LinksWithLto(const std::vector<std::string>& host, const std::vector<std::string>& link) {
+  return flags::Has(flags::kCompiler, host, flags::Meaning::kLinkTimeOptimization) ||
+         flags::Has(flags::kCompilerAtLink, link, flags::Meaning::kLinkTimeOptimization);
+}
+
 absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1::Language language, FlagPolicy policy,
                                         const std::vector<std::string>& compile_flags,
                                         const std::vector<std::string>& link_flags) {
@@ -112,6 +147,7 @@ absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1
     KERNIX_RETURN_IF_ERROR(CheckHostFlags(context, compile_flags, result.host));
   }
   KERNIX_RETURN_IF_ERROR(CheckLinkFlags(context, link_flags));
+  KERNIX_RETURN_IF_ERROR(AddSpareParts(context));
   return result;
 }
 

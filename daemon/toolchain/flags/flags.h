@@ -49,6 +49,7 @@ struct CheckedFlags {
   // For the host compiler when it links, with nvcc's spelling translated (-Xlinker a,b; -Xcompiler -fopenmp). The
   // user's objects and libraries appear under their `staged` names: "flag-files/0/libx.a"; "-Lflag-files/0 -lx".
   std::vector<std::string> link;
+  // The files that flags name, and the parts of the host compiler that only these flags need.
   std::vector<FlagFile> files;
   // CUDA, -rdc=true: the object needs a device link (nvcc -dlink) before the link, and -lcudadevrt.
   bool relocatable_device_code = false;
@@ -62,6 +63,9 @@ struct CheckedFlags {
 absl::StatusOr<CheckedFlags> CheckFlags(Env& env, const Toolchain& toolchain, v1::Language language, FlagPolicy policy,
                                         const std::vector<std::string>& compile_flags,
                                         const std::vector<std::string>& link_flags);
+
+// Whether a link takes part in link-time optimization, by the words of CheckedFlags for the host compiler.
+bool LinksWithLto(const std::vector<std::string>& host, const std::vector<std::string>& link);
 
 // "sm_86", "8.6", "86", "compute_86" -> "sm_86"; "sm_90a" and "sm_100f" keep their letter. Sorted by number, without
 // duplicates. INVALID_REQUEST if one is unreadable or none is given; TOOLCHAIN if this toolkit cannot compile for one
