@@ -90,10 +90,13 @@ absl::Status CheckIntegrity(Database& database) {
   return absl::OkStatus();
 }
 
-absl::Status RunMigration(Database& database, int version) {
+// In one transaction: each one waits for the disk.
+absl::Status RunMigrations(Database& database, int from, int to) {
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
-  KERNIX_RETURN_IF_ERROR(database.Execute(kMigrations[version]));
-  KERNIX_RETURN_IF_ERROR(database.Execute(StrCat("PRAGMA user_version = ", version + 1)));
+  for (int version = from; version < to; ++version) {
+    KERNIX_RETURN_IF_ERROR(database.Execute(kMigrations[version]));
+  }
+  KERNIX_RETURN_IF_ERROR(database.Execute(StrCat("PRAGMA user_version = ", to)));
   return transaction.Commit();
 }
 
@@ -114,10 +117,7 @@ absl::Status MigrateIndex(Database& database, int to) {
     return absl::FailedPreconditionError(
         StrCat("its layout is ", version, ", this kernix knows up to ", NewestIndexVersion()));
   }
-  for (int from = static_cast<int>(version); from < to; ++from) {
-    KERNIX_RETURN_IF_ERROR(RunMigration(database, from));
-  }
-  return absl::OkStatus();
+  return version < to ? RunMigrations(database, static_cast<int>(version), to) : absl::OkStatus();
 }
 
 }  // namespace kernix::cache

@@ -16,7 +16,7 @@ int NewestIndexVersion();
 // Opens a connection with the settings that Index's promises need: WAL, and commits that are on disk when they return.
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path);
 
-// Checks the file and migrates it to the newest layout, each step in a transaction of its own. kDataLoss if the file is
+// Checks the file and migrates it to the newest layout, in one transaction. kDataLoss if the file is
 // damaged, kFailedPrecondition if its layout is newer than this build. Tests of a migration pass an older layout as
 // `to`.
 absl::Status MigrateIndex(Database& database, int to = NewestIndexVersion());
