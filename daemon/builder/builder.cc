@@ -407,9 +407,11 @@ bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook
   const toolchain::ToolchainPtr toolchain = toolchains.FindKnown(request.toolchain(), request.language(), look);
   if (toolchain == nullptr) return false;
   cache::Tag tag{std::move(*request.mutable_name()), owner};
+  const bool is_of_batch = request.batch();
   ForgetAsker(request);
   const KnownLoadPtr load = known_loads.Find(DigestOfRequest(request), toolchain);
   request.set_name(tag.name);
+  request.set_batch(is_of_batch);
   if (load == nullptr || !load->hit || !look.Unchanged(load->hit->headers)) return false;
   const KnownHit& hit = *load->hit;
   if (!cache.LendAgain(hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/compiled_preambles.h"
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace kernix::build {
 namespace {
 
 constexpr size_t kMostRemembered = 1024;
+constexpr int kMostFailures = 3;
+constexpr char kHeaderDigest[] = "header";  // its name among what the step cache keeps
 constexpr char kEffect[] = "the host compiler reads the #includes of these kernels each time";
 
 void Mount(exec::InputTreePtr tree, exec::Action& action) {
@@ -46,25 +49,28 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
 
  private:
   void Run(std::vector<Step> steps, absl::Status (Lesson::*next)(const PlanEnd&)) {
+    for (Step& step : steps) step.action.rank = std::numeric_limits<uint64_t>::max();  // behind all loads
     Learning::Lesson::Run(
         preambles_.runner_, user_, std::move(steps),
         [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
         [self = shared_from_this()](const absl::Status& status) {
-          self->preambles_.learning_.NoteFailure(StepCache::KeyOf(self->split_.preamble, *self->toolchain_), status,
-                                                 kEffect);
+          self->preambles_.NoteFailure(StepCache::KeyOf(self->split_.preamble, *self->toolchain_), status,
+                                       /*is_certain=*/self->header_ == nullptr);
         });
   }
 
   // Compiles what follows, to compare the object with that of the whole compile.
   absl::Status OnPreamble(const PlanEnd& end) {
-    if (split_.preprocess != nullptr &&
-        !LeavesNothingOpen(*end.outputs.at(split_.preprocess->action.outputs.front()))) {
-      return absl::FailedPreconditionError("a pragma of theirs may change what follows");
+    if (split_.preprocess != nullptr && !MayBeCompiled(*end.outputs.at(split_.preprocess->action.outputs.front()))) {
+      return absl::FailedPreconditionError("a directive of theirs may change what follows");
     }
+    const exec::Content& header = end.outputs.at(CompiledHeaderOf(split_.preamble));
+    if (header->size() > kMostBytes) return absl::FailedPreconditionError("the precompiled header is too large");
+    header_ = header;
+    digest_ = DigestOf(*header);
     const std::string& files = split_.preamble.reuse->dependencies.front();
     read_.outputs[files] = end.outputs.at(files);
-    const exec::Content& header = end.outputs.at(CompiledHeaderOf(split_.preamble));
-    bytes_ = header->size();
+    read_.outputs[kHeaderDigest] = std::make_shared<const std::string>(digest_.Hex());
     tree_ = std::make_shared<exec::InputTree>(CompiledPreambleFiles(header));
     Step rest = split_.preamble;
     rest.reuse.reset();
@@ -79,9 +85,12 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
     if (*end.outputs.at(split_.rest.outputs.front()) != *object_) {
       return absl::FailedPreconditionError("the object is not that of a whole compile");
     }
+    preambles_.trees_.Keep(digest_, tree_, header_->size());
     preambles_.cache_.Keep(split_.preamble, *toolchain_, start_, read_);
-    preambles_.trees_.Keep(StepCache::KeyOf(split_.preamble, *toolchain_), tree_, bytes_);
-    return absl::OkStatus();
+    std::vector<std::string> files;
+    if (preambles_.Find(split_.preamble, *toolchain_, files) != nullptr) return absl::OkStatus();
+    preambles_.trees_.Drop(digest_);
+    return absl::UnavailableError("a header may have changed meanwhile");
   }
 
   CompiledPreambles& preambles_;
@@ -91,18 +100,10 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
   const toolchain::ToolchainPtr toolchain_;
   const UserId user_;
   exec::ActionResult read_;  // which files the preamble was made from
+  exec::Content header_;     // null: not made yet
+  Digest digest_;
   exec::InputTreePtr tree_;
-  uint64_t bytes_ = 0;
 };
-
-bool TakeResult(const FasterAction& faster, absl::StatusOr<exec::ActionResult>& result) {
-  if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return false;
-  exec::Content& list = result->outputs.at(faster.dependencies);
-  std::vector<std::string> files = ParseDependencyFile(*list);
-  files.insert(files.end(), faster.files.begin(), faster.files.end());
-  list = std::make_shared<const std::string>(MakeDependencyFile(faster.dependencies, files));
-  return true;
-}
 
 CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompile> split,
                                                        const std::string& dependencies,
@@ -129,13 +130,11 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
 
 exec::InputTreePtr CompiledPreambles::Find(const Step& preamble, const toolchain::Toolchain& toolchain,
                                            std::vector<std::string>& files) {
-  exec::InputTreePtr tree = trees_.Find(StepCache::KeyOf(preamble, toolchain));
-  const std::optional<exec::ActionResult> read =
-      tree == nullptr ? std::nullopt : cache_.Find(preamble, toolchain);  // nothing if a header has changed
+  const std::optional<exec::ActionResult> read = cache_.Find(preamble, toolchain);  // nothing if a header has changed
   if (!read) return nullptr;
   files = ParseDependencyFile(*read->outputs.at(preamble.reuse->dependencies.front()));
-  std::erase(files, preamble.action.inputs.front().path);
-  return tree;
+  const absl::StatusOr<Digest> digest = Digest::FromHex(*read->outputs.at(kHeaderDigest));
+  return digest.ok() ? trees_.Find(*digest) : nullptr;
 }
 
 std::shared_ptr<Learning::Lesson> CompiledPreambles::PrepareLesson(const Prepared& prepared, exec::Content object,
@@ -156,6 +155,16 @@ bool CompiledPreambles::WasAskedFor(const Digest& preamble) {
 void CompiledPreambles::Forget(const Digest& preamble) {
   const MutexLock lock(mutex_);
   asked_for_.erase(preamble);
+}
+
+void CompiledPreambles::NoteFailure(const Digest& preamble, const absl::Status& status, bool is_certain) {
+  if (is_certain) learning_.NoteFailure(preamble, status, kEffect);
+  {
+    const MutexLock lock(mutex_);
+    if (failures_.size() >= kMostRemembered) failures_.clear();
+    if (++failures_[preamble] < kMostFailures) return;
+  }
+  learning_.NoteFailure(preamble, absl::FailedPreconditionError(status.message()), kEffect);
 }
 
 void CompiledPreambles::Register(MetricsRegistry& registry) const {

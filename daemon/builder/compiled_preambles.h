@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
@@ -22,11 +23,9 @@
 
 namespace kernix::build {
 
-// Whether what a faster action has done is what the step does. Completes the list of files that were read.
-bool TakeResult(const FasterAction& faster, absl::StatusOr<exec::ActionResult>& result);
-
-// Kept on disk while this kernixd runs: a precompiled header of 20 to 80 MB each. One counts as long as the headers
-// that it was made from have the same content. Thread-safe.
+// Kept on disk while this kernixd runs: a precompiled header of 3 to 80 MB each, by the digest of its content. The step
+// cache says which one is that of a preamble, as long as the headers that it was made from have the same content.
+// Thread-safe.
 class CompiledPreambles {
  public:
   static constexpr uint64_t kMostBytes = 512ull << 20;  // on the disk
@@ -63,6 +62,9 @@ class CompiledPreambles {
   bool WasAskedFor(const Digest& preamble);
   void Forget(const Digest& preamble);
 
+  // A lesson has failed. Unless that is certain to happen again, it is tried a few times more, also with other units.
+  void NoteFailure(const Digest& preamble, const absl::Status& status, bool is_certain);
+
   StepRunner& runner_;
   StepCache& cache_;
   Learning& learning_;
@@ -72,6 +74,7 @@ class CompiledPreambles {
   exec::KeptTrees trees_;  // with the precompiled headers
   Mutex mutex_;
   absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Digest, int> failures_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

@@ -105,22 +105,43 @@ class CompiledCppPreamblesTest : public CompiledPreamblesTest {
 };
 
 TEST_P(CompiledCppPreamblesTest, AnotherHeaderOfTheSystemMakesAnotherOne) {
-  config_ += "#include <locale.h>\n";
+  // The request does not have it.
+  const ScratchDirectory folder;
+  const std::string header = folder / "elsewhere.h";
+  const auto write = [&](int value) {
+    ASSERT_THAT(Env::Posix().WriteFile(header, StrCat("inline int elsewhere() { return ", value, "; }\n"), 0644),
+                IsOk());
+  };
+  write(1);
+  request_.mutable_source(0)->mutable_text()->insert(0, StrCat("#include \"", header, "\"\n"));
   AwaitCompiledPreamble();
-  EXPECT_TRUE(Load(Request(std::to_string(++edits_))).with_compiled_preamble);
-  builder_.env.PretendChanged("/usr/include/locale.h");
-  EXPECT_FALSE(Load(Request(std::to_string(++edits_))).with_compiled_preamble);
+  write(22);
+  const Answer edited = Load(Request("elsewhere()"));
+  EXPECT_EQ(edited.value, 22);
+  EXPECT_FALSE(edited.with_compiled_preamble);
+  AwaitCompiledPreamble();
+  const Answer again = Load(Request("elsewhere() + 1"));
+  EXPECT_EQ(again.value, 23);
+  EXPECT_TRUE(again.with_compiled_preamble);
+}
+
+TEST_P(CompiledCppPreamblesTest, TheUnitKeepsItsName) {
+  config_ += "inline const char* base() { return __BASE_FILE__; }\n";
+  AwaitCompiledPreamble();
+  EXPECT_EQ(Load(Request("__builtin_strcmp(base(), __BASE_FILE__)")).value, 0);
+}
+
+TEST_P(CompiledCppPreamblesTest, AMacroOfTheCompilerStaysUndefined) {
+  config_ += "#undef __SSE2__\n";
+  for (int load = 0; load < 6; ++load) EXPECT_FALSE(Load(Request(std::to_string(++edits_))).with_compiled_preamble);
+  EXPECT_EQ(Load(Request("\n#ifdef __SSE2__\n1\n#else\n2\n#endif\n")).value, 2);
 }
 
 // A precompiled header would lose the state of this pragma.
 TEST_P(CompiledPreamblesTest, APragmaThatChangesWhatFollowsKeepsItsHeadersWithTheRest) {
   config_ += "#pragma pack(1)\n";
-  for (int load = 0; load < 4; ++load) {
-    const Answer answer = Load(Request(StrCat("0 * ", load, "; }\nstruct Packed { char name; int size; };\n",
-                                              "extern \"C\" int size() { return sizeof(Packed)")));
-    EXPECT_EQ(answer.value, 0);
-    EXPECT_FALSE(answer.with_compiled_preamble);
-  }
+  for (int load = 0; load < 6; ++load) EXPECT_FALSE(Load(Request(std::to_string(++edits_))).with_compiled_preamble);
+  EXPECT_EQ(Load(Request("[] { struct Packed { char name; int size; }; return sizeof(Packed); }()")).value, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Languages, CompiledPreamblesTest, ::testing::Values(v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA),

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "daemon/builder/faster_action.h"
 
 namespace kernix::build {
 namespace {
@@ -38,56 +38,57 @@ bool MakesDebugInformation(const exec::Action& action) {
 }  // namespace
 
 struct CppCompiler::Compile {
-  Compile(const Step& s, StepRunner::Run r, CompiledPreambles::Prepared p)
-      : step(s), run(std::move(r)), muted(run.observer), prepared(std::move(p)) {}
+  Compile(const Step& s, StepRunner::Run r) : step(s), run(std::move(r)), muted(run.observer) {}
 
-  const Step step;
+  Step step;
   const StepRunner::Run run;
   MutedStep muted;
-  const CompiledPreambles::Prepared prepared;
+  CompiledPreambles::Prepared prepared;
 };
 
 void CppCompiler::Submit(const Step& step, StepRunner::Run run) {
-  std::optional<SplitCompile> split = MakesDebugInformation(step.action) ? std::nullopt : SplitCppCompile(step);
-  CompiledPreambles::Prepared prepared =
-      preambles_.Prepare(std::move(split), step.action.outputs.at(1), *run.toolchain);
-  const auto compile = std::make_shared<Compile>(step, std::move(run), std::move(prepared));
-  compile->prepared.faster != nullptr ? RunFaster(compile) : RunWhole(compile);
-}
-
-void CppCompiler::RunFaster(const CompilePtr& compile) {
-  StepRunner::Run run = compile->run;
-  run.observer = &compile->muted;
-  run.done = [this, compile](absl::StatusOr<exec::ActionResult> result) {
-    if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return compile->run.done(result);
-    const absl::Status status = CatchExceptions("the compile could not be run", [&] {
-      TakeResult(*compile->prepared.faster, result) ? compile->run.done(std::move(result)) : RunWhole(compile);
-      return absl::OkStatus();
-    });
-    if (!status.ok()) compile->run.done(status);
+  const auto compile = std::make_shared<Compile>(step, std::move(run));
+  compile->prepared = preambles_.Prepare(MakesDebugInformation(step.action) ? std::nullopt : SplitCppCompile(step),
+                                         step.action.outputs.at(1), *compile->run.toolchain);
+  compile->step.faster = compile->prepared.faster;
+  const auto run_muted = [this, compile](const exec::Action& action, exec::ActionDone done) {
+    Run(*compile, action, &compile->muted, std::move(done));
   };
-  runner_.RunCommand(compile->prepared.faster->action, std::move(run));
-}
-
-void CppCompiler::RunWhole(const CompilePtr& compile) {
-  StepRunner::Run run = compile->run;
-  run.done = [this, compile](absl::StatusOr<exec::ActionResult> result) {
-    std::shared_ptr<Learning::Lesson> lesson;
-    (void)CatchExceptions("nothing to learn", [&] {
-      lesson = PrepareLesson(compile, result);
-      return absl::OkStatus();
-    });
-    compile->run.done(std::move(result));  // without a lesson, this may be the end of the compiler
-    if (lesson != nullptr) lesson->Start();
+  const auto run_shown = [this, compile](const exec::Action& action, exec::ActionDone done) {
+    Run(*compile, action, compile->run.observer, std::move(done));
   };
-  runner_.RunCommand(compile->step.action, std::move(run));
+  const auto end = [this, compile](absl::StatusOr<exec::ActionResult> result) { End(*compile, std::move(result)); };
+  compile->step.faster != nullptr ? RunFaster(compile->step, run_muted, run_shown, end)
+                                  : run_shown(compile->step.action, end);
 }
 
-std::shared_ptr<Learning::Lesson> CppCompiler::PrepareLesson(const CompilePtr& compile,
+void CppCompiler::Run(const Compile& compile, const exec::Action& action, StepObserver* observer,
+                      exec::ActionDone done) {
+  StepRunner::Run run = compile.run;
+  run.observer = observer;
+  run.done = done;
+  const absl::Status submitted = CatchExceptions("the compile could not be run", [&] {
+    runner_.RunCommand(action, std::move(run));
+    return absl::OkStatus();
+  });
+  if (!submitted.ok()) done(submitted);
+}
+
+void CppCompiler::End(const Compile& compile, absl::StatusOr<exec::ActionResult> result) {
+  std::shared_ptr<Learning::Lesson> lesson;
+  (void)CatchExceptions("nothing to learn", [&] {
+    lesson = PrepareLesson(compile, result);
+    return absl::OkStatus();
+  });
+  compile.run.done(std::move(result));  // without a lesson, this may be the end of the compiler
+  if (lesson != nullptr) lesson->Start();
+}
+
+std::shared_ptr<Learning::Lesson> CppCompiler::PrepareLesson(const Compile& compile,
                                                              const absl::StatusOr<exec::ActionResult>& result) {
   if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return nullptr;
-  return preambles_.PrepareLesson(compile->prepared, result->outputs.at(compile->step.object), compile->run.toolchain,
-                                  compile->run.user);
+  return preambles_.PrepareLesson(compile.prepared, result->outputs.at(compile.step.object), compile.run.toolchain,
+                                  compile.run.user);
 }
 
 }  // namespace kernix::build

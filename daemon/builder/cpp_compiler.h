@@ -23,11 +23,10 @@ class CppCompiler {
 
  private:
   struct Compile;
-  using CompilePtr = std::shared_ptr<Compile>;
 
-  void RunWhole(const CompilePtr& compile);
-  void RunFaster(const CompilePtr& compile);
-  std::shared_ptr<Learning::Lesson> PrepareLesson(const CompilePtr& compile,
+  void Run(const Compile& compile, const exec::Action& action, StepObserver* observer, exec::ActionDone done);
+  void End(const Compile& compile, absl::StatusOr<exec::ActionResult> result);
+  std::shared_ptr<Learning::Lesson> PrepareLesson(const Compile& compile,
                                                   const absl::StatusOr<exec::ActionResult>& result);
 
   StepRunner& runner_;

@@ -10,6 +10,7 @@
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "daemon/builder/dependency_file.h"
+#include "daemon/builder/faster_action.h"
 #include "daemon/builder/plan_runner.h"
 #include "daemon/builder/unit_texts.h"
 #include "daemon/exec/action_digest.h"
@@ -192,7 +193,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
   void OnRestFailed(const absl::Status& status) {
-    if (MeetsWholeCall(status)) return run_.done(status);
+    if (WouldEndAgain(status)) return run_.done(status);
     RunWithoutPreambles();
   }
 
@@ -207,6 +208,7 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
 
   void OnCompiled(PlanEnd& end) {
     compiler_.in_phases_.Add();
+    if (!end.printed.empty()) host_.to_learn = nullptr;
     Take(end);
     exec::ActionResult result = Result();
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
@@ -257,14 +259,8 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
   }
 
   void OnFailure(const absl::Status& status) {
-    if (MeetsWholeCall(status)) return run_.done(status);
+    if (WouldEndAgain(status)) return run_.done(status);
     RunWhole(compiler_.phase_failed_);
-  }
-
-  // Whether a whole call would meet the same end, later.
-  static bool MeetsWholeCall(const absl::Status& status) {
-    const ErrorKind kind = KindOf(status);
-    return kind == v1::ErrorDetail::CANCELLED || kind == v1::ErrorDetail::RESOURCE;
   }
 
   void RunWhole(MetricCounter& reason) {

@@ -8,6 +8,7 @@
 #include "common/base/exceptions.h"
 #include "daemon/builder/compiled_preambles.h"
 #include "daemon/builder/cpp_compiler.h"
+#include "daemon/builder/faster_action.h"
 #include "daemon/builder/learning.h"
 #include "daemon/builder/linker.h"
 #include "daemon/builder/nvcc_compiler.h"
@@ -115,7 +116,9 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
   }
   const bool was_cancelled = !status.ok() && KindOf(status) == v1::ErrorDetail::CANCELLED;
   for (const ReusablePtr& other : waiting) {
-    // As a later load would do: what was not kept serves nobody else, and headers may have changed meanwhile.
+    // As a later load would do: what was not kept serves nobody else, and headers may have changed meanwhile. So may
+    // those of a compiled preamble.
+    other->step.faster = nullptr;
     std::optional<exec::ActionResult> kept =
         status.ok() ? cache_.Find(other->step, *other->run.toolchain) : std::nullopt;
     if (kept) {
@@ -142,22 +145,11 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
     }
     done(std::move(result));
   };
-  if (reusable->step.faster != nullptr) return RunFaster(reusable, std::move(keep));
-  Execute(reusable, reusable->step.action, std::move(keep));
-}
-
-void StepRunner::RunFaster(const ReusablePtr& reusable, exec::ActionDone done) {
-  Execute(reusable, reusable->step.faster->action,
-          [this, reusable, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-            if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED) return done(std::move(result));
-            bool does = false;
-            (void)CatchExceptions(kNotRun, [&] {
-              does = TakeResult(*reusable->step.faster, result);
-              return absl::OkStatus();
-            });
-            if (does) return done(std::move(result));
-            Execute(reusable, reusable->step.action, done);
-          });
+  if (reusable->step.faster == nullptr) return Execute(reusable, reusable->step.action, std::move(keep));
+  const RunAction execute = [this, reusable](const exec::Action& action, exec::ActionDone ended) {
+    Execute(reusable, action, std::move(ended));
+  };
+  RunFaster(reusable->step, execute, execute, std::move(keep));
 }
 
 void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done) {

@@ -73,8 +73,6 @@ class StepRunner {
   void RunOnce(ReusablePtr reusable);
   void RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done);
   void Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done);
-  // Runs the step's faster action, and its own one if that does not do.
-  void RunFaster(const ReusablePtr& reusable, exec::ActionDone done);
   // Gives what was kept to those who have waited for it. The others run the step themselves.
   void Share(const Digest& flight, const absl::Status& status);
 

@@ -36,6 +36,12 @@ InputTreePtr KeptTrees::Keep(const Digest& id, InputTreePtr tree, uint64_t bytes
   return tree;
 }
 
+void KeptTrees::Drop(const Digest& id) {
+  Trees surplus;  // as above
+  const MutexLock lock(mutex_);
+  if (const auto place = places_.find(id); place != places_.end()) Drop(place->second, surplus);
+}
+
 void KeptTrees::DropUnstaged(const std::vector<MountedTree>& trees) {
   Trees surplus;  // as above
   for (const MountedTree& mounted : trees) {

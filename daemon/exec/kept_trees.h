@@ -26,6 +26,8 @@ class KeptTrees {
   // Returns the tree that is kept now: the one that somebody else has added meanwhile, if there is one.
   InputTreePtr Keep(const Digest& id, InputTreePtr tree, uint64_t bytes);
 
+  void Drop(const Digest& id);
+
   // Releases those of `trees` whose contents are still in memory.
   void DropUnstaged(const std::vector<MountedTree>& trees);
 

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "daemon/language/read/leading_includes.h"
 
@@ -18,7 +18,6 @@ constexpr char kName[] = "preamble.h";
 constexpr char kIncluded[] = "kernix-compiled/preamble.h";
 constexpr char kHeader[] = "kernix-compiled/preamble.h.gch";
 constexpr char kPreprocessed[] = "kernix-compiled/preamble.ii";
-constexpr uint64_t kMemory = 1ull << 30;
 
 using Words = std::vector<std::string>;
 
@@ -74,25 +73,21 @@ bool Count(std::string_view pragma, OpenPragmas& open) {
   return !is("") || is("GCCdiagnosticignored") || is("GCCunroll") || is("unroll");
 }
 
-// Beside the text whose place it takes, since `#include "..."` looks there.
-std::string PathOfPreamble(const std::string& text) { return JoinPath(Dirname(text), kName); }
-
-// Makes a step of the compile's command, with `preamble` in the place of the text that it compiles. nullopt if the
-// command is not of a form that we know.
+// Makes a step of the compile's command, with `preamble` in the place of the text that it compiles, under the same name
+// (`__BASE_FILE__`). nullopt if the command is not of a form that we know.
 std::optional<Step> PreambleStep(const Step& compile, const std::string& text, std::string_view preamble,
                                  const std::string& output) {
-  const std::string path = PathOfPreamble(text);
   const std::string dependencies = StrCat(output, ".d");
   Step step = compile;
   exec::Action& action = step.action;
   action.step = "learn a preamble";
-  std::replace(action.argv.begin(), action.argv.end(), text, path);
-  action.inputs = {exec::MakeInput(path, preamble)};
+  action.inputs = {exec::MakeInput(text, preamble)};
   action.outputs = {output, dependencies};
-  action.memory_estimate_bytes = kMemory;
   step.reuse = Reuse{.dependencies = {dependencies}};
   step.object.clear();
-  const bool is_known = SetValue(action.argv, "-o", output) && SetValue(action.argv, "-MF", dependencies);
+  Words& argv = action.argv;
+  if (!SetValue(argv, "-x", "c++-header")) argv.insert(argv.begin() + 1, {"-x", "c++-header"});
+  const bool is_known = SetValue(argv, "-o", output) && SetValue(argv, "-MF", dependencies);
   return is_known ? std::optional(std::move(step)) : std::nullopt;
 }
 
@@ -114,6 +109,29 @@ std::optional<SplitCompile> Split(const Step& compile, const std::string& path, 
   return split;
 }
 
+// The name that `#define NAME(a) ...` or `#undef NAME` is about; empty for another directive than that one.
+std::string_view NameIn(std::string_view line, std::string_view directive) {
+  if (!line.starts_with(directive)) return "";
+  line.remove_prefix(directive.size());
+  return line.substr(0, line.find_first_of(" ("));
+}
+
+// Whether a text undefines a macro that was there before it. After a precompiled header, GCC defines these anew.
+bool UndefinesPredefined(std::string_view text) {
+  absl::flat_hash_set<std::string> predefined;
+  bool is_before = false;
+  for (const absl::string_view view : absl::StrSplit(ToAbsl(text), '\n')) {
+    const std::string_view line = ToStd(view);
+    if (line.starts_with("# ")) {
+      is_before = line.find("\"<built-in>\"") != std::string_view::npos ||
+                  line.find("\"<command-line>\"") != std::string_view::npos;
+    }
+    if (const std::string_view name = NameIn(line, "#define "); is_before && !name.empty()) predefined.emplace(name);
+    if (predefined.contains(std::string(NameIn(line, "#undef ")))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool LeavesNothingOpen(std::string_view preprocessed) {
@@ -121,21 +139,25 @@ bool LeavesNothingOpen(std::string_view preprocessed) {
   for (const absl::string_view view : absl::StrSplit(ToAbsl(preprocessed), '\n')) {
     const std::string_view line = ToStd(absl::StripLeadingAsciiWhitespace(view));
     if (line.starts_with('#') && line.find("pragma") != std::string_view::npos && !Count(line, open)) return false;
+    const bool is_macro = line.starts_with("#define ");  // what becomes of it, the text shows
+    if (!is_macro && line.find("_Pragma") != std::string_view::npos) return false;
   }
-  return open == OpenPragmas() && preprocessed.find("_Pragma") == std::string_view::npos;
+  return open == OpenPragmas();
+}
+
+bool MayBeCompiled(std::string_view preprocessed) {
+  return LeavesNothingOpen(preprocessed) && !UndefinesPredefined(preprocessed);
 }
 
 std::optional<SplitCompile> SplitHostCompile(const Step& host_compile, const std::string& host_text,
                                              std::string_view next_line) {
   exec::Action action = host_compile.action;
   const exec::InputFile* const input = FindInput(action, host_text);
-  if (input == nullptr || !SetValue(action.argv, "-x", "c++-header")) return std::nullopt;
+  if (input == nullptr) return std::nullopt;
   const std::string_view text = *input->content;
   const std::optional<size_t> end = FindLineOrLater(text, next_line);
   if (!end || !LeavesNothingOpen(text.substr(0, *end))) return std::nullopt;
-  std::optional<SplitCompile> split = Split(host_compile, host_text, text.substr(0, *end), text.substr(*end));
-  if (split) SetValue(split->preamble.action.argv, "-x", "c++-header");
-  return split;
+  return Split(host_compile, host_text, text.substr(0, *end), text.substr(*end));
 }
 
 std::optional<SplitCompile> SplitCppCompile(const Step& compile) {
@@ -154,7 +176,9 @@ std::optional<SplitCompile> SplitCppCompile(const Step& compile) {
     if (other.path != unit && !IsLabelledSource(other.path)) split->preamble.action.inputs.push_back(other);
   }
   Step preprocess = *PreambleStep(compile, unit, preamble, kPreprocessed);
-  std::replace(preprocess.action.argv.begin(), preprocess.action.argv.end(), std::string("-c"), std::string("-E"));
+  Words& argv = preprocess.action.argv;
+  std::replace(argv.begin(), argv.end(), std::string("-c"), std::string("-E"));
+  argv.emplace_back("-dD");
   preprocess.action.inputs = split->preamble.action.inputs;
   split->preprocess = std::make_shared<const Step>(std::move(preprocess));
   return split;

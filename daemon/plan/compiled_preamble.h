@@ -22,7 +22,7 @@ inline constexpr char kCompiledPreambleFolder[] = "kernix-compiled";
 struct SplitCompile {
   // Makes the precompiled header of its first input. `reuse` says which output lists the files that it was made from.
   Step preamble;
-  // Preprocesses the preamble; null if its text is preprocessed. See LeavesNothingOpen().
+  // Preprocesses the preamble, for MayBeCompiled(); null if its text is preprocessed, and may be compiled.
   std::shared_ptr<const Step> preprocess;
   // Compiles what follows, once a tree of CompiledPreambleFiles() is mounted.
   exec::Action rest;
@@ -41,6 +41,10 @@ std::optional<SplitCompile> SplitCppCompile(const Step& compile);
 // Whether the pragmas of a preprocessed preamble cannot change the meaning of what follows. A precompiled header loses
 // such state, as that of `#pragma pack(1)`.
 bool LeavesNothingOpen(std::string_view preprocessed);
+
+// The same of what SplitCompile::preprocess has made, which also has the directives for macros: a precompiled header
+// brings back macros of the compiler that a preamble has undefined.
+bool MayBeCompiled(std::string_view preprocessed);
 
 // The files of the precompiled header's folder. `header`: what SplitCompile::preamble has made.
 std::vector<exec::InputFile> CompiledPreambleFiles(exec::Content header);

@@ -9,8 +9,10 @@
 namespace kernix::build {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Not;
 
 constexpr char kText[] = "u/keep/unit.cudafe1.cpp";
 constexpr char kPreamble[] =
@@ -36,10 +38,10 @@ TEST(CompiledPreambleTest, SplitsBeforeTheFirstLineThatFollowsThePreamble) {
   const auto split = Split(StrCat(kPreamble, kRest));
   ASSERT_TRUE(split.has_value());
   EXPECT_THAT(split->preamble.action.argv,
-              ElementsAre("g++", "-c", "-x", "c++-header", "-DA", "u/keep/preamble.h", "-o",
+              ElementsAre("g++", "-c", "-x", "c++-header", "-DA", "u/keep/unit.cudafe1.cpp", "-o",
                           "kernix-compiled/preamble.h.gch", "-MD", "-MF", "kernix-compiled/preamble.h.gch.d"));
   ASSERT_EQ(split->preamble.action.inputs.size(), 1u);
-  EXPECT_EQ(split->preamble.action.inputs[0].path, "u/keep/preamble.h");
+  EXPECT_EQ(split->preamble.action.inputs[0].path, "u/keep/unit.cudafe1.cpp");
   EXPECT_EQ(*split->preamble.action.inputs[0].content, kPreamble);
   EXPECT_EQ(CompiledHeaderOf(split->preamble), "kernix-compiled/preamble.h.gch");
   EXPECT_THAT(split->preamble.reuse->dependencies, ElementsAre("kernix-compiled/preamble.h.gch.d"));
@@ -61,14 +63,14 @@ TEST(CompiledPreambleTest, ACppUnitIsSplitAfterItsIncludes) {
   const auto split = SplitCppCompile(compile);
   ASSERT_TRUE(split.has_value());
   EXPECT_THAT(split->preamble.action.argv,
-              ElementsAre("g++", "-c", "-O2", "-MD", "-MF", "kernix-compiled/preamble.h.gch.d", "-o",
-                          "kernix-compiled/preamble.h.gch", "u/preamble.h"));
+              ElementsAre("g++", "-x", "c++-header", "-c", "-O2", "-MD", "-MF", "kernix-compiled/preamble.h.gch.d",
+                          "-o", "kernix-compiled/preamble.h.gch", "u/unit.cpp"));
   EXPECT_EQ(*split->preamble.action.inputs[0].content, "#include \"a.h\"\n#line 1 \"k.cpp\"\n#include <vector>\n");
   ASSERT_EQ(split->preamble.action.inputs.size(), 2u);
   EXPECT_EQ(split->preamble.action.inputs[1].path, "u/prologue.h");
   EXPECT_EQ(*split->rest.inputs[0].content, "#line 2 \"k.cpp\"\n\nint f();\n");
   ASSERT_NE(split->preprocess, nullptr);
-  EXPECT_THAT(split->preprocess->action.argv, Contains("-E"));
+  EXPECT_THAT(split->preprocess->action.argv, AllOf(Contains("-E"), Contains("-dD"), Not(Contains("-c"))));
   EXPECT_THAT(split->preprocess->action.outputs, Contains("kernix-compiled/preamble.ii"));
 
   compile.action.inputs = {exec::MakeInput("u/unit.cpp", "int f();\n")};
@@ -96,6 +98,16 @@ TEST(CompiledPreambleTest, WhatAPrecompiledHeaderWouldLoseKeepsThePreambleWithTh
         "_Pragma(\"pack(1)\")", "#pragma of_somebody"}) {
     EXPECT_FALSE(Splits(open)) << open;
   }
+}
+
+// GCC defines these again when it has read a precompiled header.
+TEST(CompiledPreambleTest, MacrosOfTheCompilerMustStay) {
+  const std::string predefined = "# 0 \"<built-in>\"\n#define __SSE2__ 1\n# 0 \"<command-line>\"\n#define FLAG 1\n";
+  const std::string own = "# 1 \"u/unit.cpp\"\n#define OWN 1\n#define QUIET _Pragma(\"GCC diagnostic push\")\n";
+  EXPECT_TRUE(MayBeCompiled(StrCat(predefined, own, "#undef OWN\n#undef __SSE2__of_others\n")));
+  EXPECT_FALSE(MayBeCompiled(StrCat(predefined, own, "#undef __SSE2__\n")));
+  EXPECT_FALSE(MayBeCompiled(StrCat(predefined, own, "#undef FLAG\n")));
+  EXPECT_FALSE(MayBeCompiled(StrCat(predefined, own, "#pragma pack(1)\n")));
 }
 
 }  // namespace
