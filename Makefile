@@ -115,7 +115,7 @@ test-docs: docs setup ## Open the documentation site in Chromium (installed if m
 	@PYTHON=$(PYTHON) deploy/setup.sh browser
 	$(VENV_PYTHON) -m pytest tests/site
 
-bench: configure ## Measure hits, shortcuts, many loads, idle memory; compare with brainevent 0.3.0 (needs Python 3.12, 20 minutes)
+bench: configure ## Measure all that is fast, and what an idle kernixd takes; compare with brainevent 0.3.0 (Python 3.12, 20 minutes)
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_hits
 	$(BUILD)/bin/bench_hits
 	bench/run.sh
