@@ -350,7 +350,8 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
   Append(step.action.argv, HostFlagsAtLink(request));
   // If an object claims to take part in link-time optimization, which a source can cause with assembler text, the link
   // would compile it, and no step would report the files read.
-  if (!toolchain::LinksWithLto(request.host_flags, request.link_flags)) step.action.argv.emplace_back("-fno-lto");
+  const bool lto = toolchain::LinksWithLto(request.host_flags, request.link_flags);
+  if (!lto) step.action.argv.emplace_back("-fno-lto");
   Append(step.action.argv, {"-o", kArtifact});
   for (const PlannedUnit& unit : inputs.units) {
     step.action.argv.push_back(unit.object);
