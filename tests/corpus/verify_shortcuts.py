@@ -37,6 +37,7 @@ COUNTERS = (
     "kernix_cuda_runtime_headers_total",
     "kernix_preambles_total",
     "kernix_compiled_preambles_total",
+    "kernix_plain_links_total",
     "kernix_reusable_steps_total",
 )
 X = np.arange(256, dtype=np.float32) / 16 - 4
