@@ -67,7 +67,7 @@ void CppCompiler::Run(const Compile& compile, const exec::Action& action, StepOb
   StepRunner::Run run = compile.run;
   run.observer = observer;
   run.done = done;
-  const absl::Status submitted = CatchExceptions("the compile could not be run", [&] {
+  const absl::Status submitted = CatchExceptions("kernixd could not run the compile", [&] {
     runner_.RunCommand(action, std::move(run));
     return absl::OkStatus();
   });
