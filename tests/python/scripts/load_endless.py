@@ -15,10 +15,12 @@ from kernix.loading import connection
 
 
 def say_when_compiling():
-    """Ask the daemon until it runs a job. Python runs here while the main thread waits in the load."""
+    """Ask the daemon until it runs a job of a load. Python runs here while the main thread waits in the load."""
     while True:
         try:
-            if connection.client().info(start=False).running_jobs >= 1:
+            client = connection.client()
+            # Before the build has begun, the handlers' part may be compiled already.
+            if client.stats(start=False).misses and client.info(start=False).running_jobs:
                 break
         except kernix.KernelDaemonError:
             pass  # it is being started
