@@ -6,29 +6,10 @@
 
 #include "common/base/exceptions.h"
 #include "daemon/builder/faster_action.h"
+#include "daemon/builder/step_times.h"
 
 namespace kernix::build {
 namespace {
-
-// Passes on everything but what the command prints.
-class MutedStep final : public StepObserver {
- public:
-  // `observer` may be null, and must outlive this one.
-  explicit MutedStep(StepObserver* observer) : observer_(observer) {}
-  void OnQueued(int actions_ahead) override {
-    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
-  }
-  void OnStarted(const exec::Action& action) override {
-    if (observer_ != nullptr) observer_->OnStarted(action);
-  }
-  void OnOutput(std::string_view) override {}
-  void OnStepEnded(const StepTimes& times) override {
-    if (observer_ != nullptr) observer_->OnStepEnded(times);
-  }
-
- private:
-  StepObserver* const observer_;
-};
 
 bool MakesDebugInformation(const exec::Action& action) {
   return std::any_of(action.argv.begin(), action.argv.end(),

@@ -77,25 +77,6 @@ Digest DigestOfLink(const exec::Action& action) {
   return hasher.Finish();
 }
 
-// Passes on all but the output.
-class WithoutOutput final : public StepObserver {
- public:
-  explicit WithoutOutput(StepObserver* observer) : observer_(observer) {}
-  void OnQueued(int actions_ahead) override {
-    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
-  }
-  void OnStarted(const exec::Action& action) override {
-    if (observer_ != nullptr) observer_->OnStarted(action);
-  }
-  void OnOutput(std::string_view) override {}
-  void OnStepEnded(const StepTimes& times) override {
-    if (observer_ != nullptr) observer_->OnStepEnded(times);
-  }
-
- private:
-  StepObserver* const observer_;
-};
-
 }  // namespace
 
 // One link. Lives as long as one of its commands runs: each `done` holds a reference.
@@ -107,13 +88,13 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
         run_(std::move(run)),
         digest_(DigestOfLink(step_.action)),
         names_(std::move(names)),
-        without_output_(run_.observer),
+        muted_(run_.observer),
         quiet_(run_.observer) {}
 
   void Start() {
     const FoundPtr found = run_.take_shortcuts ? linker_.Find(digest_, names_) : nullptr;
     if (found == nullptr) return RunWhole();
-    RunWithStubs(*found, without_output_, [](Link& self, Result result) { self.OnLinkedWithStubs(std::move(result)); });
+    RunWithStubs(*found, muted_, [](Link& self, Result result) { self.OnLinkedWithStubs(std::move(result)); });
   }
 
  private:
@@ -193,7 +174,7 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
   const StepRunner::Run run_;
   const Digest digest_;
   const std::vector<std::string> names_;
-  WithoutOutput without_output_;
+  MutedStep muted_;
   QuietStep quiet_;
   Result whole_;
   Imported imported_;

@@ -48,6 +48,26 @@ class QuietStep final : public StepObserver {
   StepObserver* const observer_;
 };
 
+// Passes on everything but what the command prints.
+class MutedStep final : public StepObserver {
+ public:
+  // `observer` may be null, and must outlive this one.
+  explicit MutedStep(StepObserver* observer) : observer_(observer) {}
+  void OnQueued(int actions_ahead) override {
+    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
+  }
+  void OnStarted(const exec::Action& action) override {
+    if (observer_ != nullptr) observer_->OnStarted(action);
+  }
+  void OnOutput(std::string_view) override {}
+  void OnStepEnded(const StepTimes& times) override {
+    if (observer_ != nullptr) observer_->OnStepEnded(times);
+  }
+
+ private:
+  StepObserver* const observer_;
+};
+
 // Measures one step, from now on. Sits between the executor and the step's observer.
 class TimedStep final : public exec::ActionObserver {
  public:
