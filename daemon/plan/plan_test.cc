@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 
+#include "absl/strings/str_join.h"
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "common/os/mem_env.h"
@@ -77,6 +78,20 @@ TEST(PlanTest, NvccHasAThreadForEachArchitectureWithinJobsAndMemory) {
   BuildRequest flag = five;
   flag.nvcc_threads = 2;
   EXPECT_EQ(Threads(flag, {.max_jobs = 8}), 2);
+}
+
+// The number of threads shows in the object, so it must not depend on the machine.
+TEST(PlanTest, PtxasHasFourThreads) {
+  const auto words = [](int major_version, const PlanLimits& limits) {
+    BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
+    toolchain::Toolchain toolchain = *request.toolchain;
+    toolchain.cuda->major_version = major_version;
+    request.toolchain = std::make_shared<const toolchain::Toolchain>(std::move(toolchain));
+    return absl::StrJoin(MustPlan(request, limits).steps[0].action.argv, " ");
+  };
+  EXPECT_THAT(words(13, {.max_jobs = 1}), HasSubstr(" -Xptxas --split-compile=4 "));
+  EXPECT_EQ(words(13, {.max_jobs = 1}), words(13, {.max_jobs = 16}));
+  EXPECT_THAT(words(12, {.max_jobs = 16}), Not(HasSubstr("split-compile")));
 }
 
 TEST(PlanTest, EveryStepSaysWhatItNeeds) {

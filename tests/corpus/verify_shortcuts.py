@@ -2,7 +2,8 @@
 """Compile kernels with kernixd's shortcuts and by one whole call of nvcc, and compare what comes out.
 
 Compared are PTX, machine code (as nvdisasm prints it) and the symbols that the artifacts export; where JAX sees a GPU,
-also what the kernels of this folder compute. Names of the module id, which differ between the two ways, are masked.
+also what the kernels of this folder compute. Names of the module id, which differ between the two ways, are masked. The
+machine code of kernels without flags is also compared with what one thread of ptxas makes of the PTX.
 
 ``make verify-shortcuts``, or ``python tests/corpus/verify_shortcuts.py [FILES]`` with an installed kernix. FILES (CUDA
 sources with ``// @BE`` lines) are compared beside the kernels of this folder.
@@ -79,13 +80,27 @@ def cubins(fatbin: bytes) -> Iterator[bytes]:
         yield image[: max(headers + size * count, programs)]
 
 
+def find_program(name: str) -> str:
+    """Return a program of the toolkit."""
+    beside = [shutil.which(name), *map(str, pathlib.Path(sys.prefix).glob(f"lib/*/*/nvidia/cu*/bin/{name}"))]
+    for program in beside:
+        if program is not None and pathlib.Path(program).exists():
+            return program
+    raise SystemExit(f"no {name} on PATH or in this environment")
+
+
+def disassembled(cubin: pathlib.Path, nvdisasm: str) -> bytes:
+    """Return the machine code of a cubin as text."""
+    done = subprocess.run([nvdisasm, "-c", cubin], check=True, capture_output=True)
+    return MODULE_ID.sub(b"ID", done.stdout)
+
+
 def machine_code(fatbin: bytes, folder: pathlib.Path, nvdisasm: str) -> list[bytes]:
     """Return each cubin as text."""
     texts = []
     for image in cubins(fatbin):
         (folder / "image.cubin").write_bytes(image)
-        done = subprocess.run([nvdisasm, "-c", folder / "image.cubin"], check=True, capture_output=True)
-        texts.append(MODULE_ID.sub(b"ID", done.stdout))
+        texts.append(disassembled(folder / "image.cubin", nvdisasm))
     return texts
 
 
@@ -122,16 +137,17 @@ class Verification:
         self.architecture = architecture
         self.folder = folder
         self.has_gpu = jax.default_backend() == "gpu"
-        self.nvdisasm = self.find_nvdisasm()
+        self.nvdisasm = find_program("nvdisasm")
+        self.ptxas = find_program("ptxas")
+        self.load("starts_kernixd", "// @BE run\n__global__ void run(float* y) { *y = 1; }\n", [])
 
-    def find_nvdisasm(self) -> str:
-        """Return the program of the toolkit that kernixd uses."""
-        module = self.load("find_toolkit", "// @BE run\n__global__ void run(float* y) { *y = 1; }\n", [])
-        beside = [shutil.which("nvdisasm"), *map(str, pathlib.Path(sys.prefix).glob("lib/*/*/nvidia/cu*/bin/nvdisasm"))]
-        for program in beside:
-            if program is not None and pathlib.Path(program).exists():
-                return program
-        raise SystemExit(f"no nvdisasm on PATH or in this environment (for {module.name})")
+    def by_one_thread(self, ptx: bytes) -> bytes:
+        """Return the machine code that ptxas makes without threads, as text."""
+        image = self.folder / "image.cubin"
+        (self.folder / "text.ptx").write_bytes(ptx)
+        assembled = [self.ptxas, f"-arch={self.architecture}", "-o", image, self.folder / "text.ptx"]
+        subprocess.run(assembled, check=True, capture_output=True)
+        return disassembled(image, self.nvdisasm)
 
     def load(self, name: str, text: str, flags: list[str], *, whole_call: bool = False) -> Any:
         """Load a text; its label is the same for both ways."""
@@ -169,6 +185,8 @@ class Verification:
         different = [what for what, content in made_fast.items() if content != made_whole[what]]
         if not made_fast["machine code"]:
             different.append("no machine code was found")
+        if not flags and [*map(self.by_one_thread, made_fast["PTX"])] != made_fast["machine code"]:
+            different.append("machine code of one thread of ptxas")
         if self.has_gpu and file.parent == CORPUS and computed(fast, text) != computed(whole, text):
             different.append("results")
         return ", ".join(different)
