@@ -253,7 +253,7 @@ struct Builder::Impl {
   exec::Executor& executor;
   cache::Cache& cache;
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes};
-  StepRunner step_runner{env, executor, step_cache};
+  StepRunner step_runner{env, executor, step_cache, options.learns};
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;

@@ -33,6 +33,8 @@ struct BuilderOptions {
   // How long a build continues after its last asker has left, so that an asker who comes back (after a fork, for
   // example) finds it running.
   std::chrono::milliseconds linger{1'000};
+  // Whether builds teach what makes later ones faster, in the background. Tests of other things do without.
+  bool learns = true;
 };
 
 // Takes a hit, and returns whether it was delivered.

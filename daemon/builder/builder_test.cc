@@ -1176,7 +1176,7 @@ TEST_F(CudaBuilderTest, ArchitecturesAreCompiledSideBySideWithinTheBounds) {
 
 // What each load of a series runs of nvcc's programs.
 TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
   request_.mutable_options()->add_architectures("sm_80");
   request_.set_verbose(true);
   const auto commands = [&](const v1::LoadRequest& request) {
@@ -1215,7 +1215,7 @@ TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
 
 // The first compile reads all of cuda_runtime.h; then the daemon knows what a stand-in lacks.
 TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
   request_.set_verbose(true);
   AwaitStandIn(t);
   const auto runs = [&](const std::string& statement) {
@@ -1269,17 +1269,10 @@ TEST_F(CudaBuilderTest, AKernelReadsThePartsOfTheRuntimeHeaderThatItNames) {
 
 // Its time stamp lies ahead of the clock: nobody can tell whether it was read as it is now.
 TEST_F(CudaBuilderTest, WhatCannotBeKeptIsNotLearnedAgainAndAgain) {
-  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn, TestBuilder::Lessons::kAll);
   t.env.PretendFromTheFuture(toolkit_ + "/include/vector_types.h");
   ASSERT_THAT(t.Load(request_), IsOk());
-  Await("the end of all learning", [&] {
-    for (int look = 0; look < 30; ++look) {  // longer than the daemon reads what a question has answered
-      const exec::ExecutorLoad load = t.executor->load();
-      if (load.running + load.queued > 0) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-    return true;
-  });
+  t.AwaitEndOfLearning();
 }
 
 TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName) {

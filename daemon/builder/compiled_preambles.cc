@@ -124,7 +124,7 @@ CompiledPreambles::Prepared CompiledPreambles::Prepare(std::optional<SplitCompil
     return prepared;
   }
   not_known_.Add();
-  if (WasAskedFor(key)) prepared.to_learn = std::make_shared<const SplitCompile>(*std::move(split));
+  if (IsWorthCompiling(key)) prepared.to_learn = std::make_shared<const SplitCompile>(*std::move(split));
   return prepared;
 }
 
@@ -142,19 +142,13 @@ std::shared_ptr<Learning::Lesson> CompiledPreambles::PrepareLesson(const Prepare
   if (prepared.to_learn == nullptr) return nullptr;
   std::unique_ptr<Learning::Turn> turn = learning_.Begin();
   if (turn == nullptr) return nullptr;
-  Forget(StepCache::KeyOf(prepared.to_learn->preamble, *toolchain));
+  learning_.Forget(StepCache::KeyOf(prepared.to_learn->preamble, *toolchain));
   return std::make_shared<Lesson>(std::move(turn), *this, prepared, std::move(object), std::move(toolchain), user);
 }
 
-bool CompiledPreambles::WasAskedFor(const Digest& preamble) {
-  const MutexLock lock(mutex_);
-  if (asked_for_.size() >= kMostRemembered) asked_for_.clear();
-  return !asked_for_.insert(preamble).second;
-}
-
-void CompiledPreambles::Forget(const Digest& preamble) {
-  const MutexLock lock(mutex_);
-  asked_for_.erase(preamble);
+bool CompiledPreambles::IsWorthCompiling(const Digest& preamble) {
+  const bool came_before = learning_.WasAskedFor(preamble);
+  return came_before || !runner_.HasWaitingSteps();
 }
 
 void CompiledPreambles::NoteFailure(const Digest& preamble, const absl::Status& status, bool is_certain) {

@@ -58,9 +58,9 @@ class CompiledPreambles {
 
   exec::InputTreePtr Find(const Step& preamble, const toolchain::Toolchain& toolchain, std::vector<std::string>& files);
 
-  // Remembers it. A preamble is compiled when it comes again; if it is dropped for room, when it comes twice again.
-  bool WasAskedFor(const Digest& preamble);
-  void Forget(const Digest& preamble);
+  // Making one takes about as long as the compile that it spares. So a preamble is compiled at once while no step
+  // waits, otherwise when it comes again; if it is dropped for room, when it comes twice again.
+  bool IsWorthCompiling(const Digest& preamble);
 
   // A lesson has failed. Unless that is certain to happen again, it is tried a few times more, also with other units.
   void NoteFailure(const Digest& preamble, const absl::Status& status, bool is_certain);
@@ -73,7 +73,6 @@ class CompiledPreambles {
   MetricCounter none_;
   exec::KeptTrees trees_;  // with the precompiled headers
   Mutex mutex_;
-  absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Digest, int> failures_ ABSL_GUARDED_BY(mutex_);
 };
 

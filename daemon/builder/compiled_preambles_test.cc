@@ -21,7 +21,7 @@ using ::testing::Not;
 class CompiledPreamblesTest : public ::testing::TestWithParam<v1::Language> {
  protected:
   explicit CompiledPreamblesTest(TestBuilder::Tools tools = TestBuilder::Tools::kKnown)
-      : builder_(TestBuilder::On::kLocalExecutor, {}, tools) {}
+      : builder_(TestBuilder::On::kLocalExecutor, {}, tools, TestBuilder::Lessons::kAll) {}
 
   void SetUp() override {
     KERNIX_NEED_PROGRAM(compiler, "g++");
@@ -123,6 +123,12 @@ TEST_P(CompiledCppPreamblesTest, AnotherHeaderOfTheSystemMakesAnotherOne) {
   const Answer again = Load(Request("elsewhere() + 1"));
   EXPECT_EQ(again.value, 23);
   EXPECT_TRUE(again.with_compiled_preamble);
+}
+
+TEST_P(CompiledCppPreamblesTest, WhileNoStepWaitsTheFirstUnitTeaches) {
+  EXPECT_FALSE(Load(Request("1")).with_compiled_preamble);
+  builder_.AwaitEndOfLearning();
+  EXPECT_TRUE(Load(Request("2")).with_compiled_preamble);
 }
 
 TEST_P(CompiledCppPreamblesTest, TheUnitKeepsItsName) {

@@ -8,7 +8,7 @@
 namespace kernix::build {
 namespace {
 
-constexpr size_t kMostNotLearned = 1024;
+constexpr size_t kMostRemembered = 1024;  // in each set
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Learning::~Learning() {
 
 std::unique_ptr<Learning::Turn> Learning::Begin() {
   const MutexLock lock(mutex_);
-  if (stop_->cancelled() || is_learning_) return nullptr;
+  if (!learns_ || stop_->cancelled() || is_learning_) return nullptr;
   auto turn = std::make_unique<Turn>(*this);
   is_learning_ = true;
   return turn;
@@ -50,7 +50,18 @@ void Learning::End() {
 
 bool Learning::MayLearn(const Digest& key) {
   const MutexLock lock(mutex_);
-  return !stop_->cancelled() && !cannot_learn_.contains(key);
+  return learns_ && !stop_->cancelled() && !cannot_learn_.contains(key);
+}
+
+bool Learning::WasAskedFor(const Digest& key) {
+  const MutexLock lock(mutex_);
+  if (asked_for_.size() >= kMostRemembered) asked_for_.clear();
+  return !asked_for_.insert(key).second;
+}
+
+void Learning::Forget(const Digest& key) {
+  const MutexLock lock(mutex_);
+  asked_for_.erase(key);
 }
 
 void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect) {
@@ -59,7 +70,7 @@ void Learning::NoteFailure(const Digest& key, const absl::Status& status, std::s
   if (stop_->cancelled() || !is_final) return;
   Log(LogLevel::kInfo, "not_learned", {{"reason", std::string(status.message())}, {"effect", std::string(effect)}});
   const MutexLock lock(mutex_);
-  if (cannot_learn_.size() >= kMostNotLearned) cannot_learn_.clear();
+  if (cannot_learn_.size() >= kMostRemembered) cannot_learn_.clear();
   cannot_learn_.insert(key);
 }
 

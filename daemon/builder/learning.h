@@ -60,6 +60,8 @@ class Learning {
     const std::unique_ptr<Turn> turn_;  // destroyed after all that derived classes have
   };
 
+  // Without `learns`, nothing is learned.
+  explicit Learning(bool learns) : learns_(learns) {}
   // Ends what is being learned, and waits for that.
   ~Learning();
 
@@ -68,6 +70,11 @@ class Learning {
 
   // Whether to try: not again what failed for a lasting reason.
   bool MayLearn(const Digest& key);
+
+  // Whether it was asked for before. For what is worth learning only when it comes again.
+  bool WasAskedFor(const Digest& key);
+  // Has it come twice again.
+  void Forget(const Digest& key);
 
   // `effect`: what loads do without, for the log.
   void NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect);
@@ -78,11 +85,13 @@ class Learning {
  private:
   void End();
 
+  const bool learns_;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();
   Mutex mutex_;
   CondVar idle_;
   bool is_learning_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_set<Digest> cannot_learn_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::build

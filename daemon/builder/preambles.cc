@@ -234,8 +234,9 @@ std::shared_ptr<Learning::Lesson> Preambles::PrepareLesson(const Preprocessing& 
     const std::vector<PreambleForm>& forms = pass.split->forms;
     const auto form = std::find_if(forms.begin(), forms.end(),
                                    [&](const PreambleForm& each) { return learning_.MayLearn(KeyOf(each)); });
+    // Those for certain values of macros are learned for values that come again: tuning tries many.
     const bool is_for_any_values = form == forms.begin();
-    if (form == forms.end() || (!is_for_any_values && !WasAskedFor(KeyOf(*form)))) continue;
+    if (form == forms.end() || (!is_for_any_values && !learning_.WasAskedFor(KeyOf(*form)))) continue;
     passes.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole))});
   }
   if (passes.empty()) return nullptr;
@@ -243,12 +244,6 @@ std::shared_ptr<Learning::Lesson> Preambles::PrepareLesson(const Preprocessing& 
   if (turn == nullptr) return nullptr;
   return std::make_shared<Lesson>(std::move(turn), *this, std::move(passes), preprocessing.start,
                                   preprocessing.included_names, std::move(toolchain), user);
-}
-
-bool Preambles::WasAskedFor(const Digest& form) {
-  const MutexLock lock(mutex_);
-  if (asked_for_.size() >= kMostRemembered) asked_for_.clear();
-  return !asked_for_.insert(form).second;
 }
 
 bool Preambles::IsMisfit(const Digest& unit) {

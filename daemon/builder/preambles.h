@@ -72,9 +72,6 @@ class Preambles {
   // Makes the pass use what is kept of its preamble, if anything is.
   void UseKept(const toolchain::Toolchain& toolchain, const Digest& included_names, Preprocessing::Pass& pass);
 
-  // Remembers it. Preambles for certain values of macros are learned for values that come again: tuning tries many.
-  bool WasAskedFor(const Digest& form);
-
   // Units of these #includes whose text does not join with the preamble's.
   bool IsMisfit(const Digest& unit);
   void NoteMisfit(const std::vector<PreambleForm>& forms, const Digest& included_names);
@@ -87,7 +84,6 @@ class Preambles {
   MetricCounter none_;
   MetricCounter does_not_fit_;
   Mutex mutex_;
-  absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Digest> misfits_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -93,7 +93,7 @@ class PreamblesTest : public ::testing::Test {
 
   v1::LoadRequest request_;
   std::string config_ = kConfig;
-  TestBuilder builder_{TestBuilder::On::kLocalExecutor};
+  TestBuilder builder_{TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll};
   int edits_ = 1000;
 };
 

@@ -29,11 +29,12 @@ Digest FlightOf(const Step& step, const toolchain::Toolchain& toolchain, UserId 
 }  // namespace
 
 struct StepRunner::Shortcuts {
-  Shortcuts(Env& env, StepRunner& runner, StepCache& cache)
+  Shortcuts(Env& env, StepRunner& runner, StepCache& cache, bool learns)
       : compiled_preambles(runner, cache, learning),
         nvcc(env, runner, cache, compiled_preambles, learning),
         cpp(runner, compiled_preambles),
-        linker(runner) {}
+        linker(runner),
+        learning(learns) {}
 
   CompiledPreambles compiled_preambles;
   NvccCompiler nvcc;
@@ -42,8 +43,11 @@ struct StepRunner::Shortcuts {
   Learning learning;  // last: what it waits for uses the others
 };
 
-StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache)
-    : env_(env), executor_(executor), cache_(cache), shortcuts_(std::make_unique<Shortcuts>(env, *this, cache)) {}
+StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, bool learns)
+    : env_(env),
+      executor_(executor),
+      cache_(cache),
+      shortcuts_(std::make_unique<Shortcuts>(env, *this, cache, learns)) {}
 
 StepRunner::~StepRunner() = default;
 

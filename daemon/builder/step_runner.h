@@ -28,8 +28,8 @@ namespace kernix::build {
 // is one command. Thread-safe.
 class StepRunner {
  public:
-  // All must outlive the runner.
-  StepRunner(Env& env, exec::Executor& executor, StepCache& cache);
+  // All must outlive the runner. Without `learns`, steps take the shortcuts alone that need no lesson (learning.h).
+  StepRunner(Env& env, exec::Executor& executor, StepCache& cache, bool learns = true);
   ~StepRunner();
 
   // How one step runs.
@@ -54,6 +54,9 @@ class StepRunner {
   // Has those of `user` who need `step` wait, because its result is on the way to the step cache. The function that it
   // returns must be called once, when the result is there, or will not come.
   std::function<void(const absl::Status&)> Expect(const Step& step, const toolchain::Toolchain& toolchain, UserId user);
+
+  // Whether a step waits until the machine has room for it.
+  bool HasWaitingSteps() const { return executor_.load().queued > 0; }
 
   // The registry must not be read after the runner is destroyed.
   void Register(MetricsRegistry& registry) const;

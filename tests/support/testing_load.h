@@ -5,15 +5,18 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
 #include "common/os/fault_env.h"
 #include "daemon/builder/builder.h"
+#include "tests/support/await.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/test_util.h"
 
@@ -176,8 +179,12 @@ struct TestBuilder {
   enum class On { kInlineExecutor, kLocalExecutor };
   // kOwn: this builder examines the tools itself, through its `env`, and compiles the handlers' part.
   enum class Tools { kKnown, kOwn };
+  enum class Lessons { kNone, kAll };
 
-  explicit TestBuilder(On on, BuilderOptions options = {}, Tools tools = Tools::kKnown) : options_(std::move(options)) {
+  explicit TestBuilder(On on, BuilderOptions options = {}, Tools tools = Tools::kKnown,
+                       Lessons lessons = Lessons::kNone)
+      : options_(std::move(options)) {
+    options_.learns = lessons == Lessons::kAll;
     auto opened = cache::Cache::Open(env, {folder / "store", 1 << 30});
     EXPECT_THAT(opened, IsOk());
     cache = *std::move(opened);
@@ -204,6 +211,16 @@ struct TestBuilder {
     RecordingObserver observer;
     return Load(request, observer);
   }
+  void AwaitEndOfLearning() const {
+    Await("the end of all learning", [this] {
+      for (int look = 0; look < 30; ++look) {  // longer than a builder reads what a step of a lesson has made
+        const exec::ExecutorLoad load = executor->load();
+        if (load.running + load.queued > 0) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      return true;
+    });
+  }
   toolchain::ToolchainRegistry& toolchains() { return own_toolchains ? *own_toolchains : KnownToolchains(); }
   cache::CacheStats Stats() { return cache->Stats(); }
   std::string Artifact(const v1::LoadResult& result) {
@@ -215,7 +232,7 @@ struct TestBuilder {
   std::unique_ptr<toolchain::ToolchainRegistry> own_toolchains;
   std::unique_ptr<cache::Cache> cache;
   std::unique_ptr<exec::Executor> executor;
-  const BuilderOptions options_;
+  BuilderOptions options_;
   std::unique_ptr<Builder> builder;
 };
 
