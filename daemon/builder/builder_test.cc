@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <new>
 #include <thread>
 
@@ -315,13 +316,14 @@ class LateEnv : public ChangingEnv {
   std::chrono::seconds late_{0};
 };
 
-// Runs each action at once, but compiles of "slow" take a minute. Records the ranks of compiles.
+// Runs each action at once, but compiles of "slow" take a minute. Records ranks.
 class RankingExecutor : public exec::Executor {
  public:
   RankingExecutor(LateEnv& env, const std::string& scratch_directory)
       : env_(env), executor_(exec::MakeInlineExecutor(env, {scratch_directory})) {}
   void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
+    rank_of[action.step] = action.rank;
     if (action.step == "compile") {
       ranks.push_back(action.rank);
       done = [this, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
@@ -333,7 +335,8 @@ class RankingExecutor : public exec::Executor {
   }
   exec::ExecutorLoad load() const override { return executor_->load(); }
 
-  std::vector<uint64_t> ranks;
+  std::vector<uint64_t> ranks;              // of compiles
+  std::map<std::string, uint64_t> rank_of;  // the last one, by step
   bool is_slow = false;
 
  private:
@@ -1105,6 +1108,26 @@ class CudaBuilderTest : public ::testing::Test {
   v1::LoadRequest request_;
   std::string toolkit_;
 };
+
+TEST_F(CudaBuilderTest, HostCodeOfABatchWaitsForDeviceCode) {
+  LateEnv env;
+  const ScratchDirectory folder;
+  const auto cache = cache::Cache::Open(env, {folder / "store", 1 << 30});
+  ASSERT_THAT(cache, IsOk());
+  AddCompiledHandlers(**cache);
+  RankingExecutor executor(env, (*cache)->scratch_directory());
+  Builder builder(env, {.learns = false}, KnownToolchains(), executor, **cache);
+  for (const bool is_of_batch : {false, true}) {
+    request_.set_batch(is_of_batch);
+    request_.mutable_source(0)->mutable_text()->append("static const int edit = 0;\n#define edit another_edit\n");
+    RecordingObserver observer;
+    ASSERT_THAT(builder.Load(request_, UserId{1000}, observer, nullptr), IsOk());
+    ASSERT_TRUE(executor.rank_of.contains("cudafe++ host"));
+    const auto others = executor.rank_of.at("cudafe++ host");
+    EXPECT_EQ(executor.rank_of.at("host compile") > others, is_of_batch);
+    EXPECT_EQ(executor.rank_of.at("link"), others);
+  }
+}
 
 TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
   request_.mutable_options()->add_architectures("sm_80");

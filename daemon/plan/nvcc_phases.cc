@@ -189,8 +189,10 @@ class PhaseMaker {
       if (Basename(made) == stub_) included.push_back(made);
     }
     if (included.size() != fatbins_.size() + 1) return false;
-    return AddStep(phases_.host_compile, "host compile", std::move(command), kHostCompileMemory, outputs,
-                   std::move(reuse), included);
+    const bool added = AddStep(phases_.host_compile, "host compile", std::move(command), kHostCompileMemory, outputs,
+                               std::move(reuse), included);
+    phases_.host_compile.action.rank = compile_.host_rank;
+    return added;
   }
 
   bool AddStep(Step& step, std::string_view name, Command command, uint64_t memory_bytes,

@@ -56,6 +56,17 @@ std::map<std::string, Step> ByName(const Phases& phases) {
   return steps;
 }
 
+TEST(NvccPhasesTest, TheHostCompileMayHaveItsOwnRank) {
+  Step compile = CompileStep();
+  compile.action.rank = 5;
+  compile.host_rank = 7;
+  const auto phases = PhasesOf(compile, kOneArchitecture);
+  ASSERT_TRUE(phases.has_value());
+  for (const auto& [name, step] : ByName(*phases)) {
+    EXPECT_EQ(step.action.rank, name == "host compile" ? 7u : 5u) << name;
+  }
+}
+
 TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {
   const auto phases = PhasesOf(CompileStep(), kOneArchitecture);
   ASSERT_TRUE(phases.has_value());

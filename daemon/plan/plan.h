@@ -78,6 +78,9 @@ struct Step {
   // The output that lists the files that were read, if the step can also run as nvcc's phases (see nvcc_phases.h).
   std::string dependencies;
 
+  // If it runs as nvcc's phases: `action.rank` of the host compile.
+  uint64_t host_rank = 0;
+
   // It links objects that other steps make with libraries of the toolchain, and with nothing that a user names.
   bool is_plain_link = false;
 };
