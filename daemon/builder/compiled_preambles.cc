@@ -28,9 +28,9 @@ void Mount(exec::InputTreePtr tree, exec::Action& action) {
 // The callbacks of plans hold references to it.
 class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
  public:
-  Lesson(std::unique_ptr<Learning::Turn> turn, CompiledPreambles& preambles, const Prepared& prepared,
+  Lesson(std::unique_ptr<Learning::Place> place, CompiledPreambles& preambles, const Prepared& prepared,
          exec::Content object, toolchain::ToolchainPtr toolchain, UserId user)
-      : Learning::Lesson(std::move(turn)),
+      : Learning::Lesson(std::move(place)),
         preambles_(preambles),
         start_(prepared.start),
         split_(*prepared.to_learn),
@@ -40,6 +40,7 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
 
   void Start() override {
     (void)CatchExceptions("not learned", [&] {
+      if (!IsToBeLearned()) return absl::OkStatus();
       std::vector<Step> steps = {split_.preamble};
       if (split_.preprocess != nullptr) steps.push_back(*split_.preprocess);
       Run(std::move(steps), &Lesson::OnPreamble);
@@ -48,6 +49,12 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
   }
 
  private:
+  bool IsToBeLearned() {
+    std::vector<std::string> files;
+    return preambles_.learning_.MayLearn(StepCache::KeyOf(split_.preamble, *toolchain_)) &&
+           preambles_.Find(split_.preamble, *toolchain_, files) == nullptr;
+  }
+
   void Run(std::vector<Step> steps, absl::Status (Lesson::*next)(const PlanEnd&)) {
     for (Step& step : steps) step.action.rank = std::numeric_limits<uint64_t>::max();  // behind all loads
     Learning::Lesson::Run(
@@ -137,13 +144,13 @@ exec::InputTreePtr CompiledPreambles::Find(const Step& preamble, const toolchain
   return digest.ok() ? trees_.Find(*digest) : nullptr;
 }
 
-std::shared_ptr<Learning::Lesson> CompiledPreambles::PrepareLesson(const Prepared& prepared, exec::Content object,
-                                                                   toolchain::ToolchainPtr toolchain, UserId user) {
+Learning::LessonPtr CompiledPreambles::PrepareLesson(const Prepared& prepared, exec::Content object,
+                                                     toolchain::ToolchainPtr toolchain, UserId user) {
   if (prepared.to_learn == nullptr) return nullptr;
-  std::unique_ptr<Learning::Turn> turn = learning_.Begin();
-  if (turn == nullptr) return nullptr;
+  std::unique_ptr<Learning::Place> place = learning_.TakePlace();
+  if (place == nullptr) return nullptr;
   learning_.Forget(StepCache::KeyOf(prepared.to_learn->preamble, *toolchain));
-  return std::make_shared<Lesson>(std::move(turn), *this, prepared, std::move(object), std::move(toolchain), user);
+  return std::make_shared<Lesson>(std::move(place), *this, prepared, std::move(object), std::move(toolchain), user);
 }
 
 bool CompiledPreambles::IsWorthCompiling(const Digest& preamble) {

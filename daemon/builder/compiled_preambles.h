@@ -46,9 +46,10 @@ class CompiledPreambles {
                    const toolchain::Toolchain& toolchain);
 
   // Prepares to learn what was not there. `object`: what the whole compile has made. Null if there is nothing to learn,
-  // or while something else is being learned.
-  std::shared_ptr<Learning::Lesson> PrepareLesson(const Prepared& prepared, exec::Content object,
-                                                  toolchain::ToolchainPtr toolchain, UserId user);
+  // or if
+  // too much else is.
+  Learning::LessonPtr PrepareLesson(const Prepared& prepared, exec::Content object, toolchain::ToolchainPtr toolchain,
+                                    UserId user);
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;

@@ -56,17 +56,17 @@ void CppCompiler::Run(const Compile& compile, const exec::Action& action, StepOb
 }
 
 void CppCompiler::End(const Compile& compile, absl::StatusOr<exec::ActionResult> result) {
-  std::shared_ptr<Learning::Lesson> lesson;
+  Learning::LessonPtr lesson;
   (void)CatchExceptions("nothing to learn", [&] {
     lesson = PrepareLesson(compile, result);
     return absl::OkStatus();
   });
   compile.run.done(std::move(result));  // without a lesson, this may be the end of the compiler
-  if (lesson != nullptr) lesson->Start();
+  if (lesson != nullptr) Learning::Start(std::move(lesson));
 }
 
-std::shared_ptr<Learning::Lesson> CppCompiler::PrepareLesson(const Compile& compile,
-                                                             const absl::StatusOr<exec::ActionResult>& result) {
+Learning::LessonPtr CppCompiler::PrepareLesson(const Compile& compile,
+                                               const absl::StatusOr<exec::ActionResult>& result) {
   if (!result.ok() || result->exit_code != 0 || !result->output.empty()) return nullptr;
   return preambles_.PrepareLesson(compile.prepared, result->outputs.at(compile.step.object), compile.run.toolchain,
                                   compile.run.user);

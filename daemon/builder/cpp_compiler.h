@@ -26,8 +26,7 @@ class CppCompiler {
 
   void Run(const Compile& compile, const exec::Action& action, StepObserver* observer, exec::ActionDone done);
   void End(const Compile& compile, absl::StatusOr<exec::ActionResult> result);
-  std::shared_ptr<Learning::Lesson> PrepareLesson(const Compile& compile,
-                                                  const absl::StatusOr<exec::ActionResult>& result);
+  Learning::LessonPtr PrepareLesson(const Compile& compile, const absl::StatusOr<exec::ActionResult>& result);
 
   StepRunner& runner_;
   CompiledPreambles& preambles_;

@@ -8,12 +8,13 @@
 namespace kernix::build {
 namespace {
 
+constexpr size_t kMostPlaces = 16;        // a lesson holds texts and an object, up to some megabytes
 constexpr size_t kMostRemembered = 1024;  // in each set
 
 }  // namespace
 
 void Learning::Lesson::Run(StepRunner& runner, UserId user, std::vector<Step> steps, Next next, Failed failed) {
-  RunPlan({.steps = std::move(steps)}, user, runner, /*max_parallel=*/1, turn_->stop(), *this,
+  RunPlan({.steps = std::move(steps)}, user, runner, /*max_parallel=*/1, place_->learning().stop(), *this,
           [next = std::move(next), failed = std::move(failed)](const PlanEnd& end) {
             (void)CatchExceptions("not learned", [&] {
               absl::Status status = end.status;
@@ -29,23 +30,52 @@ void Learning::Lesson::Run(StepRunner& runner, UserId user, std::vector<Step> st
 
 Learning::~Learning() {
   stop_->Cancel();
+  std::deque<LessonPtr> dropped;
+  {
+    const MutexLock lock(mutex_);
+    dropped.swap(waiting_);
+  }
+  dropped.clear();
   const MutexLock lock(mutex_);
-  while (is_learning_) idle_.Wait(mutex_);
+  while (places_ > 0) idle_.Wait(mutex_);
 }
 
-std::unique_ptr<Learning::Turn> Learning::Begin() {
+std::unique_ptr<Learning::Place> Learning::TakePlace() {
   const MutexLock lock(mutex_);
-  if (!learns_ || stop_->cancelled() || is_learning_) return nullptr;
-  auto turn = std::make_unique<Turn>(*this);
-  is_learning_ = true;
-  return turn;
+  if (!learns_ || stop_->cancelled() || places_ >= kMostPlaces) return nullptr;
+  auto place = std::make_unique<Place>(*this);
+  ++places_;
+  return place;
 }
 
-void Learning::End() {
-  const MutexLock lock(mutex_);
-  is_learning_ = false;
-  // Under the lock: once it is released, the object may be destroyed.
-  idle_.NotifyAll();
+void Learning::Start(LessonPtr lesson) {
+  Learning& learning = lesson->place_->learning();
+  {
+    const MutexLock lock(learning.mutex_);
+    if (learning.is_learning_ && !learning.stop_->cancelled()) return learning.waiting_.push_back(std::move(lesson));
+    learning.is_learning_ = true;
+    lesson->place_->has_begun_ = true;
+  }
+  lesson->Start();
+}
+
+void Learning::End(Place& place) {
+  LessonPtr next;
+  {
+    const MutexLock lock(mutex_);
+    if (place.has_begun_) {
+      is_learning_ = !waiting_.empty();
+      if (is_learning_) {
+        next = std::move(waiting_.front());
+        waiting_.pop_front();
+        next->place_->has_begun_ = true;
+      }
+    }
+    --places_;
+    // Under the lock: once it is released, the object may be destroyed, unless there is a next lesson.
+    idle_.NotifyAll();
+  }
+  if (next != nullptr) next->Start();
 }
 
 bool Learning::MayLearn(const Digest& key) {

@@ -3,6 +3,7 @@
 // What kernixd learns from one load for later ones, in the background.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,28 +21,30 @@
 
 namespace kernix::build {
 
-// One lesson at a time, so that learning takes no more than one processor. Thread-safe.
+// One lesson at a time, so that learning takes no more than one processor. The next ones wait. Thread-safe.
 class Learning {
  public:
-  // Ends when it is destroyed. The object waits for that.
-  class Turn {
+  // A lesson's place. Ends when it is destroyed; the object waits for that.
+  class Place {
    public:
-    explicit Turn(Learning& learning) : learning_(learning) {}
-    ~Turn() { learning_.End(); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    explicit Place(Learning& learning) : learning_(learning) {}
+    ~Place() { learning_.End(*this); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
 
-    const CancellationPtr& stop() const { return learning_.stop(); }
+    Learning& learning() const { return learning_; }
 
    private:
+    friend class Learning;
+
     Learning& learning_;
+    bool has_begun_ = false;  // protected by `learning_.mutex_`
   };
 
   // Something to learn by plans of its own, which nobody observes. Ends with the last reference to it.
   class Lesson : public PlanObserver {
    public:
-    explicit Lesson(std::unique_ptr<Turn> turn) : turn_(std::move(turn)) {}
-    virtual void Start() = 0;
+    explicit Lesson(std::unique_ptr<Place> place) : place_(std::move(place)) {}
 
     void OnQueued(const std::string&, int) override {}
     void OnStarted(const exec::Action&) override {}
@@ -49,6 +52,9 @@ class Learning {
     void OnStepDone(int) override {}
 
    protected:
+    // Lessons that waited may have taught it meanwhile.
+    virtual void Start() = 0;
+
     using Next = std::function<absl::Status(const PlanEnd&)>;
     using Failed = std::function<void(const absl::Status&)>;
 
@@ -57,16 +63,22 @@ class Learning {
     void Run(StepRunner& runner, UserId user, std::vector<Step> steps, Next next, Failed failed);
 
    private:
-    const std::unique_ptr<Turn> turn_;  // destroyed after all that derived classes have
+    friend class Learning;
+
+    const std::unique_ptr<Place> place_;  // destroyed after all that derived classes have
   };
+  using LessonPtr = std::shared_ptr<Lesson>;
 
   // Without `learns`, nothing is learned.
   explicit Learning(bool learns) : learns_(learns) {}
   // Ends what is being learned, and waits for that.
   ~Learning();
 
-  // Null while something else is being learned.
-  std::unique_ptr<Turn> Begin();
+  // For a lesson that is to be started or dropped. Null if too many wait.
+  std::unique_ptr<Place> TakePlace();
+
+  // Starts it when those before it have ended.
+  static void Start(LessonPtr lesson);
 
   // Whether to try: not again what failed for a lasting reason.
   bool MayLearn(const Digest& key);
@@ -83,13 +95,15 @@ class Learning {
   const CancellationPtr& stop() const { return stop_; }
 
  private:
-  void End();
+  void End(Place& place);
 
   const bool learns_;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();
   Mutex mutex_;
   CondVar idle_;
+  size_t places_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_learning_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<LessonPtr> waiting_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Digest> cannot_learn_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
 };

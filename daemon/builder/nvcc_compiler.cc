@@ -212,21 +212,22 @@ class NvccCompiler::Compile : public std::enable_shared_from_this<Compile> {
     Take(end);
     exec::ActionResult result = Result();
     if (run_.observer != nullptr && !result.output.empty()) run_.observer->OnOutput(result.output);
-    std::shared_ptr<Learning::Lesson> lesson;
+    std::vector<Learning::LessonPtr> lessons;
     (void)CatchExceptions("nothing to learn", [&] {
-      lesson = PrepareLesson();
+      lessons = PrepareLessons();
       return absl::OkStatus();
     });
     run_.done(std::move(result));  // without a lesson, this may be the end of the compiler
-    if (lesson != nullptr) lesson->Start();
+    for (Learning::LessonPtr& lesson : lessons) {
+      if (lesson != nullptr) Learning::Start(std::move(lesson));
+    }
   }
 
-  // The runtime header comes first: with it, preambles change.
-  std::shared_ptr<Learning::Lesson> PrepareLesson() {
-    if (to_learn_) return compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user});
-    auto lesson = compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user);
-    if (lesson != nullptr) return lesson;
-    return compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, run_.user);
+  // Perhaps null ones. The runtime header comes first: with it, preambles change.
+  std::vector<Learning::LessonPtr> PrepareLessons() {
+    if (to_learn_) return {compiler_.knowledge_.Prepare({std::move(phases_), *to_learn_, run_.toolchain, run_.user})};
+    return {compiler_.preambles_.PrepareLesson(preprocessing_, outputs_, run_.toolchain, run_.user),
+            compiler_.compiled_preambles_.PrepareLesson(host_, outputs_.at(step_.object), run_.toolchain, run_.user)};
   }
 
   // What a command would have brought back.

@@ -72,9 +72,9 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
     exec::Content whole;  // what the whole pass has made
   };
 
-  Lesson(std::unique_ptr<Learning::Turn> turn, Preambles& preambles, std::vector<Pass> passes, BuildStart start,
+  Lesson(std::unique_ptr<Learning::Place> place, Preambles& preambles, std::vector<Pass> passes, BuildStart start,
          Digest included_names, toolchain::ToolchainPtr toolchain, UserId user)
-      : Learning::Lesson(std::move(turn)),
+      : Learning::Lesson(std::move(place)),
         preambles_(preambles),
         passes_(std::move(passes)),
         start_(start),
@@ -93,10 +93,16 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
   using Next = absl::Status (Lesson::*)(const PlanEnd&);
 
   void LearnNext() {
-    if (passes_.empty()) return;
-    pass_ = std::move(passes_.back());
-    passes_.pop_back();
+    do {
+      if (passes_.empty()) return;
+      pass_ = std::move(passes_.back());
+      passes_.pop_back();
+    } while (!IsToBeLearned(pass_.form));
     Run({pass_.split.macros_before, pass_.form.macros_after, pass_.form.definitions_after}, &Lesson::OnMacros);
+  }
+
+  bool IsToBeLearned(const PreambleForm& form) {
+    return preambles_.learning_.MayLearn(KeyOf(form)) && !preambles_.cache_.Find(form.kept, *toolchain_);
   }
 
   // Runs steps, then `next`. If either fails, this preamble is not learned.
@@ -225,9 +231,8 @@ void Preambles::CountPasses(const Preprocessing& preprocessing) {
   }
 }
 
-std::shared_ptr<Learning::Lesson> Preambles::PrepareLesson(const Preprocessing& preprocessing,
-                                                           const PlanOutputs& outputs,
-                                                           toolchain::ToolchainPtr toolchain, UserId user) {
+Learning::LessonPtr Preambles::PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
+                                             toolchain::ToolchainPtr toolchain, UserId user) {
   std::vector<Lesson::Pass> passes;
   for (const Preprocessing::Pass& pass : preprocessing.passes) {
     if (!pass.split || pass.text != nullptr) continue;
@@ -240,9 +245,9 @@ std::shared_ptr<Learning::Lesson> Preambles::PrepareLesson(const Preprocessing& 
     passes.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole))});
   }
   if (passes.empty()) return nullptr;
-  std::unique_ptr<Learning::Turn> turn = learning_.Begin();
-  if (turn == nullptr) return nullptr;
-  return std::make_shared<Lesson>(std::move(turn), *this, std::move(passes), preprocessing.start,
+  std::unique_ptr<Learning::Place> place = learning_.TakePlace();
+  if (place == nullptr) return nullptr;
+  return std::make_shared<Lesson>(std::move(place), *this, std::move(passes), preprocessing.start,
                                   preprocessing.included_names, std::move(toolchain), user);
 }
 

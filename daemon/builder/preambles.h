@@ -59,9 +59,9 @@ class Preambles {
   void CountMisfit() { does_not_fit_.Add(); }
 
   // Prepares to learn the preambles that were not there, from what their passes have made. Null if there are none, or
-  // while something else is being learned.
-  std::shared_ptr<Learning::Lesson> PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
-                                                  toolchain::ToolchainPtr toolchain, UserId user);
+  // if too much else is to be learned.
+  Learning::LessonPtr PrepareLesson(const Preprocessing& preprocessing, const PlanOutputs& outputs,
+                                    toolchain::ToolchainPtr toolchain, UserId user);
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;

@@ -47,8 +47,8 @@ bool AddLesson(const RuntimeLesson& lesson, const exec::ActionResult& kept, Know
 // What one question teaches, while it is being learned. The callbacks of plans hold references to it.
 class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_shared_from_this<Lesson> {
  public:
-  Lesson(std::unique_ptr<Learning::Turn> turn, RuntimeKnowledge& knowledge, Question question)
-      : Learning::Lesson(std::move(turn)), knowledge_(knowledge), question_(std::move(question)) {}
+  Lesson(std::unique_ptr<Learning::Place> place, RuntimeKnowledge& knowledge, Question question)
+      : Learning::Lesson(std::move(place)), knowledge_(knowledge), question_(std::move(question)) {}
 
   // Learns about one stand-in, and then about the one that the question's unit takes.
   void Start() override {
@@ -143,9 +143,9 @@ KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts
   return known;
 }
 
-std::shared_ptr<Learning::Lesson> RuntimeKnowledge::Prepare(Question question) {
-  std::unique_ptr<Learning::Turn> turn = learning_.Begin();
-  return turn == nullptr ? nullptr : std::make_shared<Lesson>(std::move(turn), *this, std::move(question));
+Learning::LessonPtr RuntimeKnowledge::Prepare(Question question) {
+  std::unique_ptr<Learning::Place> place = learning_.TakePlace();
+  return place == nullptr ? nullptr : std::make_shared<Lesson>(std::move(place), *this, std::move(question));
 }
 
 }  // namespace kernix::build

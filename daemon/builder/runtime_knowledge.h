@@ -51,9 +51,9 @@ class RuntimeKnowledge {
     UserId user;  // whose turn pays for the answer
   };
 
-  // Prepares to learn the answer, which takes about a second of processor time. Null while something else is being
+  // Prepares to learn the answer, which takes about a second of processor time. Null if too much else is to be
   // learned.
-  std::shared_ptr<Learning::Lesson> Prepare(Question question);
+  Learning::LessonPtr Prepare(Question question);
 
  private:
   class Lesson;
