@@ -24,7 +24,6 @@
 #include "daemon/builder/failed_command.h"
 #include "daemon/builder/files_read.h"
 #include "daemon/builder/flight.h"
-#include "daemon/builder/head_start.h"
 #include "daemon/builder/header_cache.h"
 #include "daemon/builder/known_loads.h"
 #include "daemon/builder/miss_reason.h"
@@ -212,7 +211,6 @@ struct Builder::Impl {
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
-  absl::StatusOr<toolchain::ToolchainPtr> Identify(const v1::ToolchainPaths& paths, v1::Language language, UserId user);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
 
@@ -263,7 +261,6 @@ struct Builder::Impl {
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
-  HeadStart head_start{env, step_runner, step_cache, include_roots, header_trees};
   KnownLoads known_loads{kKnownLoads};
 
   Mutex mutex;
@@ -303,20 +300,8 @@ void Builder::Impl::StopAndWait() {
     for (const auto& [key, flight] : flights) running.push_back(flight);
   }
   for (const FlightPtr& flight : running) flight->build_cancellation()->Cancel();
-  head_start.Cancel();
   const MutexLock lock(mutex);
   while (work > 0) idle.Wait(mutex);
-}
-
-absl::StatusOr<toolchain::ToolchainPtr> Builder::Impl::Identify(const v1::ToolchainPaths& paths, v1::Language language,
-                                                                UserId user) {
-  HeadStart::CompilePtr ahead;
-  absl::StatusOr<toolchain::ToolchainPtr> identified =
-      toolchains.Resolve(paths, language, [&](const toolchain::Toolchain& unidentified) {
-        ahead = head_start.Begin(unidentified, LimitsFor(/*max_parallel=*/0), user);
-      });
-  if (identified.ok()) head_start.Offer(ahead, *identified);
-  return identified;
 }
 
 absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::LoadRequest& request, UserId owner,
@@ -337,7 +322,8 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
   const auto trace = std::make_shared<TraceRecorder>(env);
-  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain, Identify(request.toolchain(), request.language(), owner));
+  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
+                          toolchains.Resolve(request.toolchain(), request.language()));
   trace->Lap("identify tools");
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
@@ -380,7 +366,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
 }
 
 KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest) {
-  const auto toolchain = Identify(request.toolchain(), request.language(), tag.owner);
+  const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
   if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return nullptr;
   const Digest digest_of_request = DigestOfRequest(request);
   if (KnownLoadPtr known = known_loads.Find(digest_of_request, *toolchain)) {

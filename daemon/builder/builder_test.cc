@@ -349,7 +349,6 @@ TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
   const ScratchDirectory folder;
   const auto cache = cache::Cache::Open(env, {folder / "store", 1 << 30});
   ASSERT_THAT(cache, IsOk());
-  AddCompiledHandlers(**cache);
   RankingExecutor executor(env, (*cache)->scratch_directory());
   Builder builder(env, {}, KnownToolchains(), executor, **cache);
   int edit = 0;
@@ -382,13 +381,13 @@ TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
   EXPECT_TRUE(hit->cache_hit());
 }
 
-// Has no memory for the `nth` action. The handler's, which runs beside others, does not count.
+// Has no memory for the `nth` action.
 class ExhaustedExecutor : public exec::Executor {
  public:
   ExhaustedExecutor(exec::Executor& executor, int nth) : executor_(executor), left_(nth) {}
   void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
-    if (action.step != "handler" && --left_ == 0) throw std::bad_alloc();
+    if (--left_ == 0) throw std::bad_alloc();
     executor_.Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
   }
   exec::ExecutorLoad load() const override { return executor_.load(); }
@@ -585,7 +584,7 @@ TEST_F(BuilderTest, AChangedToolchainHeaderIsAMiss) {
 
 TEST_F(BuilderTest, DebugInformationAndLinkTimeOptimisationGiveTheSameBytesInTwoFolders) {
   TestBuilder one(TestBuilder::On::kLocalExecutor);
-  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   for (const char* program : {"g++", "clang++"}) {
     KERNIX_NEED_PROGRAM(compiler, program);
     for (const std::vector<const char*>& flags :
@@ -813,8 +812,29 @@ TEST_F(BuilderTest, VerboseLoadsSeeCommandsAndWarnings) {
   ASSERT_THAT(t.Load(request, observer), IsOk());
   EXPECT_THAT(observer.output, AllOf(HasSubstr(" -c "), HasSubstr("unused_one"), HasSubstr("-shared")));
   ASSERT_FALSE(observer.progress.empty());
-  EXPECT_EQ(observer.progress.back().steps_done(), 3u);  // compile, handler, link
-  EXPECT_EQ(observer.progress.back().steps_total(), 3u);
+  EXPECT_EQ(observer.progress.back().steps_done(), 2u);  // compile, link
+  EXPECT_EQ(observer.progress.back().steps_total(), 2u);
+}
+
+// Those that come with kernixd, whichever compiler and options the kernel has, or those of its flags.
+TEST_F(BuilderTest, HandlersFitTheKernelsCompilerAndFlags) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  std::vector<std::string> compilers = {compiler_};
+  if (const std::optional<std::string> clang = testing::FindOnPath("clang++")) compilers.push_back(*clang);
+  for (const std::string& compiler : compilers) {
+    for (const char* flag : {"-O1", "-march=native", "-fopenmp-simd", "-g", "-fno-exceptions", "-fno-rtti", "-flto",
+                             "-D_GLIBCXX_USE_CXX11_ABI=0", "-fcf-protection=none", "-static-libstdc++"}) {
+      v1::LoadRequest request = CppRequest(compiler);
+      request.mutable_options()->add_compile_flags(flag);
+      request.set_verbose(true);
+      RecordingObserver observer;
+      const auto built = t.Load(request, observer);
+      ASSERT_THAT(built, IsOk()) << compiler << " " << flag;
+      void* library = dlopen(built->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+      ASSERT_NE(library, nullptr) << dlerror();
+      EXPECT_NE(dlsym(library, built->function(0).handler_symbol().c_str()), nullptr);
+    }
+  }
 }
 
 TEST_F(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
@@ -825,7 +845,7 @@ TEST_F(BuilderTest, ArtifactsHoldNoPathOfMachineOrUser) {
   const std::string header = "inline const char* here() { return __FILE__; }\n";
   AddHeader(request, 0, "h.h", header);
   TestBuilder one(TestBuilder::On::kLocalExecutor);
-  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   RecordingObserver observer({header});
   const auto a = one.Load(request, observer);
   const auto b = two.Load(request, observer);
@@ -1114,7 +1134,6 @@ TEST_F(CudaBuilderTest, HostCodeOfABatchWaitsForDeviceCode) {
   const ScratchDirectory folder;
   const auto cache = cache::Cache::Open(env, {folder / "store", 1 << 30});
   ASSERT_THAT(cache, IsOk());
-  AddCompiledHandlers(**cache);
   RankingExecutor executor(env, (*cache)->scratch_directory());
   Builder builder(env, {.learns = false}, KnownToolchains(), executor, **cache);
   for (const bool is_of_batch : {false, true}) {
@@ -1133,7 +1152,7 @@ TEST_F(CudaBuilderTest, TheSameBytesInTwoFoldersWithoutAPathInThem) {
   request_.mutable_options()->add_architectures("sm_80");
   request_.mutable_source(0)->mutable_text()->append("extern \"C\" const char* where() { return __FILE__; }\n");
   TestBuilder one(TestBuilder::On::kLocalExecutor);
-  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   const auto a = one.Load(request_);
   const auto b = two.Load(request_);
   ASSERT_THAT(a, IsOk());
@@ -1211,12 +1230,12 @@ TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
   v1::LoadRequest request = request_;
   std::string& text = *request.mutable_source(0)->mutable_text();
   text += "// one\n";
-  EXPECT_THAT(commands(request), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), Not(HasSubstr("handler.cc"))));
+  EXPECT_THAT(commands(request), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ ")));
 
   // Preprocessing leaves nothing of a comment.
   text.replace(text.size() - 4, 3, "two");
   EXPECT_THAT(commands(request), AllOf(HasSubstr("-E "), Not(HasSubstr("/cicc ")), Not(HasSubstr("/cudafe++ ")),
-                                       Not(HasSubstr("/ptxas ")), Not(HasSubstr("handler.cc"))));
+                                       Not(HasSubstr("/ptxas "))));
 
   v1::LoadRequest more = request;
   more.mutable_options()->add_architectures("sm_86");
@@ -1230,10 +1249,10 @@ TEST_F(CudaBuilderTest, AnEditCostsOnlyTheStepsThatItConcerns) {
 
   v1::LoadRequest edited = request;
   edited.mutable_source(0)->mutable_text()->append("__global__ void another(int* p) { *p = 1; }\n");
-  EXPECT_THAT(commands(edited), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ "), Not(HasSubstr("handler.cc"))));
+  EXPECT_THAT(commands(edited), AllOf(HasSubstr("/cicc "), HasSubstr("/cudafe++ ")));
 
   request.set_force_rebuild(true);
-  EXPECT_THAT(commands(request), AllOf(HasSubstr("/nvcc -c "), Not(HasSubstr("/cicc ")), HasSubstr("handler.cc")));
+  EXPECT_THAT(commands(request), AllOf(HasSubstr("/nvcc -c "), Not(HasSubstr("/cicc "))));
 }
 
 // The first compile reads all of cuda_runtime.h; then the daemon knows what a stand-in lacks.
@@ -1321,7 +1340,7 @@ TEST_F(CudaBuilderTest, HelpersOfSparseKernelsUnlessTheUserHasAHeaderOfThatName)
 
 TEST_F(CudaBuilderTest, LineTablesGiveTheSameBytesInTwoFolders) {
   TestBuilder one(TestBuilder::On::kLocalExecutor);
-  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);  // compiles the handlers' part, too
+  TestBuilder two(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
   for (const char* flag : {"-lineinfo", "-G"}) {
     v1::LoadRequest request = request_;
     request.mutable_options()->add_compile_flags(flag);
@@ -1343,7 +1362,7 @@ TEST_F(CudaBuilderTest, RelocatableDeviceCodeGetsADeviceLink) {
   RecordingObserver observer;
   const auto result = t.Load(request_, observer);
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(observer.progress.back().steps_total(), 4u);
+  EXPECT_EQ(observer.progress.back().steps_total(), 3u);
 }
 
 TEST_F(CudaBuilderTest, ACompileErrorNamesTheUsersLine) {

@@ -29,8 +29,7 @@ absl::StatusOr<std::vector<std::string>> NamesNeeded(const Step& step) {
   std::set<std::string_view> needed;
   std::set<std::string_view> defined;
   for (const exec::InputFile& input : step.action.inputs) {
-    const auto& objects = step.inputs_from_steps;
-    if (std::find(objects.begin(), objects.end(), input.path) == objects.end()) continue;
+    if (!input.path.ends_with(".o")) continue;
     KERNIX_ASSIGN_OR_RETURN(const ElfImage object, ElfImage::ParseObject(*input.content));
     KERNIX_ASSIGN_OR_RETURN(const std::vector<ElfImage::Symbol> symbols, object.Symbols());
     for (const ElfImage::Symbol& symbol : symbols) {

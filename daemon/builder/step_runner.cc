@@ -18,14 +18,6 @@ namespace {
 
 constexpr char kNotRun[] = "the step could not be run";
 
-// What runs only once at a time.
-Digest FlightOf(const Step& step, const toolchain::Toolchain& toolchain, UserId user) {
-  CanonicalHasher hasher("kernix-step-flight");
-  hasher.Field("step", StepCache::KeyOf(step, toolchain));
-  hasher.Field("user", uint64_t{ToNumber(user)});
-  return hasher.Finish();
-}
-
 }  // namespace
 
 struct StepRunner::Shortcuts {
@@ -83,7 +75,10 @@ std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& 
 }
 
 void StepRunner::RunOnce(ReusablePtr reusable) {
-  const Digest flight = FlightOf(reusable->step, *reusable->run.toolchain, reusable->run.user);
+  CanonicalHasher hasher("kernix-step-flight");
+  hasher.Field("step", StepCache::KeyOf(reusable->step, *reusable->run.toolchain));
+  hasher.Field("user", uint64_t{ToNumber(reusable->run.user)});
+  const Digest flight = hasher.Finish();
   {
     const MutexLock lock(mutex_);
     const auto [running, mine] = running_.try_emplace(flight);
@@ -99,14 +94,6 @@ void StepRunner::RunOnce(ReusablePtr reusable) {
     return absl::OkStatus();
   });
   if (!led.ok()) end(led);
-}
-
-std::function<void(const absl::Status&)> StepRunner::Expect(const Step& step, const toolchain::Toolchain& toolchain,
-                                                            UserId user) {
-  const Digest flight = FlightOf(step, toolchain, user);
-  const MutexLock lock(mutex_);
-  if (!running_.try_emplace(flight).second) return [](const absl::Status&) {};
-  return [this, flight](const absl::Status& status) { Share(flight, status); };
 }
 
 void StepRunner::Share(const Digest& flight, const absl::Status& status) {

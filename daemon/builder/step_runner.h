@@ -3,13 +3,11 @@
 // Runs a step in the fastest way that leads to its outputs.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "common/base/cancellation.h"
 #include "common/base/digest.h"
 #include "common/base/metrics.h"
@@ -50,10 +48,6 @@ class StepRunner {
 
   // Runs `action` as one command, whatever earlier steps have made.
   void RunCommand(const exec::Action& action, Run run);
-
-  // Has those of `user` who need `step` wait, because its result is on the way to the step cache. The function that it
-  // returns must be called once, when the result is there, or will not come.
-  std::function<void(const absl::Status&)> Expect(const Step& step, const toolchain::Toolchain& toolchain, UserId user);
 
   // Whether a step waits until the machine has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }

@@ -46,7 +46,7 @@ Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
 std::vector<Step> CppSteps(const PlanInputs& inputs) {
   std::vector<Step> steps;
   for (const PlannedUnit& unit : inputs.units) steps.push_back(CompileStep(inputs, unit));
-  steps.push_back(HandlerStep(inputs));
+  if (CompilesHandlers(inputs.request)) steps.push_back(HandlerStep(inputs));
   steps.push_back(LinkStep(inputs, {}));
   return steps;
 }

@@ -176,7 +176,7 @@ std::vector<Step> CudaSteps(const PlanInputs& inputs) {
     link.inputs_from_steps.push_back(kDeviceObject);
   }
   if (inputs.request.keep) Append(steps, KeptSteps(inputs));
-  steps.push_back(HandlerStep(inputs));
+  if (CompilesHandlers(inputs.request)) steps.push_back(HandlerStep(inputs));
   steps.push_back(std::move(link));
   return steps;
 }

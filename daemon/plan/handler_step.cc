@@ -15,20 +15,21 @@ constexpr char kUnit[] = "kernix-unit/handler.cc";
 constexpr char kUnitText[] = "#include \"brainevent/internal/handler_runtime.h\"\n";
 constexpr uint64_t kMemory = 256ull << 20;
 
-// Whether a flag may change how the handler meets the user's code, or what watches over both (-fsanitize=...). The
-// user's macros, warnings and optimisations are for the user's code.
+// Whether a flag may change how the handlers' part meets the user's code, or what debuggers and sanitizers see of it.
+// The user's macros, warnings, optimisations and processor are for the user's code.
 bool ConcernsHandlers(const flags::Flag& flag) {
   switch (flag.meaning()) {
     case Meaning::kDefine:
     case Meaning::kUndefine:
       return flag.value.starts_with('_');  // of the compiler's library
     case Meaning::kStandard:
+    case Meaning::kProcessor:
     case Meaning::kProcessRounding:
       return false;
     default:
       break;
   }
-  constexpr std::string_view kOthers[] = {"-W", "-w", "-O", "-pedantic", "-fwhole-program"};
+  constexpr std::string_view kOthers[] = {"-W", "-w", "-O", "-pedantic", "-fopenmp", "-pthread", "-fwhole-program"};
   return std::none_of(std::begin(kOthers), std::end(kOthers),
                       [&](std::string_view begin) { return flag.text().starts_with(begin); });
 }
@@ -43,10 +44,12 @@ std::vector<std::string> FlagsForHandlers(const BuildRequest& request) {
 
 }  // namespace
 
+bool CompilesHandlers(const BuildRequest& request) { return !FlagsForHandlers(request).empty(); }
+
 Step HandlerStep(const PlanInputs& inputs) {
   Step step = NewStep(inputs, Tool::kHostCompiler, "handler", kMemory);
   std::vector<std::string>& argv = step.action.argv;
-  // The first load of all waits for this. -O1 takes a third longer, and makes no call noticeably faster.
+  // A store's first load with such flags waits for this. -O1 takes a third longer, and makes no call noticeably faster.
   argv = {inputs.places.host_compiler, "-c", "-Og", "-std=c++17"};
   Append(argv, PrefixMaps(inputs, step.action, [](std::string_view) { return true; }));
   Append(argv, {StrCat("-I", kKernelHeaders)});

@@ -21,6 +21,7 @@
 #include "daemon/language/write/prologue.h"
 #include "daemon/language/write/prologue_sources.h"
 #include "daemon/language/write/translation_unit.h"
+#include "daemon/plan/handlers_part.h"
 #include "daemon/plan/plan_parts.h"
 #include "daemon/plan/toolchain_paths.h"
 
@@ -181,7 +182,7 @@ PlanFiles FilesOf(const PlanInputs& inputs) {
     files.dependencies.push_back(unit.dependencies);
     if (AssemblerTells(inputs.request)) files.assembler_dependencies.push_back(unit.assembler_dependencies);
   }
-  files.dependencies.emplace_back(kHandlerDependencies);
+  if (CompilesHandlers(inputs.request)) files.dependencies.emplace_back(kHandlerDependencies);
   if (inputs.request.keep) {
     Append(files.dependencies, KeptDependencies(inputs));
     files.kept = KeptFiles(inputs);
@@ -243,6 +244,11 @@ std::vector<std::string> HostFlagsAtLink(const BuildRequest& request) {
 bool MayNameFiles(const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(),
                      [](const std::string& word) { return word.find('/') != std::string::npos; });
+}
+
+const exec::InputFile& HandlersInput() {
+  static const auto& input = *new exec::InputFile(exec::MakeInput(kHandlerObject, HandlersPart()));
+  return input;
 }
 
 bool CompilesForLto(const BuildRequest& request) {
@@ -358,10 +364,14 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
     step.inputs_from_steps.push_back(unit.object);
   }
   step.action.argv.emplace_back(kHandlerObject);
-  step.inputs_from_steps.emplace_back(kHandlerObject);
   Append(step.action.argv, request.link_flags);
   Append(step.action.argv, libraries);
   step.action.inputs = inputs.link_files;
+  if (CompilesHandlers(request)) {
+    step.inputs_from_steps.emplace_back(kHandlerObject);
+  } else {
+    step.action.inputs.push_back(HandlersInput());
+  }
   step.action.outputs = {kArtifact};
   step.is_plain_link = request.link_flags.empty() && !MayNameFiles(HostFlagsAtLink(request)) && !lto;
   return step;

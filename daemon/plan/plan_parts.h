@@ -103,11 +103,13 @@ std::vector<std::string> AssemblerFlags(const BuildRequest& request, const Plann
 // "-std=c++17", or nothing if the request's flags choose a standard.
 std::vector<std::string> DefaultStandard(const BuildRequest& request);
 
-// Compiles the part of handlers that all artifacts share (kernel/brainevent/internal/handler_runtime.h). It depends on
-// the host compiler and few of its flags, so its result serves nearly every load.
+// Whether flags of the request concern the part of handlers that all artifacts share
+// (kernel/brainevent/internal/handler_runtime.h). Then HandlerStep() compiles it; the others take the one that comes
+// with kernixd.
+bool CompilesHandlers(const BuildRequest& request);
 Step HandlerStep(const PlanInputs& inputs);
 
-// Links the units' objects and that of HandlerStep() with the host compiler. The command repeats compile flags of the
+// Links the units' objects and the handlers' part with the host compiler. The command repeats compile flags of the
 // host compiler, because some of them also affect the link (-fopenmp, -fsanitize=...). `libraries` go last.
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries);
 

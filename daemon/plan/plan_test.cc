@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <set>
+#include <string_view>
 
 #include "absl/strings/str_join.h"
+#include "common/base/elf_image.h"
 #include "common/base/shell_words.h"
 #include "common/base/strings.h"
 #include "common/os/mem_env.h"
 #include "daemon/exec/action_digest.h"
 #include "daemon/exec/measured_executor.h"
+#include "daemon/plan/handlers_part.h"
 #include "tests/support/test_util.h"
 
 namespace kernix::build {
@@ -21,7 +25,10 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSubsetOf;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 
@@ -116,17 +123,15 @@ TEST(PlanTest, SeparateUnitsAreCompiledSideBySideAndLinkedOnce) {
   request.relocatable_device_code = true;
   request.units = {{v1::LANGUAGE_CUDA, {{"a b,c.cu", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"d.cpp", ""}}, {}, {}}};
   const Plan plan = MustPlan(request, {.max_jobs = 4});
-  EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "handler", "link"));
+  EXPECT_THAT(StepNames(plan), ElementsAre("compile a b,c.cu", "compile d.cpp", "device link", "link"));
   // The two units share the jobs, and only one of them can use them for several architectures.
   EXPECT_EQ(plan.steps[0].action.jobs, 2);
   EXPECT_EQ(plan.steps[1].action.jobs, 1);
   // Names that nvcc and linkers read as part of a word contain no separators of theirs.
   EXPECT_THAT(plan.steps[2].inputs_from_steps, ElementsAre("kernix-unit/0-a_b_c.cu/unit.o"));
-  EXPECT_THAT(plan.steps[4].inputs_from_steps,
-              ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/handler.o",
-                          "kernix-unit/device.o"));
-  EXPECT_THAT(plan.files.dependencies,
-              ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d", "kernix-unit/handler.d"));
+  EXPECT_THAT(plan.steps[3].inputs_from_steps,
+              ElementsAre("kernix-unit/0-a_b_c.cu/unit.o", "kernix-unit/1-d.cpp/unit.o", "kernix-unit/device.o"));
+  EXPECT_THAT(plan.files.dependencies, ElementsAre("kernix-unit/0-a_b_c.cu/unit.d", "kernix-unit/1-d.cpp/unit.d"));
 }
 
 TEST(PlanTest, UnitsShareTheirHeaders) {
@@ -144,13 +149,13 @@ TEST(PlanTest, UnitsShareTheirHeaders) {
     request.headers.push_back({static_cast<uint32_t>(i % 2), StrCat(i, ".h"), DigestOf(text), text.size()});
   }
   const Plan plan = MustPlan(request, {}, contents);
-  ASSERT_EQ(plan.steps.size(), kUnits + 2);
+  ASSERT_EQ(plan.steps.size(), kUnits + 1);
   const auto& trees = plan.steps[0].action.trees;
   ASSERT_EQ(trees->size(), 3u);  // with the kernel headers
   size_t files = 0;
   for (const Step& step : plan.steps) {
     files += step.action.inputs.size();
-    EXPECT_TRUE(step.action.trees == trees || step.action.step == "link" || step.action.step == "handler");
+    EXPECT_TRUE(step.action.trees == trees || step.action.step == "link");
   }
   EXPECT_LT(files, kUnits * 100);  // our own headers
 }
@@ -172,7 +177,7 @@ BuildRequest WithEverything() {
   request.keep = true;
   request.definitions = {"#define X $(touch x)"};
   request.nvcc_flags = {"-lineinfo"};
-  request.host_flags = {"-fopenmp"};
+  request.host_flags = {"-fopenmp", "-g"};
   request.flag_files = {{"flag-files/F0/a.o", "/a.o", DigestOf("a")}};
   request.units = {{v1::LANGUAGE_CUDA, {{"a $(touch x);`y`'\".cu", ""}}, {}, {}},
                    {v1::LANGUAGE_CPP, {{"@b ~.cpp", ""}}, {}, {}}};
@@ -298,26 +303,76 @@ TEST(PlanTest, ALinkWithWhatTheUserNamesIsNotPlain) {
   EXPECT_FALSE(is_plain({}, {"-lmine"}));
 }
 
-TEST(PlanTest, OneHandlerServesKernelsThatDifferInWhatIsTheirs) {
+TEST(PlanTest, KernelsThatDifferInWhatIsTheirsTakeTheHandlersThatComeWithKernixd) {
   BuildRequest request = Request(v1::LANGUAGE_CPP);
-  const Digest plain = HandlerDigest(request);
-  EXPECT_NE(plain, Digest());
-  request.units[0].sources[0].text += "// other";
-  request.optimization_level = 0;
-  request.host_flags = {"-DBLOCK=64", "-Wall", "-Werror", "-std=c++20", "-Ofast", "-O1", "-pedantic"};
-  EXPECT_EQ(HandlerDigest(request), plain);
-  for (const char* flag :
-       {"-fsanitize=address", "-fno-exceptions", "-D_GLIBCXX_USE_CXX11_ABI=0", "-fshort-enums", "-g"}) {
+  for (const char* flag : {"-DBLOCK=64", "-Wall", "-Werror", "-std=c++20", "-Ofast", "-O1", "-pedantic", "-fopenmp",
+                           "-pthread", "-march=native", "-mtune=generic"}) {
     request.host_flags = {flag};
-    EXPECT_NE(HandlerDigest(request), plain) << flag;
+    EXPECT_EQ(HandlerDigest(request), Digest()) << flag;
   }
+  const Plan plan = MustPlan(request);
+  const Step& link = plan.steps.back();
+  EXPECT_THAT(link.inputs_from_steps, ElementsAre("kernix-unit/unit.o"));
+  EXPECT_THAT(link.action.argv, Contains("kernix-unit/handler.o"));
+  ASSERT_THAT(link.action.inputs, ElementsAre(Field(&exec::InputFile::path, "kernix-unit/handler.o")));
+  EXPECT_EQ(*link.action.inputs[0].content, HandlersPart());
+  EXPECT_THAT(plan.files.dependencies, Not(Contains("kernix-unit/handler.d")));
+}
+
+TEST(PlanTest, FlagsThatConcernHandlersHaveTheirOwn) {
+  BuildRequest request = Request(v1::LANGUAGE_CPP);
+  std::set<Digest> digests;
+  for (const char* flag : {"-fsanitize=address", "-fno-exceptions", "-D_GLIBCXX_USE_CXX11_ABI=0", "-fshort-enums", "-g",
+                           "-m32", "-stdlib=libc++", "-flto", "--coverage", "-fcf-protection=none"}) {
+    request.host_flags = {flag};
+    EXPECT_TRUE(digests.insert(HandlerDigest(request)).second) << flag;
+    const Plan plan = MustPlan(request);
+    EXPECT_THAT(plan.steps.back().inputs_from_steps, Contains("kernix-unit/handler.o"));
+    EXPECT_THAT(plan.steps.back().action.inputs, IsEmpty());
+    EXPECT_THAT(plan.files.dependencies, Contains("kernix-unit/handler.d"));
+  }
+  EXPECT_FALSE(digests.contains(Digest()));
+}
+
+// It is linked by compilers that are much older than the one that kernixd was built with.
+TEST(PlanTest, TheHandlersThatComeWithKernixdNeedOldNamesOnly) {
+  const auto object = ElfImage::ParseObject(HandlersPart());
+  ASSERT_TRUE(object.ok()) << object.status();
+  const auto symbols = object->Symbols();
+  ASSERT_TRUE(symbols.ok()) << symbols.status();
+  std::set<std::string_view> needed;
+  for (const ElfImage::Symbol& symbol : *symbols) {
+    if (!symbol.is_defined && !symbol.name.empty()) needed.insert(symbol.name);
+  }
+  EXPECT_THAT(needed, Contains("__cxa_begin_catch"));
+  EXPECT_THAT(needed, IsSubsetOf({"_GLOBAL_OFFSET_TABLE_",
+                                  "_Unwind_Resume",
+                                  "_ZTISt9exception",
+                                  "_ZSt9terminatev",
+                                  "_ZdaPv",
+                                  "_Znam",
+                                  "__cxa_begin_catch",
+                                  "__cxa_demangle",
+                                  "__cxa_end_catch",
+                                  "__cxa_throw_bad_array_new_length",
+                                  "__gxx_personality_v0",
+                                  "__tls_get_addr",
+                                  "free",
+                                  "memcmp",
+                                  "memcpy",
+                                  "memset",
+                                  "snprintf",
+                                  "strcmp",
+                                  "strlen",
+                                  "strncmp",
+                                  "vsnprintf"}));
 }
 
 TEST(PlanTest, WithoutDeviceCodeThereIsNoDeviceLink) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 1);
   request.relocatable_device_code = true;
   request.units = {{v1::LANGUAGE_CPP, {{"a.cpp", ""}}, {}, {}}, {v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}}};
-  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile a.cpp", "compile b.cpp", "handler", "link"));
+  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile a.cpp", "compile b.cpp", "link"));
 }
 
 TEST(PlanTest, WhatIsReadForThePtxCountsToo) {
@@ -365,14 +420,14 @@ TEST(PlanTest, EachUnitSearchesItsOwnFolders) {
 TEST(PlanTest, KeptTextsOfEachCudaUnitAndArchitecture) {
   BuildRequest request = Request(v1::LANGUAGE_CUDA, 2);
   request.keep = true;
-  EXPECT_THAT(StepNames(MustPlan(request)), ElementsAre("compile", "ptx sm_80", "machine code sm_80", "ptx sm_81",
-                                                        "machine code sm_81", "handler", "link"));
+  EXPECT_THAT(StepNames(MustPlan(request)),
+              ElementsAre("compile", "ptx sm_80", "machine code sm_80", "ptx sm_81", "machine code sm_81", "link"));
   request.architectures.pop_back();
   request.disassembler = "/cuda/bin/nvdisasm";
   request.units.push_back({v1::LANGUAGE_CPP, {{"b.cpp", ""}}, {}, {}});
   const Plan plan = MustPlan(request);
   EXPECT_THAT(StepNames(plan), ElementsAre("compile kernel", "compile b.cpp", "ptx kernel sm_80",
-                                           "machine code kernel sm_80", "disassemble kernel sm_80", "handler", "link"));
+                                           "machine code kernel sm_80", "disassemble kernel sm_80", "link"));
   ASSERT_EQ(plan.files.kept.size(), 3u);
   EXPECT_EQ(plan.files.kept[2].kind, v1::KeptText::SASS);
   EXPECT_EQ(plan.files.kept[2].path, "kernix-unit/0-kernel/sm_80.sass");

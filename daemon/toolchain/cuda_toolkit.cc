@@ -290,7 +290,7 @@ absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, con
   KERNIX_ASSIGN_OR_RETURN(const Parts parts, FindParts(env, cuda, host, dry_run));
   KERNIX_RETURN_IF_ERROR(CheckHeaders(env, cuda, host));
   KERNIX_RETURN_IF_ERROR(CheckHost(env, host, about_host, cuda));
-  KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(env, digests, "kernix-cuda-toolkit-1", files));
+  KERNIX_ASSIGN_OR_RETURN(cuda.identity, parts.Identity(digests, "kernix-cuda-toolkit-1", files));
   return cuda;
 }
 

@@ -34,25 +34,16 @@ absl::StatusOr<FileDigests::Content> FileDigests::GetContent(const std::string& 
 
 absl::StatusOr<Digest> FileDigests::Get(const std::string& path, std::vector<WatchedFile>& watched) {
   KERNIX_RETURN_IF_ERROR(Watch(env_, path, watched));
-  return Get(watched.back());
-}
-
-absl::StatusOr<Digest> FileDigests::Get(const WatchedFile& file) {
-  KERNIX_ASSIGN_OR_RETURN(const Content content, KnownOrRead(file.path, *file.identity));
+  KERNIX_ASSIGN_OR_RETURN(const Content content, KnownOrRead(path, *watched.back().identity));
   return content.digest;
 }
 
-bool FileDigests::Knows(const WatchedFile& file) { return Known(file.path, *file.identity).has_value(); }
-
-std::optional<FileDigests::Content> FileDigests::Known(const std::string& path, const FileIdentity& identity) {
-  const MutexLock lock(mutex_);
-  const auto known = known_.find(path);
-  if (known == known_.end() || known->second.identity != identity) return std::nullopt;
-  return known->second;
-}
-
 absl::StatusOr<FileDigests::Content> FileDigests::KnownOrRead(const std::string& path, const FileIdentity& before) {
-  if (std::optional<Content> known = Known(path, before)) return *std::move(known);
+  {
+    const MutexLock lock(mutex_);
+    const auto known = known_.find(path);
+    if (known != known_.end() && known->second.identity == before) return known->second;
+  }
   return Read(path, before);
 }
 

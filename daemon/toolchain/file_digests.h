@@ -3,7 +3,6 @@
 // Content digests of files that rarely change (compilers, system headers).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,12 +38,6 @@ class FileDigests {
   // Also adds the file, in its state before it was read, to `watched`.
   absl::StatusOr<Digest> Get(const std::string& path, std::vector<WatchedFile>& watched);
 
-  // The digest of a file that is there and has just been looked at.
-  absl::StatusOr<Digest> Get(const WatchedFile& file);
-
-  // Whether Get() need not read it.
-  bool Knows(const WatchedFile& file);
-
   // Takes over the results of an earlier process. Does not replace what is already known.
   void Remember(const std::vector<KnownFile>& files);
 
@@ -56,7 +49,6 @@ class FileDigests {
   void PutBackNews(const std::vector<KnownFile>& files);
 
  private:
-  std::optional<Content> Known(const std::string& path, const FileIdentity& identity);
   // The content of a file whose identity was `before` a moment ago.
   absl::StatusOr<Content> KnownOrRead(const std::string& path, const FileIdentity& before);
   absl::StatusOr<Digest> DigestOfContent(const std::string& path, uint64_t size);

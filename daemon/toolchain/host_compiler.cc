@@ -213,8 +213,7 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path, std
 }  // namespace
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::string_view setting, std::vector<WatchedFile>& files,
-                                               const SeeHostCompiler& see) {
+                                               std::string_view setting, std::vector<WatchedFile>& files) {
   HostCompiler compiler;
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
@@ -242,8 +241,7 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   if (compiler.kind == HostCompilerKind::kClang) {
     KERNIX_RETURN_IF_ERROR(AddClangParts(env, compiler, answer, parts));
   }
-  KERNIX_ASSIGN_OR_RETURN(compiler.identity,
-                          parts.Identity(env, digests, "kernix-host-compiler-1", files, [&] { see(compiler); }));
+  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files));
   return compiler;
 }
 

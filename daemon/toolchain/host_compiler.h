@@ -3,7 +3,6 @@
 // The parts of a g++ or clang++.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,14 +14,9 @@
 
 namespace kernix::toolchain {
 
-// Takes a compiler of which all but the identity is known.
-using SeeHostCompiler = std::function<void(const HostCompiler& unidentified)>;
-
 // Queries the compiler at `path`, which `setting` has named. Adds to `files` every file that the answer depends on, in
-// its state before the query. If files have to be read, calls `see` before that, when `files` are complete. TOOLCHAIN
-// errors as in ToolchainRegistry::Resolve().
+// its state before the query. TOOLCHAIN errors as in ToolchainRegistry::Resolve().
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::string_view setting, std::vector<WatchedFile>& files,
-                                               const SeeHostCompiler& see);
+                                               std::string_view setting, std::vector<WatchedFile>& files);
 
 }  // namespace kernix::toolchain

@@ -3,7 +3,6 @@
 // The files that make up a tool, and the tool's identity, which covers their content but not their place.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
-#include "common/os/env.h"
 #include "daemon/toolchain/file_digests.h"
 
 namespace kernix::toolchain {
@@ -26,11 +24,10 @@ class Parts {
     if (path) Add(std::move(role), *std::move(path));
   }
 
-  // A digest of roles and contents, in the order of Add(). Adds every part to `watched`, in its state before any is
-  // read, and then calls `before_reading` if one has to be. TOOLCHAIN if a file cannot be read.
-  absl::StatusOr<Digest> Identity(
-      Env& env, FileDigests& digests, std::string_view domain, std::vector<WatchedFile>& watched,
-      const std::function<void()>& before_reading = [] {}) const;
+  // A digest of roles and contents, in the order of Add(). Adds every part to `watched`. TOOLCHAIN if a file cannot be
+  // read.
+  absl::StatusOr<Digest> Identity(FileDigests& digests, std::string_view domain,
+                                  std::vector<WatchedFile>& watched) const;
 
  private:
   struct Part {

@@ -30,15 +30,6 @@ Digest IdentityOf(const Toolchain& toolchain) {
   return hasher.Finish();
 }
 
-// See Toolchain::environment.
-std::map<std::string, std::string> EnvironmentOf(const HostCompiler& host) {
-  std::map<std::string, std::string> environment = ToolEnvironment(host.path);
-  environment["PWD"] = "/proc/self/cwd";
-  // The value of __DATE__ and __TIME__, so that they do not make every artifact different: 2000-01-01.
-  environment["SOURCE_DATE_EPOCH"] = "946684800";
-  return environment;
-}
-
 std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
   std::string key = StrCat(static_cast<int>(language), "\n", paths.host_compiler());
   if (language != v1::LANGUAGE_CUDA) return key;
@@ -87,13 +78,12 @@ std::shared_ptr<ToolchainRegistry::Entry> ToolchainRegistry::EntryOf(const v1::T
   return slot;
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language,
-                                                        const SeeToolchain& see) {
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language) {
   const std::shared_ptr<Entry> entry = EntryOf(paths, language);
   const MutexLock lock(entry->probing);
   const ToolchainPtr known = entry->Get();
   if (known != nullptr && Unchanged(env_, known->files)) return known;
-  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language, see));
+  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language));
   entry->Set(found, {paths, language});
   return found;
 }
@@ -118,29 +108,25 @@ std::vector<UsedTools> ToolchainRegistry::Used() {
   return used;
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language,
-                                                      const SeeToolchain& see) {
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language) {
   auto toolchain = std::make_shared<Toolchain>();
   std::vector<WatchedFile>& files = toolchain->files;
   if (paths.host_compiler().empty()) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
                      StrCat("there is no C++ compiler: install g++ or clang++, or set ", compiler_setting_, " to one"));
   }
-  toolchain->facts = facts_;
-  const auto see_host = [&](const HostCompiler& unidentified) {
-    if (language == v1::LANGUAGE_CUDA) return;
-    toolchain->host = unidentified;
-    toolchain->environment = EnvironmentOf(unidentified);
-    see(*toolchain);
-  };
-  KERNIX_ASSIGN_OR_RETURN(toolchain->host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(),
-                                                             compiler_setting_, files, see_host));
-  toolchain->environment = EnvironmentOf(toolchain->host);
+  KERNIX_ASSIGN_OR_RETURN(toolchain->host,
+                          ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(), compiler_setting_, files));
   if (language == v1::LANGUAGE_CUDA) {
     KERNIX_ASSIGN_OR_RETURN(toolchain->cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain->host, files));
   }
   RemoveDoubles(files);
   toolchain->identity = IdentityOf(*toolchain);
+  toolchain->environment = ToolEnvironment(toolchain->host.path);
+  toolchain->environment["PWD"] = "/proc/self/cwd";
+  // The value of __DATE__ and __TIME__, so that they do not make every artifact different: 2000-01-01.
+  toolchain->environment["SOURCE_DATE_EPOCH"] = "946684800";
+  toolchain->facts = facts_;
   return toolchain;
 }
 

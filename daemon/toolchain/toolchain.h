@@ -3,7 +3,6 @@
 // Compilers of this host: where they are, their identity (by content), and which flags they accept.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,9 +77,6 @@ using ToolchainPtr = std::shared_ptr<const Toolchain>;
 // For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
 std::string DescribeTools(const Toolchain& toolchain);
 
-// Takes a toolchain of which all but the identity is known. Its files have the states from before that.
-using SeeToolchain = std::function<void(const Toolchain& unidentified)>;
-
 // What Resolve() was asked for.
 struct UsedTools {
   v1::ToolchainPaths paths;
@@ -95,10 +91,8 @@ class ToolchainRegistry {
   explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX");
 
   // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. `language`
-  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept. If the
-  // files of a toolchain without nvcc have to be digested, which takes long, calls `see` before that.
-  absl::StatusOr<ToolchainPtr> Resolve(
-      const v1::ToolchainPaths& paths, v1::Language language, const SeeToolchain& see = [](const Toolchain&) {});
+  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
+  absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
 
   // What the last Resolve() of these tools has found, if `look` sees its files unchanged; else null. Runs no tool,
   // reads no file, and waits for nobody.
@@ -113,7 +107,7 @@ class ToolchainRegistry {
  private:
   struct Entry;
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
-  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language, const SeeToolchain& see);
+  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
 
   Env& env_;
   const std::string compiler_setting_;

@@ -200,33 +200,6 @@ TEST_F(ToolchainTest, AWarmResolveOnlyAsksForTheFilesStates) {
   EXPECT_LE(env_.Calls(Operation::kStat) - stats, 60);
 }
 
-TEST_F(ToolchainTest, AToolchainIsSeenBeforeItsFilesAreRead) {
-  KERNIX_NEED_PROGRAM(gxx, "g++");
-  v1::ToolchainPaths paths;
-  paths.set_host_compiler(gxx);
-  int seen = 0;
-  Toolchain early;
-  const auto see = [&](const Toolchain& unidentified) {
-    ++seen;
-    early = unidentified;
-    EXPECT_THAT(registry_.digests().TakeNews(), IsEmpty());
-  };
-  const auto found = registry_.Resolve(paths, v1::LANGUAGE_CPP, see);
-  ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(seen, 1);
-  EXPECT_EQ(early.identity, Digest());
-  EXPECT_EQ(early.host.path, (*found)->host.path);
-  EXPECT_EQ(early.host.system_include_directories, (*found)->host.system_include_directories);
-  EXPECT_EQ(early.environment, (*found)->environment);
-  for (const WatchedFile& file : (*found)->files) EXPECT_THAT(early.files, Contains(file));
-
-  // A later process that knows the digests reads nothing.
-  ToolchainRegistry later(env_);
-  later.digests().Remember(registry_.digests().TakeNews());
-  EXPECT_TRUE(later.Resolve(paths, v1::LANGUAGE_CPP, see).ok());
-  EXPECT_EQ(seen, 1);
-}
-
 TEST_F(ToolchainTest, WhatIsKnownIsFoundAsLongAsItsFilesAreAsTheyWere) {
   KERNIX_NEED_PROGRAM(gxx, "g++");
   v1::ToolchainPaths paths;

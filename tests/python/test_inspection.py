@@ -254,6 +254,6 @@ def test_flags_come_after_those_of_debug(capsys):
         auto_register=False,
         force_rebuild=True,
     )
-    lines = capsys.readouterr().err.splitlines()  # the handlers' part may be compiled first
+    lines = capsys.readouterr().err.splitlines()  # its handlers' part may be compiled first
     command = next(line for line in lines if " -c " in line and "handler" not in line).split()
     assert command.index("-O0") < command.index("-g") < command.index("-O1")

@@ -122,7 +122,6 @@ def test_a_cuda_build_shows_nvccs_phases_and_what_it_reused(fresh_name):
     check_chrome(more.to_chrome(), more)
     assert ways(more)["cicc compute_86"] == "run"
     assert ways(more)["cicc compute_90"] == "reused"
-    assert ways(more)["handler"] == "reused"
     assert "\ncicc compute_90 " in str(more)
 
 
@@ -146,7 +145,7 @@ def test_a_forced_build_replaces_the_trace(fresh_name):
     first = load(fresh_name, 4403).trace()
     again = load(fresh_name, 4403, force_rebuild=True).trace()
     assert again.began_unix_ms > first.began_unix_ms
-    assert ways(again)["handler"] == "run"
+    assert ways(again)["compile"] == "run"
 
 
 def test_a_trace_is_plain_data(fresh_name, tmp_path):

@@ -157,27 +157,10 @@ inline toolchain::ToolchainRegistry& KnownToolchains() {
   return toolchains;
 }
 
-// Adds the handlers' part to the steps that a store keeps. It is compiled once for all tests of a program, because
-// that takes longer than compiling most of their kernels.
-inline void AddCompiledHandlers(const cache::Cache& cache) {
-  static const ScratchDirectory folder;
-  static cache::Cache& compiled = *[] {
-    auto opened = cache::Cache::Open(Env::Posix(), {folder / "store", 1 << 30});
-    const auto executor = exec::MakeInlineExecutor(Env::Posix(), {(*opened)->scratch_directory()});
-    Builder builder(Env::Posix(), {}, KnownToolchains(), *executor, **opened);
-    RecordingObserver observer;
-    if (const std::optional<std::string> compiler = testing::FindOnPath("g++")) {
-      EXPECT_THAT(builder.Load(CppRequest(*compiler), UserId{1000}, observer, nullptr), IsOk());
-    }
-    return opened->release();
-  }();
-  std::filesystem::copy(compiled.steps_directory(), cache.steps_directory(), std::filesystem::copy_options::recursive);
-}
-
 // A builder with its own store and scratch folder.
 struct TestBuilder {
   enum class On { kInlineExecutor, kLocalExecutor };
-  // kOwn: this builder examines the tools itself, through its `env`, and compiles the handlers' part.
+  // kOwn: this builder examines the tools itself, through its `env`.
   enum class Tools { kKnown, kOwn };
   enum class Lessons { kNone, kAll };
 
@@ -188,11 +171,7 @@ struct TestBuilder {
     auto opened = cache::Cache::Open(env, {folder / "store", 1 << 30});
     EXPECT_THAT(opened, IsOk());
     cache = *std::move(opened);
-    if (tools == Tools::kOwn) {
-      own_toolchains = std::make_unique<toolchain::ToolchainRegistry>(env);
-    } else {
-      AddCompiledHandlers(*cache);
-    }
+    if (tools == Tools::kOwn) own_toolchains = std::make_unique<toolchain::ToolchainRegistry>(env);
     if (on == On::kInlineExecutor) {
       executor = exec::MakeInlineExecutor(env, {cache->scratch_directory()});
     } else {

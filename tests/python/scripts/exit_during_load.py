@@ -42,7 +42,7 @@ while True:
     if errors or time.monotonic() > deadline:
         sys.exit(f"not {THREADS} loads at once: {errors}")
     info = connection.client().info(start=False)
-    if info.running_jobs + info.queued_jobs >= THREADS:  # more while the handlers' part is compiled, too
+    if info.running_jobs + info.queued_jobs >= THREADS:
         break
 print("going", flush=True)
 if sys.argv[1] == "sys.exit":

@@ -19,8 +19,7 @@ def say_when_compiling():
     while True:
         try:
             client = connection.client()
-            # Before the build has begun, the handlers' part may be compiled already.
-            if client.stats(start=False).misses and client.info(start=False).running_jobs:
+            if client.info(start=False).running_jobs:
                 break
         except kernix.KernelDaemonError:
             pass  # it is being started
