@@ -344,23 +344,31 @@ class RankingExecutor : public exec::Executor {
   const std::unique_ptr<exec::Executor> executor_;
 };
 
-TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
+// A builder that tells the ranks of its steps.
+struct RankingBuilder {
+  absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request) {
+    RecordingObserver observer;
+    return builder.Load(request, UserId{1000}, observer, nullptr);
+  }
+
   LateEnv env;
   const ScratchDirectory folder;
-  const auto cache = cache::Cache::Open(env, {folder / "store", 1 << 30});
-  ASSERT_THAT(cache, IsOk());
-  RankingExecutor executor(env, (*cache)->scratch_directory());
-  Builder builder(env, {}, KnownToolchains(), executor, **cache);
+  const std::unique_ptr<cache::Cache> cache = *cache::Cache::Open(env, {folder / "store", 1 << 30});
+  RankingExecutor executor{env, cache->scratch_directory()};
+  Builder builder{env, {}, KnownToolchains(), executor, *cache};
+};
+
+TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
+  RankingBuilder t;
   int edit = 0;
   const auto load = [&](const std::string& name, bool is_of_batch = false) {
     v1::LoadRequest request = CppRequest(compiler_, ++edit);
     request.set_name(name);
     request.set_batch(is_of_batch);
-    executor.is_slow = name == "slow";
-    RecordingObserver observer;
-    EXPECT_THAT(builder.Load(request, UserId{1000}, observer, nullptr), IsOk());
-    EXPECT_EQ(executor.ranks.size(), static_cast<size_t>(edit));
-    return executor.ranks.back();
+    t.executor.is_slow = name == "slow";
+    EXPECT_THAT(t.Load(request), IsOk());
+    EXPECT_EQ(t.executor.ranks.size(), static_cast<size_t>(edit));
+    return t.executor.ranks.back();
   };
   const uint64_t slow = load("slow");
   const uint64_t quick = load("quick");
@@ -372,11 +380,10 @@ TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
   EXPECT_LT(load("quick"), of_batch);
 
   // The answer is the same for both.
-  RecordingObserver observer;
   v1::LoadRequest again = CppRequest(compiler_, edit);
   again.set_name("quick");
   again.set_batch(true);
-  const auto hit = builder.Load(again, UserId{1000}, observer, nullptr);
+  const auto hit = t.Load(again);
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());
 }
@@ -1130,21 +1137,15 @@ class CudaBuilderTest : public ::testing::Test {
 };
 
 TEST_F(CudaBuilderTest, HostCodeOfABatchWaitsForDeviceCode) {
-  LateEnv env;
-  const ScratchDirectory folder;
-  const auto cache = cache::Cache::Open(env, {folder / "store", 1 << 30});
-  ASSERT_THAT(cache, IsOk());
-  RankingExecutor executor(env, (*cache)->scratch_directory());
-  Builder builder(env, {.learns = false}, KnownToolchains(), executor, **cache);
+  RankingBuilder t;
   for (const bool is_of_batch : {false, true}) {
     request_.set_batch(is_of_batch);
     request_.mutable_source(0)->mutable_text()->append("static const int edit = 0;\n#define edit another_edit\n");
-    RecordingObserver observer;
-    ASSERT_THAT(builder.Load(request_, UserId{1000}, observer, nullptr), IsOk());
-    ASSERT_TRUE(executor.rank_of.contains("cudafe++ host"));
-    const auto others = executor.rank_of.at("cudafe++ host");
-    EXPECT_EQ(executor.rank_of.at("host compile") > others, is_of_batch);
-    EXPECT_EQ(executor.rank_of.at("link"), others);
+    ASSERT_THAT(t.Load(request_), IsOk());
+    const std::map<std::string, uint64_t>& rank_of = t.executor.rank_of;
+    ASSERT_TRUE(rank_of.contains("cudafe++ host"));
+    EXPECT_EQ(rank_of.at("host compile") > rank_of.at("cudafe++ host"), is_of_batch);
+    EXPECT_EQ(rank_of.at("link"), rank_of.at("cudafe++ host"));
   }
 }
 

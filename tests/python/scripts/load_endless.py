@@ -15,11 +15,10 @@ from kernix.loading import connection
 
 
 def say_when_compiling():
-    """Ask the daemon until it runs a job of a load. Python runs here while the main thread waits in the load."""
+    """Ask the daemon until it runs a job. Python runs here while the main thread waits in the load."""
     while True:
         try:
-            client = connection.client()
-            if client.info(start=False).running_jobs:
+            if connection.client().info(start=False).running_jobs >= 1:
                 break
         except kernix.KernelDaemonError:
             pass  # it is being started
