@@ -71,6 +71,7 @@ struct ProcessSpec {
   // How many processes the program and its descendants may be at a time. 0: no limit. Above the limit, all of them are
   // killed. They are counted at intervals, so many more may exist for a moment.
   int max_processes = 0;
+  int niceness = 0;  // how much less processor time it asks for than this process, as for nice(1): up to 19
   size_t max_output_bytes = 4 << 20;  // how much of stdout and stderr together is kept; the middle is dropped
 };
 

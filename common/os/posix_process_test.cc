@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <future>
@@ -116,6 +118,17 @@ TEST(RunProcessTest, WhoIgnoresThatItsProcessorTimeIsOverGetsALittleMore) {
 // `count` sleepers, and the shell itself.
 std::string Sleepers(int count, const std::string& end) {
   return "i=0; while [ $i -lt " + std::to_string(count) + " ]; do sleep 1000 & i=$((i+1)); done; " + end;
+}
+
+TEST(RunProcessTest, NicenessIsAboveThatOfThisProcess) {
+  const int own = getpriority(PRIO_PROCESS, 0);
+  ProcessSpec spec = Shell("nice");
+  for (const int more : {0, 1, 40}) {
+    spec.niceness = more;
+    const auto result = RunToEnd(spec);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(result->output, StrCat(std::min(own + more, 19), "\n"));
+  }
 }
 
 TEST(RunProcessTest, TooManyProcessesAreKilled) {

@@ -49,6 +49,7 @@ struct ChildPlan {
   struct rlimit file_limit;
   struct rlimit memory_limit;
   struct rlimit cpu_limit;
+  int niceness;
   pid_t parent;
   Step failed_step = Step::kPrepare;
   int error = 0;
@@ -96,6 +97,7 @@ KERNIX_CHILD_CODE bool Prepare(const ChildPlan& plan) {
     return false;
   }
   if (!SetLimits(plan)) return false;
+  if (syscall(SYS_setpriority, PRIO_PROCESS, 0, plan.niceness) != 0) return false;
   CloseDescriptorsFrom(STDERR_FILENO + 1, plan.descriptor_limit);
   return ResetSignals();
 }
@@ -174,6 +176,11 @@ struct rlimit LimitOf(__rlimit_resource resource, uint64_t wanted, uint64_t grac
   return {std::min<rlim_t>(wanted, own.rlim_max), std::min<rlim_t>(wanted + grace, own.rlim_max)};
 }
 
+int NicenessOf(const ProcessSpec& spec) {
+  constexpr int kMost = 19;
+  return std::min(getpriority(PRIO_PROCESS, 0) + spec.niceness, kMost);
+}
+
 absl::Status StartError(const ChildPlan& plan, const ProcessSpec& spec) {
   if (plan.failed_step == Step::kChangeDirectory) {
     return ErrnoStatus(plan.error, "enter the working directory", spec.working_directory);
@@ -200,6 +207,7 @@ absl::StatusOr<pid_t> Spawn(const ProcessSpec& spec, int output_fd) {
                  .file_limit = LimitOf(RLIMIT_FSIZE, spec.max_file_bytes),
                  .memory_limit = LimitOf(RLIMIT_AS, spec.max_address_space_bytes),
                  .cpu_limit = LimitOf(RLIMIT_CPU, static_cast<uint64_t>(spec.max_cpu_time.count()), kCpuGrace),
+                 .niceness = NicenessOf(spec),
                  .parent = getpid()};
   const pid_t pid = CloneAndWaitForExec(plan);
   if (pid < 0) return ErrnoStatus(errno, "start", spec.argv[0]);

@@ -243,7 +243,8 @@ Activity Daemon::CurrentActivity() {
   activity.running = std::max(0, activity.running - lookups_->kept());  // both change at their own times
   activity.started += lookups_->asked();
   const exec::ExecutorLoad load = engine_->backend().executor.load();
-  activity.running += gate().inside() + load.running + load.queued;
+  activity.running +=
+      gate().inside() + load.running + load.queued + static_cast<int>(engine_->backend().builder.LessonsLeft());
   return activity;
 }
 

@@ -23,6 +23,14 @@ exec::LocalExecutorOptions ExecutorOptions(const ServerOptions& options, const c
           .memory_budget_bytes = options.memory_budget_bytes};
 }
 
+// For what nobody waits for: beside the pool, and with what that leaves of the processors.
+exec::LocalExecutorOptions BackgroundOptions(const ServerOptions& options, const cache::Cache& cache) {
+  exec::LocalExecutorOptions background = ExecutorOptions(options, cache);
+  background.max_jobs = 1;
+  background.place.niceness = 19;
+  return background;
+}
+
 // All files of a load (objects of separate units, PTX, ...) may together be this many times as large as the largest
 // file.
 constexpr uint64_t kFilesOfALoad = 4;
@@ -43,7 +51,8 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
     : cache_(std::move(cache)),
       registry_(env, options.shared ? "host_compiler" : "CXX"),  // a shared kernixd runs registered compilers only
       executor_(env, exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
-      builder_(env, BuilderOptions(options), registry_, executor_, *cache_),
+      background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
+      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get()),
       policy_(env, options.shared, options.toolchains),
       loads_("loads", "max_loads_per_user", options.max_loads_per_user),
       fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),

@@ -45,6 +45,7 @@ class Engine {
   const std::unique_ptr<cache::Cache> cache_;
   toolchain::ToolchainRegistry registry_;
   exec::MeasuredExecutor executor_;
+  const std::unique_ptr<exec::Executor> background_;
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;

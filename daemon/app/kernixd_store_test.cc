@@ -129,6 +129,7 @@ TEST_F(FullDiskTest, IsSaidAndNothingIsLost) {
   ASSERT_TRUE(kept.result) << kept.status.error_message();
   // From no space at all to nearly enough: the compiler, the artifact or the index hits the end of the disk.
   for (const uint64_t left : {0, 8'192, 24'576}) {
+    client->AwaitEndOfLearning();
     Fill(left);
     const LoadOutcome refused = client->Load(AddKernel(2));
     ASSERT_TRUE(refused.failure) << "with " << left << " bytes left";

@@ -103,8 +103,8 @@ uint64_t RankOf(MonotonicTime start, std::chrono::microseconds work_before, bool
   return static_cast<uint64_t>(counted.count());
 }
 
-// Nobody waits for one load of a batch. Its host compiles, a third of the work, wait until the device code of all loads
-// is under way, so that the longest chain of steps, which nobody knows yet, begins sooner.
+// Nobody waits for one load of a batch. Its host compiles wait until the device code of all loads is under way, so that
+// the longest chain of steps, which nobody knows yet, begins sooner.
 uint64_t HostRankOf(uint64_t rank, bool is_of_batch) {
   return rank + (is_of_batch ? std::chrono::microseconds(std::chrono::minutes(1)).count() : 0);
 }
@@ -200,8 +200,14 @@ class BuildObserver : public PlanObserver {
 }  // namespace
 
 struct Builder::Impl {
-  Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c)
-      : env(e), options(std::move(o)), toolchains(t), executor(x), cache(c) {}
+  Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c,
+       exec::Executor* background)
+      : env(e),
+        options(std::move(o)),
+        toolchains(t),
+        executor(x),
+        cache(c),
+        lessons(background != nullptr ? std::make_unique<StepRunner>(env, *background, step_cache) : nullptr) {}
 
   // Keeps the builder alive while a load or build is under way.
   void BeginWork();
@@ -257,7 +263,8 @@ struct Builder::Impl {
   exec::Executor& executor;
   cache::Cache& cache;
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes};
-  StepRunner step_runner{env, executor, step_cache, options.learns};
+  const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
+  StepRunner step_runner{env, executor, step_cache, lessons.get()};
   HeaderCache header_cache{kHeaderCacheBytes};
   HeaderTrees header_trees{kHeaderTreeBytes};
   IncludeRootsMemo include_roots;
@@ -662,8 +669,8 @@ void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& st
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
-                 cache::Cache& cache)
-    : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache)) {}
+                 cache::Cache& cache, exec::Executor* background)
+    : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache, background)) {}
 
 Builder::~Builder() { impl_->StopAndWait(); }
 
@@ -671,6 +678,8 @@ void Builder::Register(MetricsRegistry& registry) const {
   impl_->step_runner.Register(registry);
   impl_->step_cache.Register(registry);
 }
+
+size_t Builder::LessonsLeft() const { return impl_->step_runner.LessonsLeft(); }
 
 void Builder::ForgetSteps() { impl_->step_cache.RemoveAll(); }
 

@@ -33,8 +33,6 @@ struct BuilderOptions {
   // How long a build continues after its last asker has left, so that an asker who comes back (after a fork, for
   // example) finds it running.
   std::chrono::milliseconds linger{1'000};
-  // Whether builds teach what makes later ones faster, in the background. Tests of other things do without.
-  bool learns = true;
 };
 
 // Takes a hit, and returns whether it was delivered.
@@ -42,9 +40,10 @@ using DeliverHit = std::function<bool(const v1::LoadResult& hit)>;
 
 class Builder {
  public:
-  // All references must outlive the builder.
+  // All of these must outlive the builder. `background` runs what makes later builds faster, so it should take nothing
+  // from `executor`. Null: builds teach nothing.
   Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
-          cache::Cache& cache);
+          cache::Cache& cache, exec::Executor* background = nullptr);
   // Cancels running work and waits until every Load() and LookUp() has returned.
   ~Builder();
   Builder(const Builder&) = delete;
@@ -52,6 +51,9 @@ class Builder {
 
   // Must be called before the first Load(). The registry must not be read after the builder is destroyed.
   void Register(MetricsRegistry& registry) const;
+
+  // How much of what builds teach is being learned, or waits for that.
+  size_t LessonsLeft() const;
 
   // Removes the kept results of steps. Later builds make them again.
   void ForgetSteps();

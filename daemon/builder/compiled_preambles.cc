@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/compiled_preambles.h"
 
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -56,9 +55,8 @@ class CompiledPreambles::Lesson : public Learning::Lesson, public std::enable_sh
   }
 
   void Run(std::vector<Step> steps, absl::Status (Lesson::*next)(const PlanEnd&)) {
-    for (Step& step : steps) step.action.rank = std::numeric_limits<uint64_t>::max();  // behind all loads
     Learning::Lesson::Run(
-        preambles_.runner_, user_, std::move(steps),
+        user_, std::move(steps),
         [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
         [self = shared_from_this()](const absl::Status& status) {
           self->preambles_.NoteFailure(StepCache::KeyOf(self->split_.preamble, *self->toolchain_), status,

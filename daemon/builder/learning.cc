@@ -13,24 +13,31 @@ constexpr size_t kMostRemembered = 1024;  // in each set
 
 }  // namespace
 
-void Learning::Lesson::Run(StepRunner& runner, UserId user, std::vector<Step> steps, Next next, Failed failed) {
-  RunPlan({.steps = std::move(steps)}, user, runner, /*max_parallel=*/1, place_->learning().stop(), *this,
-          [next = std::move(next), failed = std::move(failed)](const PlanEnd& end) {
-            (void)CatchExceptions("not learned", [&] {
-              absl::Status status = end.status;
-              if (status.ok() && !end.printed.empty()) {
-                status = absl::FailedPreconditionError("the compiler warns of what was to be learned");
-              }
-              if (status.ok()) status = next(end);
-              if (!status.ok()) failed(status);
-              return absl::OkStatus();
-            });
-          });
+void Learning::Lesson::Run(UserId user, std::vector<Step> steps, Next next, Failed failed) {
+  RunSteps(user, std::move(steps), [next = std::move(next), failed = std::move(failed)](const PlanEnd& end) {
+    (void)CatchExceptions("not learned", [&] {
+      absl::Status status = end.status;
+      if (status.ok() && !end.printed.empty()) {
+        status = absl::FailedPreconditionError("the compiler warns of what was to be learned");
+      }
+      if (status.ok()) status = next(end);
+      if (!status.ok()) failed(status);
+      return absl::OkStatus();
+    });
+  });
 }
+
+void Learning::Lesson::RunSteps(UserId user, std::vector<Step> steps, PlanDone done) {
+  Learning& learning = place_->learning_;
+  RunPlan({.steps = std::move(steps)}, user, *learning.runner_, /*max_parallel=*/1, learning.stop_, *this,
+          std::move(done));
+}
+
+Learning::Learning(StepRunner* runner) : runner_(runner) { waiting_.reserve(kMostPlaces); }
 
 Learning::~Learning() {
   stop_->Cancel();
-  std::deque<LessonPtr> dropped;
+  std::vector<LessonPtr> dropped;
   {
     const MutexLock lock(mutex_);
     dropped.swap(waiting_);
@@ -42,10 +49,15 @@ Learning::~Learning() {
 
 std::unique_ptr<Learning::Place> Learning::TakePlace() {
   const MutexLock lock(mutex_);
-  if (!learns_ || stop_->cancelled() || places_ >= kMostPlaces) return nullptr;
+  if (runner_ == nullptr || stop_->cancelled() || places_ >= kMostPlaces) return nullptr;
   auto place = std::make_unique<Place>(*this);
   ++places_;
   return place;
+}
+
+size_t Learning::size() const {
+  const MutexLock lock(mutex_);
+  return places_;
 }
 
 void Learning::Start(LessonPtr lesson) {
@@ -67,7 +79,7 @@ void Learning::End(Place& place) {
       is_learning_ = !waiting_.empty();
       if (is_learning_) {
         next = std::move(waiting_.front());
-        waiting_.pop_front();
+        waiting_.erase(waiting_.begin());
         next->place_->has_begun_ = true;
       }
     }
@@ -80,7 +92,7 @@ void Learning::End(Place& place) {
 
 bool Learning::MayLearn(const Digest& key) {
   const MutexLock lock(mutex_);
-  return learns_ && !stop_->cancelled() && !cannot_learn_.contains(key);
+  return runner_ != nullptr && !stop_->cancelled() && !cannot_learn_.contains(key);
 }
 
 bool Learning::WasAskedFor(const Digest& key) {

@@ -3,7 +3,6 @@
 // What kernixd learns from one load for later ones, in the background.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,7 +20,7 @@
 
 namespace kernix::build {
 
-// One lesson at a time, so that learning takes no more than one processor. The next ones wait. Thread-safe.
+// One lesson at a time. The next ones wait. Thread-safe.
 class Learning {
  public:
   // A lesson's place. Ends when it is destroyed; the object waits for that.
@@ -60,7 +59,10 @@ class Learning {
 
     // Runs `steps` for `user`, one at a time, then `next`. If they fail or print something, or if `next` fails, calls
     // `failed`. Both must hold a reference to the lesson.
-    void Run(StepRunner& runner, UserId user, std::vector<Step> steps, Next next, Failed failed);
+    void Run(UserId user, std::vector<Step> steps, Next next, Failed failed);
+
+    // Runs `steps` for `user`, one at a time. `done` must hold a reference to the lesson.
+    void RunSteps(UserId user, std::vector<Step> steps, PlanDone done);
 
    private:
     friend class Learning;
@@ -69,13 +71,16 @@ class Learning {
   };
   using LessonPtr = std::shared_ptr<Lesson>;
 
-  // Without `learns`, nothing is learned.
-  explicit Learning(bool learns) : learns_(learns) {}
+  // `runner` runs the steps of lessons, and must outlive the object. Without it, nothing is learned.
+  explicit Learning(StepRunner* runner);
   // Ends what is being learned, and waits for that.
   ~Learning();
 
-  // For a lesson that is to be started or dropped. Null if too many wait.
+  // For a lesson that is to be started or dropped. Null if too many wait, or none may begin any more.
   std::unique_ptr<Place> TakePlace();
+
+  // How many have a place.
+  size_t size() const;
 
   // Starts it when those before it have ended.
   static void Start(LessonPtr lesson);
@@ -85,25 +90,24 @@ class Learning {
 
   // Whether it was asked for before. For what is worth learning only when it comes again.
   bool WasAskedFor(const Digest& key);
-  // Has it come twice again.
+  // WasAskedFor() forgets it.
   void Forget(const Digest& key);
 
   // `effect`: what loads do without, for the log.
   void NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect);
 
   // Fires when lessons must end.
-  const CancellationPtr& stop() const { return stop_; }
 
  private:
   void End(Place& place);
 
-  const bool learns_;
+  StepRunner* const runner_;
   const CancellationPtr stop_ = std::make_shared<Cancellation>();
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar idle_;
   size_t places_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_learning_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<LessonPtr> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<LessonPtr> waiting_ ABSL_GUARDED_BY(mutex_);  // has room for all, so that Start() needs no memory
   absl::flat_hash_set<Digest> cannot_learn_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Digest> asked_for_ ABSL_GUARDED_BY(mutex_);
 };

@@ -169,9 +169,7 @@ TEST_F(CudaFlagsTest, OddFoldersOfTheToolchainAndTheStoreAreNoCommands) {
   fs::create_symlink(request_.toolchain().host_compiler(), odd + "/bin/g++", error);
   const std::string scratch = t.folder / "it's a (store);";
   fs::create_directories(scratch, error);
-  t.builder.reset();
-  t.executor = exec::MakeInlineExecutor(t.env, {scratch});
-  t.builder = std::make_unique<Builder>(t.env, t.options_, t.toolchains(), *t.executor, *t.cache);
+  t.RunOn(exec::MakeInlineExecutor(t.env, {scratch}));
 
   request_.mutable_options()->add_architectures("sm_80");
   for (const bool whole_call : {false, true}) {  // of nvcc, or its phases

@@ -31,8 +31,8 @@ class NvccCompiler {
                Learning& learning)
       : env_(env),
         runner_(runner),
-        knowledge_(env, runner, cache, learning),
-        preambles_(runner, cache, learning),
+        knowledge_(env, cache, learning),
+        preambles_(cache, learning),
         compiled_preambles_(compiled_preambles) {}
 
   // As StepRunner::Submit(), for a step with `dependencies`. If nvcc's dry run is not understood, or a phase fails, the

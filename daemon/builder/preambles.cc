@@ -108,7 +108,7 @@ class Preambles::Lesson : public Learning::Lesson, public std::enable_shared_fro
   // Runs steps, then `next`. If either fails, this preamble is not learned.
   void Run(std::vector<Step> steps, Next next) {
     Learning::Lesson::Run(
-        preambles_.runner_, user_, std::move(steps),
+        user_, std::move(steps),
         [self = shared_from_this(), next](const PlanEnd& end) { return (self.get()->*next)(end); },
         [self = shared_from_this()](const absl::Status& status) {
           self->preambles_.learning_.NoteFailure(KeyOf(self->pass_.form), status, kEffect);

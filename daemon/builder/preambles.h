@@ -45,8 +45,7 @@ struct Preprocessing {
 class Preambles {
  public:
   // All must outlive the object.
-  Preambles(StepRunner& runner, StepCache& cache, Learning& learning)
-      : runner_(runner), cache_(cache), learning_(learning) {}
+  Preambles(StepCache& cache, Learning& learning) : cache_(cache), learning_(learning) {}
 
   Preprocessing Prepare(const Phases& phases, const toolchain::Toolchain& toolchain);
 
@@ -76,7 +75,6 @@ class Preambles {
   bool IsMisfit(const Digest& unit);
   void NoteMisfit(const std::vector<PreambleForm>& forms, const Digest& included_names);
 
-  StepRunner& runner_;
   StepCache& cache_;
   Learning& learning_;
   MetricCounter kept_;

@@ -72,8 +72,8 @@ class RuntimeKnowledge::Lesson : public Learning::Lesson, public std::enable_sha
     if (!knowledge_.learning_.MayLearn(key)) return absl::CancelledError("not to be learned");
     if (std::exchange(asked_, key) == key) return absl::UnavailableError("the answer could not be kept");
     start_ = knowledge_.cache_.Now();
-    RunPlan({.steps = {probes_.whole.step, probes_.slim.step}}, question_.user, knowledge_.runner_, /*max_parallel=*/1,
-            knowledge_.learning_.stop(), *this, [self = shared_from_this()](PlanEnd end) { self->OnAnswers(end); });
+    RunSteps(question_.user, {probes_.whole.step, probes_.slim.step},
+             [self = shared_from_this()](const PlanEnd& end) { self->OnAnswers(end); });
     return absl::OkStatus();
   }
 

@@ -36,8 +36,7 @@ struct KnownRuntime {
 class RuntimeKnowledge {
  public:
   // All must outlive the object.
-  RuntimeKnowledge(Env& env, StepRunner& runner, StepCache& cache, Learning& learning)
-      : env_(env), runner_(runner), cache_(cache), learning_(learning) {}
+  RuntimeKnowledge(Env& env, StepCache& cache, Learning& learning) : env_(env), cache_(cache), learning_(learning) {}
 
   // What is known about the stand-in of `parts` for these phases, which must be ones that MayTakeStandIn(). No passes:
   // nothing.
@@ -59,7 +58,6 @@ class RuntimeKnowledge {
   class Lesson;
 
   Env& env_;
-  StepRunner& runner_;
   StepCache& cache_;
   Learning& learning_;
 };

@@ -21,12 +21,12 @@ constexpr char kNotRun[] = "the step could not be run";
 }  // namespace
 
 struct StepRunner::Shortcuts {
-  Shortcuts(Env& env, StepRunner& runner, StepCache& cache, bool learns)
+  Shortcuts(Env& env, StepRunner& runner, StepCache& cache, StepRunner* lessons)
       : compiled_preambles(runner, cache, learning),
         nvcc(env, runner, cache, compiled_preambles, learning),
         cpp(runner, compiled_preambles),
         linker(runner),
-        learning(learns) {}
+        learning(lessons) {}
 
   CompiledPreambles compiled_preambles;
   NvccCompiler nvcc;
@@ -35,11 +35,11 @@ struct StepRunner::Shortcuts {
   Learning learning;  // last: what it waits for uses the others
 };
 
-StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, bool learns)
+StepRunner::StepRunner(Env& env, exec::Executor& executor, StepCache& cache, StepRunner* lessons)
     : env_(env),
       executor_(executor),
       cache_(cache),
-      shortcuts_(std::make_unique<Shortcuts>(env, *this, cache, learns)) {}
+      shortcuts_(std::make_unique<Shortcuts>(env, *this, cache, lessons)) {}
 
 StepRunner::~StepRunner() = default;
 
@@ -152,10 +152,14 @@ void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action
   if (!submitted.ok()) done(submitted);
 }
 
+size_t StepRunner::LessonsLeft() const { return shortcuts_->learning.size(); }
+
 void StepRunner::Register(MetricsRegistry& registry) const {
   shortcuts_->nvcc.Register(registry);
   shortcuts_->compiled_preambles.Register(registry);
   shortcuts_->linker.Register(registry);
+  registry.AddGauge("kernix_lessons", "What is being learned from builds for later ones, or waits for that.",
+                    [this] { return static_cast<int64_t>(LessonsLeft()); });
   constexpr char kName[] = "kernix_reusable_steps_total";
   constexpr char kHelp[] =
       "Steps whose result can serve other builds: taken from an earlier build or from one at the same time, or run.";

@@ -26,8 +26,9 @@ namespace kernix::build {
 // is one command. Thread-safe.
 class StepRunner {
  public:
-  // All must outlive the runner. Without `learns`, steps take the shortcuts alone that need no lesson (learning.h).
-  StepRunner(Env& env, exec::Executor& executor, StepCache& cache, bool learns = true);
+  // All must outlive the runner. `lessons` runs what teaches shortcuts (learning.h). Without it, steps take those alone
+  // that need no lesson.
+  StepRunner(Env& env, exec::Executor& executor, StepCache& cache, StepRunner* lessons = nullptr);
   ~StepRunner();
 
   // How one step runs.
@@ -51,6 +52,9 @@ class StepRunner {
 
   // Whether a step waits until the machine has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }
+
+  // How many lessons run or wait.
+  size_t LessonsLeft() const;
 
   // The registry must not be read after the runner is destroyed.
   void Register(MetricsRegistry& registry) const;

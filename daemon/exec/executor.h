@@ -46,13 +46,14 @@ class Executor {
   virtual ExecutorLoad load() const = 0;
 };
 
-// Where actions run, and their limits.
+// Where and how actions run, and their limits.
 struct ActionPlace {
   std::string scratch_directory;
   // Limit for each file that a command writes, and for all outputs of an action together. 0: no limit.
   uint64_t max_output_bytes = 0;
   uint64_t max_process_memory_bytes = 0;  // address space of each process of a command. 0: no limit
   int max_processes = 0;                  // processes of one command at one time. 0: no limit
+  int niceness = 0;                       // of commands, above that of this process (see nice(1))
 };
 
 // Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs

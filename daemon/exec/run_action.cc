@@ -174,6 +174,7 @@ ProcessSpec MakeProcessSpec(const Action& action, const std::string& root, const
   spec.max_address_space_bytes = place.max_process_memory_bytes;
   spec.max_cpu_time = CpuLimit(action);
   spec.max_processes = place.max_processes;
+  spec.niceness = place.niceness;
   return spec;
 }
 

@@ -231,13 +231,17 @@ TEST_F(RunActionTest, TheLimitsOfTheCommandAreThoseOfThePlace) {
   action.jobs = 3;
   action.timeout = std::chrono::milliseconds(1500);
   SetTool([&](const ProcessSpec& spec) { Write(spec.working_directory + "/out/a.o", "object"); });
-  const ActionPlace place{
-      .scratch_directory = kScratch, .max_output_bytes = 1000, .max_process_memory_bytes = 2000, .max_processes = 30};
+  const ActionPlace place{.scratch_directory = kScratch,
+                          .max_output_bytes = 1000,
+                          .max_process_memory_bytes = 2000,
+                          .max_processes = 30,
+                          .niceness = 7};
   ASSERT_TRUE(RunAction(env_, place, action, nullptr, nullptr).ok());
   const ProcessSpec spec = mem_.Processes().at(0);
   EXPECT_EQ(spec.max_file_bytes, 1000u);
   EXPECT_EQ(spec.max_address_space_bytes, 2000u);
   EXPECT_EQ(spec.max_processes, 30);
+  EXPECT_EQ(spec.niceness, 7);
   EXPECT_EQ(spec.max_cpu_time, std::chrono::seconds(12));  // 2 * 3 threads * 2 s
 }
 

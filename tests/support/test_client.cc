@@ -7,9 +7,11 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "common/base/digest.h"
 #include "common/base/strings.h"
 #include "common/wire/grpc_status.h"
+#include "tests/support/await.h"
 
 namespace kernix::server {
 namespace {
@@ -141,6 +143,14 @@ absl::StatusOr<v1::GetInfoResponse> TestClient::Info() { return Unary(*stub_, &v
 
 absl::StatusOr<v1::GetCacheStatsResponse> TestClient::Stats() {
   return Unary(*stub_, &v1::Kernix::Stub::GetCacheStats);
+}
+
+void TestClient::AwaitEndOfLearning() {
+  Await("the end of all learning", [this] {
+    const auto metrics = Unary(*stub_, &v1::Kernix::Stub::GetMetrics);
+    EXPECT_TRUE(metrics.ok()) << metrics.status();
+    return !metrics.ok() || absl::StrContains(metrics->text(), "\nkernix_lessons 0\n");
+  });
 }
 
 LoadOutcome TestClient::Load(const v1::LoadRequest& request) {

@@ -86,6 +86,9 @@ class TestClient {
   // Returns how many entries it removed.
   absl::StatusOr<uint64_t> Purge(const std::string& name);
 
+  // Until then, the daemon writes to its store, and uses a processor.
+  void AwaitEndOfLearning();
+
   // Calls a method without a stub: sends `request`, reads one message, and returns it raw.
   absl::StatusOr<std::string> CallRaw(const std::string& method, const std::string& request);
 

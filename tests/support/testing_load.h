@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -167,20 +166,22 @@ struct TestBuilder {
   explicit TestBuilder(On on, BuilderOptions options = {}, Tools tools = Tools::kKnown,
                        Lessons lessons = Lessons::kNone)
       : options_(std::move(options)) {
-    options_.learns = lessons == Lessons::kAll;
     auto opened = cache::Cache::Open(env, {folder / "store", 1 << 30});
     EXPECT_THAT(opened, IsOk());
     cache = *std::move(opened);
     if (tools == Tools::kOwn) own_toolchains = std::make_unique<toolchain::ToolchainRegistry>(env);
-    if (on == On::kInlineExecutor) {
-      executor = exec::MakeInlineExecutor(env, {cache->scratch_directory()});
-    } else {
-      exec::LocalExecutorOptions local;
-      local.place.scratch_directory = cache->scratch_directory();
-      local.max_jobs = 4;
-      executor = exec::MakeLocalExecutor(env, local);
-    }
-    builder = std::make_unique<Builder>(env, options_, toolchains(), *executor, *cache);
+    const exec::ActionPlace place{cache->scratch_directory()};
+    executor = on == On::kInlineExecutor ? exec::MakeInlineExecutor(env, place)
+                                         : exec::MakeLocalExecutor(env, {.place = place, .max_jobs = 4});
+    if (lessons == Lessons::kAll) background = exec::MakeLocalExecutor(env, {.place = place, .max_jobs = 1});
+    RunOn(std::move(executor));
+  }
+
+  // Makes a new builder, for the same store.
+  void RunOn(std::unique_ptr<exec::Executor> another) {
+    builder.reset();
+    executor = std::move(another);
+    builder = std::make_unique<Builder>(env, options_, toolchains(), *executor, *cache, background.get());
   }
 
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, RecordingObserver& observer) {
@@ -191,14 +192,7 @@ struct TestBuilder {
     return Load(request, observer);
   }
   void AwaitEndOfLearning() const {
-    Await("the end of all learning", [this] {
-      for (int look = 0; look < 30; ++look) {  // longer than a builder reads what a step of a lesson has made
-        const exec::ExecutorLoad load = executor->load();
-        if (load.running + load.queued > 0) return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      }
-      return true;
-    });
+    Await("the end of all learning", [this] { return builder->LessonsLeft() == 0; });
   }
   toolchain::ToolchainRegistry& toolchains() { return own_toolchains ? *own_toolchains : KnownToolchains(); }
   cache::CacheStats Stats() { return cache->Stats(); }
@@ -211,6 +205,7 @@ struct TestBuilder {
   std::unique_ptr<toolchain::ToolchainRegistry> own_toolchains;
   std::unique_ptr<cache::Cache> cache;
   std::unique_ptr<exec::Executor> executor;
+  std::unique_ptr<exec::Executor> background;
   BuilderOptions options_;
   std::unique_ptr<Builder> builder;
 };
