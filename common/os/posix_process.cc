@@ -70,11 +70,30 @@ absl::StatusOr<Pipe> MakePipe() {
   return pipe;
 }
 
+// Becomes readable when the process has ended. Not open on kernels before 5.3.
+UniqueFd OpenProcess(pid_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+// Milliseconds for poll(2).
+int PollTimeoutUntil(MonotonicTime time) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
+}
+
+void AwaitEnd(const UniqueFd& process, MonotonicTime deadline) {
+  if (!process.ok()) return;
+  pollfd fd = {process.get(), POLLIN, 0};
+  while (poll(&fd, 1, PollTimeoutUntil(deadline)) < 0 && errno == EINTR) {
+  }
+}
+
+// A killed process ends late if it hangs in the kernel, for instance in a file system that does not answer.
+constexpr std::chrono::seconds kPatienceWithTheDying(5);
+
 // A running child, until Reap() is called. Its process id stays reserved until then, so a signal cannot hit another
 // process.
 class Child {
  public:
-  explicit Child(pid_t pid) : pid_(pid), exit_fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+  explicit Child(pid_t pid) : pid_(pid), exit_fd_(OpenProcess(pid)) {}
   ~Child() {
     if (!reaped_) {
       KillGroup();
@@ -97,12 +116,17 @@ class Child {
   void KillGroup() const { kill(-pid_, SIGKILL); }
 
   // Call this while the child runs. It also kills descendants in process groups of their own, which cannot be found
-  // later.
+  // later. Waits until they have ended, and so given back their memory and the space of the files that they held open.
   void KillFamily() const {
-    const std::vector<pid_t> family = Family(pid_);
-    for (const pid_t member : family) kill(member, SIGSTOP);  // so that they start no more
-    for (const pid_t member : Family(pid_)) kill(member, SIGKILL);
+    for (const pid_t member : Family(pid_)) kill(member, SIGSTOP);  // so that they start no more
+    std::vector<UniqueFd> killed;
+    for (const pid_t member : Family(pid_)) {
+      killed.push_back(OpenProcess(member));
+      kill(member, SIGKILL);
+    }
     KillGroup();
+    const MonotonicTime deadline = Clock::now() + kPatienceWithTheDying;
+    for (const UniqueFd& process : killed) AwaitEnd(process, deadline);
   }
 
   // Waits for the end and returns the results of wait4(2).
@@ -180,9 +204,7 @@ class Watch {
     MonotonicTime next = deadline_.value_or(MonotonicTime::max());
     if (max_processes_ > 0) next = std::min(next, next_count_);
     if (child_.exit_fd() < 0) next = std::min(next, now + kAskAgain);
-    if (next == MonotonicTime::max()) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
-    return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
+    return next == MonotonicTime::max() ? -1 : PollTimeoutUntil(next);
   }
 
   // Reads once. Returns false if no data is available, now or ever again.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -54,6 +55,11 @@ class Lifeline {
   Lifeline& operator=(const Lifeline&) = delete;
 
   std::string path() const { return scratch_ / "lifeline"; }
+  // Whether no program has the pipe open. No program may have written to it.
+  bool IsGone() const {
+    pollfd fd = {fd_, POLLIN, 0};
+    return poll(&fd, 1, 0) == 1 && (fd.revents & POLLHUP) != 0;
+  }
   // Returns once no program has the pipe open. No program may have written to it.
   bool WaitUntilGone() {
     char byte = 0;
@@ -313,6 +319,20 @@ TEST(RunProcessTest, CancellingKillsAndReaps) {
   ASSERT_GT(pid, 0);
   EXPECT_EQ(kill(pid, 0), -1);
   EXPECT_EQ(errno, ESRCH);
+}
+
+// A program that gives back much memory ends long after it was killed, all the more if it is nice.
+TEST(RunProcessTest, CancellingWaitsForTheEndOfDescendants) {
+  Lifeline grandchild;
+  Cancellation cancellation;
+  ProcessSpec spec =
+      Shell("exec 9>" + grandchild.path() +
+            "; (text=$(head -c 100000000 /dev/zero | tr '\\0' x); echo ready; sleep 1000; :) & exec sleep 1000 9>&-");
+  spec.niceness = 19;
+  const auto result = Env::Posix().RunProcess(
+      spec, [&](std::string_view) { cancellation.Cancel(); }, &cancellation);
+  EXPECT_THAT(result, HasError(absl::StatusCode::kCancelled, HasSubstr("")));
+  EXPECT_TRUE(grandchild.IsGone());
 }
 
 TEST(RunProcessTest, CancelledBeforeItStarts) {
