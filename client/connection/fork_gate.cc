@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/fork_gate.h"
 
+#include <grpc/grpc.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,10 +21,26 @@ namespace {
 // time interrupts only loads that wait for a compiler. These find the result ready when they ask again.
 constexpr std::chrono::milliseconds kGrace{20};
 
-// How long the end of the process waits for sections.
+// How long a fork waits for the end of gRPC after the last section. Longer only if the application uses the same gRPC.
+constexpr std::chrono::seconds kGrpcPatience{1};
+
+// How long the end of the process waits for sections and for gRPC.
 constexpr std::chrono::seconds kExitPatience{2};
 
 std::atomic<uint64_t> generation{0};
+
+using Clock = std::chrono::steady_clock;
+
+// The last channel's end only begins gRPC's own, which goes on in a thread of gRPC. Returns false if gRPC has not ended
+// by then.
+bool AwaitEndOfGrpc(Clock::time_point deadline) {
+  constexpr std::chrono::milliseconds kPause(1);
+  while (grpc_is_initialized() != 0) {
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -31,6 +49,7 @@ struct ForkGate::State {
   CondVar changed;
   int forks ABSL_GUARDED_BY(mutex) = 0;  // in progress
   bool ending ABSL_GUARDED_BY(mutex) = false;
+  bool may_have_used_grpc ABSL_GUARDED_BY(mutex) = false;  // since the last fork that waited for its end
   std::vector<Section*> sections ABSL_GUARDED_BY(mutex);
 };
 
@@ -65,7 +84,7 @@ bool ForkGate::Ending() {
 }
 
 void ForkGate::WaitUntilEmpty(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
-  const auto grace_end = std::chrono::steady_clock::now() + kGrace;
+  const Clock::time_point grace_end = Clock::now() + kGrace;
   while (!state.sections.empty()) {
     if (!state.changed.WaitUntil(state.mutex, grace_end)) break;
   }
@@ -78,18 +97,20 @@ void ForkGate::Prepare() {
   MutexLock lock(state.mutex);
   ++state.forks;
   WaitUntilEmpty(state);
+  if (std::exchange(state.may_have_used_grpc, false)) AwaitEndOfGrpc(Clock::now() + kGrpcPatience);
 }
 
 void ForkGate::AwaitExit() {
   State& state = GetState();
   MutexLock lock(state.mutex);
   state.ending = true;
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kGrace)) {
   }
   for (Section* section : state.sections) section->InterruptLocked();
   while (!state.sections.empty() && state.changed.WaitUntil(state.mutex, start + kExitPatience)) {
   }
+  if (state.may_have_used_grpc) AwaitEndOfGrpc(start + kExitPatience);
 }
 
 void ForkGate::ReleaseParent() {
@@ -110,6 +131,7 @@ ForkGate::Section::Section() {
   MutexLock lock(state.mutex);
   while (state.forks > 0) state.changed.Wait(state.mutex);
   interrupted_ = state.ending;
+  state.may_have_used_grpc = true;
   state.sections.push_back(this);
 }
 

@@ -4,7 +4,8 @@
 //
 // If a gRPC 1.51 channel is alive during a fork(), the child and the parent's next call hang. So all code that uses a
 // channel, or holds something that a child must not share (a start lock, a half-read socket), runs inside a Section.
-// fork() waits in a pthread_atfork handler until no section is left, and delays new sections until it has finished.
+// fork() waits in a pthread_atfork handler until no section is left and gRPC, which ends in a thread of its own, has
+// ended, and delays new sections until it has finished.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection/fork_gate.h"
 
+#include <grpc/grpc.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -92,6 +94,18 @@ TEST(ForkGateTest, ParentAndChildGoOn) {
   EXPECT_EQ(ForkGate::Generation(), generation);
   const ForkGate::Section after;
   EXPECT_FALSE(after.interrupted());
+}
+
+// gRPC's own end can come after that of the section, in another thread.
+TEST(ForkGateTest, AForkWaitsForTheEndOfGrpc) {
+  { const ForkGate::Section section; }
+  grpc_init();
+  std::thread end([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    grpc_shutdown();
+  });
+  EXPECT_EQ(ForkAndRun([] { return grpc_is_initialized() != 0 ? 8 : 7; }), 7);
+  end.join();
 }
 
 // The last step of a process, after all handlers of atexit().
