@@ -122,7 +122,7 @@ BuildTrace TraceFrom(const v1::BuildTrace& from) {
   BuildTrace trace{.began_unix_ms = from.began_unix_ms(), .total = microseconds(from.total_us())};
   for (const v1::TracedStep& step : from.step()) {
     trace.steps.push_back({step.name(), HowOf(step.how()), microseconds(step.begin_us()),
-                           microseconds(step.waited_us()), microseconds(step.took_us())});
+                           microseconds(step.waited_us()), microseconds(step.took_us()), step.peak_memory_bytes()});
   }
   trace.left_out = from.left_out();
   return trace;

@@ -49,8 +49,10 @@ void AddStep(const TracedStep& step, uint64_t row, std::vector<std::string>& eve
         Complete("queue", "queue", row, step.begin, step.waited, JsonObject().Text("for", step.name).Str()));
   }
   const std::string_view how = HowName(step.how);
-  events.push_back(
-      Complete(step.name, how, row, step.begin + step.waited, step.took, JsonObject().Text("how", how).Str()));
+  JsonObject arguments;
+  arguments.Text("how", how);
+  if (step.peak_memory_bytes > 0) arguments.Number("peak_memory_bytes", step.peak_memory_bytes);
+  events.push_back(Complete(step.name, how, row, step.begin + step.waited, step.took, arguments.Str()));
 }
 
 }  // namespace

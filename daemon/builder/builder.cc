@@ -37,6 +37,7 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
+#include "daemon/plan/step_memory.h"
 #include "daemon/plan/tool_places.h"
 #include "daemon/request/load_warnings.h"
 
@@ -93,6 +94,12 @@ void ForgetAsker(v1::LoadRequest& request) {
   request.clear_name();
   request.clear_batch();
 }
+
+// What builds of one name have needed before: the most of the recent ones.
+struct Experience {
+  std::chrono::microseconds work{0};
+  std::shared_ptr<const MemoryByName> memory;
+};
 
 // The place of a build among the user's others. What is left of an earlier one goes first: it ends sooner, and holds
 // what its steps have made for less long. But what takes longest must not begin last: a build whose like has worked for
@@ -230,7 +237,7 @@ struct Builder::Impl {
   // Why there is no hit for `load`, for people. Compares only with what its user has loaded under its name.
   std::string MissReasonOf(const PlannedLoad& load);
   // The most that recent builds of this name have worked, in all their steps.
-  std::chrono::microseconds WorkBefore(const cache::Tag& tag);
+  Experience ExperienceWith(const cache::Tag& tag);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
   // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it.
@@ -461,18 +468,23 @@ std::string Builder::Impl::MissReasonOf(const PlannedLoad& load) {
   return header ? Printable(StrCat("toolchain header ", *header, " changed")) : "another load has just built it";
 }
 
-std::chrono::microseconds Builder::Impl::WorkBefore(const cache::Tag& tag) {
-  uint64_t most_us = 0;
+Experience Builder::Impl::ExperienceWith(const cache::Tag& tag) {
+  Experience experience;
+  MemoryByName memory;
   for (const cache::BuiltFrom& built : cache.Recent(tag, kMostCompared).value_or(std::vector<cache::BuiltFrom>())) {
     const auto trace = cache.TraceOf(built.key);
     if (!trace.ok() || !trace->has_value()) continue;
     uint64_t work_us = 0;
     for (const cache::TracedStep& step : (*trace)->steps) {
       if (step.way == cache::StepWay::kRun) work_us += step.took_us;
+      if (step.peak_memory_bytes == 0) continue;
+      uint64_t& most = memory[step.name];
+      most = std::max(most, step.peak_memory_bytes);
     }
-    most_us = std::max(most_us, work_us);
+    experience.work = std::max(experience.work, std::chrono::microseconds(work_us));
   }
-  return std::chrono::microseconds(most_us);
+  experience.memory = std::make_shared<const MemoryByName>(std::move(memory));
+  return experience;
 }
 
 v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry& entry) const {
@@ -555,8 +567,11 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   KERNIX_RETURN_IF_ERROR(StageBuild(*started));
   load.trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
-  const uint64_t rank = RankOf(started->started.monotonic, WorkBefore(load.tag), load.batch);
+  const Experience experience = ExperienceWith(load.tag);
+  const uint64_t rank = RankOf(started->started.monotonic, experience.work, load.batch);
   for (Step& step : started->plan.steps) {
+    step.memory_before = experience.memory;
+    UseExperience(step);
     step.action.rank = rank;
     step.host_rank = HostRankOf(rank, load.batch);
   }

@@ -316,7 +316,7 @@ class LateEnv : public ChangingEnv {
   std::chrono::seconds late_{0};
 };
 
-// Runs each action at once, but compiles of "slow" take a minute. Records ranks.
+// Runs each action at once, but compiles of "slow" take a minute. Records ranks and estimates of memory.
 class RankingExecutor : public exec::Executor {
  public:
   RankingExecutor(LateEnv& env, const std::string& scratch_directory)
@@ -324,6 +324,7 @@ class RankingExecutor : public exec::Executor {
   void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
     rank_of[action.step] = action.rank;
+    memory_of[action.step] = action.memory_estimate_bytes;
     if (action.step == "compile") {
       ranks.push_back(action.rank);
       done = [this, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
@@ -335,8 +336,9 @@ class RankingExecutor : public exec::Executor {
   }
   exec::ExecutorLoad load() const override { return executor_->load(); }
 
-  std::vector<uint64_t> ranks;              // of compiles
-  std::map<std::string, uint64_t> rank_of;  // the last one, by step
+  std::vector<uint64_t> ranks;                // of compiles
+  std::map<std::string, uint64_t> rank_of;    // the last one, by step
+  std::map<std::string, uint64_t> memory_of;  // the same
   bool is_slow = false;
 
  private:
@@ -386,6 +388,27 @@ TEST_F(BuilderTest, WhatTookLongLastTimeGoesFirst) {
   const auto hit = t.Load(again);
   ASSERT_THAT(hit, IsOk());
   EXPECT_TRUE(hit->cache_hit());
+}
+
+TEST_F(BuilderTest, MemoryIsThatOfTheLastTime) {
+  RankingBuilder t;
+  v1::LoadRequest request = CppRequest(compiler_, 1);
+  const auto first = t.Load(request);
+  ASSERT_THAT(first, IsOk());
+  const uint64_t guess = t.executor.memory_of.at("compile");
+  std::map<std::string, uint64_t> needed;
+  const std::optional<cache::BuildTrace> trace = *t.cache->TraceOf(*Digest::FromRaw(first->key()));
+  for (const cache::TracedStep& step : trace->steps) needed[step.name] = step.peak_memory_bytes;
+  EXPECT_GT(needed.at("compile"), 1u << 20);
+  EXPECT_EQ(needed.at("plan"), 0u) << "no command";
+
+  request = CppRequest(compiler_, 2);
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_EQ(t.executor.memory_of.at("compile"), needed.at("compile") + needed.at("compile") / 4);
+  request = CppRequest(compiler_, 3);
+  request.set_name("another");
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_EQ(t.executor.memory_of.at("compile"), guess);
 }
 
 // Has no memory for the `nth` action.

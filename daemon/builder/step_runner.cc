@@ -68,7 +68,7 @@ void StepRunner::RunCommand(const exec::Action& action, Run run) {
 std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& run) {
   auto timed = std::make_shared<TimedStep>(env_, action.step, run.observer);
   run.done = [timed, done = std::move(run.done)](absl::StatusOr<exec::ActionResult> result) {
-    timed->End();
+    timed->End(result);
     done(std::move(result));
   };
   return timed;

@@ -23,6 +23,7 @@ struct StepTimes {
   MonotonicTime ready;    // its inputs were there
   MonotonicTime started;  // its command, with staged inputs; if none ran: when the search for another result began
   MonotonicTime ended;
+  uint64_t peak_memory_bytes = 0;  // see exec::ActionResult; 0 also if no command ran
 };
 
 // Receives the events of one step. Called as an ActionObserver is; with phases, for several actions, also concurrently.
@@ -94,10 +95,11 @@ class TimedStep final : public exec::ActionObserver {
 
   // Tells the observer. Must be called once, before the end of the step is known. Does not throw: without memory for
   // them, the times are not told.
-  void End() {
+  void End(const absl::StatusOr<exec::ActionResult>& result) {
     if (observer_ == nullptr || !started_) return;
     (void)CatchExceptions("not told", [&] {
-      observer_->OnStepEnded({name_, way_, ready_, *started_, env_.Now()});
+      const uint64_t peak = result.ok() && way_ == cache::StepWay::kRun ? result->peak_memory_bytes : 0;
+      observer_->OnStepEnded({name_, way_, ready_, *started_, env_.Now(), peak});
       return absl::OkStatus();
     });
   }

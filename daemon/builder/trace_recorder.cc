@@ -47,7 +47,8 @@ TracedStep TraceRecorder::StepFrom(const StepTimes& times) const {
           .way = times.way,
           .begin_us = Microseconds(began_, times.ready),
           .waited_us = Microseconds(times.ready, times.started),
-          .took_us = Microseconds(times.started, times.ended)};
+          .took_us = Microseconds(times.started, times.ended),
+          .peak_memory_bytes = times.peak_memory_bytes};
 }
 
 void TraceRecorder::Add(const StepTimes& times) {

@@ -21,9 +21,10 @@ enum class StepWay {
 struct TracedStep {
   std::string name;  // "cicc compute_90"
   StepWay way = StepWay::kRun;
-  uint64_t begin_us = 0;   // since the build began: when its inputs were there
-  uint64_t waited_us = 0;  // from then on, until its command started
-  uint64_t took_us = 0;    // from then on
+  uint64_t begin_us = 0;           // since the build began: when its inputs were there
+  uint64_t waited_us = 0;          // from then on, until its command started
+  uint64_t took_us = 0;            // from then on
+  uint64_t peak_memory_bytes = 0;  // resident, of the command's largest process; 0: not known
   bool operator==(const TracedStep&) const = default;
 };
 

@@ -227,7 +227,7 @@ TYPED_TEST(CacheContractTest, KeepsTheTraceOfABuildWithItsEntry) {
   const BuildTrace trace{.began_unix_ms = 1'700'000'000'000,
                          .total_us = 412'000,
                          .steps = {{"plan", StepWay::kDaemon, 0, 0, 1'500},
-                                   {"cicc compute_90", StepWay::kRun, 1'600, 20'000, 230'000},
+                                   {"cicc compute_90", StepWay::kRun, 1'600, 20'000, 230'000, 300 << 20},
                                    {"handler", StepWay::kReused, 1'700, 0, 900},
                                    {"link", StepWay::kJoined, 252'000, 0, 9'000}},
                          .left_out = 7};

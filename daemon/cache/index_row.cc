@@ -73,6 +73,7 @@ std::string EncodeTrace(const BuildTrace& trace) {
     added->set_begin_us(step.begin_us);
     added->set_waited_us(step.waited_us);
     added->set_took_us(step.took_us);
+    added->set_peak_memory_bytes(step.peak_memory_bytes);
   }
   return encoded.SerializeAsString();
 }
@@ -134,7 +135,7 @@ absl::StatusOr<BuildTrace> DecodeTrace(std::string_view bytes) {
   trace.steps.reserve(decoded.step_size());
   for (internal::BuildTrace::Step& step : *decoded.mutable_step()) {
     trace.steps.push_back({std::move(*step.mutable_name()), static_cast<StepWay>(step.way()), step.begin_us(),
-                           step.waited_us(), step.took_us()});
+                           step.waited_us(), step.took_us(), step.peak_memory_bytes()});
   }
   return trace;
 }

@@ -57,6 +57,7 @@ struct ActionResult {
   std::string output;
   std::map<std::string, Content> outputs;  // by path
   std::chrono::milliseconds wall{0};
+  uint64_t peak_memory_bytes = 0;  // resident, of the command's largest process; 0: not known
 };
 
 // Receives the events of one action. The executor calls it from its own threads (the inline executor: from the caller's

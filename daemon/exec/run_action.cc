@@ -384,6 +384,7 @@ absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const
   result.exit_code = process.exit_code;
   result.output = process.output;
   result.wall = process.wall;
+  result.peak_memory_bytes = process.max_rss_bytes;
   KERNIX_RETURN_IF_ERROR(ReadOutputs(env, *root, action, result));
   return result;
 }

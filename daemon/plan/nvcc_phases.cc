@@ -9,6 +9,7 @@
 #include "common/base/strings.h"
 #include "daemon/plan/dry_run.h"
 #include "daemon/plan/plan_parts.h"
+#include "daemon/plan/step_memory.h"
 
 namespace kernix::build {
 namespace {
@@ -207,6 +208,8 @@ class PhaseMaker {
     step.action.tool_uses_shell = false;
     step.action.jobs = 1;
     step.action.memory_estimate_bytes = memory_bytes;
+    step.memory_before = compile_.memory_before;
+    UseExperience(step);
     step.action.outputs = outputs;
     step.inputs_from_steps = included;
     for (const std::string& made : made_) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "common/base/strings.h"
+#include "daemon/plan/step_memory.h"
 
 namespace kernix::build {
 namespace {
@@ -65,6 +66,22 @@ TEST(NvccPhasesTest, TheHostCompileMayHaveItsOwnRank) {
   for (const auto& [name, step] : ByName(*phases)) {
     EXPECT_EQ(step.action.rank, name == "host compile" ? 7u : 5u) << name;
   }
+}
+
+TEST(NvccPhasesTest, MemoryIsThatOfExperienceWhereThereIsAny) {
+  constexpr uint64_t kMiB = 1 << 20;
+  Step compile = CompileStep();
+  const auto untaught = PhasesOf(compile, kOneArchitecture);
+  compile.memory_before =
+      std::make_shared<const MemoryByName>(MemoryByName{{"cicc compute_90", 4000 * kMiB}, {"compile", 100 * kMiB}});
+  const auto phases = PhasesOf(compile, kOneArchitecture);
+  ASSERT_TRUE(untaught.has_value() && phases.has_value());
+  for (auto& [name, step] : ByName(*phases)) {
+    const uint64_t before = ByName(*untaught).at(name).action.memory_estimate_bytes;
+    EXPECT_EQ(step.action.memory_estimate_bytes, name == "cicc compute_90" ? 5000 * kMiB : before) << name;
+  }
+  UseExperience(compile);
+  EXPECT_EQ(compile.action.memory_estimate_bytes, 250 * kMiB) << "it runs two such processes";
 }
 
 TEST(NvccPhasesTest, EveryProgramIsAStepThatNeedsWhatItReads) {

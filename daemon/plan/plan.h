@@ -63,6 +63,8 @@ struct FasterAction {
   std::vector<std::string> files;  // and those that it lacks
 };
 
+using MemoryByName = std::map<std::string, uint64_t>;  // bytes, by `Action::step`
+
 struct Step {
   Tool tool = Tool::kOther;
   exec::Action action;                         // its `inputs` lack the files that other steps make
@@ -80,6 +82,8 @@ struct Step {
 
   // If it runs as nvcc's phases: `action.rank` of the host compile.
   uint64_t host_rank = 0;
+  // What commands of these names are expected to need, by experience; null: nothing is known.
+  std::shared_ptr<const MemoryByName> memory_before = nullptr;
 
   // It links objects that other steps make with libraries of the toolchain, and with nothing that a user names.
   bool is_plain_link = false;

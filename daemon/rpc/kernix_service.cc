@@ -116,6 +116,7 @@ v1::BuildTrace ToProto(const cache::BuildTrace& trace) {
     added.set_begin_us(step.begin_us);
     added.set_waited_us(step.waited_us);
     added.set_took_us(step.took_us);
+    added.set_peak_memory_bytes(step.peak_memory_bytes);
   }
   proto.set_left_out(trace.left_out);
   return proto;

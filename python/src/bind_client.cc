@@ -65,12 +65,14 @@ void BindValues(py::module_& module) {
       .def_readonly("limit_bytes", &CacheStats::limit_bytes);
 }
 
-using StepFields = std::tuple<std::string, std::string, int64_t, int64_t, int64_t>;  // name, how, times
+// Name, how, times, peak memory.
+using StepFields = std::tuple<std::string, std::string, int64_t, int64_t, int64_t, uint64_t>;
 
 std::vector<StepFields> StepsOf(const BuildTrace& trace) {
   std::vector<StepFields> steps;
   for (const TracedStep& step : trace.steps) {
-    steps.emplace_back(step.name, HowName(step.how), step.begin.count(), step.waited.count(), step.took.count());
+    steps.emplace_back(step.name, HowName(step.how), step.begin.count(), step.waited.count(), step.took.count(),
+                       step.peak_memory_bytes);
   }
   return steps;
 }
@@ -86,8 +88,9 @@ TracedStep::How HowNamed(const std::string& name) {
 BuildTrace MakeTrace(int64_t began_unix_ms, int64_t total_us, const std::vector<StepFields>& steps, uint32_t left_out) {
   using std::chrono::microseconds;
   BuildTrace trace{.began_unix_ms = began_unix_ms, .total = microseconds(total_us)};
-  for (const auto& [name, how, begin, waited, took] : steps) {
-    trace.steps.push_back({name, HowNamed(how), microseconds(begin), microseconds(waited), microseconds(took)});
+  for (const auto& [name, how, begin, waited, took, peak_memory] : steps) {
+    trace.steps.push_back(
+        {name, HowNamed(how), microseconds(begin), microseconds(waited), microseconds(took), peak_memory});
   }
   trace.left_out = left_out;
   return trace;

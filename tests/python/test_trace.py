@@ -43,6 +43,7 @@ def check_times(trace):
         assert step.how in ("run", "reused", "joined", "kernixd")
         assert min(step.begin_ms, step.waited_ms, step.took_ms) >= 0
         assert step.begin_ms + step.waited_ms + step.took_ms <= trace.total_ms + 0.01
+        assert (step.peak_memory_bytes > 1 << 20) == (step.how == "run")
     own = [step for step in trace.steps if step.how == "kernixd"]
     assert sum(step.took_ms for step in own) <= trace.total_ms + 0.01
     assert [step.name for step in own[:3]] == ["identify tools", "plan", "look up"]
@@ -63,6 +64,7 @@ def check_chrome(chrome, trace):
     for event, step in zip(runs, trace.steps, strict=True):
         assert event["ts"] == round(1000 * (step.begin_ms + step.waited_ms))
         assert event["dur"] == round(1000 * step.took_ms)
+        assert event["args"].get("peak_memory_bytes", 0) == step.peak_memory_bytes
         assert rows[event["tid"]] == ("kernixd" if step.how == "kernixd" else step.name)
     waits = [event for event in complete if event["cat"] == "queue"]
     assert len(waits) == sum(step.waited_ms > 0 for step in trace.steps)

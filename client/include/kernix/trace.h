@@ -25,6 +25,7 @@ struct TracedStep {
   std::chrono::microseconds begin{0};   // since the build began: when its inputs were there
   std::chrono::microseconds waited{0};  // from then on, until its command started
   std::chrono::microseconds took{0};    // from then on
+  uint64_t peak_memory_bytes = 0;       // resident, of the command's largest process; 0: not known
 };
 
 struct BuildTrace {

@@ -33,6 +33,8 @@ class BuildStep:
         From then on, until its command started.
     took_ms : float
         From then on.
+    peak_memory_bytes : int
+        Resident memory of the command's largest process; 0 if it is not known, or no command ran.
     """
 
     name: str
@@ -40,6 +42,7 @@ class BuildStep:
     begin_ms: float
     waited_ms: float
     took_ms: float
+    peak_memory_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class BuildTrace:
 
     def _for_core(self) -> _core.BuildTrace:
         steps = [
-            (step.name, step.how, _us(step.begin_ms), _us(step.waited_ms), _us(step.took_ms)) for step in self.steps
+            (s.name, s.how, _us(s.begin_ms), _us(s.waited_ms), _us(s.took_ms), s.peak_memory_bytes) for s in self.steps
         ]
         return _core.BuildTrace(self.began_unix_ms, _us(self.total_ms), steps, self.left_out)
 
@@ -112,7 +115,10 @@ def _us(milliseconds: float) -> int:
 def trace_of(core: _core.Module) -> BuildTrace:
     """Return the trace of the build that made a module's library."""
     trace = connection.client().trace(core.key)
-    steps = (BuildStep(name, how, *(time / 1000 for time in times)) for name, how, *times in trace.steps)
+    steps = (
+        BuildStep(name, how, begin / 1000, waited / 1000, took / 1000, peak_memory)
+        for name, how, begin, waited, took, peak_memory in trace.steps
+    )
     return BuildTrace(core.name, core.key, trace.began_unix_ms, trace.total_us / 1000, tuple(steps), trace.left_out)
 
 
