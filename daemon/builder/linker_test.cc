@@ -53,14 +53,16 @@ class LinkerTest : public ::testing::Test {
   }
 
   // As kernixctl's metrics show it.
-  int Links(std::string_view how) const {
+  static int Links(const TestBuilder& t, std::string_view how) {
     MetricsRegistry registry;
-    t_.builder->Register(registry);
+    t.builder->Register(registry);
     const std::string text = registry.Text();
     const std::string line = StrCat("kernix_plain_links_total{how=\"", how, "\"} ");
     const size_t at = text.find(line);
     return at == std::string::npos ? -1 : std::stoi(text.substr(at + line.size()));
   }
+
+  int Links(std::string_view how) const { return Links(t_, how); }
 
   TestBuilder t_{TestBuilder::On::kInlineExecutor};
   std::string compiler_;
@@ -77,6 +79,50 @@ TEST_F(LinkerTest, KernelsThatNeedWhatAnEarlierOneNeededAreLinkedWithStubs) {
 
   EXPECT_EQ(ValueOf(t_.Load(Request("#include <cstdlib>\nint value() { return std::getenv(\"\") == nullptr; }"))), 1);
   EXPECT_EQ(Links("whole"), 2) << "a name that no kernel had needed";
+}
+
+// Compiles when nothing is being learned any more.
+class AfterLessons : public exec::Executor {
+ public:
+  explicit AfterLessons(TestBuilder& builder)
+      : builder_(builder), executor_(exec::MakeInlineExecutor(builder.env, {builder.cache->scratch_directory()})) {}
+  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+              exec::ActionDone done) override {
+    if (action.step == "compile") builder_.AwaitEndOfLearning();
+    executor_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
+  }
+  exec::ExecutorLoad load() const override { return executor_->load(); }
+
+ private:
+  TestBuilder& builder_;
+  const std::unique_ptr<exec::Executor> executor_;
+};
+
+TEST_F(LinkerTest, WhatTheHandlersPartNeedsIsLearnedWhileTheKernelCompiles) {
+  TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
+  t.RunOn(std::make_unique<AfterLessons>(t));
+  const auto first = t.Load(Request(kPlain));
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(Links(t, "whole"), 0);
+  EXPECT_EQ(Links(t, "stubs"), 1);
+  const auto untaught = t_.Load(Request(kPlain));
+  ASSERT_THAT(untaught, IsOk());
+  EXPECT_EQ(Links("whole"), 1);
+  EXPECT_EQ(first->artifact_digest(), untaught->artifact_digest());
+
+  const auto more = t.Load(Request(kStrings));
+  ASSERT_THAT(more, IsOk());
+  EXPECT_EQ(Links(t, "whole"), 1) << "names that the handlers' part does not need";
+  EXPECT_EQ(more->artifact_digest(), t_.Load(Request(kStrings))->artifact_digest());
+}
+
+TEST_F(LinkerTest, AForcedLoadTeachesNothing) {
+  TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
+  t.RunOn(std::make_unique<AfterLessons>(t));
+  v1::LoadRequest request = Request(kPlain);
+  request.set_force_rebuild(true);
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_EQ(t.env.Calls(Operation::kRunProcess), 3) << "a compile, and two links";
 }
 
 // Whatever was linked before, and also by force, the same kernel is the same library.

@@ -25,7 +25,7 @@ struct StepRunner::Shortcuts {
       : compiled_preambles(runner, cache, learning),
         nvcc(env, runner, cache, compiled_preambles, learning),
         cpp(runner, compiled_preambles),
-        linker(runner),
+        linker(runner, learning),
         learning(lessons) {}
 
   CompiledPreambles compiled_preambles;
@@ -150,6 +150,14 @@ void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action
     return absl::OkStatus();
   });
   if (!submitted.ok()) done(submitted);
+}
+
+void StepRunner::Foresee(const Step& step, UserId user) {
+  if (!step.is_plain_link || step.inputs_from_steps.empty()) return;
+  (void)CatchExceptions("not learned", [&] {
+    shortcuts_->linker.LearnAhead(step, user);
+    return absl::OkStatus();
+  });
 }
 
 size_t StepRunner::LessonsLeft() const { return shortcuts_->learning.size(); }

@@ -50,6 +50,9 @@ class StepRunner {
   // Runs `action` as one command, whatever earlier steps have made.
   void RunCommand(const exec::Action& action, Run run);
 
+  // Learns, in the background, what makes a step faster that waits for others.
+  void Foresee(const Step& step, UserId user);
+
   // Whether a step waits until the machine has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }
 
