@@ -96,8 +96,6 @@ class Learning {
   // `effect`: what loads do without, for the log.
   void NoteFailure(const Digest& key, const absl::Status& status, std::string_view effect);
 
-  // Fires when lessons must end.
-
  private:
   void End(Place& place);
 
