@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An engine of the Remote Execution API, version 2, as a cache: results by the digest of an action, blobs by digest.
+// Buildbarn, NativeLink, BuildBuddy, BuildGrid, buildbox-casd and others are such engines.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/cancellation.h"
+#include "common/base/metrics.h"
+#include "common/os/env.h"
+#include "daemon/exec/blob_digest.h"
+#include "daemon/exec/input_file.h"
+
+namespace kernix::remote {
+
+struct UpstreamOptions {
+  std::string address;   // grpc://HOST:PORT, grpcs://HOST:PORT (TLS) or unix:///PATH
+  std::string instance;  // the engine's name for a cache of its own; empty is a name, too
+  // PEM files, read once. No `ca_file`: the machine's own authorities. Client certificate and key: both or neither.
+  std::string ca_file;
+  std::string certificate_file;
+  std::string key_file;
+  // Its text is sent as "authorization: Bearer TEXT". Read again when the file has changed. Needs TLS, a Unix socket or
+  // an address of this host.
+  std::string token_file;
+  // Of a call of this class with all of its retries. A call that moves bytes has a second more for each MiB.
+  Duration timeout{std::chrono::seconds(10)};
+};
+
+struct Blob {
+  exec::BlobDigest digest;
+  exec::Content content;
+};
+
+struct OutputFile {
+  std::string path;
+  exec::BlobDigest digest;
+
+  bool operator==(const OutputFile&) const = default;
+};
+
+// What the engine says of itself.
+struct UpstreamFacts {
+  uint64_t max_batch_bytes = 0;    // that this class puts into one message
+  bool may_write_results = false;  // the engine lets clients put results; a token may still be refused
+  bool executes = false;
+  bool zstd = false;  // takes and gives large blobs compressed
+};
+
+enum class UpstreamHealth {
+  kUnknown,  // not asked yet
+  kAnswers,
+  kBroken,  // the last calls failed, and so do all calls, until the engine answers a single one again
+};
+
+struct UpstreamState {
+  UpstreamHealth health = UpstreamHealth::kUnknown;
+  int64_t since_unix_ms = 0;             // since when it answers or is broken
+  std::string last_error;                // empty: none yet
+  std::optional<UpstreamFacts> facts;    // nothing: not known yet
+};
+
+// Thread-safe. Each call blocks until it is done, until the timeout, or until `cancellation` (which may be null) fires.
+// It tries again, a few times and after pauses, what the engine says may work later. Errors name the address, what was
+// asked, the engine's own words and what to do:
+//   UNREACHABLE      no answer in time, or the engine is known to be broken
+//   INVALID_REQUEST  the engine does not know the instance, or refuses the token or the client certificate
+//   RESOURCE         the engine has no room, or the blobs are larger than the caller takes
+//   CANCELLED
+//   INTERNAL         the engine breaks the protocol: other bytes than the digest says, half an answer
+class Upstream {
+ public:
+  // Reads the files of `options`; connects with the first call. `env` must outlive it. INVALID_REQUEST: an option does
+  // not make sense, or a file cannot be read.
+  static absl::StatusOr<std::unique_ptr<Upstream>> Open(Env& env, UpstreamOptions options);
+  ~Upstream();
+  Upstream(const Upstream&) = delete;
+  Upstream& operator=(const Upstream&) = delete;
+
+  // Asks the engine once, then remembers the answer.
+  absl::StatusOr<UpstreamFacts> Facts(Cancellation* cancellation = nullptr);
+
+  // The outputs of the action with this digest. Nothing: the engine has no result, or that of a command that failed.
+  absl::StatusOr<std::optional<std::vector<OutputFile>>> FindResult(const exec::BlobDigest& action,
+                                                                    Cancellation* cancellation = nullptr);
+
+  // Keeps `files`, whose blobs the engine must have, as the result of the action, instead of an earlier one.
+  absl::Status PutResult(const exec::BlobDigest& action, const std::vector<OutputFile>& files,
+                         Cancellation* cancellation = nullptr);
+
+  // The blobs, in the order of `digests`, each checked against its digest. NOT_FOUND names one that the engine does not
+  // have. Reads nothing if they are more than `max_bytes` together.
+  absl::StatusOr<std::vector<exec::Content>> Read(const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes,
+                                                  Cancellation* cancellation = nullptr);
+
+  // Sends those of `blobs` that the engine does not have.
+  absl::Status Write(const std::vector<Blob>& blobs, Cancellation* cancellation = nullptr);
+
+  UpstreamState state() const;
+  const std::string& address() const;
+
+  // Must be called before the first call of the others. The registry must not be read after this object is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  class Impl;
+  explicit Upstream(std::unique_ptr<Impl> impl);
+
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kernix::remote
