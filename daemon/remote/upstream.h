@@ -62,9 +62,9 @@ enum class UpstreamHealth {
 
 struct UpstreamState {
   UpstreamHealth health = UpstreamHealth::kUnknown;
-  int64_t since_unix_ms = 0;             // since when it answers or is broken
-  std::string last_error;                // empty: none yet
-  std::optional<UpstreamFacts> facts;    // nothing: not known yet
+  int64_t since_unix_ms = 0;           // since when it answers or is broken
+  std::string last_error;              // empty: none yet
+  std::optional<UpstreamFacts> facts;  // nothing: not known yet
 };
 
 // Thread-safe. Each call blocks until it is done, until the timeout, or until `cancellation` (which may be null) fires.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/circuit_breaker.h"
+
+#include <algorithm>
+
+#include "common/base/log.h"
+
+namespace kernix::remote {
+
+std::optional<CircuitBreaker::Permit> CircuitBreaker::Ask() {
+  const MutexLock lock(mutex_);
+  if (state_.health != UpstreamHealth::kBroken) return Permit{};
+  if (probing_ || env_.Now() < next_probe_) return std::nullopt;
+  probing_ = true;
+  return Permit{.is_probe = true};
+}
+
+void CircuitBreaker::Answered(Permit permit) {
+  const MutexLock lock(mutex_);
+  failures_ = 0;
+  if (permit.is_probe) probing_ = false;
+  if (state_.health == UpstreamHealth::kAnswers) return;
+  if (state_.health == UpstreamHealth::kBroken) {
+    Log(LogLevel::kInfo, "upstream_answers_again",
+        {{"address", address_}, {"broken_ms", env_.UnixMillis() - state_.since_unix_ms}});
+  }
+  pause_ = kFirstPause;
+  Enter(UpstreamHealth::kAnswers);
+}
+
+bool CircuitBreaker::Failed(Permit permit, const absl::Status& error) {
+  const MutexLock lock(mutex_);
+  state_.last_error = std::string(error.message());
+  if (permit.is_probe) {
+    probing_ = false;
+    if (state_.health != UpstreamHealth::kBroken) return false;  // another call has been answered meanwhile
+    pause_ = std::min(2 * pause_, kLongestPause);
+    next_probe_ = env_.Now() + pause_;
+    return false;
+  }
+  if (state_.health == UpstreamHealth::kBroken || ++failures_ < kFailuresToOpen) return false;
+  Open();
+  return true;
+}
+
+void CircuitBreaker::Abandoned(Permit permit) {
+  const MutexLock lock(mutex_);
+  if (permit.is_probe) probing_ = false;
+}
+
+UpstreamState CircuitBreaker::state() const {
+  const MutexLock lock(mutex_);
+  return state_;
+}
+
+void CircuitBreaker::Open() {
+  Log(LogLevel::kWarning, "upstream_broken",
+      {{"address", address_}, {"failures", failures_}, {"message", state_.last_error}});
+  openings_.Add();
+  next_probe_ = env_.Now() + pause_;
+  Enter(UpstreamHealth::kBroken);
+}
+
+void CircuitBreaker::Enter(UpstreamHealth health) {
+  state_.health = health;
+  state_.since_unix_ms = env_.UnixMillis();
+}
+
+}  // namespace kernix::remote

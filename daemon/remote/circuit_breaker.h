@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keeps callers from waiting for an engine that does not answer.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "daemon/remote/upstream.h"
+
+namespace kernix::remote {
+
+// Opens after kFailuresToOpen failures in a row, with one warning in the log. While it is open, it refuses all calls,
+// except for a single one after each pause; the pause grows to kLongestPause. The first call that the engine answers
+// closes it, with one line in the log. Thread-safe.
+class CircuitBreaker {
+ public:
+  static constexpr int kFailuresToOpen = 3;
+  static constexpr Duration kFirstPause = std::chrono::seconds(5);
+  static constexpr Duration kLongestPause = std::chrono::minutes(5);
+
+  // A right to call the engine once, to be given back by one of the functions below.
+  struct Permit {
+    bool is_probe = false;
+  };
+
+  // `env` (the clocks) must outlive it. `address`: for the log.
+  CircuitBreaker(Env& env, std::string address) : env_(env), address_(std::move(address)) {}
+
+  // Nothing: the breaker is open.
+  std::optional<Permit> Ask();
+
+  void Answered(Permit permit);
+  // Returns whether the breaker has opened just now.
+  bool Failed(Permit permit, const absl::Status& error);
+  // The caller gave up, which says nothing of the engine.
+  void Abandoned(Permit permit);
+
+  // All but `facts`.
+  UpstreamState state() const;
+
+  const MetricCounter& openings() const { return openings_; }
+
+ private:
+  void Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enter(UpstreamHealth health) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Env& env_;
+  const std::string address_;
+  MetricCounter openings_;
+  mutable Mutex mutex_;
+  UpstreamState state_ ABSL_GUARDED_BY(mutex_);
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;  // in a row
+  bool probing_ ABSL_GUARDED_BY(mutex_) = false;
+  Duration pause_ ABSL_GUARDED_BY(mutex_) = kFirstPause;
+  MonotonicTime next_probe_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kernix::remote

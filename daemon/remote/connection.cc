@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/connection.h"
+
+#include <grpc/support/time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/remote/channel.h"
+#include "daemon/remote/engine_address.h"
+#include "daemon/remote/engine_error.h"
+#include "daemon/remote/retry.h"
+
+namespace kernix::remote {
+namespace {
+
+// Ends a call when the caller is cancelled.
+class EndsWith {
+ public:
+  EndsWith(Cancellation* cancellation, grpc::ClientContext& context) : cancellation_(cancellation) {
+    if (cancellation_ != nullptr) id_ = cancellation_->OnCancel([&context] { context.TryCancel(); });
+  }
+  ~EndsWith() {
+    if (cancellation_ != nullptr) cancellation_->Remove(id_);
+  }
+  EndsWith(const EndsWith&) = delete;
+  EndsWith& operator=(const EndsWith&) = delete;
+
+ private:
+  Cancellation* const cancellation_;
+  int id_ = 0;
+};
+
+Duration TimeLeft(Env& env, const Limits& limits) {
+  return std::max(Duration(0), std::chrono::duration_cast<Duration>(limits.deadline - env.Now()));
+}
+
+bool IsCancelled(const Limits& limits) { return limits.cancellation != nullptr && limits.cancellation->cancelled(); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(Env& env, UpstreamOptions options) {
+  KERNIX_ASSIGN_OR_RETURN(const EngineAddress address, ParseEngineAddress(options.address));
+  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(env, options, address));
+  std::unique_ptr<Connection> connection(new Connection(env, std::move(options), channel));
+  if (connection->token_ != nullptr) KERNIX_RETURN_IF_ERROR(connection->token_->Token().status());
+  return connection;
+}
+
+Connection::Connection(Env& env, UpstreamOptions options, const std::shared_ptr<grpc::Channel>& channel)
+    : env_(env),
+      options_(std::move(options)),
+      token_(options_.token_file.empty() ? nullptr : std::make_unique<TokenFile>(env, options_.token_file)),
+      action_cache_(reapi::ActionCache::NewStub(channel)),
+      storage_(reapi::ContentAddressableStorage::NewStub(channel)),
+      capabilities_(reapi::Capabilities::NewStub(channel)),
+      streams_(google::bytestream::ByteStream::NewStub(channel)) {}
+
+absl::Status Connection::Call(const Limits& limits, std::string_view asked, const Attempt& attempt) {
+  for (int tries = 1;; ++tries) {
+    std::string token;
+    if (token_ != nullptr) {
+      KERNIX_ASSIGN_OR_RETURN(token, token_->Token());
+    }
+    const grpc::Status status = Try(limits, tries == kMaxTries, attempt, token);
+    if (status.ok()) return absl::OkStatus();
+    if (IsCancelled(limits) || !MayWorkLater(status) || tries == kMaxTries || !WaitToRetry(limits, tries, status)) {
+      if (IsCancelled(limits)) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
+      return EngineError(status, options_, tries == 1 ? std::string(asked) : StrCat(asked, " in ", tries, " tries"));
+    }
+  }
+}
+
+grpc::Status Connection::Try(const Limits& limits, bool is_last, const Attempt& attempt, const std::string& token) {
+  const Duration left = TimeLeft(env_, limits);
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_from_millis((is_last ? left : left / 2).count(), GPR_TIMESPAN));
+  if (!token.empty()) context.AddMetadata("authorization", StrCat("Bearer ", token));
+  const EndsWith ends(limits.cancellation, context);
+  return attempt(context);
+}
+
+bool Connection::WaitToRetry(const Limits& limits, int tries, const grpc::Status& status) {
+  const Duration pause = std::max(PauseBeforeRetry(tries), AskedPause(status).value_or(Duration(0)));
+  if (pause >= TimeLeft(env_, limits)) return false;
+  counters_.retries.Add();
+  return Pause(pause, limits.cancellation);
+}
+
+}  // namespace kernix::remote

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/engine_error.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+
+namespace kernix::remote {
+namespace {
+
+// What an engine, gRPC or a proxy in front of the engine means by a code.
+struct Meaning {
+  ErrorKind kind;
+  std::string advice;
+};
+
+std::string WhyUnreachable(const UpstreamOptions& options) {
+  std::string advice = "Is the engine running, and is this its address?";
+  if (options.address.starts_with("grpcs://")) {
+    advice +=
+        " If so: is it signed by the authority in ca_file, for this host name, and does it want a client certificate?";
+  }
+  return advice;
+}
+
+Meaning MeaningOf(grpc::StatusCode code, const UpstreamOptions& options) {
+  switch (code) {
+    case grpc::StatusCode::UNAVAILABLE:
+      return {v1::ErrorDetail::UNREACHABLE, WhyUnreachable(options)};
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return {v1::ErrorDetail::UNREACHABLE, "It took longer than the timeout allows."};
+    case grpc::StatusCode::CANCELLED:
+      return {v1::ErrorDetail::UNREACHABLE, "The connection broke."};
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return {v1::ErrorDetail::INVALID_REQUEST,
+              options.token_file.empty() ? "It wants a token: set token_file."
+                                         : StrCat("Is the token in ", options.token_file, " right, and still valid?")};
+    case grpc::StatusCode::PERMISSION_DENIED:
+      return {v1::ErrorDetail::INVALID_REQUEST,
+              "The token or the client certificate does not give the right to do so."};
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return {v1::ErrorDetail::INVALID_REQUEST, StrCat("Does it have an instance '", options.instance, "'?")};
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return {v1::ErrorDetail::INVALID_REQUEST, "Does an engine of the Remote Execution API listen at this address?"};
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return {v1::ErrorDetail::RESOURCE, "It has no room for this, or too much to do."};
+    case grpc::StatusCode::INTERNAL:
+      return {v1::ErrorDetail::INTERNAL, options.address.starts_with("grpcs://") && options.certificate_file.empty()
+                                             ? "Does it want a client certificate? Set certificate_file and key_file."
+                                             : ""};
+    default:
+      return {v1::ErrorDetail::INTERNAL, ""};
+  }
+}
+
+std::string WordsOf(const grpc::Status& status) {
+  std::string code = absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
+  return status.error_message().empty() ? code : StrCat(code, ": ", status.error_message());
+}
+
+}  // namespace
+
+absl::Status EngineError(const grpc::Status& status, const UpstreamOptions& options, std::string_view asked) {
+  const std::string what = StrCat("the engine at ", options.address, " did not ", asked, " (", WordsOf(status), ")");
+  if (status.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(what);
+  const Meaning meaning = MeaningOf(status.error_code(), options);
+  v1::ErrorDetail detail;
+  detail.set_kind(meaning.kind);
+  detail.set_code(status.error_code());
+  detail.set_message(meaning.advice.empty() ? what : StrCat(what, ". ", meaning.advice));
+  return MakeError(std::move(detail));
+}
+
+}  // namespace kernix::remote

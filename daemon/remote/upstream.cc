@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/upstream.h"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/exceptions.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/remote/blob_batches.h"
+#include "daemon/remote/blob_transfer.h"
+#include "daemon/remote/circuit_breaker.h"
+#include "daemon/remote/connection.h"
+#include "daemon/remote/reapi_digest.h"
+#include "daemon/remote/upstream_metrics.h"
+
+namespace kernix::remote {
+namespace {
+
+constexpr uint64_t kBytesASecond = uint64_t{1} << 20;
+
+template <typename Messages, typename Value>
+bool Holds(const Messages& messages, Value value) {
+  return std::find(messages.begin(), messages.end(), value) != messages.end();
+}
+
+// Older engines name no digest function: it was always SHA-256.
+bool UsesSha256(const reapi::CacheCapabilities& cache) {
+  return cache.digest_functions().empty() || Holds(cache.digest_functions(), reapi::DigestFunction::SHA256);
+}
+
+UpstreamFacts FactsFrom(const reapi::ServerCapabilities& said) {
+  const reapi::CacheCapabilities& cache = said.cache_capabilities();
+  return {.max_batch_bytes = UsableBatchBytes(cache.max_batch_total_size_bytes()),
+          .may_write_results = cache.action_cache_update_capabilities().update_enabled(),
+          .executes = said.execution_capabilities().exec_enabled(),
+          .zstd = Holds(cache.supported_compressors(), reapi::Compressor::ZSTD)};
+}
+
+uint64_t SumOfSizes(const std::set<exec::BlobDigest>& digests) {
+  uint64_t sum = 0;
+  for (const exec::BlobDigest& digest : digests) sum += digest.size;
+  return sum;
+}
+
+// Whether the engine works, whatever it says of this call.
+bool IsAnswer(const absl::Status& status) {
+  return status.ok() || absl::IsNotFound(status) || absl::IsPermissionDenied(status);
+}
+
+UpstreamOutcome OutcomeOf(const absl::Status& status) {
+  if (status.ok()) return UpstreamOutcome::kDone;
+  if (absl::IsNotFound(status)) return UpstreamOutcome::kAbsent;
+  return absl::IsCancelled(status) ? UpstreamOutcome::kCancelled : UpstreamOutcome::kFailed;
+}
+
+const absl::Status& StatusOf(const absl::Status& status) { return status; }
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
+absl::Status NotAResult(const UpstreamOptions& options, std::string_view why) {
+  return MakeError(v1::ErrorDetail::INTERNAL,
+                   StrCat("the engine at ", options.address, " sent a result that cannot be used: ", why));
+}
+
+absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options, const reapi::ActionResult& result) {
+  std::vector<OutputFile> files;
+  for (const reapi::OutputFile& file : result.output_files()) {
+    const std::optional<exec::BlobDigest> digest = GetDigest(file.digest());
+    if (!digest) return NotAResult(options, StrCat("'", file.path(), "' has no SHA-256 digest"));
+    files.push_back({file.path(), *digest});
+  }
+  return files;
+}
+
+}  // namespace
+
+class Upstream::Impl {
+ public:
+  Impl(Env& env, std::unique_ptr<Connection> connection)
+      : env_(env), connection_(std::move(connection)), breaker_(env, connection_->options().address) {}
+
+  const UpstreamOptions& options() const { return connection_->options(); }
+
+  // Runs `work` unless the breaker is open, and tells breaker and metrics how it ended. `bytes`: that it may move.
+  template <typename Result>
+  Result Perform(UpstreamCall call, uint64_t bytes, Cancellation* cancellation,
+                 const std::function<Result(const Limits&)>& work);
+
+  absl::StatusOr<UpstreamFacts> Facts(const Limits& limits);
+  std::optional<UpstreamFacts> known_facts() const;
+  absl::StatusOr<std::vector<OutputFile>> FindResult(const Limits& limits, const exec::BlobDigest& action);
+  absl::Status PutResult(const Limits& limits, const exec::BlobDigest& action, const std::vector<OutputFile>& files);
+  absl::Status Write(const Limits& limits, const std::map<exec::BlobDigest, exec::Content>& blobs);
+
+  Connection& connection() { return *connection_; }
+  UpstreamState state() const;
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  absl::Status Broken() const;
+  void Report(UpstreamCall call, CircuitBreaker::Permit permit, const absl::Status& status);
+
+  Env& env_;
+  const std::unique_ptr<Connection> connection_;
+  CircuitBreaker breaker_;
+  UpstreamMetrics metrics_;
+  mutable Mutex mutex_;
+  std::optional<UpstreamFacts> facts_ ABSL_GUARDED_BY(mutex_);
+};
+
+template <typename Result>
+Result Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, Cancellation* cancellation,
+                               const std::function<Result(const Limits&)>& work) {
+  const std::optional<CircuitBreaker::Permit> permit = breaker_.Ask();
+  if (!permit) {
+    metrics_.Count(call, UpstreamOutcome::kRefused);
+    return Broken();
+  }
+  const MonotonicTime begin = env_.Now();
+  const Limits limits{begin + options().timeout + std::chrono::seconds(bytes / kBytesASecond), cancellation};
+  Result result = CatchExceptions("the upstream engine", [&] { return work(limits); });
+  metrics_.Observe(call, std::chrono::duration<double>(env_.Now() - begin).count());
+  Report(call, *permit, StatusOf(result));
+  return result;
+}
+
+void Upstream::Impl::Report(UpstreamCall call, CircuitBreaker::Permit permit, const absl::Status& status) {
+  metrics_.Count(call, OutcomeOf(status));
+  if (absl::IsCancelled(status)) {
+    breaker_.Abandoned(permit);
+  } else if (IsAnswer(status)) {
+    breaker_.Answered(permit);
+  } else if (breaker_.Failed(permit, status)) {
+    const MutexLock lock(mutex_);
+    facts_.reset();  // it may be another engine that answers in the end
+  }
+}
+
+absl::Status Upstream::Impl::Broken() const {
+  return MakeError(v1::ErrorDetail::UNREACHABLE,
+                   StrCat("the engine at ", options().address, " was not asked, since it has failed several times: ",
+                          breaker_.state().last_error, " It is asked again from time to time."));
+}
+
+std::optional<UpstreamFacts> Upstream::Impl::known_facts() const {
+  const MutexLock lock(mutex_);
+  return facts_;
+}
+
+absl::StatusOr<UpstreamFacts> Upstream::Impl::Facts(const Limits& limits) {
+  if (const std::optional<UpstreamFacts> known = known_facts()) return *known;
+  reapi::GetCapabilitiesRequest request;
+  request.set_instance_name(options().instance);
+  reapi::ServerCapabilities response;
+  KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "say what it can do", [&](grpc::ClientContext& context) {
+    return connection_->capabilities().GetCapabilities(&context, request, &response);
+  }));
+  if (!UsesSha256(response.cache_capabilities())) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST,
+                     StrCat("the engine at ", options().address, " does not use SHA-256, as kernixd does"));
+  }
+  const MutexLock lock(mutex_);
+  facts_ = FactsFrom(response);
+  return *facts_;
+}
+
+absl::StatusOr<std::vector<OutputFile>> Upstream::Impl::FindResult(const Limits& limits,
+                                                                   const exec::BlobDigest& action) {
+  reapi::GetActionResultRequest request;
+  request.set_instance_name(options().instance);
+  SetDigest(action, *request.mutable_action_digest());
+  reapi::ActionResult result;
+  KERNIX_RETURN_IF_ERROR(connection_->Call(limits, "find a result", [&](grpc::ClientContext& context) {
+    return connection_->action_cache().GetActionResult(&context, request, &result);
+  }));
+  if (result.exit_code() != 0) return absl::NotFoundError("the result of a command that failed");
+  return FilesOf(options(), result);
+}
+
+absl::Status Upstream::Impl::PutResult(const Limits& limits, const exec::BlobDigest& action,
+                                       const std::vector<OutputFile>& files) {
+  reapi::UpdateActionResultRequest request;
+  request.set_instance_name(options().instance);
+  SetDigest(action, *request.mutable_action_digest());
+  for (const OutputFile& file : files) {
+    reapi::OutputFile& output = *request.mutable_action_result()->add_output_files();
+    output.set_path(file.path);
+    SetDigest(file.digest, *output.mutable_digest());
+  }
+  return connection_->Call(limits, "keep a result", [&](grpc::ClientContext& context) {
+    reapi::ActionResult kept;
+    return connection_->action_cache().UpdateActionResult(&context, request, &kept);
+  });
+}
+
+absl::Status Upstream::Impl::Write(const Limits& limits, const std::map<exec::BlobDigest, exec::Content>& blobs) {
+  KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, Facts(limits));
+  std::set<exec::BlobDigest> digests;
+  for (const auto& [digest, content] : blobs) digests.insert(digest);
+  KERNIX_ASSIGN_OR_RETURN(const std::set<exec::BlobDigest> missing, FindMissing(*connection_, limits, digests));
+  std::vector<Blob> to_send;
+  for (const auto& [digest, content] : blobs) {
+    if (missing.contains(digest)) to_send.push_back({digest, content});
+  }
+  return WriteBlobs(*connection_, limits, facts, to_send);
+}
+
+UpstreamState Upstream::Impl::state() const {
+  UpstreamState state = breaker_.state();
+  state.facts = known_facts();
+  return state;
+}
+
+void Upstream::Impl::Register(MetricsRegistry& registry) const {
+  metrics_.Register(registry);
+  const ConnectionCounters& counters = connection_->counters();
+  registry.AddCounter("kernix_upstream_retries_total", "Calls of the upstream engine that were tried again.",
+                      counters.retries);
+  const std::string bytes = "Bytes of blobs to and from the upstream engine, as they travelled.";
+  registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_sent, {{"direction", "sent"}});
+  registry.AddCounter("kernix_upstream_bytes_total", bytes, counters.bytes_received, {{"direction", "received"}});
+  registry.AddCounter("kernix_upstream_breaker_openings_total",
+                      "How often kernixd stopped asking the upstream engine, because it had failed again and again.",
+                      breaker_.openings());
+}
+
+Upstream::Upstream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Upstream::~Upstream() = default;
+
+absl::StatusOr<std::unique_ptr<Upstream>> Upstream::Open(Env& env, UpstreamOptions options) {
+  KERNIX_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::Open(env, std::move(options)));
+  return std::unique_ptr<Upstream>(new Upstream(std::make_unique<Impl>(env, std::move(connection))));
+}
+
+absl::StatusOr<UpstreamFacts> Upstream::Facts(Cancellation* cancellation) {
+  if (const std::optional<UpstreamFacts> known = impl_->known_facts()) return *known;
+  return impl_->Perform<absl::StatusOr<UpstreamFacts>>(UpstreamCall::kFacts, 0, cancellation,
+                                                       [&](const Limits& limits) { return impl_->Facts(limits); });
+}
+
+absl::StatusOr<std::optional<std::vector<OutputFile>>> Upstream::FindResult(const exec::BlobDigest& action,
+                                                                            Cancellation* cancellation) {
+  absl::StatusOr<std::vector<OutputFile>> files = impl_->Perform<absl::StatusOr<std::vector<OutputFile>>>(
+      UpstreamCall::kFindResult, 0, cancellation,
+      [&](const Limits& limits) { return impl_->FindResult(limits, action); });
+  if (files.ok()) return std::make_optional(*std::move(files));
+  if (absl::IsNotFound(files.status())) return std::nullopt;
+  return files.status();
+}
+
+absl::Status Upstream::PutResult(const exec::BlobDigest& action, const std::vector<OutputFile>& files,
+                                 Cancellation* cancellation) {
+  return impl_->Perform<absl::Status>(UpstreamCall::kPutResult, 0, cancellation,
+                                      [&](const Limits& limits) { return impl_->PutResult(limits, action, files); });
+}
+
+absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec::BlobDigest>& digests,
+                                                          uint64_t max_bytes, Cancellation* cancellation) {
+  using Blobs = std::map<exec::BlobDigest, exec::Content>;
+  const std::set<exec::BlobDigest> distinct(digests.begin(), digests.end());
+  const uint64_t bytes = SumOfSizes(distinct);
+  if (bytes > max_bytes) {
+    return MakeError(v1::ErrorDetail::RESOURCE, StrCat(digests.size(), " blobs of the engine at ", address(), " have ",
+                                                       bytes, " bytes; at most ", max_bytes, " are read"));
+  }
+  KERNIX_ASSIGN_OR_RETURN(
+      const Blobs blobs,
+      impl_->Perform<absl::StatusOr<Blobs>>(UpstreamCall::kRead, bytes, cancellation,
+                                            [&](const Limits& limits) -> absl::StatusOr<Blobs> {
+                                              KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, impl_->Facts(limits));
+                                              return ReadBlobs(impl_->connection(), limits, facts, distinct);
+                                            }));
+  std::vector<exec::Content> contents;
+  for (const exec::BlobDigest& digest : digests) contents.push_back(blobs.at(digest));
+  return contents;
+}
+
+absl::Status Upstream::Write(const std::vector<Blob>& blobs, Cancellation* cancellation) {
+  std::map<exec::BlobDigest, exec::Content> distinct;
+  uint64_t bytes = 0;
+  for (const Blob& blob : blobs) {
+    // Each engine has the empty blob.
+    if (blob.digest.size > 0 && distinct.emplace(blob.digest, blob.content).second) bytes += blob.digest.size;
+  }
+  if (distinct.empty()) return absl::OkStatus();
+  return impl_->Perform<absl::Status>(UpstreamCall::kWrite, bytes, cancellation,
+                                      [&](const Limits& limits) { return impl_->Write(limits, distinct); });
+}
+
+UpstreamState Upstream::state() const { return impl_->state(); }
+const std::string& Upstream::address() const { return impl_->options().address; }
+void Upstream::Register(MetricsRegistry& registry) const { impl_->Register(registry); }
+
+}  // namespace kernix::remote
