@@ -40,6 +40,7 @@ packages=(
 )
 if [ "$what" != product ]; then
   packages+=(clang libclang-rt-dev clang-format clangd shellcheck systemd zsh groff-base)
+  packages+=(bubblewrap openssl libpcre2-8-0)   # what the tests run around an engine (tests/support/engine)
 fi
 case $python_path in
   "" | /usr/bin/python3* | /bin/python3*)   # the distribution's own Python, in packages of its own
@@ -98,3 +99,5 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "${files[@]/#/--requirement=}"
   echo "$wanted" >"$stamp"
 fi
+
+if [ "$what" = all ]; then tests/support/engine/install.sh; fi

@@ -2,8 +2,9 @@
 #include "daemon/remote/engine_error.h"
 
 #include <string>
+#include <utility>
 
-#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 
@@ -16,19 +17,20 @@ struct Meaning {
   std::string advice;
 };
 
-std::string WhyUnreachable(const UpstreamOptions& options) {
-  std::string advice = "Is the engine running, and is this its address?";
-  if (options.address.starts_with("grpcs://")) {
-    advice +=
-        " If so: is it signed by the authority in ca_file, for this host name, and does it want a client certificate?";
+std::string WhyUnreachable(const grpc::Status& status, const UpstreamOptions& options) {
+  if (absl::StrContains(status.error_message(), "certificate verify failed")) {
+    return StrCat("Its certificate is not signed by ",
+                  options.ca_file.empty() ? std::string("an authority that this machine trusts: set ca_file")
+                                          : StrCat("the authority in ", options.ca_file),
+                  ", or has expired, or is for another host name.");
   }
-  return advice;
+  return "Is the engine running, and is this its address?";
 }
 
-Meaning MeaningOf(grpc::StatusCode code, const UpstreamOptions& options) {
-  switch (code) {
+Meaning MeaningOf(const grpc::Status& status, const UpstreamOptions& options) {
+  switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
-      return {v1::ErrorDetail::UNREACHABLE, WhyUnreachable(options)};
+      return {v1::ErrorDetail::UNREACHABLE, WhyUnreachable(status, options)};
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return {v1::ErrorDetail::UNREACHABLE, "It took longer than the timeout allows."};
     case grpc::StatusCode::CANCELLED:
@@ -65,7 +67,7 @@ std::string WordsOf(const grpc::Status& status) {
 absl::Status EngineError(const grpc::Status& status, const UpstreamOptions& options, std::string_view asked) {
   const std::string what = StrCat("the engine at ", options.address, " did not ", asked, " (", WordsOf(status), ")");
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(what);
-  const Meaning meaning = MeaningOf(status.error_code(), options);
+  const Meaning meaning = MeaningOf(status, options);
   v1::ErrorDetail detail;
   detail.set_kind(meaning.kind);
   detail.set_code(status.error_code());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/remote/upstream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -42,9 +43,13 @@ UpstreamFacts FactsFrom(const reapi::ServerCapabilities& said) {
           .zstd = Holds(cache.supported_compressors(), reapi::Compressor::ZSTD)};
 }
 
-uint64_t SumOfSizes(const std::set<exec::BlobDigest>& digests) {
+// Nothing if they are more than `most`. An engine may claim any size.
+std::optional<uint64_t> SumOfSizes(const std::set<exec::BlobDigest>& digests, uint64_t most) {
   uint64_t sum = 0;
-  for (const exec::BlobDigest& digest : digests) sum += digest.size;
+  for (const exec::BlobDigest& digest : digests) {
+    if (digest.size > most - sum) return std::nullopt;
+    sum += digest.size;
+  }
   return sum;
 }
 
@@ -266,14 +271,14 @@ absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec
                                                           uint64_t max_bytes, Cancellation* cancellation) {
   using Blobs = std::map<exec::BlobDigest, exec::Content>;
   const std::set<exec::BlobDigest> distinct(digests.begin(), digests.end());
-  const uint64_t bytes = SumOfSizes(distinct);
-  if (bytes > max_bytes) {
-    return MakeError(v1::ErrorDetail::RESOURCE, StrCat(digests.size(), " blobs of the engine at ", address(), " have ",
-                                                       bytes, " bytes; at most ", max_bytes, " are read"));
+  const std::optional<uint64_t> bytes = SumOfSizes(distinct, max_bytes);
+  if (!bytes) {
+    return MakeError(v1::ErrorDetail::RESOURCE, StrCat(distinct.size(), " blobs of the engine at ", address(),
+                                                       " have more than ", max_bytes, " bytes, which is the limit"));
   }
   KERNIX_ASSIGN_OR_RETURN(
       const Blobs blobs,
-      impl_->Perform<absl::StatusOr<Blobs>>(UpstreamCall::kRead, bytes, cancellation,
+      impl_->Perform<absl::StatusOr<Blobs>>(UpstreamCall::kRead, *bytes, cancellation,
                                             [&](const Limits& limits) -> absl::StatusOr<Blobs> {
                                               KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, impl_->Facts(limits));
                                               return ReadBlobs(impl_->connection(), limits, facts, distinct);

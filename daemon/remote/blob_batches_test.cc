@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/blob_batches.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace kernix::remote {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+std::vector<exec::BlobDigest> OfSizes(const std::vector<uint64_t>& sizes) {
+  std::vector<exec::BlobDigest> digests;
+  for (const uint64_t size : sizes) digests.push_back({DigestOf(std::to_string(digests.size())), size});
+  return digests;
+}
+
+TEST(BlobBatchesTest, NoLimitIsThatOfAMessage) {
+  EXPECT_EQ(UsableBatchBytes(0), 4 * kMiB - 65536);
+  EXPECT_EQ(UsableBatchBytes(-1), 4 * kMiB - 65536);
+  EXPECT_EQ(UsableBatchBytes(1000), 1000U);
+  EXPECT_EQ(UsableBatchBytes(std::numeric_limits<int64_t>::max()), 4 * kMiB - 65536);
+}
+
+TEST(BlobBatchesTest, FillsOneMessageAfterTheOther) {
+  const BlobBatches split = SplitIntoBatches(OfSizes({400, 400, 400, 900, 100}), 1128);
+  EXPECT_EQ(split.batches, (std::vector<std::vector<size_t>>{{0, 1}, {2}, {3}, {4}}));
+  EXPECT_TRUE(split.streams.empty());
+}
+
+TEST(BlobBatchesTest, ALargeBlobTravelsAlone) {
+  const BlobBatches split = SplitIntoBatches(OfSizes({10, 1001, 10, 872, 873}), 1000);
+  EXPECT_EQ(split.batches, (std::vector<std::vector<size_t>>{{0, 2}, {3}}));
+  EXPECT_EQ(split.streams, (std::vector<size_t>{1, 4}));
+}
+
+TEST(BlobBatchesTest, ManyTinyBlobsCountWithWhatStandsAroundThem) {
+  const BlobBatches split = SplitIntoBatches(OfSizes(std::vector<uint64_t>(50'000, 1)), UsableBatchBytes(0));
+  EXPECT_EQ(split.batches.size(), 2U);
+}
+
+TEST(BlobBatchesTest, AnyClaimedSizeIsSplit) {
+  const BlobBatches split = SplitIntoBatches(OfSizes({std::numeric_limits<int64_t>::max()}), 1000);
+  EXPECT_EQ(split.streams.size(), 1U);
+}
+
+}  // namespace
+}  // namespace kernix::remote

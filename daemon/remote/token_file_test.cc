@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/token_file.h"
+
+#include <gtest/gtest.h>
+
+#include "common/os/fault_env.h"
+#include "common/os/mem_env.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::remote {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TokenFileTest : public ::testing::Test {
+ protected:
+  void Write(std::string_view text) { ASSERT_THAT(memory_.WriteFile("/token", text, 0600), IsOk()); }
+  // Longer than a file system needs to show a change.
+  void Settle() { memory_.AdvanceClock(std::chrono::seconds(10)); }
+
+  MemEnv memory_;
+  FaultEnv env_{memory_};
+  TokenFile file_{env_, "/token"};
+};
+
+TEST_F(TokenFileTest, IsTheTextWithoutSpaceAroundIt) {
+  Write(" abc.def-123\n");
+  EXPECT_EQ(file_.Token().value(), "abc.def-123");
+}
+
+TEST_F(TokenFileTest, IsReadAgainOnlyWhenItHasChanged) {
+  Write("one");
+  Settle();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(file_.Token().value(), "one");
+  EXPECT_EQ(env_.Calls(Operation::kReadFile), 1);
+  Write("two");
+  EXPECT_EQ(file_.Token().value(), "two");
+}
+
+TEST_F(TokenFileTest, AChangeInTheSameMomentIsSeen) {
+  Write("one");
+  EXPECT_EQ(file_.Token().value(), "one");
+  EXPECT_EQ(file_.Token().value(), "one");
+  EXPECT_EQ(env_.Calls(Operation::kReadFile), 2) << "the file is too young to tell a change by its state";
+}
+
+TEST_F(TokenFileTest, TheLastTokenServesWhileTheFileIsAwayOrEmpty) {
+  Write("one");
+  EXPECT_EQ(file_.Token().value(), "one");
+  ASSERT_THAT(memory_.RemoveFile("/token"), IsOk());
+  EXPECT_EQ(file_.Token().value(), "one");
+  Write("");
+  EXPECT_EQ(file_.Token().value(), "one");
+  Write("two");
+  EXPECT_EQ(file_.Token().value(), "two");
+}
+
+TEST_F(TokenFileTest, WithoutAnyTokenItSaysWhy) {
+  EXPECT_THAT(file_.Token().status(), HasError(absl::StatusCode::kInvalidArgument, HasSubstr("/token")));
+  for (const char* bad : {"", "\n", "two words", "caf\xc3\xa9", "line\nline"}) {
+    Write(bad);
+    EXPECT_THAT(file_.Token().status(), HasError(absl::StatusCode::kInvalidArgument, HasSubstr("/token"))) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace kernix::remote

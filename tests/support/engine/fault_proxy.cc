@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/engine/fault_proxy.h"
+
+#include <gtest/gtest.h>
+#include <zstd.h>
+
+#include <utility>
+
+#include "build/bazel/remote/execution/v2/remote_execution.grpc.pb.h"
+#include "common/base/strings.h"
+#include "google/bytestream/bytestream.grpc.pb.h"
+#include "google/longrunning/operations.grpc.pb.h"
+#include "tests/support/await.h"
+
+namespace kernix::testing {
+namespace {
+
+namespace reapi = build::bazel::remote::execution::v2;
+namespace bytestream = google::bytestream;
+namespace longrunning = google::longrunning;
+
+constexpr std::string_view kCompressed = "compressed-blobs/zstd/";
+
+// The call of the engine: it ends when the client's call does, and carries the same token.
+std::unique_ptr<grpc::ClientContext> Forwarded(const grpc::ServerContext& context) {
+  auto forwarded = grpc::ClientContext::FromServerContext(context);
+  for (const auto& [name, value] : context.client_metadata()) {
+    if (name == "authorization") forwarded->AddMetadata("authorization", std::string(value.data(), value.size()));
+  }
+  return forwarded;
+}
+
+std::string Plain(std::string name) {
+  const size_t at = name.find(kCompressed);
+  return at == std::string::npos ? name : name.replace(at, kCompressed.size(), "blobs/");
+}
+
+bool IsCompressed(const std::string& name) { return name.find(kCompressed) != std::string::npos; }
+
+std::string Compress(const std::string& bytes) {
+  std::string out(ZSTD_compressBound(bytes.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), 3));
+  return out;
+}
+
+std::string Decompress(const std::string& bytes) {
+  std::string out(ZSTD_getFrameContentSize(bytes.data(), bytes.size()), '\0');
+  EXPECT_EQ(ZSTD_decompress(out.data(), out.size(), bytes.data(), bytes.size()), out.size());
+  return out;
+}
+
+std::vector<std::string> Pieces(const std::string& bytes) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  std::vector<std::string> pieces;
+  for (size_t at = 0; at < bytes.size(); at += kPiece) pieces.push_back(bytes.substr(at, kPiece));
+  return pieces;
+}
+
+grpc::Status Cut() { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection was cut"); }
+
+// What a fault does to one call.
+class Spoiler {
+ public:
+  Spoiler(std::optional<EngineFault> fault, grpc::ServerContext& context) : fault_(std::move(fault)) {
+    if (fault_ && fault_->hang) {
+      Await("the client to give up", [&context] { return context.IsCancelled(); });
+      fault_->answer = grpc::Status::CANCELLED;
+    }
+  }
+
+  // Instead of asking the engine.
+  std::optional<grpc::Status> answer() const { return fault_ ? fault_->answer : std::nullopt; }
+
+  void Change(google::protobuf::Message& message) const {
+    if (fault_ && fault_->change) fault_->change(message);
+  }
+
+  bool CutsAfter(int messages) const { return fault_ && fault_->cut_after >= 0 && messages >= fault_->cut_after; }
+
+ private:
+  std::optional<EngineFault> fault_;
+};
+
+}  // namespace
+
+class FaultProxy::Services : public reapi::Execution::Service,
+                             public reapi::ActionCache::Service,
+                             public reapi::ContentAddressableStorage::Service,
+                             public reapi::Capabilities::Service,
+                             public bytestream::ByteStream::Service,
+                             public longrunning::Operations::Service {
+ public:
+  Services(FaultProxy& proxy, const std::shared_ptr<grpc::Channel>& engine)
+      : proxy_(proxy),
+        execution_(engine),
+        action_cache_(engine),
+        storage_(engine),
+        capabilities_(engine),
+        streams_(engine),
+        operations_(engine) {}
+
+  void AddTo(grpc::ServerBuilder& builder) {
+    builder.RegisterService(static_cast<reapi::Execution::Service*>(this));
+    builder.RegisterService(static_cast<reapi::ActionCache::Service*>(this));
+    builder.RegisterService(static_cast<reapi::ContentAddressableStorage::Service*>(this));
+    builder.RegisterService(static_cast<reapi::Capabilities::Service*>(this));
+    builder.RegisterService(static_cast<bytestream::ByteStream::Service*>(this));
+    builder.RegisterService(static_cast<longrunning::Operations::Service*>(this));
+  }
+
+  grpc::Status GetActionResult(grpc::ServerContext* context, const reapi::GetActionResultRequest* request,
+                               reapi::ActionResult* response) override {
+    return Unary("GetActionResult", *context, *response,
+                 [&](auto* call) { return action_cache_.GetActionResult(call, *request, response); });
+  }
+  grpc::Status UpdateActionResult(grpc::ServerContext* context, const reapi::UpdateActionResultRequest* request,
+                                  reapi::ActionResult* response) override {
+    return Unary("UpdateActionResult", *context, *response,
+                 [&](auto* call) { return action_cache_.UpdateActionResult(call, *request, response); });
+  }
+  grpc::Status FindMissingBlobs(grpc::ServerContext* context, const reapi::FindMissingBlobsRequest* request,
+                                reapi::FindMissingBlobsResponse* response) override {
+    return Unary("FindMissingBlobs", *context, *response,
+                 [&](auto* call) { return storage_.FindMissingBlobs(call, *request, response); });
+  }
+  grpc::Status BatchUpdateBlobs(grpc::ServerContext* context, const reapi::BatchUpdateBlobsRequest* request,
+                                reapi::BatchUpdateBlobsResponse* response) override {
+    return Unary("BatchUpdateBlobs", *context, *response,
+                 [&](auto* call) { return storage_.BatchUpdateBlobs(call, *request, response); });
+  }
+  grpc::Status BatchReadBlobs(grpc::ServerContext* context, const reapi::BatchReadBlobsRequest* request,
+                              reapi::BatchReadBlobsResponse* response) override {
+    return Unary("BatchReadBlobs", *context, *response,
+                 [&](auto* call) { return storage_.BatchReadBlobs(call, *request, response); });
+  }
+  grpc::Status CancelOperation(grpc::ServerContext* context, const longrunning::CancelOperationRequest* request,
+                               google::protobuf::Empty* response) override {
+    return Unary("CancelOperation", *context, *response,
+                 [&](auto* call) { return operations_.CancelOperation(call, *request, response); });
+  }
+  grpc::Status GetCapabilities(grpc::ServerContext* context, const reapi::GetCapabilitiesRequest* request,
+                               reapi::ServerCapabilities* response) override {
+    return Unary("GetCapabilities", *context, *response, [&](auto* call) {
+      const grpc::Status status = capabilities_.GetCapabilities(call, *request, response);
+      if (proxy_.OffersZstd()) {
+        response->mutable_cache_capabilities()->add_supported_compressors(reapi::Compressor::ZSTD);
+      }
+      return status;
+    });
+  }
+
+  grpc::Status Read(grpc::ServerContext* context, const bytestream::ReadRequest* request,
+                    grpc::ServerWriter<bytestream::ReadResponse>* writer) override {
+    if (IsCompressed(request->resource_name())) return ReadCompressed(*context, *request, *writer);
+    return Stream("Read", *context, *writer, [&](auto* call) { return streams_.Read(call, *request); });
+  }
+  grpc::Status Execute(grpc::ServerContext* context, const reapi::ExecuteRequest* request,
+                       grpc::ServerWriter<longrunning::Operation>* writer) override {
+    return Stream("Execute", *context, *writer, [&](auto* call) { return execution_.Execute(call, *request); });
+  }
+  grpc::Status WaitExecution(grpc::ServerContext* context, const reapi::WaitExecutionRequest* request,
+                             grpc::ServerWriter<longrunning::Operation>* writer) override {
+    return Stream("WaitExecution", *context, *writer,
+                  [&](auto* call) { return execution_.WaitExecution(call, *request); });
+  }
+
+  grpc::Status Write(grpc::ServerContext* context, grpc::ServerReader<bytestream::WriteRequest>* reader,
+                     bytestream::WriteResponse* response) override {
+    const Spoiler spoiler(proxy_.Arrived("Write", *context), *context);
+    if (spoiler.answer()) return *spoiler.answer();
+    const auto call = Forwarded(*context);
+    const auto writer = streams_.Write(call.get(), response);
+    const grpc::Status cut = ForwardWrites(spoiler, *reader, *writer);
+    if (!cut.ok()) {
+      call->TryCancel();
+      writer->Finish().IgnoreError();
+      return cut;
+    }
+    writer->WritesDone();
+    grpc::Status status = writer->Finish();
+    spoiler.Change(*response);
+    return status;
+  }
+
+ private:
+  template <typename Call>
+  grpc::Status Unary(const char* method, grpc::ServerContext& context, google::protobuf::Message& response,
+                     const Call& call_engine) {
+    const Spoiler spoiler(proxy_.Arrived(method, context), context);
+    if (spoiler.answer()) return *spoiler.answer();
+    const auto call = Forwarded(context);
+    const grpc::Status status = call_engine(call.get());
+    spoiler.Change(response);
+    return status;
+  }
+
+  template <typename Message, typename Call>
+  grpc::Status Stream(const char* method, grpc::ServerContext& context, grpc::ServerWriter<Message>& writer,
+                      const Call& call_engine) {
+    const Spoiler spoiler(proxy_.Arrived(method, context), context);
+    if (spoiler.answer()) return *spoiler.answer();
+    const auto call = Forwarded(context);
+    const auto reader = call_engine(call.get());
+    Message message;
+    for (int messages = 0; !spoiler.CutsAfter(messages) && reader->Read(&message); ++messages) {
+      spoiler.Change(message);
+      if (!writer.Write(message)) break;
+      if (spoiler.CutsAfter(messages + 1)) {
+        call->TryCancel();
+        reader->Finish().IgnoreError();
+        return Cut();
+      }
+    }
+    if (spoiler.CutsAfter(0)) call->TryCancel();
+    grpc::Status status = reader->Finish();
+    return spoiler.CutsAfter(0) ? Cut() : status;
+  }
+
+  grpc::Status ReadCompressed(grpc::ServerContext& context, bytestream::ReadRequest request,
+                              grpc::ServerWriter<bytestream::ReadResponse>& writer) {
+    const Spoiler spoiler(proxy_.Arrived("Read", context), context);
+    request.set_resource_name(Plain(request.resource_name()));
+    const auto call = Forwarded(context);
+    const auto reader = streams_.Read(call.get(), request);
+    std::string bytes;
+    for (bytestream::ReadResponse piece; reader->Read(&piece);) bytes += piece.data();
+    for (const std::string& piece : Pieces(Compress(bytes))) {
+      bytestream::ReadResponse response;
+      response.set_data(piece);
+      spoiler.Change(response);
+      if (!writer.Write(response)) break;
+    }
+    return reader->Finish();
+  }
+
+  grpc::Status ForwardWrites(const Spoiler& spoiler, grpc::ServerReader<bytestream::WriteRequest>& reader,
+                             grpc::ClientWriter<bytestream::WriteRequest>& writer) {
+    bytestream::WriteRequest request;
+    std::string name;
+    std::string compressed;
+    for (int messages = 0; reader.Read(&request); ++messages) {
+      if (spoiler.CutsAfter(messages)) return Cut();
+      if (messages == 0) name = request.resource_name();
+      if (!IsCompressed(name)) {
+        if (!writer.Write(request)) break;
+        continue;
+      }
+      compressed += request.data();
+    }
+    if (!IsCompressed(name)) return grpc::Status::OK;
+    SendPlain(Plain(name), Decompress(compressed), writer);
+    return grpc::Status::OK;
+  }
+
+  static void SendPlain(const std::string& name, const std::string& bytes,
+                        grpc::ClientWriter<bytestream::WriteRequest>& writer) {
+    bytestream::WriteRequest request;
+    request.set_resource_name(name);
+    size_t sent = 0;
+    for (const std::string& piece : Pieces(bytes)) {
+      request.set_write_offset(static_cast<int64_t>(sent));
+      request.set_data(piece);
+      sent += piece.size();
+      request.set_finish_write(sent == bytes.size());
+      if (!writer.Write(request)) return;
+    }
+  }
+
+  FaultProxy& proxy_;
+  reapi::Execution::Stub execution_;
+  reapi::ActionCache::Stub action_cache_;
+  reapi::ContentAddressableStorage::Stub storage_;
+  reapi::Capabilities::Stub capabilities_;
+  bytestream::ByteStream::Stub streams_;
+  longrunning::Operations::Stub operations_;
+};
+
+FaultProxy::FaultProxy(const std::string& engine)
+    : services_(std::make_unique<Services>(*this, grpc::CreateChannel(engine, grpc::InsecureChannelCredentials()))) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+  services_->AddTo(builder);
+  server_ = builder.BuildAndStart();
+  EXPECT_NE(server_, nullptr);
+}
+
+FaultProxy::~FaultProxy() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+std::string FaultProxy::address() const { return StrCat("grpc://127.0.0.1:", port_); }
+
+void FaultProxy::Inject(EngineFault fault) {
+  const MutexLock lock(mutex_);
+  faults_.push_back(std::move(fault));
+}
+
+void FaultProxy::Clear() {
+  const MutexLock lock(mutex_);
+  faults_.clear();
+}
+
+void FaultProxy::OfferZstd() {
+  const MutexLock lock(mutex_);
+  zstd_ = true;
+}
+
+bool FaultProxy::OffersZstd() const {
+  const MutexLock lock(mutex_);
+  return zstd_;
+}
+
+int FaultProxy::Calls(const std::string& method) const {
+  const MutexLock lock(mutex_);
+  const auto found = calls_.find(method);
+  return found == calls_.end() ? 0 : found->second;
+}
+
+std::multimap<std::string, std::string> FaultProxy::LastMetadata() const {
+  const MutexLock lock(mutex_);
+  return metadata_;
+}
+
+std::optional<EngineFault> FaultProxy::Arrived(const std::string& method, const grpc::ServerContext& context) {
+  const MutexLock lock(mutex_);
+  ++calls_[method];
+  metadata_.clear();
+  for (const auto& [name, value] : context.client_metadata()) {
+    metadata_.emplace(std::string(name.data(), name.size()), std::string(value.data(), value.size()));
+  }
+  for (auto fault = faults_.begin(); fault != faults_.end(); ++fault) {
+    if (fault->method != method) continue;
+    EngineFault hit = *fault;
+    if (fault->times > 0 && --fault->times == 0) faults_.erase(fault);
+    return hit;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kernix::testing
