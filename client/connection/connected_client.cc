@@ -56,6 +56,7 @@ CacheEntryDetail EntryDetail(const v1::CacheEntry& entry) {
     detail.functions.push_back({function.name(), {function.tokens().begin(), function.tokens().end()}});
   }
   detail.build_options.assign(from.build_option().begin(), from.build_option().end());
+  detail.origin = from.origin();
   detail.required_symbol_versions.assign(from.required_symbol_version().begin(), from.required_symbol_version().end());
   return detail;
 }
@@ -78,6 +79,21 @@ RunningLoad LoadFrom(const v1::RunningLoad& load) {
           .elapsed_ms = static_cast<int64_t>(load.elapsed_ms())};
 }
 
+const char* HealthName(v1::UpstreamStatus::Health health) {
+  if (health == v1::UpstreamStatus::ANSWERS) return "answers";
+  return health == v1::UpstreamStatus::BROKEN ? "broken" : "not asked yet";
+}
+
+UpstreamStatus UpstreamFrom(const v1::UpstreamStatus& upstream) {
+  return {.address = upstream.address(),
+          .health = HealthName(upstream.health()),
+          .since_unix_ms = upstream.since_unix_ms(),
+          .last_error = upstream.last_error(),
+          .reads = upstream.reads(),
+          .writes = upstream.writes(),
+          .refuses_writes = upstream.refuses_writes()};
+}
+
 DaemonActivity ActivityFrom(const v1::GetStatusResponse& response) {
   DaemonActivity activity{.hidden_loads = response.hidden_loads(), .hidden_entries = response.hidden_entries()};
   for (const v1::RunningLoad& load : response.load()) activity.loads.push_back(LoadFrom(load));
@@ -87,6 +103,7 @@ DaemonActivity ActivityFrom(const v1::GetStatusResponse& response) {
   for (const v1::CacheShare& share : response.cache()) {
     activity.cache.push_back({share.owner(), share.entries(), share.bytes()});
   }
+  if (response.has_upstream()) activity.upstream = UpstreamFrom(response.upstream());
   return activity;
 }
 
@@ -98,6 +115,7 @@ CacheStats StatsFrom(const v1::GetCacheStatsResponse& response) {
           .failures = response.failures(),
           .evictions = response.evictions(),
           .cancelled = response.cancelled(),
+          .upstream_hits = response.upstream_hits(),
           .entries = response.entries(),
           .bytes = response.bytes(),
           .limit_bytes = response.limit_bytes(),
@@ -112,6 +130,8 @@ TracedStep::How HowOf(v1::TracedStep::How how) {
       return TracedStep::How::kJoined;
     case v1::TracedStep::DAEMON:
       return TracedStep::How::kDaemon;
+    case v1::TracedStep::UPSTREAM:
+      return TracedStep::How::kUpstream;
     default:
       return TracedStep::How::kRun;
   }

@@ -117,12 +117,18 @@ class Batch {
     return options;
   }
 
+  static const char* Origin(const Module& module) {
+    if (module.from_upstream()) return "from another node";
+    if (module.cache_hit()) return "from the cache";
+    return module.joined() ? "built for others, too" : "built";
+  }
+
   bool Stopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return no_daemon_ || Interrupted(); }
 
   int Delivered(const std::string& file, const Module& module) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const CompiledFiles compiled{{file}, module, module.path()};
     std::cout << (flags_.json ? SummaryJson(compiled) : SummaryLine(compiled)) << std::endl;
-    ++counts_[module.cache_hit() ? "from the cache" : module.joined() ? "built for others, too" : "built"];
+    ++counts_[Origin(module)];
     return kOk;
   }
 

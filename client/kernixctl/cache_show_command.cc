@@ -66,7 +66,8 @@ std::string Text(const EntryTags& tags) {
     rows.push_back({"function", StrCat(function.name, ": ", absl::StrJoin(function.tokens, " "))});
   }
   rows.push_back({"size", FormatBytes(first.entry.size)});
-  rows.push_back({"built", Moment(first.entry.created_unix_ms)});
+  rows.push_back({first.origin.empty() ? "built" : "fetched", Moment(first.entry.created_unix_ms)});
+  if (!first.origin.empty()) rows.push_back({"from", first.origin});
   rows.push_back({"last used", Moment(first.entry.last_used_unix_ms)});
   rows.push_back({"hits", StrCat(first.entry.hits)});
   rows.push_back({"toolchain", OrUnknown(first.toolchain)});
@@ -107,6 +108,7 @@ std::string Json(const EntryTags& tags) {
       .Number("created_unix_ms", first.entry.created_unix_ms)
       .Number("last_used_unix_ms", first.entry.last_used_unix_ms)
       .Number("hits", first.entry.hits)
+      .Text("origin", first.origin)
       .Text("toolchain", first.toolchain)
       .Json("build_options", JsonStrings(first.build_options))
       .Json("required_symbol_versions", JsonStrings(first.required_symbol_versions))

@@ -25,6 +25,7 @@ std::string Json(const CacheStats& stats) {
       .Number("failures", stats.failures)
       .Number("evictions", stats.evictions)
       .Number("cancelled", stats.cancelled)
+      .Number("upstream_hits", stats.upstream_hits)
       .Number("entries", stats.entries)
       .Number("bytes", stats.bytes)
       .Number("limit_bytes", stats.limit_bytes)
@@ -42,6 +43,7 @@ std::string Text(const CacheStats& stats) {
                       row("hits", stats.hits),
                       row("misses", stats.misses),
                       row("  that joined a build", stats.joined),
+                      row("  that another node had built", stats.upstream_hits),
                       row("builds", stats.builds),
                       row("failed builds", stats.failures),
                       row("cancelled builds", stats.cancelled),

@@ -35,6 +35,12 @@ absl::StatusOr<std::string> TextOf(const Module& module, const std::string& prin
   return KernelTable(kernels);
 }
 
+std::string HowItCame(const Module& module) {
+  if (module.from_upstream()) return "from another node";
+  if (module.cache_hit()) return "from the cache";
+  return StrCat("built in ", module.build_ms(), " ms: ", module.miss_reason());
+}
+
 }  // namespace
 
 const std::vector<std::string> kPrintable = {"ptx", "sass", "source", "resources"};
@@ -47,10 +53,8 @@ std::string SummaryLine(const CompiledFiles& compiled) {
   const Module& module = compiled.module;
   std::vector<std::string> names;
   for (const FunctionInfo& function : module.functions()) names.push_back(function.name);
-  return Printable(StrCat(
-      compiled.files.size() == 1 ? compiled.files[0] : module.name(), ": ", absl::StrJoin(names, ", "), " (",
-      module.cache_hit() ? "from the cache" : StrCat("built in ", module.build_ms(), " ms: ", module.miss_reason()),
-      ") -> ", compiled.path));
+  return Printable(StrCat(compiled.files.size() == 1 ? compiled.files[0] : module.name(), ": ",
+                          absl::StrJoin(names, ", "), " (", HowItCame(module), ") -> ", compiled.path));
 }
 
 std::string SummaryJson(const CompiledFiles& compiled) {
@@ -59,6 +63,7 @@ std::string SummaryJson(const CompiledFiles& compiled) {
   object.Text("file", compiled.files[0])
       .Text("key", module.key())
       .Boolean("cache_hit", module.cache_hit())
+      .Boolean("from_upstream", module.from_upstream())
       .Number("build_ms", module.build_ms())
       .Text("miss_reason", module.miss_reason())
       .Text("path", compiled.path)

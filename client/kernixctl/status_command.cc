@@ -9,14 +9,15 @@
 #include "common/base/json.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/base/utf8.h"
 #include "common/os/private_directory.h"
 
 namespace kernix::ctl {
 namespace {
 
 constexpr char kDetails[] =
-    R"(Shows the daemon, the loads that have not ended, the compilers and whether they can be used, and the
-cache by user. Of other users it shows numbers only; administrators see everything. Never starts a daemon: exit
+    R"(Shows the daemon, the loads that have not ended, the compilers and whether they can be used, the
+upstream and whether it answers, and the cache by user. Of other users it shows numbers only; administrators see everything. Never starts a daemon: exit
 code 3 means that none is running.
 
 Examples:
@@ -61,6 +62,18 @@ std::string Json(const CacheShare& share) {
       .Str();
 }
 
+std::string Json(const UpstreamStatus& upstream) {
+  return JsonObject()
+      .Text("address", upstream.address)
+      .Text("health", upstream.health)
+      .Number("since_unix_ms", upstream.since_unix_ms)
+      .Text("last_error", upstream.last_error)
+      .Boolean("reads", upstream.reads)
+      .Boolean("writes", upstream.writes)
+      .Boolean("refuses_writes", upstream.refuses_writes)
+      .Str();
+}
+
 template <typename Element>
 std::string JsonOfAll(const std::vector<Element>& elements) {
   std::vector<std::string> texts;
@@ -87,6 +100,7 @@ std::string Json(const Report& report) {
         .Json("toolchains", JsonOfAll(activity->toolchains))
         .Json("cache", JsonOfAll(activity->cache))
         .Number("hidden_entries", activity->hidden_entries);
+    if (activity->upstream) object.Json("upstream", Json(*activity->upstream));
   }
   return object.Str() + "\n";
 }
@@ -149,10 +163,27 @@ std::string CacheText(const DaemonActivity& activity) {
   return Section("CACHE", rows, none ? "empty\n" : HiddenRemark(activity.hidden_entries, "entries"));
 }
 
+std::string UseOf(const UpstreamStatus& upstream) {
+  if (upstream.writes && upstream.refuses_writes) return "read only: it lets nobody write";
+  if (upstream.reads && upstream.writes) return "read, write";
+  return upstream.reads ? "read" : upstream.writes ? "write" : "none";
+}
+
+std::string UpstreamText(const DaemonActivity& activity) {
+  if (!activity.upstream) return "";
+  const UpstreamStatus& upstream = *activity.upstream;
+  std::vector<std::vector<std::string>> rows = {{"ADDRESS", "STATE", "USE"}};
+  const bool is_asked = upstream.since_unix_ms > 0;
+  const std::string since = is_asked ? StrCat(" since ", FormatTime(upstream.since_unix_ms)) : "";
+  rows.push_back({upstream.address, upstream.health + since, UseOf(upstream)});
+  const bool is_broken = upstream.health == "broken";
+  return Section("UPSTREAM", rows, is_broken ? Printable(upstream.last_error) + "\n" : "");
+}
+
 std::string Text(const Report& report) {
   if (!report.activity) return Text(report.info);
   return StrCat(Text(report.info), LoadsText(*report.activity), ToolchainsText(*report.activity),
-                CacheText(*report.activity));
+                UpstreamText(*report.activity), CacheText(*report.activity));
 }
 
 absl::StatusOr<Report> Ask(Client& client) {

@@ -65,6 +65,8 @@ std::string_view HowName(TracedStep::How how) {
       return "joined";
     case TracedStep::How::kDaemon:
       return "kernixd";
+    case TracedStep::How::kUpstream:
+      return "upstream";
     case TracedStep::How::kRun:
       break;
   }

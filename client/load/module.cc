@@ -90,6 +90,7 @@ struct Facts {
   std::string key;
   std::string artifact_digest;
   bool cache_hit = false;
+  bool from_upstream = false;
   uint64_t build_ms = 0;
   bool joined = false;
   std::string miss_reason;
@@ -107,6 +108,7 @@ class OpenModule : public Module {
   const std::string& key() const override { return facts_.key; }
   const std::string& artifact_digest() const override { return facts_.artifact_digest; }
   bool cache_hit() const override { return facts_.cache_hit; }
+  bool from_upstream() const override { return facts_.from_upstream; }
   uint64_t build_ms() const override { return facts_.build_ms; }
   bool joined() const override { return facts_.joined; }
   const std::string& miss_reason() const override { return facts_.miss_reason; }
@@ -146,6 +148,7 @@ absl::StatusOr<std::shared_ptr<Module>> MakeModule(LoadedAs loaded, const v1::Lo
               .key = key.Hex(),
               .artifact_digest = digest.Hex(),
               .cache_hit = result.cache_hit(),
+              .from_upstream = result.from_upstream(),
               .build_ms = result.build_ms(),
               .joined = result.joined(),
               .miss_reason = result.miss_reason()};

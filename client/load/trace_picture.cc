@@ -29,9 +29,10 @@ struct Sign {
   const char* meaning;
 };
 
-constexpr std::array<Sign, 4> kSigns = {{{How::kRun, '#', "ran"},
+constexpr std::array<Sign, 5> kSigns = {{{How::kRun, '#', "ran"},
                                          {How::kReused, 'r', "reused from an earlier build"},
                                          {How::kJoined, 'j', "joined with another build's"},
+                                         {How::kUpstream, 'u', "taken from another node"},
                                          {How::kDaemon, '-', "kernixd itself"}}};
 
 char SignOf(How how) {
@@ -114,7 +115,7 @@ std::string Legend(const BuildTrace& trace) {
 }
 
 std::string Sums(const BuildTrace& trace) {
-  std::array<int, 4> counts{};
+  std::array<int, kSigns.size()> counts{};
   microseconds ran{0};
   microseconds waited{0};
   for (const TracedStep& step : trace.steps) {
@@ -128,6 +129,7 @@ std::string Sums(const BuildTrace& trace) {
                             Time(waited), " of waiting");
   if (count(How::kReused) > 0) StrAppend(&sums, "; ", count(How::kReused), " reused");
   if (count(How::kJoined) > 0) StrAppend(&sums, "; ", count(How::kJoined), " joined");
+  if (count(How::kUpstream) > 0) StrAppend(&sums, "; ", count(How::kUpstream), " from other nodes");
   if (trace.left_out > 0) StrAppend(&sums, "; ", trace.left_out, " short steps are not shown");
   return sums;
 }

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/wire/kernixd_exit.h"
+#include "daemon/app/sharing.h"
 #include "daemon/toolchain/toolchain.h"
 #include "daemon/transport/user_groups.h"
 
@@ -40,6 +41,7 @@ std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
     Note(StrCat(toolchain.place, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
          problems);
   }
+  Note("", Sharing::Open(env, options).status(), problems);
   return problems;
 }
 

@@ -20,6 +20,9 @@ namespace {
 // The one table whose keys are not settings.
 constexpr std::string_view kToolchain = "toolchain";
 
+constexpr std::string_view kScalarKind = "a string, a whole number, true or false";
+constexpr std::string_view kListKind = "a list of strings";
+
 class ConfigReader {
  public:
   ConfigReader(const std::string& path, ServerOptions& options) : path_(path), options_(options) {}
@@ -44,14 +47,21 @@ class ConfigReader {
 
   absl::Status ReadKey(std::string_view key, const toml::node& value) {
     if (key == kToolchain) return ReadToolchains(value);
+    if (const toml::table* table = value.as_table()) return ReadTable(key, *table);
     const Setting* setting = FindSetting(key);
     if (setting == nullptr) return Fail(value.source(), UnknownKey(key));
-    const std::optional<std::string> text = ScalarText(value);
-    if (!text) return Fail(value.source(), StrCat(key, " must be a string, a whole number, true or false"));
+    const std::optional<std::string> text = setting->is_list ? ListText(value) : ScalarText(value);
+    if (!text) return Fail(value.source(), StrCat(key, " must be ", setting->is_list ? kListKind : kScalarKind));
     const absl::Status status = setting->set(options_, *text);
     if (!status.ok()) return Fail(value.source(), StrCat(key, ": ", status.message()));
     options_.places[std::string(key)] = PlaceOf(value.source());
     return absl::OkStatus();
+  }
+
+  absl::Status ReadTable(std::string_view name, const toml::table& table) {
+    std::vector<std::string> problems;
+    for (const auto& [key, value] : table) Note(ReadKey(StrCat(name, ".", key.str()), value), problems);
+    return AllProblems(problems);
   }
 
   static std::string UnknownKey(std::string_view key) {
@@ -65,6 +75,19 @@ class ConfigReader {
     if (const auto number = node.value_exact<int64_t>()) return StrCat(*number);
     if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
     return std::nullopt;
+  }
+
+  // The strings of a list, separated by commas.
+  static std::optional<std::string> ListText(const toml::node& node) {
+    const toml::array* array = node.as_array();
+    if (array == nullptr) return std::nullopt;
+    std::vector<std::string> texts;
+    for (const toml::node& element : *array) {
+      const auto text = element.value_exact<std::string>();
+      if (!text) return std::nullopt;
+      texts.push_back(*text);
+    }
+    return absl::StrJoin(texts, ",");
   }
 
   absl::Status ReadToolchains(const toml::node& node) {

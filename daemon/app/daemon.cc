@@ -73,6 +73,7 @@ KernixdExit Daemon::Run() {
 
 absl::Status Daemon::Start() {
   KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, CheckGroups()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, OpenSharing()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, FindSocket()));
   if (!options_.shared) RemoveDeadRunFolders(env_, Dirname(socket_));
@@ -92,9 +93,15 @@ absl::Status Daemon::CheckGroups() const {
   return options_.admin_group.empty() ? absl::OkStatus() : GroupId("admin_group", options_.admin_group).status();
 }
 
+absl::Status Daemon::OpenSharing() {
+  KERNIX_ASSIGN_OR_RETURN(sharing_, Sharing::Open(env_, options_));
+  return absl::OkStatus();
+}
+
 absl::Status Daemon::StartOneshot() {
   UniqueFd connection(options_.oneshot_fd);
   KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, PeerOf(connection.get()).status()));
+  KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, OpenSharing()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
   return Serve(/*listener=*/-1, std::move(connection));
@@ -141,7 +148,8 @@ absl::Status Daemon::OpenStore() {
        {"uid", geteuid()},
        {"store", store_},
        {"shared", options_.shared ? "true" : "false"}});
-  engine_ = std::make_unique<Engine>(env_, options_, std::move(cache), stop_, [this] { return Reload(); });
+  engine_ = std::make_unique<Engine>(env_, options_, std::move(cache), std::move(sharing_), stop_,
+                                     [this] { return Reload(); });
   return absl::OkStatus();
 }
 

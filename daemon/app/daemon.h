@@ -44,6 +44,7 @@ class Daemon {
   absl::Status Start();
   absl::Status OpenLog();
   absl::Status CheckGroups() const;
+  absl::Status OpenSharing();
   absl::Status StartOneshot();
   absl::Status Note(ExitCodeOf exit_code_of, absl::Status status);
   absl::Status FindStore();
@@ -84,6 +85,7 @@ class Daemon {
   int times_returned_ = 0;       // since something was started
   // Each member needs those above it.
   std::unique_ptr<FileLock> socket_lock_;
+  std::unique_ptr<Sharing> sharing_;  // until the engine has it
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PeerServers> servers_;
   std::unique_ptr<LookupServer> lookups_;

@@ -44,15 +44,23 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   return result;
 }
 
+std::unique_ptr<Sharing> Started(std::unique_ptr<Sharing> sharing, Env& env, toolchain::FileDigests& digests) {
+  if (sharing != nullptr) sharing->Start(env, digests);
+  return sharing;
+}
+
 }  // namespace
 
-Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop,
+Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache,
+               std::unique_ptr<Sharing> sharing, StopRequest& stop,
                std::function<absl::StatusOr<ReloadReport>()> reload)
     : cache_(std::move(cache)),
       registry_(env, options.shared ? "host_compiler" : "CXX"),  // a shared kernixd runs registered compilers only
       executor_(env, exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
       background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
-      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get()),
+      sharing_(Started(std::move(sharing), env, registry_.digests())),
+      builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get(),
+               sharing_ ? &sharing_->cache() : nullptr),
       policy_(env, options.shared, options.toolchains),
       loads_("loads", "max_loads_per_user", options.max_loads_per_user),
       fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),
@@ -62,10 +70,13 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
                .options = {.shared = options.shared,
                            .max_request_bytes = options.max_request_bytes,
                            .max_fetches_per_user = options.max_fetches_per_user,
-                           .upload_timeout = options.upload_timeout},
+                           .upload_timeout = options.upload_timeout,
+                           .reads_upstream = options.upstream.read,
+                           .writes_upstream = options.upstream.write},
                .cache = *cache_,
                .executor = executor_,
                .builder = builder_,
+               .upstream = sharing_ ? &sharing_->upstream() : nullptr,
                .compilers = registry_,
                .toolchains = policy_,
                .gate = gate_,
@@ -82,6 +93,7 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
   cache_->Register(metrics_);
   executor_.Register(metrics_);
   builder_.Register(metrics_);
+  if (sharing_) sharing_->Register(metrics_);
   service_metrics_.Register(metrics_);
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
   if (files.ok()) {

@@ -8,6 +8,7 @@
 
 #include "common/os/env.h"
 #include "daemon/app/options.h"
+#include "daemon/app/sharing.h"
 #include "daemon/app/stop_request.h"
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
@@ -22,10 +23,10 @@ namespace kernix::server {
 
 class Engine {
  public:
-  // `options` and `stop` must outlive the engine.
+  // `options` and `stop` must outlive the engine. `sharing`: what is shared with other nodes; null: nothing.
   // `reload` becomes Backend::reload.
-  Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, StopRequest& stop,
-         std::function<absl::StatusOr<ReloadReport>()> reload);
+  Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing,
+         StopRequest& stop, std::function<absl::StatusOr<ReloadReport>()> reload);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -46,6 +47,7 @@ class Engine {
   toolchain::ToolchainRegistry registry_;
   exec::MeasuredExecutor executor_;
   const std::unique_ptr<exec::Executor> background_;
+  const std::unique_ptr<Sharing> sharing_;
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;

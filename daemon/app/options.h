@@ -20,8 +20,25 @@
 
 namespace kernix::server {
 
+// The engine of the Remote Execution API that this kernixd shares results through: the table [upstream].
+struct UpstreamSettings {
+  std::string address;                        // grpc://HOST:PORT, grpcs://HOST:PORT, unix:///PATH; empty: none
+  std::string instance;                       // of the engine; many have one without a name
+  std::string ca_file;                        // PEM: who may sign the engine's certificate; empty: the system's
+  std::string certificate_file;               // PEM: this node's own, for engines that ask for one
+  std::string key_file;                       // PEM: its key
+  std::string token_file;                     // sent with each call as "authorization: Bearer ..."
+  std::chrono::milliseconds timeout{10'000};  // of one question, with all tries
+  bool read = true;
+  bool write = false;
+  std::string trusted_keys;      // Ed25519, base64, separated by commas; empty: all writers are believed
+  std::string signing_key_file;  // PEM; empty: what this node writes is not signed
+  bool operator==(const UpstreamSettings&) const = default;
+};
+
 // The TOML file can set every field except oneshot_fd, under its own name. For fields marked (F), there are also a flag
-// --with-dashes and an environment variable KERNIX_<NAME>.
+// --with-dashes and an environment variable KERNIX_<NAME>. A field of a table has the table's name before its own:
+// --upstream-address, KERNIX_UPSTREAM_ADDRESS.
 struct ServerOptions {
   std::string socket;                               // (F) path of the Unix socket; empty: the store's default place
   std::string store_directory;                      // (F) empty: the user's default
@@ -46,6 +63,7 @@ struct ServerOptions {
   std::string admin_group;                      // (F) with shared: members may do what root may; empty: nobody
   std::string log_file;                         // (F) empty: the log goes to stderr
   LogLevel log_level = LogLevel::kInfo;         // (F)
+  UpstreamSettings upstream;                    // (F) each of its fields
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
   // Where the file sets a setting: "/etc/kernix/kernixd.toml:7: ". Not an option.
   std::map<std::string, std::string> places;

@@ -75,14 +75,26 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"max_fetches_per_user", "15"},
                                                           {"admin_group", "wheel"},
                                                           {"log_file", "/log"},
-                                                          {"log_level", "debug"}};
+                                                          {"log_level", "debug"},
+                                                          {"upstream.address", "grpcs://engine:8980"},
+                                                          {"upstream.instance", "main"},
+                                                          {"upstream.ca_file", "/tls/ca.pem"},
+                                                          {"upstream.certificate_file", "/tls/node.pem"},
+                                                          {"upstream.key_file", "/tls/node.key"},
+                                                          {"upstream.token_file", "/tls/token"},
+                                                          {"upstream.timeout", "19s"},
+                                                          {"upstream.read", "false"},
+                                                          {"upstream.write", "true"},
+                                                          {"upstream.trusted_keys", "a,b"},
+                                                          {"upstream.signing_key_file", "/tls/signing.pem"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
   std::string config;
   std::vector<std::string> flags;
   for (const Setting& setting : Settings()) {
     ASSERT_TRUE(values.contains(setting.name)) << setting.name;
     const std::string& value = values.at(setting.name);
-    config += StrCat(setting.name, " = \"", value, "\"\n");
+    const std::string in_file = setting.is_list ? R"(["a", "b"])" : StrCat("\"", value, "\"");
+    config += StrCat(setting.name, " = ", in_file, "\n");
     flags.push_back(setting.value.empty() ? setting.Flag() : StrCat(setting.Flag(), "=", value));
     environment_[setting.Variable()] = value;
   }
@@ -110,6 +122,17 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
     EXPECT_EQ(parsed.options.log_file, "/log");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
+    EXPECT_EQ(parsed.options.upstream, (UpstreamSettings{.address = "grpcs://engine:8980",
+                                                         .instance = "main",
+                                                         .ca_file = "/tls/ca.pem",
+                                                         .certificate_file = "/tls/node.pem",
+                                                         .key_file = "/tls/node.key",
+                                                         .token_file = "/tls/token",
+                                                         .timeout = milliseconds(19'000),
+                                                         .read = false,
+                                                         .write = true,
+                                                         .trusted_keys = "a,b",
+                                                         .signing_key_file = "/tls/signing.pem"}));
   };
   WriteConfig(kToolchain);
   expect_all(Parse({"--config", "/kernixd.toml"}));
@@ -118,6 +141,34 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
   expect_all(Parse(flags));
   WriteConfig(config + kToolchain);
   expect_all(Parse({"--config", "/kernixd.toml"}));
+}
+
+TEST_F(OptionsTest, ReadsTheTableOfTheUpstream) {
+  WriteConfig(R"(
+jobs = 3
+[upstream]
+address = "unix:///run/engine.sock"
+write = true
+trusted_keys = ["a", "b"]
+)");
+  const ParsedCommandLine parsed = Parse({"--config=/kernixd.toml", "--upstream-instance=x"});
+  ASSERT_FALSE(parsed.exit_now) << parsed.text;
+  EXPECT_EQ(
+      parsed.options.upstream,
+      (UpstreamSettings{.address = "unix:///run/engine.sock", .instance = "x", .write = true, .trusted_keys = "a,b"}));
+}
+
+TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
+  WriteConfig("[upstream]\nadress = \"grpc://x:1\"\nwrite = \"perhaps\"\ntrusted_keys = \"a\"\n");
+  EXPECT_THAT(Parse({"--config=/kernixd.toml"}).text,
+              AllOf(HasSubstr("/kernixd.toml:2: unknown key \"upstream.adress\""),
+                    HasSubstr("/kernixd.toml:3: upstream.write: \"perhaps\" is neither true nor false"),
+                    HasSubstr("/kernixd.toml:4: upstream.trusted_keys must be a list of strings")));
+  EXPECT_THAT(Parse({"--upstream-write=true"}).text, HasSubstr("have no effect without upstream.address"));
+  EXPECT_THAT(Parse({"--upstream-address=grpc://x:1", "--upstream-timeout=0"}).text,
+              HasSubstr("upstream.timeout must not be 0"));
+  EXPECT_THAT(Parse({"--upstream-address=grpcs://x:1", "--upstream-key-file=/k"}).text,
+              HasSubstr("belong together: set both or neither"));
 }
 
 TEST_F(OptionsTest, ReadsToolchains) {
@@ -260,8 +311,9 @@ TEST(Documentation, TheExampleConfigIsGoodAndNamesEverySetting) {
   EXPECT_THAT(CheckOptions(options), IsOk());
   EXPECT_TRUE(options.shared);
   for (const Setting& setting : Settings()) {
-    if (setting.name == "socket" || setting.name == "socket_group") continue;  // set by the socket unit
-    EXPECT_THAT(example, HasSubstr(StrCat(setting.name, " = ")));
+    if (setting.name == "socket" || setting.name == "socket_group") continue;      // set by the socket unit
+    const std::string_view key = setting.name.substr(setting.name.find('.') + 1);  // in its table
+    EXPECT_THAT(example, HasSubstr(StrCat(key, " = ")));
   }
 }
 

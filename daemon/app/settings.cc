@@ -14,29 +14,31 @@
 namespace kernix::server {
 namespace {
 
+// `(options.*....*Field)` is a member of a member: Field names the way there, from ServerOptions on.
+
 // A request travels in one gRPC message, whose length is an int. gRPC accepts twice this limit, so that we can refuse a
 // request ourselves.
 constexpr uint64_t kLargestRequestLimit = 1ull << 29;
 
-template <auto Field>
+template <auto... Field>
 absl::Status SetText(ServerOptions& options, const std::string& text) {
-  options.*Field = text;
+  (options.*....*Field) = text;
   return absl::OkStatus();
 }
 
 // A daemon does not depend on its working folder: a relative path would depend on who started it.
-template <auto Field>
+template <auto... Field>
 absl::Status SetPath(ServerOptions& options, const std::string& text) {
   if (!text.starts_with('/')) {
     return absl::InvalidArgumentError(StrCat("\"", text, "\" is not an absolute path"));
   }
-  options.*Field = NormalizePath(text);
+  (options.*....*Field) = NormalizePath(text);
   return absl::OkStatus();
 }
 
-template <auto Field>
+template <auto... Field>
 absl::Status SetSize(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN(options.*Field, ParseSize(text));
+  KERNIX_ASSIGN_OR_RETURN((options.*....*Field), ParseSize(text));
   return absl::OkStatus();
 }
 
@@ -53,25 +55,25 @@ absl::Status SetCacheLimit(ServerOptions& options, const std::string& text) {
   return absl::OkStatus();
 }
 
-template <auto Field>
+template <auto... Field>
 absl::Status SetDuration(ServerOptions& options, const std::string& text) {
-  KERNIX_ASSIGN_OR_RETURN(options.*Field, ParseDuration(text));
+  KERNIX_ASSIGN_OR_RETURN((options.*....*Field), ParseDuration(text));
   return absl::OkStatus();
 }
 
-template <auto Field>
+template <auto... Field>
 absl::Status SetCount(ServerOptions& options, const std::string& text) {
   int number = 0;
   if (!absl::SimpleAtoi(text, &number) || number < 0) {
     return absl::InvalidArgumentError(StrCat("\"", text, "\" is not a whole number of at least 0"));
   }
-  options.*Field = number;
+  (options.*....*Field) = number;
   return absl::OkStatus();
 }
 
-template <auto Field>
+template <auto... Field>
 absl::Status SetSwitch(ServerOptions& options, const std::string& text) {
-  if (!absl::SimpleAtob(text, &(options.*Field))) {
+  if (!absl::SimpleAtob(text, &((options.*....*Field)))) {
     return absl::InvalidArgumentError(StrCat("\"", text, "\" is neither true nor false"));
   }
   return absl::OkStatus();
@@ -99,15 +101,16 @@ absl::Status SetLevel(ServerOptions& options, const std::string& text) {
   return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of debug, info, warning, error"));
 }
 
-template <auto Field>
+template <auto... Field>
 bool Same(const ServerOptions& a, const ServerOptions& b) {
-  return a.*Field == b.*Field;
+  return (a.*....*Field) == (b.*....*Field);
 }
 
 constexpr bool kReloadable = true;
 
 std::vector<Setting> MakeSettings() {
   using O = ServerOptions;
+  using U = UpstreamSettings;
   return {
       {"socket", "PATH", "Unix socket to listen on (default: the place that belongs to the store)", SetPath<&O::socket>,
        Same<&O::socket>},
@@ -155,6 +158,33 @@ std::vector<Setting> MakeSettings() {
        SetPath<&O::log_file>, Same<&O::log_file>},
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
        kReloadable},
+      {"upstream.address", "ADDRESS",
+       "share results through this engine of the Remote Execution API: grpc://HOST:PORT, grpcs:// or unix:///PATH",
+       SetText<&O::upstream, &U::address>, Same<&O::upstream, &U::address>},
+      {"upstream.instance", "NAME", "the engine's instance (default: the one without a name)",
+       SetText<&O::upstream, &U::instance>, Same<&O::upstream, &U::instance>},
+      {"upstream.ca_file", "PATH", "with grpcs: who may sign the engine's certificate (default: the system's list)",
+       SetPath<&O::upstream, &U::ca_file>, Same<&O::upstream, &U::ca_file>},
+      {"upstream.certificate_file", "PATH", "with grpcs: this node's own certificate, if the engine asks for one",
+       SetPath<&O::upstream, &U::certificate_file>, Same<&O::upstream, &U::certificate_file>},
+      {"upstream.key_file", "PATH", "with grpcs: the key of this certificate", SetPath<&O::upstream, &U::key_file>,
+       Same<&O::upstream, &U::key_file>},
+      {"upstream.token_file", "PATH", "send the token in this file with each call; may be replaced at any time",
+       SetPath<&O::upstream, &U::token_file>, Same<&O::upstream, &U::token_file>},
+      {"upstream.timeout", "TIME", "longest wait for the engine before a load goes on without it (default: 10s)",
+       SetDuration<&O::upstream, &U::timeout>, Same<&O::upstream, &U::timeout>},
+      {"upstream.read", "BOOL", "take results from there (default: true)", SetSwitch<&O::upstream, &U::read>,
+       Same<&O::upstream, &U::read>},
+      {"upstream.write", "BOOL", "write what is built here (default: false)", SetSwitch<&O::upstream, &U::write>,
+       Same<&O::upstream, &U::write>},
+      {.name = "upstream.trusted_keys",
+       .value = "KEYS",
+       .help = "take only results that one of these Ed25519 keys has signed (default: whoever may write is believed)",
+       .set = SetText<&O::upstream, &U::trusted_keys>,
+       .same = Same<&O::upstream, &U::trusted_keys>,
+       .is_list = true},
+      {"upstream.signing_key_file", "PATH", "sign what is written with this Ed25519 key",
+       SetPath<&O::upstream, &U::signing_key_file>, Same<&O::upstream, &U::signing_key_file>},
   };
 }
 
@@ -177,6 +207,23 @@ absl::Status CheckShared(const ServerOptions& options) {
   return AllProblems(problems);
 }
 
+// All problems, one a line.
+absl::Status CheckUpstream(const ServerOptions& options) {
+  const UpstreamSettings& upstream = options.upstream;
+  std::vector<std::string> problems;
+  if (upstream.address.empty() && upstream != UpstreamSettings()) {
+    problems.emplace_back("the settings of an upstream have no effect without upstream.address");
+  }
+  if (upstream.timeout.count() == 0) {
+    problems.push_back(StrCat(options.PlaceOf("upstream.timeout"),
+                              "upstream.timeout must not be 0: loads would wait for an engine that hangs"));
+  }
+  if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
+    problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");
+  }
+  return AllProblems(problems);
+}
+
 }  // namespace
 
 absl::Status AllProblems(const std::vector<std::string>& problems) {
@@ -188,9 +235,11 @@ std::string ServerOptions::PlaceOf(std::string_view setting) const {
   return found == places.end() ? "" : found->second;
 }
 
-std::string Setting::Flag() const { return StrCat("--", absl::StrReplaceAll(ToAbsl(name), {{"_", "-"}})); }
+std::string Setting::Flag() const { return StrCat("--", absl::StrReplaceAll(ToAbsl(name), {{"_", "-"}, {".", "-"}})); }
 
-std::string Setting::Variable() const { return StrCat("KERNIX_", absl::AsciiStrToUpper(ToAbsl(name))); }
+std::string Setting::Variable() const {
+  return StrCat("KERNIX_", absl::AsciiStrToUpper(absl::StrReplaceAll(ToAbsl(name), {{".", "_"}})));
+}
 
 const std::vector<Setting>& Settings() {
   static const auto* settings = new std::vector<Setting>(MakeSettings());
@@ -210,7 +259,8 @@ absl::Status CheckOptions(const ServerOptions& options) {
         "--oneshot-fd serves one connection of its own user: it accepts neither --socket "
         "nor --shared");
   }
-  return CheckShared(options);
+  KERNIX_RETURN_IF_ERROR(CheckShared(options));
+  return CheckUpstream(options);
 }
 
 }  // namespace kernix::server

@@ -13,13 +13,14 @@
 namespace kernix::server {
 
 struct Setting {
-  std::string_view name;   // in the config file: "store_directory"
+  std::string_view name;   // in the config file: "store_directory", or "upstream.address" for a key of a table
   std::string_view value;  // placeholder for the value in --help; empty: a switch
   std::string_view help;
   // INVALID_ARGUMENT with the fault of `text`; the message does not name the setting.
   absl::Status (*set)(ServerOptions& options, const std::string& text);
   bool (*same)(const ServerOptions& a, const ServerOptions& b);
   bool reloadable = false;  // takes effect in a running daemon when it reads its config file again
+  bool is_list = false;     // the config file has a list of strings; elsewhere they are separated by commas
 
   std::string Flag() const;      // "--store-directory"
   std::string Variable() const;  // "KERNIX_STORE_DIRECTORY"

@@ -34,6 +34,7 @@
 #include "daemon/builder/step_runner.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/builder/trace_recorder.h"
+#include "daemon/builder/upstream_cache.h"
 #include "daemon/language/spec/source_text.h"
 #include "daemon/plan/load_key.h"
 #include "daemon/plan/plan.h"
@@ -77,6 +78,9 @@ constexpr uint64_t kStepCacheBytes = 256 << 20;
 
 // Each takes a few hundred bytes, and KnownLoads::kMostWarningBytes at most.
 constexpr size_t kKnownLoads = 4096;
+
+// The name of the one file that nodes share of a load.
+constexpr char kArtifactFile[] = "artifact";
 
 // With how many earlier loads of its name a miss is compared.
 constexpr size_t kMostCompared = 16;
@@ -184,6 +188,22 @@ cache::Language LanguageOf(const BuildRequest& request) {
   return request.language == v1::LANGUAGE_CUDA ? cache::Language::kCuda : cache::Language::kCpp;
 }
 
+// Without its toolchain headers.
+cache::Entry NewEntry(const PlannedLoad& load, std::string_view artifact, std::vector<std::string> symbol_versions) {
+  cache::Entry entry;
+  entry.required_symbol_versions = std::move(symbol_versions);
+  entry.key = load.key();
+  entry.artifact = DigestOf(artifact);
+  entry.size = artifact.size();
+  entry.language = LanguageOf(load.request);
+  entry.architectures = load.request.architectures;
+  entry.functions = ResolvedFunctions(load.request.functions);
+  entry.build_options = DescribeBuild(load.request);
+  entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
+  entry.inputs = InputsOf(load.request);
+  return entry;
+}
+
 // Forwards events to a flight, and times to a trace. Forwards compiler output only if users may see it as it arrives.
 class BuildObserver : public PlanObserver {
  public:
@@ -208,12 +228,13 @@ class BuildObserver : public PlanObserver {
 
 struct Builder::Impl {
   Impl(Env& e, BuilderOptions o, toolchain::ToolchainRegistry& t, exec::Executor& x, cache::Cache& c,
-       exec::Executor* background)
+       exec::Executor* background, UpstreamCache* u)
       : env(e),
         options(std::move(o)),
         toolchains(t),
         executor(x),
         cache(c),
+        upstream(u),
         lessons(background != nullptr ? std::make_unique<StepRunner>(env, *background, step_cache) : nullptr) {}
 
   // Keeps the builder alive while a load or build is under way.
@@ -250,6 +271,12 @@ struct Builder::Impl {
   void StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents);
   // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
   absl::Status TryToStart(const PlannedLoad& load, const FlightPtr& flight, HeaderContents contents);
+  // Takes what another node has built. Returns whether that ended the flight.
+  bool TakeFromUpstream(const PlannedLoad& load, const FlightPtr& flight, const remote::SharedResult& found);
+  absl::StatusOr<v1::LoadResult> KeepFromUpstream(const PlannedLoad& load, const remote::SharedResult& found);
+  void Share(const PlannedLoad& load, const cache::Entry& entry, const std::string& artifact);
+  // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
+  absl::Status RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight);
   absl::Status StageBuild(PlannedLoad& load);
   PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
@@ -269,7 +296,8 @@ struct Builder::Impl {
   toolchain::ToolchainRegistry& toolchains;
   exec::Executor& executor;
   cache::Cache& cache;
-  StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes};
+  UpstreamCache* const upstream;  // null: nothing is shared with other nodes
+  StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get()};
   HeaderCache header_cache{kHeaderCacheBytes};
@@ -564,30 +592,83 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   started->started = {env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
-  KERNIX_RETURN_IF_ERROR(StageBuild(*started));
-  load.trace->Lap("stage");
-  flight->SetStepsTotal(static_cast<int>(started->plan.steps.size()));
-  const Experience experience = ExperienceWith(load.tag);
-  const uint64_t rank = RankOf(started->started.monotonic, experience.work, load.batch);
-  for (Step& step : started->plan.steps) {
+  if (upstream == nullptr || load.force) return RunBuild(started, flight);
+  upstream->Find(load.key(), load.request.toolchain, flight->build_cancellation(),
+                 [this, started, flight](const std::optional<remote::SharedResult>& found) {
+                   started->trace->Lap("ask upstream");
+                   const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
+                     if (found && TakeFromUpstream(*started, flight, *found)) return absl::OkStatus();
+                     return RunBuild(started, flight);
+                   });
+                   if (!went_on.ok()) Finish(*started, flight, went_on);
+                 });
+  return absl::OkStatus();
+}
+
+absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
+  KERNIX_RETURN_IF_ERROR(StageBuild(*load));
+  load->trace->Lap("stage");
+  flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
+  const Experience experience = ExperienceWith(load->tag);
+  const uint64_t rank = RankOf(load->started.monotonic, experience.work, load->batch);
+  for (Step& step : load->plan.steps) {
     step.memory_before = experience.memory;
     UseExperience(step);
     step.action.rank = rank;
-    step.host_rank = HostRankOf(rank, load.batch);
+    step.host_rank = HostRankOf(rank, load->batch);
   }
-  const PlanFiles files = started->plan.files;
-  const auto trees = started->plan.trees;
-  const auto observer = std::make_shared<BuildObserver>(*flight, load.trace, /*shows_output=*/!shared());
-  RunPlan({.steps = std::move(started->plan.steps),
-           .toolchain = load.request.toolchain,
-           .take_shortcuts = !load.force,
+  const PlanFiles files = load->plan.files;
+  const auto trees = load->plan.trees;
+  const auto observer = std::make_shared<BuildObserver>(*flight, load->trace, /*shows_output=*/!shared());
+  RunPlan({.steps = std::move(load->plan.steps),
+           .toolchain = load->request.toolchain,
+           .take_shortcuts = !load->force,
            .max_output_bytes = options.max_made_bytes},
-          load.tag.owner, step_runner, load.max_parallel, flight->build_cancellation(), *observer,
-          [this, started, flight, files, trees, observer](PlanEnd end) {
+          load->tag.owner, step_runner, load->max_parallel, flight->build_cancellation(), *observer,
+          [this, load, flight, files, trees, observer](PlanEnd end) {
             header_trees.DropUnstaged(*trees);
-            Conclude(started, flight, files, std::move(end));
+            Conclude(load, flight, files, std::move(end));
           });
   return absl::OkStatus();
+}
+
+// What is wrong with it, or cannot be kept, is no error of the load, which builds instead.
+bool Builder::Impl::TakeFromUpstream(const PlannedLoad& load, const FlightPtr& flight,
+                                     const remote::SharedResult& found) {
+  absl::StatusOr<v1::LoadResult> result = KeepFromUpstream(load, found);
+  if (result.ok()) {
+    Finish(load, flight, *std::move(result));
+    return true;
+  }
+  Log(LogLevel::kWarning, "upstream_result_not_kept",
+      {{"name", load.tag.name}, {"key", load.key().Hex()}, {"error", ToStd(result.status().message())}});
+  return false;
+}
+
+absl::StatusOr<v1::LoadResult> Builder::Impl::KeepFromUpstream(const PlannedLoad& load,
+                                                               const remote::SharedResult& found) {
+  if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
+  const std::string& artifact = *found.files.front().second;
+  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load.request.functions));
+  cache::Entry entry = NewEntry(load, artifact, std::move(versions));
+  entry.origin = upstream->address();
+  for (const remote::SharedHeader& header : found.headers) {
+    entry.toolchain_headers.push_back({header.name, header.digest});
+  }
+  KERNIX_RETURN_IF_ERROR(cache.Insert(entry, load.tag, artifact));
+  v1::LoadResult result = ResultOf(*load.known, entry);
+  result.set_cache_hit(true);
+  result.set_from_upstream(true);
+  return result;
+}
+
+void Builder::Impl::Share(const PlannedLoad& load, const cache::Entry& entry, const std::string& artifact) {
+  v1::LoadResult detail;
+  for (const cache::Function& function : entry.functions) *detail.add_function() = ResolvedFunctionOf(function);
+  detail.mutable_required_symbol_versions()->Assign(entry.required_symbol_versions.begin(),
+                                                    entry.required_symbol_versions.end());
+  upstream->Keep(load.key(), entry.toolchain_headers, {{kArtifactFile, std::make_shared<const std::string>(artifact)}},
+                 detail.SerializeAsString());
 }
 
 void Builder::Impl::Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end) {
@@ -628,17 +709,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Keep(const PlannedLoad& load, cons
 absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, const ToolReads& reads,
                                                     const std::string& artifact,
                                                     std::vector<std::string> symbol_versions) {
-  cache::Entry entry;
-  entry.required_symbol_versions = std::move(symbol_versions);
-  entry.key = load.key();
-  entry.artifact = DigestOf(artifact);
-  entry.size = artifact.size();
-  entry.language = LanguageOf(load.request);
-  entry.architectures = load.request.architectures;
-  entry.functions = ResolvedFunctions(load.request.functions);
-  entry.build_options = DescribeBuild(load.request);
-  entry.toolchain = toolchain::DescribeTools(*load.request.toolchain);
-  entry.inputs = InputsOf(load.request);
+  cache::Entry entry = NewEntry(load, artifact, std::move(symbol_versions));
   HeadersRead headers =
       DigestToolchainHeaders(env, toolchains.digests(), *load.request.toolchain, reads.compiler, load.started);
   entry.toolchain_headers = std::move(headers.headers);
@@ -649,6 +720,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
     load.trace->Lap("keep artifact");
     return load.trace->Trace();
   }));
+  if (upstream != nullptr) Share(load, entry, artifact);
   if (headers.states) RememberBuilt(load, entry, *std::move(headers.states), changes_before + 1);
   v1::LoadResult result = ResultOf(*load.known, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - load.started.monotonic);
@@ -684,8 +756,8 @@ void Builder::Impl::CountFailure(const PlannedLoad& load, const absl::Status& st
 }
 
 Builder::Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
-                 cache::Cache& cache, exec::Executor* background)
-    : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache, background)) {}
+                 cache::Cache& cache, exec::Executor* background, UpstreamCache* upstream)
+    : impl_(std::make_unique<Impl>(env, std::move(options), toolchains, executor, cache, background, upstream)) {}
 
 Builder::~Builder() { impl_->StopAndWait(); }
 

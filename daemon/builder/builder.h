@@ -35,15 +35,17 @@ struct BuilderOptions {
   std::chrono::milliseconds linger{1'000};
 };
 
+class UpstreamCache;
+
 // Takes a hit, and returns whether it was delivered.
 using DeliverHit = std::function<bool(const v1::LoadResult& hit)>;
 
 class Builder {
  public:
   // All of these must outlive the builder. `background` runs what makes later builds faster, so it should take nothing
-  // from `executor`. Null: builds teach nothing.
+  // from `executor`. Null: builds teach nothing. `upstream`: what this node shares with others. Null: nothing.
   Builder(Env& env, BuilderOptions options, toolchain::ToolchainRegistry& toolchains, exec::Executor& executor,
-          cache::Cache& cache, exec::Executor* background = nullptr);
+          cache::Cache& cache, exec::Executor* background = nullptr, UpstreamCache* upstream = nullptr);
   // Cancels running work and waits until every Load() and LookUp() has returned.
   ~Builder();
   Builder(const Builder&) = delete;
@@ -60,10 +62,10 @@ class Builder {
 
   // Blocks until the artifact is available, the build has failed, or `cancellation` (may be null) has fired. A load
   // goes through these stages: resolve the toolchain, validate, make the key, look it up (a hit requires that the
-  // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it. With
-  // `force_rebuild` there is no lookup, and no result of an earlier step, but the load joins a build that already runs.
-  // `owner` is the user whose tag the entry gets. kAborted if a tool or a flag's file was replaced during the build;
-  // the builder discards the result, and the client loads again.
+  // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it: it
+  // takes what the upstream has, or builds. With `force_rebuild` there is no lookup, and no result of an earlier step,
+  // but the load joins a build that already runs. `owner` is the user whose tag the entry gets. kAborted if a tool or a
+  // flag's file was replaced during the build; the builder discards the result, and the client loads again.
   //
   // When the last asker gives up, its call returns up to `linger` after the cancellation. The builder does not remember
   // failures.

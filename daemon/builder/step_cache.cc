@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/exceptions.h"
 #include "common/base/paths.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/exec/action_digest.h"
@@ -72,7 +73,40 @@ void StepCache::Keep(const Step& step, const toolchain::Toolchain& toolchain, co
       DigestToolchainHeaders(env_, digests_, toolchain, {dependencies.begin(), dependencies.end()}, start).headers;
   if (!IsCertain(kept.headers)) return;
   for (const auto& [path, content] : result.outputs) kept.outputs.emplace_back(path, *content);
-  store_.Put(KeyOf(step, toolchain), kept);
+  const Digest key = KeyOf(step, toolchain);
+  store_.Put(key, kept);
+  if (upstream_ == nullptr) return;
+  upstream_->Keep(key, kept.headers, {result.outputs.begin(), result.outputs.end()}, "");
+}
+
+void StepCache::FindUpstream(const Step& step, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
+                             Found done) {
+  if (upstream_ == nullptr) return done(std::nullopt);
+  const Digest key = KeyOf(step, *toolchain);
+  upstream_->Find(key, std::move(toolchain), std::move(cancellation),
+                  [this, key, outputs = step.action.outputs,
+                   done = std::move(done)](const std::optional<remote::SharedResult>& found) {
+                    auto taken = CatchExceptions(
+                        "not taken", [&]() -> absl::StatusOr<exec::ActionResult> { return Take(key, outputs, found); });
+                    done(taken.ok() ? std::optional(*std::move(taken)) : std::nullopt);
+                  });
+}
+
+absl::StatusOr<exec::ActionResult> StepCache::Take(const Digest& key, const std::vector<std::string>& outputs,
+                                                   const std::optional<remote::SharedResult>& found) {
+  if (!found) return absl::NotFoundError("nobody has it");
+  exec::ActionResult result;
+  cache::StepResult kept;
+  for (const auto& [path, content] : found->files) {
+    result.outputs[path] = content;
+    kept.outputs.emplace_back(path, *content);
+  }
+  for (const std::string& output : outputs) {
+    if (!result.outputs.contains(output)) return absl::DataLossError("an output is missing");
+  }
+  for (const remote::SharedHeader& header : found->headers) kept.headers.push_back({header.name, header.digest});
+  store_.Put(key, kept);
+  return result;
 }
 
 void StepCache::Register(MetricsRegistry& registry) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "common/base/metrics.h"
 #include "common/os/env.h"
 #include "daemon/builder/toolchain_headers.h"
+#include "daemon/builder/upstream_cache.h"
 #include "daemon/cache/step_store.h"
 #include "daemon/exec/action.h"
 #include "daemon/plan/plan.h"
@@ -21,9 +23,12 @@ namespace kernix::build {
 // Thread-safe. `step.reuse` must be set, and the step must have all of its inputs.
 class StepCache {
  public:
-  // `env` and `digests` must outlive the cache.
-  StepCache(Env& env, toolchain::FileDigests& digests, std::string folder, uint64_t limit_bytes)
-      : env_(env), digests_(digests), store_(env, std::move(folder), limit_bytes) {}
+  using Found = std::function<void(std::optional<exec::ActionResult>)>;
+
+  // `env`, `digests` and `upstream` must outlive the cache. `upstream` may be null: nothing is shared with other nodes.
+  StepCache(Env& env, toolchain::FileDigests& digests, std::string folder, uint64_t limit_bytes,
+            UpstreamCache* upstream = nullptr)
+      : env_(env), digests_(digests), store_(env, std::move(folder), limit_bytes), upstream_(upstream) {}
 
   // Represents the step: steps of one key have the same result, as long as the headers that they read are the same.
   static Digest KeyOf(const Step& step, const toolchain::Toolchain& toolchain);
@@ -31,7 +36,12 @@ class StepCache {
   // The result of an earlier step of the same digest, if the headers that it has read still have the same content.
   std::optional<exec::ActionResult> Find(const Step& step, const toolchain::Toolchain& toolchain);
 
-  // Keeps a result, unless the command failed or printed something. `start` is a time before the command began.
+  // The same for what other nodes have made; keeps what it finds. Calls `done`, which must not throw, once: perhaps in
+  // another thread, and perhaps before it returns.
+  void FindUpstream(const Step& step, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+
+  // Keeps a result, here and for other nodes, unless the command failed or printed something. `start` is a time before
+  // the command began.
   void Keep(const Step& step, const toolchain::Toolchain& toolchain, const BuildStart& start,
             const exec::ActionResult& result);
 
@@ -43,9 +53,13 @@ class StepCache {
   void Register(MetricsRegistry& registry) const;
 
  private:
+  absl::StatusOr<exec::ActionResult> Take(const Digest& key, const std::vector<std::string>& outputs,
+                                          const std::optional<remote::SharedResult>& found);
+
   Env& env_;
   toolchain::FileDigests& digests_;
   cache::StepStore store_;
+  UpstreamCache* const upstream_;
 };
 
 }  // namespace kernix::build

@@ -90,10 +90,27 @@ void StepRunner::RunOnce(ReusablePtr reusable) {
   };
   // Others may wait for this one, so that it has to end in any case.
   const absl::Status led = CatchExceptions(kNotRun, [&] {
-    RunAndKeep(reusable, end);
+    FindOrRun(reusable, end);
     return absl::OkStatus();
   });
   if (!led.ok()) end(led);
+}
+
+void StepRunner::FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& done) {
+  const Run& run = reusable->run;
+  const auto go_on = [this, reusable, done](std::optional<exec::ActionResult> found) {
+    if (found) {
+      upstream_.Add();
+      reusable->timed->TakesResult(cache::StepWay::kUpstream);
+      return done(*std::move(found));
+    }
+    const absl::Status run_here = CatchExceptions(kNotRun, [&] {
+      RunAndKeep(reusable, done);
+      return absl::OkStatus();
+    });
+    if (!run_here.ok()) done(run_here);
+  };
+  cache_.FindUpstream(reusable->step, run.toolchain, run.cancellation, go_on);
 }
 
 void StepRunner::Share(const Digest& flight, const absl::Status& status) {
@@ -170,9 +187,12 @@ void StepRunner::Register(MetricsRegistry& registry) const {
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
   constexpr char kName[] = "kernix_reusable_steps_total";
   constexpr char kHelp[] =
-      "Steps whose result can serve other builds: taken from an earlier build or from one at the same time, or run.";
+      "Steps whose result can serve other builds: taken from an earlier build, from one at the same time or from "
+      "another "
+      "node, or run.";
   registry.AddCounter(kName, kHelp, reused_, {{"how", "reused"}});
   registry.AddCounter(kName, kHelp, joined_, {{"how", "joined"}});
+  registry.AddCounter(kName, kHelp, upstream_, {{"how", "upstream"}});
   registry.AddCounter(kName, kHelp, run_, {{"how", "run"}});
 }
 

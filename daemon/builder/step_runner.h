@@ -72,9 +72,11 @@ class StepRunner {
 
   // Has the step's observer told of its times before its end.
   std::shared_ptr<TimedStep> Measure(const exec::Action& action, Run& run);
-  // Runs the step and keeps its result, unless the same step runs for the same user already: then it waits for that
+  // Finds or makes the step's result, unless the same step runs for the same user already: then it waits for that
   // one's result. (It does not wait in another user's turn.)
   void RunOnce(ReusablePtr reusable);
+  // Takes another node's result, or runs the step and keeps its result.
+  void FindOrRun(const ReusablePtr& reusable, const exec::ActionDone& done);
   void RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done);
   void Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done);
   // Gives what was kept to those who have waited for it. The others run the step themselves.
@@ -85,6 +87,7 @@ class StepRunner {
   StepCache& cache_;
   MetricCounter reused_;
   MetricCounter joined_;
+  MetricCounter upstream_;
   MetricCounter run_;
 
   Mutex mutex_;

@@ -20,8 +20,8 @@ class ActionCache {
   // nullopt: a miss.
   virtual absl::StatusOr<std::optional<Entry>> Find(const Digest& key) = 0;
 
-  // Commits `entry` under `tag`, and counts a build. Replaces an older entry of the same key, whose other tags stay.
-  // Once this has returned OK, the entry survives kill -9 and power loss.
+  // Commits `entry` under `tag`, and counts a build, or a hit of the upstream. Replaces an older entry of the same key,
+  // whose other tags stay. Once this has returned OK, the entry survives kill -9 and power loss.
   virtual absl::StatusOr<Dropped> Put(const Entry& entry, const Tag& tag) = 0;
 
   // Removes the entry with all of its tags. Does nothing if the entry is gone or, with `artifact` given, if it names

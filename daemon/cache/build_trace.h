@@ -11,10 +11,11 @@ namespace kernix::cache {
 
 // How a step came to its result. The index stores these numbers.
 enum class StepWay {
-  kRun = 1,     // a command ran
-  kReused = 2,  // the result was an earlier build's
-  kJoined = 3,  // the result was that of another build at the same time
-  kDaemon = 4,  // the daemon's own work: no command
+  kRun = 1,       // a command ran
+  kReused = 2,    // the result was an earlier build's
+  kJoined = 3,    // the result was that of another build at the same time
+  kDaemon = 4,    // the daemon's own work: no command
+  kUpstream = 5,  // the result was another node's
 };
 
 // One step. Times are in microseconds.

@@ -36,6 +36,7 @@ constexpr MetricText kTotalTexts[] = {
     {"kernix_failed_builds_total", "Builds that ended in an error."},
     {"kernix_cache_evictions_total", "Entries that were dropped to make room."},
     {"kernix_cancelled_builds_total", "Builds that were cancelled because nobody waited for them any more."},
+    {"kernix_upstream_hits_total", "Loads that were served by a build of another node."},
 };
 static_assert(std::size(kTotalTexts) == kTotalCount);
 
@@ -148,7 +149,7 @@ absl::Status Cache::Insert(Entry entry, const Tag& tag, std::string_view artifac
 absl::Status Cache::Commit(const Entry& entry, const Tag& tag) {
   KERNIX_ASSIGN_OR_RETURN(const Dropped replaced, actions_->Put(entry, tag));
   ++changes_;
-  Count(Total::kBuilds);
+  Count(TotalOf(entry));
   RemoveBlobs(replaced.artifacts);
   EvictIfPossible(entry.key);
   return absl::OkStatus();
@@ -217,6 +218,7 @@ CacheStats Cache::Stats() {
           .failures = of(Total::kFailures),
           .evictions = of(Total::kEvictions),
           .cancelled = of(Total::kCancelled),
+          .upstream_hits = of(Total::kUpstreamHits),
           .entries = holdings.tags,
           .bytes = holdings.bytes};
 }

@@ -68,6 +68,7 @@ struct CacheStats {
   uint64_t failures = 0;
   uint64_t evictions = 0;
   uint64_t cancelled = 0;
+  uint64_t upstream_hits = 0;
   // At present.
   uint64_t entries = 0;  // as List() counts them
   uint64_t bytes = 0;
@@ -138,8 +139,8 @@ class Cache {
 
   // Stores `artifact` and commits `entry` (filling in its artifact, size and time) under `tag`. If there is a
   // `make_trace`, calls it once the artifact is on the disk, and keeps its result with the entry. Replaces an older
-  // entry of the same key, whose tags stay. Counts a build, and evicts down to the limit, but never the new entry. Once
-  // this has returned OK, the entry survives kill -9 and power loss.
+  // entry of the same key, whose tags stay. Counts a build (or, if it has an origin, a hit of the upstream), and evicts
+  // down to the limit, but never the new entry. Once this has returned OK, the entry survives kill -9 and power loss.
   absl::Status Insert(Entry entry, const Tag& tag, std::string_view artifact, const MakeTrace& make_trace = nullptr);
 
   // Drops one entry. Its blob is removed if no other entry names it.
@@ -163,7 +164,8 @@ class Cache {
   // names it.
   absl::StatusOr<PurgeResult> Purge(const PurgeFilter& filter);
 
-  // Written to disk later, like Touch(). The cache itself counts kBuilds, kHits and kEvictions.
+  // Written to disk later, like Touch(). The cache itself counts kBuilds, kUpstreamHits, kHits and
+  // kEvictions.
   void Count(Total total, uint64_t n = 1);
   CacheStats Stats();
 

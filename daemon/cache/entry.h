@@ -77,6 +77,7 @@ struct Entry {
   // For people: the flags and settings of the build, and its compilers. Empty if an older kernixd made the entry.
   std::vector<std::string> build_options;
   std::string toolchain;
+  std::string origin = {};  // for people: the upstream that another node has built it for; empty: built here
   // Empty if an older kernixd made the entry. Neither Find() nor List() reads them: see Journal::Recent().
   std::vector<BuildInput> inputs = {};
   // Nothing if an older kernixd made the entry. Neither Find() nor List() reads it: see Journal::TraceOf().

@@ -97,7 +97,7 @@ absl::StatusOr<Dropped> Index::Put(const Entry& entry, const Tag& tag) {
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(writer_->database()));
   KERNIX_RETURN_IF_ERROR(DropRow(entry.key, replaced, books));
   KERNIX_RETURN_IF_ERROR(PutRow(entry, tag, books));
-  KERNIX_RETURN_IF_ERROR(Count(Total::kBuilds, 1, books));
+  KERNIX_RETURN_IF_ERROR(Count(TotalOf(entry), 1, books));
   KERNIX_RETURN_IF_ERROR(transaction.Commit());
   books_ = books;
   std::erase(replaced.artifacts, entry.artifact);

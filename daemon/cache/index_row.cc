@@ -27,6 +27,7 @@ absl::Status DecodeDetail(std::string_view bytes, Entry& entry) {
                                         detail.required_symbol_version().end());
   entry.build_options.assign(detail.build_option().begin(), detail.build_option().end());
   entry.toolchain = detail.toolchain();
+  entry.origin = detail.origin();
   return absl::OkStatus();
 }
 
@@ -47,6 +48,7 @@ std::string EncodeDetail(const Entry& entry) {
   for (const std::string& version : entry.required_symbol_versions) detail.add_required_symbol_version(version);
   for (const std::string& option : entry.build_options) detail.add_build_option(option);
   detail.set_toolchain(entry.toolchain);
+  detail.set_origin(entry.origin);
   return detail.SerializeAsString();
 }
 

@@ -23,9 +23,12 @@
 namespace kernix::cache {
 
 // Counts since the store was made. The index stores these numbers.
-enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCancelled };
-inline constexpr size_t kTotalCount = 7;
+enum class Total { kBuilds, kHits, kMisses, kJoined, kFailures, kEvictions, kCancelled, kUpstreamHits };
+inline constexpr size_t kTotalCount = 8;
 using Totals = std::array<uint64_t, kTotalCount>;  // by Total
+
+// What a new entry counts as.
+inline Total TotalOf(const Entry& entry) { return entry.origin.empty() ? Total::kBuilds : Total::kUpstreamHits; }
 
 // An entry in a list: one element for each tag.
 struct ListedEntry {

@@ -89,7 +89,7 @@ absl::StatusOr<Dropped> MemoryIndex::Put(const Entry& entry, const Tag& tag) {
   Drop(entry.key, replaced);
   records_[entry.key] = {entry, std::move(tags), entry.created_unix_ms};
   NoteTag(entry.key, tag);
-  ++totals_[static_cast<size_t>(Total::kBuilds)];
+  ++totals_[static_cast<size_t>(TotalOf(entry))];
   std::erase(replaced.artifacts, entry.artifact);
   return replaced;
 }

@@ -15,6 +15,7 @@
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
+#include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/byte_quota.h"
 #include "daemon/rpc/load_board.h"
@@ -31,6 +32,8 @@ struct ServiceOptions {
   uint64_t max_request_bytes = 0;
   int max_fetches_per_user = 0;  // at once; 0: no limit
   std::chrono::milliseconds upload_timeout{0};
+  bool reads_upstream = false;
+  bool writes_upstream = false;
 };
 
 // The names of settings that were read again: those with a new value, and those that change only at the next start.
@@ -45,6 +48,7 @@ struct Backend {
   cache::Cache& cache;
   exec::Executor& executor;
   build::Builder& builder;
+  const remote::Upstream* upstream;  // null: nothing is shared with other nodes
   toolchain::ToolchainRegistry& compilers;
   ToolchainPolicy& toolchains;
   LoadGate& gate;

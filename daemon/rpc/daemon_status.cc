@@ -95,6 +95,31 @@ absl::Status AddCache(const Backend& backend, const Identity& caller, bool all, 
   return absl::OkStatus();
 }
 
+v1::UpstreamStatus::Health ToProto(remote::UpstreamHealth health) {
+  switch (health) {
+    case remote::UpstreamHealth::kUnknown:
+      break;
+    case remote::UpstreamHealth::kAnswers:
+      return v1::UpstreamStatus::ANSWERS;
+    case remote::UpstreamHealth::kBroken:
+      return v1::UpstreamStatus::BROKEN;
+  }
+  return v1::UpstreamStatus::HEALTH_UNSPECIFIED;
+}
+
+void AddUpstream(const Backend& backend, v1::GetStatusResponse& response) {
+  if (backend.upstream == nullptr) return;
+  const remote::UpstreamState state = backend.upstream->state();
+  v1::UpstreamStatus& proto = *response.mutable_upstream();
+  proto.set_address(backend.upstream->address());
+  proto.set_health(ToProto(state.health));
+  proto.set_since_unix_ms(state.since_unix_ms);
+  proto.set_last_error(state.last_error);
+  proto.set_reads(backend.options.reads_upstream);
+  proto.set_writes(backend.options.writes_upstream);
+  proto.set_refuses_writes(state.facts && !state.facts->may_write_results);
+}
+
 }  // namespace
 
 absl::StatusOr<v1::GetStatusResponse> StatusFor(const Backend& backend, const Identity& caller) {
@@ -102,6 +127,7 @@ absl::StatusOr<v1::GetStatusResponse> StatusFor(const Backend& backend, const Id
   const bool all = caller.IsAdministrator();
   AddLoads(backend, caller, all, response);
   AddToolchains(backend, response);
+  AddUpstream(backend, response);
   KERNIX_RETURN_IF_ERROR(AddCache(backend, caller, all, response));
   return response;
 }

@@ -85,6 +85,7 @@ v1::CacheEntryDetail DetailOf(const cache::Entry& entry, const std::string& path
   for (const cache::Function& function : entry.functions) *detail.add_function() = build::ResolvedFunctionOf(function);
   detail.mutable_build_option()->Assign(entry.build_options.begin(), entry.build_options.end());
   detail.set_toolchain(entry.toolchain);
+  detail.set_origin(entry.origin);
   detail.set_artifact_path(path);
   detail.mutable_required_symbol_version()->Assign(entry.required_symbol_versions.begin(),
                                                    entry.required_symbol_versions.end());
@@ -101,6 +102,8 @@ v1::TracedStep::How ToProto(cache::StepWay way) {
       return v1::TracedStep::JOINED;
     case cache::StepWay::kDaemon:
       return v1::TracedStep::DAEMON;
+    case cache::StepWay::kUpstream:
+      return v1::TracedStep::UPSTREAM;
   }
   return v1::TracedStep::HOW_UNSPECIFIED;
 }
@@ -173,6 +176,7 @@ grpc::Status KernixService::GetCacheStats(grpc::ServerContext*, const v1::GetCac
                                           v1::GetCacheStatsResponse* response) {
   const cache::CacheStats stats = backend_.cache.Stats();
   response->set_builds(stats.builds);
+  response->set_upstream_hits(stats.upstream_hits);
   response->set_hits(stats.hits);
   response->set_misses(stats.misses);
   response->set_joined(stats.joined);

@@ -41,7 +41,8 @@ void LogLoad(const Identity& user, const std::string& name, const absl::StatusOr
          {"error", FirstLine(result.status())}});
     return;
   }
-  LogDone(user, name, result->key(), result->cache_hit() ? "hit" : "built", took);
+  const std::string_view outcome = result->from_upstream() ? "upstream" : result->cache_hit() ? "hit" : "built";
+  LogDone(user, name, result->key(), outcome, took);
 }
 
 void LogHit(const Identity& user, const std::string& name, const std::string& key, Duration took) {

@@ -20,6 +20,7 @@ constexpr char kQuickHelp[] = "How long quick lookups took. After a miss, the cl
 
 void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddHistogram(kLoadName, kLoadHelp, hits_, {{"outcome", "hit"}});
+  registry.AddHistogram(kLoadName, kLoadHelp, upstream_hits_, {{"outcome", "upstream"}});
   registry.AddHistogram(kLoadName, kLoadHelp, builds_, {{"outcome", "built"}});
   registry.AddHistogram(kLoadName, kLoadHelp, failures_, {{"outcome", "failed"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
@@ -31,8 +32,13 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
 }
 
 void ServiceMetrics::NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took) {
-  MetricHistogram& times = !result.ok() ? failures_ : result->cache_hit() ? hits_ : builds_;
-  times.Observe(Seconds(took));
+  TimesOf(result).Observe(Seconds(took));
+}
+
+MetricHistogram& ServiceMetrics::TimesOf(const absl::StatusOr<v1::LoadResult>& result) {
+  if (!result.ok()) return failures_;
+  if (result->from_upstream()) return upstream_hits_;
+  return result->cache_hit() ? hits_ : builds_;
 }
 
 }  // namespace kernix::server

@@ -43,7 +43,10 @@ class ServiceMetrics {
  private:
   static double Seconds(Time took) { return std::chrono::duration<double>(took).count(); }
 
+  MetricHistogram& TimesOf(const absl::StatusOr<v1::LoadResult>& result);
+
   MetricHistogram hits_;
+  MetricHistogram upstream_hits_;
   MetricHistogram builds_;
   MetricHistogram failures_;
   MetricHistogram quick_hits_;

@@ -31,6 +31,7 @@ class CacheStats:
     failures: int
     evictions: int
     cancelled: int
+    upstream_hits: int
     entries: int
     bytes: int
     limit_bytes: int
@@ -162,6 +163,8 @@ class Module:
     def cache_hit(self) -> bool: ...
     @property
     def build_ms(self) -> int: ...
+    @property
+    def from_upstream(self) -> bool: ...
     @property
     def joined(self) -> bool: ...
     @property

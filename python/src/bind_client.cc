@@ -60,6 +60,7 @@ void BindValues(py::module_& module) {
       .def_readonly("failures", &CacheStats::failures)
       .def_readonly("evictions", &CacheStats::evictions)
       .def_readonly("cancelled", &CacheStats::cancelled)
+      .def_readonly("upstream_hits", &CacheStats::upstream_hits)
       .def_readonly("entries", &CacheStats::entries)
       .def_readonly("bytes", &CacheStats::bytes)
       .def_readonly("limit_bytes", &CacheStats::limit_bytes);
@@ -79,7 +80,7 @@ std::vector<StepFields> StepsOf(const BuildTrace& trace) {
 
 TracedStep::How HowNamed(const std::string& name) {
   using How = TracedStep::How;
-  for (const How how : {How::kReused, How::kJoined, How::kDaemon}) {
+  for (const How how : {How::kReused, How::kJoined, How::kDaemon, How::kUpstream}) {
     if (name == HowName(how)) return how;
   }
   return How::kRun;

@@ -113,6 +113,7 @@ void BindModuleClass(py::module_& module) {
       .def_property_readonly("artifact_digest", &Module::artifact_digest)
       .def_property_readonly("cache_hit", &Module::cache_hit)
       .def_property_readonly("build_ms", &Module::build_ms)
+      .def_property_readonly("from_upstream", &Module::from_upstream)
       .def_property_readonly("joined", &Module::joined)
       .def_property_readonly("miss_reason", &Module::miss_reason)
       .def_property_readonly("source_labels", &SourceLabels)

@@ -15,6 +15,7 @@
 #include "common/base/mutex.h"
 #include "common/os/fault_env.h"
 #include "daemon/builder/builder.h"
+#include "daemon/builder/upstream_cache.h"
 #include "tests/support/await.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/test_util.h"
@@ -181,7 +182,26 @@ struct TestBuilder {
   void RunOn(std::unique_ptr<exec::Executor> another) {
     builder.reset();
     executor = std::move(another);
-    builder = std::make_unique<Builder>(env, options_, toolchains(), *executor, *cache, background.get());
+    builder = std::make_unique<Builder>(env, options_, toolchains(), *executor, *cache, background.get(),
+                                        upstream_cache.get());
+  }
+
+  // Lets it share results through an engine from now on.
+  void Share(const remote::UpstreamOptions& engine, remote::SharingTrust trust = {},
+             UpstreamCacheOptions sharing = {.write = true}) {
+    builder.reset();
+    StopSharing();
+    sharing.address = engine.address;
+    upstream = *remote::Upstream::Open(env, engine);
+    results = std::make_unique<remote::SharedResults>(*upstream, std::move(trust));
+    upstream_cache = std::make_unique<UpstreamCache>(env, toolchains().digests(), *results, sharing);
+    RunOn(std::move(executor));
+  }
+
+  // Returns when what was built has been written.
+  void StopSharing() {
+    builder.reset();
+    upstream_cache.reset();
   }
 
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request, RecordingObserver& observer) {
@@ -207,6 +227,9 @@ struct TestBuilder {
   std::unique_ptr<exec::Executor> executor;
   std::unique_ptr<exec::Executor> background;
   BuilderOptions options_;
+  std::unique_ptr<remote::Upstream> upstream;
+  std::unique_ptr<remote::SharedResults> results;
+  std::unique_ptr<UpstreamCache> upstream_cache;
   std::unique_ptr<Builder> builder;
 };
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,17 @@ struct CacheShare {
   uint64_t bytes = 0;
 };
 
+// The engine through which a daemon shares results with other nodes.
+struct UpstreamStatus {
+  std::string address;
+  std::string health;           // "not asked yet", "answers" or "broken"
+  int64_t since_unix_ms = 0;    // since when; 0: not asked yet
+  std::string last_error;       // empty: none yet
+  bool reads = false;           // the daemon takes results from it
+  bool writes = false;          // the daemon writes results to it
+  bool refuses_writes = false;  // it has said that nobody may
+};
+
 // What a daemon does now, as this user may see it.
 struct DaemonActivity {
   std::vector<RunningLoad> loads;  // the oldest first
@@ -76,6 +88,7 @@ struct DaemonActivity {
   std::vector<ToolchainHealth> toolchains;
   std::vector<CacheShare> cache;  // the largest first
   uint64_t hidden_entries = 0;    // of other users
+  std::optional<UpstreamStatus> upstream;
 };
 
 // The settings that a daemon has read again.
@@ -86,6 +99,7 @@ struct ReloadResult {
 
 struct CacheStats {
   uint64_t builds = 0, hits = 0, misses = 0, joined = 0, failures = 0, evictions = 0, cancelled = 0;
+  uint64_t upstream_hits = 0;  // of `misses`: loads that were served by a build of another node
   uint64_t entries = 0, bytes = 0, limit_bytes = 0;
   std::string store_directory;
 };
@@ -114,7 +128,8 @@ struct CacheEntryDetail {
   // Both are empty if an older kernixd made the entry.
   std::vector<std::string> build_options;
   std::string toolchain;
-  std::string path;  // in the daemon's store
+  std::string origin;  // address of the upstream that it came from; empty: built by this daemon
+  std::string path;    // in the daemon's store
   std::vector<std::string> required_symbol_versions;
 };
 

@@ -105,6 +105,8 @@ class Module {
   virtual const std::string& key() const = 0;
   virtual const std::string& artifact_digest() const = 0;
   virtual bool cache_hit() const = 0;
+  // Of a hit: whether another node had built it, and this host's daemon has just fetched it from its upstream.
+  virtual bool from_upstream() const = 0;
   virtual uint64_t build_ms() const = 0;
   // Whether the load waited for a build that another load had started.
   virtual bool joined() const = 0;

@@ -15,10 +15,11 @@ namespace kernix {
 // A step of a build, or work of kernixd's own.
 struct TracedStep {
   enum class How {
-    kRun,     // a command ran
-    kReused,  // the result was an earlier build's
-    kJoined,  // the result was that of another build at the same time
-    kDaemon,  // kernixd's own work: no command
+    kRun,       // a command ran
+    kReused,    // the result was an earlier build's
+    kJoined,    // the result was that of another build at the same time
+    kDaemon,    // kernixd's own work: no command
+    kUpstream,  // the result was another node's
   };
   std::string name;  // "cicc compute_90"; with separate units, "cicc compute_90 kernel.cu"
   How how = How::kRun;
@@ -35,7 +36,7 @@ struct BuildTrace {
   uint32_t left_out = 0;               // how many short steps are missing, because there were too many to keep
 };
 
-// "run", "reused", "joined" or "kernixd".
+// "run", "reused", "joined", "upstream" or "kernixd".
 std::string_view HowName(TracedStep::How how);
 
 // For chrome://tracing and Perfetto: one JSON object in the Trace Event Format, on one line. Each step has a row of its

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
+from kernix import _core
 from kernix._errors import KernelError, KernelRequestError, short_errors
 from kernix._lock import ForkSafeLock
 from kernix.loading.background import BackgroundWork, start
@@ -44,8 +45,9 @@ class LoadReport(NamedTuple):
     name : str
         Name of the module; of a load that was refused, what it should compile.
     origin : str
-        Where the module comes from: ``"process"`` (it was loaded already), ``"cache"``, ``"built"``, ``"joined"`` (the
-        load waited for a build that another load had started), or ``"failed"``.
+        Where the module comes from: ``"process"`` (it was loaded already), ``"cache"``, ``"upstream"`` (another
+        node had built it), ``"built"``, ``"joined"`` (the load waited for a build that another load had started), or
+        ``"failed"``.
     seconds : float
         How long the load took, from the start of its thread to its end.
     build_ms : int
@@ -188,8 +190,13 @@ class _OneOfMany:
         if fetched.is_known:
             return LoadReport(self.name, "process", seconds)
         core = fetched.core
-        origin = "cache" if core.cache_hit else "joined" if core.joined else "built"
-        return LoadReport(self.name, origin, seconds, core.build_ms, core.miss_reason)
+        return LoadReport(self.name, _origin_of(core), seconds, core.build_ms, core.miss_reason)
+
+
+def _origin_of(core: _core.Module) -> str:
+    if core.from_upstream:
+        return "upstream"
+    return "cache" if core.cache_hit else "joined" if core.joined else "built"
 
 
 class _SharedLine:

@@ -234,6 +234,8 @@ def hidden_functions(core: _core.Module) -> list[str]:
 
 def origin(core: _core.Module) -> str:
     """Return where the library of a load comes from, in words."""
+    if core.from_upstream:
+        return "from another node"
     return "from the cache" if core.cache_hit else f"built in {core.build_ms} ms: {core.miss_reason}"
 
 

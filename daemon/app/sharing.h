@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this node shares with others, from the settings of the table [upstream].
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "common/base/metrics.h"
+#include "common/os/env.h"
+#include "daemon/app/options.h"
+#include "daemon/builder/upstream_cache.h"
+#include "daemon/remote/shared_results.h"
+#include "daemon/remote/upstream.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::server {
+
+class Sharing {
+ public:
+  // Reads the files that the settings name; connects later. INVALID_REQUEST, with the setting, if one of them is not
+  // what it should be. Null without an address: this node shares nothing.
+  static absl::StatusOr<std::unique_ptr<Sharing>> Open(Env& env, const ServerOptions& options);
+
+  // Must be called once, before the others. `digests` must outlive this object.
+  void Start(Env& env, toolchain::FileDigests& digests);
+
+  const remote::Upstream& upstream() const { return *upstream_; }
+  build::UpstreamCache& cache() { return *cache_; }
+
+  // The registry must not be read after this object is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  Sharing(std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust, build::UpstreamCacheOptions options)
+      : upstream_(std::move(upstream)), results_(*upstream_, std::move(trust)), options_(std::move(options)) {}
+
+  const std::unique_ptr<remote::Upstream> upstream_;
+  remote::SharedResults results_;
+  const build::UpstreamCacheOptions options_;
+  std::optional<build::UpstreamCache> cache_;
+};
+
+}  // namespace kernix::server

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/upstream_cache.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "common/base/exceptions.h"
+#include "common/base/log.h"
+#include "daemon/plan/toolchain_paths.h"
+
+namespace kernix::build {
+namespace {
+
+// A load asks once before it builds, and then each of its steps.
+constexpr int kQuestionsAtOnce = 8;
+constexpr int kWritesAtOnce = 2;
+
+constexpr Duration kFirstPause{1'000};
+
+// While it waits at the end: how often it looks whether the upstream answers.
+constexpr Duration kLook{100};
+
+uint64_t BytesOf(const remote::SharedResult& result) {
+  uint64_t bytes = 0;
+  for (const auto& [name, content] : result.files) bytes += content->size();
+  return bytes;
+}
+
+// Nothing if one of them is not certain.
+std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache::ToolchainHeader>& headers) {
+  std::vector<remote::SharedHeader> shared;
+  for (const cache::ToolchainHeader& header : headers) {
+    if (header.digest == Digest()) return std::nullopt;
+    shared.push_back({header.path, header.digest});
+  }
+  std::sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return shared;
+}
+
+}  // namespace
+
+UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results,
+                             UpstreamCacheOptions options)
+    : env_(env),
+      digests_(digests),
+      results_(results),
+      options_(std::move(options)),
+      questions_(options_.read ? kQuestionsAtOnce : 0),
+      writes_(options_.write ? kWritesAtOnce : 0) {}
+
+UpstreamCache::~UpstreamCache() {
+  const MonotonicTime deadline = env_.Now() + kLastWrites;
+  {
+    const MutexLock lock(mutex_);
+    while (waiting_ > 0 && results_.IsAnswered() && env_.Now() < deadline) {
+      changed_.WaitUntil(mutex_, std::min(deadline, env_.Now() + kLook));
+    }
+    stopping_ = true;
+    changed_.NotifyAll();
+    if (waiting_ > 0) Log(LogLevel::kWarning, "upstream_writes_lost", {{"results", waiting_}});
+  }
+  stopped_.Cancel();
+}
+
+void UpstreamCache::Find(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
+                         Found done) {
+  if (!options_.read) return done(std::nullopt);
+  questions_.Push([this, key, toolchain = std::move(toolchain), cancellation = std::move(cancellation),
+                   done = std::move(done)] { done(FindNow(key, *toolchain, cancellation.get())); });
+}
+
+std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
+                                                           Cancellation* cancellation) {
+  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  const auto own_digest = [&](const std::string& name) -> std::optional<Digest> {
+    const std::string path = LocalPath(folders, name);
+    const absl::StatusOr<Digest> digest = path.empty() ? absl::NotFoundError(name) : digests_.Get(path);
+    return digest.ok() ? std::optional(*digest) : std::nullopt;
+  };
+  auto found = CatchExceptions("a result of the upstream could not be taken in",
+                               [&] { return results_.Find(key, own_digest, options_.max_result_bytes, cancellation); });
+  if (found.ok()) return *std::move(found);
+  Log(LogLevel::kDebug, "upstream_not_asked", {{"key", key.Hex()}, {"error", found.status().message()}});
+  return std::nullopt;
+}
+
+void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
+                         std::vector<std::pair<std::string, exec::Content>> files, std::string detail) {
+  if (!options_.write) return;
+  std::optional<std::vector<remote::SharedHeader>> shared = Shared(headers);
+  if (!shared) return;
+  auto result = std::make_shared<const remote::SharedResult>(
+      remote::SharedResult{*std::move(shared), std::move(files), std::move(detail)});
+  const uint64_t bytes = BytesOf(*result);
+  if (!Reserve(bytes)) return lost_.Add();
+  writes_.Push([this, key, result, bytes] { Write(key, *result, bytes); });
+}
+
+bool UpstreamCache::Reserve(uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (stopping_ || waiting_bytes_ + bytes > kMostWaitingBytes) return false;
+  waiting_bytes_ += bytes;
+  ++waiting_;
+  return true;
+}
+
+void UpstreamCache::Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes) {
+  if (!TryToWrite(key, result)) lost_.Add();
+  const MutexLock lock(mutex_);
+  waiting_bytes_ -= bytes;
+  --waiting_;
+  changed_.NotifyAll();
+}
+
+bool UpstreamCache::TryToWrite(const Digest& key, const remote::SharedResult& result) {
+  Duration pause = kFirstPause;
+  for (int i = 1; i <= kMostTries; ++i) {
+    const absl::Status status = CatchExceptions("a result could not be written to the upstream",
+                                                [&] { return results_.Put(key, result, &stopped_); });
+    if (status.ok()) return true;
+    Log(LogLevel::kDebug, "upstream_not_written", {{"key", key.Hex()}, {"error", status.message()}});
+    if (i < kMostTries && !Pause(pause)) return false;
+    pause *= 2;
+  }
+  return false;
+}
+
+bool UpstreamCache::Pause(Duration pause) {
+  const MonotonicTime until = env_.Now() + pause;
+  const MutexLock lock(mutex_);
+  while (!stopping_ && changed_.WaitUntil(mutex_, until)) {
+  }
+  return !stopping_;
+}
+
+void UpstreamCache::Register(MetricsRegistry& registry) const {
+  registry.AddCounter("kernix_upstream_results_lost_total",
+                      "Results that could not be written to the upstream, or waited for too long.", lost_);
+  registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results that wait to be written to the upstream.",
+                    [this] {
+                      const MutexLock lock(mutex_);
+                      return static_cast<int64_t>(waiting_bytes_);
+                    });
+}
+
+}  // namespace kernix::build

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tier behind this host's caches: what other nodes have made, and what this one makes for them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/cancellation.h"
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "daemon/builder/work_queue.h"
+#include "daemon/cache/entry.h"
+#include "daemon/remote/shared_results.h"
+#include "daemon/toolchain/toolchain.h"
+
+namespace kernix::build {
+
+struct UpstreamCacheOptions {
+  std::string address;  // for people
+  bool read = true;
+  bool write = false;
+  uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken
+};
+
+// Asks and writes in threads of its own, so that neither a load nor a step holds a thread of somebody else while it
+// waits for another machine. Whatever goes wrong there is no error of a load: the log and the counters have it.
+// Thread-safe.
+class UpstreamCache {
+ public:
+  using Found = std::function<void(std::optional<remote::SharedResult>)>;
+
+  // How much may wait to be written. What comes above that is lost to others.
+  static constexpr uint64_t kMostWaitingBytes = 256 << 20;
+  // How often a result is tried to be written, with longer and longer pauses.
+  static constexpr int kMostTries = 6;
+  // How long what waits at the end gets to be written, if the upstream answers.
+  static constexpr Duration kLastWrites{5'000};
+
+  // All must outlive it.
+  UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results,
+                UpstreamCacheOptions options);
+  // Every Find() must have ended.
+  ~UpstreamCache();
+
+  // Looks for a result of `key` that `toolchain` would make as well. Calls `done` once: with nothing if there is none,
+  // if the upstream does not answer, or if `cancellation` (may be null) fires. `done` must not throw.
+  void Find(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+
+  // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.
+  // A result whose headers are not certain (see DigestToolchainHeaders()) is not written.
+  void Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
+            std::vector<std::pair<std::string, exec::Content>> files, std::string detail);
+
+  const std::string& address() const { return options_.address; }
+
+  // The registry must not be read after the cache is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  std::optional<remote::SharedResult> FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
+                                              Cancellation* cancellation);
+  bool Reserve(uint64_t bytes);
+  void Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes);
+  bool TryToWrite(const Digest& key, const remote::SharedResult& result);
+  // False if the cache is stopping.
+  bool Pause(Duration pause);
+
+  Env& env_;
+  toolchain::FileDigests& digests_;
+  remote::SharedResults& results_;
+  const UpstreamCacheOptions options_;
+  MetricCounter lost_;
+
+  Cancellation stopped_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  WorkQueue questions_;
+  WorkQueue writes_;
+};
+
+}  // namespace kernix::build

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nodes that share results through a real engine.
+#include "daemon/builder/upstream_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/support/engine/casd_process.h"
+#include "tests/support/engine/fault_proxy.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/testing_load.h"
+
+namespace kernix::build {
+namespace {
+
+using kernix::testing::CasdProcess;
+using kernix::testing::FaultProxy;
+using kernix::testing::TempFolder;
+
+// A host with a store of its own.
+struct Node : TestBuilder {
+  explicit Node(Tools tools = Tools::kKnown) : TestBuilder(On::kLocalExecutor, {}, tools) {}
+
+  void Build(const v1::LoadRequest& request) {
+    const auto built = Load(request);
+    ASSERT_THAT(built, IsOk());
+    EXPECT_FALSE(built->cache_hit());
+  }
+
+  int64_t Steps(const std::string& how) {
+    MetricsRegistry registry;
+    builder->Register(registry);
+    const std::string text = registry.Text();
+    const std::string sample = StrCat("kernix_reusable_steps_total{how=\"", how, "\"} ");
+    const size_t at = text.find(sample);
+    return at == std::string::npos ? -1 : std::stoll(text.substr(at + sample.size()));
+  }
+};
+
+class SharingTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { engine_ = new CasdProcess; }
+  static void TearDownTestSuite() { delete std::exchange(engine_, nullptr); }
+
+  static remote::UpstreamOptions Engine() { return {.address = engine_->address()}; }
+
+  // A kernel for one test: other tests share the engine.
+  v1::LoadRequest Request() {
+    static int number = 0;
+    return CppRequest("/usr/bin/g++", ++number);
+  }
+
+  static CasdProcess* engine_;
+};
+
+CasdProcess* SharingTest::engine_ = nullptr;
+
+TEST_F(SharingTest, ANodeTakesWhatAnotherOneHasBuilt) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  const auto built = first.Load(request);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_FALSE(built->from_upstream());
+  first.StopSharing();
+
+  Node second;
+  second.Share(Engine());
+  const auto taken = second.Load(request);
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_TRUE(taken->from_upstream());
+  EXPECT_TRUE(taken->cache_hit());
+  EXPECT_EQ(taken->miss_reason(), "");
+  EXPECT_EQ(second.Artifact(*taken), first.Artifact(*built));
+  EXPECT_EQ(taken->required_symbol_versions_size(), built->required_symbol_versions_size());
+  const cache::CacheStats stats = second.Stats();
+  EXPECT_EQ(stats.builds, 0u);
+  EXPECT_EQ(stats.upstream_hits, 1u);
+  EXPECT_EQ(stats.misses, 1u);
+
+  const auto again = second.Load(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->cache_hit());
+  EXPECT_FALSE(again->from_upstream());
+  EXPECT_EQ(second.Stats().upstream_hits, 1u);
+}
+
+TEST_F(SharingTest, AForcedBuildAsksNobody) {
+  v1::LoadRequest request = Request();
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  first.StopSharing();
+  Node second;
+  second.Share(Engine());
+  request.set_force_rebuild(true);
+  second.Build(request);
+  EXPECT_EQ(second.Stats().builds, 1u);
+}
+
+// The same compilers, and one header of the system differs.
+TEST_F(SharingTest, ANodeTakesNothingThatOtherHeadersHaveMade) {
+  constexpr char kHeader[] = "/usr/include/locale.h";
+  v1::LoadRequest request = Request();
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  first.StopSharing();
+
+  Node other(TestBuilder::Tools::kOwn);
+  other.env.PretendChanged(kHeader);
+  other.Share(Engine());
+  other.Build(request);
+  other.StopSharing();
+
+  // Both results stand side by side.
+  Node like_first;
+  like_first.Share(Engine());
+  const auto taken = like_first.Load(request);
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_TRUE(taken->from_upstream());
+  Node like_other(TestBuilder::Tools::kOwn);
+  like_other.env.PretendChanged(kHeader);
+  like_other.Share(Engine());
+  const auto taken_by_other = like_other.Load(request);
+  ASSERT_THAT(taken_by_other, IsOk());
+  EXPECT_TRUE(taken_by_other->from_upstream());
+}
+
+// With -g, a step of its own compiles what all handlers share.
+TEST_F(SharingTest, NodesShareSteps) {
+  v1::LoadRequest request = Request();
+  request.mutable_options()->add_compile_flags("-g");
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  EXPECT_EQ(first.Steps("upstream"), 0);
+  first.StopSharing();
+
+  v1::LoadRequest another = Request();
+  another.mutable_options()->add_compile_flags("-g");
+  Node second;
+  second.Share(Engine());
+  second.Build(another);
+  EXPECT_EQ(second.Steps("upstream"), 1);
+  EXPECT_EQ(second.Steps("run"), 0);
+}
+
+TEST_F(SharingTest, ANodeWritesAndReadsOnlyIfItMay) {
+  const v1::LoadRequest request = Request();
+  Node silent;
+  silent.Share(Engine(), {}, {.write = false});
+  silent.Build(request);
+  silent.StopSharing();
+  Node writer;
+  writer.Share(Engine(), {}, {.read = false, .write = true});
+  writer.Build(request);
+  writer.StopSharing();
+  Node deaf;
+  deaf.Share(Engine(), {}, {.read = false, .write = true});
+  deaf.Build(request);
+  Node reader;
+  reader.Share(Engine());
+  const auto taken = reader.Load(request);
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_TRUE(taken->from_upstream());
+}
+
+// Whoever may write can write anything.
+TEST_F(SharingTest, WhatIsNoArtifactOfTheseFunctionsIsNotTaken) {
+  const v1::LoadRequest request = Request();
+  Node first;
+  const auto built = first.Load(request);
+  ASSERT_THAT(built, IsOk());
+  const Digest key = Digest::FromRaw(built->key()).value();
+  first.Share(Engine());
+  remote::SharedResult nonsense;
+  nonsense.files.emplace_back("artifact", std::make_shared<const std::string>("no ELF file"));
+  ASSERT_THAT(first.results->Put(key, nonsense, nullptr), IsOk());
+  Node second;
+  second.Share(Engine());
+  second.Build(request);
+}
+
+TEST_F(SharingTest, ANodeBuildsForItselfIfTheEngineDoesNotAnswer) {
+  const TempFolder folder;
+  Node node;
+  node.Share({.address = StrCat("unix://", folder.File("nobody")), .timeout = Duration(100)});
+  node.Build(Request());
+  node.Build(Request());
+  EXPECT_EQ(node.Stats().builds, 2u);
+}
+
+TEST_F(SharingTest, ALoadThatIsCancelledWaitsForNoEngine) {
+  FaultProxy proxy(engine_->address());
+  proxy.Inject({.method = "GetActionResult", .times = 0, .hang = true});
+  Node node;
+  node.Share({.address = proxy.address(), .timeout = std::chrono::hours(1)}, {}, {.write = false});
+  const auto cancellation = std::make_shared<Cancellation>();
+  RecordingObserver observer;
+  std::thread canceller([&] {
+    Await("the load to ask", [&] { return node.Stats().misses == 1; });
+    cancellation->Cancel();
+  });
+  const auto result = node.builder->Load(Request(), UserId{1000}, observer, cancellation);
+  canceller.join();
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
+  node.StopSharing();
+  EXPECT_EQ(node.Stats().builds, 0u);
+}
+
+}  // namespace
+}  // namespace kernix::build

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/shared_results.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/exec/remote_execution.h"
+#include "daemon/remote/shared_result.pb.h"
+
+namespace kernix::remote {
+namespace {
+
+namespace reapi = exec::reapi;
+
+constexpr char kHeadersFile[] = "headers";
+constexpr char kStatementFile[] = "statement";
+constexpr std::string_view kSignedPrefix = "kernix-shared-result\n";
+
+// Lists of header names, and statements, are far smaller.
+constexpr uint64_t kMostTextBytes = 16 << 20;
+
+// An address in the action cache. Engines may ask for the blobs that an action names.
+struct Address {
+  exec::BlobDigest action;
+  std::vector<Blob> blobs;
+};
+
+Blob MakeBlob(std::string bytes) {
+  const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
+  return {digest, std::make_shared<const std::string>(std::move(bytes))};
+}
+
+Address MakeAddress(std::string_view what, const Digest& salt) {
+  reapi::Command command;
+  command.add_arguments("kernixd");
+  command.add_arguments(std::string(what));
+  Blob command_blob = MakeBlob(command.SerializeAsString());
+  Blob empty_folder = MakeBlob(reapi::Directory().SerializeAsString());
+  reapi::Action action;
+  *action.mutable_command_digest() = exec::ToReapi(command_blob.digest);
+  *action.mutable_input_root_digest() = exec::ToReapi(empty_folder.digest);
+  action.set_salt(salt.Raw());
+  Blob action_blob = MakeBlob(action.SerializeAsString());
+  const exec::BlobDigest digest = action_blob.digest;
+  return {digest, {std::move(command_blob), std::move(empty_folder), std::move(action_blob)}};
+}
+
+Address AddressOfLists(const Digest& key) { return MakeAddress(kHeadersFile, key); }
+
+Address AddressOfResult(const Digest& key, const std::vector<SharedHeader>& headers) {
+  CanonicalHasher hasher("kernix-shared-result");
+  hasher.Field("key", key).List("headers", headers.size());
+  for (const SharedHeader& header : headers) hasher.Field("name", header.name).Field("digest", header.digest);
+  return MakeAddress(kStatementFile, hasher.Finish());
+}
+
+const OutputFile* FindFile(const std::vector<OutputFile>& files, std::string_view path) {
+  const auto found =
+      std::find_if(files.begin(), files.end(), [&](const OutputFile& file) { return file.path == path; });
+  return found == files.end() ? nullptr : &*found;
+}
+
+template <typename Message>
+std::optional<Message> Parse(std::string_view bytes) {
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::nullopt;
+  return message;
+}
+
+// This node's headers of these names; nullopt if it lacks one.
+std::optional<std::vector<SharedHeader>> OwnHeaders(const std::vector<std::string>& names,
+                                                    const DigestOfHeader& digest_of_header) {
+  std::vector<SharedHeader> headers;
+  headers.reserve(names.size());
+  for (const std::string& name : names) {
+    const std::optional<Digest> digest = digest_of_header(name);
+    if (!digest) return std::nullopt;
+    headers.push_back({name, *digest});
+  }
+  return headers;
+}
+
+std::vector<std::string> NamesOf(const std::vector<SharedHeader>& headers) {
+  std::vector<std::string> names;
+  names.reserve(headers.size());
+  for (const SharedHeader& header : headers) names.push_back(header.name);
+  return names;
+}
+
+std::string SignedBytes(std::string_view statement) { return StrCat(kSignedPrefix, statement); }
+
+internal::Statement StatementOf(const Digest& key, const SharedResult& result, const std::vector<Blob>& files) {
+  internal::Statement statement;
+  statement.set_key(key.Raw());
+  for (const SharedHeader& header : result.headers) {
+    internal::Statement::Header& added = *statement.add_header();
+    added.set_name(header.name);
+    added.set_digest(header.digest.Raw());
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    internal::Statement::File& added = *statement.add_file();
+    added.set_name(result.files[i].first);
+    added.set_digest(files[i].digest.hash.Raw());
+    added.set_size(files[i].digest.size);
+  }
+  statement.set_detail(result.detail);
+  return statement;
+}
+
+// What `statement` says of its files. Nothing if it is not about this key and these headers, or not well formed.
+std::optional<std::vector<exec::BlobDigest>> FilesOf(const internal::Statement& statement, const Digest& key,
+                                                     const std::vector<SharedHeader>& headers) {
+  const bool same = statement.key() == key.Raw() &&
+                    std::equal(headers.begin(), headers.end(), statement.header().begin(), statement.header().end(),
+                               [](const SharedHeader& own, const internal::Statement::Header& its) {
+                                 return own.name == its.name() && own.digest.Raw() == its.digest();
+                               });
+  if (!same) return std::nullopt;
+  std::vector<exec::BlobDigest> files;
+  for (const internal::Statement::File& file : statement.file()) {
+    const absl::StatusOr<Digest> digest = Digest::FromRaw(file.digest());
+    if (!digest.ok()) return std::nullopt;
+    files.push_back({*digest, file.size()});
+  }
+  return files;
+}
+
+uint64_t BytesOf(const std::vector<exec::BlobDigest>& files) {
+  uint64_t bytes = 0;
+  for (const exec::BlobDigest& file : files) bytes += std::min(file.size, UINT64_MAX - bytes);
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<SharedResult>> SharedResults::Find(const Digest& key,
+                                                                const DigestOfHeader& digest_of_header,
+                                                                uint64_t max_bytes, Cancellation* cancellation) {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<HeaderNames> lists, ReadLists(key, cancellation));
+  for (const HeaderNames& names : lists) {
+    const std::optional<std::vector<SharedHeader>> headers = OwnHeaders(names, digest_of_header);
+    if (!headers) continue;
+    KERNIX_ASSIGN_OR_RETURN(std::optional<SharedResult> result, FindWith(key, *headers, max_bytes, cancellation));
+    if (!result) continue;
+    found_.Add();
+    return result;
+  }
+  (lists.empty() ? absent_ : other_headers_).Add();
+  return std::nullopt;
+}
+
+absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists(const Digest& key,
+                                                                                 Cancellation* cancellation) {
+  std::vector<HeaderNames> lists;
+  KERNIX_ASSIGN_OR_RETURN(const auto files, upstream_.FindResult(AddressOfLists(key).action, cancellation));
+  const OutputFile* file = files ? FindFile(*files, kHeadersFile) : nullptr;
+  if (file == nullptr) return lists;
+  KERNIX_ASSIGN_OR_RETURN(const auto contents, ReadIfThere({file->digest}, kMostTextBytes, cancellation));
+  const auto message = contents ? Parse<internal::HeaderLists>(*contents->front()) : std::nullopt;
+  if (!message) return lists;
+  for (const internal::HeaderLists::List& list : message->list()) {
+    lists.emplace_back(list.name().begin(), list.name().end());
+  }
+  lists.resize(std::min(lists.size(), kMostHeaderLists));
+  return lists;
+}
+
+absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest& key,
+                                                                    const std::vector<SharedHeader>& headers,
+                                                                    uint64_t max_bytes, Cancellation* cancellation) {
+  KERNIX_ASSIGN_OR_RETURN(const auto outputs, upstream_.FindResult(AddressOfResult(key, headers).action, cancellation));
+  const OutputFile* file = outputs ? FindFile(*outputs, kStatementFile) : nullptr;
+  if (file == nullptr) return std::nullopt;
+  KERNIX_ASSIGN_OR_RETURN(const auto texts, ReadIfThere({file->digest}, kMostTextBytes, cancellation));
+  if (!texts) return std::nullopt;
+  const auto envelope = Parse<internal::SignedStatement>(*texts->front());
+  if (!envelope || !IsBelieved(*envelope)) return NotBelieved(key, "no trusted key has signed it");
+  const auto statement = Parse<internal::Statement>(envelope->statement());
+  const auto files = statement ? FilesOf(*statement, key, headers) : std::nullopt;
+  if (!files) return NotBelieved(key, "its statement is about something else");
+  if (BytesOf(*files) > max_bytes) return NotBelieved(key, StrCat("its files are larger than ", max_bytes, " bytes"));
+  KERNIX_ASSIGN_OR_RETURN(auto contents, ReadIfThere(*files, max_bytes, cancellation));
+  if (!contents) return std::nullopt;
+  SharedResult result{.headers = headers, .files = {}, .detail = statement->detail()};
+  for (size_t i = 0; i < contents->size(); ++i) {
+    result.files.emplace_back(statement->file(static_cast<int>(i)).name(), std::move((*contents)[i]));
+  }
+  return result;
+}
+
+// An engine may keep a result longer than its blobs.
+absl::StatusOr<std::optional<std::vector<exec::Content>>> SharedResults::ReadIfThere(
+    const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes, Cancellation* cancellation) {
+  absl::StatusOr<std::vector<exec::Content>> contents = upstream_.Read(digests, max_bytes, cancellation);
+  if (absl::IsNotFound(contents.status())) return std::nullopt;
+  if (!contents.ok()) return contents.status();
+  return *std::move(contents);
+}
+
+bool SharedResults::IsBelieved(const internal::SignedStatement& envelope) const {
+  if (trust_.trusted.empty()) return true;
+  const std::string bytes = SignedBytes(envelope.statement());
+  return std::any_of(envelope.signature().begin(), envelope.signature().end(),
+                     [&](const internal::SignedStatement::Signature& signature) {
+                       return trust_.trusted.Accepts(signature.public_key(), bytes, signature.signature());
+                     });
+}
+
+std::nullopt_t SharedResults::NotBelieved(const Digest& key, std::string_view why) {
+  not_believed_.Add();
+  Log(LogLevel::kWarning, "upstream_result_ignored", {{"key", key.Hex()}, {"reason", why}});
+  return std::nullopt;
+}
+
+absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, Cancellation* cancellation) {
+  Address address = AddressOfResult(key, result.headers);
+  std::vector<Blob> files;
+  for (const auto& [name, content] : result.files) files.push_back({exec::BlobDigestOf(*content), content});
+  internal::SignedStatement envelope;
+  envelope.set_statement(StatementOf(key, result, files).SerializeAsString());
+  if (trust_.signs_with) {
+    internal::SignedStatement::Signature& signature = *envelope.add_signature();
+    signature.set_public_key(trust_.signs_with->public_key());
+    signature.set_signature(trust_.signs_with->Sign(SignedBytes(envelope.statement())));
+  }
+  const Blob statement = MakeBlob(envelope.SerializeAsString());
+  std::vector<OutputFile> outputs = {{kStatementFile, statement.digest}};
+  // Engines that lose blobs then see that this result needs them.
+  for (size_t i = 0; i < files.size(); ++i) outputs.push_back({StrCat("file-", i), files[i].digest});
+  std::vector<Blob> blobs = std::move(address.blobs);
+  blobs.push_back(statement);
+  blobs.insert(blobs.end(), files.begin(), files.end());
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(blobs, cancellation));
+  KERNIX_RETURN_IF_ERROR(upstream_.PutResult(address.action, outputs, cancellation));
+  KERNIX_RETURN_IF_ERROR(AddList(key, NamesOf(result.headers), cancellation));
+  written_.Add();
+  return absl::OkStatus();
+}
+
+// After the result itself, so that whoever finds the list finds the result, too.
+absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, Cancellation* cancellation) {
+  KERNIX_ASSIGN_OR_RETURN(std::vector<HeaderNames> lists, ReadLists(key, cancellation));
+  if (std::find(lists.begin(), lists.end(), names) != lists.end()) return absl::OkStatus();
+  lists.insert(lists.begin(), std::move(names));
+  lists.resize(std::min(lists.size(), kMostHeaderLists));
+  internal::HeaderLists message;
+  for (const HeaderNames& list : lists) message.add_list()->mutable_name()->Assign(list.begin(), list.end());
+  Address address = AddressOfLists(key);
+  const Blob content = MakeBlob(message.SerializeAsString());
+  address.blobs.push_back(content);
+  KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, cancellation));
+  return upstream_.PutResult(address.action, {{kHeadersFile, content.digest}}, cancellation);
+}
+
+void SharedResults::Register(MetricsRegistry& registry) const {
+  constexpr char kName[] = "kernix_upstream_lookups_total";
+  constexpr char kHelp[] = "Keys that were looked up in the upstream, by what was found.";
+  registry.AddCounter(kName, kHelp, found_, {{"result", "found"}});
+  registry.AddCounter(kName, kHelp, absent_, {{"result", "absent"}});
+  registry.AddCounter(kName, kHelp, other_headers_, {{"result", "other_headers"}});
+  registry.AddCounter("kernix_upstream_results_ignored_total",
+                      "Results in the upstream that this node does not believe, or that are damaged.", not_believed_);
+  registry.AddCounter("kernix_upstream_results_written_total", "Results that this node has written to the upstream.",
+                      written_);
+}
+
+}  // namespace kernix::remote

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Results that nodes share through an upstream, found by key.
+//
+// A key does not cover the headers of the toolchain that a build reads: a node takes a result only if its own headers
+// are the same. Results of one key with different headers stand side by side, in two levels of the action cache:
+//
+//   key                           -> file "headers": the names of the headers that builds of this key have read
+//   key + digests of this node's
+//         headers of such names   -> file "statement" (a SignedStatement), and the result's files
+//
+// The actions behind both levels describe no command that could be run. They only make addresses: a Command that says
+// what is asked for, an empty input root, and the key as salt.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/cancellation.h"
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "daemon/exec/input_file.h"
+#include "daemon/remote/signature.h"
+#include "daemon/remote/upstream.h"
+
+namespace kernix::remote {
+
+namespace internal {
+class SignedStatement;
+}
+
+// A header of the toolchain by its portable name, with its content.
+struct SharedHeader {
+  std::string name;
+  Digest digest;
+  bool operator==(const SharedHeader&) const = default;
+};
+
+struct SharedResult {
+  std::vector<SharedHeader> headers;                         // that the build has read, sorted by name
+  std::vector<std::pair<std::string, exec::Content>> files;  // names and contents
+  std::string detail;                                        // for the caller; not looked into
+};
+
+// The digest of this node's header of that portable name; nullopt if it has none.
+using DigestOfHeader = std::function<std::optional<Digest>(const std::string& name)>;
+
+// Whom a node believes, and as whom it writes.
+struct SharingTrust {
+  TrustedKeys trusted;                   // empty: whoever may write to the upstream is believed
+  std::optional<SigningKey> signs_with;  // nothing: what this node writes is not signed
+};
+
+// Thread-safe. Calls block until the upstream's timeout at most; `cancellation` may be null.
+class SharedResults {
+ public:
+  // Builds of one key seldom read different headers. The oldest list goes.
+  static constexpr size_t kMostHeaderLists = 8;
+
+  // `upstream` must outlive it.
+  SharedResults(Upstream& upstream, SharingTrust trust) : upstream_(upstream), trust_(std::move(trust)) {}
+
+  // The result of `key` whose headers this node has with the same content. nullopt: there is none, or none that this
+  // node believes; files of more than `max_bytes` together count as none. Every byte has been checked against a digest,
+  // and the digests against the statement, which is signed if `trust` demands that. Errors are the upstream's.
+  absl::StatusOr<std::optional<SharedResult>> Find(const Digest& key, const DigestOfHeader& digest_of_header,
+                                                   uint64_t max_bytes, Cancellation* cancellation);
+
+  // Writes a result, and the list of its headers if the key does not have it yet. If two nodes add lists to one key at
+  // the same moment, one list may be lost; whoever misses the result then builds, and writes the list again.
+  absl::Status Put(const Digest& key, const SharedResult& result, Cancellation* cancellation);
+
+  // False: the upstream is known to be broken, so that calls would fail at once.
+  bool IsAnswered() const { return upstream_.state().health != UpstreamHealth::kBroken; }
+
+  // The registry must not be read after the object is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  using HeaderNames = std::vector<std::string>;
+
+  absl::StatusOr<std::vector<HeaderNames>> ReadLists(const Digest& key, Cancellation* cancellation);
+  absl::StatusOr<std::optional<SharedResult>> FindWith(const Digest& key, const std::vector<SharedHeader>& headers,
+                                                       uint64_t max_bytes, Cancellation* cancellation);
+  absl::StatusOr<std::optional<std::vector<exec::Content>>> ReadIfThere(const std::vector<exec::BlobDigest>& digests,
+                                                                        uint64_t max_bytes, Cancellation* cancellation);
+  bool IsBelieved(const internal::SignedStatement& envelope) const;
+  std::nullopt_t NotBelieved(const Digest& key, std::string_view why);
+  absl::Status AddList(const Digest& key, HeaderNames names, Cancellation* cancellation);
+
+  Upstream& upstream_;
+  const SharingTrust trust_;
+  MetricCounter found_;
+  MetricCounter absent_;
+  MetricCounter other_headers_;
+  MetricCounter not_believed_;
+  MetricCounter written_;
+};
+
+}  // namespace kernix::remote
