@@ -4,6 +4,8 @@
 // identity of the tools.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "daemon/exec/action.h"
@@ -15,5 +17,20 @@ namespace kernix::exec {
 // on this machine: links to tools, local words and paths, time limit, memory, jobs. `more_inputs`: inputs that `action`
 // does not list yet.
 BlobDigest DigestOfAction(const Action& action, const std::vector<InputFile>& more_inputs = {});
+
+// What makes an action another one for an engine, beside what the digest above covers.
+struct EngineForm {
+  std::vector<InputLink> links = {};                 // that lie in the input root
+  std::map<std::string, std::string> platform = {};  // what the builder must have
+};
+
+// The messages of an action.
+struct ActionMessages {
+  BlobDigest action;                           // of the Action
+  std::map<BlobDigest, std::string> messages;  // Action, Command, and each Directory of the input root
+};
+
+// With an empty `form`, the Action is the one that DigestOfAction() digests. Reads no content of a file.
+ActionMessages MessagesOf(const Action& action, const EngineForm& form);
 
 }  // namespace kernix::exec

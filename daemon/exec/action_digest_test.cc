@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/exec/merkle_tree.h"
+#include "daemon/exec/remote_execution.h"
 
 namespace kernix::exec {
 namespace {
@@ -82,6 +83,45 @@ TEST(ActionDigestTest, AnInputThatComesLaterCountsAsIfItWereThere) {
   const InputFile last = action.inputs.back();
   action.inputs.pop_back();
   EXPECT_EQ(DigestOfAction(action, {last}), DigestOfAction(Example()));
+}
+
+Action WithTree() {
+  Action action = Example();
+  const std::vector<InputFile> files = {MakeInput("x.h", "x"), MakeInput("deep/y.h", "y")};
+  MerkleTree tree;
+  for (const InputFile& file : files) tree.AddFile(file.path, file.digest);
+  action.trees = std::make_shared<std::vector<MountedTree>>(
+      1, MountedTree{"inc/0", tree.Digest(), std::make_shared<InputTree>(files)});
+  return action;
+}
+
+TEST(ActionMessagesTest, AreThoseThatTheDigestIsMadeOf) {
+  const Action action = WithTree();
+  const ActionMessages all = MessagesOf(action, {});
+  EXPECT_EQ(all.action, DigestOfAction(action));
+  for (const auto& [digest, message] : all.messages) EXPECT_EQ(digest, BlobDigestOf(message));
+  reapi::Action sent;
+  ASSERT_TRUE(sent.ParseFromString(all.messages.at(all.action)));
+  const auto holds = [&](const reapi::Digest& digest) {
+    return all.messages.contains({Digest::FromHex(digest.hash()).value(), static_cast<uint64_t>(digest.size_bytes())});
+  };
+  EXPECT_TRUE(holds(sent.command_digest()));
+  EXPECT_TRUE(holds(sent.input_root_digest()));
+  // Action, Command, and the folders "", inc, inc/0, inc/0/deep.
+  EXPECT_EQ(all.messages.size(), 6U);
+}
+
+TEST(ActionMessagesTest, LinksAndPlatformMakeAnotherAction) {
+  const Action action = WithTree();
+  std::map<BlobDigest, std::string> seen;
+  const std::vector<EngineForm> forms = {{},
+                                         {.links = {{"toolchain/host", "/usr/bin"}}},
+                                         {.links = {{"toolchain/host", "/opt/bin"}}},
+                                         {.links = {{"toolchain/cuda", "/usr/bin"}}},
+                                         {.platform = {{"OSFamily", "linux"}}},
+                                         {.platform = {{"OSFamily", "other"}}}};
+  for (const EngineForm& form : forms) seen[MessagesOf(action, form).action] = "";
+  EXPECT_EQ(seen.size(), forms.size());
 }
 
 // The digests of the empty Directory and of a Directory with one file, as Remote Execution API implementations compute

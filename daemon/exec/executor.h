@@ -57,13 +57,24 @@ struct ActionPlace {
 };
 
 // Runs one action in a new folder below the scratch directory: stages the inputs, runs the command, reads the outputs
-// and removes the folder. Both executors below call it for each action. Blocks. `observer` and `cancellation` may be
-// null.
+// and removes the folder. The inline and the local executor call it for each action. Blocks. `observer` and
+// `cancellation` may be null.
 absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,
                                        ActionObserver* observer, Cancellation* cancellation);
 
 // Runs each action in the caller's thread. For tests (kernix_exec_testing).
 std::unique_ptr<Executor> MakeInlineExecutor(Env& env, ActionPlace place);
+
+// Runs one action to its end, in the caller's thread. `observer` may be null.
+using ActionRunner = std::function<absl::StatusOr<ActionResult>(const Action& action, ActionObserver* observer,
+                                                                Cancellation* cancellation)>;
+
+// A thread pool that serves users in turn (see FairQueue), and each user's actions by rank. The weight of an action is
+// the larger of its shares of the pool's jobs and of the pool's memory (0: any number of bytes). The next action starts
+// when its jobs and its memory estimate fit into what the running actions leave free; until then, no other action
+// overtakes it. An action that exceeds a whole limit runs alone. The destructor cancels all queued and running actions
+// and waits for them.
+std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes);
 
 struct LocalExecutorOptions {
   ActionPlace place;
@@ -71,11 +82,7 @@ struct LocalExecutorOptions {
   uint64_t memory_budget_bytes = 0;  // 0: three quarters of the memory of the machine (or of the cgroup)
 };
 
-// A thread pool that serves users in turn (see FairQueue), and each user's actions by rank. The weight
-// of an action is the larger of its shares of the pool's jobs and of the pool's memory. The next action starts when its
-// jobs and its memory estimate fit into what the running actions leave free; until then, no other action overtakes it.
-// An action that exceeds a whole limit runs alone. The destructor cancels all queued and running actions and waits for
-// them.
+// A pool that runs actions on this machine.
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options);
 
 }  // namespace kernix::exec

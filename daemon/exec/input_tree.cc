@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
+#include "common/base/strings.h"
 
 namespace kernix::exec {
 namespace {
@@ -67,7 +68,7 @@ absl::StatusOr<std::string> InputTree::Stage(Env& env, const std::string& scratc
   }
   env_ = &env;
   top_ = std::move(top);
-  files_.clear();
+  for (InputFile& file : files_) file.content = nullptr;
   return TreeFolder(top_);
 }
 
@@ -84,6 +85,20 @@ absl::Status InputTree::Write(Env& env, const std::string& top) {
     KERNIX_RETURN_IF_ERROR(Watch(env, JoinPath(folder, file.path), written_, /*follow=*/false));
   }
   return absl::OkStatus();
+}
+
+std::vector<InputFile> InputTree::Files() {
+  const MutexLock lock(mutex_);
+  return files_;
+}
+
+absl::StatusOr<Content> InputTree::Load(const InputFile& file) {
+  if (file.content != nullptr) return file.content;
+  const MutexLock lock(mutex_);
+  if (top_.empty()) return absl::FailedPreconditionError(StrCat(file.path, " is not staged yet"));
+  KERNIX_ASSIGN_OR_RETURN(std::string bytes, env_->ReadFile(JoinPath(TreeFolder(top_), file.path)));
+  if (BlobDigestOf(bytes) != file.digest) return absl::DataLossError(StrCat(file.path, " has changed"));
+  return std::make_shared<const std::string>(std::move(bytes));
 }
 
 bool InputTree::Staged() {

@@ -36,6 +36,12 @@ class InputTree {
   // the same directory.
   absl::StatusOr<std::string> Stage(Env& env, const std::string& scratch_directory);
 
+  // All files. Their contents are null once they are staged.
+  std::vector<InputFile> Files();
+
+  // The content of one of Files(), read back if need be. An error if it cannot be read, or has changed.
+  absl::StatusOr<Content> Load(const InputFile& file);
+
   // False: the contents of the files are still in memory.
   bool Staged();
 
@@ -49,7 +55,7 @@ class InputTree {
   absl::Status Write(Env& env, const std::string& top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
-  std::vector<InputFile> files_ ABSL_GUARDED_BY(mutex_);  // released once they are written
+  std::vector<InputFile> files_ ABSL_GUARDED_BY(mutex_);  // without contents once they are written
   Env* env_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::string top_ ABSL_GUARDED_BY(mutex_);                   // the folder that holds only the tree; empty: not staged
   std::vector<WatchedFile> written_ ABSL_GUARDED_BY(mutex_);  // includes folders, which reveal added files

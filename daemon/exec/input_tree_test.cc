@@ -57,6 +57,21 @@ TEST_F(InputTreeTest, NothingIsLeftOfAFailureAndTheNextCallerTriesAgain) {
   EXPECT_EQ(env_.ReadFile(Stage(tree) + "/sub/deep/b.h").value(), "b");
 }
 
+TEST_F(InputTreeTest, ItsFilesCanBeReadBeforeAndAfterItIsWritten) {
+  InputTree tree(Files());
+  const auto expect_contents = [&] {
+    std::string all;
+    for (const InputFile& file : tree.Files()) all += *tree.Load(file).value();
+    EXPECT_EQ(all, "aba");
+  };
+  expect_contents();
+  const std::string folder = Stage(tree);
+  expect_contents();
+  EXPECT_EQ(tree.Files()[0].content, nullptr) << "it takes no memory any more";
+  ASSERT_THAT(env_.WriteFile(folder + "/a.h", "c", 0644), IsOk());
+  EXPECT_THAT(tree.Load(tree.Files()[0]).status(), HasError(absl::StatusCode::kDataLoss, HasSubstr("a.h")));
+}
+
 TEST_F(InputTreeTest, NoticesThatSomebodyChangedIt) {
   using Change = std::function<void(const std::string& folder)>;
   const Change changes[] = {

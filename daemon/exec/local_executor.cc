@@ -64,9 +64,7 @@ class Job {
     left_queue_ = true;
   }
 
-  absl::StatusOr<ActionResult> Run(Env& env, const ActionPlace& place) {
-    return RunAction(env, place, action_, observer_, &cancellation_);
-  }
+  absl::StatusOr<ActionResult> Run(const ActionRunner& run) { return run(action_, observer_, &cancellation_); }
 
   void Finish(absl::StatusOr<ActionResult> result) {
     if (subscription_) asked_->Remove(*subscription_);
@@ -93,19 +91,15 @@ absl::Status CancelledInQueue(const Job& job) {
   return MakeError(v1::ErrorDetail::CANCELLED, StrCat("step \"", job.action().step, "\" was cancelled"));
 }
 
-class LocalExecutor : public Executor {
+class PoolExecutor : public Executor {
  public:
-  LocalExecutor(Env& env, ActionPlace place, int max_jobs, uint64_t memory_budget)
-      : env_(env),
-        place_(std::move(place)),
-        max_jobs_(max_jobs),
-        memory_budget_(memory_budget),
-        admission_(max_jobs, memory_budget) {
+  PoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget)
+      : run_(std::move(run)), max_jobs_(max_jobs), memory_budget_(memory_budget), admission_(max_jobs, memory_budget) {
     for (int i = 0; i < max_jobs; ++i) threads_.emplace_back([this] { WorkLoop(); });
     threads_.emplace_back([this] { QueueLoop(); });
   }
 
-  ~LocalExecutor() override {
+  ~PoolExecutor() override {
     Stop();
     for (std::thread& thread : threads_) thread.join();
   }
@@ -167,7 +161,7 @@ class LocalExecutor : public Executor {
     while (const JobPtr job = NextJob()) {
       job->LeaveQueue();
       // If an output does not fit into memory, only this job fails, not the pool.
-      absl::StatusOr<ActionResult> result = CatchExceptions("the job ended", [&] { return job->Run(env_, place_); });
+      absl::StatusOr<ActionResult> result = CatchExceptions("the job ended", [&] { return job->Run(run_); });
       Release(job);
       job->Finish(std::move(result));
     }
@@ -232,8 +226,7 @@ class LocalExecutor : public Executor {
     for (size_t i = 0; i < waiting.size(); ++i) waiting[i]->TellPlace(static_cast<int>(i));
   }
 
-  Env& env_;
-  const ActionPlace place_;
+  const ActionRunner run_;
   const int max_jobs_;
   const uint64_t memory_budget_;
   mutable Mutex mutex_;
@@ -248,10 +241,18 @@ class LocalExecutor : public Executor {
 
 }  // namespace
 
+std::unique_ptr<Executor> MakePoolExecutor(ActionRunner run, int max_jobs, uint64_t memory_budget_bytes) {
+  return std::make_unique<PoolExecutor>(std::move(run), max_jobs, memory_budget_bytes);
+}
+
 std::unique_ptr<Executor> MakeLocalExecutor(Env& env, LocalExecutorOptions options) {
   const int jobs = options.max_jobs > 0 ? options.max_jobs : UsableProcessors(env);
   const uint64_t budget = options.memory_budget_bytes > 0 ? options.memory_budget_bytes : UsableMemory(env) / 4 * 3;
-  return std::make_unique<LocalExecutor>(env, std::move(options.place), jobs, budget);
+  auto run = [&env, place = std::move(options.place)](const Action& action, ActionObserver* observer,
+                                                      Cancellation* cancellation) {
+    return RunAction(env, place, action, observer, cancellation);
+  };
+  return MakePoolExecutor(std::move(run), jobs, budget);
 }
 
 }  // namespace kernix::exec

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/exec/merkle_tree.h"
 
+#include <utility>
+
 #include "daemon/exec/remote_execution.h"
 
 namespace kernix::exec {
@@ -24,9 +26,17 @@ void MerkleTree::AddFolder(std::string_view path, const BlobDigest& digest) {
   FolderOf(path).known_folders_[std::string(path)] = digest;
 }
 
-BlobDigest MerkleTree::Digest() const {
+void MerkleTree::AddFolder(std::string_view path, MerkleTree folder) {
+  FolderOf(path).folders_[std::string(path)] = std::move(folder);
+}
+
+void MerkleTree::AddLink(std::string_view path, std::string target) {
+  FolderOf(path).links_[std::string(path)] = std::move(target);
+}
+
+BlobDigest MerkleTree::Write(std::map<BlobDigest, std::string>* messages) const {
   std::map<std::string_view, BlobDigest> folders(known_folders_.begin(), known_folders_.end());
-  for (const auto& [name, folder] : folders_) folders[name] = folder.Digest();
+  for (const auto& [name, folder] : folders_) folders[name] = folder.Write(messages);
   reapi::Directory directory;
   for (const auto& [name, file] : files_) {
     reapi::FileNode& node = *directory.add_files();
@@ -39,7 +49,12 @@ BlobDigest MerkleTree::Digest() const {
     node.set_name(std::string(name));
     *node.mutable_digest() = ToReapi(digest);
   }
-  return DigestOfMessage(directory);
+  for (const auto& [name, target] : links_) {
+    reapi::SymlinkNode& node = *directory.add_symlinks();
+    node.set_name(name);
+    node.set_target(target);
+  }
+  return DigestOfMessage(directory, messages);
 }
 
 }  // namespace kernix::exec

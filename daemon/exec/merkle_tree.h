@@ -19,8 +19,16 @@ class MerkleTree {
   // Adds a folder with a known digest. No other path may lie in it.
   void AddFolder(std::string_view path, const BlobDigest& digest);
 
+  // Adds a folder with all that is in it. No other path may lie in it.
+  void AddFolder(std::string_view path, MerkleTree folder);
+
+  void AddLink(std::string_view path, std::string target);
+
   // The digest of the root Directory.
-  BlobDigest Digest() const;
+  BlobDigest Digest() const { return Write(nullptr); }
+
+  // The same. Adds the Directory messages of the root and of all folders but those with a known digest.
+  BlobDigest Write(std::map<BlobDigest, std::string>& messages) const { return Write(&messages); }
 
  private:
   struct File {
@@ -28,12 +36,15 @@ class MerkleTree {
     bool executable = false;
   };
 
+  BlobDigest Write(std::map<BlobDigest, std::string>* messages) const;
+
   // Returns the folder that contains `path`, creating it if needed. `path` becomes the name in that folder.
   MerkleTree& FolderOf(std::string_view& path);
 
   std::map<std::string, File, std::less<>> files_;
   std::map<std::string, BlobDigest, std::less<>> known_folders_;
   std::map<std::string, MerkleTree, std::less<>> folders_;
+  std::map<std::string, std::string, std::less<>> links_;
 };
 
 }  // namespace kernix::exec

@@ -3,7 +3,9 @@
 // Messages of the Remote Execution API in the form that is digested. Internal to exec.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 
 #include "build/bazel/remote/execution/v2/remote_execution.pb.h"
 #include "daemon/exec/blob_digest.h"
@@ -19,10 +21,14 @@ inline reapi::Digest ToReapi(const BlobDigest& digest) {
   return message;
 }
 
-// Protobuf writes messages without maps and unknown fields in the order of their field numbers.
+// Protobuf writes messages without maps and unknown fields in the order of their field numbers. Adds the message to
+// `messages`, unless that is null.
 template <typename Message>
-BlobDigest DigestOfMessage(const Message& message) {
-  return BlobDigestOf(message.SerializeAsString());
+BlobDigest DigestOfMessage(const Message& message, std::map<BlobDigest, std::string>* messages = nullptr) {
+  std::string bytes = message.SerializeAsString();
+  const BlobDigest digest = BlobDigestOf(bytes);
+  if (messages != nullptr) messages->emplace(digest, std::move(bytes));
+  return digest;
 }
 
 }  // namespace kernix::exec

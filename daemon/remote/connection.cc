@@ -38,8 +38,6 @@ Duration TimeLeft(Env& env, const Limits& limits) {
   return std::max(Duration(0), std::chrono::duration_cast<Duration>(limits.deadline - env.Now()));
 }
 
-bool IsCancelled(const Limits& limits) { return limits.cancellation != nullptr && limits.cancellation->cancelled(); }
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(Env& env, UpstreamOptions options) {
@@ -57,28 +55,37 @@ Connection::Connection(Env& env, UpstreamOptions options, const std::shared_ptr<
       action_cache_(reapi::ActionCache::NewStub(channel)),
       storage_(reapi::ContentAddressableStorage::NewStub(channel)),
       capabilities_(reapi::Capabilities::NewStub(channel)),
-      streams_(google::bytestream::ByteStream::NewStub(channel)) {}
+      streams_(google::bytestream::ByteStream::NewStub(channel)),
+      execution_(reapi::Execution::NewStub(channel)),
+      operations_(google::longrunning::Operations::NewStub(channel)) {}
 
 absl::Status Connection::Call(const Limits& limits, std::string_view asked, const Attempt& attempt) {
   for (int tries = 1;; ++tries) {
-    std::string token;
-    if (token_ != nullptr) {
-      KERNIX_ASSIGN_OR_RETURN(token, token_->Token());
-    }
-    const grpc::Status status = Try(limits, tries == kMaxTries, attempt, token);
+    // Half of the time: a try that hangs leaves time for another.
+    const Duration left = TimeLeft(env_, limits);
+    const grpc::Status status = Try(limits, tries == kMaxTries ? left : left / 2, attempt);
     if (status.ok()) return absl::OkStatus();
-    if (IsCancelled(limits) || !MayWorkLater(status) || tries == kMaxTries || !WaitToRetry(limits, tries, status)) {
-      if (IsCancelled(limits)) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
+    if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
+    if (!MayWorkLater(status) || tries == kMaxTries || !WaitToRetry(limits, tries, status)) {
+      if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, StrCat("cancelled: ", asked));
       return EngineError(status, options_, tries == 1 ? std::string(asked) : StrCat(asked, " in ", tries, " tries"));
     }
   }
 }
 
-grpc::Status Connection::Try(const Limits& limits, bool is_last, const Attempt& attempt, const std::string& token) {
-  const Duration left = TimeLeft(env_, limits);
+grpc::Status Connection::TryOnce(const Limits& limits, const Attempt& attempt) {
+  return Try(limits, TimeLeft(env_, limits), attempt);
+}
+
+grpc::Status Connection::Try(const Limits& limits, Duration time, const Attempt& attempt) {
   grpc::ClientContext context;
-  context.set_deadline(gpr_time_from_millis((is_last ? left : left / 2).count(), GPR_TIMESPAN));
-  if (!token.empty()) context.AddMetadata("authorization", StrCat("Bearer ", token));
+  context.set_deadline(gpr_time_from_millis(time.count(), GPR_TIMESPAN));
+  if (token_ != nullptr) {
+    const absl::StatusOr<std::string> token = token_->Token();
+    if (!token.ok())
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(ToStd(token.status().message())));
+    context.AddMetadata("authorization", StrCat("Bearer ", *token));
+  }
   const EndsWith ends(limits.cancellation, context);
   return attempt(context);
 }

@@ -21,6 +21,7 @@
 #include "daemon/remote/token_file.h"
 #include "daemon/remote/upstream.h"
 #include "google/bytestream/bytestream.grpc.pb.h"
+#include "google/longrunning/operations.grpc.pb.h"
 
 namespace kernix::remote {
 
@@ -30,6 +31,8 @@ namespace reapi = build::bazel::remote::execution::v2;
 struct Limits {
   MonotonicTime deadline;
   Cancellation* cancellation = nullptr;  // may be null
+
+  bool IsCancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
 };
 
 struct ConnectionCounters {
@@ -50,10 +53,17 @@ class Connection {
   // Tries until it works, until it cannot work, or until the limits. `asked`: as EngineError().
   absl::Status Call(const Limits& limits, std::string_view asked, const Attempt& attempt);
 
+  // The parts of Call(), for what keeps track of its tries itself: one try, in all of the time that is left,
+  grpc::Status TryOnce(const Limits& limits, const Attempt& attempt);
+  // and the wait before the next one after `tries` of them, which is counted. False if there is no time for that.
+  bool WaitToRetry(const Limits& limits, int tries, const grpc::Status& status);
+
   reapi::ActionCache::Stub& action_cache() { return *action_cache_; }
   reapi::ContentAddressableStorage::Stub& storage() { return *storage_; }
   reapi::Capabilities::Stub& capabilities() { return *capabilities_; }
   google::bytestream::ByteStream::Stub& streams() { return *streams_; }
+  reapi::Execution::Stub& execution() { return *execution_; }
+  google::longrunning::Operations::Stub& operations() { return *operations_; }
 
   Env& env() { return env_; }
   const UpstreamOptions& options() const { return options_; }
@@ -62,10 +72,7 @@ class Connection {
  private:
   Connection(Env& env, UpstreamOptions options, const std::shared_ptr<grpc::Channel>& channel);
 
-  // One try, in half of the time that is left; the last one in all of it.
-  grpc::Status Try(const Limits& limits, bool is_last, const Attempt& attempt, const std::string& token);
-  // Waits before the next try. False if there is no time for that.
-  bool WaitToRetry(const Limits& limits, int tries, const grpc::Status& status);
+  grpc::Status Try(const Limits& limits, Duration time, const Attempt& attempt);
 
   Env& env_;
   const UpstreamOptions options_;
@@ -75,6 +82,8 @@ class Connection {
   const std::unique_ptr<reapi::ContentAddressableStorage::Stub> storage_;
   const std::unique_ptr<reapi::Capabilities::Stub> capabilities_;
   const std::unique_ptr<google::bytestream::ByteStream::Stub> streams_;
+  const std::unique_ptr<reapi::Execution::Stub> execution_;
+  const std::unique_ptr<google::longrunning::Operations::Stub> operations_;
 };
 
 }  // namespace kernix::remote

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,6 +18,8 @@
 #include "daemon/remote/blob_transfer.h"
 #include "daemon/remote/circuit_breaker.h"
 #include "daemon/remote/connection.h"
+#include "daemon/remote/execution.h"
+#include "daemon/remote/output_files.h"
 #include "daemon/remote/reapi_digest.h"
 #include "daemon/remote/upstream_metrics.h"
 
@@ -70,21 +73,6 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-absl::Status NotAResult(const UpstreamOptions& options, std::string_view why) {
-  return MakeError(v1::ErrorDetail::INTERNAL,
-                   StrCat("the engine at ", options.address, " sent a result that cannot be used: ", why));
-}
-
-absl::StatusOr<std::vector<OutputFile>> FilesOf(const UpstreamOptions& options, const reapi::ActionResult& result) {
-  std::vector<OutputFile> files;
-  for (const reapi::OutputFile& file : result.output_files()) {
-    const std::optional<exec::BlobDigest> digest = GetDigest(file.digest());
-    if (!digest) return NotAResult(options, StrCat("'", file.path(), "' has no SHA-256 digest"));
-    files.push_back({file.path(), *digest});
-  }
-  return files;
-}
-
 }  // namespace
 
 class Upstream::Impl {
@@ -103,7 +91,7 @@ class Upstream::Impl {
   std::optional<UpstreamFacts> known_facts() const;
   absl::StatusOr<std::vector<OutputFile>> FindResult(const Limits& limits, const exec::BlobDigest& action);
   absl::Status PutResult(const Limits& limits, const exec::BlobDigest& action, const std::vector<OutputFile>& files);
-  absl::Status Write(const Limits& limits, const std::map<exec::BlobDigest, exec::Content>& blobs);
+  absl::Status Write(const Limits& limits, const std::set<exec::BlobDigest>& digests, const LoadBlob& load);
 
   Connection& connection() { return *connection_; }
   UpstreamState state() const;
@@ -206,14 +194,15 @@ absl::Status Upstream::Impl::PutResult(const Limits& limits, const exec::BlobDig
   });
 }
 
-absl::Status Upstream::Impl::Write(const Limits& limits, const std::map<exec::BlobDigest, exec::Content>& blobs) {
+absl::Status Upstream::Impl::Write(const Limits& limits, const std::set<exec::BlobDigest>& digests,
+                                   const LoadBlob& load) {
   KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, Facts(limits));
-  std::set<exec::BlobDigest> digests;
-  for (const auto& [digest, content] : blobs) digests.insert(digest);
   KERNIX_ASSIGN_OR_RETURN(const std::set<exec::BlobDigest> missing, FindMissing(*connection_, limits, digests));
   std::vector<Blob> to_send;
-  for (const auto& [digest, content] : blobs) {
-    if (missing.contains(digest)) to_send.push_back({digest, content});
+  for (const exec::BlobDigest& digest : digests) {
+    if (!missing.contains(digest)) continue;
+    KERNIX_ASSIGN_OR_RETURN(exec::Content content, load(digest));
+    to_send.push_back({digest, std::move(content)});
   }
   return WriteBlobs(*connection_, limits, facts, to_send);
 }
@@ -270,6 +259,7 @@ absl::Status Upstream::PutResult(const exec::BlobDigest& action, const std::vect
 absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec::BlobDigest>& digests,
                                                           uint64_t max_bytes, Cancellation* cancellation) {
   using Blobs = std::map<exec::BlobDigest, exec::Content>;
+  if (digests.empty()) return std::vector<exec::Content>();
   const std::set<exec::BlobDigest> distinct(digests.begin(), digests.end());
   const std::optional<uint64_t> bytes = SumOfSizes(distinct, max_bytes);
   if (!bytes) {
@@ -289,15 +279,31 @@ absl::StatusOr<std::vector<exec::Content>> Upstream::Read(const std::vector<exec
 }
 
 absl::Status Upstream::Write(const std::vector<Blob>& blobs, Cancellation* cancellation) {
-  std::map<exec::BlobDigest, exec::Content> distinct;
-  uint64_t bytes = 0;
+  std::map<exec::BlobDigest, exec::Content> contents;
+  std::set<exec::BlobDigest> digests;
   for (const Blob& blob : blobs) {
-    // Each engine has the empty blob.
-    if (blob.digest.size > 0 && distinct.emplace(blob.digest, blob.content).second) bytes += blob.digest.size;
+    contents.emplace(blob.digest, blob.content);
+    digests.insert(blob.digest);
   }
-  if (distinct.empty()) return absl::OkStatus();
+  return Write(
+      std::move(digests), [&](const exec::BlobDigest& digest) { return contents.at(digest); }, cancellation);
+}
+
+absl::Status Upstream::Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, Cancellation* cancellation) {
+  std::erase_if(digests, [](const exec::BlobDigest& digest) { return digest.size == 0; });  // each engine has that one
+  if (digests.empty()) return absl::OkStatus();
+  const uint64_t bytes = SumOfSizes(digests, std::numeric_limits<int64_t>::max()).value_or(0);
   return impl_->Perform<absl::Status>(UpstreamCall::kWrite, bytes, cancellation,
-                                      [&](const Limits& limits) { return impl_->Write(limits, distinct); });
+                                      [&](const Limits& limits) { return impl_->Write(limits, digests, load); });
+}
+
+absl::StatusOr<Execution> Upstream::Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
+                                            Cancellation* cancellation) {
+  return impl_->Perform<absl::StatusOr<Execution>>(
+      UpstreamCall::kExecute, 0, cancellation, [&](Limits limits) -> absl::StatusOr<Execution> {
+        limits.deadline += options.time_limit;
+        return remote::Execute(impl_->connection(), limits, action, options);
+      });
 }
 
 UpstreamState Upstream::state() const { return impl_->state(); }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,28 @@ struct UpstreamFacts {
   bool may_write_results = false;  // the engine lets clients put results; a token may still be refused
   bool executes = false;
   bool zstd = false;  // takes and gives large blobs compressed
+};
+
+// The content of a blob that the engine does not have.
+using LoadBlob = std::function<absl::StatusOr<exec::Content>(const exec::BlobDigest& digest)>;
+
+enum class ExecutionStage { kQueued, kRunning };
+
+struct ExecuteOptions {
+  bool skip_cache_lookup = false;                          // run it even if the engine has a result
+  Duration time_limit{0};                                  // for waiting and running, beside UpstreamOptions::timeout
+  std::function<void(ExecutionStage)> on_stage = nullptr;  // called in the caller's thread, perhaps several times
+};
+
+// How a command ended.
+struct Execution {
+  int exit_code = 0;
+  bool timed_out = false;         // by the engine's own limit, or ExecuteOptions::time_limit
+  bool from_cache = false;        // the engine did not run it
+  std::vector<OutputFile> files;  // lacks what the command did not write
+  // What it printed: the text itself, or the digest of a blob.
+  std::string stdout_text, stderr_text;
+  std::optional<exec::BlobDigest> stdout_digest, stderr_digest;
 };
 
 enum class UpstreamHealth {
@@ -102,6 +126,15 @@ class Upstream {
 
   // Sends those of `blobs` that the engine does not have.
   absl::Status Write(const std::vector<Blob>& blobs, Cancellation* cancellation = nullptr);
+
+  // The same for blobs that `load`, which must have each of them, loads only if they are missing. An error of `load`
+  // ends the call.
+  absl::Status Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, Cancellation* cancellation = nullptr);
+
+  // Has the engine run the action with this digest. It must have the action's messages and inputs. A command that fails
+  // is no error. When the call ends early (a cancellation, the time limit), the engine is told to stop the action.
+  absl::StatusOr<Execution> Execute(const exec::BlobDigest& action, const ExecuteOptions& options,
+                                    Cancellation* cancellation = nullptr);
 
   UpstreamState state() const;
   const std::string& address() const;

@@ -11,11 +11,11 @@
 
 namespace kernix::remote {
 
-enum class UpstreamCall { kFacts, kFindResult, kPutResult, kRead, kWrite };
+enum class UpstreamCall { kFacts, kFindResult, kPutResult, kRead, kWrite, kExecute };
 
-inline constexpr size_t kUpstreamCalls = 5;
+inline constexpr size_t kUpstreamCalls = 6;
 inline constexpr std::array<const char*, kUpstreamCalls> kUpstreamCallNames = {"facts", "find_result", "put_result",
-                                                                               "read", "write"};
+                                                                               "read",  "write",       "execute"};
 
 // How a call ended.
 enum class UpstreamOutcome {

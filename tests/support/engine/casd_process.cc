@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <vector>
+
 #include "common/base/strings.h"
+#include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "tests/support/await.h"
 
@@ -23,16 +26,23 @@ bool Accepts(const std::string& path) {
   return connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
-}  // namespace
-
-CasdProcess::CasdProcess(std::vector<std::string> arguments) : arguments_(std::move(arguments)) { Start(); }
-
-CasdProcess::~CasdProcess() {
-  // A killed one leaves what it has started, and perhaps a mounted folder. One that runs nothing takes seconds to end.
-  process_->End(arguments_.empty() ? SIGKILL : SIGTERM);
+// What the sandbox has of this machine. The runner does not take links: /lib is one to /usr/lib.
+std::vector<std::string> Sandbox(const std::string& shared) {
+  std::vector<std::string> arguments = {StrCat("--runner-arg=--bind-mount=", shared, ":/shared")};
+  for (const char* mount :
+       {"/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/usr/lib64:/lib64", "/etc/alternatives:/etc/alternatives"}) {
+    arguments.push_back(StrCat("--runner-arg=--ro-bind-mount=", mount));
+  }
+  return arguments;
 }
 
+}  // namespace
+
+// A killed one leaves what it has started, and perhaps a mounted folder. One that runs nothing takes seconds to end.
+CasdProcess::~CasdProcess() { executes_ ? Stop() : Kill(); }
+
 void CasdProcess::Kill() { process_->End(SIGKILL); }
+void CasdProcess::Stop() { process_->End(SIGTERM); }
 
 void CasdProcess::Start() {
   const std::string bin = kFolder;
@@ -43,7 +53,11 @@ void CasdProcess::Start() {
                                    "--shutdown-deadline=2",
                                    "--log-level=warning",
                                    "--buildbox-run=" + bin + "/buildbox-run"};
-  argv.insert(argv.end(), arguments_.begin(), arguments_.end());
+  if (executes_) {
+    const std::vector<std::string> sandbox = Sandbox(shared());
+    argv.insert(argv.end(), sandbox.begin(), sandbox.end());
+    EXPECT_TRUE(Env::Posix().CreateDirectories(shared()).ok());
+  }
   argv.push_back(folder_.File("cache"));
   process_ = std::make_unique<ChildProcess>(
       ChildCommand{.argv = argv,

@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/support/engine/child_process.h"
 #include "tests/support/temp_folder.h"
@@ -14,23 +13,30 @@ namespace kernix::testing {
 
 class CasdProcess {
  public:
-  // Returns when it answers. `arguments`: more of them.
-  explicit CasdProcess(std::vector<std::string> arguments = {});
+  // Returns when it answers.
+  CasdProcess() : CasdProcess(false) {}
+
+  // One that runs actions: each in a sandbox that has its input root, this machine's tools in their places, and the
+  // shared() folder as /shared.
+  static std::unique_ptr<CasdProcess> Executing() { return std::unique_ptr<CasdProcess>(new CasdProcess(true)); }
   ~CasdProcess();
 
   std::string address() const { return "unix://" + socket(); }
   std::string socket() const { return folder_.File("s"); }
-  // A folder for whatever belongs to this engine.
-  const TempFolder& folder() const { return folder_; }
+  std::string shared() const { return folder_.File("shared"); }
 
+  // Ends it at once; or in order, with what it runs.
   void Kill();
+  void Stop();
   // What it had before is there again.
   void Start();
   std::string Log() const { return process_->Log(); }
 
  private:
+  explicit CasdProcess(bool executes) : executes_(executes) { Start(); }
+
   const TempFolder folder_;
-  const std::vector<std::string> arguments_;
+  const bool executes_;
   std::unique_ptr<ChildProcess> process_;
 };
 

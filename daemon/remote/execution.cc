@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/execution.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "common/base/error.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/remote/engine_error.h"
+#include "daemon/remote/output_files.h"
+#include "daemon/remote/reapi_digest.h"
+#include "daemon/remote/retry.h"
+
+namespace kernix::remote {
+namespace {
+
+namespace longrunning = google::longrunning;
+
+// How long the engine may take to hear that nobody waits for an action.
+constexpr Duration kCancelTime = std::chrono::seconds(5);
+constexpr std::string_view kAsked = "run an action";
+
+// gRPC and google.rpc number their codes alike.
+grpc::Status ToGrpc(const google::rpc::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), status.message(), status.SerializeAsString());
+}
+
+class Running {
+ public:
+  Running(Connection& connection, const Limits& limits, const ExecuteOptions& options)
+      : connection_(connection), limits_(limits), options_(options) {}
+
+  // Returns when the action has ended, or cannot be followed any more.
+  grpc::Status Follow(const exec::BlobDigest& action) {
+    heard_at_ = connection_.env().Now();
+    for (int tries = 1;; ++tries) {
+      const grpc::Status status =
+          connection_.TryOnce(limits_, [&](grpc::ClientContext& context) { return FollowOnce(context, action); });
+      if (response_ || !MayGoOn(status, tries)) return status;
+      if (!connection_.WaitToRetry(limits_, std::min(tries, kMaxTries), status)) return status;
+    }
+  }
+
+  // Tells the engine that nobody waits any more.
+  void Abandon() {
+    if (name_.empty()) return;
+    longrunning::CancelOperationRequest request;
+    request.set_name(name_);
+    google::protobuf::Empty nothing;
+    const Limits limits{connection_.env().Now() + kCancelTime};
+    // If that does not work either, the engine's own time limit remains.
+    connection_
+        .TryOnce(limits,
+                 [&](grpc::ClientContext& context) {
+                   return connection_.operations().CancelOperation(&context, request, &nothing);
+                 })
+        .IgnoreError();
+  }
+
+  // The engine has taken the action, whatever became of it.
+  bool was_taken() const { return was_taken_; }
+  const std::optional<reapi::ExecuteResponse>& response() const { return response_; }
+
+ private:
+  // An action that the engine has taken is worth more patience than a call: while it starts again, say.
+  bool MayGoOn(const grpc::Status& status, int tries) {
+    if (limits_.IsCancelled() || failures_ == kMaxTries) return false;
+    if (!was_taken_) return MayWorkLater(status) && tries < kMaxTries;
+    if (status.error_code() == grpc::StatusCode::NOT_FOUND && !name_.empty()) {
+      name_.clear();  // it has started again, and is to run the action from the beginning
+      return true;
+    }
+    return MayWorkLater(status) && connection_.env().Now() - heard_at_ < connection_.options().timeout;
+  }
+
+  grpc::Status FollowOnce(grpc::ClientContext& context, const exec::BlobDigest& action) {
+    const auto stream = name_.empty() ? Start(context, action) : PickUp(context);
+    longrunning::Operation operation;
+    while (!response_ && stream->Read(&operation)) Hear(operation);
+    if (response_) {
+      context.TryCancel();  // nothing that follows matters
+      stream->Finish().IgnoreError();
+      return ToGrpc(response_->status());
+    }
+    if (failure_) {
+      ++failures_;
+      return *std::exchange(failure_, std::nullopt);
+    }
+    const grpc::Status status = stream->Finish();
+    return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "its answer broke off") : status;
+  }
+
+  std::unique_ptr<grpc::ClientReader<longrunning::Operation>> Start(grpc::ClientContext& context,
+                                                                    const exec::BlobDigest& action) {
+    reapi::ExecuteRequest request;
+    request.set_instance_name(connection_.options().instance);
+    request.set_skip_cache_lookup(options_.skip_cache_lookup);
+    SetDigest(action, *request.mutable_action_digest());
+    return connection_.execution().Execute(&context, request);
+  }
+
+  std::unique_ptr<grpc::ClientReader<longrunning::Operation>> PickUp(grpc::ClientContext& context) {
+    reapi::WaitExecutionRequest request;
+    request.set_name(name_);
+    return connection_.execution().WaitExecution(&context, request);
+  }
+
+  void Hear(const longrunning::Operation& operation) {
+    was_taken_ = true;
+    heard_at_ = connection_.env().Now();
+    name_ = operation.name();
+    if (!operation.done()) {
+      TellStage(operation);
+      return;
+    }
+    name_.clear();  // nothing is left to cancel or to pick up
+    if (operation.has_error()) {
+      failure_ = ToGrpc(operation.error());
+    } else if (reapi::ExecuteResponse response; operation.response().UnpackTo(&response)) {
+      if (IsFinal(response)) {
+        response_ = std::move(response);
+      } else {
+        failure_ = ToGrpc(response.status());
+      }
+    } else {
+      failure_ = grpc::Status(grpc::StatusCode::DATA_LOSS, "it ended an action without an answer");
+    }
+  }
+
+  // Whether the command has run, or has run out of its time. Anything else is the engine's own failure.
+  static bool IsFinal(const reapi::ExecuteResponse& response) {
+    const auto code = static_cast<grpc::StatusCode>(response.status().code());
+    return code == grpc::StatusCode::OK || code == grpc::StatusCode::DEADLINE_EXCEEDED;
+  }
+
+  // Some engines name no stage: then an action that the engine has taken counts as running.
+  void TellStage(const longrunning::Operation& operation) {
+    reapi::ExecuteOperationMetadata metadata;
+    operation.metadata().UnpackTo(&metadata);
+    const bool waits =
+        metadata.stage() == reapi::ExecutionStage::QUEUED || metadata.stage() == reapi::ExecutionStage::CACHE_CHECK;
+    if (options_.on_stage) options_.on_stage(waits ? ExecutionStage::kQueued : ExecutionStage::kRunning);
+  }
+
+  Connection& connection_;
+  const Limits limits_;
+  const ExecuteOptions& options_;
+  std::string name_;  // of the operation; empty: none that could be picked up
+  bool was_taken_ = false;
+  MonotonicTime heard_at_;  // when the engine last said something of the action
+  int failures_ = 0;        // how often it has ended the action without running it to its end
+  std::optional<reapi::ExecuteResponse> response_;
+  std::optional<grpc::Status> failure_;  // of this try
+};
+
+std::optional<exec::BlobDigest> DigestIfAny(bool is_there, const reapi::Digest& message) {
+  return is_there && message.size_bytes() > 0 ? GetDigest(message) : std::nullopt;
+}
+
+absl::StatusOr<Execution> ToExecution(const UpstreamOptions& options, const reapi::ExecuteResponse& response) {
+  Execution execution;
+  execution.timed_out = response.status().code() != 0;
+  execution.from_cache = response.cached_result();
+  const reapi::ActionResult& result = response.result();
+  execution.exit_code = result.exit_code();
+  KERNIX_ASSIGN_OR_RETURN(execution.files, FilesOf(options, result));
+  execution.stdout_text = result.stdout_raw();
+  execution.stderr_text = result.stderr_raw();
+  if (result.stdout_raw().empty())
+    execution.stdout_digest = DigestIfAny(result.has_stdout_digest(), result.stdout_digest());
+  if (result.stderr_raw().empty())
+    execution.stderr_digest = DigestIfAny(result.has_stderr_digest(), result.stderr_digest());
+  return execution;
+}
+
+}  // namespace
+
+absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,
+                                  const ExecuteOptions& options) {
+  Running running(connection, limits, options);
+  const grpc::Status status = running.Follow(action);
+  if (running.response()) return ToExecution(connection.options(), *running.response());
+  running.Abandon();
+  if (limits.IsCancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled: run an action");
+  const bool is_late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  if (is_late && running.was_taken()) return Execution{.timed_out = true};
+  return EngineError(status, connection.options(), kAsked);
+}
+
+}  // namespace kernix::remote

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One execution of an action by an engine: its stream, which may break, and its end. Internal to the room.
+#pragma once
+
+#include <grpcpp/client_context.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/exec/blob_digest.h"
+#include "daemon/remote/connection.h"
+#include "daemon/remote/upstream.h"
+
+namespace kernix::remote {
+
+// Starts the action, whose messages and inputs the engine must have, and follows it to its end. A stream that breaks is
+// picked up again where it was. If it ends before the action does (a cancellation, the time limit), the engine is told
+// to stop the action.
+absl::StatusOr<Execution> Execute(Connection& connection, const Limits& limits, const exec::BlobDigest& action,
+                                  const ExecuteOptions& options);
+
+}  // namespace kernix::remote

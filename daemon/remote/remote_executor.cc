@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/remote_executor.h"
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/shell_words.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+#include "daemon/exec/action_digest.h"
+
+namespace kernix::remote {
+namespace {
+
+using Loaders = std::map<exec::BlobDigest, std::function<absl::StatusOr<exec::Content>()>>;
+
+// The longest time of a step without a limit.
+constexpr Duration kLongestStep = std::chrono::hours(24);
+
+bool NamesRoot(std::string_view word) { return absl::StrContains(ToAbsl(word), ToAbsl(exec::kRootPlaceholder)); }
+
+absl::Status RunsOnlyHere(const exec::Action& action, std::string_view why) {
+  return absl::FailedPreconditionError(StrCat("step \"", action.step, "\" runs only on this machine: ", why));
+}
+
+exec::Action WithCommandOf(const exec::Action& action) {
+  exec::Action plain = action;
+  plain.argv = exec::LocalCommand(action);
+  return plain;
+}
+
+// What the engine may have to be sent.
+Loaders LoadersOf(const exec::Action& action, const exec::ActionMessages& messages) {
+  Loaders loaders;
+  for (const auto& [digest, message] : messages.messages) {
+    loaders[digest] = [&message = message] { return std::make_shared<const std::string>(message); };
+  }
+  for (const exec::InputFile& input : action.inputs) {
+    loaders[input.digest] = [&input] { return input.content; };
+  }
+  if (action.trees == nullptr) return loaders;
+  for (const exec::MountedTree& mounted : *action.trees) {
+    for (const exec::InputFile& file : mounted.tree->Files()) {
+      loaders[file.digest] = [tree = mounted.tree, file] { return tree->Load(file); };
+    }
+  }
+  return loaders;
+}
+
+absl::Status Send(Upstream& upstream, const exec::Action& action, const exec::ActionMessages& messages,
+                  Cancellation* cancellation) {
+  const Loaders loaders = LoadersOf(action, messages);
+  std::set<exec::BlobDigest> digests;
+  for (const auto& [digest, load] : loaders) digests.insert(digest);
+  return upstream.Write(
+      std::move(digests), [&](const exec::BlobDigest& digest) { return loaders.at(digest)(); }, cancellation);
+}
+
+// Tells an observer that may be null, each thing once and in order.
+class Teller {
+ public:
+  Teller(const exec::Action& action, exec::ActionObserver* observer) : action_(action), observer_(observer) {}
+
+  void OnStage(ExecutionStage stage) {
+    if (stage == ExecutionStage::kRunning) {
+      Started();
+    } else if (observer_ != nullptr && !started_ && !std::exchange(queued_, true)) {
+      observer_->OnQueued(0);
+    }
+  }
+  void Started() {
+    if (!std::exchange(started_, true) && observer_ != nullptr) observer_->OnStarted(action_);
+  }
+  void Printed(const std::string& text) {
+    if (observer_ != nullptr && !text.empty()) observer_->OnOutput(text);
+  }
+
+ private:
+  const exec::Action& action_;
+  exec::ActionObserver* const observer_;
+  bool queued_ = false;
+  bool started_ = false;
+};
+
+absl::Status Failure(const exec::Action& action, const exec::ActionResult& result, std::string_view what) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::RESOURCE);
+  detail.set_message(StrCat("step \"", action.step, "\": ", Basename(exec::LocalCommand(action).front()), " ", what));
+  detail.set_compiler_output(result.output);
+  detail.set_command(absl::StrJoin(exec::LocalCommand(action), " "));
+  detail.set_exit_code(result.exit_code);
+  return MakeError(std::move(detail));
+}
+
+absl::Status CheckEnd(const exec::Action& action, const Execution& execution, const exec::ActionResult& result) {
+  if (execution.timed_out) return Failure(action, result, "did not end within the time limit of the engine");
+  if (result.exit_code == 128 + SIGKILL) {
+    return Failure(action, result, "was killed on the builder, most likely because it ran out of memory");
+  }
+  if (result.exit_code != 0) return absl::OkStatus();
+  for (const std::string& path : action.outputs) {
+    if (result.outputs.contains(path)) continue;
+    return MakeError(v1::ErrorDetail::INTERNAL,
+                     StrCat("step \"", action.step, "\" succeeded without writing \"", path, "\""));
+  }
+  return absl::OkStatus();
+}
+
+// Those of `files` that the action names, in the order of `paths`.
+std::vector<exec::BlobDigest> PickOutputs(const exec::Action& action, const std::vector<OutputFile>& files,
+                                          std::vector<std::string>& paths) {
+  std::vector<exec::BlobDigest> digests;
+  for (const OutputFile& file : files) {
+    if (std::find(action.outputs.begin(), action.outputs.end(), file.path) == action.outputs.end()) continue;
+    paths.push_back(file.path);
+    digests.push_back(file.digest);
+  }
+  return digests;
+}
+
+class Runner {
+ public:
+  Runner(Env& env, Upstream& upstream, RemoteExecutorOptions options)
+      : env_(env), upstream_(upstream), options_(std::move(options)) {}
+
+  absl::StatusOr<exec::ActionResult> Run(const exec::Action& action, exec::ActionObserver* observer,
+                                         Cancellation* cancellation) const {
+    KERNIX_RETURN_IF_ERROR(CheckRunsRemotely(action));
+    const exec::ActionMessages messages =
+        exec::MessagesOf(WithCommandOf(action), {.links = action.links, .platform = options_.platform});
+    KERNIX_RETURN_IF_ERROR(Send(upstream_, action, messages, cancellation));
+    Teller teller(action, observer);
+    const MonotonicTime begin = env_.Now();
+    KERNIX_ASSIGN_OR_RETURN(const Execution execution, Execute(action, messages, teller, cancellation));
+    teller.Started();
+    KERNIX_ASSIGN_OR_RETURN(exec::ActionResult result, Fetch(action, execution, cancellation));
+    result.wall = std::chrono::duration_cast<Duration>(env_.Now() - begin);
+    teller.Printed(result.output);
+    KERNIX_RETURN_IF_ERROR(CheckEnd(action, execution, result));
+    return result;
+  }
+
+ private:
+  absl::StatusOr<Execution> Execute(const exec::Action& action, const exec::ActionMessages& messages, Teller& teller,
+                                    Cancellation* cancellation) const {
+    const Duration step = action.timeout.count() > 0 ? action.timeout : kLongestStep;
+    const ExecuteOptions options = {.time_limit = options_.queue_limit + step,
+                                    .on_stage = [&](ExecutionStage stage) { teller.OnStage(stage); }};
+    return upstream_.Execute(messages.action, options, cancellation);
+  }
+
+  absl::StatusOr<exec::ActionResult> Fetch(const exec::Action& action, const Execution& execution,
+                                           Cancellation* cancellation) const {
+    std::vector<std::string> paths;
+    std::vector<exec::BlobDigest> digests = PickOutputs(action, execution.files, paths);
+    for (const auto& printed : {execution.stdout_digest, execution.stderr_digest}) {
+      if (printed) digests.push_back(*printed);
+    }
+    const uint64_t limit =
+        options_.max_output_bytes > 0 ? options_.max_output_bytes : std::numeric_limits<int64_t>::max();
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<exec::Content> contents, upstream_.Read(digests, limit, cancellation));
+    exec::ActionResult result;
+    result.exit_code = execution.exit_code;
+    result.output = execution.stdout_text;
+    for (size_t i = 0; i < paths.size(); ++i) result.outputs[paths[i]] = contents[i];
+    size_t next = paths.size();
+    if (execution.stdout_digest) result.output += *contents[next++];
+    result.output += execution.stderr_text;
+    if (execution.stderr_digest) result.output += *contents[next++];
+    return result;
+  }
+
+  Env& env_;
+  Upstream& upstream_;
+  const RemoteExecutorOptions options_;
+};
+
+}  // namespace
+
+absl::Status CheckRunsRemotely(const exec::Action& action) {
+  const std::vector<std::string> words = exec::LocalCommand(action);
+  if (std::any_of(words.begin(), words.end(), NamesRoot)) {
+    return RunsOnlyHere(action, "its command names its folder by an absolute path");
+  }
+  for (const auto& [name, value] : action.environment) {
+    if (NamesRoot(value)) return RunsOnlyHere(action, StrCat(name, " names its folder by an absolute path"));
+  }
+  if (action.tool_uses_shell && !std::all_of(words.begin(), words.end(), IsHarmlessWord)) {
+    return MakeError(v1::ErrorDetail::INTERNAL,
+                     StrCat("step \"", action.step, "\": a shell would interpret a word of its command"));
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<exec::Executor> MakeRemoteExecutor(Env& env, Upstream& upstream, RemoteExecutorOptions options) {
+  const int max_jobs = options.max_jobs;
+  auto run = [runner = Runner(env, upstream, std::move(options))](
+                 const exec::Action& action, exec::ActionObserver* observer, Cancellation* cancellation) {
+    return runner.Run(action, observer, cancellation);
+  };
+  return exec::MakePoolExecutor(std::move(run), max_jobs, 0);
+}
+
+}  // namespace kernix::remote

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/remote_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "build/bazel/remote/execution/v2/remote_execution.pb.h"
+#include "common/base/error.h"
+#include "common/base/strings.h"
+#include "daemon/exec/merkle_tree.h"
+#include "daemon/remote/circuit_breaker.h"
+#include "daemon/remote/upstream_test_util.h"
+#include "google/longrunning/operations.pb.h"
+#include "tests/support/await.h"
+#include "tests/support/engine/casd_process.h"
+#include "tests/support/engine/fault_proxy.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::remote {
+namespace {
+
+namespace reapi = build::bazel::remote::execution::v2;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Notes what it is told. The calls come one after the other.
+class Notes : public exec::ActionObserver {
+ public:
+  void OnQueued(int) override {}
+  void OnStarted(const exec::Action& action) override { events.push_back("started " + action.step); }
+  void OnOutput(std::string_view text) override { events.push_back("output " + std::string(text)); }
+
+  std::vector<std::string> events;
+};
+
+// A compile as plans have it: tools through links, and the host compiler's name as a placeholder.
+exec::Action Compile(std::string_view source) {
+  exec::Action action;
+  action.step = "compile";
+  action.argv = {"{kernix-host-compiler}", "-c", "-Iinc/0", "-MD", "-MF", "out/a.d", "-o", "out/a.o", "a.cc"};
+  action.environment = {{"PATH", "toolchain/host:/usr/bin:/bin"}, {"LC_ALL", "C"}, {"PWD", "/proc/self/cwd"}};
+  action.inputs = {exec::MakeInput("a.cc", source)};
+  action.outputs = {"out/a.o", "out/a.d"};
+  action.salt = DigestOf("the toolchain");
+  action.links = {{"toolchain/host", "/usr/bin"}};
+  action.local_paths = {{"{kernix-host-compiler}", "toolchain/host/g++"}};
+  return action;
+}
+
+exec::Action Script(const std::string& script) {
+  exec::Action action;
+  action.step = "script";
+  action.argv = {"/bin/sh", "-c", script};
+  action.environment = {{"PATH", "/usr/bin:/bin"}};
+  return action;
+}
+
+std::shared_ptr<const std::vector<exec::MountedTree>> OneTree(const exec::InputFile& file) {
+  exec::MerkleTree tree;
+  tree.AddFile(file.path, file.digest);
+  return std::make_shared<std::vector<exec::MountedTree>>(
+      1, exec::MountedTree{"inc/0", tree.Digest(), std::make_shared<exec::InputTree>(std::vector{file})});
+}
+
+class RemoteExecutorTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { engine_ = testing::CasdProcess::Executing().release(); }
+  static void TearDownTestSuite() { delete std::exchange(engine_, nullptr); }
+
+  absl::StatusOr<exec::ActionResult> Run(exec::Action action, exec::ActionObserver* observer = nullptr,
+                                         CancellationPtr cancellation = nullptr) {
+    return AwaitValue("the action", Begin(std::move(action), observer, std::move(cancellation)));
+  }
+  std::future<absl::StatusOr<exec::ActionResult>> Begin(exec::Action action, exec::ActionObserver* observer = nullptr,
+                                                        CancellationPtr cancellation = nullptr) {
+    auto done = std::make_shared<std::promise<absl::StatusOr<exec::ActionResult>>>();
+    auto future = done->get_future();
+    executor_->Submit(std::move(action), UserId{1000}, observer, std::move(cancellation),
+                      [done](absl::StatusOr<exec::ActionResult> result) { done->set_value(std::move(result)); });
+    return future;
+  }
+  std::string Shared(const std::string& name) const { return engine_->shared() + "/" + name; }
+  void AwaitShared(const std::string& name) {
+    Await(name + " of the action", [&] { return env_.Stat(Shared(name)).ok(); });
+  }
+
+  static testing::CasdProcess* engine_;
+  SteppedEnv env_;
+  testing::FaultProxy proxy_{engine_->address()};
+  std::unique_ptr<Upstream> upstream_ =
+      OpenUpstream(env_, {.address = proxy_.address(), .timeout = std::chrono::seconds(60)});
+  UpstreamNumbers numbers_{*upstream_};
+  std::unique_ptr<exec::Executor> executor_ = MakeRemoteExecutor(env_, *upstream_, {});
+};
+
+testing::CasdProcess* RemoteExecutorTest::engine_ = nullptr;
+
+TEST_F(RemoteExecutorTest, ACompileGivesTheBytesThatThisMachineGives) {
+  const testing::TempFolder folder;
+  exec::Action action =
+      Compile("#include <vector>\n#include \"b.h\"\nint f() { return (int)std::vector<int>(kB).size(); }\n");
+  action.trees = OneTree(exec::MakeInput("b.h", "constexpr int kB = 3;\n"));
+  const auto here = exec::RunAction(env_, {.scratch_directory = folder.path()}, action, nullptr, nullptr);
+  ASSERT_THAT(here, IsOk());
+  ASSERT_EQ(here->exit_code, 0) << here->output;
+  // The tree is on the disk now: its contents are read back.
+  Notes notes;
+  const auto there = Run(action, &notes);
+  ASSERT_THAT(there, IsOk());
+  EXPECT_EQ(there->exit_code, 0) << there->output;
+  for (const std::string& path : action.outputs) {
+    ASSERT_TRUE(there->outputs.contains(path)) << path;
+    EXPECT_TRUE(*there->outputs.at(path) == *here->outputs.at(path)) << path;
+  }
+  EXPECT_THAT(notes.events, ElementsAre("started compile"));
+  executor_.reset();  // it may hold the tree for a moment longer
+}
+
+TEST_F(RemoteExecutorTest, ACompileThatFailsIsAResult) {
+  Notes notes;
+  const auto result = Run(Compile("int f() { return nothing; }\n"), &notes);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->exit_code, 1);
+  EXPECT_THAT(result->output, HasSubstr("a.cc:1:18: error: 'nothing' was not declared"));
+  EXPECT_TRUE(result->outputs.empty() || !result->outputs.contains("out/a.o"));
+  EXPECT_THAT(notes.events, ElementsAre("started compile", "output " + result->output));
+  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+}
+
+TEST_F(RemoteExecutorTest, AnOutputThatIsNotThereIsAnErrorOfACommandThatSucceeds) {
+  exec::Action action = Script("echo made >a; exit 0");
+  action.outputs = {"a", "b"};
+  EXPECT_THAT(Run(action).status(), HasError(absl::StatusCode::kInternal, HasSubstr("without writing \"b\"")));
+  action = Script("echo made >a; exit 3");
+  action.outputs = {"a", "b"};
+  const auto result = Run(action);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->exit_code, 3);
+  EXPECT_EQ(*result->outputs.at("a"), "made\n");
+}
+
+TEST_F(RemoteExecutorTest, WhatTheCommandPrintsComesBack) {
+  const auto result = Run(Script("echo to stdout; echo to stderr >&2"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "to stdout\nto stderr\n");
+}
+
+TEST_F(RemoteExecutorTest, TheEngineRunsTheSameActionOnce) {
+  exec::Action action = Script("echo run >>/shared/runs; echo same >a");
+  action.outputs = {"a"};
+  for (int i = 0; i < 3; ++i) {
+    const auto result = Run(action);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(*result->outputs.at("a"), "same\n");
+  }
+  EXPECT_EQ(env_.ReadFile(Shared("runs")).value(), "run\n");
+  action.salt = DigestOf("another toolchain");
+  ASSERT_THAT(Run(action), IsOk());
+  EXPECT_EQ(env_.ReadFile(Shared("runs")).value(), "run\nrun\n");
+}
+
+TEST_F(RemoteExecutorTest, ACancelledActionEndsOnTheEngineToo) {
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto result = Begin(Script("touch /shared/waits; sleep 1000"), nullptr, cancellation);
+  AwaitShared("waits");
+  cancellation->Cancel();
+  EXPECT_EQ(KindOf(AwaitValue("the end", std::move(result)).status()), v1::ErrorDetail::CANCELLED);
+  EXPECT_EQ(proxy_.Calls("CancelOperation"), 1);
+  EXPECT_EQ(numbers_.Calls("execute", "cancelled"), 1);
+  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+}
+
+TEST_F(RemoteExecutorTest, AStreamThatBreaksIsPickedUp) {
+  proxy_.Inject({.method = "Execute", .times = 1, .cut_after = 1});
+  proxy_.Inject({.method = "WaitExecution", .times = 2, .answer = grpc::Status(grpc::StatusCode::UNAVAILABLE, "cut")});
+  auto result = Begin(Script("echo run >>/shared/dropped; while [ ! -e /shared/go ]; do sleep 0.05; done; echo done"));
+  Await("the stream to be picked up", [&] { return proxy_.Calls("WaitExecution") > 2; });
+  ASSERT_THAT(env_.WriteFile(Shared("go"), "", 0600), IsOk());
+  const auto ended = AwaitValue("the end", std::move(result));
+  ASSERT_THAT(ended, IsOk());
+  EXPECT_EQ(ended->output, "done\n");
+  EXPECT_EQ(env_.ReadFile(Shared("dropped")).value(), "run\n") << "it ran once";
+  EXPECT_EQ(proxy_.Calls("Execute"), 1);
+}
+
+TEST_F(RemoteExecutorTest, AnEngineThatStartsAgainRunsTheActionAgain) {
+  auto result = Begin(Script("touch /shared/first; [ -e /shared/second ] || sleep 1000; echo done"));
+  AwaitShared("first");
+  ASSERT_THAT(env_.WriteFile(Shared("second"), "", 0600), IsOk());
+  engine_->Stop();
+  engine_->Start();
+  const auto ended = AwaitValue("the end", std::move(result));
+  ASSERT_THAT(ended, IsOk());
+  EXPECT_EQ(ended->output, "done\n");
+}
+
+TEST_F(RemoteExecutorTest, AnEngineThatStaysAwayIsAnErrorOfTheEngine) {
+  const auto engine = testing::CasdProcess::Executing();
+  const auto upstream = OpenUpstream(env_, {.address = engine->address(), .timeout = std::chrono::seconds(3)});
+  executor_ = MakeRemoteExecutor(env_, *upstream, {});
+  auto result = Begin(Script("touch /shared/started; sleep 1000"));
+  Await("the action", [&] { return env_.Stat(engine->shared() + "/started").ok(); });
+  engine->Stop();
+  const absl::Status status = AwaitValue("the end", std::move(result)).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE) << status;
+  executor_.reset();
+}
+
+// What an engine says that has lost a worker, say.
+void EndWith(google::protobuf::Message& message, grpc::StatusCode code) {
+  auto& operation = static_cast<google::longrunning::Operation&>(message);
+  if (!operation.done()) return;
+  reapi::ExecuteResponse response;
+  response.mutable_status()->set_code(code);
+  response.mutable_status()->set_message("the worker is gone");
+  operation.mutable_response()->PackFrom(response);
+}
+
+TEST_F(RemoteExecutorTest, AnActionThatTheEngineLosesRunsAgain) {
+  proxy_.Inject({.method = "Execute", .times = 2, .change = [](google::protobuf::Message& message) {
+                   EndWith(message, grpc::StatusCode::UNAVAILABLE);
+                 }});
+  const auto result = Run(Script("echo survived"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->output, "survived\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 3);
+}
+
+TEST_F(RemoteExecutorTest, AnActionThatTheEngineKeepsLosingIsAnErrorOfTheEngine) {
+  proxy_.Inject({.method = "Execute", .times = 0, .change = [](google::protobuf::Message& message) {
+                   EndWith(message, grpc::StatusCode::UNAVAILABLE);
+                 }});
+  const absl::Status status = Run(Script("echo lost")).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::UNREACHABLE) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the worker is gone"));
+  EXPECT_EQ(proxy_.Calls("Execute"), 4);
+}
+
+TEST_F(RemoteExecutorTest, TheEnginesTimeLimitIsALimitOfTheStep) {
+  proxy_.Inject({.method = "Execute", .times = 0, .change = [](google::protobuf::Message& message) {
+                   EndWith(message, grpc::StatusCode::DEADLINE_EXCEEDED);
+                 }});
+  for (int i = 0; i < 2 * CircuitBreaker::kFailuresToOpen; ++i) {
+    const absl::Status status = Run(Script(StrCat("echo ", i))).status();
+    EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("time limit"));
+  }
+  EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
+}
+
+TEST_F(RemoteExecutorTest, AStepThatDoesNotEndIsStopped) {
+  const auto upstream = OpenUpstream(env_, {.address = proxy_.address(), .timeout = std::chrono::seconds(3)});
+  executor_ = MakeRemoteExecutor(env_, *upstream, {.queue_limit = Duration(0)});
+  exec::Action action = Script("sleep 1000");
+  action.timeout = Duration(1);
+  const absl::Status status = Run(action).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << status;
+  EXPECT_EQ(proxy_.Calls("CancelOperation"), 1);
+  executor_.reset();
+}
+
+TEST_F(RemoteExecutorTest, OutputsHaveALimit) {
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.max_output_bytes = 1000});
+  exec::Action action = Script("head -c 2000 /dev/zero >a");
+  action.outputs = {"a"};
+  EXPECT_EQ(KindOf(Run(action).status()), v1::ErrorDetail::RESOURCE);
+}
+
+TEST_F(RemoteExecutorTest, APlatformIsPartOfTheAction) {
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.platform = {{"OSFamily", "linux"}, {"ISA", "x86-64"}}});
+  exec::Action action = Script("echo run >>/shared/platform; echo a");
+  ASSERT_THAT(Run(action), IsOk());
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {});
+  ASSERT_THAT(Run(action), IsOk());
+  EXPECT_EQ(env_.ReadFile(Shared("platform")).value(), "run\nrun\n");
+}
+
+TEST_F(RemoteExecutorTest, WhatRunsOnlyHereIsNotSent) {
+  exec::Action names_root = Script("true");
+  names_root.argv.push_back(std::string(exec::kRootPlaceholder) + "/x");
+  EXPECT_THAT(Run(names_root).status(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("absolute path")));
+  exec::Action in_environment = Script("true");
+  in_environment.environment["TMPDIR"] = std::string(exec::kRootPlaceholder);
+  EXPECT_THAT(CheckRunsRemotely(in_environment), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("TMPDIR")));
+  exec::Action shell = Script("true; false");
+  shell.tool_uses_shell = true;
+  EXPECT_EQ(KindOf(CheckRunsRemotely(shell)), v1::ErrorDetail::INTERNAL);
+  EXPECT_THAT(CheckRunsRemotely(Compile("")), IsOk());
+  EXPECT_EQ(proxy_.Calls("Execute"), 0);
+}
+
+}  // namespace
+}  // namespace kernix::remote
