@@ -31,6 +31,7 @@ struct UpstreamSettings {
   std::chrono::milliseconds timeout{10'000};  // of one question, with all tries
   bool read = true;
   bool write = false;
+  bool build_once = false;       // lets one node build what several need at the same moment
   std::string trusted_keys;      // Ed25519, base64, separated by commas; empty: all writers are believed
   std::string signing_key_file;  // PEM; empty: what this node writes is not signed
   bool operator==(const UpstreamSettings&) const = default;

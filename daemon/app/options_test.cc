@@ -83,8 +83,9 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"upstream.key_file", "/tls/node.key"},
                                                           {"upstream.token_file", "/tls/token"},
                                                           {"upstream.timeout", "19s"},
-                                                          {"upstream.read", "false"},
+                                                          {"upstream.read", "true"},
                                                           {"upstream.write", "true"},
+                                                          {"upstream.build_once", "true"},
                                                           {"upstream.trusted_keys", "a,b"},
                                                           {"upstream.signing_key_file", "/tls/signing.pem"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
@@ -129,8 +130,9 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                          .key_file = "/tls/node.key",
                                                          .token_file = "/tls/token",
                                                          .timeout = milliseconds(19'000),
-                                                         .read = false,
+                                                         .read = true,
                                                          .write = true,
+                                                         .build_once = true,
                                                          .trusted_keys = "a,b",
                                                          .signing_key_file = "/tls/signing.pem"}));
   };
@@ -167,6 +169,9 @@ TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
   EXPECT_THAT(Parse({"--upstream-write=true"}).text, HasSubstr("have no effect without upstream.address"));
   EXPECT_THAT(Parse({"--upstream-address=grpc://x:1", "--upstream-timeout=0"}).text,
               HasSubstr("upstream.timeout must not be 0"));
+  EXPECT_THAT(Parse({"--upstream-address=grpc://x:1", "--upstream-build-once=true"}).text,
+              HasSubstr("upstream.build_once needs upstream.read and upstream.write"));
+  EXPECT_FALSE(Parse({"--upstream-address=grpc://x:1", "--upstream-read=false"}).options.upstream.read);
   EXPECT_THAT(Parse({"--upstream-address=grpcs://x:1", "--upstream-key-file=/k"}).text,
               HasSubstr("belong together: set both or neither"));
 }

@@ -177,6 +177,9 @@ std::vector<Setting> MakeSettings() {
        Same<&O::upstream, &U::read>},
       {"upstream.write", "BOOL", "write what is built here (default: false)", SetSwitch<&O::upstream, &U::write>,
        Same<&O::upstream, &U::write>},
+      {"upstream.build_once", "BOOL",
+       "let one node build what several need at the same moment, and wait for it (default: false)",
+       SetSwitch<&O::upstream, &U::build_once>, Same<&O::upstream, &U::build_once>},
       {.name = "upstream.trusted_keys",
        .value = "KEYS",
        .help = "take only results that one of these Ed25519 keys has signed (default: whoever may write is believed)",
@@ -217,6 +220,11 @@ absl::Status CheckUpstream(const ServerOptions& options) {
   if (upstream.timeout.count() == 0) {
     problems.push_back(StrCat(options.PlaceOf("upstream.timeout"),
                               "upstream.timeout must not be 0: loads would wait for an engine that hangs"));
+  }
+  if (upstream.build_once && !(upstream.read && upstream.write)) {
+    problems.push_back(StrCat(options.PlaceOf("upstream.build_once"),
+                              "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
+                              "others must find what they write, and write what they wait for"));
   }
   if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
     problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/sharing.h"
 
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/base/status_macros.h"
@@ -44,6 +46,7 @@ build::UpstreamCacheOptions CacheOptionsOf(const ServerOptions& options) {
   result.address = options.upstream.address;
   result.read = options.upstream.read;
   result.write = options.upstream.write;
+  result.build_once = options.upstream.build_once;
   if (options.max_output_bytes > 0) result.max_result_bytes = options.max_output_bytes;
   return result;
 }
@@ -57,7 +60,15 @@ absl::StatusOr<std::unique_ptr<Sharing>> Sharing::Open(Env& env, const ServerOpt
   return std::unique_ptr<Sharing>(new Sharing(std::move(upstream), std::move(trust), CacheOptionsOf(options)));
 }
 
-void Sharing::Start(Env& env, toolchain::FileDigests& digests) { cache_.emplace(env, digests, results_, options_); }
+// Containers of several machines may have the same names and process numbers.
+std::string Sharing::NameOfThisProcess() {
+  std::random_device random;
+  return absl::StrFormat("%08x%08x%08x%08x", random(), random(), random(), random());
+}
+
+void Sharing::Start(Env& env, toolchain::FileDigests& digests) {
+  cache_.emplace(env, digests, results_, claims_, options_);
+}
 
 void Sharing::Register(MetricsRegistry& registry) const {
   upstream_->Register(registry);

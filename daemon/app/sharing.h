@@ -34,10 +34,15 @@ class Sharing {
 
  private:
   Sharing(std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust, build::UpstreamCacheOptions options)
-      : upstream_(std::move(upstream)), results_(*upstream_, std::move(trust)), options_(std::move(options)) {}
+      : upstream_(std::move(upstream)),
+        results_(*upstream_, std::move(trust)),
+        claims_(*upstream_, NameOfThisProcess()),
+        options_(std::move(options)) {}
+  static std::string NameOfThisProcess();
 
   const std::unique_ptr<remote::Upstream> upstream_;
   remote::SharedResults results_;
+  remote::BuildClaims claims_;
   const build::UpstreamCacheOptions options_;
   std::optional<build::UpstreamCache> cache_;
 };

@@ -593,15 +593,15 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
   if (upstream == nullptr || load.force) return RunBuild(started, flight);
-  upstream->Find(load.key(), load.request.toolchain, flight->build_cancellation(),
-                 [this, started, flight](const std::optional<remote::SharedResult>& found) {
-                   started->trace->Lap("ask upstream");
-                   const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
-                     if (found && TakeFromUpstream(*started, flight, *found)) return absl::OkStatus();
-                     return RunBuild(started, flight);
-                   });
-                   if (!went_on.ok()) Finish(*started, flight, went_on);
-                 });
+  upstream->FindOrWait(load.key(), load.request.toolchain, flight->build_cancellation(),
+                       [this, started, flight](const std::optional<remote::SharedResult>& found) {
+                         started->trace->Lap("ask upstream");
+                         const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
+                           if (found && TakeFromUpstream(*started, flight, *found)) return absl::OkStatus();
+                           return RunBuild(started, flight);
+                         });
+                         if (!went_on.ok()) Finish(*started, flight, went_on);
+                       });
   return absl::OkStatus();
 }
 
@@ -741,7 +741,10 @@ void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& e
 }
 
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
-  if (!result.ok()) CountFailure(load, result.status());
+  if (!result.ok()) {
+    CountFailure(load, result.status());
+    if (upstream != nullptr) upstream->EndBuild(load.key(), KindOf(result.status()) == v1::ErrorDetail::CANCELLED);
+  }
   // In this order: a load that no longer finds the flight must find the entry.
   Forget(load.key(), flight);
   flight->Complete(std::move(result));

@@ -39,14 +39,27 @@ std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache:
 
 }  // namespace
 
+// A load that looks for its result until this node should build it.
+struct UpstreamCache::Question {
+  Digest key;
+  toolchain::ToolchainPtr toolchain;
+  CancellationPtr cancellation;
+  Found done;
+  BuildTurns::Wait wait;
+
+  bool IsCancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
+};
+
 UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results,
-                             UpstreamCacheOptions options)
+                             remote::BuildClaims& claims, UpstreamCacheOptions options)
     : env_(env),
       digests_(digests),
       results_(results),
       options_(std::move(options)),
       questions_(options_.read ? kQuestionsAtOnce : 0),
-      writes_(options_.write ? kWritesAtOnce : 0) {}
+      writes_(options_.write ? kWritesAtOnce : 0) {
+  if (options_.build_once && options_.read && options_.write) turns_.emplace(env, claims, questions_);
+}
 
 UpstreamCache::~UpstreamCache() {
   const MonotonicTime deadline = env_.Now() + kLastWrites;
@@ -69,6 +82,27 @@ void UpstreamCache::Find(const Digest& key, toolchain::ToolchainPtr toolchain, C
                    done = std::move(done)] { done(FindNow(key, *toolchain, cancellation.get())); });
 }
 
+void UpstreamCache::FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
+                               Found done) {
+  if (!turns_) return Find(key, std::move(toolchain), std::move(cancellation), std::move(done));
+  auto question = std::make_shared<Question>(
+      Question{key, std::move(toolchain), std::move(cancellation), std::move(done), BuildTurns::Wait()});
+  questions_.Push([this, question] { Ask(question); });
+}
+
+void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
+  Question& q = *question;
+  std::optional<remote::SharedResult> found = FindNow(q.key, *q.toolchain, q.cancellation.get());
+  if (found || q.IsCancelled() || turns_->MayBuild(q.key, q.wait, q.cancellation.get())) {
+    return q.done(std::move(found));
+  }
+  questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
+}
+
+void UpstreamCache::EndBuild(const Digest& key, bool was_cancelled) {
+  if (turns_) turns_->End(key, was_cancelled ? remote::ClaimState::kLeft : remote::ClaimState::kFailed);
+}
+
 std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
                                                            Cancellation* cancellation) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
@@ -88,11 +122,14 @@ void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHe
                          std::vector<std::pair<std::string, exec::Content>> files, std::string detail) {
   if (!options_.write) return;
   std::optional<std::vector<remote::SharedHeader>> shared = Shared(headers);
-  if (!shared) return;
+  if (!shared) return EndBuild(key, /*was_cancelled=*/true);
   auto result = std::make_shared<const remote::SharedResult>(
       remote::SharedResult{*std::move(shared), std::move(files), std::move(detail)});
   const uint64_t bytes = BytesOf(*result);
-  if (!Reserve(bytes)) return lost_.Add();
+  if (!Reserve(bytes)) {
+    EndBuild(key, /*was_cancelled=*/true);
+    return lost_.Add();
+  }
   writes_.Push([this, key, result, bytes] { Write(key, *result, bytes); });
 }
 
@@ -105,7 +142,9 @@ bool UpstreamCache::Reserve(uint64_t bytes) {
 }
 
 void UpstreamCache::Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes) {
-  if (!TryToWrite(key, result)) lost_.Add();
+  const bool written = TryToWrite(key, result);
+  if (!written) lost_.Add();
+  if (turns_) turns_->End(key, written ? remote::ClaimState::kBuilt : remote::ClaimState::kLeft);
   const MutexLock lock(mutex_);
   waiting_bytes_ -= bytes;
   --waiting_;
@@ -134,6 +173,7 @@ bool UpstreamCache::Pause(Duration pause) {
 }
 
 void UpstreamCache::Register(MetricsRegistry& registry) const {
+  if (turns_) turns_->Register(registry);
   registry.AddCounter("kernix_upstream_results_lost_total",
                       "Results that could not be written to the upstream, or waited for too long.", lost_);
   registry.AddGauge("kernix_upstream_waiting_bytes", "Bytes of results that wait to be written to the upstream.",

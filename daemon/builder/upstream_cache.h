@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/os/env.h"
+#include "daemon/builder/build_turns.h"
 #include "daemon/builder/work_queue.h"
 #include "daemon/cache/entry.h"
 #include "daemon/remote/shared_results.h"
@@ -27,6 +29,7 @@ struct UpstreamCacheOptions {
   std::string address;  // for people
   bool read = true;
   bool write = false;
+  bool build_once = false;                 // only with both: lets one node build what several need at the same moment
   uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken
 };
 
@@ -45,7 +48,7 @@ class UpstreamCache {
   static constexpr Duration kLastWrites{5'000};
 
   // All must outlive it.
-  UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results,
+  UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::SharedResults& results, remote::BuildClaims& claims,
                 UpstreamCacheOptions options);
   // Every Find() must have ended.
   ~UpstreamCache();
@@ -53,6 +56,13 @@ class UpstreamCache {
   // Looks for a result of `key` that `toolchain` would make as well. Calls `done` once: with nothing if there is none,
   // if the upstream does not answer, or if `cancellation` (may be null) fires. `done` must not throw.
   void Find(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+
+  // As Find() for a load, which its caller builds if there is nothing. With `build_once`, this waits while another node
+  // builds it; the caller then must call Keep() or EndBuild().
+  void FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+
+  // The build of a load has made nothing to keep. `was_cancelled`: nobody waits for it any more.
+  void EndBuild(const Digest& key, bool was_cancelled);
 
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.
   // A result whose headers are not certain (see DigestToolchainHeaders()) is not written.
@@ -65,6 +75,9 @@ class UpstreamCache {
   void Register(MetricsRegistry& registry) const;
 
  private:
+  struct Question;
+
+  void Ask(const std::shared_ptr<Question>& question);
   std::optional<remote::SharedResult> FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
                                               Cancellation* cancellation);
   bool Reserve(uint64_t bytes);
@@ -86,6 +99,7 @@ class UpstreamCache {
   uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 
+  std::optional<BuildTurns> turns_;
   WorkQueue questions_;
   WorkQueue writes_;
 };

@@ -168,6 +168,39 @@ TEST_F(SharingTest, ANodeWritesAndReadsOnlyIfItMay) {
   EXPECT_TRUE(taken->from_upstream());
 }
 
+TEST_F(SharingTest, OneOfManyNodesBuilds) {
+  const v1::LoadRequest request = Request();
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (int i = 0; i < 5; ++i) {
+    nodes.push_back(std::make_unique<Node>());
+    nodes.back()->Share(Engine(), {}, {.write = true, .build_once = true});
+  }
+  std::vector<std::thread> loads;
+  for (const auto& node : nodes) {
+    loads.emplace_back([&node, &request] { EXPECT_THAT(node->Load(request), IsOk()); });
+  }
+  for (std::thread& load : loads) load.join();
+  uint64_t builds = 0;
+  uint64_t taken = 0;
+  for (const auto& node : nodes) {
+    builds += node->Stats().builds;
+    taken += node->Stats().upstream_hits;
+  }
+  EXPECT_EQ(builds, 1u);
+  EXPECT_EQ(taken, 4u);
+}
+
+TEST_F(SharingTest, NobodyWaitsForANodeWhoseCompilerRefuses) {
+  v1::LoadRequest request = Request();
+  request.mutable_source(0)->mutable_text()->append("#error not like this\n");
+  Node first;
+  Node second;
+  for (Node* node : {&first, &second}) {
+    node->Share(Engine(), {}, {.write = true, .build_once = true});
+    EXPECT_EQ(KindOf(node->Load(request).status()), v1::ErrorDetail::COMPILATION);
+  }
+}
+
 // Whoever may write can write anything.
 TEST_F(SharingTest, WhatIsNoArtifactOfTheseFunctionsIsNotTaken) {
   const v1::LoadRequest request = Request();

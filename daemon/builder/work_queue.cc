@@ -18,24 +18,30 @@ WorkQueue::~WorkQueue() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void WorkQueue::Push(Task task) {
+void WorkQueue::PushAt(MonotonicTime due, Task task) {
   const MutexLock lock(mutex_);
-  tasks_.push_back(std::move(task));
+  tasks_.emplace(due, std::move(task));
   changed_.NotifyAll();
 }
 
 void WorkQueue::Run() {
-  while (true) {
-    Task task;
-    {
-      const MutexLock lock(mutex_);
-      while (!stopping_ && tasks_.empty()) changed_.Wait(mutex_);
-      if (stopping_) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+  while (const Task task = Take()) task();
+}
+
+WorkQueue::Task WorkQueue::Take() {
+  const MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (tasks_.empty()) {
+      changed_.Wait(mutex_);
+    } else if (const MonotonicTime due = tasks_.begin()->first; due > std::chrono::steady_clock::now()) {
+      changed_.WaitUntil(mutex_, due);
+    } else {
+      Task task = std::move(tasks_.begin()->second);
+      tasks_.erase(tasks_.begin());
+      return task;
     }
-    task();
   }
+  return nullptr;
 }
 
 }  // namespace kernix::build

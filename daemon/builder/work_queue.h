@@ -3,17 +3,20 @@
 // Threads for work that waits for another machine.
 #pragma once
 
-#include <deque>
+#include <chrono>
 #include <functional>
+#include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
+#include "common/os/env.h"
 
 namespace kernix::build {
 
-// Runs tasks in the order in which they came, some at a time. Thread-safe.
+// Runs tasks in the order in which they are due, some at a time. Thread-safe.
 class WorkQueue {
  public:
   using Task = std::function<void()>;  // must not throw
@@ -24,16 +27,20 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  void Push(Task task);
+  // Due now.
+  void Push(Task task) { PushAt(std::chrono::steady_clock::now(), std::move(task)); }
+  void PushAt(MonotonicTime due, Task task);
 
  private:
   void Run();
+  // The next task that is due; an empty one once the queue stops.
+  Task Take();
 
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_;  // last: they use the others
+  std::multimap<MonotonicTime, Task> tasks_ ABSL_GUARDED_BY(mutex_);  // by when they are due
+  std::vector<std::thread> threads_;                                  // last: they use the others
 };
 
 }  // namespace kernix::build

@@ -7,13 +7,11 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "daemon/exec/remote_execution.h"
+#include "daemon/remote/result_address.h"
 #include "daemon/remote/shared_result.pb.h"
 
 namespace kernix::remote {
 namespace {
-
-namespace reapi = exec::reapi;
 
 constexpr char kHeadersFile[] = "headers";
 constexpr char kStatementFile[] = "statement";
@@ -22,35 +20,9 @@ constexpr std::string_view kSignedPrefix = "kernix-shared-result\n";
 // Lists of header names, and statements, are far smaller.
 constexpr uint64_t kMostTextBytes = 16 << 20;
 
-// An address in the action cache. Engines may ask for the blobs that an action names.
-struct Address {
-  exec::BlobDigest action;
-  std::vector<Blob> blobs;
-};
+ResultAddress AddressOfLists(const Digest& key) { return MakeAddress(kHeadersFile, key); }
 
-Blob MakeBlob(std::string bytes) {
-  const exec::BlobDigest digest = exec::BlobDigestOf(bytes);
-  return {digest, std::make_shared<const std::string>(std::move(bytes))};
-}
-
-Address MakeAddress(std::string_view what, const Digest& salt) {
-  reapi::Command command;
-  command.add_arguments("kernixd");
-  command.add_arguments(std::string(what));
-  Blob command_blob = MakeBlob(command.SerializeAsString());
-  Blob empty_folder = MakeBlob(reapi::Directory().SerializeAsString());
-  reapi::Action action;
-  *action.mutable_command_digest() = exec::ToReapi(command_blob.digest);
-  *action.mutable_input_root_digest() = exec::ToReapi(empty_folder.digest);
-  action.set_salt(salt.Raw());
-  Blob action_blob = MakeBlob(action.SerializeAsString());
-  const exec::BlobDigest digest = action_blob.digest;
-  return {digest, {std::move(command_blob), std::move(empty_folder), std::move(action_blob)}};
-}
-
-Address AddressOfLists(const Digest& key) { return MakeAddress(kHeadersFile, key); }
-
-Address AddressOfResult(const Digest& key, const std::vector<SharedHeader>& headers) {
+ResultAddress AddressOfResult(const Digest& key, const std::vector<SharedHeader>& headers) {
   CanonicalHasher hasher("kernix-shared-result");
   hasher.Field("key", key).List("headers", headers.size());
   for (const SharedHeader& header : headers) hasher.Field("name", header.name).Field("digest", header.digest);
@@ -216,7 +188,7 @@ std::nullopt_t SharedResults::NotBelieved(const Digest& key, std::string_view wh
 }
 
 absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, Cancellation* cancellation) {
-  Address address = AddressOfResult(key, result.headers);
+  ResultAddress address = AddressOfResult(key, result.headers);
   std::vector<Blob> files;
   for (const auto& [name, content] : result.files) files.push_back({exec::BlobDigestOf(*content), content});
   internal::SignedStatement envelope;
@@ -226,7 +198,7 @@ absl::Status SharedResults::Put(const Digest& key, const SharedResult& result, C
     signature.set_public_key(trust_.signs_with->public_key());
     signature.set_signature(trust_.signs_with->Sign(SignedBytes(envelope.statement())));
   }
-  const Blob statement = MakeBlob(envelope.SerializeAsString());
+  const Blob statement = BlobOf(envelope.SerializeAsString());
   std::vector<OutputFile> outputs = {{kStatementFile, statement.digest}};
   // Engines that lose blobs then see that this result needs them.
   for (size_t i = 0; i < files.size(); ++i) outputs.push_back({StrCat("file-", i), files[i].digest});
@@ -248,8 +220,8 @@ absl::Status SharedResults::AddList(const Digest& key, HeaderNames names, Cancel
   lists.resize(std::min(lists.size(), kMostHeaderLists));
   internal::HeaderLists message;
   for (const HeaderNames& list : lists) message.add_list()->mutable_name()->Assign(list.begin(), list.end());
-  Address address = AddressOfLists(key);
-  const Blob content = MakeBlob(message.SerializeAsString());
+  ResultAddress address = AddressOfLists(key);
+  const Blob content = BlobOf(message.SerializeAsString());
   address.blobs.push_back(content);
   KERNIX_RETURN_IF_ERROR(upstream_.Write(address.blobs, cancellation));
   return upstream_.PutResult(address.action, {{kHeadersFile, content.digest}}, cancellation);

@@ -8,9 +8,6 @@
 //   key                           -> file "headers": the names of the headers that builds of this key have read
 //   key + digests of this node's
 //         headers of such names   -> file "statement" (a SignedStatement), and the result's files
-//
-// The actions behind both levels describe no command that could be run. They only make addresses: a Command that says
-// what is asked for, an empty input root, and the key as salt.
 #pragma once
 
 #include <cstdint>

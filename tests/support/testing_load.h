@@ -194,7 +194,8 @@ struct TestBuilder {
     sharing.address = engine.address;
     upstream = *remote::Upstream::Open(env, engine);
     results = std::make_unique<remote::SharedResults>(*upstream, std::move(trust));
-    upstream_cache = std::make_unique<UpstreamCache>(env, toolchains().digests(), *results, sharing);
+    claims = std::make_unique<remote::BuildClaims>(*upstream, folder.path());
+    upstream_cache = std::make_unique<UpstreamCache>(env, toolchains().digests(), *results, *claims, sharing);
     RunOn(std::move(executor));
   }
 
@@ -229,6 +230,7 @@ struct TestBuilder {
   BuilderOptions options_;
   std::unique_ptr<remote::Upstream> upstream;
   std::unique_ptr<remote::SharedResults> results;
+  std::unique_ptr<remote::BuildClaims> claims;
   std::unique_ptr<UpstreamCache> upstream_cache;
   std::unique_ptr<Builder> builder;
 };

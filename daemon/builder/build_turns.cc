@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/build_turns.h"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "common/base/log.h"
+
+namespace kernix::build {
+namespace {
+
+using remote::BuildClaim;
+using remote::ClaimState;
+
+constexpr Duration kFirstPause{50};
+constexpr Duration kLongestPause{1'000};
+
+// How many times longer than this node has needed to write its claim it waits for others to write theirs.
+constexpr int kPatience = 4;
+
+// So that nodes that wait for one result do not all ask at the same moment.
+Duration WithJitter(Duration pause) {
+  static thread_local std::minstd_rand random(std::random_device{}());
+  return pause / 2 + Duration(std::uniform_int_distribution<int64_t>(0, pause.count())(random));
+}
+
+void NextPause(BuildTurns::Wait& wait, Duration longest) {
+  wait.pause = std::clamp(wait.pause * 3 / 2, kFirstPause, longest);
+  wait.pause = std::min(WithJitter(wait.pause), longest);
+}
+
+// The upstream does not answer.
+bool BuildAnyway(const Digest& key, const absl::Status& error) {
+  Log(LogLevel::kWarning, "build_not_claimed", {{"key", key.Hex()}, {"error", error.message()}});
+  return true;
+}
+
+}  // namespace
+
+bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation) {
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  if (!claim.ok()) return BuildAnyway(key, claim.status());
+  if (*claim && (*claim)->state == ClaimState::kFailed) return true;
+  if (*claim && MustWait(**claim, wait)) {
+    NextPause(wait, kLongestPause);
+    return false;
+  }
+  return TakeTurn(key, wait, cancellation);
+}
+
+// What was written just before the claim said so may have come just after the look for it.
+bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
+  const bool is_news = wait.seen != claim;
+  if (is_news) {
+    wait.seen = claim;
+    wait.since = env_.Now();
+  }
+  if (claim.state == ClaimState::kBuilt) return is_news;
+  if (claim.state == ClaimState::kLeft) return false;
+  if (is_news || env_.Now() - wait.since < kSilence) return true;
+  abandoned_.Add();
+  return false;
+}
+
+bool BuildTurns::TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellation) {
+  const MonotonicTime begin = env_.Now();
+  const absl::Status written = claims_.Write(key, 0, ClaimState::kBuilding, cancellation);
+  if (!written.ok()) return BuildAnyway(key, written);
+  const auto took = std::chrono::duration_cast<Duration>(env_.Now() - begin);
+  std::this_thread::sleep_for(std::max(kSettle, took * kPatience));
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
+    others_.Add();
+    MustWait(**claim, wait);
+    NextPause(wait, kLongestPause);
+    return false;
+  }
+  own_.Add();
+  Begin(key);
+  return true;
+}
+
+void BuildTurns::Begin(const Digest& key) {
+  {
+    const MutexLock lock(mutex_);
+    own_turns_[key] = 0;
+  }
+  work_.PushAt(env_.Now() + kBeat, [this, key] { Beat(key); });
+}
+
+void BuildTurns::Beat(const Digest& key) {
+  const MutexLock in_order(writing_);
+  uint64_t beat = 0;
+  {
+    const MutexLock lock(mutex_);
+    const auto turn = own_turns_.find(key);
+    if (turn == own_turns_.end()) return;
+    beat = ++turn->second;
+  }
+  const absl::Status status = claims_.Write(key, beat, ClaimState::kBuilding, nullptr);
+  if (!status.ok()) Log(LogLevel::kDebug, "claim_not_renewed", {{"key", key.Hex()}, {"error", status.message()}});
+  work_.PushAt(env_.Now() + kBeat, [this, key] { Beat(key); });
+}
+
+void BuildTurns::End(const Digest& key, ClaimState state) {
+  {
+    const MutexLock lock(mutex_);
+    if (own_turns_.erase(key) == 0) return;
+  }
+  work_.Push([this, key, state] {
+    const MutexLock in_order(writing_);
+    claims_.Write(key, 0, state, nullptr).IgnoreError();
+  });
+}
+
+void BuildTurns::Register(MetricsRegistry& registry) const {
+  constexpr char kName[] = "kernix_upstream_turns_total";
+  constexpr char kHelp[] =
+      "Claims of a key that several nodes need: of this node, lost to another node, or taken from one that has gone.";
+  registry.AddCounter(kName, kHelp, own_, {{"turn", "own"}});
+  registry.AddCounter(kName, kHelp, others_, {{"turn", "lost"}});
+  registry.AddCounter(kName, kHelp, abandoned_, {{"turn", "abandoned"}});
+}
+
+}  // namespace kernix::build

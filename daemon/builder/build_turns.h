@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lets one of several nodes build a key that all of them need at the same moment. The others wait for its result.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "common/base/cancellation.h"
+#include "common/base/digest.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "daemon/builder/work_queue.h"
+#include "daemon/remote/build_claims.h"
+
+namespace kernix::build {
+
+// An action cache has no locks: whoever writes last wins. So a node writes a claim, waits for longer than another one
+// needs between reading and writing, and reads it again. Two nodes may still build the same key; then both results are
+// the same. A claim that the cache loses costs kSilence at most. Thread-safe.
+class BuildTurns {
+ public:
+  // How often a node says that it still builds.
+  static constexpr Duration kBeat{2'000};
+  // A node that has said nothing for this long has gone.
+  static constexpr Duration kSilence{7'000};
+  // The least time between a claim and the look at it.
+  static constexpr Duration kSettle{20};
+
+  // What a load knows that waits for another node.
+  struct Wait {
+    std::optional<remote::BuildClaim> seen;
+    MonotonicTime since;  // when that was seen first
+    Duration pause{0};    // before the next look
+  };
+
+  // All must outlive it. `work` runs what says that this node still builds.
+  BuildTurns(Env& env, remote::BuildClaims& claims, WorkQueue& work) : env_(env), claims_(claims), work_(work) {}
+
+  // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
+  // look for the result again after `wait.pause`, and ask again with the same `wait`. If the upstream does not answer,
+  // the node builds. Blocks for `kSettle` or some calls of the upstream.
+  bool MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation);
+
+  // The build of `key` has ended, and its result was written if `state` says so. Does nothing if this node has no turn.
+  void End(const Digest& key, remote::ClaimState state);
+
+  // The registry must not be read after the object is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+ private:
+  bool TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool MustWait(const remote::BuildClaim& claim, Wait& wait);
+  void Begin(const Digest& key);
+  void Beat(const Digest& key);
+
+  Env& env_;
+  remote::BuildClaims& claims_;
+  WorkQueue& work_;
+  MetricCounter own_;
+  MetricCounter others_;
+  MetricCounter abandoned_;
+  Mutex writing_;  // so that the last claim of a key is that of its end
+  Mutex mutex_;
+  absl::flat_hash_map<Digest, uint64_t> own_turns_ ABSL_GUARDED_BY(mutex_);  // the last beat of each
+};
+
+}  // namespace kernix::build

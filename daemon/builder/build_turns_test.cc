@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/builder/build_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "daemon/remote/upstream_test_util.h"
+#include "tests/support/await.h"
+#include "tests/support/engine/casd_process.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::build {
+namespace {
+
+using kernix::testing::CasdProcess;
+using remote::ClaimState;
+
+// One node's side.
+struct Node {
+  Node(Env& env, remote::Upstream& upstream, const std::string& name)
+      : claims(upstream, name), turns(env, claims, work) {}
+
+  bool MayBuild(const Digest& key, BuildTurns::Wait& wait) { return turns.MayBuild(key, wait, nullptr); }
+  bool MayBuild(const Digest& key) {
+    BuildTurns::Wait wait;
+    return MayBuild(key, wait);
+  }
+  // Returns when it is written. (buildbox-casd can lose a result that is written while another one reads it.)
+  void End(const Digest& key, ClaimState state) {
+    turns.End(key, state);
+    std::promise<void> written;
+    work.Push([&] { written.set_value(); });
+    written.get_future().wait();
+  }
+
+  remote::BuildClaims claims;
+  BuildTurns turns;
+  WorkQueue work{1};  // last: its tasks use the turns
+};
+
+class BuildTurnsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { engine_ = new CasdProcess; }
+  static void TearDownTestSuite() { delete std::exchange(engine_, nullptr); }
+
+  static CasdProcess* engine_;
+  remote::SteppedEnv env_;
+  const std::unique_ptr<remote::Upstream> upstream_ = remote::OpenUpstream(env_, {.address = engine_->address()});
+  Node a_{env_, *upstream_, "a"};
+  Node b_{env_, *upstream_, "b"};
+  // A key for one test: other tests share the engine.
+  const Digest key_ = DigestOf(::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+CasdProcess* BuildTurnsTest::engine_ = nullptr;
+
+TEST_F(BuildTurnsTest, OneNodeBuildsAndTheOthersWait) {
+  EXPECT_TRUE(a_.MayBuild(key_));
+  BuildTurns::Wait wait;
+  EXPECT_FALSE(b_.MayBuild(key_, wait));
+  EXPECT_GT(wait.pause.count(), 0);
+  EXPECT_FALSE(b_.MayBuild(key_, wait));
+  EXPECT_TRUE(b_.MayBuild(DigestOf("another key")));
+}
+
+// The result may have been written between the look for it and the look at the claim.
+TEST_F(BuildTurnsTest, WhatWasBuiltIsLookedForOnceMore) {
+  EXPECT_TRUE(a_.MayBuild(key_));
+  a_.End(key_, ClaimState::kBuilt);
+  BuildTurns::Wait wait;
+  EXPECT_FALSE(b_.MayBuild(key_, wait));
+  EXPECT_TRUE(b_.MayBuild(key_, wait));  // it is not there: made with other headers, or dropped since
+  EXPECT_FALSE(a_.MayBuild(key_));
+}
+
+TEST_F(BuildTurnsTest, EachNodeLearnsByItselfWhyABuildFails) {
+  EXPECT_TRUE(a_.MayBuild(key_));
+  a_.End(key_, ClaimState::kFailed);
+  EXPECT_TRUE(a_.MayBuild(key_));
+  EXPECT_TRUE(b_.MayBuild(key_));
+}
+
+TEST_F(BuildTurnsTest, AnotherNodeTakesTheTurnThatWasLeft) {
+  EXPECT_TRUE(a_.MayBuild(key_));
+  a_.End(key_, ClaimState::kLeft);
+  EXPECT_TRUE(b_.MayBuild(key_));
+  EXPECT_FALSE(a_.MayBuild(key_));
+}
+
+TEST_F(BuildTurnsTest, ANodeThatSaysNothingHasGone) {
+  ASSERT_THAT(a_.claims.Write(key_, 0, ClaimState::kBuilding, nullptr), IsOk());
+  BuildTurns::Wait wait;
+  EXPECT_FALSE(b_.MayBuild(key_, wait));
+  env_.AdvanceClock(BuildTurns::kSilence - Duration(1'000));
+  EXPECT_FALSE(b_.MayBuild(key_, wait));
+  ASSERT_THAT(a_.claims.Write(key_, 1, ClaimState::kBuilding, nullptr), IsOk());  // it still builds
+  env_.AdvanceClock(BuildTurns::kSilence - Duration(1'000));
+  EXPECT_FALSE(b_.MayBuild(key_, wait));
+  env_.AdvanceClock(BuildTurns::kSilence);
+  EXPECT_TRUE(b_.MayBuild(key_, wait));
+}
+
+TEST_F(BuildTurnsTest, ANodeThatBuildsSaysSoFromTimeToTime) {
+  EXPECT_TRUE(a_.MayBuild(key_));
+  Await("a beat", [&] {
+    const auto claim = b_.claims.Read(key_, nullptr);
+    return claim.ok() && *claim && (*claim)->beat > 0;
+  });
+  a_.End(key_, ClaimState::kBuilt);
+}
+
+TEST_F(BuildTurnsTest, ANodeBuildsIfTheEngineDoesNotAnswer) {
+  const kernix::testing::TempFolder folder;
+  const auto nobody =
+      remote::OpenUpstream(env_, {.address = StrCat("unix://", folder.File("nobody")), .timeout = Duration(50)});
+  Node node(env_, *nobody, "c");
+  EXPECT_TRUE(node.MayBuild(key_));
+  node.turns.End(key_, ClaimState::kBuilt);
+}
+
+}  // namespace
+}  // namespace kernix::build

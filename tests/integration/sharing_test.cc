@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two kernixds that share results through a real engine, as users and administrators meet them.
+#include <gmock/gmock.h>
+
+#include "client/kernixctl/command.h"
+#include "common/base/strings.h"
+#include "tests/integration/client_world.h"
+#include "tests/support/engine/casd_process.h"
+#include "tests/support/find_tools.h"
+
+namespace kernix {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class ClientSharingTest : public ClientWorld {
+ protected:
+  ClientSharingTest() {
+    SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_.address());
+    SetVariable("KERNIX_UPSTREAM_WRITE", "true");
+  }
+  ~ClientSharingTest() override {
+    if (std::exchange(other_runs_, false)) Run({"--store", Path("other"), "shutdown"});
+  }
+
+  static ProgramOutcome Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), KERNIXCTL_PROGRAM);
+    return RunProgram(arguments);
+  }
+
+  // What kernixctl says on this node; it must end well.
+  static std::string Here(const std::vector<std::string>& arguments) {
+    ProgramOutcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.exit_code, ctl::kOk) << arguments.front();
+    return std::move(outcome.output);
+  }
+  // On another node: a store, and so a kernixd, of its own.
+  std::string There(std::vector<std::string> arguments) {
+    other_runs_ = true;
+    arguments.insert(arguments.begin(), {"--store", Path("other")});
+    return Here(arguments);
+  }
+
+  // Everything is written once the daemon has ended.
+  static void StopHere() { Here({"shutdown"}); }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    EXPECT_TRUE(Env::Posix().WriteFile(Path(name), text, 0600).ok());
+    return Path(name);
+  }
+
+  testing::CasdProcess engine_;
+  bool other_runs_ = false;
+};
+
+TEST_F(ClientSharingTest, OneNodeBuildsForBoth) {
+  const std::string file = Write("one.cpp",
+                                 "#include \"brainevent/common.h\"\n"
+                                 "// @BE one ret\n"
+                                 "void one(BE::Tensor out) { *static_cast<float*>(out.data_ptr()) = 1; }\n");
+  EXPECT_THAT(Here({"compile", file}), HasSubstr("built in"));
+  StopHere();
+  EXPECT_THAT(There({"compile", file}), HasSubstr("one (from another node)"));
+  EXPECT_THAT(There({"compile", file, "--json"}),
+              AllOf(HasSubstr("\"cache_hit\": true"), HasSubstr("\"from_upstream\": false")));
+  EXPECT_THAT(There({"cache", "stats", "--json"}),
+              AllOf(HasSubstr("\"builds\": 0,"), HasSubstr("\"upstream_hits\": 1,")));
+  EXPECT_THAT(There({"status"}), AllOf(HasSubstr("UPSTREAM"), HasSubstr(engine_.address()), HasSubstr("answers since "),
+                                       HasSubstr("read, write")));
+  EXPECT_THAT(There({"status", "--json"}), AllOf(HasSubstr("\"health\": \"answers\""), HasSubstr("\"writes\": true")));
+  const std::string list = There({"cache", "list", "--json"});
+  const size_t key = list.find("\"key\": \"") + 8;
+  EXPECT_THAT(There({"cache", "show", list.substr(key, 12)}), HasSubstr("from       " + engine_.address()));
+  EXPECT_THAT(There({"metrics"}), HasSubstr("kernix_upstream_lookups_total{result=\"found\"} 1\n"));
+}
+
+// An edit that changes what the preprocessor makes, but not the device code: the other node needs no cicc and no ptxas.
+TEST_F(ClientSharingTest, NodesShareThePhasesOfNvcc) {
+  KERNIX_NEED_NVCC(nvcc);
+  const std::string text =
+      "#include \"brainevent/common.h\"\n"
+      "__global__ void fill(float* out) { out[threadIdx.x] = 1; }\n"
+      "// @BE one ret stream\n"
+      "void one(BE::Tensor out, int64_t stream) {\n"
+      "  fill<<<1, 1, 0, (cudaStream_t)stream>>>(static_cast<float*>(out.data_ptr()));\n"
+      "}\n";
+  SetVariable("PATH", nvcc.substr(0, nvcc.rfind('/')) + ":" + getenv("PATH"));
+  const std::vector<std::string> compile = {"compile", Write("one.cu", text), "--arch", "sm_90"};
+  EXPECT_THAT(Here(compile), HasSubstr("built in"));
+  StopHere();
+  Write("one.cu", text + "// a comment\n");
+  EXPECT_THAT(There(compile), HasSubstr("built in"));
+  const std::string list = There({"cache", "list", "--json"});
+  const size_t key = list.find("\"key\": \"") + 8;
+  const std::string trace = There({"trace", list.substr(key, 12)});
+  EXPECT_THAT(trace, AllOf(HasSubstr("u taken from another node"), HasSubstr("from other nodes")));
+}
+
+TEST_F(ClientSharingTest, SettingsThatMakeNoSenseAreNamed) {
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", "http://engine");
+  const ProgramOutcome outcome = RunProgram({KERNIXD_PROGRAM, "--check-config"});
+  EXPECT_EQ(outcome.exit_code, 2);
+}
+
+}  // namespace
+}  // namespace kernix
