@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <vector>
-
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
@@ -27,11 +25,14 @@ bool Accepts(const std::string& path) {
 }
 
 // What the sandbox has of this machine. The runner does not take links: /lib is one to /usr/lib.
-std::vector<std::string> Sandbox(const std::string& shared) {
+std::vector<std::string> Sandbox(const std::string& shared, const std::vector<std::string>& folders) {
   std::vector<std::string> arguments = {StrCat("--runner-arg=--bind-mount=", shared, ":/shared")};
   for (const char* mount :
        {"/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/usr/lib64:/lib64", "/etc/alternatives:/etc/alternatives"}) {
     arguments.push_back(StrCat("--runner-arg=--ro-bind-mount=", mount));
+  }
+  for (const std::string& folder : folders) {
+    arguments.push_back(StrCat("--runner-arg=--ro-bind-mount=", folder, ":", folder));
   }
   return arguments;
 }
@@ -54,7 +55,7 @@ void CasdProcess::Start() {
                                    "--log-level=warning",
                                    "--buildbox-run=" + bin + "/buildbox-run"};
   if (executes_) {
-    const std::vector<std::string> sandbox = Sandbox(shared());
+    const std::vector<std::string> sandbox = Sandbox(shared(), folders_);
     argv.insert(argv.end(), sandbox.begin(), sandbox.end());
     EXPECT_TRUE(Env::Posix().CreateDirectories(shared()).ok());
   }

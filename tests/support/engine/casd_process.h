@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/engine/child_process.h"
 #include "tests/support/temp_folder.h"
@@ -14,11 +16,13 @@ namespace kernix::testing {
 class CasdProcess {
  public:
   // Returns when it answers.
-  CasdProcess() : CasdProcess(false) {}
+  CasdProcess() : CasdProcess(false, {}) {}
 
   // One that runs actions: each in a sandbox that has its input root, this machine's tools in their places, and the
-  // shared() folder as /shared.
-  static std::unique_ptr<CasdProcess> Executing() { return std::unique_ptr<CasdProcess>(new CasdProcess(true)); }
+  // shared() folder as /shared. `folders`: more tools.
+  static std::unique_ptr<CasdProcess> Executing(std::vector<std::string> folders = {}) {
+    return std::unique_ptr<CasdProcess>(new CasdProcess(true, std::move(folders)));
+  }
   ~CasdProcess();
 
   std::string address() const { return "unix://" + socket(); }
@@ -33,10 +37,13 @@ class CasdProcess {
   std::string Log() const { return process_->Log(); }
 
  private:
-  explicit CasdProcess(bool executes) : executes_(executes) { Start(); }
+  CasdProcess(bool executes, std::vector<std::string> folders) : executes_(executes), folders_(std::move(folders)) {
+    Start();
+  }
 
   const TempFolder folder_;
   const bool executes_;
+  const std::vector<std::string> folders_;
   std::unique_ptr<ChildProcess> process_;
 };
 
