@@ -75,6 +75,7 @@ ActionMessages MessagesOf(const Action& action, const EngineForm& form) {
   MerkleTree root = FilesOf(action, {});
   for (const MountedTree& mounted : TreesOf(action)) root.AddFolder(mounted.path, TreeOf(mounted.tree->Files()));
   for (const InputLink& link : form.links) root.AddLink(link.path, link.target);
+  for (const auto& [path, digest] : form.folders) root.AddFolder(path, digest);
   const BlobDigest input_root = root.Write(all.messages);
   all.action = DigestOfParts(action, CommandOf(action, form.platform), input_root, form.platform, &all.messages);
   return all;

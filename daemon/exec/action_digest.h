@@ -21,13 +21,14 @@ BlobDigest DigestOfAction(const Action& action, const std::vector<InputFile>& mo
 // What makes an action another one for an engine, beside what the digest above covers.
 struct EngineForm {
   std::vector<InputLink> links = {};                 // that lie in the input root
+  std::map<std::string, BlobDigest> folders = {};    // more folders of the input root, by path
   std::map<std::string, std::string> platform = {};  // what the builder must have
 };
 
 // The messages of an action.
 struct ActionMessages {
   BlobDigest action;                           // of the Action
-  std::map<BlobDigest, std::string> messages;  // Action, Command, and each Directory of the input root
+  std::map<BlobDigest, std::string> messages;  // Action, Command, and each Directory but those of EngineForm::folders
 };
 
 // With an empty `form`, the Action is the one that DigestOfAction() digests. Reads no content of a file.

@@ -82,9 +82,8 @@ absl::Status WriteBatch(Connection& connection, const Limits& limits, const std:
   });
 }
 
-template <typename T>
-std::vector<T> Pick(const std::vector<T>& all, const std::vector<size_t>& indexes) {
-  std::vector<T> picked;
+std::vector<exec::BlobDigest> Pick(const std::vector<exec::BlobDigest>& all, const std::vector<size_t>& indexes) {
+  std::vector<exec::BlobDigest> picked;
   for (const size_t i : indexes) picked.push_back(all[i]);
   return picked;
 }
@@ -141,15 +140,20 @@ absl::StatusOr<Blobs> ReadBlobs(Connection& connection, const Limits& limits, co
 }
 
 absl::Status WriteBlobs(Connection& connection, const Limits& limits, const UpstreamFacts& facts,
-                        const std::vector<Blob>& blobs) {
-  std::vector<exec::BlobDigest> digests;
-  for (const Blob& blob : blobs) digests.push_back(blob.digest);
-  const BlobBatches split = SplitIntoBatches(digests, facts.max_batch_bytes);
+                        const std::set<exec::BlobDigest>& digests, const LoadBlob& load) {
+  const std::vector<exec::BlobDigest> all(digests.begin(), digests.end());
+  const BlobBatches split = SplitIntoBatches(all, facts.max_batch_bytes);
   for (const std::vector<size_t>& batch : split.batches) {
-    KERNIX_RETURN_IF_ERROR(WriteBatch(connection, limits, Pick(blobs, batch)));
+    std::vector<Blob> blobs;
+    for (const size_t i : batch) {
+      KERNIX_ASSIGN_OR_RETURN(exec::Content content, load(all[i]));
+      blobs.push_back({all[i], std::move(content)});
+    }
+    KERNIX_RETURN_IF_ERROR(WriteBatch(connection, limits, blobs));
   }
   for (const size_t i : split.streams) {
-    KERNIX_RETURN_IF_ERROR(WriteStream(connection, limits, blobs[i], facts.zstd));
+    KERNIX_ASSIGN_OR_RETURN(exec::Content content, load(all[i]));
+    KERNIX_RETURN_IF_ERROR(WriteStream(connection, limits, {all[i], std::move(content)}, facts.zstd));
   }
   return absl::OkStatus();
 }

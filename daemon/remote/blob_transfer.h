@@ -22,8 +22,8 @@ absl::StatusOr<std::map<exec::BlobDigest, exec::Content>> ReadBlobs(Connection& 
                                                                     const UpstreamFacts& facts,
                                                                     const std::set<exec::BlobDigest>& digests);
 
-// Sends each blob, whether the engine has it or not.
+// Sends each blob, whether the engine has it or not. Loads one message's or one stream's at a time.
 absl::Status WriteBlobs(Connection& connection, const Limits& limits, const UpstreamFacts& facts,
-                        const std::vector<Blob>& blobs);
+                        const std::set<exec::BlobDigest>& digests, const LoadBlob& load);
 
 }  // namespace kernix::remote

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -14,11 +15,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
+#include "common/base/mutex.h"
 #include "common/base/paths.h"
 #include "common/base/shell_words.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/exec/action_digest.h"
+#include "daemon/remote/shipped_folders.h"
 
 namespace kernix::remote {
 namespace {
@@ -40,32 +43,51 @@ exec::Action WithCommandOf(const exec::Action& action) {
   return plain;
 }
 
-// What the engine may have to be sent.
-Loaders LoadersOf(const exec::Action& action, const exec::ActionMessages& messages) {
-  Loaders loaders;
-  for (const auto& [digest, message] : messages.messages) {
+void AddMessages(const std::map<exec::BlobDigest, std::string>& messages, Loaders& loaders) {
+  for (const auto& [digest, message] : messages) {
     loaders[digest] = [&message = message] { return std::make_shared<const std::string>(message); };
   }
+}
+
+void AddInputs(const exec::Action& action, Loaders& loaders) {
   for (const exec::InputFile& input : action.inputs) {
     loaders[input.digest] = [&input] { return input.content; };
   }
-  if (action.trees == nullptr) return loaders;
+  if (action.trees == nullptr) return;
   for (const exec::MountedTree& mounted : *action.trees) {
     for (const exec::InputFile& file : mounted.tree->Files()) {
       loaders[file.digest] = [tree = mounted.tree, file] { return tree->Load(file); };
     }
   }
-  return loaders;
 }
 
-absl::Status Send(Upstream& upstream, const exec::Action& action, const exec::ActionMessages& messages,
-                  Cancellation* cancellation) {
-  const Loaders loaders = LoadersOf(action, messages);
+absl::StatusOr<exec::Content> LoadFile(Env& env, const std::string& path, const exec::BlobDigest& digest) {
+  KERNIX_ASSIGN_OR_RETURN(std::string bytes, env.ReadFile(path));
+  if (exec::BlobDigestOf(bytes) != digest) return absl::AbortedError(StrCat(path, " has just changed"));
+  return std::make_shared<const std::string>(std::move(bytes));
+}
+
+void AddFolder(Env& env, const ShippedFolder& folder, Loaders& loaders) {
+  AddMessages(folder.messages, loaders);
+  for (const auto& [digest, path] : folder.files) {
+    loaders[digest] = [&env, &path = path, digest = digest] { return LoadFile(env, path, digest); };
+  }
+}
+
+absl::Status Send(Upstream& upstream, const Loaders& loaders, Cancellation* cancellation) {
   std::set<exec::BlobDigest> digests;
   for (const auto& [digest, load] : loaders) digests.insert(digest);
   return upstream.Write(
       std::move(digests), [&](const exec::BlobDigest& digest) { return loaders.at(digest)(); }, cancellation);
 }
+
+using ShippedFolderPtr = std::shared_ptr<const ShippedFolder>;
+
+// An action as the engine runs it.
+struct Prepared {
+  exec::ActionMessages messages;
+  std::vector<ShippedFolderPtr> folders;
+};
 
 // Tells an observer that may be null, each thing once and in order.
 class Teller {
@@ -129,20 +151,55 @@ std::vector<exec::BlobDigest> PickOutputs(const exec::Action& action, const std:
   return digests;
 }
 
+// Remembers for a while that the engine has a shipped folder, which may be thousands of files. Thread-safe.
+class SentFolders {
+ public:
+  explicit SentFolders(Env& env) : env_(env) {}
+
+  bool Has(const ShippedFolder& folder) {
+    const MutexLock lock(mutex_);
+    const auto sent = sent_.find(folder.digest);
+    return sent != sent_.end() && env_.Now() - sent->second < kTrusted;
+  }
+  void Add(const ShippedFolder& folder) {
+    const MutexLock lock(mutex_);
+    sent_[folder.digest] = env_.Now();
+  }
+  void Forget() {
+    const MutexLock lock(mutex_);
+    sent_.clear();
+  }
+
+ private:
+  static constexpr Duration kTrusted = std::chrono::minutes(1);
+
+  Env& env_;
+  Mutex mutex_;
+  std::map<exec::BlobDigest, MonotonicTime> sent_ ABSL_GUARDED_BY(mutex_);
+};
+
+// What engines say when they lack a part of an action.
+bool MayLackInputs(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsInternal(status);
+}
+
+// Thread-safe.
 class Runner {
  public:
   Runner(Env& env, Upstream& upstream, RemoteExecutorOptions options)
-      : env_(env), upstream_(upstream), options_(std::move(options)) {}
+      : env_(env),
+        upstream_(upstream),
+        options_(std::move(options)),
+        shipped_(env, options_.shipped_folders),
+        sent_(env) {}
 
   absl::StatusOr<exec::ActionResult> Run(const exec::Action& action, exec::ActionObserver* observer,
-                                         Cancellation* cancellation) const {
+                                         Cancellation* cancellation) {
     KERNIX_RETURN_IF_ERROR(CheckRunsRemotely(action));
-    const exec::ActionMessages messages =
-        exec::MessagesOf(WithCommandOf(action), {.links = action.links, .platform = options_.platform});
-    KERNIX_RETURN_IF_ERROR(Send(upstream_, action, messages, cancellation));
+    KERNIX_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(action));
     Teller teller(action, observer);
     const MonotonicTime begin = env_.Now();
-    KERNIX_ASSIGN_OR_RETURN(const Execution execution, Execute(action, messages, teller, cancellation));
+    KERNIX_ASSIGN_OR_RETURN(const Execution execution, SendAndExecute(action, prepared, teller, cancellation));
     teller.Started();
     KERNIX_ASSIGN_OR_RETURN(exec::ActionResult result, Fetch(action, execution, cancellation));
     result.wall = std::chrono::duration_cast<Duration>(env_.Now() - begin);
@@ -152,6 +209,49 @@ class Runner {
   }
 
  private:
+  absl::StatusOr<Prepared> Prepare(const exec::Action& action) {
+    Prepared prepared;
+    exec::EngineForm form = {.platform = options_.platform};
+    for (const exec::InputLink& link : action.links) {
+      if (!shipped_.Ships(link.target)) {
+        form.links.push_back(link);
+        continue;
+      }
+      KERNIX_ASSIGN_OR_RETURN(ShippedFolderPtr folder, shipped_.Get(link.target));
+      form.folders[link.path] = folder->digest;
+      prepared.folders.push_back(std::move(folder));
+    }
+    prepared.messages = exec::MessagesOf(WithCommandOf(action), form);
+    return prepared;
+  }
+
+  // An engine may have dropped what was sent a minute ago: then all is sent again, once.
+  absl::StatusOr<Execution> SendAndExecute(const exec::Action& action, const Prepared& prepared, Teller& teller,
+                                           Cancellation* cancellation) {
+    const bool trusted = std::any_of(prepared.folders.begin(), prepared.folders.end(),
+                                     [&](const ShippedFolderPtr& folder) { return sent_.Has(*folder); });
+    KERNIX_RETURN_IF_ERROR(SendAll(action, prepared, cancellation));
+    absl::StatusOr<Execution> execution = Execute(action, prepared.messages, teller, cancellation);
+    if (execution.ok() || !trusted || !MayLackInputs(execution.status())) return execution;
+    sent_.Forget();
+    KERNIX_RETURN_IF_ERROR(SendAll(action, prepared, cancellation));
+    return Execute(action, prepared.messages, teller, cancellation);
+  }
+
+  absl::Status SendAll(const exec::Action& action, const Prepared& prepared, Cancellation* cancellation) {
+    Loaders loaders;
+    AddMessages(prepared.messages.messages, loaders);
+    AddInputs(action, loaders);
+    for (const ShippedFolderPtr& folder : prepared.folders) {
+      if (!sent_.Has(*folder)) AddFolder(env_, *folder, loaders);
+    }
+    KERNIX_RETURN_IF_ERROR(Send(upstream_, loaders, cancellation));
+    for (const ShippedFolderPtr& folder : prepared.folders) {
+      if (!sent_.Has(*folder)) sent_.Add(*folder);
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<Execution> Execute(const exec::Action& action, const exec::ActionMessages& messages, Teller& teller,
                                     Cancellation* cancellation) const {
     const Duration step = action.timeout.count() > 0 ? action.timeout : kLongestStep;
@@ -184,6 +284,8 @@ class Runner {
   Env& env_;
   Upstream& upstream_;
   const RemoteExecutorOptions options_;
+  ShippedFolders shipped_;
+  SentFolders sent_;
 };
 
 }  // namespace
@@ -205,9 +307,9 @@ absl::Status CheckRunsRemotely(const exec::Action& action) {
 
 std::unique_ptr<exec::Executor> MakeRemoteExecutor(Env& env, Upstream& upstream, RemoteExecutorOptions options) {
   const int max_jobs = options.max_jobs;
-  auto run = [runner = Runner(env, upstream, std::move(options))](
+  auto run = [runner = std::make_shared<Runner>(env, upstream, std::move(options))](
                  const exec::Action& action, exec::ActionObserver* observer, Cancellation* cancellation) {
-    return runner.Run(action, observer, cancellation);
+    return runner->Run(action, observer, cancellation);
   };
   return exec::MakePoolExecutor(std::move(run), max_jobs, 0);
 }

@@ -4,13 +4,15 @@
 //
 // A builder gets the action as this machine would run it: placeholders are replaced, the links to tools become symbolic
 // links of the input root, to the same absolute paths as here. So it must have the same tools in the same places (an
-// image, or mounts of the engine's sandbox). The engine's digest of such an action is not the one of
-// action_digest.h, in which no place of a machine stands.
+// image, or mounts of the engine's sandbox), or the tools travel with the action: a link to a shipped folder becomes
+// the folder itself. That takes tools that work in any place, such as nvcc's. The engine's digest of such an action is
+// not the one of action_digest.h, in which no place of a machine stands.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/os/env.h"
@@ -23,6 +25,7 @@ struct RemoteExecutorOptions {
   int max_jobs = 16;                                // that run on the engine or wait for it; as many threads
   Duration queue_limit = std::chrono::minutes(10);  // how long an action may wait for a builder
   std::map<std::string, std::string> platform;      // what a builder must have: "container-image", "OSFamily", ...
+  std::vector<std::string> shipped_folders;         // absolute, of tools that builders do not have
   uint64_t max_output_bytes = 0;                    // of all outputs of an action, and of what it prints. 0: no limit
 };
 

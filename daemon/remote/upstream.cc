@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -26,7 +27,8 @@
 namespace kernix::remote {
 namespace {
 
-constexpr uint64_t kBytesASecond = uint64_t{1} << 20;
+// More time for calls that move bytes, on a slow network.
+Duration TimeFor(uint64_t bytes) { return std::chrono::seconds(bytes >> 20); }
 
 template <typename Messages, typename Value>
 bool Holds(const Messages& messages, Value value) {
@@ -118,7 +120,7 @@ Result Upstream::Impl::Perform(UpstreamCall call, uint64_t bytes, Cancellation* 
     return Broken();
   }
   const MonotonicTime begin = env_.Now();
-  const Limits limits{begin + options().timeout + std::chrono::seconds(bytes / kBytesASecond), cancellation};
+  const Limits limits{begin + options().timeout + TimeFor(bytes), cancellation};
   Result result = CatchExceptions("the upstream engine", [&] { return work(limits); });
   metrics_.Observe(call, std::chrono::duration<double>(env_.Now() - begin).count());
   Report(call, *permit, StatusOf(result));
@@ -198,13 +200,12 @@ absl::Status Upstream::Impl::Write(const Limits& limits, const std::set<exec::Bl
                                    const LoadBlob& load) {
   KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, Facts(limits));
   KERNIX_ASSIGN_OR_RETURN(const std::set<exec::BlobDigest> missing, FindMissing(*connection_, limits, digests));
-  std::vector<Blob> to_send;
-  for (const exec::BlobDigest& digest : digests) {
-    if (!missing.contains(digest)) continue;
-    KERNIX_ASSIGN_OR_RETURN(exec::Content content, load(digest));
-    to_send.push_back({digest, std::move(content)});
-  }
-  return WriteBlobs(*connection_, limits, facts, to_send);
+  std::set<exec::BlobDigest> to_send;
+  std::set_intersection(digests.begin(), digests.end(), missing.begin(), missing.end(),
+                        std::inserter(to_send, to_send.end()));
+  Limits sending = limits;
+  sending.deadline += TimeFor(SumOfSizes(to_send, std::numeric_limits<int64_t>::max()).value_or(0));
+  return WriteBlobs(*connection_, sending, facts, to_send, load);
 }
 
 UpstreamState Upstream::Impl::state() const {
@@ -292,8 +293,7 @@ absl::Status Upstream::Write(const std::vector<Blob>& blobs, Cancellation* cance
 absl::Status Upstream::Write(std::set<exec::BlobDigest> digests, const LoadBlob& load, Cancellation* cancellation) {
   std::erase_if(digests, [](const exec::BlobDigest& digest) { return digest.size == 0; });  // each engine has that one
   if (digests.empty()) return absl::OkStatus();
-  const uint64_t bytes = SumOfSizes(digests, std::numeric_limits<int64_t>::max()).value_or(0);
-  return impl_->Perform<absl::Status>(UpstreamCall::kWrite, bytes, cancellation,
+  return impl_->Perform<absl::Status>(UpstreamCall::kWrite, 0, cancellation,
                                       [&](const Limits& limits) { return impl_->Write(limits, digests, load); });
 }
 

@@ -32,7 +32,7 @@ struct UpstreamOptions {
   // Its text is sent as "authorization: Bearer TEXT". Read again when the file has changed. Needs TLS, a Unix socket or
   // an address of this host.
   std::string token_file;
-  // Of a call of this class with all of its retries. A call that moves bytes has a second more for each MiB.
+  // Of a call of this class with all of its retries. A call that moves bytes has a second more for each MiB of them.
   Duration timeout{std::chrono::seconds(10)};
 };
 

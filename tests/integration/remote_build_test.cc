@@ -38,13 +38,14 @@ class RemoteBuildTest : public ::testing::Test {
     compiler_ = compiler;
   }
 
-  void StartEngine(std::vector<std::string> folders = {}) {
+  // `folders`: more tools in the sandbox. `options`: of the executor.
+  void StartEngine(std::vector<std::string> folders = {}, remote::RemoteExecutorOptions options = {}) {
     engine_ = testing::CasdProcess::Executing(std::move(folders));
     auto upstream = remote::Upstream::Open(Env::Posix(), {.address = engine_->address()});
     ASSERT_THAT(upstream, IsOk());
     upstream_ = *std::move(upstream);
     numbers_.emplace(*upstream_);
-    there_->RunOn(remote::MakeRemoteExecutor(Env::Posix(), *upstream_, {}));
+    there_->RunOn(remote::MakeRemoteExecutor(Env::Posix(), *upstream_, std::move(options)));
   }
   void TearDown() override { there_.reset(); }
 
@@ -92,6 +93,24 @@ TEST_F(RemoteBuildTest, ACudaLoadGivesTheArtifactThatThisMachineGives) {
   ASSERT_FALSE(here.empty());
   EXPECT_TRUE(Build(*there_, request) == here);
   EXPECT_GT(Commands(), 2) << "phases of nvcc, and a link";
+}
+
+TEST_F(RemoteBuildTest, NvccTravelsWithTheAction) {
+  KERNIX_NEED_NVCC(nvcc);
+  const v1::LoadRequest request = CudaRequest(compiler_, nvcc);
+  const auto toolchain = KnownToolchains().Resolve(request.toolchain(), v1::LANGUAGE_CUDA);
+  ASSERT_THAT(toolchain, IsOk());
+  const std::string root = (*toolchain)->cuda->root;
+  if (root.starts_with("/usr")) GTEST_SKIP() << "the sandbox has the nvcc in " << root;
+  StartEngine({}, {.shipped_folders = {root}});
+  const std::string here = Build(here_, request);
+  ASSERT_FALSE(here.empty());
+  EXPECT_TRUE(Build(*there_, request) == here);
+  const int64_t sent = (*numbers_)["kernix_upstream_bytes_total{direction=\"sent\"}"];
+  v1::LoadRequest another = request;
+  another.mutable_source(0)->mutable_text()->append("// one more\n__global__ void g() {}\n");
+  EXPECT_FALSE(Build(*there_, another).empty());
+  EXPECT_LT((*numbers_)["kernix_upstream_bytes_total{direction=\"sent\"}"], sent + (20 << 20)) << "nvcc was sent again";
 }
 
 }  // namespace
