@@ -210,6 +210,30 @@ TEST_F(RemoteExecutorTest, AnEngineThatStaysAwayIsAnErrorOfTheEngine) {
   executor_.reset();
 }
 
+// The engine is not asked each time whether it has thousands of files. It may have dropped them.
+TEST_F(RemoteExecutorTest, AShippedFolderIsSentOnceAndAgainWhenTheEngineHasLostIt) {
+  const testing::TempFolder folder;
+  folder.Write("tools/bin/greet", "#!/bin/sh\necho \"$(cat toolchain/tools/words) $1\"\n", /*executable=*/true);
+  folder.Write("tools/words", "hello");
+  executor_ = MakeRemoteExecutor(env_, *upstream_, {.shipped_folders = {folder.File("tools")}});
+  const auto greet = [&](const std::string& whom) {
+    exec::Action action = Script("");
+    action.argv = {"toolchain/tools/bin/greet", whom};
+    action.links = {{"toolchain/tools", folder.File("tools")}};
+    const auto result = Run(action);
+    EXPECT_THAT(result, IsOk());
+    return result.ok() ? result->output : "";
+  };
+  EXPECT_EQ(greet("one"), "hello one\n");
+  EXPECT_EQ(greet("two"), "hello two\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 2);
+  engine_->LoseEverything();
+  EXPECT_EQ(greet("three"), "hello three\n");
+  EXPECT_EQ(proxy_.Calls("Execute"), 4) << "one that failed for want of the folder, and another one";
+  folder.Write("tools/words", "good evening");
+  EXPECT_EQ(greet("four"), "good evening four\n");
+}
+
 // What an engine says that has lost a worker, say.
 void EndWith(google::protobuf::Message& message, grpc::StatusCode code) {
   auto& operation = static_cast<google::longrunning::Operation&>(message);

@@ -45,6 +45,12 @@ CasdProcess::~CasdProcess() { executes_ ? Stop() : Kill(); }
 void CasdProcess::Kill() { process_->End(SIGKILL); }
 void CasdProcess::Stop() { process_->End(SIGTERM); }
 
+void CasdProcess::LoseEverything() {
+  Stop();
+  EXPECT_TRUE(Env::Posix().RemoveTree(folder_.File("cache")).ok());
+  Start();
+}
+
 void CasdProcess::Start() {
   const std::string bin = kFolder;
   std::vector<std::string> argv = {bin + "/buildbox-casd",

@@ -34,6 +34,8 @@ class CasdProcess {
   void Stop();
   // What it had before is there again.
   void Start();
+  // Starts again, in order, and has nothing.
+  void LoseEverything();
   std::string Log() const { return process_->Log(); }
 
  private:
