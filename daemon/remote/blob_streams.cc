@@ -28,6 +28,7 @@ grpc::Status Receive(Connection& connection, grpc::ClientContext& context, const
   const auto reader = connection.streams().Read(&context, request);
   bytestream::ReadResponse response;
   bytes.clear();
+  bytes.reserve(limit);
   bool fits = true;
   while (fits && reader->Read(&response)) {
     connection.counters().bytes_received.Add(response.data().size());
