@@ -24,6 +24,8 @@ namespace longrunning = google::longrunning;
 // How long the engine may take to hear that nobody waits for an action.
 constexpr Duration kCancelTime = std::chrono::seconds(5);
 constexpr std::string_view kAsked = "run an action";
+// An engine may say nothing while a command runs. A stream that lasts longer than an attempt to connect was there.
+constexpr Duration kLastsIfGood = std::chrono::seconds(6);
 
 // gRPC and google.rpc number their codes alike.
 grpc::Status ToGrpc(const google::rpc::Status& status) {
@@ -37,11 +39,16 @@ class Running {
 
   // Returns when the action has ended, or cannot be followed any more.
   grpc::Status Follow(const exec::BlobDigest& action) {
-    heard_at_ = connection_.env().Now();
+    Env& env = connection_.env();
+    lost_at_ = env.Now();
     for (int tries = 1;; ++tries) {
+      const MonotonicTime begin = env.Now();
+      heard_ = false;
       const grpc::Status status =
           connection_.TryOnce(limits_, [&](grpc::ClientContext& context) { return FollowOnce(context, action); });
-      if (response_ || !MayGoOn(status, tries)) return status;
+      if (response_) return status;
+      if (heard_ || env.Now() - begin > kLastsIfGood) lost_at_ = env.Now();
+      if (!MayGoOn(status, tries)) return status;
       if (!connection_.WaitToRetry(limits_, std::min(tries, kMaxTries), status)) return status;
     }
   }
@@ -75,7 +82,7 @@ class Running {
       name_.clear();  // it has started again, and is to run the action from the beginning
       return true;
     }
-    return MayWorkLater(status) && connection_.env().Now() - heard_at_ < connection_.options().timeout;
+    return MayWorkLater(status) && connection_.env().Now() - lost_at_ < connection_.options().timeout;
   }
 
   grpc::Status FollowOnce(grpc::ClientContext& context, const exec::BlobDigest& action) {
@@ -87,11 +94,11 @@ class Running {
       stream->Finish().IgnoreError();
       return ToGrpc(response_->status());
     }
+    const grpc::Status status = stream->Finish();
     if (failure_) {
       ++failures_;
       return *std::exchange(failure_, std::nullopt);
     }
-    const grpc::Status status = stream->Finish();
     return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "its answer broke off") : status;
   }
 
@@ -111,8 +118,7 @@ class Running {
   }
 
   void Hear(const longrunning::Operation& operation) {
-    was_taken_ = true;
-    heard_at_ = connection_.env().Now();
+    heard_ = was_taken_ = true;
     name_ = operation.name();
     if (!operation.done()) {
       TellStage(operation);
@@ -150,10 +156,11 @@ class Running {
   Connection& connection_;
   const Limits limits_;
   const ExecuteOptions& options_;
-  std::string name_;  // of the operation; empty: none that could be picked up
+  std::string name_;    // of the operation; empty: none that could be picked up
+  bool heard_ = false;  // something, in this try
   bool was_taken_ = false;
-  MonotonicTime heard_at_;  // when the engine last said something of the action
-  int failures_ = 0;        // how often it has ended the action without running it to its end
+  MonotonicTime lost_at_;  // since when there is no stream
+  int failures_ = 0;       // how often it has ended the action without running it to its end
   std::optional<reapi::ExecuteResponse> response_;
   std::optional<grpc::Status> failure_;  // of this try
 };

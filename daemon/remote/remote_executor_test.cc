@@ -69,6 +69,7 @@ std::shared_ptr<const std::vector<exec::MountedTree>> OneTree(const exec::InputF
 class RemoteExecutorTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { engine_ = testing::CasdProcess::Executing().release(); }
+  void SetUp() override { KERNIX_NEED_SANDBOX(); }
   static void TearDownTestSuite() { delete std::exchange(engine_, nullptr); }
 
   absl::StatusOr<exec::ActionResult> Run(exec::Action action, exec::ActionObserver* observer = nullptr,

@@ -36,6 +36,7 @@ class RemoteBuildTest : public ::testing::Test {
   void SetUp() override {
     KERNIX_NEED_PROGRAM(compiler, "g++");
     compiler_ = compiler;
+    KERNIX_NEED_SANDBOX();
   }
 
   // `folders`: more tools in the sandbox. `options`: of the executor.

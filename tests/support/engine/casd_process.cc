@@ -39,6 +39,17 @@ std::vector<std::string> Sandbox(const std::string& shared, const std::vector<st
 
 }  // namespace
 
+bool SandboxWorks() {
+  static const bool works = [] {
+    ProcessSpec spec;
+    spec.argv = {"/usr/bin/bwrap", "--ro-bind", "/", "/", "--unshare-all", "/bin/true"};
+    spec.working_directory = "/";
+    const auto result = Env::Posix().RunProcess(spec, nullptr, nullptr);
+    return result.ok() && result->exit_code == 0;
+  }();
+  return works;
+}
+
 // A killed one leaves what it has started, and perhaps a mounted folder. One that runs nothing takes seconds to end.
 CasdProcess::~CasdProcess() { executes_ ? Stop() : Kill(); }
 

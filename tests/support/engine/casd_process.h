@@ -3,6 +3,8 @@
 // For tests: buildbox-casd, a real engine of the Remote Execution API, on a private folder and a Unix socket.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +14,9 @@
 #include "tests/support/temp_folder.h"
 
 namespace kernix::testing {
+
+// Whether this machine lets bubblewrap make the sandbox that an action runs in. Some containers do not.
+bool SandboxWorks();
 
 class CasdProcess {
  public:
@@ -50,3 +55,7 @@ class CasdProcess {
 };
 
 }  // namespace kernix::testing
+
+// Skips the test, with the reason, where no action can run.
+#define KERNIX_NEED_SANDBOX() \
+  if (!::kernix::testing::SandboxWorks()) GTEST_SKIP() << "bubblewrap cannot make a sandbox on this machine"
