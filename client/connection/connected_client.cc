@@ -9,6 +9,7 @@
 #include "client/connection/artifact_file.h"
 #include "client/connection/daemon_watch.h"
 #include "client/connection/fetched_artifacts.h"
+#include "client/connection/grpc_session.h"
 #include "client/connection/load_runner.h"
 #include "client/connection/quick_lookup.h"
 #include "client/tools/environment.h"
@@ -176,10 +177,10 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectedClient::Create(ClientEnvi
 
 template <typename Attempt>
 absl::Status ConnectedClient::WithSession(bool start, Attempt attempt) {
-  PrepareGrpc();
   Endpoint endpoint = endpoint_;
   for (bool lost_before = false;;) {
     ForkGate::Section section;
+    const GrpcUse grpc;
     const Connector::Need need = start ? Connector::Need::kFit : Connector::Need::kAnyDaemon;
     absl::StatusOr<Session> session = connector_.Open(endpoint, need, section, IgnoreWarning);
     const absl::Status status = session.ok() ? attempt(*session, section) : session.status();
@@ -320,7 +321,6 @@ std::optional<v1::LoadResult> ConnectedClient::LookUp(const v1::LoadRequest& req
 absl::StatusOr<v1::LoadResult> ConnectedClient::SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
                                                          const LoadCallbacks& callbacks) {
   if (auto hit = LookUp(request)) return *std::move(hit);
-  PrepareGrpc();
   return RunLoad(connector_, endpoint_, request, blobs, callbacks);
 }
 

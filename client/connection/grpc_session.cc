@@ -7,7 +7,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <utility>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/mutex.h"
 
 namespace kernix {
 namespace {
@@ -64,20 +69,22 @@ class PollSetting {
   char* replaced_ = nullptr;
 };
 
-void ChoosePolling() {
-  {
-    const PollSetting poll;
-    grpc_init();
-  }
-  grpc_shutdown();
-}
+// No fork can happen while it is held, since that is within a section.
+Mutex starting;
+bool chosen ABSL_GUARDED_BY(starting) = false;
 
 }  // namespace
 
-void PrepareGrpc() {
-  const ForkGate::Section section;
-  if (ForkGate::Ending()) return;
-  [[maybe_unused]] static const bool chosen = (ChoosePolling(), true);
+GrpcUse::GrpcUse() : runs_(!ForkGate::Ending()) {
+  if (!runs_) return;
+  const MutexLock lock(starting);
+  std::optional<PollSetting> poll;
+  if (!std::exchange(chosen, true)) poll.emplace();
+  grpc_init();
+}
+
+GrpcUse::~GrpcUse() {
+  if (runs_) grpc_shutdown();
 }
 
 GrpcSession::GrpcSession(UniqueFd socket) {

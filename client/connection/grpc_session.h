@@ -14,13 +14,24 @@
 
 namespace kernix {
 
-// Call it before creating a session. In the first call of a process, gRPC chooses how it polls, for which this function
-// replaces the environment for a moment. Threads that read it meanwhile see one additional variable; changes that they
-// make are kept.
-void PrepareGrpc();
+// Keeps gRPC running. Exists within one ForkGate::Section, and outlives its sessions: ending gRPC takes up to ten
+// milliseconds, and with the last user of the process gRPC ends with all its threads. Once the process exits, it does
+// nothing.
+//
+// When gRPC first starts, it chooses how it polls. For that moment the constructor replaces the environment: threads
+// that read it meanwhile see one additional variable; changes that they make are kept.
+class GrpcUse {
+ public:
+  GrpcUse();
+  ~GrpcUse();
+  GrpcUse(const GrpcUse&) = delete;
+  GrpcUse& operator=(const GrpcUse&) = delete;
 
-// Exists within one ForkGate::Section. When the last session of the process is destroyed, gRPC ends with all its
-// threads. The next session starts it again, which takes about a millisecond.
+ private:
+  const bool runs_;
+};
+
+// Exists within the life of a GrpcUse.
 class GrpcSession {
  public:
   explicit GrpcSession(UniqueFd socket);

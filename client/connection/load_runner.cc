@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/connection/grpc_session.h"
 #include "client/connection/load_attendant.h"
 #include "client/connection/load_conversation.h"
 #include "client/connection/load_mailbox.h"
@@ -29,7 +30,8 @@ class Attempts {
   void Run() {
     while (true) {
       ForkGate::Section section;
-      // Outlives Finish(): ending gRPC takes milliseconds, in which the caller can already open the artifact.
+      // Both outlive Finish(): ending gRPC takes milliseconds, in which the caller can already open the artifact.
+      const GrpcUse grpc;
       Session session;
       const int cancel_id = mailbox_.cancellation().OnCancel([&section] { section.Interrupt(); });
       ConversationOutcome outcome = Attempt(section, session);

@@ -169,9 +169,9 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
                                                " ]; do :; done\nexec " KERNIXD_PROGRAM " \"$@\"\n");
   const ClientEnvironment environment;
   const Endpoint endpoint = CreateOwnEndpoint(environment, options).value();
-  PrepareGrpc();
   {
     ForkGate::Section section;
+    const GrpcUse grpc;
     std::thread interrupter([&] {
       Await("the start of kernixd", [&] { return Env::Posix().Stat(starts).ok(); });
       section.Interrupt();
@@ -181,6 +181,7 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
     interrupter.join();
   }
   ForkGate::Section section;
+  const GrpcUse grpc;
   const auto peer = DaemonStarter(environment, options, endpoint, section).Start(std::nullopt);
   EXPECT_TRUE(peer.ok()) << peer.status();
   EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
