@@ -99,8 +99,9 @@ absl::StatusOr<PeerSocket> Connector::ConnectOrStart(const Endpoint& endpoint, s
     if (!absl::IsNotFound(peer.status())) return peer;
     if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) return NobodyThere(endpoint, peer.status());
   }
-  KERNIX_ASSIGN_OR_RETURN(const Endpoint fresh, CreateOwnEndpoint(environment_, options_));
+  KERNIX_ASSIGN_OR_RETURN(Endpoint fresh, CreateOwnEndpoint(environment_, options_));
   if (!fresh.unusable.ok()) return WithOneshotHelp(fresh.unusable);
+  fresh.first_compiler = endpoint.first_compiler;
   return DaemonStarter(environment_, options_, fresh, section).Start(unwanted);
 }
 

@@ -177,6 +177,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
   DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
   command.log = endpoint_.place.log;
   command.environment["KERNIX_LOG_FILE"] = command.log;
+  if (!endpoint_.first_compiler.empty()) command.environment["KERNIX_FIRST_COMPILER"] = endpoint_.first_compiler;
   command.arguments = {"--socket", endpoint_.socket, "--store-directory", endpoint_.store_directory};
   if (!command.environment.contains("KERNIX_IDLE_TIMEOUT")) {
     command.arguments.insert(command.arguments.end(), {"--idle-timeout", "15m"});

@@ -29,7 +29,8 @@ struct Endpoint {
   // Only for kOwn.
   std::string store_directory;
   DaemonPlace place;
-  absl::Status unusable;  // not OK: why no daemon can have a place; then only a oneshot daemon can serve
+  std::string first_compiler;  // of a C++ load that is to be made: a daemon that starts for it looks at that at once
+  absl::Status unusable;       // not OK: why no daemon can have a place; then only a oneshot daemon can serve
 };
 
 // Uses the first of these that is set: ClientOptions::address; ClientOptions::store_directory (with this user's own

@@ -14,6 +14,8 @@
 #include <optional>
 #include <thread>
 
+#include "client/connection/grpc_session.h"
+
 namespace kernix {
 namespace {
 
@@ -64,6 +66,12 @@ TEST(ForkGateTest, AForkInterruptsASectionAndWaitsForItsEnd) {
   EXPECT_EQ(ForkAndRun([] { return 7; }), 7);
   EXPECT_TRUE(ended);
   worker.join();
+}
+
+TEST(ForkGateTest, GrpcRunsWhileASectionUsesIt) {
+  const ForkGate::Section section;
+  const GrpcUse use;
+  EXPECT_NE(grpc_is_initialized(), 0);
 }
 
 TEST(ForkGateTest, AnInterruptThatWasMissedIsDeliveredAtOnce) {

@@ -25,7 +25,10 @@ namespace {
 class Attempts {
  public:
   Attempts(Connector& connector, Endpoint endpoint, const v1::LoadClientMessage& request, LoadMailbox& mailbox)
-      : connector_(connector), endpoint_(std::move(endpoint)), request_(request), mailbox_(mailbox) {}
+      : connector_(connector), endpoint_(std::move(endpoint)), request_(request), mailbox_(mailbox) {
+    const v1::LoadRequest& load = request_.request();
+    if (load.language() == v1::LANGUAGE_CPP) endpoint_.first_compiler = load.toolchain().host_compiler();
+  }
 
   void Run() {
     while (true) {

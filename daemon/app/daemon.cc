@@ -59,7 +59,11 @@ KernixdExit CodeForUsage(const absl::Status&) { return kExitUsage; }
 }  // namespace
 
 Daemon::Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals signals)
-    : env_(env), live_(std::move(options), std::move(read)), options_(live_.started()), signals_(std::move(signals)) {}
+    : env_(env),
+      live_(std::move(options), std::move(read)),
+      options_(live_.started()),
+      signals_(std::move(signals)),
+      registry_(env, options_.shared ? "host_compiler" : "CXX") {}  // a shared kernixd runs registered compilers only
 
 KernixdExit Daemon::Run() {
   absl::Status status = OpenLog();
@@ -76,6 +80,7 @@ absl::Status Daemon::Start() {
   KERNIX_RETURN_IF_ERROR(Note(CodeForUsage, OpenSharing()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, FindStore()));
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, FindSocket()));
+  LookAtFirstCompiler();
   if (!options_.shared) RemoveDeadRunFolders(env_, Dirname(socket_));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
   engine_->CheckRegisteredToolchains(options_.toolchains);
@@ -136,6 +141,11 @@ absl::StatusOr<std::string> Daemon::SocketPath() {
   return place.socket;
 }
 
+// Before the store is opened: to make a new one takes as long as the compiler takes to answer.
+void Daemon::LookAtFirstCompiler() {
+  if (!options_.shared && !options_.first_compiler.empty()) first_look_.emplace(registry_, options_.first_compiler);
+}
+
 absl::Status Daemon::OpenStore() {
   KERNIX_ASSIGN_OR_RETURN(auto cache, cache::Cache::Open(env_, {.directory = store_,
                                                                 .limit_bytes = options_.cache_limit_bytes,
@@ -148,7 +158,7 @@ absl::Status Daemon::OpenStore() {
        {"uid", geteuid()},
        {"store", store_},
        {"shared", options_.shared ? "true" : "false"}});
-  engine_ = std::make_unique<Engine>(env_, options_, std::move(cache), std::move(sharing_), stop_,
+  engine_ = std::make_unique<Engine>(env_, options_, registry_, std::move(cache), std::move(sharing_), stop_,
                                      [this] { return Reload(); });
   return absl::OkStatus();
 }

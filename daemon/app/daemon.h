@@ -12,6 +12,7 @@
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
 #include "daemon/app/engine.h"
+#include "daemon/app/first_look.h"
 #include "daemon/app/live_options.h"
 #include "daemon/app/log_file.h"
 #include "daemon/app/options.h"
@@ -19,6 +20,7 @@
 #include "daemon/app/stop_request.h"
 #include "daemon/app/stop_signals.h"
 #include "daemon/rpc/lookup_server.h"
+#include "daemon/toolchain/toolchain.h"
 #include "daemon/transport/accept_loop.h"
 #include "daemon/transport/listener.h"
 #include "daemon/transport/peer_servers.h"
@@ -50,6 +52,7 @@ class Daemon {
   absl::Status FindStore();
   absl::Status FindSocket();
   absl::StatusOr<std::string> SocketPath();
+  void LookAtFirstCompiler();
   absl::Status OpenStore();
   absl::Status Listen();
   absl::Status Serve(int listener, UniqueFd connection);
@@ -84,7 +87,9 @@ class Daemon {
   uint64_t returned_after_ = 0;  // what had been started when memory was last returned
   int times_returned_ = 0;       // since something was started
   // Each member needs those above it.
+  toolchain::ToolchainRegistry registry_;
   std::unique_ptr<FileLock> socket_lock_;
+  std::optional<FirstLook> first_look_;
   std::unique_ptr<Sharing> sharing_;  // until the engine has it
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PeerServers> servers_;

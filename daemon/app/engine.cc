@@ -51,11 +51,11 @@ std::unique_ptr<Sharing> Started(std::unique_ptr<Sharing> sharing, Env& env, too
 
 }  // namespace
 
-Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache,
-               std::unique_ptr<Sharing> sharing, StopRequest& stop,
+Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
+               std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
                std::function<absl::StatusOr<ReloadReport>()> reload)
     : cache_(std::move(cache)),
-      registry_(env, options.shared ? "host_compiler" : "CXX"),  // a shared kernixd runs registered compilers only
+      registry_(registry),
       executor_(env, exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
       background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
@@ -96,9 +96,8 @@ Engine::Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Ca
   if (sharing_) sharing_->Register(metrics_);
   service_metrics_.Register(metrics_);
   const absl::StatusOr<std::vector<KnownFile>> files = cache_->LoadKnownFiles();
-  if (files.ok()) {
-    registry_.digests().Remember(*files);
-  } else {
+  registry_.digests().Remember(files.value_or(std::vector<KnownFile>()));
+  if (!files.ok()) {
     Log(LogLevel::kWarning, "known_files_unreadable", {{"error", files.status().message()}});
   }
 }

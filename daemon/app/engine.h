@@ -23,10 +23,11 @@ namespace kernix::server {
 
 class Engine {
  public:
-  // `options` and `stop` must outlive the engine. `sharing`: what is shared with other nodes; null: nothing.
-  // `reload` becomes Backend::reload.
-  Engine(Env& env, const ServerOptions& options, std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing,
-         StopRequest& stop, std::function<absl::StatusOr<ReloadReport>()> reload);
+  // `options`, `registry` and `stop` must outlive the engine. `sharing`: what is shared with other nodes; null:
+  // nothing. `reload` becomes Backend::reload.
+  Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegistry& registry,
+         std::unique_ptr<cache::Cache> cache, std::unique_ptr<Sharing> sharing, StopRequest& stop,
+         std::function<absl::StatusOr<ReloadReport>()> reload);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -44,7 +45,7 @@ class Engine {
 
  private:
   const std::unique_ptr<cache::Cache> cache_;
-  toolchain::ToolchainRegistry registry_;
+  toolchain::ToolchainRegistry& registry_;
   exec::MeasuredExecutor executor_;
   const std::unique_ptr<exec::Executor> background_;
   const std::unique_ptr<Sharing> sharing_;

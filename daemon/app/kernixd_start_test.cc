@@ -19,6 +19,7 @@
 #include "daemon/transport/listener.h"
 #include "daemon/transport/socket_address.h"
 #include "daemon/transport/unix_peer.h"
+#include "tests/support/await.h"
 #include "tests/support/kernixd_fixture.h"
 
 namespace kernix::server {
@@ -84,6 +85,28 @@ TEST_F(KernixdStartTest, FindsThePlaceOfItsStore) {
   ASSERT_THAT(place, IsOk());
   EXPECT_THAT(TestClient(place->socket).Info(), IsOk());
   EXPECT_THAT(Env::Posix().TryLockFile(place->lock), HasError(absl::StatusCode::kUnavailable, testing::_));
+}
+
+TEST_F(KernixdStartTest, LooksAtTheCompilerOfItsFirstLoadBeforeThatComes) {
+  const std::string compiler = place_.root() + "/g++";
+  const std::string asked = place_.root() + "/asked";
+  ASSERT_THAT(Env::Posix().WriteFile(compiler, "#!/bin/sh\necho >> " + asked + "\nexec /usr/bin/g++ \"$@\"\n", 0700),
+              IsOk());
+  const auto daemon =
+      Launch(KernixdCommand{.environment = {{"KERNIX_FIRST_COMPILER", compiler}, {"KERNIX_LOG_LEVEL", "debug"}}});
+  Await("a look at the compiler", [&] { return daemon->Log().find("first_look") != std::string::npos; });
+  EXPECT_THAT(daemon->Log(), HasSubstr("found=true"));
+  EXPECT_THAT(Env::Posix().Stat(asked), IsOk());
+}
+
+// The look waits for what the store knows.
+TEST_F(KernixdStartTest, ALookAtTheFirstCompilerDoesNotKeepItFromEnding) {
+  ASSERT_THAT(Env::Posix().WriteFile(place_.root() + "/file", "", 0600), IsOk());
+  const auto daemon = Launch(
+      KernixdCommand{.arguments = {"--store-directory", place_.root() + "/file/store", "--socket", place_.socket()},
+                     .environment = {{"KERNIX_FIRST_COMPILER", "/usr/bin/g++"}},
+                     .place_arguments = false});
+  EXPECT_EQ(daemon->AwaitExit(), kExitStoreUnusable);
 }
 
 TEST_F(KernixdStartTest, OneshotServesItsConnectionAndEnds) {

@@ -37,9 +37,9 @@ struct UpstreamSettings {
   bool operator==(const UpstreamSettings&) const = default;
 };
 
-// The TOML file can set every field except oneshot_fd, under its own name. For fields marked (F), there are also a flag
-// --with-dashes and an environment variable KERNIX_<NAME>. A field of a table has the table's name before its own:
-// --upstream-address, KERNIX_UPSTREAM_ADDRESS.
+// The TOML file can set every field except oneshot_fd and first_compiler, under its own name. For fields marked (F),
+// there are also a flag --with-dashes and an environment variable KERNIX_<NAME>. A field of a table has the table's
+// name before its own: --upstream-address, KERNIX_UPSTREAM_ADDRESS.
 struct ServerOptions {
   std::string socket;                               // (F) path of the Unix socket; empty: the store's default place
   std::string store_directory;                      // (F) empty: the user's default
@@ -69,6 +69,10 @@ struct ServerOptions {
   // Where the file sets a setting: "/etc/kernix/kernixd.toml:7: ". Not an option.
   std::map<std::string, std::string> places;
   int oneshot_fd = -1;  // --oneshot-fd N: serve this connected socket until it closes, then exit
+
+  // $KERNIX_FIRST_COMPILER, from the client that starts kernixd: the host compiler of the load that it will send.
+  // kernixd may look at it at once, and may ignore it. Not a flag, which a kernixd of another build would refuse.
+  std::string first_compiler;
 
   // For messages; empty if the file does not set it.
   std::string PlaceOf(std::string_view setting) const;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "common/os/fault_env.h"
 #include "common/os/mem_env.h"
 
@@ -37,6 +39,18 @@ TEST_F(FileDigestsTest, ReadsALargeFileInPiecesAndThroughLinks) {
   Write(large + "y");
   EXPECT_EQ(digests_.Get("/f").value(), DigestOf(large + "y"));
   EXPECT_EQ(Reads(), 1);
+}
+
+TEST_F(FileDigestsTest, ReadsNothingBeforeEarlierResultsAreKnown) {
+  Write("one");
+  digests_.AwaitEarlierResults();
+  absl::StatusOr<Digest> found;
+  std::thread asker([&] { found = digests_.Get("/f"); });
+  while (env_.Calls(Operation::kStat) == 0) std::this_thread::yield();  // it has begun
+  digests_.Remember({{"/f", IdentityOf(mem_, "/f").value(), DigestOf("earlier")}});
+  asker.join();
+  EXPECT_EQ(found.value(), DigestOf("earlier"));
+  EXPECT_EQ(Reads(), 0);
 }
 
 TEST_F(FileDigestsTest, ReadsAgainWhatHasChanged) {
