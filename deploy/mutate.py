@@ -139,6 +139,12 @@ MUTANTS = [
     Mutant("what takes longest does not begin first", "daemon/builder/builder.cc",
            "since_boot - std::min(since_boot, work_before)", "since_boot - 0 * work_before", "builder_test",
            "*TookLong*"),
+    Mutant("files watched without a second look", "common/os/file_look.cc",
+           "if (FileLook(env_).Unchanged(files)) known_", "known_", "common_test", "LookoutTest.*"),
+    Mutant("watches that miss what is put in a file's place", "common/os/posix_watch.cc",
+           "IN_MODIFY | IN_ATTRIB | ", "IN_MODIFY | ", "common_test", "*PosixWatch*"),
+    Mutant("watches that miss folders on the way", "common/os/posix_watch.cc",
+           "kFolderEvents = IN_MOVE_SELF | ", "kFolderEvents = ", "common_test", "*PosixWatch*"),
 ]  # fmt: skip
 
 

@@ -94,6 +94,18 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
+// Tells whether files may have changed, for less than a look at each. A change does not escape it because it came just
+// before the question. Not thread-safe.
+class FileWatch {
+ public:
+  virtual ~FileWatch() = default;
+  // Watches the file that `path` leads to, and the links and folders on the way. An earlier change does not show: look
+  // at the file afterwards. False if some change would escape; then look at it each time.
+  virtual bool Add(const std::string& path) = 0;
+  // Whether something that is watched may have changed. If so, it watches nothing any more.
+  virtual bool Changed() = 0;
+};
+
 class Env {
  public:
   virtual ~Env() = default;
@@ -162,6 +174,9 @@ class Env {
   // Whether `path` is on a network file system (NFS, CIFS, 9P, FUSE, Lustre, GPFS, Ceph...), where SQLite's locks and
   // mapped files are unreliable. For a path that does not exist yet, looks at its nearest existing parent.
   virtual absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) = 0;
+
+  // Null if changes cannot be watched.
+  virtual std::unique_ptr<FileWatch> WatchFiles() { return nullptr; }
 
   // --- Rights ------------------------------------------------------------------------------------------------------
   // Whether `path` (not a link) has a POSIX access list in addition to its mode. False on systems without access lists.

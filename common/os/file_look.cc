@@ -2,22 +2,53 @@
 #include "common/os/file_look.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernix {
 
 bool FileLook::Unchanged(const Files& files) {
-  const auto [known, is_new] = lists_.try_emplace(files, false);
-  if (is_new) {
-    known->second =
-        std::all_of(files->begin(), files->end(), [&](const WatchedFile& file) { return IsAsRecorded(file); });
+  const auto [list, is_new] = lists_.try_emplace(files, false);
+  if (is_new) list->second = FindOut(files);
+  return list->second;
+}
+
+bool FileLook::FindOut(const Files& files) {
+  if (known_ != nullptr) {
+    if (const auto known = known_->find(files); known != known_->end()) {
+      const std::vector<const WatchedFile*>& left = known->second;
+      spared_ += files->size() - left.size();
+      return std::all_of(left.begin(), left.end(), [&](const WatchedFile* file) { return IsAsRecorded(*file); });
+    }
   }
-  return known->second;
+  return std::all_of(files->begin(), files->end(), [&](const WatchedFile& file) { return IsAsRecorded(file); });
 }
 
 bool FileLook::IsAsRecorded(const WatchedFile& file) {
   const auto [found, is_new] = found_.try_emplace(file.path);
   if (is_new) found->second = StateOf(env_, file.path).identity;
   return found->second == file.identity;
+}
+
+FileLook Lookout::Look() {
+  if (watch_ != nullptr && watch_->Changed()) known_.clear();
+  return FileLook(env_, &known_);
+}
+
+void Lookout::Watch(const FileLook& look) {
+  if (watch_ == nullptr) return;
+  if (known_.size() + look.lists_.size() > kMostLists) known_.clear();
+  for (const auto& [files, unchanged] : look.lists_) {
+    if (unchanged && !known_.contains(files)) Watch(files);
+  }
+}
+
+void Lookout::Watch(const FileLook::Files& files) {
+  std::vector<const WatchedFile*> left;
+  for (const WatchedFile& file : *files) {
+    if (!file.identity || !watch_->Add(file.path)) left.push_back(&file);
+  }
+  // What has changed since the first look and before the watch had no event.
+  if (FileLook(env_).Unchanged(files)) known_.emplace(files, std::move(left));
 }
 
 }  // namespace kernix

@@ -3,6 +3,7 @@
 // One look at files, for many who ask at the same time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -19,21 +20,56 @@ namespace kernix {
 class FileLook {
  public:
   using Files = std::shared_ptr<const std::vector<WatchedFile>>;
+  // Lists that are known to be unchanged, apart from these of their files.
+  using KnownLists = absl::flat_hash_map<Files, std::vector<const WatchedFile*>>;
 
-  explicit FileLook(Env& env) : env_(env) {}
+  explicit FileLook(Env& env) : FileLook(env, nullptr) {}
   FileLook(const FileLook&) = delete;
   FileLook& operator=(const FileLook&) = delete;
 
   // Whether all `files` have their recorded state, links followed.
   bool Unchanged(const Files& files);
 
+  // How many files it has looked at, and how many it did not have to.
+  size_t looked_at() const { return found_.size(); }
+  size_t spared() const { return spared_; }
+
  private:
+  friend class Lookout;
+  FileLook(Env& env, const KnownLists* known) : env_(env), known_(known) {}
+  bool FindOut(const Files& files);
   bool IsAsRecorded(const WatchedFile& file);
 
   Env& env_;
+  const KnownLists* const known_;  // null: none
+  size_t spared_ = 0;
   // The lists, which stay alive as long as their addresses stand for them, and what was found out.
   absl::flat_hash_map<Files, bool> lists_;
   absl::flat_hash_map<std::string_view, std::optional<FileIdentity>> found_;  // by a path in one of the lists
+};
+
+// Makes the looks of one round after the other, and spares most of them: what was found unchanged is watched, as far as
+// `env` can. Not thread-safe.
+class Lookout {
+ public:
+  explicit Lookout(Env& env) : env_(env), watch_(env.WatchFiles()) {}
+
+  // A look that begins now. Use it until the next one, or until Watch().
+  FileLook Look();
+
+  // Has the files watched that `look` has found unchanged. That takes longer than the look: call it when nobody waits
+  // for an answer.
+  void Watch(const FileLook& look);
+
+ private:
+  // Beyond that, it begins anew.
+  static constexpr size_t kMostLists = 256;
+
+  void Watch(const FileLook::Files& files);
+
+  Env& env_;
+  const std::unique_ptr<FileWatch> watch_;  // may be null
+  FileLook::KnownLists known_;
 };
 
 }  // namespace kernix

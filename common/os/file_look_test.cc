@@ -60,5 +60,102 @@ TEST_F(FileLookTest, LooksAtEachFileOnce) {
   EXPECT_EQ(env_.Calls(Operation::kStat), before + 4) << "another round looks again";
 }
 
+// Looks are counted, and changes watched.
+class WatchingEnv : public FaultEnv {
+ public:
+  explicit WatchingEnv(MemEnv& memory) : FaultEnv(memory), memory_(memory) {}
+  std::unique_ptr<FileWatch> WatchFiles() override { return memory_.WatchFiles(); }
+
+ private:
+  MemEnv& memory_;
+};
+
+class LookoutTest : public FileLookTest {
+ protected:
+  // A round with one question. `looks`: at how many files it has looked.
+  bool Round(Lookout& lookout, const FileLook::Files& files, int& looks) {
+    const int before = watching_.Calls(Operation::kStat);
+    FileLook look = lookout.Look();
+    const bool unchanged = look.Unchanged(files);
+    looks = watching_.Calls(Operation::kStat) - before;
+    EXPECT_EQ(look.looked_at(), static_cast<size_t>(looks));
+    spared_ = look.spared();
+    lookout.Watch(look);
+    return unchanged;
+  }
+
+  WatchingEnv watching_{memory_};
+  size_t spared_ = 0;
+};
+
+TEST_F(LookoutTest, LooksOnceUntilSomethingChanges) {
+  Write("/a", "1");
+  Write("/b", "1");
+  const auto files = Recorded({"/a", "/b"});
+  Lookout lookout(watching_);
+  int looks = 0;
+  EXPECT_TRUE(Round(lookout, files, looks));
+  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(spared_, 0u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(Round(lookout, files, looks));
+    EXPECT_EQ(looks, 0);
+    EXPECT_EQ(spared_, 2u);
+  }
+  Write("/b", "2");
+  EXPECT_FALSE(Round(lookout, files, looks));
+  EXPECT_GT(looks, 0);
+  EXPECT_FALSE(Round(lookout, files, looks));
+  const auto again = Recorded({"/a", "/b"});
+  EXPECT_TRUE(Round(lookout, again, looks));
+  EXPECT_EQ(looks, 2);
+  EXPECT_TRUE(Round(lookout, again, looks));
+  EXPECT_EQ(looks, 0);
+}
+
+TEST_F(LookoutTest, LooksEachTimeAtWhatCannotBeWatched) {
+  Write("/a", "1");
+  ASSERT_THAT(env_.CreateDirectories("/net", 0755), IsOk());
+  memory_.AddNetworkFileSystem("/net");
+  Write("/net/b", "1");
+  const auto files = Recorded({"/a", "/missing", "/net/b"});
+  Lookout lookout(watching_);
+  int looks = 0;
+  for (const int expected : {3, 2, 2}) {
+    EXPECT_TRUE(Round(lookout, files, looks));
+    EXPECT_EQ(looks, expected);
+  }
+  Write("/net/b", "2");
+  EXPECT_FALSE(Round(lookout, files, looks));
+}
+
+// Between the look and the watch.
+TEST_F(LookoutTest, AChangeBeforeTheWatchIsNoticed) {
+  Write("/a", "1");
+  const auto files = Recorded({"/a"});
+  Lookout lookout(watching_);
+  {
+    FileLook look = lookout.Look();
+    EXPECT_TRUE(look.Unchanged(files));
+    Write("/a", "2");
+    lookout.Watch(look);
+  }
+  int looks = 0;
+  EXPECT_FALSE(Round(lookout, files, looks));
+}
+
+TEST_F(LookoutTest, LooksEachTimeWhereNothingCanBeWatched) {
+  Write("/a", "1");
+  const auto files = Recorded({"/a"});
+  Lookout lookout(env_);
+  for (int i = 0; i < 2; ++i) {
+    const int before = env_.Calls(Operation::kStat);
+    FileLook look = lookout.Look();
+    EXPECT_TRUE(look.Unchanged(files));
+    EXPECT_EQ(env_.Calls(Operation::kStat), before + 1);
+    lookout.Watch(look);
+  }
+}
+
 }  // namespace
 }  // namespace kernix

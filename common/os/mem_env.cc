@@ -11,6 +11,7 @@
 #include "common/base/paths.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "common/os/file_identity.h"
 #include "common/os/posix_error.h"
 #include "common/os/private_directory.h"
 
@@ -376,6 +377,35 @@ absl::StatusOr<bool> MemEnv::OnNetworkFileSystem(const std::string& path) {
   }
   return false;
 }
+
+namespace {
+
+// A FileWatch that looks.
+class LookingWatch : public FileWatch {
+ public:
+  explicit LookingWatch(Env& env) : env_(env) {}
+
+  bool Add(const std::string& path) override {
+    WatchedFile file = StateOf(env_, path);
+    if (!file.identity || *env_.OnNetworkFileSystem(path)) return false;
+    files_.push_back(std::move(file));
+    return true;
+  }
+
+  bool Changed() override {
+    if (Unchanged(env_, files_)) return false;
+    files_.clear();
+    return true;
+  }
+
+ private:
+  Env& env_;
+  std::vector<WatchedFile> files_;
+};
+
+}  // namespace
+
+std::unique_ptr<FileWatch> MemEnv::WatchFiles() { return std::make_unique<LookingWatch>(*this); }
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 

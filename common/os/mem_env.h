@@ -78,6 +78,8 @@ class MemEnv : public Env {
   absl::StatusOr<std::unique_ptr<FileLock>> LockFile(const std::string& path, MonotonicTime deadline) override;
   absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
   absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override;
+  // Takes files that are not on a network file system. The Env must outlive it.
+  std::unique_ptr<FileWatch> WatchFiles() override;
   absl::StatusOr<bool> HasAccessList(const std::string& path) override;
   bool IsPrivateGroup(gid_t group, uid_t user) override;
   MonotonicTime Now() override;

@@ -4,6 +4,7 @@
 #include "common/os/posix_locks.h"
 #include "common/os/posix_process.h"
 #include "common/os/posix_users.h"
+#include "common/os/posix_watch.h"
 
 namespace kernix {
 namespace {
@@ -52,6 +53,7 @@ class PosixEnv : public Env {
   absl::StatusOr<bool> OnNetworkFileSystem(const std::string& path) override {
     return posix::OnNetworkFileSystem(path);
   }
+  std::unique_ptr<FileWatch> WatchFiles() override { return posix::WatchFiles(); }
 
   absl::StatusOr<bool> HasAccessList(const std::string& path) override { return posix::HasAccessList(path); }
   bool IsPrivateGroup(gid_t group, uid_t user) override { return posix::IsPrivateGroup(group, user); }

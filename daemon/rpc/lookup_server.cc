@@ -19,7 +19,6 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/os/file_look.h"
 #include "common/os/posix_error.h"
 #include "common/wire/frame_reader.h"
 #include "common/wire/quick_lookup.h"
@@ -218,11 +217,12 @@ absl::StatusOr<std::unique_ptr<LookupServer>> LookupServer::Start(Backend& backe
 }
 
 LookupServer::LookupServer(Backend& backend, LookupOptions options, UniqueFd epoll, UniqueFd wake)
-    : backend_(backend), options_(options), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+    : backend_(backend), options_(options), epoll_(std::move(epoll)), wake_(std::move(wake)), lookout_(backend.env) {}
 
 LookupServer::~LookupServer() { Stop(); }
 
 void LookupServer::Serve(UniqueFd connection, IdentityPtr user) {
+  ++connections_;
   const uint64_t limit = std::min<uint64_t>(kMaxLookupBytes, backend_.options.max_request_bytes);
   auto made = std::make_unique<LookupConnection>(std::move(connection), std::move(user), limit);
   if (gate_.closed()) return backend_.metrics.NoteRefusal(Refusal::kDraining);
@@ -335,7 +335,7 @@ bool LookupServer::Begin(LookupConnection& connection) {
 
 void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
   asked_ += asked.size();
-  FileLook look(backend_.env);  // younger than all these questions
+  FileLook look = lookout_.Look();  // younger than all these questions
   for (LookupConnection* connection : asked) {
     std::string text = connection->reader().Take();
     const std::optional<bool> answered = AnswerAtOnce(backend_, *connection, text, look);
@@ -348,9 +348,12 @@ void LookupServer::Answer(const std::vector<LookupConnection*>& asked) {
       Release(*connection).reset();
     }
   }
+  backend_.metrics.NoteLook(look);
+  lookout_.Watch(look);
 }
 
 void LookupServer::AnswerInThread(LookupConnection& connection, std::string text) {
+  ++answered_in_threads_;
   ConnectionPtr released = Release(connection);
   const std::string user = released->user().name();
   const auto cancellation = std::make_shared<Cancellation>();

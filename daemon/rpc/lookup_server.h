@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/identity.h"
 #include "common/base/mutex.h"
+#include "common/os/file_look.h"
 #include "common/os/unique_fd.h"
 #include "daemon/rpc/backend.h"
 #include "daemon/rpc/load_gate.h"
@@ -67,6 +68,10 @@ class LookupServer {
   // The number of questions so far.
   uint64_t asked() const { return asked_; }
 
+  // The number of connections so far, and of the questions on them whose answers were not known.
+  uint64_t connections() const { return connections_; }
+  uint64_t answered_in_threads() const { return answered_in_threads_; }
+
  private:
   using ConnectionPtr = std::unique_ptr<LookupConnection>;
 
@@ -99,6 +104,8 @@ class LookupServer {
   LoadGate gate_;
   std::atomic<int> kept_{0};
   std::atomic<uint64_t> asked_{0};
+  std::atomic<uint64_t> connections_{0};
+  std::atomic<uint64_t> answered_in_threads_{0};
 
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -108,6 +115,7 @@ class LookupServer {
   Connections asking_;   // a part of a question has come
   Connections waiting_;  // for the next question
   std::map<UserId, int> kept_of_user_;
+  Lookout lookout_;
 
   std::thread thread_;
 };

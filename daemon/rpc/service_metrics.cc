@@ -15,6 +15,8 @@ constexpr char kLoadName[] = "kernix_load_seconds";
 constexpr char kLoadHelp[] = "How long loads took, from the request to the answer.";
 constexpr char kQuickName[] = "kernix_quick_lookup_seconds";
 constexpr char kQuickHelp[] = "How long quick lookups took. After a miss, the client asks again with a load.";
+constexpr char kFilesName[] = "kernix_lookup_files_total";
+constexpr char kFilesHelp[] = "Files that quick lookups looked at, and those that were watched instead.";
 
 }  // namespace
 
@@ -25,10 +27,17 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddHistogram(kLoadName, kLoadHelp, failures_, {{"outcome", "failed"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_misses_, {{"outcome", "miss"}});
+  registry.AddCounter(kFilesName, kFilesHelp, files_looked_at_, {{"way", "looked_at"}});
+  registry.AddCounter(kFilesName, kFilesHelp, files_watched_, {{"way", "watched"}});
   for (size_t i = 0; i < kRefusalCount; ++i) {
     registry.AddCounter("kernix_refusals_total", "Requests and connections that were turned away.", refusals_[i],
                         {{"reason", kReasons[i]}});
   }
+}
+
+void ServiceMetrics::NoteLook(const FileLook& look) {
+  files_looked_at_.Add(look.looked_at());
+  files_watched_.Add(look.spared());
 }
 
 void ServiceMetrics::NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took) {

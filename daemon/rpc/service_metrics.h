@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/metrics.h"
+#include "common/os/file_look.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
@@ -38,6 +39,8 @@ class ServiceMetrics {
   // Notes a load that came as a full request.
   void NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time took);
   void NoteQuickLookup(bool hit, Time took) { (hit ? quick_hits_ : quick_misses_).Observe(Seconds(took)); }
+  // A look at the files that the answers of some lookups follow from.
+  void NoteLook(const FileLook& look);
   void NoteRefusal(Refusal reason) { refusals_[static_cast<size_t>(reason)].Add(); }
 
  private:
@@ -51,6 +54,8 @@ class ServiceMetrics {
   MetricHistogram failures_;
   MetricHistogram quick_hits_;
   MetricHistogram quick_misses_;
+  MetricCounter files_looked_at_;
+  MetricCounter files_watched_;
   std::array<MetricCounter, kRefusalCount> refusals_;
 };
 

@@ -99,6 +99,21 @@ def test_counts_what_happened(used_daemon, families):
     assert sum(values(read["kernix_refusals"]).values()) == 0
 
 
+def test_files_of_a_toolchain_are_looked_at_once_and_then_watched(used_daemon, families, tmp_path):
+    def files():
+        counted = values(families()["kernix_lookup_files"])
+        return [counted["kernix_lookup_files_total", ("way", way)] for way in ("looked_at", "watched")]
+
+    assert files()[0] > 0
+    for _ in range(20):  # a mount anywhere on the machine makes it look again
+        looked_at, watched = files()
+        assert run_compile(used_daemon, tmp_path / "good.cpp") == 0
+        if files()[0] == looked_at:
+            assert files()[1] > watched
+            return
+    pytest.fail("each lookup looked at files")
+
+
 def test_totals_survive_a_restart_and_metrics_begin_anew(used_daemon, families, tmp_path):
     before = used_daemon.stats()
     used_daemon.kernixctl("shutdown")
