@@ -219,10 +219,10 @@ StopReason Daemon::WaitForStop() {
 // Twice, because what kernixd learns from a build can go on after the first quiet moment.
 void Daemon::ReturnMemoryOnceIdle() {
   constexpr int kTimes = 2;
-  const Activity now = CurrentActivity();
-  if (now.running > 0) return;
-  if (now.started != returned_after_) times_returned_ = 0;
-  returned_after_ = now.started;
+  if (CurrentActivity().running > 0) return;
+  const uint64_t work = WorkSoFar();
+  if (work != returned_after_) times_returned_ = 0;
+  returned_after_ = work;
   if (times_returned_ == kTimes) return;
   ++times_returned_;
   ReturnMemory();
@@ -264,6 +264,11 @@ Activity Daemon::CurrentActivity() {
   activity.running +=
       gate().inside() + load.running + load.queued + static_cast<int>(engine_->backend().builder.LessonsLeft());
   return activity;
+}
+
+// Known answers need some thirty pages, which the next one would have to map again.
+uint64_t Daemon::WorkSoFar() const {
+  return accept_loop_->activity().started - lookups_->connections() + lookups_->answered_in_threads();
 }
 
 // --- Stop ------------------------------------------------------------------------------------------------------------

@@ -66,6 +66,8 @@ class Daemon {
   void ReturnMemoryOnceIdle();
   void WaitForEvent(Duration timeout);
   Activity CurrentActivity();
+  // How much has been started that takes memory: all but lookups whose answers were known.
+  uint64_t WorkSoFar() const;
 
   // --- Stop
   KernixdExit Stop(const StopReason& reason);
@@ -84,8 +86,8 @@ class Daemon {
   std::optional<LogFile> log_file_;
   std::string store_;
   std::string socket_;
-  uint64_t returned_after_ = 0;  // what had been started when memory was last returned
-  int times_returned_ = 0;       // since something was started
+  uint64_t returned_after_ = 0;  // WorkSoFar() when memory was last returned
+  int times_returned_ = 0;       // since that work began
   // Each member needs those above it.
   toolchain::ToolchainRegistry registry_;
   std::unique_ptr<FileLock> socket_lock_;
