@@ -21,6 +21,11 @@
 namespace kernix {
 namespace {
 
+// How long a client stays awake for its first answer, which is what a new process waits for: going to sleep and waking
+// up takes as long as the answer. Later it sleeps, because many processes that ask again and again would keep the
+// processors from the daemon.
+constexpr std::chrono::microseconds kAwake{200};
+
 // Shuts down `socket` when `section` is interrupted.
 class ShutdownOnInterrupt {
  public:
@@ -36,10 +41,13 @@ class ShutdownOnInterrupt {
 };
 
 absl::StatusOr<v1::LookupReply> Ask(ForkGate::Section& section, int socket, std::string_view prefix,
-                                    const std::string& request, MonotonicTime deadline) {
+                                    const std::string& request, MonotonicTime deadline,
+                                    std::chrono::microseconds awake) {
   const ShutdownOnInterrupt shutdown_on_interrupt(section, socket);
   KERNIX_RETURN_IF_ERROR(SendFrame(socket, prefix, request, deadline));
-  KERNIX_ASSIGN_OR_RETURN(const std::string text, ReceiveFrame(socket, std::numeric_limits<uint32_t>::max(), deadline));
+  const MonotonicTime awake_until = std::chrono::steady_clock::now() + awake;
+  KERNIX_ASSIGN_OR_RETURN(const std::string text,
+                          ReceiveFrame(socket, std::numeric_limits<uint32_t>::max(), deadline, awake_until));
   v1::LookupReply reply;
   if (!reply.ParseFromString(text)) return absl::InternalError("cannot parse the daemon's answer to a lookup");
   return reply;
@@ -61,13 +69,13 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
   const std::string place = StrCat(endpoint.socket, "\n", endpoint.store_directory);
   UniqueFd socket = KeptSocket::OfProcess().Take(place);
   absl::StatusOr<v1::LookupReply> reply = absl::UnavailableError("not asked yet");
-  if (socket.ok()) reply = Ask(section, socket.get(), "", text, deadline);
+  if (socket.ok()) reply = Ask(section, socket.get(), "", text, deadline, {});
   // The daemon closes a connection that has been silent for long.
   if (absl::IsUnavailable(reply.status()) && !section.interrupted()) {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
     if (!peer.ok()) return std::nullopt;
     socket = std::move(peer->fd);
-    reply = Ask(section, socket.get(), kLookupMagic, text, deadline);
+    reply = Ask(section, socket.get(), kLookupMagic, text, deadline, kAwake);
   }
   if (!reply.ok()) return std::nullopt;
   KeptSocket::OfProcess().Keep(place, std::move(socket));

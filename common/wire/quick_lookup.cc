@@ -2,6 +2,7 @@
 #include "common/wire/quick_lookup.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -67,12 +68,17 @@ absl::Status SendFrame(int socket, std::string_view prefix, std::string_view pay
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTime deadline) {
+absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTime deadline,
+                                         MonotonicTime awake_until) {
   FrameReader reader(/*prefix=*/0, limit);
   while (true) {
-    KERNIX_RETURN_IF_ERROR(Await(socket, POLLIN, deadline));
     KERNIX_ASSIGN_OR_RETURN(const bool whole, reader.ReadSome(socket));
     if (whole) return reader.Take();
+    if (std::chrono::steady_clock::now() < awake_until) {
+      sched_yield();
+    } else {
+      KERNIX_RETURN_IF_ERROR(Await(socket, POLLIN, deadline));
+    }
   }
 }
 

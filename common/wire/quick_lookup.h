@@ -39,7 +39,9 @@ std::string MakeFrame(std::string_view payload);
 absl::Status SendFrame(int socket, std::string_view prefix, std::string_view payload, MonotonicTime deadline);
 
 // Reads a frame, after which nothing follows. Returns kUnavailable if the peer closes the connection earlier, or
-// kDeadlineExceeded; kResourceExhausted, without reading it, if it announces more than `limit` bytes.
-absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTime deadline);
+// kDeadlineExceeded; kResourceExhausted, without reading it, if it announces more than `limit` bytes. Until
+// `awake_until` it asks again and again, with the processor left to others in between, instead of sleeping.
+absl::StatusOr<std::string> ReceiveFrame(int socket, uint64_t limit, MonotonicTime deadline,
+                                         MonotonicTime awake_until = {});
 
 }  // namespace kernix
