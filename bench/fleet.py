@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure a fleet of kernixds over one engine, and print a row of a Markdown table for each number of nodes.
+
+Each node is a kernixd with a store of its own. On each, several clients load the same new C++ kernels in the same order,
+all at the same moment. Then a fleet with empty stores does the same over the engine that has them all.
+
+Needs what `make build` makes, and the tests' engine (`make setup`): ``.venv/bin/python bench/fleet.py --nodes 1,10,50``.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+KERNEL = """#include "brainevent/common.h"
+// @BE f{number}
+void f{number}(const BE::Tensor x, BE::Tensor y) {{ *y.data_ptr<float>() = {number} * *x.data_ptr<const float>(); }}
+"""
+
+
+class Node:
+    """A kernixd with a store of its own."""
+
+    def __init__(self, programs: pathlib.Path, folder: pathlib.Path, engine: str) -> None:
+        self.kernixctl = str(programs / "kernixctl")
+        self.socket = folder / "s"
+        folder.mkdir()
+        words = ["--socket", str(self.socket), "--store-directory", str(folder / "store"), "--log-level", "warning"]
+        sharing = ["--upstream-address", engine, "--upstream-write=true", "--upstream-build-once=true"]
+        self.process = subprocess.Popen([programs / "kernixd", *words, *sharing])
+
+    def command(self, *words: str) -> list[str]:
+        return [self.kernixctl, "--address", f"unix:{self.socket}", *words]
+
+    def ask(self, *words: str) -> str:
+        return subprocess.run(self.command(*words), check=True, capture_output=True, text=True).stdout
+
+    def await_ready(self) -> None:
+        while subprocess.run(self.command("status"), check=False, capture_output=True).returncode != 0:
+            time.sleep(0.05)
+
+    def counts(self) -> dict[str, float]:
+        """Return builds, hits of the upstream, and what was asked of the engine."""
+        stats = json.loads(self.ask("cache", "stats", "--json"))
+        samples = [line.rsplit(" ", 1) for line in self.ask("metrics").splitlines() if not line.startswith("#")]
+
+        def total(beginning: str) -> float:
+            return sum(float(value) for name, value in samples if name.startswith(beginning))
+
+        return {
+            "builds": stats["builds"],
+            "from_upstream": stats["upstream_hits"],
+            "calls": total("kernix_upstream_calls_total"),
+            "sent": total('kernix_upstream_bytes_total{direction="sent"}'),
+            "received": total('kernix_upstream_bytes_total{direction="received"}'),
+        }
+
+
+@contextlib.contextmanager
+def engine(folder: pathlib.Path) -> Iterator[str]:
+    program = ROOT / ".engines/buildbox/buildbox-casd"
+    socket = folder / "engine"
+    process = subprocess.Popen([program, f"--bind=unix:{socket}", "--log-level=error", folder / "cache"])
+    try:
+        while not socket.exists():
+            time.sleep(0.01)
+        yield f"unix://{socket}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def run(nodes: list[Node], kernels: pathlib.Path, clients: int) -> float:
+    """Return how long it takes until all clients of all nodes have all kernels."""
+    begin = time.monotonic()
+    running = [
+        subprocess.Popen(node.command("build", str(kernels), "-j", "1"), stdout=subprocess.DEVNULL)
+        for node in nodes
+        for _ in range(clients)
+    ]
+    for process in running:
+        if process.wait() != 0:
+            raise SystemExit("a load failed")
+    return time.monotonic() - begin
+
+
+def measure(label: str, count: int, folder: pathlib.Path, address: str, options: argparse.Namespace) -> None:
+    programs = pathlib.Path(options.build) / "bin"
+    nodes = [Node(programs, folder / f"{label}{number}", address) for number in range(count)]
+    try:
+        for node in nodes:
+            node.await_ready()
+        took = run(nodes, folder / "kernels", options.clients)
+        counts = [node.counts() for node in nodes]
+    finally:
+        for node in nodes:
+            node.process.terminate()
+        for node in nodes:
+            node.process.wait()
+    sums = {name: sum(count[name] for count in counts) for name in counts[0]}
+    per_kernel = sums["builds"] / options.kernels
+    print(
+        f"| {count} | {label} | {sums['builds']:.0f} ({per_kernel:.2f}) | {sums['from_upstream']:.0f} "
+        f"| {sums['calls']:.0f} | {sums['sent'] / 1e6:.1f} | {sums['received'] / 1e6:.1f} | {took:.1f} s |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", default="1,10,50")
+    parser.add_argument("--clients", type=int, default=8, help="of each node")
+    parser.add_argument("--kernels", type=int, default=200)
+    parser.add_argument("--build", default=str(ROOT / "build"))
+    options = parser.parse_args()
+    os.environ["KERNIX_WARNINGS"] = "none"
+    print("| nodes | engine | compiles (for each kernel) | taken from it | calls of it | MB sent | MB received | time |")
+    print("|---:|---|---:|---:|---:|---:|---:|---:|")
+    for count in map(int, options.nodes.split(",")):
+        with tempfile.TemporaryDirectory(prefix="kf") as name, engine(pathlib.Path(name)) as address:
+            folder = pathlib.Path(name)
+            (folder / "kernels").mkdir()
+            for number in range(options.kernels):
+                (folder / "kernels" / f"k{number:03}.cpp").write_text(KERNEL.format(number=number))
+            measure("cold", count, folder, address, options)
+            measure("warm", count, folder, address, options)
+
+
+if __name__ == "__main__":
+    main()
