@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/kernixctl/option_words.h"
+#include "client/load/load_policy.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/base/utf8.h"
@@ -14,7 +15,8 @@ namespace kernix::ctl {
 namespace {
 
 constexpr char kDetails[] = R"(Exit codes:
-  0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler    130 Ctrl-C
+  0 done    1 failed    2 bad flags    3 no daemon    4 the code does not compile    5 no usable compiler
+  6 not in the cache, and the policy forbids to compile    130 Ctrl-C
 
 The daemon is the first of: --address, --store, $KERNIX_ADDRESS, `address` in ~/.config/kernix/client.toml, the
 machine's service, this user's own.
@@ -36,6 +38,8 @@ int CodeFor(ErrorKind kind) {
       return kToolchain;
     case v1::ErrorDetail::CANCELLED:
       return kInterrupted;
+    case v1::ErrorDetail::NOT_CACHED:
+      return kNotCached;
     default:
       return kFailure;
   }
@@ -84,6 +88,13 @@ Option SitePackages(std::vector<std::string>& site_packages) {
           &site_packages,
           "Folders of a Python that may contain nvcc in the layout of PyPI wheels, and JAX",
           {.variable = "KERNIX_SITE_PACKAGES", .names = Names::kFolders}};
+}
+
+Option PolicyOption(std::string& policy) {
+  return {"--policy",
+          &policy,
+          "What to do if the cache lacks a kernel: build it, or fail and name it (default: $KERNIX_POLICY, else build)",
+          {.choices = kPolicyNames}};
 }
 
 Command RootCommand(GlobalOptions& options) {

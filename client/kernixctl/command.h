@@ -24,6 +24,7 @@ enum ExitCode : int {
   kNoDaemon = 3,     // no daemon is running, or none could be started
   kCompilation = 4,  // the compiler or the linker failed
   kToolchain = 5,    // no usable compiler
+  kNotCached = 6,    // the policy "cached", and the cache does not have it
   kInterrupted = 130,
 };
 
@@ -106,6 +107,9 @@ Option SitePackages(std::vector<std::string>& site_packages);
 
 // The whole of main().
 int Main(int argc, char** argv);
+// --policy. Without it, loads read $KERNIX_POLICY.
+Option PolicyOption(std::string& policy);
+
 
 // Prints `status` and the compiler's output on stderr, and returns the matching exit code.
 int Fail(const absl::Status& status);

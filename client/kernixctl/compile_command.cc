@@ -16,7 +16,7 @@ constexpr char kDetails[] =
 loads. Without --function, the `// @BE name [tokens]` lines of a file say what it exports. With --name or
 --separate, all files form one module: one translation unit together, in order, or one each.
 
-Exit codes: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 130 interrupted.
+Exit codes: 3 no daemon, 4 the code does not compile, 5 no usable compiler, 6 not in the cache, 130 interrupted.
 
 Examples:
   kernixctl compile vector_add.cu --arch sm_90

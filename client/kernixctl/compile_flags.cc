@@ -9,6 +9,7 @@
 
 #include "client/kernixctl/function_argument.h"
 #include "client/kernixctl/module_report.h"
+#include "client/load/load_policy.h"
 #include "common/base/source_language.h"
 #include "common/base/strings.h"
 #include "common/flags/optimization_level.h"
@@ -54,6 +55,7 @@ std::vector<Option> OptionsOfEachModule(CompileFlags& flags) {
       {"--no-cuda-graph", &flags.no_cuda_graph, "CUDA: do not let XLA capture the functions into CUDA graphs"},
       SitePackages(flags.site_packages),
       {"--keep", &flags.keep, "CUDA: keep PTX, machine code as text and what ptxas says of each kernel"},
+      PolicyOption(flags.policy),
       {"--force", &flags.force, "Compile even if the cache has the result"},
       {"-v,--verbose", &flags.verbose, "Show commands, compiler output and progress"},
       {"--json", &flags.json, "Print one JSON object per module"},
@@ -106,6 +108,9 @@ std::string Contradiction(const CompileFlags& flags) {
       if (!IsCuda(files)) return StrCat("--print ", flags.print, " is for CUDA sources only; ", files[0], " is C++");
     }
   }
+  if (flags.force && LoadOptionsFrom(flags).policy == LoadPolicy::kCached) {
+    return "--force compiles, and --policy cached forbids that";
+  }
   const std::string files = flags.build_directory.empty() ? "" : FilesOfOneName(flags);
   if (!files.empty()) return files + " would have the same names in --build-directory; compile them separately";
   return "";
@@ -131,6 +136,7 @@ LoadOptions LoadOptionsFrom(const CompileFlags& flags) {
   options.allow_cuda_graph = !flags.no_cuda_graph;
   options.max_parallel_jobs = flags.jobs;
   options.force_rebuild = flags.force;
+  if (!flags.policy.empty()) options.policy = PolicyNamed(flags.policy, "--policy").value();
   options.verbose = flags.verbose;
   return options;
 }

@@ -25,6 +25,7 @@ struct CompileFlags {
   std::string output;
   std::string build_directory;
   std::string print;
+  std::string policy;
   int optimization_level = 3;
   uint32_t jobs = 0;
   bool separate = false;

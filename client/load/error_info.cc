@@ -24,6 +24,8 @@ ErrorCategory CategoryOf(ErrorKind kind) {
       return ErrorCategory::kResource;
     case v1::ErrorDetail::CANCELLED:
       return ErrorCategory::kCancelled;
+    case v1::ErrorDetail::NOT_CACHED:
+      return ErrorCategory::kNotCached;
     default:
       return ErrorCategory::kInternal;
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "client/load/compile_flags.h"
+#include "client/load/load_policy.h"
 #include "client/tools/absolute_path.h"
 #include "client/tools/environment.h"
 #include "client/tools/gpu_architecture.h"
@@ -289,6 +290,7 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   KERNIX_RETURN_IF_ERROR(CheckArguments(language, name, sources, options));
   KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment, ReadCompilerEnvironment(get_env, language));
   KERNIX_ASSIGN_OR_RETURN(const SortedFlags flags, AllFlags(language, environment, options));
+  KERNIX_ASSIGN_OR_RETURN(const LoadPolicy policy, PolicyOf(options, get_env));
   PreparedLoad load;
   AddWarnings(warning::kVariableWithoutEffect, environment.warnings, load.warnings);
   if (language == Language::kCuda) AddWarnings(warning::kCudaHome, CudaRootWarnings(env, get_env), load.warnings);
@@ -301,6 +303,7 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   KERNIX_RETURN_IF_ERROR(
       AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment, load.request));
   if (language == Language::kCuda) {
+  load.request.set_only_cached(policy == LoadPolicy::kCached);
     KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, *load.request.mutable_options()));
   }
   KERNIX_RETURN_IF_ERROR(AddHeaders(surroundings, sources, IncludePaths(flags, environment, options), load));

@@ -54,6 +54,7 @@ absl::StatusCode CodeForKind(ErrorKind kind) {
     case v1::ErrorDetail::TOOLCHAIN:
     case v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN:
     case v1::ErrorDetail::LOAD:
+    case v1::ErrorDetail::NOT_CACHED:
       return absl::StatusCode::kFailedPrecondition;
     case v1::ErrorDetail::REGISTRATION:
       return absl::StatusCode::kAlreadyExists;

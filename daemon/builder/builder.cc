@@ -55,6 +55,7 @@ struct PlannedLoad {
   bool force = false;
   size_t max_parallel = 0;
   bool batch = false;
+  bool only_cached = false;
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup
 
   // Set when the build starts.
@@ -66,6 +67,12 @@ struct PlannedLoad {
 
 using PlannedLoadPtr = std::shared_ptr<const PlannedLoad>;
 using FlightPtr = std::shared_ptr<Flight>;
+
+// Loads that may not build fly apart from those that may, which would wait for them in vain. They join these only while
+// the build runs.
+using FlightKey = std::pair<Digest, bool>;
+
+FlightKey KeyOfFlight(const PlannedLoad& load) { return {load.key(), load.only_cached}; }
 
 // Enough for the headers that a medium-sized project includes repeatedly.
 constexpr uint64_t kHeaderCacheBytes = 32 << 20;
@@ -82,6 +89,9 @@ constexpr size_t kKnownLoads = 4096;
 // The name of the one file that nodes share of a load.
 constexpr char kArtifactFile[] = "artifact";
 
+// Enough to name one entry of a store: `kernixctl cache show` takes the beginning of a key.
+constexpr size_t kShownKeyDigits = 12;
+
 // With how many earlier loads of its name a miss is compared.
 constexpr size_t kMostCompared = 16;
 
@@ -97,6 +107,7 @@ std::vector<Digest> DistinctDigests(const std::vector<HeaderRef>& headers) {
 void ForgetAsker(v1::LoadRequest& request) {
   request.clear_name();
   request.clear_batch();
+  request.clear_only_cached();
 }
 
 // What builds of one name have needed before: the most of the recent ones.
@@ -178,6 +189,19 @@ std::vector<std::string_view> TextsOf(const PlanOutputs& made, const std::vector
   return texts;
 }
 
+// The error of a load that may not build.
+absl::Status NotCached(const std::string& name, const Miss& miss) {
+  std::string nearest = "You have nothing of this name there.";
+  if (miss.nearest) {
+    nearest = StrCat("The nearest that you have there, ", miss.nearest->Hex().substr(0, kShownKeyDigits),
+                     ", differs: ", miss.reason, ".");
+  }
+  return MakeError(v1::ErrorDetail::NOT_CACHED,
+                   StrCat("the cache does not have the kernels of module \"", Printable(name),
+                          "\", and the policy \"cached\" compiles nothing. ", nearest,
+                          " Prefetch them, or load with the policy \"build\"."));
+}
+
 v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
   v1::Output output;
   output.set_text(StrCat("kernixd: building ", name, ": ", reason, "\n"));
@@ -256,15 +280,18 @@ struct Builder::Impl {
   std::optional<KnownHit> Find(const KnownLoad& load, UserId owner);
   std::optional<v1::LoadResult> FindAndCount(const PlannedLoad& load);
   // Why there is no hit for `load`, for people. Compares only with what its user has loaded under its name.
-  std::string MissReasonOf(const PlannedLoad& load);
+  Miss ExplainMiss(const PlannedLoad& load);
   // The most that recent builds of this name have worked, in all their steps.
   Experience ExperienceWith(const cache::Tag& tag);
   v1::LoadResult ResultOf(const KnownLoad& load, const cache::Entry& entry) const;
 
-  // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it.
+  // Joins the flight of `load`'s key, making one if needed. `mine`: this call made it. Null: the load may not build,
+  // and nobody builds its key now.
   absl::StatusOr<FlightPtr> JoinOrMake(const PlannedLoad& load, bool& mine);
   FlightPtr MakeFlight(const BuildRequest& request);
-  void Forget(const Digest& key, const FlightPtr& flight);
+  // Null if there is none that takes askers.
+  FlightPtr Join(const FlightKey& key, bool only_running = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Forget(const PlannedLoad& load, const FlightPtr& flight);
   absl::StatusOr<v1::LoadResult> Fly(const PlannedLoadPtr& load, const FlightPtr& flight, LoadObserver& observer,
                                      bool verbose, const CancellationPtr& cancellation);
 
@@ -309,7 +336,7 @@ struct Builder::Impl {
   CondVar idle;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   int work ABSL_GUARDED_BY(mutex) = 0;  // number of loads and builds
-  absl::flat_hash_map<Digest, FlightPtr> flights ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<FlightKey, FlightPtr> flights ABSL_GUARDED_BY(mutex);
 };
 
 void Builder::Impl::BeginWork() {
@@ -355,6 +382,7 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   load->force = request.force_rebuild();
   load->max_parallel = request.max_parallel_jobs();
   load->batch = request.batch();
+  load->only_cached = request.only_cached();
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
@@ -377,8 +405,9 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   }
   v1::LoadRequest().Swap(&request);  // frees its texts, which may be large; the load has its own copy
   if (std::optional<v1::LoadResult> hit = FindAndCount(*load)) return *std::move(hit);
-  const std::string reason = MissReasonOf(*load);  // before a build replaces the entry that the reason is read from
-  if (verbose) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
+  const Miss miss = ExplainMiss(*load);  // before a build replaces the entry that the reason is read from
+  const std::string& reason = miss.reason;
+  if (verbose && !load->only_cached) observer.OnOutput(AnnounceBuild(load->tag.name, reason));
   trace->Lap("look up");
   bool mine = false;
   KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
@@ -387,6 +416,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
     cache.Count(cache::Total::kJoined);
   }
   absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
+  // What an asker has loaded before is for nobody else.
+  if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) return NotCached(load->tag.name, miss);
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
   if (!result->cache_hit()) result->set_miss_reason(reason);
@@ -403,7 +434,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
                                                   const CancellationPtr& cancellation) {
   const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
-  if (flight->closed()) Forget(load->key(), flight);
+  if (flight->closed()) Forget(*load, flight);
   return result;
 }
 
@@ -442,10 +473,12 @@ bool Builder::Impl::LookUpKnown(v1::LoadRequest& request, UserId owner, FileLook
   if (toolchain == nullptr) return false;
   cache::Tag tag{std::move(*request.mutable_name()), owner};
   const bool is_of_batch = request.batch();
+  const bool only_cached = request.only_cached();
   ForgetAsker(request);
   const KnownLoadPtr load = known_loads.Find(DigestOfRequest(request), toolchain);
   request.set_name(tag.name);
   request.set_batch(is_of_batch);
+  request.set_only_cached(only_cached);
   if (load == nullptr || !load->hit || !look.Unchanged(load->hit->headers)) return false;
   const KnownHit& hit = *load->hit;
   if (!cache.LendAgain(hit.artifact, hit.result.artifact_size(), hit.cache_changes, owner)) return false;
@@ -481,19 +514,20 @@ std::optional<v1::LoadResult> Builder::Impl::FindAndCount(const PlannedLoad& loa
   return std::move(hit->result);
 }
 
-std::string Builder::Impl::MissReasonOf(const PlannedLoad& load) {
-  if (load.force) return "force_rebuild";
+Miss Builder::Impl::ExplainMiss(const PlannedLoad& load) {
+  if (load.force) return {"force_rebuild"};
   const absl::StatusOr<std::vector<cache::BuiltFrom>> earlier = cache.Recent(load.tag, kMostCompared);
-  if (!earlier.ok()) return "not known: the cache cannot be read";
+  if (!earlier.ok()) return {"not known: the cache cannot be read"};
   const bool has_key = std::any_of(earlier->begin(), earlier->end(),
                                    [&](const cache::BuiltFrom& built) { return built.key == load.key(); });
-  if (!has_key) return MissReason(InputsOf(load.request), *earlier);
+  if (!has_key) return CompareWithEarlier(InputsOf(load.request), *earlier);
   const absl::StatusOr<std::optional<cache::Entry>> entry = cache.Find(load.key());
-  if (!entry.ok() || !entry->has_value()) return "not known: the earlier kernel has just left the cache";
+  if (!entry.ok() || !entry->has_value()) return {"not known: the earlier kernel has just left the cache"};
   std::vector<WatchedFile> unchanged;
   const std::optional<std::string> header =
       ChangedToolchainHeader(toolchains.digests(), *load.request.toolchain, (*entry)->toolchain_headers, unchanged);
-  return header ? Printable(StrCat("toolchain header ", *header, " changed")) : "another load has just built it";
+  if (!header) return {"another load has just built it"};
+  return {Printable(StrCat("toolchain header ", *header, " changed")), load.key()};
 }
 
 Experience Builder::Impl::ExperienceWith(const cache::Tag& tag) {
@@ -527,15 +561,24 @@ v1::LoadResult Builder::Impl::ResultOf(const KnownLoad& load, const cache::Entry
   return result;
 }
 
+FlightPtr Builder::Impl::Join(const FlightKey& key, bool only_running) {
+  const auto found = flights.find(key);
+  return found != flights.end() && found->second->Join(only_running) ? found->second : nullptr;
+}
+
 absl::StatusOr<FlightPtr> Builder::Impl::JoinOrMake(const PlannedLoad& load, bool& mine) {
   const MutexLock lock(mutex);
   if (stopping) return MakeError(v1::ErrorDetail::CANCELLED, "kernixd is stopping");
-  const auto found = flights.find(load.key());
-  mine = found == flights.end() || !found->second->Join();
-  if (!mine) return found->second;
-  FlightPtr flight = MakeFlight(load.request);
+  mine = false;
+  if (load.only_cached) {
+    if (FlightPtr building = Join({load.key(), false}, /*only_running=*/true)) return building;
+  }
+  if (FlightPtr joined = Join(KeyOfFlight(load))) return joined;
+  mine = true;
+  FlightPtr flight =
+      load.only_cached ? std::make_shared<Flight>(std::vector<Digest>(), options.linger) : MakeFlight(load.request);
   flight->Join();
-  flights.insert_or_assign(load.key(), flight);
+  flights.insert_or_assign(KeyOfFlight(load), flight);
   return flight;
 }
 
@@ -546,9 +589,9 @@ FlightPtr Builder::Impl::MakeFlight(const BuildRequest& request) {
   return std::make_shared<Flight>(std::move(missing), options.linger, std::move(known));
 }
 
-void Builder::Impl::Forget(const Digest& key, const FlightPtr& flight) {
+void Builder::Impl::Forget(const PlannedLoad& load, const FlightPtr& flight) {
   const MutexLock lock(mutex);
-  const auto found = flights.find(key);
+  const auto found = flights.find(KeyOfFlight(load));
   if (found != flights.end() && found->second == flight) flights.erase(found);
 }
 
@@ -593,19 +636,22 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
   if (upstream == nullptr || load.force) return RunBuild(started, flight);
-  upstream->FindOrWait(load.key(), load.request.toolchain, flight->build_cancellation(),
-                       [this, started, flight](const std::optional<remote::SharedResult>& found) {
-                         started->trace->Lap("ask upstream");
-                         const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
-                           if (found && TakeFromUpstream(*started, flight, *found)) return absl::OkStatus();
-                           return RunBuild(started, flight);
-                         });
-                         if (!went_on.ok()) Finish(*started, flight, went_on);
-                       });
+  auto go_on = [this, started, flight](const std::optional<remote::SharedResult>& found) {
+    started->trace->Lap("ask upstream");
+    const absl::Status went_on = CatchExceptions(kLoadNotHandled, [&] {
+      if (found && TakeFromUpstream(*started, flight, *found)) return absl::OkStatus();
+      return RunBuild(started, flight);
+    });
+    if (!went_on.ok()) Finish(*started, flight, went_on);
+  };
+  // Whoever may not build does not say to other nodes that it builds.
+  const auto ask = load.only_cached ? &UpstreamCache::Find : &UpstreamCache::FindOrWait;
+  (upstream->*ask)(load.key(), load.request.toolchain, flight->build_cancellation(), std::move(go_on));
   return absl::OkStatus();
 }
 
 absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight) {
+  if (load->only_cached) return MakeError(v1::ErrorDetail::NOT_CACHED, "it is not in the cache");
   KERNIX_RETURN_IF_ERROR(StageBuild(*load));
   load->trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
@@ -741,12 +787,12 @@ void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& e
 }
 
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
-  if (!result.ok()) {
+  if (!result.ok() && !load.only_cached) {
     CountFailure(load, result.status());
     if (upstream != nullptr) upstream->EndBuild(load.key(), KindOf(result.status()) == v1::ErrorDetail::CANCELLED);
   }
   // In this order: a load that no longer finds the flight must find the entry.
-  Forget(load.key(), flight);
+  Forget(load, flight);
   flight->Complete(std::move(result));
   EndWork();
 }

@@ -1067,6 +1067,46 @@ TEST_F(HeldBuild, EachAskerGetsTheWarningsOfItsOwnRequest) {
   EXPECT_EQ(silent->warning_size(), 0);
 }
 
+TEST_F(HeldBuild, ALoadThatMayNotCompileJoinsABuildThatRuns) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  Hold(t);
+  v1::LoadRequest request = CppRequest(compiler_);
+  auto first = std::async(std::launch::async, [&] { return t.Load(CppRequest(compiler_)); });
+  WaitUntilCompiling();
+  request.set_only_cached(true);
+  auto second = std::async(std::launch::async, [&] { return t.Load(request); });
+  WaitUntilJoined(t, 1);
+  Release();
+  EXPECT_THAT(AwaitValue("the load that builds", first), IsOk());
+  const auto joined = AwaitValue("the load that may not", second);
+  ASSERT_THAT(joined, IsOk());
+  EXPECT_TRUE(joined->joined());
+  EXPECT_EQ(t.Stats().builds, 1u);
+}
+
+// Whoever may compile gets a result, whoever asks for the same and may not.
+TEST_F(BuilderTest, LoadsThatMayNotCompileAreInNobodysWay) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor);
+  std::vector<std::future<absl::StatusOr<v1::LoadResult>>> loads;
+  constexpr int kLoads = 16;
+  for (int i = 0; i < kLoads; ++i) {
+    loads.push_back(std::async(std::launch::async, [&, i] {
+      v1::LoadRequest request = CppRequest(compiler_);
+      request.set_only_cached(i % 2 == 0);
+      return t.Load(request);
+    }));
+  }
+  for (int i = 0; i < kLoads; ++i) {
+    const auto result = AwaitValue("a load", loads[static_cast<size_t>(i)]);
+    if (i % 2 != 0 || result.ok()) {
+      EXPECT_THAT(result, IsOk());
+    } else {
+      EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::NOT_CACHED);
+    }
+  }
+  EXPECT_EQ(t.Stats().builds, 1u);
+}
+
 TEST_F(HeldBuild, AFailureReachesAllWhoWait) {
   TestBuilder t(TestBuilder::On::kLocalExecutor);
   Hold(t);

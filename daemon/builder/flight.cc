@@ -54,9 +54,9 @@ class ScopedOnCancel {
 Flight::Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known)
     : headers_(std::move(headers)), linger_(linger), known_(std::move(known)) {}
 
-bool Flight::Join() {
+bool Flight::Join(bool only_running) {
   const MutexLock lock(mutex_);
-  if (abandoned_ || state_ == State::kDone) return false;
+  if (abandoned_ || state_ == State::kDone || (only_running && state_ != State::kBuilding)) return false;
   ++askers_;
   ++joins_;
   changed_.NotifyAll();

@@ -38,8 +38,9 @@ class Flight : public PlanObserver {
   // `headers`: contents to fetch before the build can start. `known`: contents that are already available.
   Flight(std::vector<Digest> headers, std::chrono::milliseconds linger, HeaderContents known = {});
 
-  // Counts one more asker, who must call Await(). Returns false if the flight is done or abandoned.
-  bool Join();
+  // Counts one more asker, who must call Await(). Returns false if the flight is done or abandoned, or, with
+  // `only_running`, if its build has not started: such an asker never starts it.
+  bool Join(bool only_running = false);
 
   // Waits for the result. Returns CANCELLED if `cancellation` (may be null) fires first. Calls `start` if this asker is
   // the one to start the build.

@@ -75,6 +75,22 @@ TEST(FlightTest, StartsAtOnceWithoutHeadersAndGivesTheResult) {
   EXPECT_FALSE(flight.Join());
 }
 
+// One who must not start a build does not join before somebody else has.
+TEST(FlightTest, OnlyARunningBuildTakesAskersWhoDoNotStartIt) {
+  Flight flight({}, kForever);
+  EXPECT_FALSE(flight.Join(/*only_running=*/true));
+  ASSERT_TRUE(flight.Join());
+  EXPECT_FALSE(flight.Join(/*only_running=*/true));
+  TestObserver observer;
+  const auto result = flight.Await(observer, false, nullptr, [&](const HeaderContents&) {
+    ASSERT_TRUE(flight.Join(/*only_running=*/true));
+    flight.Complete(ResultWithMs(1));
+  });
+  ASSERT_THAT(result, IsOk());
+  EXPECT_THAT(flight.Await(observer, false, nullptr, nullptr), IsOk());
+  EXPECT_FALSE(flight.Join(/*only_running=*/true));
+}
+
 TEST(FlightTest, VerboseAskersGetOutputAndAllGetProgress) {
   Flight flight({}, kForever);
   flight.SetStepsTotal(2);

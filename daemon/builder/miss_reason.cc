@@ -141,17 +141,20 @@ std::string Tell(DifferencesByKind found) {
 
 }  // namespace
 
-std::string MissReason(const std::vector<BuildInput>& inputs, const std::vector<BuiltFrom>& earlier) {
-  std::optional<DifferencesByKind> nearest;
+Miss CompareWithEarlier(const std::vector<BuildInput>& inputs, const std::vector<BuiltFrom>& earlier) {
+  std::optional<DifferencesByKind> least;
+  std::optional<Digest> nearest;
   bool of_older_release = false;
   for (const BuiltFrom& built : earlier) {
     of_older_release |= built.inputs.empty();
     if (built.inputs.empty() || IsCuda(built.inputs) != IsCuda(inputs)) continue;
     DifferencesByKind found = Compare(inputs, built.inputs);
-    if (!nearest || Distance(found) < Distance(*nearest)) nearest = std::move(found);
+    if (least && Distance(found) >= Distance(*least)) continue;
+    least = std::move(found);
+    nearest = built.key;
   }
-  if (nearest) return Tell(*std::move(nearest));
-  return of_older_release ? "other kernix: an older release made the earlier kernel" : "new source";
+  if (least) return {Tell(*std::move(least)), nearest};
+  return {of_older_release ? "other kernix: an older release made the earlier kernel" : "new source"};
 }
 
 }  // namespace kernix::build

@@ -3,6 +3,7 @@
 // Says to people why a load was a miss.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,13 @@
 
 namespace kernix::build {
 
+struct Miss {
+  std::string reason;                  // "header x.h changed", "other flags: -O2, was -O3". One line of valid UTF-8.
+  std::optional<Digest> nearest = {};  // the key of the entry that the load was compared with, if there is one
+};
+
 // Why a load with these inputs differs from the `earlier` ones, by comparison with the one of the same language that
-// has most in common with it: "header x.h changed", "other flags: -O2, was -O3". One line of valid UTF-8. Of `earlier`
-// that are equally near, the first counts.
-std::string MissReason(const std::vector<cache::BuildInput>& inputs, const std::vector<cache::BuiltFrom>& earlier);
+// has most in common with it. Of `earlier` that are equally near, the first counts.
+Miss CompareWithEarlier(const std::vector<cache::BuildInput>& inputs, const std::vector<cache::BuiltFrom>& earlier);
 
 }  // namespace kernix::build

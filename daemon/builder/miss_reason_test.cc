@@ -20,12 +20,14 @@ std::vector<BuildInput> Sorted(std::vector<BuildInput> inputs) {
 }
 
 std::string Reason(std::vector<BuildInput> now, std::vector<BuildInput> before) {
-  return MissReason(Sorted(std::move(now)), {{Digest(), Sorted(std::move(before))}});
+  return CompareWithEarlier(Sorted(std::move(now)), {{Digest(), Sorted(std::move(before))}}).reason;
 }
 
 const BuildInput kSource{InputKind::kSource, "k.cu", "1"};
 
-TEST(MissReasonTest, WithoutAnEarlierBuildTheSourceIsNew) { EXPECT_EQ(MissReason({kSource}, {}), "new source"); }
+TEST(MissReasonTest, WithoutAnEarlierBuildTheSourceIsNew) {
+  EXPECT_EQ(CompareWithEarlier({kSource}, {}).reason, "new source");
+}
 
 TEST(MissReasonTest, FilesAreChangedNewOrGone) {
   EXPECT_EQ(Reason({kSource}, {{InputKind::kSource, "k.cu", "2"}}), "source k.cu changed");
@@ -57,14 +59,15 @@ TEST(MissReasonTest, AnotherKernixdExplainsOnlyWhatNothingElseDoes) {
             "other kernix: another build of kernixd made the earlier kernel");
   EXPECT_EQ(Reason({kSource, now}, {before}), "source k.cu is new");
   EXPECT_EQ(Reason({kSource}, {kSource}), "other order: of flags, sources, functions or include paths");
-  EXPECT_EQ(MissReason({kSource}, {{Digest(), {}}}), "other kernix: an older release made the earlier kernel");
+  EXPECT_EQ(CompareWithEarlier({kSource}, {{Digest(), {}}}).reason,
+            "other kernix: an older release made the earlier kernel");
 }
 
 TEST(MissReasonTest, TheNearestOfTheEarlierBuildsIsCompared) {
   const BuildInput h{InputKind::kHeader, "x.h", "1"}, flag{InputKind::kFlag, "-g", ""};
   const std::vector<BuiltFrom> earlier = {{Digest(), {{InputKind::kHeader, "x.h", "2"}}},
                                           {Digest(), Sorted({kSource, flag, {InputKind::kHeader, "x.h", "2"}})}};
-  EXPECT_EQ(MissReason(Sorted({kSource, h, flag}), earlier), "header x.h changed");
+  EXPECT_EQ(CompareWithEarlier(Sorted({kSource, h, flag}), earlier).reason, "header x.h changed");
 }
 
 TEST(MissReasonTest, BuildsOfAnotherLanguageAreNotCompared) {
@@ -72,7 +75,7 @@ TEST(MissReasonTest, BuildsOfAnotherLanguageAreNotCompared) {
   const BuildInput cpp{InputKind::kSource, "k.cpp", "2"};
   EXPECT_EQ(Reason({cpp}, {kSource, architecture}), "new source");
   EXPECT_EQ(Reason({kSource, architecture}, {cpp}), "new source");
-  EXPECT_EQ(MissReason({cpp}, {{Digest(), {}}, {Digest(), Sorted({kSource, architecture})}}),
+  EXPECT_EQ(CompareWithEarlier({cpp}, {{Digest(), {}}, {Digest(), Sorted({kSource, architecture})}}).reason,
             "other kernix: an older release made the earlier kernel");
 }
 

@@ -6,11 +6,13 @@
 
 #include <string>
 
+#include "common/base/error.h"
 #include "tests/support/testing_load.h"
 
 namespace kernix::build {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -112,6 +114,55 @@ TEST_F(MissTest, AVerboseLoadSaysItBeforeItBuilds) {
   ASSERT_THAT(builder_.Load(request_, observer), IsOk());
   EXPECT_THAT(observer.output, StartsWith(StrCat("\nkernixd: building module: ", kNew, "\n")));
   EXPECT_THAT(observer.output, HasSubstr(" -c "));
+}
+
+// --- only_cached -----------------------------------------------------------------------------------------------------
+
+TEST_F(MissTest, ALoadThatMayNotCompileHitsOrNamesTheNearest) {
+  request_.set_only_cached(true);
+  const absl::Status nothing = builder_.Load(request_).status();
+  EXPECT_EQ(KindOf(nothing), v1::ErrorDetail::NOT_CACHED);
+  EXPECT_THAT(std::string(nothing.message()), AllOf(HasSubstr("\"module\""), HasSubstr("nothing of this name")));
+
+  request_.set_only_cached(false);
+  const auto built = builder_.Load(request_);
+  ASSERT_THAT(built, IsOk());
+  request_.set_only_cached(true);
+  const auto hit = builder_.Load(request_);
+  ASSERT_THAT(hit, IsOk());
+  EXPECT_TRUE(hit->cache_hit());
+  EXPECT_EQ(hit->key(), built->key()) << "the policy is no part of the key";
+
+  request_.mutable_options()->add_compile_flags("-DN=2");
+  const absl::Status flag = builder_.Load(request_).status();
+  EXPECT_THAT(std::string(flag.message()), AllOf(HasSubstr(Digest::FromRaw(built->key())->Hex().substr(0, 12)),
+                                                 HasSubstr("differs: other defines: now also N=2.")));
+  EXPECT_EQ(builder_.Stats().builds, 1u);
+  EXPECT_EQ(builder_.Stats().misses, 3u);
+  EXPECT_EQ(builder_.Stats().failures, 0u);
+}
+
+TEST_F(MissTest, ALoadThatMayNotCompileNamesTheToolchainHeaderThatHasChanged) {
+  request_.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  ASSERT_THAT(builder_.Load(request_), IsOk());
+  builder_.env.PretendChanged("/usr/include/locale.h");
+  request_.set_only_cached(true);
+  const absl::Status changed = builder_.Load(request_).status();
+  EXPECT_EQ(KindOf(changed), v1::ErrorDetail::NOT_CACHED);
+  EXPECT_THAT(std::string(changed.message()), HasSubstr("toolchain header /usr/include/locale.h changed"));
+}
+
+TEST_F(MissTest, ALookupServesALoadThatMayNotCompile) {
+  request_.set_only_cached(true);
+  const auto deliver = [](const v1::LoadResult&) { return true; };
+  EXPECT_FALSE(builder_.builder->LookUp(request_, UserId{1000}, deliver));
+  request_.set_only_cached(false);
+  ASSERT_THAT(builder_.Load(request_), IsOk());
+  request_.set_only_cached(true);
+  FileLook look(builder_.env);
+  EXPECT_TRUE(builder_.builder->LookUpKnown(request_, UserId{1000}, look, deliver)) << "the build is known";
+  EXPECT_TRUE(request_.only_cached()) << "the request is unchanged";
+  EXPECT_TRUE(builder_.builder->LookUp(request_, UserId{1000}, deliver));
 }
 
 }  // namespace

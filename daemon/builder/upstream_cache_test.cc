@@ -86,6 +86,30 @@ TEST_F(SharingTest, ANodeTakesWhatAnotherOneHasBuilt) {
   EXPECT_EQ(second.Stats().upstream_hits, 1u);
 }
 
+TEST_F(SharingTest, ALoadThatMayNotCompileTakesWhatAnotherNodeHasBuilt) {
+  v1::LoadRequest request = Request();
+  AddHeader(request, 0, "x.h", "int a;\n");
+  Node first, second;
+  second.Share(Engine());
+  request.set_only_cached(true);
+  RecordingObserver observer({"int a;\n"});
+  EXPECT_EQ(KindOf(second.Load(request, observer).status()), v1::ErrorDetail::NOT_CACHED);
+
+  request.set_only_cached(false);
+  first.Share(Engine());
+  RecordingObserver uploads({"int a;\n"});
+  ASSERT_THAT(first.Load(request, uploads), IsOk());
+  first.StopSharing();
+
+  request.set_only_cached(true);
+  const auto taken = second.Load(request, observer);
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_TRUE(taken->from_upstream());
+  EXPECT_EQ(observer.fetches, 0) << "it needs no header";
+  EXPECT_EQ(second.Stats().builds, 0u);
+  EXPECT_EQ(second.Stats().failures, 0u);
+}
+
 TEST_F(SharingTest, AForcedBuildAsksNobody) {
   v1::LoadRequest request = Request();
   Node first;

@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include "common/base/error.h"
+
 namespace kernix::server {
 namespace {
 
@@ -25,6 +27,7 @@ void ServiceMetrics::Register(MetricsRegistry& registry) const {
   registry.AddHistogram(kLoadName, kLoadHelp, upstream_hits_, {{"outcome", "upstream"}});
   registry.AddHistogram(kLoadName, kLoadHelp, builds_, {{"outcome", "built"}});
   registry.AddHistogram(kLoadName, kLoadHelp, failures_, {{"outcome", "failed"}});
+  registry.AddHistogram(kLoadName, kLoadHelp, not_cached_, {{"outcome", "not_cached"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_hits_, {{"outcome", "hit"}});
   registry.AddHistogram(kQuickName, kQuickHelp, quick_misses_, {{"outcome", "miss"}});
   registry.AddCounter(kFilesName, kFilesHelp, files_looked_at_, {{"way", "looked_at"}});
@@ -45,7 +48,7 @@ void ServiceMetrics::NoteLoad(const absl::StatusOr<v1::LoadResult>& result, Time
 }
 
 MetricHistogram& ServiceMetrics::TimesOf(const absl::StatusOr<v1::LoadResult>& result) {
-  if (!result.ok()) return failures_;
+  if (!result.ok()) return KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED ? not_cached_ : failures_;
   if (result->from_upstream()) return upstream_hits_;
   return result->cache_hit() ? hits_ : builds_;
 }

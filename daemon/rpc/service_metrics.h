@@ -52,6 +52,7 @@ class ServiceMetrics {
   MetricHistogram upstream_hits_;
   MetricHistogram builds_;
   MetricHistogram failures_;
+  MetricHistogram not_cached_;
   MetricHistogram quick_hits_;
   MetricHistogram quick_misses_;
   MetricCounter files_looked_at_;

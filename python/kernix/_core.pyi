@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 def version() -> str: ...
 def build_id() -> str: ...
@@ -72,6 +72,7 @@ class Request:
     verbose: bool
     max_parallel_jobs: int
     batch: bool
+    policy: Literal["build", "cached"]
     def __init__(
         self,
         language: Language,

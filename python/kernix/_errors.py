@@ -19,6 +19,7 @@ __all__ = [
     "KernelDaemonError",
     "KernelError",
     "KernelLoadError",
+    "KernelNotCachedError",
     "KernelRegistrationError",
     "KernelRequestError",
     "KernelResourceError",
@@ -27,6 +28,7 @@ __all__ = [
     "from_detail",
     "short_errors",
     "short_in_notebook",
+    "user_line",
     "warn",
     "warning_listener",
 ]
@@ -148,6 +150,12 @@ class KernelCompilationError(KernelError):
 CompilationError = KernelCompilationError
 
 
+class KernelNotCachedError(KernelError):
+    """The cache does not have a kernel, and the policy ``"cached"`` of its load forbids to compile it."""
+
+    __module__ = "kernix"
+
+
 class KernelLoadError(KernelError):
     """A compiled library cannot be opened in this process, or lacks something that it should contain."""
 
@@ -189,6 +197,7 @@ _BY_KIND: dict[str, type[KernelError]] = {
     "TOOLCHAIN": KernelToolchainError,
     "NOT_REGISTERED_TOOLCHAIN": KernelToolchainError,
     "LOAD": KernelLoadError,
+    "NOT_CACHED": KernelNotCachedError,
     "REGISTRATION": KernelRegistrationError,
     "UNREACHABLE": KernelDaemonError,
     "CANCELLED": KernelDaemonError,
@@ -251,12 +260,23 @@ def warn(message: str) -> None:
     if (listener := warning_listener.get()) is not None:
         listener(message)
         return
+    warnings.warn(message, KernelWarning, stacklevel=_user_frame()[1] - 1)
+
+
+def user_line() -> str:
+    """Return the line of the user's code that called kernix: ``"train.py:12"``, with the file's whole path."""
+    frame, _ = _user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _user_frame() -> tuple[FrameType, int]:
+    """Return the first frame outside of kernix, and how many frames it is above this function, which is 1."""
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and _package(frame) in _NOT_OF_USERS:
         frame = frame.f_back
         level += 1
-    warnings.warn(message, KernelWarning, stacklevel=level)
+    return frame, level
 
 
 def _package(frame: FrameType) -> str:

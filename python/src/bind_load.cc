@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/load/failed_command.h"
 #include "client/load/load_memo.h"
+#include "client/load/load_policy.h"
 #include "client/load/matching_files.h"
 #include "client/tools/environment.h"
 #include "client/tools/load_warnings.h"
@@ -108,6 +109,13 @@ void BindOption(py::class_<Request>& request, const char* name,
       });
 }
 
+void SetPolicy(Request& request, const py::object& policy) {
+  if (!py::isinstance<py::str>(policy)) {
+    throw py::type_error(StrCat("policy must be a string, not ", std::string(py::repr(policy))));
+  }
+  request.options.policy = ValueOrThrow(PolicyNamed(policy.cast<std::string>(), "policy"));
+}
+
 void BindRequest(py::module_& module) {
   py::class_<Request> request(module, "Request");
   request
@@ -125,6 +133,7 @@ void BindRequest(py::module_& module) {
   BindOption<&LoadOptions::verbose>(request, "verbose");
   BindOption<&LoadOptions::max_parallel_jobs>(request, "max_parallel_jobs");
   BindOption<&LoadOptions::batch>(request, "batch");
+  request.def_property("policy", nullptr, &SetPolicy);
 }
 
 // None if the user has switched this warning off.

@@ -375,6 +375,7 @@ WRONG_TYPES = {
     "use_fast_math": ("no", "use_fast_math must be a bool, not 'no'"),
     "verbose": ("yes", "verbose must be a bool, not 'yes'"),
     "force_rebuild": ("no", "force_rebuild must be a bool, not 'no'"),
+    "policy": (1, "policy must be a string, not 1"),
     "extra_include_paths": ([5], "extra_include_paths: 5 is not the path of a folder"),
     "build_directory": (5, "build_directory: 5 is not the path of a folder"),
     "target_prefix": (5, "target_prefix must be a string, not 5"),

@@ -242,13 +242,13 @@ def test_keywords_are_those_of_the_documentation():
     cpp = list(inspect.signature(kernix.load_cpp_inline).parameters)
     assert cuda == [
         "name", "cuda_sources", "functions", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths",
-        "build_directory", "verbose", "compute_capability", "force_rebuild", "replace", "auto_register",
+        "build_directory", "verbose", "compute_capability", "force_rebuild", "policy", "replace", "auto_register",
         "target_prefix", "ninja_workers", "optimization_level", "use_fast_math", "allow_cuda_graph",
         "separate", "debug", "keep", "defines", "wait",
     ]  # fmt: skip
     assert cpp == [
         "name", "cpp_sources", "functions", "extra_cflags", "extra_ldflags", "extra_include_paths", "build_directory",
-        "verbose", "force_rebuild", "replace", "auto_register", "target_prefix", "separate", "debug",
+        "verbose", "force_rebuild", "policy", "replace", "auto_register", "target_prefix", "separate", "debug",
         "defines", "wait",
     ]  # fmt: skip
 

@@ -19,7 +19,8 @@ enum class ErrorCategory {
   kUnreachable,     // no daemon answers, and none could be started
   kResource,        // no space, a store that is not writable, a time or memory limit
   kCancelled,
-  kInternal,  // anything else
+  kNotCached,  // the cache does not have it, and LoadPolicy::kCached forbids to compile it
+  kInternal,   // anything else
 };
 
 struct ErrorInfo {

@@ -52,6 +52,12 @@ struct LoadCallbacks {
   Inputs inputs;
 };
 
+// What a load does if the cache does not have its result.
+enum class LoadPolicy {
+  kBuild,   // it compiles
+  kCached,  // it fails with kNotCached, and says what the nearest entry differs in
+};
+
 struct LoadOptions {
   // If set, each source becomes a separate object; the sources are compiled in parallel and linked once. Otherwise,
   // they form one translation unit, in order. With `separate`, a file's suffix determines its language (.cu; .cpp, .cc,
@@ -73,6 +79,9 @@ struct LoadOptions {
   bool use_fast_math = false;
   bool allow_cuda_graph = true;
   bool force_rebuild = false;  // compiles without shortcuts, even if the cache has the result
+  // nullopt: $KERNIX_POLICY ("build" or "cached"), or kBuild if that is not set. kCached and force_rebuild contradict
+  // each other.
+  std::optional<LoadPolicy> policy;
   bool verbose = false;
   uint32_t max_parallel_jobs = 0;  // for this load; 0: the daemon's limit
   bool batch = false;              // one of many for which somebody waits: this user's other loads go first

@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from kernix._errors import KernelDaemonError, short_errors, warn, warning_listener
+from kernix._errors import KernelDaemonError, KernelNotCachedError, short_errors, user_line, warn, warning_listener
 from kernix._lock import ForkSafeLock
 from kernix.loading.console import ProgressLine, progress_line, supervisor
 from kernix.loading.module import CompiledModule
@@ -39,6 +39,7 @@ class BackgroundWork(Future[_Result]):
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = name
+        self._called_at = user_line()
         self._stage = "waiting for a thread"
         self._to_cancel = False
         self._warnings: list[str] = []
@@ -86,6 +87,8 @@ class BackgroundWork(Future[_Result]):
             self.check()
             result = work()
         except BaseException as error:
+            if isinstance(error, KernelNotCachedError):
+                error.add_note(f"The load of {self._name} was started at {self._called_at}.")
             self.set_exception(error)
         else:
             warning_listener.set(None)  # the future's callbacks run in this context, too

@@ -11,7 +11,7 @@ from kernix import _core
 from kernix._errors import KernelRequestError, short_errors
 from kernix.loading.defines import Defines, define_flags, nvcc_define_flags
 from kernix.loading.module import CompiledModule
-from kernix.loading.one_load import Delivery, PreparedLoad
+from kernix.loading.one_load import Delivery, Policy, PreparedLoad
 from kernix.loading.request import (
     Functions,
     SourceText,
@@ -97,6 +97,7 @@ def load_cuda_inline(
     verbose: bool = False,
     compute_capability: str | None = None,
     force_rebuild: bool = False,
+    policy: Policy | None = None,
     replace: bool = False,
     auto_register: bool = True,
     target_prefix: str | None = None,
@@ -141,6 +142,9 @@ def load_cuda_inline(
     force_rebuild : bool, default False
         Compile even if the cache has the result, by whole calls of the compilers. Changed code becomes live, as with
         `replace`.
+    policy : {"build", "cached"}, optional
+        What to do if the cache does not have the result: ``"build"`` compiles; ``"cached"`` is an error, which names
+        the nearest kernel that the cache has. Default: the environment variable ``KERNIX_POLICY``, else ``"build"``.
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
         already compiled. Without `replace`, such a load fails. Signatures may change,
@@ -188,6 +192,8 @@ def load_cuda_inline(
         If nvcc or the host compiler is missing or does not support the architecture.
     KernelCompilationError
         If the source does not compile or link.
+    KernelNotCachedError
+        If the cache does not have the result, and `policy` forbids to compile it.
     KernelLoadError
         If the library cannot be opened in this process.
     KernelRegistrationError
@@ -207,6 +213,7 @@ def load_cuda_inline(
         verbose=verbose,
         compute_capability=compute_capability,
         force_rebuild=force_rebuild,
+        policy=policy,
         replace=replace,
         auto_register=auto_register,
         target_prefix=target_prefix,
@@ -357,6 +364,7 @@ def load_cpp_inline(
     build_directory: _Path | None = None,
     verbose: bool = False,
     force_rebuild: bool = False,
+    policy: Policy | None = None,
     replace: bool = False,
     auto_register: bool = True,
     target_prefix: str | None = None,
@@ -392,6 +400,9 @@ def load_cpp_inline(
     force_rebuild : bool, default False
         Compile even if the cache has the result, by whole calls of the compilers. Changed code becomes live, as with
         `replace`.
+    policy : {"build", "cached"}, optional
+        What to do if the cache does not have the result: ``"build"`` compiles; ``"cached"`` is an error, which names
+        the nearest kernel that the cache has. Default: the environment variable ``KERNIX_POLICY``, else ``"build"``.
     replace : bool, default False
         Make the new code live under target names that other code has now, also inside functions that ``jax.jit`` has
         already compiled. Without `replace`, such a load fails. Signatures may change.
@@ -431,6 +442,7 @@ def load_cpp_inline(
         build_directory=build_directory,
         verbose=verbose,
         force_rebuild=force_rebuild,
+        policy=policy,
         replace=replace,
         auto_register=auto_register,
         target_prefix=target_prefix,

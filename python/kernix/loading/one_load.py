@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from kernix import _core
 from kernix._errors import KernelCompilationError, KernelError
@@ -15,7 +15,10 @@ from kernix.loading.console import LoadConsole
 from kernix.loading.module import CompiledModule, hidden_functions, origin
 from kernix.loading.request import folder_path
 
-__all__ = ["Delivery", "Fetched", "PreparedLoad", "forget_modules"]
+__all__ = ["Delivery", "Fetched", "Policy", "PreparedLoad", "forget_modules"]
+
+#: Whether a load may compile what the cache does not have.
+Policy = Literal["build", "cached"]
 
 #: Modules by the slot in libkernix' memo and the prefix of target names. A repeated load returns the same module.
 _modules: dict[tuple[int, str | None], CompiledModule] = {}
@@ -27,6 +30,7 @@ class Delivery(TypedDict, total=False):
     build_directory: str | os.PathLike[str] | None
     verbose: bool
     force_rebuild: bool
+    policy: Policy | None
     replace: bool
     auto_register: bool
     target_prefix: str | None
@@ -47,7 +51,7 @@ class PreparedLoad:
     ----------
     request : _core.Request
         The build's parameters.
-    build_directory, verbose, force_rebuild, replace, auto_register, target_prefix
+    build_directory, verbose, force_rebuild, policy, replace, auto_register, target_prefix
         As for :func:`kernix.load_cuda_inline`.
     """
 
@@ -60,6 +64,7 @@ class PreparedLoad:
         build_directory: str | os.PathLike[str] | None = None,
         verbose: bool = False,
         force_rebuild: bool = False,
+        policy: Policy | None = None,
         replace: bool = False,
         auto_register: bool = True,
         target_prefix: str | None = None,
@@ -67,6 +72,8 @@ class PreparedLoad:
         if verbose or force_rebuild:
             request.verbose = verbose
             request.force_rebuild = force_rebuild
+        if policy is not None:
+            request.policy = policy
         if not isinstance(target_prefix, str | None):
             raise TypeError(f"target_prefix must be a string, not {target_prefix!r}")
         self.request = request

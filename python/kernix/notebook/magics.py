@@ -78,6 +78,7 @@ def _common(options: Namespace) -> dict[str, Any]:
         "extra_include_paths": options.include,
         "debug": options.debug,
         "force_rebuild": options.force,
+        "policy": options.policy,
         "verbose": options.verbose,
         "replace": True,
     }

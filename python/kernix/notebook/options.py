@@ -62,6 +62,7 @@ def _add_common(parser: CellParser) -> None:
     add("--link-flag", action="append", default=[], metavar="F", help="flag of the linker: --link-flag=-lm")
     add("--debug", action="store_true", help="for a debugger, a profiler or a sanitizer: no optimisation")
     add("--force", action="store_true", help="compile even if the cache has the result")
+    add("--policy", choices=("build", "cached"), help="if the cache lacks the result: compile it, or fail")
     add("-v", "--verbose", action="store_true", help="show commands and compiler output")
 
 
