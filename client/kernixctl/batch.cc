@@ -5,65 +5,35 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_format.h"
+#include "client/kernixctl/command.h"
 #include "client/kernixctl/compile_module.h"
 #include "client/kernixctl/interrupt.h"
-#include "client/kernixctl/module_report.h"
 #include "client/kernixctl/progress_line.h"
-#include "client/load/matching_files.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
-#include "common/base/paths.h"
-#include "common/base/status_macros.h"
 #include "common/base/strings.h"
-#include "common/os/env.h"
-#include "kernix/load.h"
 
 namespace kernix::ctl {
 namespace {
 
-constexpr char kAnnotation[] = "@BE";
-
-bool ExportsSomething(const std::string& file) {
-  const absl::StatusOr<std::string> text = Env::Posix().ReadFile(file);
-  return !text.ok() || text->find(kAnnotation) != std::string::npos;  // the load says why a file cannot be read
-}
-
-absl::StatusOr<std::vector<std::string>> SourcesIn(const std::string& folder) {
-  KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> files,
-                          MatchingFiles(folder, {"**/*.cu", "**/*.cpp", "**/*.cc", "**/*.cxx"}));
-  std::erase_if(files, [](const std::string& file) { return !ExportsSomething(file); });
-  if (!files.empty()) return files;
-  return MakeError(v1::ErrorDetail::INVALID_REQUEST,
-                   StrCat("no source below ", folder, " has a `// @BE` line, which would export a function"));
-}
-
-// Leaves out what a load of C++ refuses.
-void WithoutCuda(LoadOptions& options) {
-  options.compute_capability.clear();
-  options.keep = false;
-}
-
 class Batch {
  public:
-  Batch(Client& client, const CompileFlags& flags)
-      : client_(client),
-        flags_(flags),
-        codes_(flags.files.size()),
-        line_(StrCat(flags.files.size(), " modules"), std::cerr, !flags.verbose && isatty(STDERR_FILENO) == 1) {}
+  Batch(const std::vector<BatchItem>& items, bool verbose)
+      : items_(items),
+        codes_(items.size()),
+        line_(StrCat(items.size(), " modules"), std::cerr, !verbose && isatty(STDERR_FILENO) == 1) {}
 
   int Run(size_t at_once) {
     std::vector<std::thread> threads;
-    for (size_t i = 0; i < std::min(at_once, flags_.files.size()); ++i) threads.emplace_back([this] { WorkOff(); });
+    for (size_t i = 0; i < std::min(at_once, items_.size()); ++i) threads.emplace_back([this] { WorkOff(); });
     for (std::thread& thread : threads) thread.join();
     const MutexLock lock(mutex_);
     Report();
@@ -72,82 +42,76 @@ class Batch {
   }
 
  private:
-  // Until no file is left.
+  // Until no item is left.
   void WorkOff() {
     while (const std::optional<size_t> index = Next()) {
-      const std::string& file = flags_.files[*index];
-      const Language language = IsCuda({file}) ? Language::kCuda : Language::kCpp;
-      const auto module = LoadFiles(client_, language, NameOf({file}, flags_), {file}, OptionsFor(language));
+      const BatchItem& item = items_[*index];
+      const absl::StatusOr<BatchResult> result = item.run(Callbacks());
       const MutexLock lock(mutex_);
       line_.Erase();
-      codes_[*index] = module.ok() ? Delivered(file, **module) : Failed(file, module.status());
+      codes_[*index] = result.ok() ? Delivered(*result) : Failed(item, result.status());
       ShowState("");
     }
   }
 
   std::optional<size_t> Next() {
     const MutexLock lock(mutex_);
-    if (next_ == flags_.files.size() || Stopped()) return std::nullopt;
+    if (next_ == items_.size() || Stopped()) return std::nullopt;
     return next_++;
   }
 
-  LoadOptions OptionsFor(Language language) {
-    LoadOptions options = LoadOptionsFrom(flags_);
-    options.batch = true;
-    if (language == Language::kCpp) WithoutCuda(options);
-    options.callbacks.output = [this](std::string_view text) {
+  LoadCallbacks Callbacks() {
+    LoadCallbacks callbacks;
+    callbacks.output = [this](std::string_view text) {
       const MutexLock lock(mutex_);
       line_.Erase();
       std::cerr << text;
     };
-    options.callbacks.warning = [this](std::string_view text) {
+    callbacks.warning = [this](std::string_view text) {
       const MutexLock lock(mutex_);
       line_.Erase();
       PrintWarning(text);
     };
-    options.callbacks.progress = [this](std::string_view text) {
+    callbacks.progress = [this](std::string_view text) {
       const MutexLock lock(mutex_);
       ShowState(text);
     };
-    options.callbacks.cancelled = [this] {
+    callbacks.cancelled = [this] {
       const MutexLock lock(mutex_);
       line_.Poll();
       return Stopped();
     };
-    return options;
-  }
-
-  static const char* Origin(const Module& module) {
-    if (module.from_upstream()) return "from another node";
-    if (module.cache_hit()) return "from the cache";
-    return module.joined() ? "built for others, too" : "built";
+    return callbacks;
   }
 
   bool Stopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return no_daemon_ || Interrupted(); }
 
-  int Delivered(const std::string& file, const Module& module) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const CompiledFiles compiled{{file}, module, module.path()};
-    std::cout << (flags_.json ? SummaryJson(compiled) : SummaryLine(compiled)) << std::endl;
-    ++counts_[Origin(module)];
+  int Delivered(const BatchResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::cout << result.line << std::endl;
+    ++counts_[result.counts_as];
     return kOk;
   }
 
-  int Failed(const std::string& file, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (GetErrorDetail(status).kind() == v1::ErrorDetail::CANCELLED) return kInterrupted;
+  int Failed(const BatchItem& item, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const ErrorKind kind = KindOf(status);
+    if (kind == v1::ErrorDetail::CANCELLED) return kInterrupted;
     if (no_daemon_) return kNoDaemon;  // said once
-    std::cerr << "kernixctl: " << file << ":\n";
+    std::cerr << "kernixctl: " << item.label << ":\n";
     const int code = Fail(status);
     no_daemon_ = code == kNoDaemon;
-    ++counts_["failed"];
+    ++counts_[kind == v1::ErrorDetail::NOT_CACHED ? kMissing : kFailed];
     return code;
   }
 
   void ShowState(std::string_view of_one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     size_t done = 0;
     for (const auto& [what, count] : counts_) done += count;
-    const size_t failed = counts_.contains("failed") ? counts_.at("failed") : 0;
-    line_.SetState(StrCat(done, " done", failed > 0 ? StrCat(", ", failed, " failed") : "",
-                          of_one.empty() ? "" : StrCat(", one: ", of_one)));
+    std::string state = StrCat(done, " done");
+    for (const char* bad : {kFailed, kMissing}) {
+      if (counts_.contains(bad)) StrAppend(&state, ", ", counts_.at(bad), " ", bad);
+    }
+    if (!of_one.empty()) StrAppend(&state, ", one: ", of_one);
+    line_.SetState(state);
   }
 
   // "12 modules: 8 built, 3 from the cache, 1 failed, in 34.2 s".
@@ -158,41 +122,46 @@ class Batch {
       StrAppend(&parts, count, " ", what, ", ");
       done += count;
     }
-    if (done < flags_.files.size()) StrAppend(&parts, flags_.files.size() - done, " not built, ");
+    if (done < items_.size()) StrAppend(&parts, items_.size() - done, " not built, ");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
     line_.Erase();
-    std::cerr << "kernixctl: " << flags_.files.size() << (flags_.files.size() == 1 ? " module: " : " modules: ")
-              << parts << absl::StrFormat("in %.1f s", took.count()) << "\n";
+    std::cerr << "kernixctl: " << items_.size() << (items_.size() == 1 ? " module: " : " modules: ") << parts
+              << absl::StrFormat("in %.1f s", took.count()) << "\n";
   }
 
-  Client& client_;
-  const CompileFlags& flags_;
+  static constexpr char kFailed[] = "failed";
+  static constexpr char kMissing[] = "missing";
+
+  const std::vector<BatchItem>& items_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
   Mutex mutex_;
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   bool no_daemon_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<int> codes_ ABSL_GUARDED_BY(mutex_);  // exit codes, by file
+  std::vector<int> codes_ ABSL_GUARDED_BY(mutex_);  // exit codes, by item
   std::map<std::string, size_t> counts_ ABSL_GUARDED_BY(mutex_);
   ProgressLine line_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> FilesBelow(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(path, ignored)) {
-      files.push_back(path);
-      continue;
-    }
-    KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> found, SourcesIn(path));
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
+std::string OriginOf(bool from_upstream, bool cache_hit, bool joined) {
+  if (from_upstream) return "from another node";
+  if (cache_hit) return "from the cache";
+  return joined ? "built for others, too" : "built";
 }
 
-int BuildAll(Client& client, const CompileFlags& flags, size_t at_once) { return Batch(client, flags).Run(at_once); }
+int RunBatch(const std::vector<BatchItem>& items, size_t at_once, bool verbose) {
+  return Batch(items, verbose).Run(at_once);
+}
+
+Option AtOnce(uint32_t& at_once) {
+  constexpr int64_t kMostAtOnce = 256;
+  return {"-j,--at-once",
+          &at_once,
+          StrCat("Have this many modules under way at a time (default: ", at_once,
+                 "; the daemon limits how many compilers run)"),
+          {.least = 1, .most = kMostAtOnce}};
+}
 
 }  // namespace kernix::ctl

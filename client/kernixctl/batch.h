@@ -1,24 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many files, each compiled into a module of its own, side by side.
+// Many loads, each of a module of its own, side by side.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/kernixctl/compile_flags.h"
-#include "kernix/client.h"
+#include "client/kernixctl/command.h"
+#include "kernix/load.h"
 
 namespace kernix::ctl {
 
-// The source files that `paths` stand for: a file for itself, a folder for the sources in it and below it that export a
-// function by a `// @BE` line. INVALID_REQUEST names a folder without such files.
-absl::StatusOr<std::vector<std::string>> FilesBelow(const std::vector<std::string>& paths);
+// The daemon decides how many compilers run; this many loads keep it busy.
+inline constexpr uint32_t kLoadsAtOnce = 32;
 
-// Loads each of `flags.files`, `at_once` at a time, and prints what it gave, or the error, as soon as it is there; at
-// the end, a report on stderr. A terminal shows one progress line for all. Ctrl-C cancels what is left. Returns kOk, or
-// the exit code of the first file that failed.
-int BuildAll(Client& client, const CompileFlags& flags, size_t at_once);
+struct BatchResult {
+  std::string line;       // for stdout
+  std::string counts_as;  // in the report: "built"
+};
+
+struct BatchItem {
+  std::string label;  // what its errors are about: a file, a module
+  // Does the load, with these callbacks. Called from any thread, once.
+  std::function<absl::StatusOr<BatchResult>(const LoadCallbacks& callbacks)> run;
+};
+
+// Where a module comes from, as reports count it.
+std::string OriginOf(bool from_upstream, bool cache_hit, bool joined);
+
+// Runs all items, `at_once` at a time, and prints what each gave, or the error, as soon as it is there; at the end, a
+// report on stderr. A terminal shows one progress line for all, unless `verbose`. Ctrl-C cancels what is left. Returns
+// kOk, or the exit code of the first item that failed.
+int RunBatch(const std::vector<BatchItem>& items, size_t at_once, bool verbose);
+
+// -j, whose default is what `at_once` holds.
+Option AtOnce(uint32_t& at_once);
 
 }  // namespace kernix::ctl

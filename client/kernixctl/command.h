@@ -95,6 +95,8 @@ Command CompileCommand(const GlobalOptions& options);
 Command WatchCommand(const GlobalOptions& options);
 Command DoctorCommand(const GlobalOptions& options);
 Command MetricsCommand(const GlobalOptions& options);
+Command PrefetchCommand(const GlobalOptions& options);
+Command RecordCommand();
 Command ReloadCommand(const GlobalOptions& options);
 Command ShutdownCommand(const GlobalOptions& options);
 Command CompletionCommand();
@@ -105,11 +107,11 @@ Command RootCommand(GlobalOptions& options);
 // --site-packages, which comes from $KERNIX_SITE_PACKAGES if it is not given.
 Option SitePackages(std::vector<std::string>& site_packages);
 
-// The whole of main().
-int Main(int argc, char** argv);
 // --policy. Without it, loads read $KERNIX_POLICY.
 Option PolicyOption(std::string& policy);
 
+// The whole of main().
+int Main(int argc, char** argv);
 
 // Prints `status` and the compiler's output on stderr, and returns the matching exit code.
 int Fail(const absl::Status& status);

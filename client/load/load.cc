@@ -15,6 +15,7 @@
 #include "client/load/load_request.h"
 #include "client/load/matching_files.h"
 #include "client/load/module.h"
+#include "client/load/recording.h"
 #include "client/load/spill_warning.h"
 #include "client/runtime/cuda_libraries.h"
 #include "client/runtime/library.h"
@@ -128,6 +129,16 @@ absl::StatusOr<std::shared_ptr<Module>> Run(DaemonClient& daemon, const GetEnv& 
   return module;
 }
 
+// What cannot be recorded is loaded all the same.
+void Record(const PreparedLoad& load, const Module& module, const GetEnv& get_env, const LoadCallbacks& callbacks) {
+  const std::optional<std::string> folder = get_env(kRecordVariable);
+  if (!folder) return;
+  const absl::Status noted = NoteLoad(Env::Posix(), *folder, load, module.key());
+  if (noted.ok()) return;
+  const std::string text = StrCat("loads are not recorded: ", ToStd(noted.message()));
+  if (IsFirstWarning(text)) Warn(callbacks, text);
+}
+
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language language, const std::string& name,
                                                  const std::vector<Source>& sources, const LoadOptions& options,
                                                  LoadInputs& inputs) {
@@ -149,6 +160,7 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
   if (!module.ok()) return WithPaths(WithCudaAdvice(load.request, module.status()), load);
   WarnOfSpills(**module, options, get_env);
+  Record(load, **module, get_env, options.callbacks);
   return module;
 }
 

@@ -159,11 +159,13 @@ absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std
   return absl::OkStatus();
 }
 
-absl::Status AddArchitectures(const CompilerEnvironment& environment, const LoadOptions& options, v1::Options& result) {
+absl::Status AddArchitectures(const CompilerEnvironment& environment, const LoadOptions& options, PreparedLoad& load) {
   std::string asked = options.compute_capability.empty() ? environment.compute_capability : options.compute_capability;
+  load.architecture_of_gpu = asked.empty();
   if (asked.empty()) {
     KERNIX_ASSIGN_OR_RETURN(asked, DetectGpuArchitecture());
   }
+  v1::Options& result = *load.request.mutable_options();
   for (const absl::string_view one : absl::StrSplit(asked, absl::ByAnyChar(",; \t"), absl::SkipEmpty())) {
     result.add_architectures(std::string(one));
   }
@@ -288,10 +290,11 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   Env& env = surroundings.env;
   const GetEnv& get_env = surroundings.get_env;
   KERNIX_RETURN_IF_ERROR(CheckArguments(language, name, sources, options));
+  KERNIX_ASSIGN_OR_RETURN(const LoadPolicy policy, PolicyOf(options, get_env));
   KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment, ReadCompilerEnvironment(get_env, language));
   KERNIX_ASSIGN_OR_RETURN(const SortedFlags flags, AllFlags(language, environment, options));
-  KERNIX_ASSIGN_OR_RETURN(const LoadPolicy policy, PolicyOf(options, get_env));
   PreparedLoad load;
+  load.host_compiler = flags.host_compiler;
   AddWarnings(warning::kVariableWithoutEffect, environment.warnings, load.warnings);
   if (language == Language::kCuda) AddWarnings(warning::kCudaHome, CudaRootWarnings(env, get_env), load.warnings);
   WarnOfMissingPaths(env, options, load.warnings);
@@ -300,14 +303,29 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   AddSources(name, sources, options.separate, load);
   AddFunctions(options, *load.request.mutable_functions());
   AddOptions(flags, LinkFlags(language, flags, environment, options), options, load.request);
+  load.request.set_only_cached(policy == LoadPolicy::kCached);
   KERNIX_RETURN_IF_ERROR(
       AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment, load.request));
   if (language == Language::kCuda) {
-  load.request.set_only_cached(policy == LoadPolicy::kCached);
-    KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, *load.request.mutable_options()));
+    KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, load));
   }
   KERNIX_RETURN_IF_ERROR(AddHeaders(surroundings, sources, IncludePaths(flags, environment, options), load));
   return load;
+}
+
+absl::StatusOr<v1::LoadRequest> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load) {
+  v1::LoadRequest request = load.request();
+  const Language language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp;
+  KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment,
+                          ReadCompilerEnvironment(surroundings.get_env, language));
+  KERNIX_RETURN_IF_ERROR(AddToolchain(surroundings.env, surroundings.get_env, surroundings.site_packages, language,
+                                      SortedFlags{.host_compiler = load.host_compiler()}, environment, request));
+  if (!load.architecture_of_gpu()) return request;
+  if (const absl::StatusOr<std::string> gpu = DetectGpuArchitecture(); gpu.ok()) {
+    request.mutable_options()->clear_architectures();
+    request.mutable_options()->add_architectures(*gpu);
+  }
+  return request;
 }
 
 }  // namespace kernix

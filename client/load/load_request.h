@@ -23,6 +23,9 @@ struct PreparedLoad {
   HeaderScan headers;
   PathNames names;                    // for the daemon's output
   std::vector<LoadWarning> warnings;  // for the user
+  // For another machine that repeats the load: see v1::RecordedLoad.
+  bool architecture_of_gpu = false;
+  std::string host_compiler;
 };
 
 // What a load needs from its surroundings.
@@ -38,5 +41,9 @@ struct LoadSurroundings {
 absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
                                          const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options);
+
+// The request of a recorded load, without the texts of its sources, with the toolchain that this machine's environment
+// chooses. An architecture that was the GPU's becomes that of the GPU here, if there is one. Returns TOOLCHAIN errors.
+absl::StatusOr<v1::LoadRequest> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load);
 
 }  // namespace kernix

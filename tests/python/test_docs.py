@@ -132,6 +132,9 @@ COMMANDS = [
     ("cache", "purge"),
     ("trace",),
     ("compile",),
+    ("build",),
+    ("record",),
+    ("prefetch",),
     ("reload",),
     ("shutdown",),
 ]

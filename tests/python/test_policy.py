@@ -106,3 +106,15 @@ def test_without_a_daemon_and_a_store_the_answer_is_the_same(own_place, tmp_path
     own_place.kernixctl("shutdown")
     assert compile_it("--policy", "cached").returncode == 0  # by the next daemon of the same store
     assert json.loads(own_place.kernixctl("cache", "stats", "--json").stdout)["builds"] == 1
+
+
+def test_builds_of_many_files_name_each_that_is_missing(own_place, tmp_path):
+    for value in (611, 612):
+        (tmp_path / f"value_{value}.cpp").write_text(kernels.constant(value))
+    environment = own_place.environment | {"KERNIXD": _environment.program("kernixd")}
+    command = [_environment.program("kernixctl"), "build", str(tmp_path), "--policy", "cached"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 6
+    assert 'module "value_611"' in done.stderr
+    assert 'module "value_612"' in done.stderr
+    assert "2 modules: 2 missing, in " in done.stderr

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The file that `record` writes and `prefetch` reads: a JSON object on each line. The first one says which version of
+// the format it is, and how many lines follow; then come the texts, by digest, and the loads, by name. So the same
+// loads make the same file, and whoever compares two of them sees what has changed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "client/load/recording.h"
+
+namespace kernix::ctl {
+
+std::string ManifestOf(const Recording& recording);
+
+// INVALID_REQUEST, with `path` and the line, if `content` is not a whole manifest of this version. Each load then has
+// its texts.
+absl::StatusOr<Recording> ParseManifest(std::string_view content, const std::string& path);
+
+// The same for a file.
+absl::StatusOr<Recording> ReadManifest(const std::string& path);
+
+}  // namespace kernix::ctl

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/recording.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "client/load/load_policy.h"
+#include "client/tools/environment.h"
+#include "common/base/error.h"
+#include "common/base/paths.h"
+#include "common/base/status_macros.h"
+#include "common/base/strings.h"
+
+namespace kernix {
+namespace {
+
+constexpr std::string_view kLoadSuffix = ".load";
+constexpr std::string_view kTextSuffix = ".text";
+
+// Writes a file that appears with its whole content, unless it is there.
+absl::Status Add(Env& env, const std::string& path, std::string_view content) {
+  if (env.Stat(path).ok()) return absl::OkStatus();
+  static std::atomic<int> next = 0;
+  const std::string temporary = StrCat(path, ".", getpid(), ".", next++);
+  KERNIX_RETURN_IF_ERROR(env.WriteFile(temporary, content, 0600));
+  return env.Rename(temporary, path);
+}
+
+absl::Status AddText(Env& env, const std::string& folder, const Digest& digest, std::string_view text) {
+  return Add(env, JoinPath(folder, StrCat(digest.Hex(), kTextSuffix)), text);
+}
+
+absl::Status AddHeaders(Env& env, const std::string& folder, const PreparedLoad& load) {
+  for (const v1::Header& header : load.request.header()) {
+    KERNIX_ASSIGN_OR_RETURN(const Digest digest, Digest::FromRaw(header.digest()));
+    KERNIX_ASSIGN_OR_RETURN(const std::string text, load.headers.Read(env, digest));
+    KERNIX_RETURN_IF_ERROR(AddText(env, folder, digest, text));
+  }
+  return absl::OkStatus();
+}
+
+// Clears what another machine decides by itself, and what the artifact does not depend on.
+void ForgetAsker(v1::LoadRequest& request) {
+  request.clear_toolchain();
+  request.clear_force_rebuild();
+  request.clear_verbose();
+  request.clear_max_parallel_jobs();
+  request.clear_batch();
+  request.clear_only_cached();
+}
+
+absl::StatusOr<v1::RecordedLoad> ParseLoad(Env& env, const std::string& path) {
+  KERNIX_ASSIGN_OR_RETURN(const std::string content, env.ReadFile(path));
+  v1::RecordedLoad load;
+  if (load.ParseFromString(content)) return load;
+  return absl::InternalError(StrCat(path, " is no recorded load"));
+}
+
+bool ComesFirst(const v1::RecordedLoad& a, const v1::RecordedLoad& b) {
+  return std::tuple(a.request().name(), a.key(), a.SerializeAsString()) <
+         std::tuple(b.request().name(), b.key(), b.SerializeAsString());
+}
+
+}  // namespace
+
+absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& load, const std::string& key) {
+  v1::RecordedLoad noted;
+  noted.set_key(key);
+  noted.set_architecture_of_gpu(load.architecture_of_gpu);
+  noted.set_host_compiler(load.host_compiler);
+  *noted.mutable_request() = load.request;
+  ForgetAsker(*noted.mutable_request());
+  for (v1::Source& source : *noted.mutable_request()->mutable_source()) {
+    const Digest digest = DigestOf(source.text());
+    KERNIX_RETURN_IF_ERROR(AddText(env, folder, digest, source.text()));
+    noted.add_source_digest(digest.Raw());
+    source.clear_text();
+  }
+  KERNIX_RETURN_IF_ERROR(AddHeaders(env, folder, load));
+  // Last: whoever finds a load finds its texts, too.
+  const std::string content = noted.SerializeAsString();
+  return Add(env, JoinPath(folder, StrCat(DigestOf(content).Hex(), kLoadSuffix)), content);
+}
+
+absl::StatusOr<Recording> ReadRecording(Env& env, const std::string& folder) {
+  Recording recording;
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, env.ListDirectory(folder));
+  for (const std::string& name : names) {
+    if (!name.ends_with(kLoadSuffix)) continue;
+    KERNIX_ASSIGN_OR_RETURN(v1::RecordedLoad load, ParseLoad(env, JoinPath(folder, name)));
+    KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> digests, TextsOf(load));
+    for (const Digest& digest : digests) {
+      if (recording.texts.contains(digest)) continue;
+      KERNIX_ASSIGN_OR_RETURN(recording.texts[digest],
+                              env.ReadFile(JoinPath(folder, StrCat(digest.Hex(), kTextSuffix))));
+    }
+    recording.loads.push_back(std::move(load));
+  }
+  std::sort(recording.loads.begin(), recording.loads.end(), ComesFirst);
+  return recording;
+}
+
+absl::StatusOr<std::vector<Digest>> TextsOf(const v1::RecordedLoad& load) {
+  if (load.source_digest_size() != load.request().source_size()) {
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST, "each source of a recorded load needs a digest");
+  }
+  std::vector<Digest> digests;
+  const auto add = [&digests](const std::string& raw) -> absl::Status {
+    const absl::StatusOr<Digest> digest = Digest::FromRaw(raw);
+    if (!digest.ok()) return MakeError(v1::ErrorDetail::INVALID_REQUEST, ToStd(digest.status().message()));
+    digests.push_back(*digest);
+    return absl::OkStatus();
+  };
+  for (const std::string& raw : load.source_digest()) KERNIX_RETURN_IF_ERROR(add(raw));
+  for (const v1::Header& header : load.request().header()) KERNIX_RETURN_IF_ERROR(add(header.digest()));
+  return digests;
+}
+
+absl::StatusOr<v1::LoadResult> LoadRecorded(DaemonClient& daemon, const Recording& recording,
+                                            const v1::RecordedLoad& load, const LoadOptions& options) {
+  const GetEnv get_env = GetEnvOf(options.environment ? *options.environment : ProcessVariables());
+  KERNIX_ASSIGN_OR_RETURN(const LoadPolicy policy, PolicyOf(options, get_env));
+  const LoadSurroundings surroundings{.env = Env::Posix(),
+                                      .get_env = get_env,
+                                      .site_packages = daemon.options().site_packages,
+                                      .header_folder = nullptr};
+  KERNIX_ASSIGN_OR_RETURN(v1::LoadRequest request, RequestHere(surroundings, load));
+  request.set_batch(true);
+  request.set_only_cached(policy == LoadPolicy::kCached);
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> digests, TextsOf(load));
+  for (int i = 0; i < request.source_size(); ++i) {
+    request.mutable_source(i)->set_text(recording.texts.at(digests[static_cast<size_t>(i)]));
+  }
+  const BlobProvider texts = [&](const Digest& digest) -> absl::StatusOr<std::string> {
+    const auto text = recording.texts.find(digest);
+    if (text != recording.texts.end()) return text->second;
+    return absl::NotFoundError(StrCat("the daemon asks for ", digest.Hex(), ", which this load has not named"));
+  };
+  return daemon.SendLoad(request, texts, options.callbacks);
+}
+
+}  // namespace kernix

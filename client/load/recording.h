@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loads of a command, for `kernixctl record`: each process of the command notes a load in a folder as soon as it
+// has succeeded. What a file holds decides its name, so processes share the folder without a lock, nothing is there
+// twice, and what a process has noted stays when it is killed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/connection/daemon_client.h"
+#include "client/load/load_request.h"
+#include "common/base/digest.h"
+#include "common/os/env.h"
+#include "kernix/load.h"
+#include "kernix/v1/kernix.pb.h"
+
+namespace kernix {
+
+// Names the folder. It must exist.
+inline constexpr char kRecordVariable[] = "KERNIX_RECORD";
+
+// What a folder holds, and a manifest.
+struct Recording {
+  std::map<Digest, std::string> texts;  // of sources and headers
+  std::vector<v1::RecordedLoad> loads;
+};
+
+// Adds a load whose artifact has this key to `folder`. Thread-safe, also between processes.
+absl::Status NoteLoad(Env& env, const std::string& folder, const PreparedLoad& load, const std::string& key);
+
+// The loads of a folder, by module name and then by key, whatever the order in which they ended.
+absl::StatusOr<Recording> ReadRecording(Env& env, const std::string& folder);
+
+// The digests of the texts that a load consists of. INVALID_REQUEST if one of them is no digest.
+absl::StatusOr<std::vector<Digest>> TextsOf(const v1::RecordedLoad& load);
+
+// Has the daemon build or find what a load of `recording` asks for, as it would be on this machine (see RequestHere()).
+// Opens nothing. Of the options, only callbacks, environment and policy count. `recording` must hold the load's texts.
+absl::StatusOr<v1::LoadResult> LoadRecorded(DaemonClient& daemon, const Recording& recording,
+                                            const v1::RecordedLoad& load, const LoadOptions& options);
+
+}  // namespace kernix
