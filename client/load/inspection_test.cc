@@ -35,6 +35,7 @@ class FakeModule : public Module {
   bool cache_hit() const override { return false; }
   uint64_t build_ms() const override { return 0; }
   bool joined() const override { return false; }
+  bool from_upstream() const override { return false; }
   const std::string& miss_reason() const override { return name_; }
   std::string_view artifact() const override { return artifact_; }
   absl::StatusOr<ModuleTexts> texts() const override { return texts_; }
