@@ -62,7 +62,13 @@ class LookupServerTest : public testing::Test {
   ScratchDirectory scratch_;
   ServerOptions options_;
   StopRequest stop_;
-  Engine engine_{Env::Posix(), options_, cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}), stop_,
+  toolchain::ToolchainRegistry registry_{Env::Posix()};
+  Engine engine_{Env::Posix(),
+                 options_,
+                 registry_,
+                 cache::MakeMemoryCache(Env::Posix(), {.directory = scratch_ / "store"}),
+                 /*sharing=*/nullptr,
+                 stop_,
                  [] { return ReloadReport(); }};
 };
 
