@@ -196,7 +196,7 @@ class Runner {
   absl::StatusOr<exec::ActionResult> Run(const exec::Action& action, exec::ActionObserver* observer,
                                          Cancellation* cancellation) {
     KERNIX_RETURN_IF_ERROR(CheckRunsRemotely(action));
-    KERNIX_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(action));
+    KERNIX_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(action, cancellation));
     Teller teller(action, observer);
     const MonotonicTime begin = env_.Now();
     KERNIX_ASSIGN_OR_RETURN(const Execution execution, SendAndExecute(action, prepared, teller, cancellation));
@@ -209,7 +209,7 @@ class Runner {
   }
 
  private:
-  absl::StatusOr<Prepared> Prepare(const exec::Action& action) {
+  absl::StatusOr<Prepared> Prepare(const exec::Action& action, Cancellation* cancellation) {
     Prepared prepared;
     exec::EngineForm form = {.platform = options_.platform};
     for (const exec::InputLink& link : action.links) {
@@ -221,8 +221,16 @@ class Runner {
       form.folders[link.path] = folder->digest;
       prepared.folders.push_back(std::move(folder));
     }
+    if (!form.links.empty()) KERNIX_RETURN_IF_ERROR(CheckTakesLinks(action, form.links.front(), cancellation));
     prepared.messages = exec::MessagesOf(WithCommandOf(action), form);
     return prepared;
+  }
+
+  absl::Status CheckTakesLinks(const exec::Action& action, const exec::InputLink& link, Cancellation* cancellation) {
+    KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, upstream_.Facts(cancellation));
+    if (facts.takes_absolute_links) return absl::OkStatus();
+    return RunsOnlyHere(action, StrCat("the engine at ", upstream_.address(),
+                                       " takes no links to its builders' tools, ", "such as ", link.target));
   }
 
   // An engine may have dropped what was sent a minute ago: then all is sent again, once.

@@ -304,6 +304,17 @@ TEST_F(RemoteExecutorTest, APlatformIsPartOfTheAction) {
   EXPECT_EQ(env_.ReadFile(Shared("platform")).value(), "run\nrun\n");
 }
 
+TEST_F(RemoteExecutorTest, AnEngineThatTakesNoLinksIsNotSentAny) {
+  proxy_.Inject({.method = "GetCapabilities", .times = 0, .change = [](google::protobuf::Message& message) {
+                   static_cast<reapi::ServerCapabilities&>(message)
+                       .mutable_cache_capabilities()
+                       ->set_symlink_absolute_path_strategy(reapi::SymlinkAbsolutePathStrategy::DISALLOWED);
+                 }});
+  EXPECT_THAT(Run(Compile("int a;")).status(), HasError(absl::StatusCode::kFailedPrecondition, HasSubstr("/usr/bin")));
+  EXPECT_EQ(proxy_.Calls("Execute"), 0);
+  EXPECT_THAT(Run(Script("echo no links")), IsOk());
+}
+
 TEST_F(RemoteExecutorTest, WhatRunsOnlyHereIsNotSent) {
   exec::Action names_root = Script("true");
   names_root.argv.push_back(std::string(exec::kRootPlaceholder) + "/x");

@@ -53,7 +53,8 @@ struct UpstreamFacts {
   uint64_t max_batch_bytes = 0;    // that this class puts into one message
   bool may_write_results = false;  // the engine lets clients put results; a token may still be refused
   bool executes = false;
-  bool zstd = false;  // takes and gives large blobs compressed
+  bool takes_absolute_links = false;  // in an input root
+  bool zstd = false;                  // takes and gives large blobs compressed
 };
 
 // The content of a blob that the engine does not have.
