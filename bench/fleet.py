@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure a fleet of kernixds over one engine, and print a row of a Markdown table for each number of nodes.
 
-Each node is a kernixd with a store of its own. On each, several clients load the same new C++ kernels in the same order,
-all at the same moment. Then a fleet with empty stores does the same over the engine that has them all.
+Each node is a kernixd with a store of its own. On each, several clients load the same new C++ kernels in the same
+order, all at the same moment. Then a fleet with empty stores does the same over the engine that has them all.
 
-Needs what `make build` makes, and the tests' engine (`make setup`): ``.venv/bin/python bench/fleet.py --nodes 1,10,50``.
+Needs what ``make build`` makes, and the tests' engine (``make setup``):
+``.venv/bin/python bench/fleet.py --nodes 1,10,50``.
 """
 
 import argparse
@@ -36,12 +37,15 @@ class Node:
         self.process = subprocess.Popen([programs / "kernixd", *words, *sharing])
 
     def command(self, *words: str) -> list[str]:
+        """Return a command of kernixctl on this node."""
         return [self.kernixctl, "--address", f"unix:{self.socket}", *words]
 
     def ask(self, *words: str) -> str:
+        """Return what kernixctl says."""
         return subprocess.run(self.command(*words), check=True, capture_output=True, text=True).stdout
 
     def await_ready(self) -> None:
+        """Return when it answers."""
         while subprocess.run(self.command("status"), check=False, capture_output=True).returncode != 0:
             time.sleep(0.05)
 
@@ -64,6 +68,7 @@ class Node:
 
 @contextlib.contextmanager
 def engine(folder: pathlib.Path) -> Iterator[str]:
+    """Run an engine, and yield its address."""
     program = ROOT / ".engines/buildbox/buildbox-casd"
     socket = folder / "engine"
     process = subprocess.Popen([program, f"--bind=unix:{socket}", "--log-level=error", folder / "cache"])
@@ -91,6 +96,7 @@ def run(nodes: list[Node], kernels: pathlib.Path, clients: int) -> float:
 
 
 def measure(label: str, count: int, folder: pathlib.Path, address: str, options: argparse.Namespace) -> None:
+    """Print a row for a fleet of new nodes."""
     programs = pathlib.Path(options.build) / "bin"
     nodes = [Node(programs, folder / f"{label}{number}", address) for number in range(count)]
     try:
@@ -113,6 +119,7 @@ def measure(label: str, count: int, folder: pathlib.Path, address: str, options:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", default="1,10,50")
     parser.add_argument("--clients", type=int, default=8, help="of each node")
@@ -120,7 +127,7 @@ def main() -> None:
     parser.add_argument("--build", default=str(ROOT / "build"))
     options = parser.parse_args()
     os.environ["KERNIX_WARNINGS"] = "none"
-    print("| nodes | engine | compiles (for each kernel) | taken from it | calls of it | MB sent | MB received | time |")
+    print("| nodes | engine | compiles (each kernel) | taken from it | calls of it | MB sent | MB received | time |")
     print("|---:|---|---:|---:|---:|---:|---:|---:|")
     for count in map(int, options.nodes.split(",")):
         with tempfile.TemporaryDirectory(prefix="kf") as name, engine(pathlib.Path(name)) as address:

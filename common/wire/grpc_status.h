@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts between absl::Status and grpc::Status, for calls between clients and kernixd. daemon/remote/engine_error.h does
-// it for calls of an engine. No other code does.
+// Converts between absl::Status and grpc::Status, for calls between clients and kernixd. daemon/remote/engine_error.h
+// does it for calls of an engine. No other code does.
 #pragma once
 
 #include <grpcpp/support/status.h>
