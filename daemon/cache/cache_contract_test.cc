@@ -290,11 +290,22 @@ TYPED_TEST(CacheContractTest, EvictsTheLeastRecentlyUsedButNeverTheOneToKeep) {
 TYPED_TEST(CacheContractTest, TotalsAreTheLargestThatWereWritten) {
   this->Put(1, 5);
   Totals totals = this->journal_.LoadTotals().value();
-  EXPECT_THAT(totals, ElementsAre(1, 0, 0, 0, 0, 0, 0));
-  ASSERT_THAT(this->journal_.Flush({0, 2, 3, 4, 5, 6, 7}), IsOk());
-  EXPECT_THAT(this->journal_.LoadTotals().value(), ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(totals, ElementsAre(1, 0, 0, 0, 0, 0, 0, 0));
+  ASSERT_THAT(this->journal_.Flush({0, 2, 3, 4, 5, 6, 7, 8}), IsOk());
+  EXPECT_THAT(this->journal_.LoadTotals().value(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
   ASSERT_THAT(this->journal_.Flush({2, 1, 4}), IsOk());
-  EXPECT_THAT(this->journal_.LoadTotals().value(), ElementsAre(2, 2, 4, 4, 5, 6, 7));
+  EXPECT_THAT(this->journal_.LoadTotals().value(), ElementsAre(2, 2, 4, 4, 5, 6, 7, 8));
+}
+
+TYPED_TEST(CacheContractTest, WhatAnotherNodeHasBuiltCountsAsThat) {
+  Entry entry = this->EntryOf(1, 1, 5);
+  entry.origin = "grpc://engine:1";
+  ASSERT_THAT(this->actions_.Put(entry, {"module", UserId{1000}}), IsOk());
+  EXPECT_THAT(this->journal_.LoadTotals().value(), ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
+  const auto found = this->actions_.Find(entry.key);
+  ASSERT_THAT(found, IsOk());
+  ASSERT_TRUE(found->has_value());
+  EXPECT_EQ((*found)->origin, "grpc://engine:1");
 }
 
 TYPED_TEST(CacheContractTest, KeepsKnownFilesByPath) {
