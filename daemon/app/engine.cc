@@ -31,10 +31,6 @@ exec::LocalExecutorOptions BackgroundOptions(const ServerOptions& options, const
   return background;
 }
 
-// All files of a load (objects of separate units, PTX, ...) may together be this many times as large as the largest
-// file.
-constexpr uint64_t kFilesOfALoad = 4;
-
 build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   build::BuilderOptions result;
   result.flag_policy = options.shared ? toolchain::FlagPolicy::kShared : toolchain::FlagPolicy::kPerUser;

@@ -81,6 +81,10 @@ struct ServerOptions {
 // Reads the options again, as at the start. Null for a daemon without a config file, which has nothing to read again.
 using ReadOptions = std::function<absl::StatusOr<ServerOptions>()>;
 
+// All files of a load (objects of separate units, PTX, ...) may together be this many times as large as the largest
+// file.
+inline constexpr uint64_t kFilesOfALoad = 4;
+
 // The result of parsing: options, or a text to print and an exit code (--help, --version, bad flags).
 struct ParsedCommandLine {
   ServerOptions options;

@@ -166,6 +166,14 @@ TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
               AllOf(HasSubstr("/kernixd.toml:2: unknown key \"upstream.adress\""),
                     HasSubstr("/kernixd.toml:3: upstream.write: \"perhaps\" is neither true nor false"),
                     HasSubstr("/kernixd.toml:4: upstream.trusted_keys must be a list of strings")));
+  for (const char* keys : {"", "a,", ",a"}) {
+    environment_["KERNIX_UPSTREAM_TRUSTED_KEYS"] = keys;
+    EXPECT_THAT(Parse({"--upstream-address=grpc://x:1"}).text, HasSubstr("a key is empty"));
+  }
+  environment_.clear();
+  WriteConfig("[upstream]\naddress = \"grpc://x:1\"\ntrusted_keys = []\n");
+  EXPECT_THAT(Parse({"--config=/kernixd.toml"}).text,
+              HasSubstr("/kernixd.toml:3: upstream.trusted_keys: a key is empty"));
   EXPECT_THAT(Parse({"--upstream-write=true"}).text, HasSubstr("have no effect without upstream.address"));
   EXPECT_THAT(Parse({"--upstream-address=grpc://x:1", "--upstream-timeout=0"}).text,
               HasSubstr("upstream.timeout must not be 0"));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/app/settings.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/units.h"
@@ -93,6 +95,16 @@ absl::Status SetUploadTimeout(ServerOptions& options, const std::string& text) {
   if (timeout.count() == 0)
     return absl::InvalidArgumentError("a limit is required: without one, a client that stalls could block others");
   options.upload_timeout = timeout;
+  return absl::OkStatus();
+}
+
+// An empty list would silently switch the check off.
+absl::Status SetTrustedKeys(ServerOptions& options, const std::string& text) {
+  const std::vector<std::string> keys = absl::StrSplit(text, ',');
+  if (std::find(keys.begin(), keys.end(), "") != keys.end()) {
+    return absl::InvalidArgumentError("a key is empty: leave the setting out to believe whoever may write");
+  }
+  options.upstream.trusted_keys = text;
   return absl::OkStatus();
 }
 
@@ -183,7 +195,7 @@ std::vector<Setting> MakeSettings() {
       {.name = "upstream.trusted_keys",
        .value = "KEYS",
        .help = "take only results that one of these Ed25519 keys has signed (default: whoever may write is believed)",
-       .set = SetText<&O::upstream, &U::trusted_keys>,
+       .set = SetTrustedKeys,
        .same = Same<&O::upstream, &U::trusted_keys>,
        .is_list = true},
       {"upstream.signing_key_file", "PATH", "sign what is written with this Ed25519 key",

@@ -47,7 +47,7 @@ build::UpstreamCacheOptions CacheOptionsOf(const ServerOptions& options) {
   result.read = options.upstream.read;
   result.write = options.upstream.write;
   result.build_once = options.upstream.build_once;
-  if (options.max_output_bytes > 0) result.max_result_bytes = options.max_output_bytes;
+  if (options.max_output_bytes > 0) result.max_result_bytes = kFilesOfALoad * options.max_output_bytes;
   return result;
 }
 

@@ -41,7 +41,8 @@ bool BuildAnyway(const Digest& key, const absl::Status& error) {
 bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation) {
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
   if (!claim.ok()) return BuildAnyway(key, claim.status());
-  if (*claim && (*claim)->state == ClaimState::kFailed) return true;
+  // Later nodes try again: what was wrong may have been the node.
+  if (*claim && (*claim)->state == ClaimState::kFailed && wait.seen) return true;
   if (*claim && MustWait(**claim, wait)) {
     NextPause(wait, kLongestPause);
     return false;
@@ -53,11 +54,12 @@ bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellat
 bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
   const bool is_news = wait.seen != claim;
   if (is_news) {
+    if (!wait.seen) wait.begun = env_.Now();
     wait.seen = claim;
     wait.since = env_.Now();
   }
   if (claim.state == ClaimState::kBuilt) return is_news;
-  if (claim.state == ClaimState::kLeft) return false;
+  if (claim.state != ClaimState::kBuilding || env_.Now() - wait.begun > kLongestWait) return false;
   if (is_news || env_.Now() - wait.since < kSilence) return true;
   abandoned_.Add();
   return false;
@@ -68,7 +70,7 @@ bool BuildTurns::TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellat
   const absl::Status written = claims_.Write(key, 0, ClaimState::kBuilding, cancellation);
   if (!written.ok()) return BuildAnyway(key, written);
   const auto took = std::chrono::duration_cast<Duration>(env_.Now() - begin);
-  std::this_thread::sleep_for(std::max(kSettle, took * kPatience));
+  std::this_thread::sleep_for(std::clamp(took * kPatience, kSettle, kLongestSettle));
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
     others_.Add();
@@ -90,7 +92,6 @@ void BuildTurns::Begin(const Digest& key) {
 }
 
 void BuildTurns::Beat(const Digest& key) {
-  const MutexLock in_order(writing_);
   uint64_t beat = 0;
   {
     const MutexLock lock(mutex_);
@@ -98,7 +99,7 @@ void BuildTurns::Beat(const Digest& key) {
     if (turn == own_turns_.end()) return;
     beat = ++turn->second;
   }
-  const absl::Status status = claims_.Write(key, beat, ClaimState::kBuilding, nullptr);
+  const absl::Status status = claims_.Write(key, beat, ClaimState::kBuilding, &stopped_);
   if (!status.ok()) Log(LogLevel::kDebug, "claim_not_renewed", {{"key", key.Hex()}, {"error", status.message()}});
   work_.PushAt(env_.Now() + kBeat, [this, key] { Beat(key); });
 }
@@ -108,9 +109,10 @@ void BuildTurns::End(const Digest& key, ClaimState state) {
     const MutexLock lock(mutex_);
     if (own_turns_.erase(key) == 0) return;
   }
+  ++ends_;
   work_.Push([this, key, state] {
-    const MutexLock in_order(writing_);
-    claims_.Write(key, 0, state, nullptr).IgnoreError();
+    claims_.Write(key, 0, state, &stopped_).IgnoreError();
+    --ends_;
   });
 }
 

@@ -3,6 +3,7 @@
 // Lets one of several nodes build a key that all of them need at the same moment. The others wait for its result.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -20,25 +21,32 @@ namespace kernix::build {
 
 // An action cache has no locks: whoever writes last wins. So a node writes a claim, waits for longer than another one
 // needs between reading and writing, and reads it again. Two nodes may still build the same key; then both results are
-// the same. A claim that the cache loses costs kSilence at most. Thread-safe.
+// the same. A claim that the cache loses costs kSilence at most. Claims are not signed: whoever may write to the cache
+// can have a load wait, for kLongestWait at most. Thread-safe.
 class BuildTurns {
  public:
   // How often a node says that it still builds.
   static constexpr Duration kBeat{2'000};
   // A node that has said nothing for this long has gone.
   static constexpr Duration kSilence{7'000};
-  // The least time between a claim and the look at it.
+  // The least and the longest time between a claim and the look at it.
   static constexpr Duration kSettle{20};
+  static constexpr Duration kLongestSettle{2'000};
+  // Then a load builds, whatever other nodes say.
+  static constexpr Duration kLongestWait{600'000};
 
   // What a load knows that waits for another node.
   struct Wait {
     std::optional<remote::BuildClaim> seen;
+    MonotonicTime begun;  // when something was seen first
     MonotonicTime since;  // when that was seen first
     Duration pause{0};    // before the next look
   };
 
-  // All must outlive it. `work` runs what says that this node still builds.
-  BuildTurns(Env& env, remote::BuildClaims& claims, WorkQueue& work) : env_(env), claims_(claims), work_(work) {}
+  // All must outlive it. `work`, which must have one thread, runs what says that this node still builds, until
+  // `stopped` fires.
+  BuildTurns(Env& env, remote::BuildClaims& claims, WorkQueue& work, Cancellation& stopped)
+      : env_(env), claims_(claims), work_(work), stopped_(stopped) {}
 
   // Whether this node should build `key`, which the upstream did not have a moment ago. It then must call End(). False:
   // look for the result again after `wait.pause`, and ask again with the same `wait`. If the upstream does not answer,
@@ -47,6 +55,9 @@ class BuildTurns {
 
   // The build of `key` has ended, and its result was written if `state` says so. Does nothing if this node has no turn.
   void End(const Digest& key, remote::ClaimState state);
+
+  // Whether an end is still to be said.
+  bool HasNews() const { return ends_ > 0; }
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
@@ -60,10 +71,11 @@ class BuildTurns {
   Env& env_;
   remote::BuildClaims& claims_;
   WorkQueue& work_;
+  Cancellation& stopped_;
+  std::atomic<int> ends_{0};  // that `work_` has not said yet
   MetricCounter own_;
   MetricCounter others_;
   MetricCounter abandoned_;
-  Mutex writing_;  // so that the last claim of a key is that of its end
   Mutex mutex_;
   absl::flat_hash_map<Digest, uint64_t> own_turns_ ABSL_GUARDED_BY(mutex_);  // the last beat of each
 };

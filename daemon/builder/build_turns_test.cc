@@ -20,7 +20,7 @@ using remote::ClaimState;
 // One node's side.
 struct Node {
   Node(Env& env, remote::Upstream& upstream, const std::string& name)
-      : claims(upstream, name), turns(env, claims, work) {}
+      : claims(upstream, name), turns(env, claims, work, stopped) {}
 
   bool MayBuild(const Digest& key, BuildTurns::Wait& wait) { return turns.MayBuild(key, wait, nullptr); }
   bool MayBuild(const Digest& key) {
@@ -36,6 +36,7 @@ struct Node {
   }
 
   remote::BuildClaims claims;
+  Cancellation stopped;
   BuildTurns turns;
   WorkQueue work{1};  // last: its tasks use the turns
 };
@@ -77,9 +78,25 @@ TEST_F(BuildTurnsTest, WhatWasBuiltIsLookedForOnceMore) {
 
 TEST_F(BuildTurnsTest, EachNodeLearnsByItselfWhyABuildFails) {
   EXPECT_TRUE(a_.MayBuild(key_));
+  BuildTurns::Wait wait;
+  EXPECT_FALSE(b_.MayBuild(key_, wait));
   a_.End(key_, ClaimState::kFailed);
-  EXPECT_TRUE(a_.MayBuild(key_));
-  EXPECT_TRUE(b_.MayBuild(key_));
+  EXPECT_TRUE(b_.MayBuild(key_, wait));
+  EXPECT_TRUE(a_.MayBuild(key_));  // a later load takes a turn again
+  EXPECT_FALSE(b_.MayBuild(key_));
+}
+
+TEST_F(BuildTurnsTest, NobodyWaitsForEver) {
+  BuildTurns::Wait wait;
+  uint64_t beat = 0;
+  const auto begin = env_.Now();
+  while (env_.Now() - begin <= BuildTurns::kLongestWait) {
+    ASSERT_THAT(a_.claims.Write(key_, ++beat, ClaimState::kBuilding, nullptr), IsOk());
+    EXPECT_FALSE(b_.MayBuild(key_, wait));
+    env_.AdvanceClock(BuildTurns::kLongestWait / 3);
+  }
+  ASSERT_THAT(a_.claims.Write(key_, ++beat, ClaimState::kBuilding, nullptr), IsOk());
+  EXPECT_TRUE(b_.MayBuild(key_, wait));
 }
 
 TEST_F(BuildTurnsTest, AnotherNodeTakesTheTurnThatWasLeft) {

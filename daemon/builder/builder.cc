@@ -766,7 +766,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Store(const PlannedLoad& load, con
     load.trace->Lap("keep artifact");
     return load.trace->Trace();
   }));
-  if (upstream != nullptr) Share(load, entry, artifact);
+  if (upstream != nullptr && upstream->writes()) Share(load, entry, artifact);
   if (headers.states) RememberBuilt(load, entry, *std::move(headers.states), changes_before + 1);
   v1::LoadResult result = ResultOf(*load.known, entry);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(env.Now() - load.started.monotonic);
@@ -789,7 +789,9 @@ void Builder::Impl::RememberBuilt(const PlannedLoad& load, const cache::Entry& e
 void Builder::Impl::Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result) {
   if (!result.ok() && !load.only_cached) {
     CountFailure(load, result.status());
-    if (upstream != nullptr) upstream->EndBuild(load.key(), KindOf(result.status()) == v1::ErrorDetail::CANCELLED);
+    const bool compiler_refuses = KindOf(result.status()) == v1::ErrorDetail::COMPILATION;
+    const auto state = compiler_refuses ? remote::ClaimState::kFailed : remote::ClaimState::kLeft;
+    if (upstream != nullptr) upstream->EndBuild(load.key(), state);
   }
   // In this order: a load that no longer finds the flight must find the entry.
   Forget(load, flight);

@@ -98,6 +98,7 @@ absl::StatusOr<exec::ActionResult> StepCache::Take(const Digest& key, const std:
   exec::ActionResult result;
   cache::StepResult kept;
   for (const auto& [path, content] : found->files) {
+    if (std::find(outputs.begin(), outputs.end(), path) == outputs.end()) continue;
     result.outputs[path] = content;
     kept.outputs.emplace_back(path, *content);
   }

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
+#include "common/base/paths.h"
 #include "daemon/plan/toolchain_paths.h"
 
 namespace kernix::build {
@@ -26,11 +28,15 @@ uint64_t BytesOf(const remote::SharedResult& result) {
   return bytes;
 }
 
-// Nothing if one of them is not certain.
+// Whether a portable name leads into a folder of the toolchain. Other nodes must learn nothing of other files of this
+// one, and name none of them.
+bool IsOfToolchain(const std::string& name) { return !name.starts_with('/') && NormalizePath(name) == name; }
+
+// Nothing if one of them is not certain, or is no header of the toolchain.
 std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache::ToolchainHeader>& headers) {
   std::vector<remote::SharedHeader> shared;
   for (const cache::ToolchainHeader& header : headers) {
-    if (header.digest == Digest()) return std::nullopt;
+    if (header.digest == Digest() || !IsOfToolchain(header.path)) return std::nullopt;
     shared.push_back({header.path, header.digest});
   }
   std::sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -56,16 +62,17 @@ UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::
       digests_(digests),
       results_(results),
       options_(std::move(options)),
+      claims_(options_.build_once ? 1 : 0),
       questions_(options_.read ? kQuestionsAtOnce : 0),
       writes_(options_.write ? kWritesAtOnce : 0) {
-  if (options_.build_once && options_.read && options_.write) turns_.emplace(env, claims, questions_);
+  if (options_.build_once && options_.read && options_.write) turns_.emplace(env, claims, claims_, stopped_);
 }
 
 UpstreamCache::~UpstreamCache() {
   const MonotonicTime deadline = env_.Now() + kLastWrites;
   {
     const MutexLock lock(mutex_);
-    while (waiting_ > 0 && results_.IsAnswered() && env_.Now() < deadline) {
+    while ((waiting_ > 0 || (turns_ && turns_->HasNews())) && results_.IsAnswered() && env_.Now() < deadline) {
       changed_.WaitUntil(mutex_, std::min(deadline, env_.Now() + kLook));
     }
     stopping_ = true;
@@ -99,15 +106,15 @@ void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
 }
 
-void UpstreamCache::EndBuild(const Digest& key, bool was_cancelled) {
-  if (turns_) turns_->End(key, was_cancelled ? remote::ClaimState::kLeft : remote::ClaimState::kFailed);
+void UpstreamCache::EndBuild(const Digest& key, remote::ClaimState state) {
+  if (turns_) turns_->End(key, state);
 }
 
 std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
                                                            Cancellation* cancellation) {
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   const auto own_digest = [&](const std::string& name) -> std::optional<Digest> {
-    const std::string path = LocalPath(folders, name);
+    const std::string path = IsOfToolchain(name) ? LocalPath(folders, name) : "";
     const absl::StatusOr<Digest> digest = path.empty() ? absl::NotFoundError(name) : digests_.Get(path);
     return digest.ok() ? std::optional(*digest) : std::nullopt;
   };
@@ -122,12 +129,12 @@ void UpstreamCache::Keep(const Digest& key, const std::vector<cache::ToolchainHe
                          std::vector<std::pair<std::string, exec::Content>> files, std::string detail) {
   if (!options_.write) return;
   std::optional<std::vector<remote::SharedHeader>> shared = Shared(headers);
-  if (!shared) return EndBuild(key, /*was_cancelled=*/true);
+  if (!shared) return EndBuild(key, remote::ClaimState::kFailed);
   auto result = std::make_shared<const remote::SharedResult>(
       remote::SharedResult{*std::move(shared), std::move(files), std::move(detail)});
   const uint64_t bytes = BytesOf(*result);
   if (!Reserve(bytes)) {
-    EndBuild(key, /*was_cancelled=*/true);
+    EndBuild(key, remote::ClaimState::kFailed);
     return lost_.Add();
   }
   writes_.Push([this, key, result, bytes] { Write(key, *result, bytes); });
@@ -144,7 +151,7 @@ bool UpstreamCache::Reserve(uint64_t bytes) {
 void UpstreamCache::Write(const Digest& key, const remote::SharedResult& result, uint64_t bytes) {
   const bool written = TryToWrite(key, result);
   if (!written) lost_.Add();
-  if (turns_) turns_->End(key, written ? remote::ClaimState::kBuilt : remote::ClaimState::kLeft);
+  EndBuild(key, written ? remote::ClaimState::kBuilt : remote::ClaimState::kFailed);
   const MutexLock lock(mutex_);
   waiting_bytes_ -= bytes;
   --waiting_;
@@ -158,6 +165,8 @@ bool UpstreamCache::TryToWrite(const Digest& key, const remote::SharedResult& re
                                                 [&] { return results_.Put(key, result, &stopped_); });
     if (status.ok()) return true;
     Log(LogLevel::kDebug, "upstream_not_written", {{"key", key.Hex()}, {"error", status.message()}});
+    EndBuild(key, remote::ClaimState::kFailed);                            // other nodes need not wait for the next try
+    if (KindOf(status) == v1::ErrorDetail::INVALID_REQUEST) return false;  // the engine will say that again
     if (i < kMostTries && !Pause(pause)) return false;
     pause *= 2;
   }

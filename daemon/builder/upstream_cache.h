@@ -61,11 +61,14 @@ class UpstreamCache {
   // builds it; the caller then must call Keep() or EndBuild().
   void FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
 
-  // The build of a load has made nothing to keep. `was_cancelled`: nobody waits for it any more.
-  void EndBuild(const Digest& key, bool was_cancelled);
+  // The build of a load has made nothing to keep.
+  void EndBuild(const Digest& key, remote::ClaimState state);
+
+  bool writes() const { return options_.write; }
 
   // Writes a result, later. `headers`: those of the toolchain that its build has read, with the content that they had.
-  // A result whose headers are not certain (see DigestToolchainHeaders()) is not written.
+  // A result whose headers are not certain (see DigestToolchainHeaders()), or lie elsewhere than in the toolchain's
+  // folders, is not written.
   void Keep(const Digest& key, const std::vector<cache::ToolchainHeader>& headers,
             std::vector<std::pair<std::string, exec::Content>> files, std::string detail);
 
@@ -100,6 +103,8 @@ class UpstreamCache {
   uint64_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::optional<BuildTurns> turns_;
+  // Each needs those above it until its last task has ended.
+  WorkQueue claims_;  // in order
   WorkQueue questions_;
   WorkQueue writes_;
 };

@@ -153,6 +153,20 @@ TEST_F(SharingTest, ANodeTakesNothingThatOtherHeadersHaveMade) {
   EXPECT_TRUE(taken_by_other->from_upstream());
 }
 
+// Its headers say something of this node's own files.
+TEST_F(SharingTest, WhatHasReadOtherFilesIsNotShared) {
+  const TempFolder folder;
+  v1::LoadRequest request = Request();
+  request.mutable_source(0)->mutable_text()->insert(0, StrCat("#include \"", folder.Write("mine.h", ""), "\"\n"));
+  Node first;
+  first.Share(Engine());
+  first.Build(request);
+  first.StopSharing();
+  Node second;
+  second.Share(Engine());
+  second.Build(request);
+}
+
 // With -g, a step of its own compiles what all handlers share.
 TEST_F(SharingTest, NodesShareSteps) {
   v1::LoadRequest request = Request();

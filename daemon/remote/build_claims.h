@@ -19,8 +19,8 @@ namespace kernix::remote {
 enum class ClaimState {
   kBuilding,
   kBuilt,   // the result was written
-  kFailed,  // the compiler or the node could not; other nodes should learn by themselves why
-  kLeft,    // nobody waits for it there any more
+  kFailed,  // the compiler refuses, or the result cannot be shared: other nodes should build by themselves
+  kLeft,    // it is no longer built there: another node should take over
 };
 
 struct BuildClaim {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
@@ -19,6 +20,9 @@ constexpr std::string_view kSignedPrefix = "kernix-shared-result\n";
 
 // Lists of header names, and statements, are far smaller.
 constexpr uint64_t kMostTextBytes = 16 << 20;
+
+// A build with all of CUDA's libraries reads some 2,000.
+constexpr int kMostHeaders = 20'000;
 
 ResultAddress AddressOfLists(const Digest& key) { return MakeAddress(kHeadersFile, key); }
 
@@ -134,6 +138,7 @@ absl::StatusOr<std::vector<SharedResults::HeaderNames>> SharedResults::ReadLists
   const auto message = contents ? Parse<internal::HeaderLists>(*contents->front()) : std::nullopt;
   if (!message) return lists;
   for (const internal::HeaderLists::List& list : message->list()) {
+    if (list.name_size() > kMostHeaders) continue;
     lists.emplace_back(list.name().begin(), list.name().end());
   }
   lists.resize(std::min(lists.size(), kMostHeaderLists));
@@ -163,13 +168,17 @@ absl::StatusOr<std::optional<SharedResult>> SharedResults::FindWith(const Digest
   return result;
 }
 
-// An engine may keep a result longer than its blobs.
+// An engine may keep a result longer than its blobs. A blob that is not what it should be is none: else one bad write
+// would stand in the way of all later ones.
 absl::StatusOr<std::optional<std::vector<exec::Content>>> SharedResults::ReadIfThere(
     const std::vector<exec::BlobDigest>& digests, uint64_t max_bytes, Cancellation* cancellation) {
   absl::StatusOr<std::vector<exec::Content>> contents = upstream_.Read(digests, max_bytes, cancellation);
+  if (contents.ok()) return *std::move(contents);
   if (absl::IsNotFound(contents.status())) return std::nullopt;
-  if (!contents.ok()) return contents.status();
-  return *std::move(contents);
+  const v1::ErrorDetail::Kind kind = KindOf(contents.status());
+  if (kind != v1::ErrorDetail::INTERNAL && kind != v1::ErrorDetail::RESOURCE) return contents.status();
+  not_believed_.Add();
+  return std::nullopt;
 }
 
 bool SharedResults::IsBelieved(const internal::SignedStatement& envelope) const {

@@ -152,7 +152,7 @@ def test_every_flag_of_kernixd_is_documented():
     page = (ROOT / "docs" / "operations.md").read_text()
     flags = flags_of("kernixd")
     assert flags
-    settings = {flag: flag.removeprefix("--").replace("-", "_") for flag in flags}
+    settings = {flag: flag.removeprefix("--").replace("upstream-", "upstream.").replace("-", "_") for flag in flags}
     assert [flag for flag in flags if f"`{settings[flag]}`" not in page and flag not in page] == []
 
 
@@ -162,6 +162,7 @@ NOT_READ = {
     "NVVMIR_LIBRARY_DIR": "in what nvcc prints",
     "LD_TRACE_LOADED_OBJECTS": "set for a program that kernixd asks",
     "GRPC_POLL_STRATEGY": "set for gRPC by the client itself",
+    "KERNIX_FIRST_COMPILER": "set by a client for the kernixd that it starts",
 }
 
 
