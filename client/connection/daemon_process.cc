@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "client/tools/environment.h"
 #include "common/base/error.h"
 #include "common/base/strings.h"
 #include "common/os/argv.h"
@@ -125,32 +126,12 @@ void ReapEndedDaemons() {
 
 std::map<std::string, std::string> DaemonEnvironment(const GetEnv& get_env) {
   std::map<std::string, std::string> environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};
-  for (const char* name : {"HOME",
-                           "USER",
-                           "LOGNAME",
-                           "TMPDIR",
-                           "XDG_RUNTIME_DIR",
-                           "XDG_CACHE_HOME",
-                           "KERNIX_CACHE_LIMIT_BYTES",
-                           "KERNIX_JOBS",
-                           "KERNIX_MEMORY_BUDGET_BYTES",
-                           "KERNIX_JOB_TIMEOUT",
-                           "KERNIX_IDLE_TIMEOUT",
-                           "KERNIX_DRAIN_TIMEOUT",
-                           "KERNIX_MAX_REQUEST_BYTES",
-                           "KERNIX_LOG_LEVEL",
-                           "KERNIX_UPSTREAM_ADDRESS",
-                           "KERNIX_UPSTREAM_BUILD_ONCE",
-                           "KERNIX_UPSTREAM_CA_FILE",
-                           "KERNIX_UPSTREAM_CERTIFICATE_FILE",
-                           "KERNIX_UPSTREAM_INSTANCE",
-                           "KERNIX_UPSTREAM_KEY_FILE",
-                           "KERNIX_UPSTREAM_READ",
-                           "KERNIX_UPSTREAM_SIGNING_KEY_FILE",
-                           "KERNIX_UPSTREAM_TIMEOUT",
-                           "KERNIX_UPSTREAM_TOKEN_FILE",
-                           "KERNIX_UPSTREAM_TRUSTED_KEYS",
-                           "KERNIX_UPSTREAM_WRITE"}) {
+  std::vector<std::string> names = UpstreamVariables();
+  names.insert(names.end(),
+               {"HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "KERNIX_CACHE_LIMIT_BYTES",
+                "KERNIX_JOBS", "KERNIX_MEMORY_BUDGET_BYTES", "KERNIX_JOB_TIMEOUT", "KERNIX_IDLE_TIMEOUT",
+                "KERNIX_DRAIN_TIMEOUT", "KERNIX_MAX_REQUEST_BYTES", "KERNIX_LOG_LEVEL"});
+  for (const std::string& name : names) {
     if (const std::optional<std::string> value = get_env(name)) environment[name] = *value;
   }
   return environment;

@@ -207,6 +207,14 @@ absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_en
   return environment;
 }
 
+std::vector<std::string> UpstreamVariables() {
+  std::vector<std::string> names;
+  for (const std::string_view name : kEffective) {
+    if (name.starts_with("KERNIX_UPSTREAM_")) names.emplace_back(name);
+  }
+  return names;
+}
+
 std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables) {
   std::vector<std::string> warnings;
   for (const std::string& variable : variables) {

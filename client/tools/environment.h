@@ -29,6 +29,9 @@ struct CompilerEnvironment {
 // value of a variable cannot be parsed.
 absl::StatusOr<CompilerEnvironment> ReadCompilerEnvironment(const GetEnv& get_env, Language language);
 
+// The names of the variables that a daemon reads as settings of its upstream.
+std::vector<std::string> UpstreamVariables();
+
 // Warnings about those of `variables` ("NAME=value") that begin with BRAINEVENT_ or KERNIX_ and that kernix does not
 // know, because they are misspelt or belong to another version.
 std::vector<std::string> UnknownVariableWarnings(const std::vector<std::string>& variables);
