@@ -694,6 +694,7 @@ bool Builder::Impl::TakeFromUpstream(const PlannedLoad& load, const FlightPtr& f
 absl::StatusOr<v1::LoadResult> Builder::Impl::KeepFromUpstream(const PlannedLoad& load,
                                                                const remote::SharedResult& found) {
   if (found.files.size() != 1) return absl::DataLossError("it is not an artifact");
+  KERNIX_RETURN_IF_ERROR(CheckSources(env, load.request, options.flag_policy));  // what is not built is not taken
   const std::string& artifact = *found.files.front().second;
   KERNIX_ASSIGN_OR_RETURN(std::vector<std::string> versions, InspectArtifact(artifact, load.request.functions));
   cache::Entry entry = NewEntry(load, artifact, std::move(versions));
