@@ -85,7 +85,9 @@ def run(nodes: list[Node], kernels: pathlib.Path, clients: int) -> float:
     """Return how long it takes until all clients of all nodes have all kernels."""
     begin = time.monotonic()
     running = [
-        subprocess.Popen(node.command("build", str(kernels), "-j", "1"), stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            node.command("build", str(kernels), "-j", "1"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         for node in nodes
         for _ in range(clients)
     ]
