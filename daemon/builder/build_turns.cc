@@ -25,9 +25,8 @@ Duration WithJitter(Duration pause) {
   return pause / 2 + Duration(std::uniform_int_distribution<int64_t>(0, pause.count())(random));
 }
 
-void NextPause(BuildTurns::Wait& wait, Duration longest) {
-  wait.pause = std::clamp(wait.pause * 3 / 2, kFirstPause, longest);
-  wait.pause = std::min(WithJitter(wait.pause), longest);
+void NextPause(BuildTurns::Wait& wait) {
+  wait.pause = WithJitter(std::clamp(wait.pause * 3 / 2, kFirstPause, kLongestPause));
 }
 
 // The upstream does not answer.
@@ -44,7 +43,7 @@ bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellat
   // Later nodes try again: what was wrong may have been the node.
   if (*claim && (*claim)->state == ClaimState::kFailed && wait.seen) return true;
   if (*claim && MustWait(**claim, wait)) {
-    NextPause(wait, kLongestPause);
+    NextPause(wait);
     return false;
   }
   return TakeTurn(key, wait, cancellation);
@@ -75,7 +74,7 @@ bool BuildTurns::TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellat
   if (claim.ok() && *claim && (*claim)->node != claims_.node()) {
     others_.Add();
     MustWait(**claim, wait);
-    NextPause(wait, kLongestPause);
+    NextPause(wait);
     return false;
   }
   own_.Add();

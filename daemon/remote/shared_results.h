@@ -55,8 +55,8 @@ struct SharingTrust {
   std::optional<SigningKey> signs_with;  // nothing: what this node writes is not signed
 };
 
-// Thread-safe. Each question to the upstream takes its timeout at most: a result costs four, and two for each further
-// list of headers. `cancellation` may be null.
+// Thread-safe. Each question to the upstream takes its timeout at most: a result costs five, and up to three for each
+// further list of headers. `cancellation` may be null.
 class SharedResults {
  public:
   // Builds of one key seldom read different headers. The oldest list goes.
