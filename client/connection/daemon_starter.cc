@@ -27,8 +27,8 @@ using std::chrono::milliseconds;
 constexpr char kOneshotHelps[] = "kernix/oneshot-may-help";
 constexpr milliseconds kShortestPause{1};
 constexpr milliseconds kLongestPause{20};
-// A daemon that this process has started answers soon, and somebody waits for it.
-constexpr milliseconds kPauseForAnswer{1};
+// A daemon that this process has started listens soon, and somebody waits for it.
+constexpr milliseconds kPauseForListening{1};
 // How much longer than the start timeout a stopping daemon may take: its usual drain timeout.
 constexpr milliseconds kDrainTime{30'000};
 constexpr milliseconds kProbeTimeout{10'000};
@@ -47,12 +47,6 @@ size_t LogStart(Env& env, const std::string& log) {
   if (!info.ok()) return 0;
   if (info->size <= kLogLimit) return info->size;
   return env.Rename(log, log + ".1").ok() ? 0 : info->size;
-}
-
-bool Answers(PeerSocket peer, ForkGate::Section& section) {
-  GrpcSession session(std::move(peer.fd));
-  v1::GetInfoResponse response;
-  return session.Call(&v1::Kernix::Stub::GetInfo, v1::GetInfoRequest(), &response, kProbeTimeout, &section).ok();
 }
 
 // Whether the process of a pidfd has ended. True if there is none.
@@ -185,7 +179,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
   if (section_.interrupted()) return Interrupted();
   const size_t log_start = LogStart(*environment_.env, command.log);
   KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::Start(command));
-  return AwaitAnswer(std::move(process), log_start);
+  return AwaitListening(std::move(process), log_start);
 }
 
 void DaemonStarter::AskToStop(pid_t unwanted) {
@@ -217,27 +211,20 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
                             "` and kill it. Its log is ", endpoint_.place.log));
 }
 
-// Makes one connection to check that the daemon answers, and another for the caller. Either can fail for a moment, when
-// other waiting clients fill the daemon's queue.
-absl::StatusOr<PeerSocket> DaemonStarter::ConnectToAnswering() {
-  KERNIX_ASSIGN_OR_RETURN(PeerSocket probe, ConnectTo(environment_, endpoint_));
-  if (!Answers(std::move(probe), section_)) return absl::UnavailableError("it does not answer yet");
-  return ConnectTo(environment_, endpoint_);
-}
-
-absl::StatusOr<PeerSocket> DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start) {
+// It listens when all else of it is there.
+absl::StatusOr<PeerSocket> DaemonStarter::AwaitListening(DaemonProcess process, size_t log_start) {
   do {
-    absl::StatusOr<PeerSocket> peer = ConnectToAnswering();
+    absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
     if (peer.ok() || absl::IsPermissionDenied(peer.status())) return peer;
     if (const std::optional<int> exit_code = process.ExitCode()) {
       KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
     }
-  } while (Pause(kPauseForAnswer));
+  } while (Pause(kPauseForListening));
   if (section_.interrupted()) {
     AwaitHold(process);
     return Interrupted();
   }
-  return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
+  return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not listen at ",
                             endpoint_.socket, " within ", options_.start_timeout.count(),
                             " ms: try again when the machine is less busy, or kill that process if it hangs. ",
                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));

@@ -32,7 +32,7 @@ class DaemonStarter {
   DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
                 ForkGate::Section& section);
 
-  // Returns a connection to a serving daemon. Of all clients that ask at a time, the one that gets the start lock
+  // Returns a connection to a daemon that listens. Of all clients that ask at a time, the one that gets the start lock
   // starts the daemon; the others connect as soon as it listens. If `unwanted` is set (a process that is draining or of
   // another build), makes that process stop first. UNREACHABLE errors carry the daemon's exit code and last words;
   // RESOURCE means that it cannot use its store.
@@ -42,8 +42,7 @@ class DaemonStarter {
   absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> StartLocked(std::optional<pid_t> unwanted);
   absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving);
-  absl::StatusOr<PeerSocket> AwaitAnswer(DaemonProcess process, size_t log_start);
-  absl::StatusOr<PeerSocket> ConnectToAnswering();
+  absl::StatusOr<PeerSocket> AwaitListening(DaemonProcess process, size_t log_start);
   void AwaitHold(DaemonProcess& process);
   absl::Status JudgeExit(int exit_code, size_t log_start);
   void AskToStop(pid_t unwanted);
