@@ -100,6 +100,24 @@ absl::StatusOr<std::vector<NeededVersion>> ReadAllNeeds(std::string_view table, 
   return versions;
 }
 
+// The versions that a shared object defines, by the index with which symbols refer to them. Not its own name.
+absl::StatusOr<std::map<uint16_t, std::string>> ReadDefinitions(std::string_view table, std::string_view strings) {
+  std::map<uint16_t, std::string> versions;
+  for (uint64_t offset = 0;;) {
+    const auto definition = ReadAt<Elf64_Verdef>(table, offset);
+    if (!definition.has_value()) return Damaged("a version lies outside its section");
+    const auto name = ReadAt<Elf64_Verdaux>(table, offset + definition->vd_aux);
+    if (!name.has_value()) return Damaged("a version lies outside its section");
+    const std::optional<std::string_view> text = StringAt(strings, name->vda_name);
+    if (!text.has_value()) return Damaged("a version's name lies outside its string table");
+    const bool is_own_name = (definition->vd_flags & VER_FLG_BASE) != 0;
+    if (!is_own_name) versions.try_emplace(definition->vd_ndx, *text);
+    // A later one lies further on, so that this ends.
+    if (definition->vd_next == 0) return versions;
+    offset += definition->vd_next;
+  }
+}
+
 bool IsRuntimeFamily(std::string_view family) { return family == "GLIBC" || family == "GLIBCXX" || family == "CXXABI"; }
 
 }  // namespace
@@ -249,8 +267,45 @@ absl::StatusOr<std::vector<ElfImage::Import>> ElfImage::Imports() const {
   return imports;
 }
 
-absl::StatusOr<std::vector<std::string>> ElfImage::NeededLibraries() const {
-  std::vector<uint64_t> needed;  // offsets into the strings
+absl::StatusOr<std::string> ElfImage::OwnName() const {
+  KERNIX_ASSIGN_OR_RETURN(const std::vector<std::string> names, DynamicTexts(DT_SONAME));
+  if (names.empty()) return absl::NotFoundError("the shared object has no name of its own");
+  return names.front();
+}
+
+absl::StatusOr<std::vector<ElfImage::Import>> ElfImage::OffersOf(
+    const absl::flat_hash_set<std::string_view>& names) const {
+  KERNIX_ASSIGN_OR_RETURN(const std::string own_name, OwnName());
+  std::vector<Import> offers;
+  const Section* symbols = FindSection(SHT_DYNSYM);
+  const Section* definitions = FindSection(SHT_GNU_verdef);
+  const Section* indices = FindSection(SHT_GNU_versym);
+  if (symbols == nullptr || definitions == nullptr || indices == nullptr) return offers;
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(symbols->link));
+  KERNIX_ASSIGN_OR_RETURN(const std::string_view version_strings, Strings(definitions->link));
+  KERNIX_ASSIGN_OR_RETURN(const auto versions, ReadDefinitions(definitions->bytes, version_strings));
+  for (uint64_t i = 1; (i + 1) * sizeof(Elf64_Sym) <= symbols->bytes.size(); ++i) {
+    const auto symbol = ReadAt<Elf64_Sym>(symbols->bytes, i * sizeof(Elf64_Sym));
+    const auto index = ReadAt<uint16_t>(indices->bytes, i * sizeof(uint16_t));
+    if (!index.has_value()) return Damaged("a symbol has no version index");
+    if (!IsExported(*symbol)) continue;
+    const std::optional<std::string_view> name = StringAt(strings, symbol->st_name);
+    if (!name.has_value()) return Damaged("a symbol's name lies outside its string table");
+    const auto version = versions.find(*index);  // not there if it is hidden, which is a bit of the index
+    if (version == versions.end() || !names.contains(*name)) continue;
+    offers.push_back({.name = std::string(*name),
+                      .type = static_cast<unsigned char>(ELF64_ST_TYPE(symbol->st_info)),
+                      .version = version->second,
+                      .library = own_name});
+  }
+  std::sort(offers.begin(), offers.end());
+  return offers;
+}
+
+absl::StatusOr<std::vector<std::string>> ElfImage::NeededLibraries() const { return DynamicTexts(DT_NEEDED); }
+
+absl::StatusOr<std::vector<std::string>> ElfImage::DynamicTexts(int64_t tag) const {
+  std::vector<uint64_t> places;  // in the strings
   std::string_view strings;
   for (const Elf64_Phdr& segment : segments_) {
     if (segment.p_type != PT_DYNAMIC) continue;
@@ -258,16 +313,16 @@ absl::StatusOr<std::vector<std::string>> ElfImage::NeededLibraries() const {
       const auto entry = ReadAt<Elf64_Dyn>(bytes_, segment.p_offset + at);
       if (!entry.has_value() || entry->d_tag == DT_NULL) break;
       if (entry->d_tag == DT_STRTAB) strings = FromAddress(entry->d_un.d_ptr);
-      if (entry->d_tag == DT_NEEDED) needed.push_back(entry->d_un.d_val);
+      if (entry->d_tag == tag) places.push_back(entry->d_un.d_val);
     }
   }
-  std::vector<std::string> names;
-  for (const uint64_t place : needed) {
-    const std::optional<std::string_view> name = StringAt(strings, place);
-    if (!name.has_value()) return Damaged("a library's name lies outside its string table");
-    names.emplace_back(*name);
+  std::vector<std::string> texts;
+  for (const uint64_t place : places) {
+    const std::optional<std::string_view> text = StringAt(strings, place);
+    if (!text.has_value()) return Damaged("a library's name lies outside its string table");
+    texts.emplace_back(*text);
   }
-  return names;
+  return texts;
 }
 
 absl::StatusOr<std::string_view> ElfImage::SectionNamed(std::string_view wanted) const {

@@ -35,7 +35,7 @@ class ElfImage {
     bool is_defined = false;
   };
 
-  // A symbol that the loader finds in another library.
+  // A symbol that the loader finds in another library, or that such a library has.
   struct Import {
     std::string name;
     unsigned char type = 0;  // STT_FUNC, ...
@@ -64,6 +64,13 @@ class ElfImage {
 
   // What the object imports, in the order of its table.
   absl::StatusOr<std::vector<Import>> Imports() const;
+
+  // The object's own name (its DT_SONAME entry). kNotFound if it has none.
+  absl::StatusOr<std::string> OwnName() const;
+
+  // What another object imports that is linked with this one and needs all of `names`: those that this object has, in
+  // their default versions, sorted. Leaves out what has no version. kNotFound as OwnName().
+  absl::StatusOr<std::vector<Import>> OffersOf(const absl::flat_hash_set<std::string_view>& names) const;
 
   // The shared libraries that the object asks the loader for (its DT_NEEDED entries), in order.
   absl::StatusOr<std::vector<std::string>> NeededLibraries() const;
@@ -95,6 +102,8 @@ class ElfImage {
   absl::StatusOr<std::string_view> Strings(uint32_t section) const;
   static absl::StatusOr<std::string_view> NameOf(const Section& section, std::string_view names);
   std::string_view FromAddress(uint64_t address) const;
+  // The texts of the dynamic section's entries with this tag, in order.
+  absl::StatusOr<std::vector<std::string>> DynamicTexts(int64_t tag) const;
 
   std::string_view bytes_;
   std::vector<Section> sections_;

@@ -93,6 +93,39 @@ TEST(ElfImageTest, NamesWhatIsImportedFromWhere) {
   EXPECT_EQ(find("exported"), ElfImage::Import());
 }
 
+// What a library offers is what the linker makes of it.
+TEST(ElfImageTest, NamesWhatALibraryOffersToOthers) {
+  const auto imports = ElfImage::Parse(RealObject())->Imports();
+  ASSERT_THAT(imports, IsOk());
+  absl::flat_hash_set<std::string_view> names = {"no_such_name"};
+  std::vector<ElfImage::Import> of_libc;
+  for (const ElfImage::Import& import : *imports) {
+    names.insert(import.name);
+    if (import.library == "libc.so.6") of_libc.push_back(import);
+  }
+  std::sort(of_libc.begin(), of_libc.end());
+  ASSERT_THAT(of_libc, Not(IsEmpty()));
+  const auto libc = ElfFile::Open("/lib/x86_64-linux-gnu/libc.so.6");
+  if (!libc.ok()) GTEST_SKIP() << "libc is elsewhere: " << libc.status();
+  EXPECT_EQ(*libc->image().OwnName(), "libc.so.6");
+  const auto offers = libc->image().OffersOf(names);
+  ASSERT_THAT(offers, IsOk());
+  EXPECT_EQ(*offers, of_libc);
+
+  EXPECT_TRUE(absl::IsNotFound(ElfImage::Parse(RealObject())->OwnName().status()));
+  EXPECT_TRUE(absl::IsNotFound(ElfImage::Parse(RealObject())->OffersOf({"exported"}).status()));
+}
+
+// memcpy has an older version, which what is linked today does not get.
+TEST(ElfImageTest, OffersADefaultVersionOnly) {
+  const auto libc = ElfFile::Open("/lib/x86_64-linux-gnu/libc.so.6");
+  if (!libc.ok()) GTEST_SKIP() << "libc is elsewhere: " << libc.status();
+  const auto offers = libc->image().OffersOf({"memcpy"});
+  ASSERT_THAT(offers, IsOk());
+  ASSERT_EQ(offers->size(), 1u);
+  EXPECT_EQ(offers->front().version, "GLIBC_2.14");
+}
+
 TEST(ElfImageTest, ReadsTheSymbolsOfAnObjectForTheLinker) {
   const ScratchDirectory folder;
   Env& env = Env::Posix();
@@ -243,6 +276,7 @@ TEST(ElfImageTest, DamageIsSurvived) {
     answers += image->ExportedSymbols().ok();
     answers += image->NeededVersions().ok();
     answers += image->NeededLibraries().ok();
+    answers += image->OffersOf({"exported"}).ok();
     answers += image->SectionNamed(".kx.two").ok();
     answers += AddSection(".kx", "1", bytes).ok();  // ends the views into `bytes`
   }

@@ -57,6 +57,7 @@ struct PlannedLoad {
   bool batch = false;
   bool only_cached = false;
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup
+  std::optional<BuildStart> early;       // when compiles of it have begun, if they did so before the build
 
   // Set when the build starts.
   BuildStart started;
@@ -269,6 +270,10 @@ struct Builder::Impl {
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
+  // Begins the compiles of a load while its tools, which have answered, are being identified. Returns when; nothing if
+  // none has begun.
+  std::optional<BuildStart> CompileEarly(const v1::LoadRequest& request, UserId owner,
+                                         const toolchain::ToolchainPtr& asked, EarlyRuns::Tickets& tickets);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
 
@@ -389,14 +394,40 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   return load;
 }
 
+// Not if another node may have the result, if the user may not compile with these tools, or if the load has files that
+// a client must send, or that may change.
+std::optional<BuildStart> Builder::Impl::CompileEarly(const v1::LoadRequest& request, UserId owner,
+                                                      const toolchain::ToolchainPtr& asked,
+                                                      EarlyRuns::Tickets& tickets) {
+  if (shared() || upstream != nullptr || request.force_rebuild() || request.only_cached()) return std::nullopt;
+  const BuildStart start{env.Now(), env.UnixMillis()};
+  const absl::Status begun = CatchExceptions("not compiled early", [&]() -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, asked));
+    if (!load->request.headers.empty() || DependsOnFiles(load->request)) return absl::OkStatus();
+    KERNIX_RETURN_IF_ERROR(StageBuild(*load));
+    for (const Step& step : load->plan.steps) {
+      if (step.tool == Tool::kHostCompiler && step.reads_sources) tickets.Begin(step.action, owner, start);
+    }
+    return absl::OkStatus();
+  });
+  (void)begun;  // whatever is wrong, the load says so
+  return tickets.empty() ? std::nullopt : std::optional(start);
+}
+
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
   const auto trace = std::make_shared<TraceRecorder>(env);
-  KERNIX_ASSIGN_OR_RETURN(toolchain::ToolchainPtr toolchain,
-                          toolchains.Resolve(request.toolchain(), request.language()));
+  EarlyRuns::Tickets tickets(step_runner.early_runs());
+  std::optional<BuildStart> early;
+  KERNIX_ASSIGN_OR_RETURN(
+      toolchain::ToolchainPtr toolchain,
+      toolchains.Resolve(request.toolchain(), request.language(), [&](const toolchain::ToolchainPtr& asked) {
+        early = CompileEarly(request, owner, asked, tickets);
+      }));
   trace->Lap("identify tools");
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
+  load->early = early;
   trace->Lap("plan");
   const bool verbose = request.verbose();
   if (!load->force && !DependsOnFiles(load->request)) {
@@ -632,7 +663,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   cache.Count(cache::Total::kMisses);
   if (flight->fetches()) load.trace->Lap("receive headers");
   auto started = std::make_shared<PlannedLoad>(load);
-  started->started = {env.Now(), env.UnixMillis()};
+  started->started = load.early.value_or(BuildStart{env.Now(), env.UnixMillis()});
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
   if (upstream == nullptr || load.force) return RunBuild(started, flight);

@@ -48,6 +48,16 @@ class BuilderTest : public ::testing::Test {
     compiler_ = compiler;
   }
 
+  // As kernixctl's metrics show it.
+  static int EarlyCompiles(const TestBuilder& t, std::string_view end) {
+    MetricsRegistry registry;
+    t.builder->Register(registry);
+    const std::string text = registry.Text();
+    const std::string line = StrCat("kernix_early_compiles_total{end=\"", end, "\"} ");
+    const size_t at = text.find(line);
+    return at == std::string::npos ? -1 : std::stoi(text.substr(at + line.size()));
+  }
+
   std::string compiler_;
 };
 
@@ -802,6 +812,63 @@ TEST_F(BuilderTest, AToolThatIsReplacedDuringABuildIsNoticed) {
   ASSERT_THAT(again, IsOk());
   EXPECT_FALSE(again->cache_hit());
   EXPECT_TRUE(t.Load(request)->cache_hit());
+}
+
+// The compile begins while the compiler's files are read.
+TEST_F(BuilderTest, AFirstLoadCompilesWhileItsToolsAreIdentified) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  RecordingObserver observer;
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.set_verbose(true);
+  const auto first = t.Load(request, observer);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
+  EXPECT_THAT(observer.output, HasSubstr("unit.cc")) << "the command is shown as ever";
+  ASSERT_THAT(t.Load(CppRequest(compiler_, 2)), IsOk());
+  EXPECT_EQ(EarlyCompiles(t, "taken"), 1) << "the tools are known";
+  EXPECT_EQ(EarlyCompiles(t, "dropped"), 0);
+  EXPECT_TRUE(t.Load(CppRequest(compiler_))->cache_hit());
+
+  TestBuilder other(TestBuilder::On::kLocalExecutor);
+  ASSERT_THAT(other.Load(CppRequest(compiler_, 2)), IsOk());
+  const int early = EarlyCompiles(other, "taken");
+  const auto late = other.Load(CppRequest(compiler_));
+  ASSERT_THAT(late, IsOk());
+  EXPECT_EQ(EarlyCompiles(other, "taken"), early);
+  EXPECT_EQ(late->key(), first->key());
+  EXPECT_EQ(late->artifact_digest(), first->artifact_digest());
+}
+
+TEST_F(BuilderTest, AnErrorOfAnEarlyCompileIsTheLoadsError) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("int wrong = nowhere;\n");
+  const absl::Status wrong = t.Load(request).status();
+  EXPECT_EQ(KindOf(wrong), v1::ErrorDetail::COMPILATION);
+  EXPECT_THAT(GetErrorDetail(wrong).compiler_output(), HasSubstr("'nowhere' was not declared"));
+  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
+}
+
+TEST_F(BuilderTest, WhatMayHaveToBeSentOrMayChangeIsNotCompiledEarly) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  v1::LoadRequest request = CppRequest(compiler_);
+  AddHeader(request, 0, "mine.h", "// mine\n");
+  RecordingObserver observer({"// mine\n"});
+  ASSERT_THAT(t.Load(request, observer), IsOk());
+  EXPECT_EQ(EarlyCompiles(t, "taken"), 0);
+  EXPECT_EQ(EarlyCompiles(t, "dropped"), 0);
+}
+
+// As if the compiler were replaced between the two looks at it.
+TEST_F(BuilderTest, AToolThatIsReplacedWhileItIsReadIsNoticed) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  Fault replace{.operation = Operation::kOpenFile, .match = "cc1plus"};
+  replace.before = [&] { t.env.PretendChanged(compiler_); };
+  t.env.Inject(replace);
+  const absl::Status outdated = t.Load(CppRequest(compiler_)).status();
+  EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
+  EXPECT_EQ(t.Stats().entries, 0u);
+  EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
 }
 
 TEST_F(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {

@@ -10,6 +10,7 @@
 #include "common/base/exceptions.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/builder/small_libraries.h"
 #include "daemon/plan/link_stub.h"
 
 namespace kernix::build {
@@ -23,7 +24,6 @@ constexpr size_t kMostSymbols = 100'000;     // that are read of a link's object
 // The part of glibc that is no shared library, with atexit(), which all objects of CUDA need.
 constexpr char kStaticPart[] = "-l:libc_nonshared.a";
 constexpr char kNotLinked[] = "kernixd could not run the link";
-constexpr char kEffect[] = "the first link reads the libraries";  // of what cannot be learned
 
 // The names that the objects of a link need from elsewhere, sorted.
 absl::StatusOr<std::vector<std::string>> NamesNeeded(const Step& step) {
@@ -52,21 +52,16 @@ absl::StatusOr<std::vector<std::string>> NamesNeeded(const Step& step) {
 }
 
 // What the result of a link imports.
-absl::StatusOr<Imported> ImportedBy(const Step& step, const PlanOutputs& outputs) {
-  const auto output = outputs.find(step.action.outputs.front());
-  if (output == outputs.end()) return absl::NotFoundError("the link has failed");
+absl::StatusOr<Imported> ImportedBy(const Step& step, const absl::StatusOr<exec::ActionResult>& result) {
+  KERNIX_RETURN_IF_ERROR(result.status());
+  const auto output = result->outputs.find(step.action.outputs.front());
+  if (result->exit_code != 0 || output == result->outputs.end()) return absl::NotFoundError("the link has failed");
   KERNIX_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(*output->second));
   Imported imported;
   KERNIX_ASSIGN_OR_RETURN(imported.libraries, image.NeededLibraries());
   KERNIX_ASSIGN_OR_RETURN(imported.imports, image.Imports());
   std::sort(imported.imports.begin(), imported.imports.end());
   return imported;
-}
-
-absl::StatusOr<Imported> ImportedBy(const Step& step, const absl::StatusOr<exec::ActionResult>& result) {
-  KERNIX_RETURN_IF_ERROR(result.status());
-  if (result->exit_code != 0) return absl::NotFoundError("the link has failed");
-  return ImportedBy(step, result->outputs);
 }
 
 bool IsPartOf(const Imported& part, const Imported& all) {
@@ -89,21 +84,19 @@ exec::Action WithStubs(exec::Action action, const Imported& found) {
   return action;
 }
 
-// Whether nothing but the compiler's own words names libraries. What CUDA's archives need is not known before the link.
+// Whether only the compiler names libraries: no archive of CUDA's is linked.
 bool NamesNoLibrary(const exec::Action& action) {
   return std::none_of(action.argv.begin(), action.argv.end(),
                       [](const std::string& word) { return word.starts_with("-l"); });
 }
 
-// A link of the objects that wait for no other step.
-Step LinkOfWhatIsThere(Step step) {
-  std::erase_if(step.action.argv, [&](const std::string& word) {
-    const std::vector<std::string>& missing = step.inputs_from_steps;
-    return std::find(missing.begin(), missing.end(), word) != missing.end();
+// Whether a link with `small` libraries has found all that it would have found in the whole ones. Of what is missing
+// there, a name that must be found is an error of the linker's. Another one, which an archive's object may need, would
+// stay without a version.
+bool FoundAll(const Imported& imported, const SmallLibraries& small) {
+  return std::all_of(imported.imports.begin(), imported.imports.end(), [&](const ElfImage::Import& import) {
+    return !import.version.empty() || std::binary_search(small.names.begin(), small.names.end(), import.name);
   });
-  step.inputs_from_steps.clear();
-  step.is_plain_link = false;
-  return step;
 }
 
 Digest DigestOfLink(const exec::Action& action) {
@@ -124,20 +117,26 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
         run_(std::move(run)),
         digest_(DigestOfLink(step_.action)),
         names_(std::move(names)),
+        has_archives_(!NamesNoLibrary(step_.action)),
         muted_(run_.observer),
         quiet_(run_.observer) {}
 
   void Start() {
-    if (run_.take_shortcuts) found_ = linker_.Find(digest_, names_);
-    if (found_ == nullptr) return RunWhole();
-    RunWithStubs(found_->imported, muted_,
-                 [](Link& self, Result result) { self.OnLinkedWithStubs(std::move(result)); });
+    if (!run_.take_shortcuts) return RunWhole();
+    if (has_archives_) found_ = linker_.Find(digest_, names_);
+    if (found_ != nullptr) {
+      return RunWithStubs(found_->imported, muted_,
+                          [](Link& self, Result result) { self.OnLinkedWithStubs(std::move(result)); });
+    }
+    if (!MakeSmall()) return RunWhole();
+    RunSmall(muted_, [](Link& self, Result result) { self.OnLinkedSmall(std::move(result)); });
   }
 
  private:
   using Result = absl::StatusOr<exec::ActionResult>;
+  using Ended = void (*)(Link& self, Result result);
 
-  void RunCommand(const exec::Action& action, StepObserver* observer, void (*done)(Link& self, Result result)) {
+  void RunCommand(const exec::Action& action, StepObserver* observer, Ended done) {
     linker_.runner_.RunCommand(
         action, {.user = run_.user,
                  .observer = observer,
@@ -145,12 +144,40 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
                  .done = [self = shared_from_this(), done](Result result) { done(*self, std::move(result)); }});
   }
 
+  // For what goes on after a command.
+  template <typename Next>
+  void GoOn(Next next) {
+    const absl::Status started = CatchExceptions(kNotLinked, [&] {
+      next();
+      return absl::OkStatus();
+    });
+    if (!started.ok()) run_.done(started);
+  }
+
   void RunWhole() {
     RunCommand(step_.action, run_.observer, [](Link& self, Result result) { self.OnLinkedWhole(std::move(result)); });
   }
 
-  void RunWithStubs(const Imported& found, StepObserver& observer, void (*done)(Link& self, Result result)) {
+  void RunWithStubs(const Imported& found, StepObserver& observer, Ended done) {
     RunCommand(WithStubs(step_.action, found), &observer, done);
+  }
+
+  bool MakeSmall() {
+    if (run_.toolchain == nullptr) return false;
+    const std::vector<std::string> libraries = has_archives_
+                                                   ? std::vector<std::string>{"libstdc++.so"}
+                                                   : std::vector<std::string>{"libstdc++.so", "libm.so", "libc.so"};
+    auto small = MakeSmallLibraries(linker_.env_, run_.toolchain->host.library_directories, libraries, names_);
+    if (!small.ok()) return false;
+    small_ = *std::move(small);
+    return true;
+  }
+
+  void RunSmall(StepObserver& observer, Ended done) {
+    exec::Action action = step_.action;
+    action.inputs.insert(action.inputs.end(), small_.files.begin(), small_.files.end());
+    action.argv.push_back(StrCat("-L", kSmallLibraries));
+    RunCommand(action, &observer, done);
   }
 
   // Takes the result if it imports nothing but what the stubs stand for.
@@ -159,27 +186,39 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
       KERNIX_ASSIGN_OR_RETURN(const Imported imported, ImportedBy(step_, result));
       return IsPartOf(imported, found_->imported) ? absl::OkStatus() : absl::InternalError("it imports something else");
     });
-    if (good.ok()) {
-      linker_.with_stubs_.Add();
-      if (run_.observer != nullptr && !result->output.empty()) run_.observer->OnOutput(result->output);
-      return run_.done(std::move(result));
-    }
-    const absl::Status started = CatchExceptions(kNotLinked, [&] {
-      RunWhole();
-      return absl::OkStatus();
-    });
-    if (!started.ok()) run_.done(started);
+    if (!good.ok()) return GoOn([this] { RunWhole(); });
+    EndWithStubs(std::move(result));
   }
 
-  // Links once more, with stubs, unless the link has failed or is one that nothing can be learned from.
+  void OnLinkedSmall(Result result) {
+    const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
+      KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
+      return FoundAll(imported_, small_) ? absl::OkStatus() : absl::InternalError("it needs the whole libraries");
+    });
+    if (!good.ok()) return GoOn([this] { RunWhole(); });
+    if (!has_archives_) return EndWithStubs(std::move(result));
+    LinkAgain(std::move(result));
+  }
+
   void OnLinkedWhole(Result result) {
+    const absl::Status good = CatchExceptions(kNotLinked, [&]() -> absl::Status {
+      KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
+      const bool is_forced = !run_.take_shortcuts && MakeSmall();
+      return has_archives_ || is_forced ? absl::OkStatus() : absl::NotFoundError("there is no link with stubs");
+    });
     whole_ = std::move(result);
-    const absl::Status goes_on = CatchExceptions(kNotLinked, [&]() -> absl::Status {
-      KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, whole_));
-      RunWithStubs(imported_, quiet_, [](Link& self, Result again) { self.OnLinkedAgain(std::move(again)); });
+    good.ok() ? LinkAgain(std::move(whole_)) : EndWithWhole();
+  }
+
+  // Links once more, with stubs, for the same bytes as when kernixd knows what is imported.
+  void LinkAgain(Result result) {
+    whole_ = std::move(result);
+    const absl::Status started = CatchExceptions(kNotLinked, [&] {
+      const Ended ended = [](Link& self, Result again) { self.OnLinkedAgain(std::move(again)); };
+      has_archives_ ? RunWithStubs(imported_, quiet_, ended) : RunSmall(quiet_, ended);
       return absl::OkStatus();
     });
-    if (!goes_on.ok()) EndWithWhole();
+    if (!started.ok()) EndWithWhole();
   }
 
   void OnLinkedAgain(Result again) {
@@ -188,11 +227,17 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
       if (imported != imported_) return absl::InternalError("the stubs give another library");
       again->output = whole_->output;
       whole_ = std::move(again);
-      linker_.Keep(digest_, {names_, std::move(imported_)});
+      if (has_archives_) linker_.Keep(digest_, {names_, std::move(imported_)});
       return absl::OkStatus();
     });
     (void)same;  // else the first result serves
     EndWithWhole();
+  }
+
+  void EndWithStubs(Result result) {
+    linker_.with_stubs_.Add();
+    if (run_.observer != nullptr && !result->output.empty()) run_.observer->OnOutput(result->output);
+    run_.done(std::move(result));
   }
 
   void EndWithWhole() {
@@ -205,48 +250,13 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
   const StepRunner::Run run_;
   const Digest digest_;
   const std::vector<std::string> names_;
+  const bool has_archives_;
   MutedStep muted_;
   QuietStep quiet_;
   FoundPtr found_;
+  SmallLibraries small_;
   Result whole_;
   Imported imported_;
-};
-
-// Learns what a link will find.
-class Linker::Ahead : public Learning::Lesson, public std::enable_shared_from_this<Ahead> {
- public:
-  Ahead(std::unique_ptr<Learning::Place> place, Linker& linker, Step step, Digest link, std::vector<std::string> names,
-        UserId user)
-      : Learning::Lesson(std::move(place)),
-        linker_(linker),
-        step_(std::move(step)),
-        link_(link),
-        names_(std::move(names)),
-        user_(user) {}
-
-  void Start() override {
-    if (linker_.Find(link_, names_) != nullptr) return;
-    (void)CatchExceptions("not learned", [&] {
-      const auto self = shared_from_this();
-      Run(
-          user_, {step_}, [self](const PlanEnd& end) { return self->OnLinked(end); },
-          [self](const absl::Status& status) { self->linker_.learning_.NoteFailure(self->link_, status, kEffect); });
-      return absl::OkStatus();
-    });
-  }
-
- private:
-  absl::Status OnLinked(const PlanEnd& end) {
-    KERNIX_ASSIGN_OR_RETURN(Imported imported, ImportedBy(step_, end.outputs));
-    linker_.Keep(link_, {names_, std::move(imported)});
-    return absl::OkStatus();
-  }
-
-  Linker& linker_;
-  const Step step_;
-  const Digest link_;
-  const std::vector<std::string> names_;
-  const UserId user_;
 };
 
 void Linker::Submit(const Step& step, StepRunner::Run run) {
@@ -256,17 +266,6 @@ void Linker::Submit(const Step& step, StepRunner::Run run) {
     return runner_.RunCommand(step.action, std::move(run));
   }
   std::make_shared<Link>(*this, step, std::move(run), *std::move(names))->Start();
-}
-
-void Linker::LearnAhead(const Step& step, UserId user) {
-  const Digest link = DigestOfLink(step.action);
-  if (!NamesNoLibrary(step.action) || !learning_.MayLearn(link)) return;
-  const Step ahead = LinkOfWhatIsThere(step);
-  absl::StatusOr<std::vector<std::string>> names = NamesNeeded(ahead);
-  if (!names.ok() || names->empty() || Find(link, *names) != nullptr) return;
-  std::unique_ptr<Learning::Place> place = learning_.TakePlace();
-  if (place == nullptr) return;
-  Learning::Start(std::make_shared<Ahead>(std::move(place), *this, ahead, link, *std::move(names), user));
 }
 
 Linker::FoundPtr Linker::Find(const Digest& link, const std::vector<std::string>& names) {
@@ -290,7 +289,8 @@ void Linker::Keep(const Digest& link, Found found) {
 void Linker::Register(MetricsRegistry& registry) const {
   constexpr char kName[] = "kernix_plain_links_total";
   constexpr char kHelp[] =
-      "Links with libraries of the toolchain alone: with stubs of those that the compiler names, or with all of them.";
+      "Links with libraries of the toolchain alone: with stubs of those that the compiler names, or with the whole "
+      "ones.";
   registry.AddCounter(kName, kHelp, with_stubs_, {{"how", "stubs"}});
   registry.AddCounter(kName, kHelp, whole_, {{"how", "whole"}});
 }

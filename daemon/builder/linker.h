@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links objects with stubs of the libraries that the compiler names by itself (libstdc++, libc, ...).
+// Links objects without reading what they do not need of the libraries that the compiler names by itself (libstdc++,
+// libc, ...).
 //
 // A small kernel needs a few names of these libraries. The GNU linker enters all of the some ten thousand that they
-// have, which takes five sixths of its time. A stub (link_stub.h) has only the names that an earlier link has
-// found there.
+// have, which takes five sixths of its time. So it gets stubs (link_stub.h) of the libraries.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,7 @@
 #include "common/base/elf_image.h"
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
-#include "common/base/user_id.h"
-#include "daemon/builder/learning.h"
+#include "common/os/env.h"
 #include "daemon/builder/step_runner.h"
 #include "daemon/plan/plan.h"
 
@@ -32,31 +31,27 @@ struct Imported {
   bool operator==(const Imported&) const = default;
 };
 
-// Objects that need no name besides those that an earlier link has seen are linked with stubs: archives among the
-// libraries, which are linked as they are, then give nothing that the earlier link had not got. All others are linked
-// with the libraries first, and then once more with stubs. If that gives a library that imports the same, it is the
-// result, so that the same objects give the same bytes whatever was linked before; and later links use its names.
+// C++ is linked with small libraries (small_libraries.h): which names are needed, the objects tell. What CUDA's
+// archives need is not known before the link, which reads them with the libraries, except libstdc++, of which they need
+// nothing. Then it is done once more, with stubs of what the first one imports. If that imports the same, it is the
+// result, so that the same objects give the same bytes whatever was linked before; and later objects that need no other
+// name are linked with these stubs at once: the archives then give nothing that the earlier link had not got.
 // Thread-safe.
 class Linker {
  public:
   // `runner` runs the commands. Both must outlive the linker.
-  Linker(StepRunner& runner, Learning& learning) : runner_(runner), learning_(learning) {}
+  Linker(Env& env, StepRunner& runner) : env_(env), runner_(runner) {}
 
-  // As StepRunner::Submit(), for a step that `is_plain_link`. If a link with stubs fails, the step's own
-  // command runs, whose output and errors are what users see.
+  // As StepRunner::Submit(), for a step that `is_plain_link`. If a link with stubs fails, or imports what it should
+  // not, the step's own command runs, whose output and errors are what users see. Without shortcuts, that command runs
+  // in any case; if it imports what the link with stubs does, that one's result is taken: it is the same bytes.
   void Submit(const Step& step, StepRunner::Run run);
-
-  // Learns, in the background, what a link will find in the libraries that waits for objects of other steps: links the
-  // objects that are there already. Most kernels need no names besides those of the handlers' part, so that not even
-  // the first one waits for the libraries.
-  void LearnAhead(const Step& step, UserId user);
 
   // The registry must not be read after the linker is destroyed.
   void Register(MetricsRegistry& registry) const;
 
  private:
   class Link;
-  class Ahead;
 
   // What a link has found in libraries.
   struct Found {
@@ -69,8 +64,8 @@ class Linker {
   FoundPtr Find(const Digest& link, const std::vector<std::string>& names);
   void Keep(const Digest& link, Found found);
 
+  Env& env_;
   StepRunner& runner_;
-  Learning& learning_;
   MetricCounter with_stubs_;
   MetricCounter whole_;
 

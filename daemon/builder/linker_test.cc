@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
+#include "daemon/builder/small_libraries.h"
 #include "tests/support/testing_load.h"
 
 namespace kernix::build {
@@ -21,11 +22,34 @@ using ::testing::Not;
 constexpr char kPlain[] = "int value() { return 1; }";
 constexpr char kStrings[] =
     "#include <cstdlib>\n#include <string>\n"
-    "int value() { return std::stoi(std::string(\"4\") + std::to_string(std::abs(-2))); }\n"
-    "int ends() { return std::at_quick_exit([] {}); }";  // from libc_nonshared.a
-constexpr char kFewerStrings[] =
-    "#include <cstdlib>\n#include <string>\nint value() { return std::stoi(\"7\"); }\n"
-    "int ends() { return std::at_quick_exit([] {}); }";
+    "int value() { return std::stoi(std::string(\"4\") + std::to_string(std::abs(-2))); }\n";
+constexpr char kFewerStrings[] = "#include <string>\nint value() { return std::stoi(\"7\"); }\n";
+constexpr char kStaticPart[] =
+    "#include <cstdlib>\nint value() { return 7; }\nint ends() { return std::at_quick_exit([] {}); }";
+// Functions, variables, thread-local ones, virtual tables, unique and weak symbols of many headers.
+constexpr char kMany[] =
+    "#include <algorithm>\n#include <atomic>\n#include <cmath>\n#include <complex>\n#include <condition_variable>\n"
+    "#include <filesystem>\n#include <future>\n#include <iostream>\n#include <locale>\n#include <map>\n#include "
+    "<memory>\n"
+    "#include <mutex>\n#include <random>\n#include <regex>\n#include <sstream>\n#include <stdexcept>\n#include "
+    "<thread>\n"
+    "#include <typeinfo>\n#include <vector>\n#include <cerrno>\n#include <cstring>\n"
+    "struct Base { virtual ~Base() = default; virtual int f() const { return 1; } };\n"
+    "struct Derived : Base { int f() const override { return 2; } };\n"
+    "thread_local std::string kept = \"k\";\n"
+    "int value() {\n"
+    "  std::map<std::string, std::vector<double>> all{{\"a\", {1.0, 2.0}}};\n"
+    "  std::stringstream text; text << std::hex << all[\"a\"][1] << std::strerror(errno) << kept;\n"
+    "  std::mt19937_64 random(std::random_device{}()); std::normal_distribution<double> normal;\n"
+    "  auto later = std::async(std::launch::deferred, [&] { return normal(random) > 1e9 ? 1 : 0; });\n"
+    "  std::unique_ptr<Base> base = std::make_unique<Derived>();\n"
+    "  if (dynamic_cast<Derived*>(base.get()) == nullptr) throw std::runtime_error(typeid(*base).name());\n"
+    "  std::mutex mutex; const std::lock_guard<std::mutex> lock(mutex);\n"
+    "  std::regex_match(text.str(), std::regex(\"[0-9a-z]*\"));\n"
+    "  std::cout << std::filesystem::path(\"x\").string().substr(1) << std::flush;\n"
+    "  try { std::stoi(\"none\"); } catch (const std::invalid_argument&) { return later.get() + base->f(); }\n"
+    "  return std::abs(std::complex<double>(3, 4)) > std::tgamma(9.0);\n"
+    "}\n";
 
 class LinkerTest : public ::testing::Test {
  protected:
@@ -68,61 +92,37 @@ class LinkerTest : public ::testing::Test {
   std::string compiler_;
 };
 
-TEST_F(LinkerTest, KernelsThatNeedWhatAnEarlierOneNeededAreLinkedWithStubs) {
-  EXPECT_EQ(ValueOf(t_.Load(Request(kStrings))), 42);
-  EXPECT_EQ(Links("whole"), 1);
-  EXPECT_EQ(Links("stubs"), 0);
-  EXPECT_EQ(ValueOf(t_.Load(Request(kFewerStrings))), 7);
+TEST_F(LinkerTest, ACppKernelIsLinkedWithoutTheWholeLibraries) {
   EXPECT_EQ(ValueOf(t_.Load(Request(kPlain))), 1);
-  EXPECT_EQ(Links("whole"), 1);
-  EXPECT_EQ(Links("stubs"), 2);
-
-  EXPECT_EQ(ValueOf(t_.Load(Request("#include <cstdlib>\nint value() { return std::getenv(\"\") == nullptr; }"))), 1);
-  EXPECT_EQ(Links("whole"), 2) << "a name that no kernel had needed";
+  EXPECT_EQ(ValueOf(t_.Load(Request(kStrings))), 42);
+  EXPECT_EQ(ValueOf(t_.Load(Request("#include <cmath>\nint value() { return std::lround(std::sqrt(16.0f)); }"))), 4);
+  EXPECT_EQ(ValueOf(t_.Load(Request("int value() { return __builtin_cpu_supports(\"sse2\") != 0; }"))), 1)
+      << "a name of the compiler's own archive";
+  EXPECT_EQ(Links("stubs"), 4);
+  EXPECT_EQ(Links("whole"), 0);
+  EXPECT_EQ(t_.env.Calls(Operation::kRunProcess), 8) << "a compile and a link each";
 }
 
-// Compiles when nothing is being learned any more.
-class AfterLessons : public exec::Executor {
- public:
-  explicit AfterLessons(TestBuilder& builder)
-      : builder_(builder), executor_(exec::MakeInlineExecutor(builder.env, {builder.cache->scratch_directory()})) {}
-  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) override {
-    if (action.step == "compile") builder_.AwaitEndOfLearning();
-    executor_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(done));
+// The one in libc's static part needs another name of libc.
+TEST_F(LinkerTest, WhatAnArchiveNeedsBesidesComesFromTheWholeLibraries) {
+  EXPECT_EQ(ValueOf(t_.Load(Request(kStaticPart))), 7);
+  EXPECT_EQ(Links("stubs"), 0);
+  EXPECT_EQ(Links("whole"), 1);
+}
+
+// The real libraries say the same: a forced load takes the result of the small ones only if it imports the same.
+TEST_F(LinkerTest, SmallLibrariesGiveWhatTheWholeOnesGive) {
+  for (const char* code : {kPlain, kStrings, kMany}) {
+    v1::LoadRequest request = Request(code);
+    const auto small = t_.Load(request);
+    ASSERT_THAT(small, IsOk());
+    const int links_before = Links("whole");
+    request.set_force_rebuild(true);
+    const auto whole = t_.Load(request);
+    ASSERT_THAT(whole, IsOk());
+    EXPECT_EQ(Links("whole"), links_before + 1);
+    EXPECT_EQ(whole->artifact_digest(), small->artifact_digest()) << code;
   }
-  exec::ExecutorLoad load() const override { return executor_->load(); }
-
- private:
-  TestBuilder& builder_;
-  const std::unique_ptr<exec::Executor> executor_;
-};
-
-TEST_F(LinkerTest, WhatTheHandlersPartNeedsIsLearnedWhileTheKernelCompiles) {
-  TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
-  t.RunOn(std::make_unique<AfterLessons>(t));
-  const auto first = t.Load(Request(kPlain));
-  ASSERT_THAT(first, IsOk());
-  EXPECT_EQ(Links(t, "whole"), 0);
-  EXPECT_EQ(Links(t, "stubs"), 1);
-  const auto untaught = t_.Load(Request(kPlain));
-  ASSERT_THAT(untaught, IsOk());
-  EXPECT_EQ(Links("whole"), 1);
-  EXPECT_EQ(first->artifact_digest(), untaught->artifact_digest());
-
-  const auto more = t.Load(Request(kStrings));
-  ASSERT_THAT(more, IsOk());
-  EXPECT_EQ(Links(t, "whole"), 1) << "names that the handlers' part does not need";
-  EXPECT_EQ(more->artifact_digest(), t_.Load(Request(kStrings))->artifact_digest());
-}
-
-TEST_F(LinkerTest, AForcedLoadTeachesNothing) {
-  TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
-  t.RunOn(std::make_unique<AfterLessons>(t));
-  v1::LoadRequest request = Request(kPlain);
-  request.set_force_rebuild(true);
-  ASSERT_THAT(t.Load(request), IsOk());
-  EXPECT_EQ(t.env.Calls(Operation::kRunProcess), 3) << "a compile, and two links";
 }
 
 // Whatever was linked before, and also by force, the same kernel is the same library.
@@ -149,42 +149,21 @@ TEST_F(LinkerTest, WhatWasLinkedBeforeChangesNoArtifact) {
   }
 }
 
-TEST_F(LinkerTest, AForcedLinkReadsTheLibraries) {
-  v1::LoadRequest request = Request(kPlain);
-  ASSERT_THAT(t_.Load(request), IsOk());
-  request.set_force_rebuild(true);
-  ASSERT_THAT(t_.Load(request), IsOk());
-  EXPECT_EQ(Links("whole"), 2);
-}
-
 TEST_F(LinkerTest, ALinkThatFailsSaysWhatItSaysWithTheLibraries) {
-  ASSERT_THAT(t_.Load(Request(kStrings)), IsOk());
   RecordingObserver observer;
   const auto missing = t_.Load(Request("int nowhere();\nint value() { return nowhere(); }"), observer);
   EXPECT_EQ(KindOf(missing.status()), v1::ErrorDetail::COMPILATION);
   EXPECT_THAT(GetErrorDetail(missing.status()).compiler_output(), HasSubstr("nowhere"));
-  EXPECT_THAT(GetErrorDetail(missing.status()).compiler_output(), Not(HasSubstr("kernix-stubs")));
-  EXPECT_THAT(observer.output, Not(HasSubstr("kernix-stubs")));
+  EXPECT_THAT(GetErrorDetail(missing.status()).compiler_output(), Not(HasSubstr(kSmallLibraries)));
+  EXPECT_THAT(observer.output, Not(HasSubstr("undefined reference to `nowhere()\'\n")));
 }
 
 TEST_F(LinkerTest, IfALinkWithStubsFailsTheLibrariesServe) {
-  ASSERT_THAT(t_.Load(Request(kStrings)), IsOk());
-  t_.env.Inject(FailingChild("kernix-stubs", 1, "a bad day\n"));
+  t_.env.Inject(FailingChild(kSmallLibraries, 1, "a bad day\n"));
   RecordingObserver observer;
-  EXPECT_EQ(ValueOf(t_.Load(Request(kFewerStrings), observer)), 7);
+  EXPECT_EQ(ValueOf(t_.Load(Request(kPlain), observer)), 1);
   EXPECT_THAT(observer.output, Not(HasSubstr("a bad day")));
-  EXPECT_EQ(Links("whole"), 2);
-  t_.env.Inject(FailingChild("kernix-stubs", 1, "a bad day\n"));
-  EXPECT_EQ(ValueOf(t_.Load(Request("#include <cstdlib>\nint value() { return std::getenv(\"\") == nullptr; }"))), 1);
-  EXPECT_EQ(Links("whole"), 3);
-}
-
-// Names of the compiler's static library have no place in a stub.
-TEST_F(LinkerTest, WhatStubsCannotGiveComesFromTheLibraries) {
-  const std::string code = "int value() { return __builtin_cpu_supports(\"sse2\") != 0; }";
-  EXPECT_EQ(ValueOf(t_.Load(Request(code))), 1);
-  EXPECT_EQ(ValueOf(t_.Load(Request(StrCat(code, " int more() { return 2; }")))), 1);
-  EXPECT_EQ(Links("whole"), 2);
+  EXPECT_EQ(Links("whole"), 1);
   EXPECT_EQ(Links("stubs"), 0);
 }
 
@@ -206,19 +185,22 @@ TEST_F(LinkerTest, ACudaKernelIsLinkedWithStubsAndCudasArchives) {
   const auto first = alone.Load(edited("void fewer(void* p) { cudaFree(p); }"));
   ASSERT_THAT(first, IsOk());
   EXPECT_EQ(later->artifact_digest(), first->artifact_digest());
+
+  t_.env.Inject(FailingChild("kernix-stubs", 1, "a bad day\n"));
+  RecordingObserver observer;
+  ASSERT_THAT(t_.Load(edited("void same(void* p) { cudaFree(p); }"), observer), IsOk());
+  EXPECT_THAT(observer.output, Not(HasSubstr("a bad day")));
+  EXPECT_EQ(Links("whole"), 2);
 }
 
-// Other words may name other libraries.
-TEST_F(LinkerTest, FlagsHaveStubsOfTheirOwn) {
-  ASSERT_THAT(t_.Load(Request(kPlain)), IsOk());
-  v1::LoadRequest request = Request(kPlain);
+TEST_F(LinkerTest, OtherWordsNameOtherLibraries) {
+  v1::LoadRequest request = Request("#include <omp.h>\nint value() { return omp_get_thread_num(); }");
   request.mutable_options()->add_compile_flags("-fopenmp");
-  ASSERT_THAT(t_.Load(request), IsOk());
-  EXPECT_EQ(Links("whole"), 2);
-  request.mutable_options()->clear_compile_flags();
+  EXPECT_EQ(ValueOf(t_.Load(request)), 0);
+  EXPECT_EQ(Links("stubs"), 1);
   request.mutable_options()->add_link_flags("-Wl,-z,now");
   ASSERT_THAT(t_.Load(request), IsOk());
-  EXPECT_EQ(Links("whole") + Links("stubs"), 2) << "a link with flags of the user's is not a plain one";
+  EXPECT_EQ(Links("whole") + Links("stubs"), 1) << "a link with flags of the user's is not a plain one";
 }
 
 }  // namespace

@@ -239,9 +239,6 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
 
 void RunPlan(Plan plan, UserId user, StepRunner& runner, size_t max_parallel, CancellationPtr cancellation,
              PlanObserver& observer, PlanDone done) {
-  if (plan.take_shortcuts) {
-    for (const Step& step : plan.steps) runner.Foresee(step, user);
-  }
   std::make_shared<PlanRun>(std::move(plan), user, runner, max_parallel, std::move(cancellation), observer,
                             std::move(done))
       ->Advance();

@@ -25,7 +25,7 @@ struct StepRunner::Shortcuts {
       : compiled_preambles(runner, cache, learning),
         nvcc(env, runner, cache, compiled_preambles, learning),
         cpp(runner, compiled_preambles),
-        linker(runner, learning),
+        linker(env, runner),
         learning(lessons) {}
 
   CompiledPreambles compiled_preambles;
@@ -62,7 +62,7 @@ void StepRunner::Submit(const Step& step, Run run) {
 
 void StepRunner::RunCommand(const exec::Action& action, Run run) {
   const std::shared_ptr<TimedStep> timed = Measure(action, run);
-  executor_.Submit(action, run.user, timed.get(), std::move(run.cancellation), std::move(run.done));
+  early_runs_.Submit(action, run.user, timed.get(), std::move(run.cancellation), std::move(run.done));
 }
 
 std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& run) {
@@ -143,7 +143,9 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
 
 void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done) {
   run_.Add();
-  auto keep = [this, reusable, done, start = cache_.Now()](absl::StatusOr<exec::ActionResult> result) {
+  const exec::Action& own = reusable->step.action;
+  const BuildStart start = early_runs_.StartOf(own, reusable->run.user).value_or(cache_.Now());
+  auto keep = [this, reusable, done, start](absl::StatusOr<exec::ActionResult> result) {
     if (result.ok()) {
       // What cannot be kept does not fail the step.
       (void)CatchExceptions("not kept", [&] {
@@ -153,7 +155,7 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
     }
     done(std::move(result));
   };
-  if (reusable->step.faster == nullptr) return Execute(reusable, reusable->step.action, std::move(keep));
+  if (reusable->step.faster == nullptr) return Execute(reusable, own, std::move(keep));
   const RunAction execute = [this, reusable](const exec::Action& action, exec::ActionDone ended) {
     Execute(reusable, action, std::move(ended));
   };
@@ -163,18 +165,10 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
 void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done) {
   const Run& run = reusable->run;
   const absl::Status submitted = CatchExceptions(kNotRun, [&] {
-    executor_.Submit(action, run.user, reusable->timed.get(), run.cancellation, done);
+    early_runs_.Submit(action, run.user, reusable->timed.get(), run.cancellation, done);
     return absl::OkStatus();
   });
   if (!submitted.ok()) done(submitted);
-}
-
-void StepRunner::Foresee(const Step& step, UserId user) {
-  if (!step.is_plain_link || step.inputs_from_steps.empty()) return;
-  (void)CatchExceptions("not learned", [&] {
-    shortcuts_->linker.LearnAhead(step, user);
-    return absl::OkStatus();
-  });
 }
 
 size_t StepRunner::LessonsLeft() const { return shortcuts_->learning.size(); }
@@ -183,6 +177,7 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   shortcuts_->nvcc.Register(registry);
   shortcuts_->compiled_preambles.Register(registry);
   shortcuts_->linker.Register(registry);
+  early_runs_.Register(registry);
   registry.AddGauge("kernix_lessons", "What is being learned from builds for later ones, or waits for that.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
   constexpr char kName[] = "kernix_reusable_steps_total";

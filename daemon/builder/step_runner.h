@@ -14,6 +14,7 @@
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
 #include "common/os/env.h"
+#include "daemon/builder/early_runs.h"
 #include "daemon/builder/step_cache.h"
 #include "daemon/builder/step_times.h"
 #include "daemon/exec/executor.h"
@@ -50,8 +51,8 @@ class StepRunner {
   // Runs `action` as one command, whatever earlier steps have made.
   void RunCommand(const exec::Action& action, Run run);
 
-  // Learns, in the background, what makes a step faster that waits for others.
-  void Foresee(const Step& step, UserId user);
+  // Commands that run before their steps. A step takes the one that is its own.
+  EarlyRuns& early_runs() { return early_runs_; }
 
   // Whether a step waits until the machine has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }
@@ -85,6 +86,7 @@ class StepRunner {
   Env& env_;
   exec::Executor& executor_;
   StepCache& cache_;
+  EarlyRuns early_runs_{executor_};
   MetricCounter reused_;
   MetricCounter joined_;
   MetricCounter upstream_;

@@ -213,7 +213,8 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path, std
 }  // namespace
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
-                                               std::string_view setting, std::vector<WatchedFile>& files) {
+                                               std::string_view setting, std::vector<WatchedFile>& files,
+                                               const std::function<void(const HostCompiler&)>& on_asked) {
   HostCompiler compiler;
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
@@ -241,7 +242,12 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   if (compiler.kind == HostCompilerKind::kClang) {
     KERNIX_RETURN_IF_ERROR(AddClangParts(env, compiler, answer, parts));
   }
-  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files));
+  const std::vector<WatchedFile> states = parts.States(env);
+  files.insert(files.end(), states.begin(), states.end());
+  const bool tells = on_asked != nullptr && !digests.Knows(states);
+  if (tells) on_asked(compiler);
+  // Whoever was told compiles meanwhile, and needs the identity after that.
+  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files, tells));
   return compiler;
 }
 

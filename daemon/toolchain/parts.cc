@@ -9,8 +9,14 @@
 
 namespace kernix::toolchain {
 
-absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view domain,
-                                       std::vector<WatchedFile>& watched) const {
+std::vector<WatchedFile> Parts::States(Env& env) const {
+  std::vector<WatchedFile> states;
+  for (const Part& part : parts_) states.push_back(StateOf(env, part.path));
+  return states;
+}
+
+absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view domain, std::vector<WatchedFile>& watched,
+                                       bool gently) const {
   struct Found {
     absl::StatusOr<Digest> digest;
     std::vector<WatchedFile> watched;
@@ -20,7 +26,7 @@ absl::StatusOr<Digest> Parts::Identity(FileDigests& digests, std::string_view do
   for (size_t i = 0; i < parts_.size(); ++i) {
     tasks.emplace_back([&, i] { found[i].digest = digests.Get(parts_[i].path, found[i].watched); });
   }
-  RunSideBySide(tasks);
+  gently ? RunSideBySideGently(tasks) : RunSideBySide(tasks);
   CanonicalHasher hasher(domain);
   hasher.List("parts", parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/toolchain/side_by_side.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -23,18 +25,42 @@ class Crew {
   explicit Crew(const std::vector<std::function<void()>>& tasks) : tasks_(tasks) {}
 
   void Run() {
+    std::vector<std::thread> helpers = Helpers(ThreadsFor(tasks_.size()) - 1, [this] { Work(); });
+    Work();
+    End(helpers);
+  }
+
+  // Without this thread, whose priority could not be raised again.
+  void RunGently() {
+    std::vector<std::thread> helpers = Helpers(ThreadsFor(tasks_.size()), [this] {
+      setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kGentle);  // of this thread alone, on Linux
+      Work();
+    });
+    if (helpers.empty()) Work();
+    End(helpers);
+  }
+
+ private:
+  // A third of what others get.
+  static constexpr int kGentle = 5;
+
+  // Fewer, if there are no more to be had: the others do all.
+  template <typename Function>
+  static std::vector<std::thread> Helpers(size_t count, Function function) {
     std::vector<std::thread> helpers;
     try {
-      while (helpers.size() + 1 < ThreadsFor(tasks_.size())) helpers.emplace_back([this] { Work(); });
-    } catch (const std::system_error&) {  // no thread to be had: the others do all
+      while (helpers.size() < count) helpers.emplace_back(function);
+    } catch (const std::system_error&) {
     }
-    Work();
+    return helpers;
+  }
+
+  void End(std::vector<std::thread>& helpers) {
     for (std::thread& helper : helpers) helper.join();
     const MutexLock lock(mutex_);
     if (thrown_) std::rethrow_exception(thrown_);
   }
 
- private:
   void Work() {
     for (size_t next = next_++; next < tasks_.size(); next = next_++) {
       try {
@@ -55,5 +81,7 @@ class Crew {
 }  // namespace
 
 void RunSideBySide(const std::vector<std::function<void()>>& tasks) { Crew(tasks).Run(); }
+
+void RunSideBySideGently(const std::vector<std::function<void()>>& tasks) { Crew(tasks).RunGently(); }
 
 }  // namespace kernix::toolchain

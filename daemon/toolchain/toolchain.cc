@@ -2,6 +2,7 @@
 #include "daemon/toolchain/toolchain.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "common/base/error.h"
@@ -42,10 +43,18 @@ std::string EntryKey(const v1::ToolchainPaths& paths, v1::Language language) {
 }  // namespace
 
 struct ToolchainRegistry::Entry {
-  Mutex probing;  // held while the toolchain is probed: everybody who needs it waits
-  Mutex mutex;    // held for a moment
+  Mutex mutex;
+  CondVar changed;
+  bool is_looked_at ABSL_GUARDED_BY(mutex) = false;  // everybody who needs it waits
+  ToolchainPtr asked ABSL_GUARDED_BY(mutex);         // meanwhile, once its tools have answered
   ToolchainPtr toolchain ABSL_GUARDED_BY(mutex);
   std::optional<UsedTools> used ABSL_GUARDED_BY(mutex);  // once found
+
+  void SetAsked(ToolchainPtr heard) {
+    const MutexLock lock(mutex);
+    asked = std::move(heard);
+    changed.NotifyAll();
+  }
 
   ToolchainPtr Get() {
     const MutexLock lock(mutex);
@@ -57,6 +66,40 @@ struct ToolchainRegistry::Entry {
     toolchain = std::move(found);
     used = std::move(tools);
   }
+
+  class Turn;
+};
+
+// One at a time looks at the tools. The others wait, and are told what it has heard so far.
+class ToolchainRegistry::Entry::Turn {
+ public:
+  Turn(Entry& entry, const OnAsked& on_asked) : entry_(entry) {
+    while (const ToolchainPtr asked = Await()) on_asked(asked);
+  }
+
+  ~Turn() {
+    const MutexLock lock(entry_.mutex);
+    entry_.is_looked_at = false;
+    entry_.asked = nullptr;
+    entry_.changed.NotifyAll();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  // Null: the turn has come.
+  ToolchainPtr Await() {
+    const MutexLock lock(entry_.mutex);
+    while (entry_.is_looked_at) {
+      if (entry_.asked != nullptr && entry_.asked != heard_) return heard_ = entry_.asked;
+      entry_.changed.Wait(entry_.mutex);
+    }
+    entry_.is_looked_at = true;
+    return nullptr;
+  }
+
+  Entry& entry_;
+  ToolchainPtr heard_;
 };
 
 std::string DescribeTools(const Toolchain& toolchain) {
@@ -78,12 +121,20 @@ std::shared_ptr<ToolchainRegistry::Entry> ToolchainRegistry::EntryOf(const v1::T
   return slot;
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language) {
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths& paths, v1::Language language,
+                                                        const OnAsked& on_asked) {
   const std::shared_ptr<Entry> entry = EntryOf(paths, language);
-  const MutexLock lock(entry->probing);
+  bool has_told = false;
+  const auto tell_once = [&](const ToolchainPtr& asked) {
+    if (on_asked != nullptr && !std::exchange(has_told, true)) on_asked(asked);
+  };
+  const Entry::Turn turn(*entry, tell_once);
   const ToolchainPtr known = entry->Get();
   if (known != nullptr && Unchanged(env_, known->files)) return known;
-  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language));
+  KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language, [&](const ToolchainPtr& asked) {
+                            entry->SetAsked(asked);
+                            tell_once(asked);
+                          }));
   entry->Set(found, {paths, language});
   return found;
 }
@@ -108,26 +159,38 @@ std::vector<UsedTools> ToolchainRegistry::Used() {
   return used;
 }
 
-absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language) {
-  auto toolchain = std::make_shared<Toolchain>();
-  std::vector<WatchedFile>& files = toolchain->files;
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language,
+                                                      const OnAsked& on_asked) {
+  Toolchain toolchain;
+  std::vector<WatchedFile>& files = toolchain.files;
   if (paths.host_compiler().empty()) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
                      StrCat("there is no C++ compiler: install g++ or clang++, or set ", compiler_setting_, " to one"));
   }
-  KERNIX_ASSIGN_OR_RETURN(toolchain->host,
-                          ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(), compiler_setting_, files));
-  if (language == v1::LANGUAGE_CUDA) {
-    KERNIX_ASSIGN_OR_RETURN(toolchain->cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain->host, files));
+  std::function<void(const HostCompiler&)> on_host_asked;
+  if (language == v1::LANGUAGE_CPP) {
+    on_host_asked = [&](const HostCompiler& host) {
+      Toolchain asked{.host = host, .files = files};
+      on_asked(Complete(std::move(asked)));
+    };
   }
-  RemoveDoubles(files);
-  toolchain->identity = IdentityOf(*toolchain);
-  toolchain->environment = ToolEnvironment(toolchain->host.path);
-  toolchain->environment["PWD"] = "/proc/self/cwd";
+  KERNIX_ASSIGN_OR_RETURN(toolchain.host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(),
+                                                            compiler_setting_, files, on_host_asked));
+  if (language == v1::LANGUAGE_CUDA) {
+    KERNIX_ASSIGN_OR_RETURN(toolchain.cuda, ProbeCudaToolkit(env_, facts_->digests(), paths, toolchain.host, files));
+  }
+  toolchain.identity = IdentityOf(toolchain);
+  return Complete(std::move(toolchain));
+}
+
+ToolchainPtr ToolchainRegistry::Complete(Toolchain toolchain) const {
+  RemoveDoubles(toolchain.files);
+  toolchain.environment = ToolEnvironment(toolchain.host.path);
+  toolchain.environment["PWD"] = "/proc/self/cwd";
   // The value of __DATE__ and __TIME__, so that they do not make every artifact different: 2000-01-01.
-  toolchain->environment["SOURCE_DATE_EPOCH"] = "946684800";
-  toolchain->facts = facts_;
-  return toolchain;
+  toolchain.environment["SOURCE_DATE_EPOCH"] = "946684800";
+  toolchain.facts = facts_;
+  return std::make_shared<const Toolchain>(std::move(toolchain));
 }
 
 }  // namespace kernix::toolchain

@@ -3,6 +3,7 @@
 // Compilers of this host: where they are, their identity (by content), and which flags they accept.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -74,6 +75,10 @@ struct Toolchain {
 
 using ToolchainPtr = std::shared_ptr<const Toolchain>;
 
+// Takes a toolchain that is still being identified: its tools have answered, but its identity is empty. Its files are
+// in their states before they are read. The later one has these states, too.
+using OnAsked = std::function<void(const ToolchainPtr& asked)>;
+
 // For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
 std::string DescribeTools(const Toolchain& toolchain);
 
@@ -91,8 +96,10 @@ class ToolchainRegistry {
   explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX");
 
   // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. `language`
-  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept.
-  absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language);
+  // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept. For
+  // C++, and if files must be read that take a while, calls `on_asked` (may be null) once in the meantime.
+  absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language,
+                                       const OnAsked& on_asked = nullptr);
 
   // What the last Resolve() of these tools has found, if `look` sees its files unchanged; else null. Runs no tool,
   // reads no file, and waits for nobody.
@@ -107,7 +114,9 @@ class ToolchainRegistry {
  private:
   struct Entry;
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
-  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language);
+  absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language, const OnAsked& on_asked);
+  // Adds what does not depend on the tools.
+  ToolchainPtr Complete(Toolchain toolchain) const;
 
   Env& env_;
   const std::string compiler_setting_;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The libraries that a compiler names at each link by itself, without what the link does not need.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/os/env.h"
+#include "daemon/exec/input_file.h"
+
+namespace kernix::build {
+
+// The folder of the small libraries in the input root.
+inline constexpr char kSmallLibraries[] = "kernix-libraries";
+
+struct SmallLibraries {
+  std::vector<exec::InputFile> files;  // in that folder
+  // Sorted. What the linker does not find of these is not in the libraries either.
+  std::vector<std::string> names;
+};
+
+// Stubs (link_stub.h) of those of `libraries` ("libstdc++.so", as compilers name them) that are in `folders`, where the
+// compiler looks for them. They have `names`, and what the compiler's start files need, as far as the libraries have it
+// and with its version. A linker that looks in that folder first takes them, and finds everything else as ever.
+// kNotFound if no library has the usual form: an ELF file, or a linker script that names one.
+absl::StatusOr<SmallLibraries> MakeSmallLibraries(Env& env, const std::vector<std::string>& folders,
+                                                  const std::vector<std::string>& libraries,
+                                                  const std::vector<std::string>& names);
+
+}  // namespace kernix::build
