@@ -310,6 +310,12 @@ absl::Status ConnectedClient::Shutdown(milliseconds drain_timeout) {
                                             (drain + kDrainMargin).count(), " ms: kill that process if it hangs"));
 }
 
+void ConnectedClient::AnnounceLoad() {
+  if (endpoint_.warning.empty() && endpoint_.unusable.ok() && !ForkGate::Ending()) {
+    AnnounceLookup(connector_.environment(), endpoint_);
+  }
+}
+
 // Most loads are hits, and a lookup is enough for them. It is not enough if the user wants to see commands, if there is
 // a warning, or if the request forces a build.
 std::optional<v1::LoadResult> ConnectedClient::LookUp(const v1::LoadRequest& request) {

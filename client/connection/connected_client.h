@@ -30,6 +30,7 @@ class ConnectedClient : public DaemonClient {
   absl::Status Shutdown(std::chrono::milliseconds drain_timeout) override;
   const ClientOptions& options() const override { return connector_.options(); }
 
+  void AnnounceLoad() override;
   absl::StatusOr<v1::LoadResult> SendLoad(const v1::LoadRequest& request, const BlobProvider& blobs,
                                           const LoadCallbacks& callbacks) override;
   absl::StatusOr<std::string> LocalArtifact(const v1::LoadResult& result) override;

@@ -22,6 +22,9 @@ using BlobProvider = std::function<absl::StatusOr<std::string>(const Digest&)>;
 // Client::Create() creates one of these: every Client is a DaemonClient.
 class DaemonClient : public Client {
  public:
+  // Says that a load follows soon. Takes no time and cannot fail.
+  virtual void AnnounceLoad() {}
+
   // Runs one Load call to its end: finds or starts the daemon, uploads headers, and reports progress. If a shared
   // service lacks the toolchain, falls back to the user's own daemon, with a warning through `callbacks`; if no daemon
   // can be started, falls back to a oneshot daemon. If the daemon dies during the call, starts it again and repeats the

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <string>
@@ -40,12 +41,14 @@ class ShutdownOnInterrupt {
   ForkGate::Section& section_;
 };
 
+std::atomic<bool> has_asked{false};
+
 absl::StatusOr<v1::LookupReply> Ask(ForkGate::Section& section, int socket, std::string_view prefix,
-                                    const std::string& request, MonotonicTime deadline,
-                                    std::chrono::microseconds awake) {
+                                    const std::string& request, MonotonicTime deadline) {
   const ShutdownOnInterrupt shutdown_on_interrupt(section, socket);
   KERNIX_RETURN_IF_ERROR(SendFrame(socket, prefix, request, deadline));
-  const MonotonicTime awake_until = std::chrono::steady_clock::now() + awake;
+  const bool stay_awake = !has_asked.exchange(true);
+  const MonotonicTime awake_until = stay_awake ? std::chrono::steady_clock::now() + kAwake : MonotonicTime();
   KERNIX_ASSIGN_OR_RETURN(const std::string text,
                           ReceiveFrame(socket, std::numeric_limits<uint32_t>::max(), deadline, awake_until));
   v1::LookupReply reply;
@@ -53,7 +56,24 @@ absl::StatusOr<v1::LookupReply> Ask(ForkGate::Section& section, int socket, std:
   return reply;
 }
 
+std::string PlaceOf(const Endpoint& endpoint) { return StrCat(endpoint.socket, "\n", endpoint.store_directory); }
+
 }  // namespace
+
+void AnnounceLookup(const ClientEnvironment& environment, const Endpoint& endpoint) {
+  const SignalsBlocked blocked;  // a handler that forks would wait for this section
+  const ForkGate::Section section;
+  const std::string place = PlaceOf(endpoint);
+  UniqueFd socket = KeptSocket::OfProcess().Take(place);
+  if (!socket.ok()) {
+    absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
+    if (!peer.ok()) return;  // the lookup finds that, too
+    socket = std::move(peer->fd);
+    const ssize_t sent = send(socket.get(), kLookupMagic.data(), kLookupMagic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(kLookupMagic.size())) return;
+  }
+  KeptSocket::OfProcess().Keep(place, std::move(socket));
+}
 
 std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment, const Endpoint& endpoint,
                                             const v1::LoadRequest& request) {
@@ -66,16 +86,16 @@ std::optional<v1::LoadResult> LookUpQuickly(const ClientEnvironment& environment
   const SignalsBlocked blocked;  // a handler that forks would wait for this section
   ForkGate::Section section;     // a child must not share the socket
   const MonotonicTime deadline = std::chrono::steady_clock::now() + environment.lookup_patience;
-  const std::string place = StrCat(endpoint.socket, "\n", endpoint.store_directory);
+  const std::string place = PlaceOf(endpoint);
   UniqueFd socket = KeptSocket::OfProcess().Take(place);
   absl::StatusOr<v1::LookupReply> reply = absl::UnavailableError("not asked yet");
-  if (socket.ok()) reply = Ask(section, socket.get(), "", text, deadline, {});
+  if (socket.ok()) reply = Ask(section, socket.get(), "", text, deadline);
   // The daemon closes a connection that has been silent for long.
   if (absl::IsUnavailable(reply.status()) && !section.interrupted()) {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment, endpoint);
     if (!peer.ok()) return std::nullopt;
     socket = std::move(peer->fd);
-    reply = Ask(section, socket.get(), kLookupMagic, text, deadline, kAwake);
+    reply = Ask(section, socket.get(), kLookupMagic, text, deadline);
   }
   if (!reply.ok()) return std::nullopt;
   KeptSocket::OfProcess().Keep(place, std::move(socket));

@@ -142,6 +142,7 @@ void Record(const PreparedLoad& load, const Module& module, const GetEnv& get_en
 absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language language, const std::string& name,
                                                  const std::vector<Source>& sources, const LoadOptions& options,
                                                  LoadInputs& inputs) {
+  if (!options.verbose && !options.force_rebuild) daemon.AnnounceLoad();
   const std::vector<std::string> variables = options.environment ? *options.environment : ProcessVariables();
   const GetEnv get_env = GetEnvOf(variables);
   const LoadSurroundings surroundings{.env = Env::Posix(),

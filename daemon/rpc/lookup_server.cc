@@ -285,6 +285,7 @@ void LookupServer::Round() {
 
 // For epoll_wait(): until the first connection is closed for its silence.
 int LookupServer::Timeout() const {
+  if (std::chrono::steady_clock::now() < awake_until_) return 0;
   MonotonicTime until = MonotonicTime::max();
   if (!asking_.empty()) until = std::min(until, asking_.front()->since() + options_.patience);
   if (!waiting_.empty()) until = std::min(until, waiting_.front()->since() + options_.keep_time);
@@ -308,6 +309,8 @@ void LookupServer::TakeArrivals(std::vector<LookupConnection*>& asked) {
       Keep(connection);
     } else if (Read(connection)) {
       asked.push_back(&connection);
+    } else {
+      awake_until_ = std::chrono::steady_clock::now() + options_.awake;
     }
   }
 }

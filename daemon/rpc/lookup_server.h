@@ -31,6 +31,8 @@ bool BeginsLookup(int connection);
 struct LookupOptions {
   // How long a client may take to send its question, and to receive the answer.
   Duration patience = std::chrono::seconds(5);
+  // How long the loop stays awake for the question of a client that has just connected, which has it almost ready.
+  std::chrono::microseconds awake{150};
   // How long a connection is kept for the client's next question.
   Duration keep_time = std::chrono::seconds(10);
   // How many connections are kept of one user, and of all; beyond that, the user's that is silent for longest is
@@ -115,6 +117,7 @@ class LookupServer {
   Connections asking_;   // a part of a question has come
   Connections waiting_;  // for the next question
   std::map<UserId, int> kept_of_user_;
+  MonotonicTime awake_until_;
   Lookout lookout_;
 
   std::thread thread_;

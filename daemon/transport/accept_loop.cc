@@ -207,6 +207,7 @@ void AcceptLoop::Open(UniqueFd connection, IdentityPtr user, const Peer& peer) {
   const int key = watch.get();
   watches_[key] = {std::move(watch), user->id()};
   silent_[key] = {std::move(connection), std::move(user), std::chrono::steady_clock::now() + kSilence};
+  if (CanBeRead(key)) HandOver(key);
 }
 
 // After this, only the connection's end is watched.

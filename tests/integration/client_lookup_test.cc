@@ -63,6 +63,11 @@ class Relay {
     return std::exchange(beginnings_, {});
   }
 
+  size_t beginnings() {
+    const MutexLock lock(mutex_);
+    return beginnings_.size();
+  }
+
   // How many clients have gone before their lookups were answered.
   int given_up() const { return given_up_; }
 
@@ -216,8 +221,27 @@ TEST_F(ClientLookupTest, ADaemonThatDoesNotAnswerLookupsServesAllTheSame) {
     const auto module = LoadKernel(*ClientOf(socket, patience), 1);
     ASSERT_TRUE(module.ok()) << module.status();
     EXPECT_TRUE((*module)->cache_hit());
-    EXPECT_THAT(relay.TakeBeginnings(), UnorderedElementsAre(kLookupMagic, kHttp2));
+    // A connection that ends may be one that was made before the request was ready: it is made again, once.
+    const bool ends = lookups == Lookups::kClosed || lookups == Lookups::kCutShort;
+    std::vector<std::string> beginnings = relay.TakeBeginnings();
+    if (ends && beginnings.size() == 3) beginnings.erase(beginnings.begin());
+    EXPECT_THAT(beginnings, UnorderedElementsAre(kLookupMagic, kHttp2));
   }
+}
+
+// The client connects before it knows whether there will be a request.
+TEST_F(ClientLookupTest, ALoadThatIsNotAskedForLeavesItsConnectionToTheNextOne) {
+  ASSERT_TRUE(LoadKernel(*direct_, 1).ok());
+  Relay relay(socket_, Place().socket, Lookups::kRelayed);
+  const auto client = ClientOf(socket_, kLong);
+  LoadOptions wrong;
+  wrong.environment = {"KERNIX_POLICY=perhaps"};
+  EXPECT_FALSE(LoadKernel(*client, 1, wrong).ok());
+  EXPECT_TRUE(Eventually([&] { return relay.beginnings() == 1; }));
+  const auto module = LoadKernel(*client, 1);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_TRUE((*module)->cache_hit());
+  EXPECT_THAT(relay.TakeBeginnings(), ElementsAre(kLookupMagic));
 }
 
 // The fork interrupts it, and the child has no part of its connection.
