@@ -27,10 +27,15 @@ class Engine:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kxe-", dir="/tmp"))
 
     def run(self, command, target, credentials=None):
-        """Start a program, and wait until it answers or has ended. Return whether it answers."""
+        """Start a program, and wait until it answers or has ended. Return whether it answers.
+
+        It dies with the test's process, too, however that ends.
+        """
         with (self.folder / "log").open("ab") as log:
             environment = {"PATH": f"{ENGINES / 'buildbox'}:/usr/bin:/bin", "HOME": str(self.folder)}
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=self.folder)
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *command], stdout=log, stderr=log, env=environment, cwd=self.folder
+            )
         self.channel = grpc.secure_channel(target, credentials) if credentials else grpc.insecure_channel(target)
         ready = grpc.channel_ready_future(self.channel)
         deadline = time.monotonic() + SECONDS

@@ -2,9 +2,13 @@
 """docs/remote-execution-api.md is true: a plain client that follows it meets kernixd in two implementations."""
 
 import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
+import sysconfig
+import tempfile
 
 import conftest
 import engines
@@ -76,17 +80,18 @@ def test_the_page_follows_from_its_rules(tmp_path):
 class Node(conftest.Place):
     """A machine whose kernixd asks an engine."""
 
-    def __init__(self, **upstream):
+    def __init__(self, variables, **upstream):
         super().__init__()
-        self.upstream = {f"KERNIX_UPSTREAM_{name.upper()}": str(value) for name, value in upstream.items()}
+        settings = {f"KERNIX_UPSTREAM_{name.upper()}": str(value) for name, value in upstream.items()}
+        self.more_variables = settings | {"KERNIXD": _environment.program("kernixd")} | variables
 
     @property
     def environment(self):
-        return super().environment | self.upstream | {"KERNIXD": _environment.program("kernixd")}
+        return super().environment | self.more_variables
 
-    def compile(self, path):
+    def compile(self, path, *options):
         """Return what kernixctl says of a file."""
-        return json.loads(self.kernixctl("compile", str(path), "--json").stdout)
+        return json.loads(self.kernixctl("compile", str(path), "--json", *options).stdout)
 
     def stop(self):
         """End the daemon: everything is written then."""
@@ -112,8 +117,8 @@ def node_fixture(request):
     """A function that makes one."""
     made = []
 
-    def make(**upstream):
-        made.append(Node(**upstream))
+    def make(variables=None, **upstream):
+        made.append(Node(variables or {}, **upstream))
         return made[-1]
 
     before = request.session.testsfailed
@@ -122,9 +127,9 @@ def node_fixture(request):
         each.close(keep=request.session.testsfailed > before)
 
 
-@pytest.fixture(name="engine", params=["casd", "buildgrid"])
+@pytest.fixture(name="engine", params=["casd", "buildgrid"], scope="module")
 def engine_fixture(request):
-    """One engine after the other."""
+    """One engine after the other, which the tests share: each has a source of its own."""
     if request.param == "buildgrid":
         engines.need_buildgrid()
     engine = engines.Casd() if request.param == "casd" else engines.BuildGrid()
@@ -133,18 +138,18 @@ def engine_fixture(request):
 
 
 @pytest.fixture(name="source")
-def source_fixture(tmp_path):
-    """A file with a kernel."""
+def source_fixture(tmp_path, request):
+    """A file with a kernel that no other test has."""
     path = tmp_path / "add_one.cpp"
-    path.write_text(kernels.ADD_ONE)
+    path.write_text(f"{kernels.ADD_ONE}// {request.node.name}\n")
     return path
 
 
 def folders_of_compiler():
     """Return the folders that the host compiler searches by itself, in order."""
-    told = subprocess.run(
-        ["g++", "-E", "-v", "-xc++", "/dev/null"], check=True, capture_output=True, text=True, env={"PATH": "/usr/bin"}
-    ).stderr
+    command = ["c++", "-E", "-v", "-xc++", "/dev/null"]
+    environment = os.environ | {"LC_ALL": "C"}
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stderr
     listed = told.partition("#include <...> search starts here:\n")[2].partition("End of search list.")[0]
     return [pathlib.Path(line.strip()) for line in listed.splitlines()]
 
@@ -249,6 +254,35 @@ def test_what_is_larger_than_a_message_is_shared_too(engine, node, tmp_path):
     claimed = Client(engine.channel).result(plain_reapi.add_address(blobs, "claim", key))
     claim = plain_reapi.shared("Claim").FromString(Client(engine.channel).read(claimed["claim"]))
     assert claim.state == 1  # BUILT
+
+
+@pytest.fixture(name="other_toolkit")
+def other_toolkit_fixture():
+    """The CUDA toolkit of .venv, and the same in another folder."""
+    toolkit = pathlib.Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13"
+    if not (toolkit / "bin" / "nvcc").exists():
+        pytest.skip("needs the wheels of nvcc, which deploy/setup.sh installs where there is no other toolkit")
+    with tempfile.TemporaryDirectory(dir=toolkit.parent) as folder:
+        other = pathlib.Path(folder) / "toolkit"
+        shutil.copytree(toolkit, other, symlinks=True, copy_function=os.link)
+        yield toolkit, other
+
+
+def test_nodes_whose_folders_differ_agree_on_keys(engine, node, tmp_path, other_toolkit, request):
+    nodes, keys = [], []
+    for number, toolkit in enumerate(other_toolkit):
+        home = tmp_path / f"home{number}"
+        home.mkdir()
+        path = f"{toolkit / 'bin'}:{os.environ['PATH']}"
+        variables = {"HOME": str(home), "USER": f"user{number}", "PATH": path}
+        nodes.append(node(variables, address=engine.address, write=True))
+        (home / "vector_add.cu").write_text(f"{kernels.VECTOR_ADD}// {request.node.name}\n")
+        loaded = nodes[-1].compile(home / "vector_add.cu", "--arch", "sm_90")
+        assert loaded["from_upstream"] == (number == 1)
+        keys.append(nodes[-1].key())
+        assert f"{toolkit}/bin/nvcc" in nodes[-1].kernixctl("cache", "show", keys[-1].hex()).stdout
+        nodes[-1].stop()
+    assert keys[0] == keys[1]
 
 
 @pytest.fixture(name="secured")
