@@ -52,7 +52,7 @@ class DocumentedMessagesTest : public ::testing::Test {
   const Messages page_ = MessagesOnPage();
 };
 
-TEST_F(DocumentedMessagesTest, AStep) {
+exec::Action Step() {
   const std::vector<exec::InputFile> headers = {exec::MakeInput("x.h", "int x;\n")};
   exec::MerkleTree tree;
   for (const exec::InputFile& file : headers) tree.AddFile(file.path, file.digest);
@@ -65,11 +65,24 @@ TEST_F(DocumentedMessagesTest, AStep) {
       1, exec::MountedTree{"inc/0", tree.Digest(), std::make_shared<exec::InputTree>(headers)});
   action.outputs = {"a.o", "a.d"};
   action.salt = DigestOf("the toolchain");
-  const exec::ActionMessages made = exec::MessagesOf(action, {});
+  return action;
+}
+
+TEST_F(DocumentedMessagesTest, AStep) {
+  const exec::ActionMessages made = exec::MessagesOf(Step(), {});
   EXPECT_EQ(made.action, DigestOnPage("Action of the step"));
-  EXPECT_EQ(exec::DigestOfAction(action), made.action);
+  EXPECT_EQ(exec::DigestOfAction(Step()), made.action);
   EXPECT_EQ(made.messages, OnPage({"Action of the step", "Command of the step", "Directory of the step",
                                    "Directory inc", "Directory inc/0"}));
+}
+
+TEST_F(DocumentedMessagesTest, AStepForBuilders) {
+  const exec::EngineForm form = {.links = {{"toolchain/host", "/usr/bin"}},
+                                 .platform = {{"OSFamily", "linux"}, {"ISA", "x86-64"}}};
+  const exec::ActionMessages made = exec::MessagesOf(Step(), form);
+  EXPECT_EQ(made.action, DigestOnPage("Action for builders"));
+  EXPECT_EQ(made.messages, OnPage({"Action for builders", "Command for builders", "Directory for builders",
+                                   "Directory toolchain", "Directory inc", "Directory inc/0"}));
 }
 
 class DocumentedResultTest : public DocumentedMessagesTest {

@@ -76,7 +76,7 @@ class Blobs(dict):
 def add_folder(blobs, files):
     """Add the Directory messages of a tree, and return the digest of its root.
 
-    `files` has the content of each file by its path, and whether it is executable.
+    `files` has the content of each file by its path, and whether it is executable; of a link, it has the target.
     """
     here, below = {}, {}
     for path, file in files.items():
@@ -86,20 +86,27 @@ def add_folder(blobs, files):
         else:
             here[name] = file
     folder = api("Directory")
-    for name, (content, executable) in sorted(here.items()):
-        folder.files.add(name=name, digest=digest_of(content), is_executable=executable)
+    for name, file in sorted(here.items()):
+        if isinstance(file, str):
+            folder.symlinks.add(name=name, target=file)
+        else:
+            folder.files.add(name=name, digest=digest_of(file[0]), is_executable=file[1])
     for name, inside in sorted(below.items()):
         folder.directories.add(name=name, digest=add_folder(blobs, inside))
     return blobs.add(folder)
 
 
-def add_action(blobs, words, variables, files, outputs, salt):
+def add_action(blobs, words, variables, files, outputs, salt, platform=None):
     """Add the messages of an action, and return its digest."""
     command = api("Command", arguments=words, output_paths=sorted(outputs))
     for name, value in sorted(variables.items()):
         command.environment_variables.add(name=name, value=value)
-    root = add_folder(blobs, files)
-    return blobs.add(api("Action", command_digest=blobs.add(command), input_root_digest=root, salt=salt))
+    for name, value in sorted((platform or {}).items()):
+        command.platform.properties.add(name=name, value=value)
+    action = api("Action", command_digest=blobs.add(command), input_root_digest=add_folder(blobs, files), salt=salt)
+    if platform:
+        action.platform.CopyFrom(command.platform)
+    return blobs.add(action)
 
 
 def text(value):

@@ -53,6 +53,12 @@ def computed_vector(folder):
     variables = {"PATH": "toolchain/host", "LC_ALL": "C"}
     step = plain_reapi.add_action(blobs, words, variables, files, ["a.o", "a.d"], sha256(b"the toolchain"))
     note(step, "Action of the step", "Command of the step")
+    sent = files | {"toolchain/host": "/usr/bin"}
+    platform = {"OSFamily": "linux", "ISA": "x86-64"}
+    step = plain_reapi.add_action(blobs, words, variables, sent, ["a.o", "a.d"], sha256(b"the toolchain"), platform)
+    note(step, "Action for builders", "Command for builders")
+    note(plain_reapi.add_folder(blobs, {"host": "/usr/bin"}), "Directory toolchain")
+    note(plain_reapi.add_folder(blobs, sent), "Directory for builders")
     note(plain_reapi.add_folder(blobs, tree), "Directory inc/0")
     note(plain_reapi.add_folder(blobs, {"0/x.h": tree["x.h"]}), "Directory inc")
     note(plain_reapi.add_folder(blobs, files), "Directory of the step")
