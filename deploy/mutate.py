@@ -71,6 +71,8 @@ MUTANTS = [
            'OwnDaemon("-specs=*|--specs=*|-fplugin=*|-fpass-plugin=*", kNamesFile, Meaning::kFileForKey)',
            'Anyone("-specs=*|--specs=*|-fplugin=*|-fpass-plugin=*", kAnyValue, Meaning::kFileForKey)',
            "toolchain_test", "FlagsTest.*"),
+    Mutant("an address in the action cache with another salt", "daemon/remote/result_address.cc",
+           "action.set_salt(salt.Raw())", "action.set_salt(salt.Hex())", "remote_engine_test", "DocumentedResult*"),
     Mutant("an engine's bytes taken unseen", "daemon/remote/blob_streams.cc",
            "  if (exec::BlobDigestOf(bytes) != digest) return WrongBytes(connection.options(), digest);\n", "",
            "remote_engine_test", "UpstreamFaultTest.OtherBytes*"),

@@ -16,9 +16,9 @@ std::vector<exec::BlobDigest> OfSizes(const std::vector<uint64_t>& sizes) {
   return digests;
 }
 
-TEST(BlobBatchesTest, NoLimitIsThatOfAMessage) {
-  EXPECT_EQ(UsableBatchBytes(0), 4 * kMiB - 65536);
-  EXPECT_EQ(UsableBatchBytes(-1), 4 * kMiB - 65536);
+TEST(BlobBatchesTest, TheEnginesLimitHoldsIfItNamesOne) {
+  EXPECT_EQ(UsableBatchBytes(0), kMiB);
+  EXPECT_EQ(UsableBatchBytes(-1), kMiB);
   EXPECT_EQ(UsableBatchBytes(1000), 1000U);
   EXPECT_EQ(UsableBatchBytes(std::numeric_limits<int64_t>::max()), 4 * kMiB - 65536);
 }
@@ -36,7 +36,7 @@ TEST(BlobBatchesTest, ALargeBlobTravelsAlone) {
 }
 
 TEST(BlobBatchesTest, ManyTinyBlobsCountWithWhatStandsAroundThem) {
-  const BlobBatches split = SplitIntoBatches(OfSizes(std::vector<uint64_t>(50'000, 1)), UsableBatchBytes(0));
+  const BlobBatches split = SplitIntoBatches(OfSizes(std::vector<uint64_t>(50'000, 1)), 4 * kMiB);
   EXPECT_EQ(split.batches.size(), 2U);
 }
 

@@ -19,8 +19,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kNoLimit = uint64_t{1} << 40;
-// What buildbox-casd takes of blobs in one message.
-constexpr size_t kBatchBytes = (size_t{4} << 20) - 65536;
+// What travels in one message: buildbox-casd names no limit.
+constexpr size_t kBatchBytes = size_t{1} << 20;
 
 class UpstreamTest : public ::testing::Test {
  protected:

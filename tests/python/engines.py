@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real engines of the Remote Execution API, which tests start: deploy/setup.sh brings them into .engines."""
+
+import base64
+import hashlib
+import hmac
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+import grpc
+import pytest
+
+ENGINES = pathlib.Path(__file__).parents[2] / ".engines"
+BUILDGRID = ENGINES / "buildgrid" / "bin" / "bgd"
+SECONDS = 60  # for an engine to begin
+
+
+class Engine:
+    """An engine with a folder of its own, directly under /tmp: the path of a socket must be short."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kxe-", dir="/tmp"))
+
+    def run(self, command, target, credentials=None):
+        """Start a program, and wait until it answers or has ended. Return whether it answers.
+
+        It dies with the test's process, too, however that ends.
+        """
+        with (self.folder / "log").open("ab") as log:
+            environment = {"PATH": f"{ENGINES / 'buildbox'}:/usr/bin:/bin", "HOME": str(self.folder)}
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *command], stdout=log, stderr=log, env=environment, cwd=self.folder
+            )
+        self.channel = grpc.secure_channel(target, credentials) if credentials else grpc.insecure_channel(target)
+        ready = grpc.channel_ready_future(self.channel)
+        deadline = time.monotonic() + SECONDS
+        while self.process.poll() is None and time.monotonic() < deadline:
+            try:
+                ready.result(timeout=0.5)
+                return True
+            except grpc.FutureTimeoutError:
+                continue
+        ready.cancel()
+        self.end()
+        return False
+
+    def log(self):
+        """Return what it has said."""
+        return (self.folder / "log").read_text()
+
+    def end(self):
+        """End the program."""
+        self.channel.close()
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        """End it and remove its folder."""
+        self.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Casd(Engine):
+    """buildbox-casd on a Unix socket, as a cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.address = f"unix://{self.folder}/s"
+        command = [ENGINES / "buildbox" / "buildbox-casd", f"--bind=unix:{self.folder}/s", "--quota-high=1G"]
+        assert self.run([*command, "--reserved=0", self.folder / "cache"], f"unix:{self.folder}/s"), self.log()
+
+
+CERTIFICATES = """
+set -e
+curve='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
+openssl req -x509 $curve -days 2 -subj /CN=ca -keyout ca.key -out ca.pem
+echo 'subjectAltName=DNS:localhost,IP:127.0.0.1' >names
+for who in server client; do
+  openssl req $curve -subj /CN=$who -keyout $who.key -out $who.csr
+  openssl x509 -req -in $who.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out $who.pem -extfile names
+done
+"""
+
+CACHE = """
+description: an engine for tests
+{authorization}
+server:
+  - !channel
+    address: "127.0.0.1:{port}"
+    insecure-mode: {insecure}
+    {credentials}
+grpc-server-options: {{ grpc.so_reuseport: 0 }}
+storages:
+  - !disk-storage &cas
+    path: {folder}/cas
+caches:
+  - !lru-action-cache &ac
+    storage: *cas
+    max-cached-refs: 10000
+    allow-updates: true
+    cache-failed-actions: false
+instances:
+  - name: ["", kernix]
+    services:
+      - !cas {{ storage: *cas }}
+      - !bytestream {{ storage: *cas }}
+      - !action-cache {{ cache: *ac }}
+"""
+
+
+class BuildGrid(Engine):
+    """BuildGrid as a cache; with `secured`, by TLS with certificates of both sides, and for holders of a token."""
+
+    def __init__(self, secured=False):
+        super().__init__()
+        settings = {"authorization": "", "credentials": "", "insecure": "true", "folder": self.folder}
+        credentials = None
+        if secured:
+            subprocess.run(["sh", "-c", CERTIFICATES], check=True, cwd=self.folder, capture_output=True)
+            (self.folder / "secret").write_text("a secret of at least thirty-two bytes")
+            settings["authorization"] = (
+                f"authorization: {{ method: jwt, algorithm: hs256, secret: {self.folder}/secret }}"
+            )
+            settings["credentials"] = (
+                f"credentials: {{ tls-server-key: {self.folder}/server.key, tls-server-cert: {self.folder}/server.pem, "
+                f"tls-client-certs: {self.folder}/ca.pem }}"
+            )
+            settings["insecure"] = "false"
+            pem = [(self.folder / name).read_bytes() for name in ("ca.pem", "client.key", "client.pem")]
+            credentials = grpc.ssl_channel_credentials(*pem)
+        for _ in range(5):  # another process may take the port that was free a moment ago
+            port = free_port()
+            (self.folder / "config.yml").write_text(CACHE.format(port=port, **settings))
+            self.address = f"grpc{'s' * secured}://localhost:{port}"
+            if self.run([BUILDGRID, "server", "start", self.folder / "config.yml"], f"localhost:{port}", credentials):
+                return
+        raise AssertionError(self.log())
+
+    def token(self, secret="a secret of at least thirty-two bytes"):
+        """Return a JSON Web Token that the engine takes, or one of another secret."""
+        claims = {"sub": "a node", "exp": int(time.time()) + 3600}
+        signed = b".".join(map(url_base64, (json.dumps({"alg": "HS256", "typ": "JWT"}), json.dumps(claims))))
+        signature = hmac.digest(secret.encode(), signed, hashlib.sha256)
+        return (signed + b"." + url_base64(signature)).decode()
+
+
+def url_base64(data):
+    """Return base64 as tokens have it."""
+    return base64.urlsafe_b64encode(data.encode() if isinstance(data, str) else data).rstrip(b"=")
+
+
+def free_port():
+    """Return a port that nobody listens on just now."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def need_buildgrid():
+    """Skip the test where BuildGrid could not be installed."""
+    if not (ENGINES / "buildgrid" / "complete").exists():
+        pytest.skip("BuildGrid needs Python 3.12 or newer, and deploy/setup.sh has found none")
