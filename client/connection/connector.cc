@@ -72,8 +72,7 @@ absl::StatusOr<Connector::Meeting> Connector::Reach(const Endpoint& endpoint, st
                                                     ForkGate::Section& section) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options_.start_timeout;
   while (true) {
-    KERNIX_ASSIGN_OR_RETURN(PeerSocket peer, ConnectOrStart(endpoint, unwanted, section));
-    absl::StatusOr<Meeting> meeting = Meet(std::move(peer), section);
+    absl::StatusOr<Meeting> meeting = MeetOrStart(endpoint, unwanted, section);
     if (!DaemonWasLost(meeting.status()) || section.interrupted()) return meeting;
     if (std::chrono::steady_clock::now() >= deadline) return meeting;
     std::this_thread::sleep_for(milliseconds(2));
@@ -92,17 +91,24 @@ absl::StatusOr<Session> Connector::OpenForeign(const Endpoint& endpoint, ForkGat
   return std::move(meeting.session);
 }
 
-absl::StatusOr<PeerSocket> Connector::ConnectOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
-                                                     ForkGate::Section& section) {
+absl::StatusOr<Connector::Meeting> Connector::MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
+                                                          ForkGate::Section& section) {
   if (!unwanted) {
     absl::StatusOr<PeerSocket> peer = Connect(endpoint, section);
-    if (!absl::IsNotFound(peer.status())) return peer;
+    if (peer.ok()) return Meet(*std::move(peer), section);
+    if (!absl::IsNotFound(peer.status())) return peer.status();
     if (endpoint.kind != EndpointKind::kOwn || !options_.allow_start) return NobodyThere(endpoint, peer.status());
   }
   KERNIX_ASSIGN_OR_RETURN(Endpoint fresh, CreateOwnEndpoint(environment_, options_));
   if (!fresh.unusable.ok()) return WithOneshotHelp(fresh.unusable);
   fresh.first_compiler = endpoint.first_compiler;
-  return DaemonStarter(environment_, options_, fresh, section).Start(unwanted);
+  Meeting meeting;
+  const auto greet = [&](PeerSocket peer) -> absl::Status {
+    KERNIX_ASSIGN_OR_RETURN(meeting, Meet(std::move(peer), section));
+    return absl::OkStatus();
+  };
+  KERNIX_RETURN_IF_ERROR(DaemonStarter(environment_, options_, fresh, section).Start(unwanted, greet));
+  return meeting;
 }
 
 // Decides what to do after a replacement, or if none is allowed.

@@ -72,8 +72,8 @@ class Connector {
   absl::StatusOr<Meeting> Reach(const Endpoint& endpoint, std::optional<pid_t> unwanted, ForkGate::Section& section);
   absl::StatusOr<Session> OpenForeign(const Endpoint& endpoint, ForkGate::Section& section);
   absl::StatusOr<Session> OpenOwn(const Endpoint& endpoint, ForkGate::Section& section, const WarningSink& warn);
-  absl::StatusOr<PeerSocket> ConnectOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
-                                            ForkGate::Section& section);
+  absl::StatusOr<Meeting> MeetOrStart(const Endpoint& endpoint, std::optional<pid_t> unwanted,
+                                      ForkGate::Section& section);
   absl::StatusOr<Session> OpenOneshot(const Endpoint& endpoint, const absl::Status& why, ForkGate::Section& section,
                                       const WarningSink& warn);
   void Trust(const Meeting& meeting) {

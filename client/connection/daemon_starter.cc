@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/base/version.h"
+#include "common/wire/grpc_status.h"
 #include "common/wire/kernixd_exit.h"
 
 namespace kernix {
@@ -27,8 +28,8 @@ using std::chrono::milliseconds;
 constexpr char kOneshotHelps[] = "kernix/oneshot-may-help";
 constexpr milliseconds kShortestPause{1};
 constexpr milliseconds kLongestPause{20};
-// A daemon that this process has started listens soon, and somebody waits for it.
-constexpr milliseconds kPauseForListening{1};
+// A daemon that this process has started answers soon, and somebody waits for it.
+constexpr milliseconds kPauseForAnswer{1};
 // How much longer than the start timeout a stopping daemon may take: its usual drain timeout.
 constexpr milliseconds kDrainTime{30'000};
 constexpr milliseconds kProbeTimeout{10'000};
@@ -136,15 +137,16 @@ absl::StatusOr<PeerSocket> DaemonStarter::ConnectToWanted(std::optional<pid_t> u
 
 bool DaemonStarter::PlaceIsFree() { return environment_.env->TryLockFile(endpoint_.place.lock).ok(); }
 
-absl::StatusOr<PeerSocket> DaemonStarter::Start(std::optional<pid_t> unwanted) {
+absl::Status DaemonStarter::Start(std::optional<pid_t> unwanted, const Greet& greet) {
   ReapEndedDaemons();
   KERNIX_ASSIGN_OR_RETURN(program_, FindKernixd(environment_, options_.kernixd));
   milliseconds pause = kShortestPause;
   do {
     absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
-    if (peer.ok() || absl::IsPermissionDenied(peer.status())) return peer;
+    if (peer.ok()) return greet(*std::move(peer));
+    if (absl::IsPermissionDenied(peer.status())) return peer.status();
     const auto lock = environment_.env->TryLockFile(endpoint_.place.start_lock);
-    if (lock.ok()) return StartLocked(unwanted);
+    if (lock.ok()) return StartLocked(unwanted, greet);
     if (!absl::IsUnavailable(lock.status())) {
       return WithOneshotHelp(Unreachable(StrCat("kernixd cannot be started: ", lock.status().message())));
     }
@@ -156,17 +158,18 @@ absl::StatusOr<PeerSocket> DaemonStarter::Start(std::optional<pid_t> unwanted) {
                             endpoint_.place.log));
 }
 
-absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwanted) {
+absl::Status DaemonStarter::StartLocked(std::optional<pid_t> unwanted, const Greet& greet) {
   // Another client may have started it before this one got the lock.
   absl::StatusOr<PeerSocket> peer = ConnectToWanted(unwanted);
-  if (peer.ok()) return peer;
+  if (peer.ok()) return greet(*std::move(peer));
   UniqueFd leaving;  // a pidfd
   if (unwanted) {
     leaving.reset(static_cast<int>(syscall(SYS_pidfd_open, *unwanted, 0)));
     AskToStop(*unwanted);
   }
   peer = AwaitPlace(unwanted, leaving);
-  if (!absl::IsNotFound(peer.status())) return peer;
+  if (peer.ok()) return greet(*std::move(peer));
+  if (!absl::IsNotFound(peer.status())) return peer.status();
 
   DaemonCommand command{.program = program_, .environment = DaemonEnvironment(environment_.get_env)};
   command.log = endpoint_.place.log;
@@ -179,7 +182,7 @@ absl::StatusOr<PeerSocket> DaemonStarter::StartLocked(std::optional<pid_t> unwan
   if (section_.interrupted()) return Interrupted();
   const size_t log_start = LogStart(*environment_.env, command.log);
   KERNIX_ASSIGN_OR_RETURN(DaemonProcess process, DaemonProcess::Start(command));
-  return AwaitListening(std::move(process), log_start);
+  return AwaitAnswer(std::move(process), log_start, greet);
 }
 
 void DaemonStarter::AskToStop(pid_t unwanted) {
@@ -211,20 +214,22 @@ absl::StatusOr<PeerSocket> DaemonStarter::AwaitPlace(std::optional<pid_t> unwant
                             "` and kill it. Its log is ", endpoint_.place.log));
 }
 
-// It listens when all else of it is there.
-absl::StatusOr<PeerSocket> DaemonStarter::AwaitListening(DaemonProcess process, size_t log_start) {
+// The daemon may not answer for a moment, when other waiting clients fill its queue.
+absl::Status DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start, const Greet& greet) {
   do {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
-    if (peer.ok() || absl::IsPermissionDenied(peer.status())) return peer;
+    if (absl::IsPermissionDenied(peer.status())) return peer.status();
+    const absl::Status answered = peer.ok() ? greet(*std::move(peer)) : absl::OkStatus();
+    if (peer.ok() && !DaemonWasLost(answered)) return answered;
     if (const std::optional<int> exit_code = process.ExitCode()) {
       KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
     }
-  } while (Pause(kPauseForListening));
+  } while (Pause(kPauseForAnswer));
   if (section_.interrupted()) {
     AwaitHold(process);
     return Interrupted();
   }
-  return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not listen at ",
+  return Unreachable(StrCat("kernixd (process ", process.pid(), ") was started but did not answer at ",
                             endpoint_.socket, " within ", options_.start_timeout.count(),
                             " ms: try again when the machine is less busy, or kill that process if it hangs. ",
                             WhatItsLogSays(*environment_.env, endpoint_.place.log, log_start)));

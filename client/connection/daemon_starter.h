@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,17 +33,20 @@ class DaemonStarter {
   DaemonStarter(const ClientEnvironment& environment, const ClientOptions& options, const Endpoint& endpoint,
                 ForkGate::Section& section);
 
-  // Returns a connection to a daemon that listens. Of all clients that ask at a time, the one that gets the start lock
-  // starts the daemon; the others connect as soon as it listens. If `unwanted` is set (a process that is draining or of
-  // another build), makes that process stop first. UNREACHABLE errors carry the daemon's exit code and last words;
-  // RESOURCE means that it cannot use its store.
-  absl::StatusOr<PeerSocket> Start(std::optional<pid_t> unwanted);
+  // Talks to a daemon over a new connection. An error for which DaemonWasLost() holds means that it has not answered.
+  using Greet = std::function<absl::Status(PeerSocket)>;
+
+  // Makes `greet` talk to a serving daemon, and returns what it returns. Of all clients that ask at a time, the one
+  // that gets the start lock starts the daemon; the others connect as soon as it listens. If `unwanted` is set (a
+  // process that is draining or of another build), makes that process stop first. UNREACHABLE errors carry the daemon's
+  // exit code and last words; RESOURCE means that it cannot use its store.
+  absl::Status Start(std::optional<pid_t> unwanted, const Greet& greet);
 
  private:
   absl::StatusOr<PeerSocket> ConnectToWanted(std::optional<pid_t> unwanted);
-  absl::StatusOr<PeerSocket> StartLocked(std::optional<pid_t> unwanted);
+  absl::Status StartLocked(std::optional<pid_t> unwanted, const Greet& greet);
   absl::StatusOr<PeerSocket> AwaitPlace(std::optional<pid_t> unwanted, const UniqueFd& leaving);
-  absl::StatusOr<PeerSocket> AwaitListening(DaemonProcess process, size_t log_start);
+  absl::Status AwaitAnswer(DaemonProcess process, size_t log_start, const Greet& greet);
   void AwaitHold(DaemonProcess& process);
   absl::Status JudgeExit(int exit_code, size_t log_start);
   void AskToStop(pid_t unwanted);

@@ -280,7 +280,9 @@ absl::StatusOr<std::vector<ElfImage::Import>> ElfImage::OffersOf(
   const Section* symbols = FindSection(SHT_DYNSYM);
   const Section* definitions = FindSection(SHT_GNU_verdef);
   const Section* indices = FindSection(SHT_GNU_versym);
-  if (symbols == nullptr || definitions == nullptr || indices == nullptr) return offers;
+  if (symbols == nullptr || definitions == nullptr || indices == nullptr) {
+    return absl::NotFoundError("the shared object has no versions");
+  }
   KERNIX_ASSIGN_OR_RETURN(const std::string_view strings, Strings(symbols->link));
   KERNIX_ASSIGN_OR_RETURN(const std::string_view version_strings, Strings(definitions->link));
   KERNIX_ASSIGN_OR_RETURN(const auto versions, ReadDefinitions(definitions->bytes, version_strings));

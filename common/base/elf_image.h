@@ -69,7 +69,8 @@ class ElfImage {
   absl::StatusOr<std::string> OwnName() const;
 
   // What another object imports that is linked with this one and needs all of `names`: those that this object has, in
-  // their default versions, sorted. Leaves out what has no version. kNotFound as OwnName().
+  // their default versions, sorted. Leaves out what has no version. kNotFound if the
+  // object has no name of its own, or no versions.
   absl::StatusOr<std::vector<Import>> OffersOf(const absl::flat_hash_set<std::string_view>& names) const;
 
   // The shared libraries that the object asks the loader for (its DT_NEEDED entries), in order.

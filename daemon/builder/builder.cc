@@ -21,6 +21,7 @@
 #include "daemon/builder/artifact.h"
 #include "daemon/builder/build_description.h"
 #include "daemon/builder/build_inputs.h"
+#include "daemon/builder/early_runs.h"
 #include "daemon/builder/failed_command.h"
 #include "daemon/builder/files_read.h"
 #include "daemon/builder/flight.h"
@@ -57,7 +58,7 @@ struct PlannedLoad {
   bool batch = false;
   bool only_cached = false;
   std::shared_ptr<TraceRecorder> trace;  // null for a lookup
-  std::optional<BuildStart> early;       // when compiles of it have begun, if they did so before the build
+  std::shared_ptr<EarlyRuns> early;      // null: none has begun
 
   // Set when the build starts.
   BuildStart started;
@@ -270,10 +271,9 @@ struct Builder::Impl {
 
   absl::StatusOr<v1::LoadResult> Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                       const CancellationPtr& cancellation);
-  // Begins the compiles of a load while its tools, which have answered, are being identified. Returns when; nothing if
-  // none has begun.
-  std::optional<BuildStart> CompileEarly(const v1::LoadRequest& request, UserId owner,
-                                         const toolchain::ToolchainPtr& asked, EarlyRuns::Tickets& tickets);
+  // Begins the compiles of a load while its tools, which have answered, are being identified. Null: none has begun.
+  std::shared_ptr<EarlyRuns> CompileEarly(const v1::LoadRequest& request, UserId owner,
+                                          const toolchain::ToolchainPtr& asked);
   absl::StatusOr<std::shared_ptr<PlannedLoad>> Prepare(const v1::LoadRequest& request, UserId owner,
                                                        toolchain::ToolchainPtr toolchain);
 
@@ -310,6 +310,8 @@ struct Builder::Impl {
   // If it fails, the caller calls Finish(); otherwise Finish() is called when the build ends.
   absl::Status RunBuild(const std::shared_ptr<PlannedLoad>& load, const FlightPtr& flight);
   absl::Status StageBuild(PlannedLoad& load);
+  // Says when its steps shall run, and what they need. Needs the load's start.
+  void RankSteps(PlannedLoad& load);
   PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
   bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
@@ -329,6 +331,7 @@ struct Builder::Impl {
   exec::Executor& executor;
   cache::Cache& cache;
   UpstreamCache* const upstream;  // null: nothing is shared with other nodes
+  const std::shared_ptr<EarlyRunCounts> early_counts = std::make_shared<EarlyRunCounts>();
   StepCache step_cache{env, toolchains.digests(), cache.steps_directory(), kStepCacheBytes, upstream};
   const std::unique_ptr<StepRunner> lessons;  // null: nothing is learned
   StepRunner step_runner{env, executor, step_cache, lessons.get()};
@@ -394,40 +397,45 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   return load;
 }
 
-// Not if another node may have the result, if the user may not compile with these tools, or if the load has files that
-// a client must send, or that may change.
-std::optional<BuildStart> Builder::Impl::CompileEarly(const v1::LoadRequest& request, UserId owner,
-                                                      const toolchain::ToolchainPtr& asked,
-                                                      EarlyRuns::Tickets& tickets) {
-  if (shared() || upstream != nullptr || request.force_rebuild() || request.only_cached()) return std::nullopt;
-  const BuildStart start{env.Now(), env.UnixMillis()};
+// Not if another node may have the result, if the user may not compile with these tools, if nobody waits for this load
+// alone, or if the load has files that a client must send, or that may change.
+std::shared_ptr<EarlyRuns> Builder::Impl::CompileEarly(const v1::LoadRequest& request, UserId owner,
+                                                       const toolchain::ToolchainPtr& asked) {
+  const bool takes_shortcuts = !request.force_rebuild() && !request.only_cached() && !request.batch();
+  if (shared() || upstream != nullptr || !takes_shortcuts) return nullptr;
+  const auto early = std::make_shared<EarlyRuns>(env, executor, owner, early_counts);
   const absl::Status begun = CatchExceptions("not compiled early", [&]() -> absl::Status {
     KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, asked));
     if (!load->request.headers.empty() || DependsOnFiles(load->request)) return absl::OkStatus();
     KERNIX_RETURN_IF_ERROR(StageBuild(*load));
+    load->started = early->start();
+    RankSteps(*load);
+    size_t left = load->max_parallel > 0 ? load->max_parallel : load->plan.steps.size();
     for (const Step& step : load->plan.steps) {
-      if (step.tool == Tool::kHostCompiler && step.reads_sources) tickets.Begin(step.action, owner, start);
+      if (step.tool != Tool::kHostCompiler || !step.reads_sources) continue;
+      if (left-- == 0) break;
+      early->Begin(step.action);
     }
     return absl::OkStatus();
   });
   (void)begun;  // whatever is wrong, the load says so
-  return tickets.empty() ? std::nullopt : std::optional(start);
+  return early->any() ? early : nullptr;
 }
 
 absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, UserId owner, LoadObserver& observer,
                                                    const CancellationPtr& cancellation) {
   const auto trace = std::make_shared<TraceRecorder>(env);
-  EarlyRuns::Tickets tickets(step_runner.early_runs());
-  std::optional<BuildStart> early;
+  std::shared_ptr<EarlyRuns> early;
   KERNIX_ASSIGN_OR_RETURN(
       toolchain::ToolchainPtr toolchain,
       toolchains.Resolve(request.toolchain(), request.language(), [&](const toolchain::ToolchainPtr& asked) {
-        early = CompileEarly(request, owner, asked, tickets);
+        early = CompileEarly(request, owner, asked);
+        return early != nullptr;
       }));
   trace->Lap("identify tools");
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<PlannedLoad> load, Prepare(request, owner, std::move(toolchain)));
   load->trace = trace;
-  load->early = early;
+  load->early = std::move(early);
   trace->Lap("plan");
   const bool verbose = request.verbose();
   if (!load->force && !DependsOnFiles(load->request)) {
@@ -443,6 +451,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   bool mine = false;
   KERNIX_ASSIGN_OR_RETURN(const FlightPtr flight, JoinOrMake(*load, mine));
   if (!mine) {
+    load->early.reset();
     cache.Count(cache::Total::kMisses);
     cache.Count(cache::Total::kJoined);
   }
@@ -470,6 +479,8 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, co
 }
 
 KnownLoadPtr Builder::Impl::Know(v1::LoadRequest request, const cache::Tag& tag, std::optional<Digest>& digest) {
+  // Load() finds out what tools these are, and compiles meanwhile.
+  if (!toolchains.HasFound(request.toolchain(), request.language())) return nullptr;
   const auto toolchain = toolchains.Resolve(request.toolchain(), request.language());
   if (!toolchain.ok() || !CheckModuleName(tag.name).ok()) return nullptr;
   const Digest digest_of_request = DigestOfRequest(request);
@@ -636,6 +647,17 @@ absl::Status Builder::Impl::StageBuild(PlannedLoad& load) {
   return absl::OkStatus();
 }
 
+void Builder::Impl::RankSteps(PlannedLoad& load) {
+  const Experience experience = ExperienceWith(load.tag);
+  const uint64_t rank = RankOf(load.started.monotonic, experience.work, load.batch);
+  for (Step& step : load.plan.steps) {
+    step.memory_before = experience.memory;
+    UseExperience(step);
+    step.action.rank = rank;
+    step.host_rank = HostRankOf(rank, load.batch);
+  }
+}
+
 PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
   const exec::ExecutorLoad pool = executor.load();
   // An action that counts as nearly the whole pool waits until the pool is free, and so does everybody behind it. An
@@ -663,7 +685,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
   cache.Count(cache::Total::kMisses);
   if (flight->fetches()) load.trace->Lap("receive headers");
   auto started = std::make_shared<PlannedLoad>(load);
-  started->started = load.early.value_or(BuildStart{env.Now(), env.UnixMillis()});
+  started->started = load.early != nullptr ? load.early->start() : BuildStart{env.Now(), env.UnixMillis()};
   started->headers = std::move(contents);
   header_cache.Add(started->headers);
   if (upstream == nullptr || load.force) return RunBuild(started, flight);
@@ -686,26 +708,21 @@ absl::Status Builder::Impl::RunBuild(const std::shared_ptr<PlannedLoad>& load, c
   KERNIX_RETURN_IF_ERROR(StageBuild(*load));
   load->trace->Lap("stage");
   flight->SetStepsTotal(static_cast<int>(load->plan.steps.size()));
-  const Experience experience = ExperienceWith(load->tag);
-  const uint64_t rank = RankOf(load->started.monotonic, experience.work, load->batch);
-  for (Step& step : load->plan.steps) {
-    step.memory_before = experience.memory;
-    UseExperience(step);
-    step.action.rank = rank;
-    step.host_rank = HostRankOf(rank, load->batch);
-  }
+  RankSteps(*load);
   const PlanFiles files = load->plan.files;
   const auto trees = load->plan.trees;
   const auto observer = std::make_shared<BuildObserver>(*flight, load->trace, /*shows_output=*/!shared());
-  RunPlan({.steps = std::move(load->plan.steps),
-           .toolchain = load->request.toolchain,
-           .take_shortcuts = !load->force,
-           .max_output_bytes = options.max_made_bytes},
-          load->tag.owner, step_runner, load->max_parallel, flight->build_cancellation(), *observer,
-          [this, load, flight, files, trees, observer](PlanEnd end) {
-            header_trees.DropUnstaged(*trees);
-            Conclude(load, flight, files, std::move(end));
-          });
+  RunPlan(
+      {.steps = std::move(load->plan.steps),
+       .toolchain = load->request.toolchain,
+       .take_shortcuts = !load->force,
+       .max_output_bytes = options.max_made_bytes},
+      load->tag.owner, step_runner, load->max_parallel, flight->build_cancellation(), *observer,
+      [this, load, flight, files, trees, observer](PlanEnd end) {
+        header_trees.DropUnstaged(*trees);
+        Conclude(load, flight, files, std::move(end));
+      },
+      load->early);
   return absl::OkStatus();
 }
 
@@ -847,6 +864,7 @@ Builder::~Builder() { impl_->StopAndWait(); }
 void Builder::Register(MetricsRegistry& registry) const {
   impl_->step_runner.Register(registry);
   impl_->step_cache.Register(registry);
+  impl_->early_counts->Register(registry);
 }
 
 size_t Builder::LessonsLeft() const { return impl_->step_runner.LessonsLeft(); }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -867,8 +868,45 @@ TEST_F(BuilderTest, AToolThatIsReplacedWhileItIsReadIsNoticed) {
   t.env.Inject(replace);
   const absl::Status outdated = t.Load(CppRequest(compiler_)).status();
   EXPECT_TRUE(absl::IsAborted(outdated)) << outdated;
+  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
   EXPECT_EQ(t.Stats().entries, 0u);
   EXPECT_THAT(t.Load(CppRequest(compiler_)), IsOk());
+}
+
+// Two compilers that are called by the same words, and have the same answers.
+TEST_F(BuilderTest, AnEarlyCompileIsTheLoadsOwn) {
+  const ScratchDirectory folder;
+  std::array<v1::LoadRequest, 2> requests;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const std::string wrapper = folder / StrCat("c", i, "/g++");
+    ASSERT_THAT(Env::Posix().CreateDirectories(Dirname(wrapper), 0700), IsOk());
+    const std::string script = StrCat("#!/bin/sh\nexec ", compiler_, " -DWHO=", i, " \"$@\"\n");
+    ASSERT_THAT(Env::Posix().WriteFile(wrapper, script, 0700), IsOk());
+    requests[i] = CppRequest(wrapper);
+    requests[i].mutable_source(0)->mutable_text()->append("extern \"C\" int who() { return WHO; }\n");
+  }
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  std::array<absl::StatusOr<v1::LoadResult>, 2> built;
+  std::thread other([&] { built[1] = t.Load(requests[1]); });
+  built[0] = t.Load(requests[0]);
+  other.join();
+  EXPECT_EQ(EarlyCompiles(t, "taken"), 2);
+  for (size_t i = 0; i < built.size(); ++i) {
+    ASSERT_THAT(built[i], IsOk());
+    void* library = dlopen(built[i]->artifact_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    EXPECT_EQ(reinterpret_cast<int (*)()>(dlsym(library, "who"))(), static_cast<int>(i));
+    dlclose(library);
+  }
+}
+
+TEST_F(BuilderTest, NoMoreIsCompiledEarlyThanTheLoadMayRunAtATime) {
+  TestBuilder t(TestBuilder::On::kLocalExecutor, {}, TestBuilder::Tools::kOwn);
+  v1::LoadRequest request = SeparateRequest(compiler_);
+  request.set_max_parallel_jobs(1);
+  ASSERT_THAT(t.Load(request), IsOk());
+  EXPECT_EQ(EarlyCompiles(t, "taken"), 1);
+  EXPECT_EQ(EarlyCompiles(t, "dropped"), 0);
 }
 
 TEST_F(BuilderTest, AFileOfAFlagThatChangesDuringABuildIsNoticed) {

@@ -1,127 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/early_runs.h"
 
+#include <utility>
+
 #include "daemon/exec/action_digest.h"
 
 namespace kernix::build {
+namespace {
 
-// One command. The executor, and whoever takes it, hold a reference.
-class EarlyRuns::Run : public std::enable_shared_from_this<Run> {
+Digest WithoutSalt(exec::Action action) {
+  action.salt = Digest();
+  return exec::DigestOfAction(action).hash;
+}
+
+}  // namespace
+
+// One command. The executor holds a reference until it has ended. Tells its step everything from the beginning once it
+// has one: under the lock, so that it does so in order.
+class EarlyRuns::Run final : public exec::ActionObserver, public std::enable_shared_from_this<Run> {
  public:
-  Run(Key key, const BuildStart& start) : key_(std::move(key)), start_(start) {}
+  explicit Run(Env& env) : env_(env), ready_(env.Now()) {}
 
-  const Key& key() const { return key_; }
-  const BuildStart& start() const { return start_; }
-
-  void Begin(exec::Executor& executor, const exec::Action& action) {
+  void Begin(exec::Executor& executor, const exec::Action& action, UserId user) {
     executor.Submit(
-        action, key_.first, /*observer=*/nullptr, cancellation_,
+        action, user, this, cancellation_,
         [self = shared_from_this()](absl::StatusOr<exec::ActionResult> result) { self->OnDone(std::move(result)); });
   }
 
   void Cancel() { cancellation_->Cancel(); }
 
-  // `cancellation` (may be null) cancels the command from now on.
-  void GiveTo(const exec::Action& action, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done) {
-    if (observer != nullptr) observer->OnStarted(action);
-    int on_cancel = 0;
-    if (cancellation != nullptr) on_cancel = cancellation->OnCancel([own = cancellation_] { own->Cancel(); });
-    auto deliver = [observer, cancellation, on_cancel,
-                    done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-      if (cancellation != nullptr) cancellation->Remove(on_cancel);
-      if (observer != nullptr && result.ok() && !result->output.empty()) observer->OnOutput(result->output);
-      done(std::move(result));
-    };
+  void OnQueued(int actions_ahead) override {
+    const MutexLock lock(mutex_);
+    if (step_ != nullptr) step_->OnQueued(actions_ahead);
+  }
+
+  void OnStarted(const exec::Action& action) override {
+    const MutexLock lock(mutex_);
+    started_ = env_.Now();
+    if (step_ != nullptr) step_->OnStarted(action, *started_);
+  }
+
+  void OnOutput(std::string_view text) override {
+    const MutexLock lock(mutex_);
+    step_ != nullptr ? step_->OnOutput(text) : (void)output_.append(text);
+  }
+
+  void GiveTo(const exec::Action& action, TimedStep& step, const CancellationPtr& cancellation,
+              const exec::ActionDone& done) {
     std::optional<absl::StatusOr<exec::ActionResult>> result;
-    {
+    try {
+      if (cancellation != nullptr) {
+        const int id = cancellation->OnCancel([own = cancellation_] { own->Cancel(); });
+        end_ = [cancellation, id, done](absl::StatusOr<exec::ActionResult> ended) {
+          cancellation->Remove(id);
+          done(std::move(ended));
+        };
+      } else {
+        end_ = done;
+      }
       const MutexLock lock(mutex_);
+      step.ReadySince(ready_);
+      if (started_) step.OnStarted(action, *started_);
+      if (!output_.empty()) step.OnOutput(output_);
+      step_ = &step;
       result = std::exchange(result_, std::nullopt);
-      if (!result) deliver_ = std::move(deliver);
+    } catch (...) {  // nobody would take it
+      Cancel();
+      throw;
     }
-    if (result) deliver(*std::move(result));
+    if (result) end_(*std::move(result));
   }
 
  private:
   void OnDone(absl::StatusOr<exec::ActionResult> result) {
-    exec::ActionDone deliver;
     {
       const MutexLock lock(mutex_);
-      if (deliver_ == nullptr) {
+      if (step_ == nullptr) {
         result_ = std::move(result);
         return;
       }
-      deliver = std::move(deliver_);
     }
-    deliver(std::move(result));
+    end_(std::move(result));
   }
 
-  const Key key_;
-  const BuildStart start_;
+  Env& env_;
+  const MonotonicTime ready_;
   const CancellationPtr cancellation_ = std::make_shared<Cancellation>();
+  exec::ActionDone end_;  // set before `step_`
   Mutex mutex_;
-  exec::ActionDone deliver_ ABSL_GUARDED_BY(mutex_);                                  // once it is taken
-  std::optional<absl::StatusOr<exec::ActionResult>> result_ ABSL_GUARDED_BY(mutex_);  // until it is taken
+  TimedStep* step_ ABSL_GUARDED_BY(mutex_) = nullptr;  // lives as long as `end_`
+  std::optional<MonotonicTime> started_ ABSL_GUARDED_BY(mutex_);
+  std::string output_ ABSL_GUARDED_BY(mutex_);  // until there is a step
+  std::optional<absl::StatusOr<exec::ActionResult>> result_ ABSL_GUARDED_BY(mutex_);
 };
 
-void EarlyRuns::Tickets::Begin(const exec::Action& action, UserId user, const BuildStart& start) {
-  if (runs_.StartOf(action, user)) return;  // another load has begun it
-  auto run = std::make_shared<Run>(KeyOf(action, user), start);
-  begun_.push_back(run);
-  run->Begin(runs_.executor_, action);
-  const MutexLock lock(runs_.mutex_);
-  runs_.waiting_.insert_or_assign(run->key(), run);  // last: only what has begun can be waited for
+void EarlyRunCounts::Register(MetricsRegistry& registry) const {
+  constexpr char kName[] = "kernix_early_compiles_total";
+  constexpr char kHelp[] = "Compiles that ran while their compiler was identified: taken by their load, or dropped.";
+  registry.AddCounter(kName, kHelp, taken, {{"end", "taken"}});
+  registry.AddCounter(kName, kHelp, dropped, {{"end", "dropped"}});
 }
 
-EarlyRuns::Tickets::~Tickets() {
-  for (const std::shared_ptr<Run>& run : begun_) {
-    {
-      const MutexLock lock(runs_.mutex_);
-      const auto waiting = runs_.waiting_.find(run->key());
-      if (waiting == runs_.waiting_.end() || waiting->second != run) continue;
-      runs_.waiting_.erase(waiting);
-    }
-    runs_.dropped_.Add();
+EarlyRuns::EarlyRuns(Env& env, exec::Executor& executor, UserId user, std::shared_ptr<EarlyRunCounts> counts)
+    : env_(env), executor_(executor), user_(user), counts_(std::move(counts)), start_{env.Now(), env.UnixMillis()} {}
+
+EarlyRuns::~EarlyRuns() {
+  const MutexLock lock(mutex_);
+  for (const auto& [action, run] : waiting_) {
+    counts_->dropped.Add();
     run->Cancel();
   }
 }
 
-EarlyRuns::Key EarlyRuns::KeyOf(exec::Action action, UserId user) {
-  action.salt = Digest();
-  return {user, exec::DigestOfAction(action).hash};
-}
-
-std::optional<BuildStart> EarlyRuns::StartOf(const exec::Action& action, UserId user) {
+void EarlyRuns::Begin(const exec::Action& action) {
+  const auto run = std::make_shared<Run>(env_);
   const MutexLock lock(mutex_);
-  if (waiting_.empty()) return std::nullopt;
-  const auto waiting = waiting_.find(KeyOf(action, user));
-  if (waiting == waiting_.end()) return std::nullopt;
-  return waiting->second->start();
+  const auto [waiting, is_new] = waiting_.try_emplace(WithoutSalt(action), run);
+  if (!is_new) return;
+  try {
+    run->Begin(executor_, action, user_);
+    any_ = true;
+  } catch (...) {  // nobody must wait for what does not run
+    waiting_.erase(waiting);
+    throw;
+  }
 }
 
-std::shared_ptr<EarlyRuns::Run> EarlyRuns::Take(const exec::Action& action, UserId user) {
+bool EarlyRuns::any() const {
   const MutexLock lock(mutex_);
-  if (waiting_.empty()) return nullptr;
-  const auto waiting = waiting_.find(KeyOf(action, user));
-  if (waiting == waiting_.end()) return nullptr;
-  const std::shared_ptr<Run> run = std::move(waiting->second);
-  waiting_.erase(waiting);
-  return run;
+  return any_;
 }
 
-void EarlyRuns::Submit(const exec::Action& action, UserId user, exec::ActionObserver* observer,
-                       CancellationPtr cancellation, exec::ActionDone done) {
-  const std::shared_ptr<Run> run = Take(action, user);
-  if (run == nullptr) return executor_.Submit(action, user, observer, std::move(cancellation), std::move(done));
-  taken_.Add();
-  run->GiveTo(action, observer, std::move(cancellation), std::move(done));
-}
-
-void EarlyRuns::Register(MetricsRegistry& registry) const {
-  constexpr char kName[] = "kernix_early_compiles_total";
-  constexpr char kHelp[] = "Compiles that ran while their compiler was identified: taken by their load, or dropped.";
-  registry.AddCounter(kName, kHelp, taken_, {{"end", "taken"}});
-  registry.AddCounter(kName, kHelp, dropped_, {{"end", "dropped"}});
+bool EarlyRuns::GiveTo(const exec::Action& action, TimedStep& step, const CancellationPtr& cancellation,
+                       const exec::ActionDone& done) {
+  std::shared_ptr<Run> run;
+  {
+    const MutexLock lock(mutex_);
+    if (waiting_.empty()) return false;
+    const auto waiting = waiting_.find(WithoutSalt(action));
+    if (waiting == waiting_.end()) return false;
+    run = std::move(waiting->second);
+    waiting_.erase(waiting);
+  }
+  counts_->taken.Add();
+  run->GiveTo(action, step, cancellation, done);
+  return true;
 }
 
 }  // namespace kernix::build

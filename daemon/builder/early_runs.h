@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that run before it is known whether they are needed: while the toolchain is being identified, kernixd cannot
-// look a load up, but it can compile it.
+// Commands of a load that run before it is known whether it needs them: while its toolchain is being identified,
+// kernixd cannot look it up, but it can compile it.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
-#include <vector>
+#include <string>
+#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/cancellation.h"
@@ -16,61 +16,56 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/base/user_id.h"
+#include "common/os/env.h"
+#include "daemon/builder/step_times.h"
 #include "daemon/builder/toolchain_headers.h"
 #include "daemon/exec/executor.h"
 
 namespace kernix::build {
 
-// Thread-safe.
-class EarlyRuns {
- public:
-  // Must outlive the object.
-  explicit EarlyRuns(exec::Executor& executor) : executor_(executor) {}
-  EarlyRuns(const EarlyRuns&) = delete;
-  EarlyRuns& operator=(const EarlyRuns&) = delete;
-
-  class Run;
-
-  // Keeps early runs for whoever takes them. When it is destroyed, what nobody has taken is cancelled.
-  class Tickets {
-   public:
-    explicit Tickets(EarlyRuns& runs) : runs_(runs) {}
-    ~Tickets();
-    Tickets(const Tickets&) = delete;
-    Tickets& operator=(const Tickets&) = delete;
-
-    // Starts to run `action`, whose salt may still be missing.
-    void Begin(const exec::Action& action, UserId user, const BuildStart& start);
-
-    bool empty() const { return begun_.empty(); }
-
-   private:
-    EarlyRuns& runs_;
-    std::vector<std::shared_ptr<Run>> begun_;
-  };
-
-  // When an early run of that action by that user began, if there is one. Salts do not count.
-  std::optional<BuildStart> StartOf(const exec::Action& action, UserId user);
-
-  // As Executor::Submit(), but takes an early run of the same action by the same user, if there is one. Its output
-  // comes at its end.
-  void Submit(const exec::Action& action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
-              exec::ActionDone done);
+// How all early runs of a builder have ended.
+struct EarlyRunCounts {
+  MetricCounter taken;
+  MetricCounter dropped;
 
   // The registry must not be read after the object is destroyed.
   void Register(MetricsRegistry& registry) const;
+};
+
+// The early runs of one load. No other load takes them: it may mean other tools by the same words. Thread-safe.
+class EarlyRuns {
+ public:
+  // `env` and `executor` must outlive the commands.
+  EarlyRuns(Env& env, exec::Executor& executor, UserId user, std::shared_ptr<EarlyRunCounts> counts);
+  // Cancels what nobody has taken.
+  ~EarlyRuns();
+  EarlyRuns(const EarlyRuns&) = delete;
+  EarlyRuns& operator=(const EarlyRuns&) = delete;
+
+  // Starts to run `action`, whose salt may still be missing.
+  void Begin(const exec::Action& action);
+
+  // Whether a run has begun.
+  bool any() const;
+  // Before the first of them.
+  const BuildStart& start() const { return start_; }
+
+  // Passes on the run of that action, whatever its salt, as if it had been submitted with the other parameters, which
+  // are as for Executor::Submit(). False, and nothing happens, if there is none.
+  bool GiveTo(const exec::Action& action, TimedStep& step, const CancellationPtr& cancellation,
+              const exec::ActionDone& done);
 
  private:
-  using Key = std::pair<UserId, Digest>;  // the digest of the action without its salt
-  static Key KeyOf(exec::Action action, UserId user);
+  class Run;
 
-  std::shared_ptr<Run> Take(const exec::Action& action, UserId user);
-
+  Env& env_;
   exec::Executor& executor_;
-  MetricCounter taken_;
-  MetricCounter dropped_;
-  Mutex mutex_;
-  std::map<Key, std::shared_ptr<Run>> waiting_ ABSL_GUARDED_BY(mutex_);  // for who takes them
+  const UserId user_;
+  const std::shared_ptr<EarlyRunCounts> counts_;
+  const BuildStart start_;
+  mutable Mutex mutex_;
+  bool any_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<Digest, std::shared_ptr<Run>> waiting_ ABSL_GUARDED_BY(mutex_);  // by the action's digest without a salt
 };
 
 }  // namespace kernix::build

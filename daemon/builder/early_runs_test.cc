@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "common/base/error.h"
-#include "tests/support/test_util.h"
 
 namespace kernix::build {
 namespace {
@@ -18,8 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr UserId kUser{7};
 
 exec::Action Compile(const std::string& salt) {
   exec::Action action;
@@ -35,135 +32,140 @@ class KeepingExecutor : public exec::Executor {
  public:
   void Submit(exec::Action, UserId, exec::ActionObserver* observer, CancellationPtr cancellation,
               exec::ActionDone done) override {
-    if (observer != nullptr) ++observed;
+    if (throws) throw std::bad_alloc();
+    observers.push_back(observer);
     cancellations.push_back(std::move(cancellation));
     running.push_back(std::move(done));
   }
   exec::ExecutorLoad load() const override { return {}; }
 
-  void End(const std::string& output) {
-    exec::ActionResult result;
-    result.output = output;
+  void End() {
     const exec::ActionDone done = std::move(running.front());
     running.pop_front();
-    done(std::move(result));
+    done(exec::ActionResult());
   }
 
-  int observed = 0;
+  bool throws = false;
+  std::vector<exec::ActionObserver*> observers;
   std::vector<CancellationPtr> cancellations;
   std::deque<exec::ActionDone> running;
 };
 
 // Notes what happens, in order.
-class Notes : public exec::ActionObserver {
+class Notes : public StepObserver {
  public:
   void OnQueued(int) override { all.emplace_back("queued"); }
   void OnStarted(const exec::Action&) override { all.emplace_back("started"); }
   void OnOutput(std::string_view text) override { all.emplace_back(text); }
+  void OnStepEnded(const StepTimes& times) override { ended = times; }
 
   std::vector<std::string> all;
+  std::optional<StepTimes> ended;
 };
 
 class EarlyRunsTest : public ::testing::Test {
  protected:
-  void Submit(const exec::Action& action, UserId user = kUser) {
-    runs_.Submit(action, user, &notes_, cancellation_, [this](const absl::StatusOr<exec::ActionResult>& result) {
+  bool GiveTo(const exec::Action& action) {
+    return runs_->GiveTo(action, step_, cancellation_, [this](const absl::StatusOr<exec::ActionResult>& result) {
+      step_.End(result);
       notes_.all.push_back(result.ok() ? "done" : "failed");
     });
   }
 
   std::string Metrics() const {
     MetricsRegistry registry;
-    runs_.Register(registry);
+    counts_->Register(registry);
     return registry.Text();
   }
 
   KeepingExecutor executor_;
-  EarlyRuns runs_{executor_};
+  const std::shared_ptr<EarlyRunCounts> counts_ = std::make_shared<EarlyRunCounts>();
   const CancellationPtr cancellation_ = std::make_shared<Cancellation>();
-  const BuildStart start_{MonotonicTime(std::chrono::seconds(5)), 5};
   Notes notes_;
+  std::optional<EarlyRuns> runs_{std::in_place, Env::Posix(), executor_, UserId{7}, counts_};
+  TimedStep step_{Env::Posix(), "compile", &notes_};
 };
 
 TEST_F(EarlyRunsTest, AStepTakesACommandThatRuns) {
-  EarlyRuns::Tickets tickets(runs_);
-  tickets.Begin(Compile(""), kUser, start_);
-  ASSERT_EQ(runs_.StartOf(Compile("tools"), kUser)->unix_ms, 5);
-  Submit(Compile("tools"));
-  EXPECT_EQ(executor_.running.size(), 1u);
-  EXPECT_THAT(notes_.all, ElementsAre("started"));
-  executor_.End("printed");
-  EXPECT_THAT(notes_.all, ElementsAre("started", "printed", "done"));
+  runs_->Begin(Compile(""));
+  executor_.observers.front()->OnStarted(Compile(""));
+  executor_.observers.front()->OnOutput("early, ");
+  EXPECT_TRUE(GiveTo(Compile("tools")));
+  executor_.observers.front()->OnOutput("late");
+  executor_.End();
+  EXPECT_THAT(notes_.all, ElementsAre("started", "early, ", "late", "done"));
   EXPECT_THAT(Metrics(), HasSubstr("kernix_early_compiles_total{end=\"taken\"} 1\n"));
 }
 
-TEST_F(EarlyRunsTest, AStepTakesACommandThatHasEnded) {
-  EarlyRuns::Tickets tickets(runs_);
-  tickets.Begin(Compile(""), kUser, start_);
-  executor_.End("");
-  Submit(Compile("tools"));
+TEST_F(EarlyRunsTest, AStepTakesACommandThatWaits) {
+  runs_->Begin(Compile(""));
+  EXPECT_TRUE(GiveTo(Compile("tools")));
+  executor_.observers.front()->OnQueued(3);
+  executor_.observers.front()->OnStarted(Compile(""));
+  executor_.End();
+  EXPECT_THAT(notes_.all, ElementsAre("queued", "started", "done"));
+}
+
+TEST_F(EarlyRunsTest, AStepTakesACommandThatHasEndedWithItsTimes) {
+  runs_->Begin(Compile(""));
+  executor_.observers.front()->OnStarted(Compile(""));
+  executor_.End();
+  const MonotonicTime before = Env::Posix().Now();
+  EXPECT_TRUE(GiveTo(Compile("tools")));
   EXPECT_THAT(notes_.all, ElementsAre("started", "done"));
+  ASSERT_TRUE(notes_.ended);
+  EXPECT_GE(notes_.ended->ready, runs_->start().monotonic);
+  EXPECT_LE(notes_.ended->ready, notes_.ended->started);
+  EXPECT_LE(notes_.ended->started, before);
 }
 
-TEST_F(EarlyRunsTest, ACommandIsTakenOnce) {
-  EarlyRuns::Tickets tickets(runs_);
-  tickets.Begin(Compile(""), kUser, start_);
-  Submit(Compile("tools"));
-  Submit(Compile("tools"));
-  EXPECT_EQ(executor_.running.size(), 2u);
-  EXPECT_EQ(executor_.observed, 1) << "the second one is the step's own";
+TEST_F(EarlyRunsTest, ACommandIsBegunOnceAndTakenOnce) {
+  EXPECT_FALSE(runs_->any());
+  runs_->Begin(Compile(""));
+  runs_->Begin(Compile(""));
+  EXPECT_TRUE(runs_->any());
+  EXPECT_EQ(executor_.running.size(), 1u);
+  EXPECT_TRUE(GiveTo(Compile("tools")));
+  EXPECT_FALSE(GiveTo(Compile("tools")));
 }
 
-TEST_F(EarlyRunsTest, NobodyTakesWhatIsNotHis) {
-  EarlyRuns::Tickets tickets(runs_);
-  tickets.Begin(Compile(""), kUser, start_);
+TEST_F(EarlyRunsTest, AnotherCommandIsNotTaken) {
+  runs_->Begin(Compile(""));
   exec::Action other = Compile("tools");
   other.argv.emplace_back("-O3");
-  EXPECT_FALSE(runs_.StartOf(other, kUser));
-  EXPECT_FALSE(runs_.StartOf(Compile("tools"), UserId{8}));
-  Submit(other);
-  Submit(Compile("tools"), UserId{8});
-  EXPECT_EQ(executor_.running.size(), 3u);
-}
-
-TEST_F(EarlyRunsTest, TheSameCommandIsBegunOnce) {
-  EarlyRuns::Tickets first(runs_);
-  first.Begin(Compile(""), kUser, start_);
-  EarlyRuns::Tickets second(runs_);
-  second.Begin(Compile(""), kUser, start_);
-  EXPECT_TRUE(second.empty());
-  EXPECT_EQ(executor_.running.size(), 1u);
+  EXPECT_FALSE(GiveTo(other));
+  EXPECT_THAT(notes_.all, IsEmpty());
 }
 
 TEST_F(EarlyRunsTest, WhatNobodyTakesIsCancelled) {
-  {
-    EarlyRuns::Tickets tickets(runs_);
-    tickets.Begin(Compile(""), kUser, start_);
-  }
+  runs_->Begin(Compile(""));
+  runs_.reset();
   EXPECT_TRUE(executor_.cancellations.front()->cancelled());
-  EXPECT_FALSE(runs_.StartOf(Compile("tools"), kUser));
-  executor_.End("");
+  executor_.End();
   EXPECT_THAT(notes_.all, IsEmpty());
   EXPECT_THAT(Metrics(), HasSubstr("kernix_early_compiles_total{end=\"dropped\"} 1\n"));
 }
 
-TEST_F(EarlyRunsTest, WhatIsTakenGoesOnWithoutItsTicket) {
-  {
-    EarlyRuns::Tickets tickets(runs_);
-    tickets.Begin(Compile(""), kUser, start_);
-    Submit(Compile("tools"));
-  }
+TEST_F(EarlyRunsTest, WhatIsTakenGoesOnWithoutTheOthers) {
+  runs_->Begin(Compile(""));
+  EXPECT_TRUE(GiveTo(Compile("tools")));
+  runs_.reset();
   EXPECT_FALSE(executor_.cancellations.front()->cancelled());
-  executor_.End("");
-  EXPECT_THAT(notes_.all, ElementsAre("started", "done"));
+  executor_.End();
+  EXPECT_THAT(notes_.all, ElementsAre("done"));
 }
 
 TEST_F(EarlyRunsTest, WhoeverTakesItCanCancelIt) {
-  EarlyRuns::Tickets tickets(runs_);
-  tickets.Begin(Compile(""), kUser, start_);
-  Submit(Compile("tools"));
+  runs_->Begin(Compile(""));
+  EXPECT_TRUE(GiveTo(Compile("tools")));
   cancellation_->Cancel();
   EXPECT_TRUE(executor_.cancellations.front()->cancelled());
+}
+
+TEST_F(EarlyRunsTest, ACommandThatCannotBeginIsNotWaitedFor) {
+  executor_.throws = true;
+  EXPECT_THROW(runs_->Begin(Compile("")), std::bad_alloc);
+  EXPECT_FALSE(GiveTo(Compile("tools")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/builder/small_libraries.h"
@@ -195,7 +196,12 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
       KERNIX_ASSIGN_OR_RETURN(imported_, ImportedBy(step_, result));
       return FoundAll(imported_, small_) ? absl::OkStatus() : absl::InternalError("it needs the whole libraries");
     });
-    if (!good.ok()) return GoOn([this] { RunWhole(); });
+    if (!good.ok()) {
+      Log(LogLevel::kDebug, "small_libraries_failed",
+          {{"reason", good.message()},
+           {"output", result.ok() ? result->output : std::string(result.status().message())}});
+      return GoOn([this] { RunWhole(); });
+    }
     if (!has_archives_) return EndWithStubs(std::move(result));
     LinkAgain(std::move(result));
   }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builder/small_libraries.h"
 
+#include <elf.h>
+
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -41,27 +45,58 @@ absl::StatusOr<exec::InputFile> StubOf(const std::string& name, std::string_view
   return exec::MakeInput(StrCat(kSmallLibraries, "/", name), LinkStub(own_name, offers));
 }
 
-// The absolute path in a linker script that leads to the library of this name: "/lib/libc.so.6" for "libc.so".
-std::optional<std::string_view> LibraryIn(std::string_view script, const std::string& name) {
-  for (size_t at = script.find('/'); at != std::string_view::npos; at = script.find('/', at)) {
-    const size_t end = std::min(script.find_first_of(" \t\n)", at), script.size());
-    const std::string_view word = script.substr(at, end - at);
-    if (Basename(word).starts_with(name + ".")) return word;
-    at = end;
+// The words of a linker script, without comments.
+std::vector<std::string_view> WordsOf(std::string_view script) {
+  std::vector<std::string_view> words;
+  while (!script.empty()) {
+    const size_t begin = script.find_first_not_of(" \t\r\n");
+    if (begin == std::string_view::npos) break;
+    script.remove_prefix(begin);
+    if (script.starts_with("/*")) {
+      const size_t end = script.find("*/");
+      script.remove_prefix(end == std::string_view::npos ? script.size() : end + 2);
+      continue;
+    }
+    const bool is_mark = script[0] == '(' || script[0] == ')';
+    const size_t length = is_mark ? 1 : std::min(script.find_first_of(" \t\r\n()"), script.size());
+    words.push_back(script.substr(0, length));
+    script.remove_prefix(length);
   }
-  return std::nullopt;
+  return words;
+}
+
+// The library that a script of glibc's stands for, "/lib/libc.so.6" in "GROUP ( /lib/libc.so.6
+// /usr/lib/libc_nonshared.a AS_NEEDED ( /lib/ld-linux-x86-64.so.2 ) )": the library, perhaps the archive with its rest,
+// and perhaps one that is linked if it is needed. Nothing for any other script: what its archives need would be missing
+// in a stub.
+std::optional<std::string_view> LibraryIn(std::string_view script, const std::string& name) {
+  std::vector<std::string_view> words = WordsOf(script);
+  if (words.size() >= 4 && words[0] == "OUTPUT_FORMAT") words.erase(words.begin(), words.begin() + 4);
+  if (words.size() < 4 || words[0] != "GROUP" || words[1] != "(") return std::nullopt;
+  const std::string_view library = words[2];
+  if (!library.starts_with('/') || !Basename(library).starts_with(name + ".")) return std::nullopt;
+  size_t next = 3;
+  if (words[next].ends_with("_nonshared.a")) ++next;
+  const std::vector<std::string_view> rest(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
+  const bool has_optional = rest.size() == 5 && rest[0] == "AS_NEEDED" && rest[1] == "(" && rest[3] == ")";
+  return rest.back() == ")" && (rest.size() == 1 || has_optional) ? std::optional(library) : std::nullopt;
 }
 
 // The stub of one library, perhaps behind a script like its own.
 absl::StatusOr<std::vector<exec::InputFile>> SmallLibrary(Env& env, const std::string& path, const std::string& name,
                                                           const Names& names) {
   KERNIX_ASSIGN_OR_RETURN(std::string content, env.ReadFile(path));
-  const auto word = content.size() <= kLongestScript ? LibraryIn(content, name) : std::nullopt;
-  if (!word) {
+  if (content.compare(0, SELFMAG, ELFMAG) == 0) {
     KERNIX_ASSIGN_OR_RETURN(exec::InputFile stub, StubOf(name, content, names));
     return std::vector<exec::InputFile>{std::move(stub)};
   }
-  KERNIX_ASSIGN_OR_RETURN(const std::string bytes, env.ReadFile(std::string(*word)));
+  const auto word = content.size() <= kLongestScript ? LibraryIn(content, name) : std::nullopt;
+  if (!word) return absl::UnimplementedError(StrCat(path, " has an unusual form"));
+  KERNIX_ASSIGN_OR_RETURN(const std::string library, env.RealPath(std::string(*word)));
+  KERNIX_ASSIGN_OR_RETURN(const std::string script, env.RealPath(path));
+  // In the script of a sysroot, the path is below the sysroot.
+  if (Dirname(library) != Dirname(script)) return absl::UnimplementedError(StrCat(path, " names another folder"));
+  KERNIX_ASSIGN_OR_RETURN(const std::string bytes, env.ReadFile(library));
   const std::string behind = Basename(*word);
   KERNIX_ASSIGN_OR_RETURN(exec::InputFile stub, StubOf(behind, bytes, names));
   content.replace(static_cast<size_t>(word->data() - content.data()), word->size(), behind);
@@ -84,11 +119,10 @@ absl::StatusOr<SmallLibraries> MakeSmallLibraries(Env& env, const std::vector<st
   const Names wanted(small.names.begin(), small.names.end());
   for (const std::string& name : libraries) {
     const auto path = toolchain::FindFile(env, folders, name);
-    if (!path) continue;
-    const auto files = SmallLibrary(env, *path, name, wanted);
-    if (files.ok()) small.files.insert(small.files.end(), files->begin(), files->end());
+    if (!path) return absl::NotFoundError(StrCat("there is no ", name));
+    KERNIX_ASSIGN_OR_RETURN(const auto files, SmallLibrary(env, *path, name, wanted));
+    small.files.insert(small.files.end(), files.begin(), files.end());
   }
-  if (small.files.empty()) return absl::NotFoundError("no library has the usual form");
   return small;
 }
 

@@ -21,10 +21,11 @@ struct SmallLibraries {
   std::vector<std::string> names;
 };
 
-// Stubs (link_stub.h) of those of `libraries` ("libstdc++.so", as compilers name them) that are in `folders`, where the
+// Stubs (link_stub.h) of `libraries` ("libstdc++.so", as compilers name them), which are in `folders`, where the
 // compiler looks for them. They have `names`, and what the compiler's start files need, as far as the libraries have it
-// and with its version. A linker that looks in that folder first takes them, and finds everything else as ever.
-// kNotFound if no library has the usual form: an ELF file, or a linker script that names one.
+// and with its version. A linker that looks in that folder first takes them, and finds everything else as ever. An
+// error if one of them is not there, since the compiler then links an archive, which may need any name; or if one has
+// an unusual form: neither a shared library with versions nor a script of glibc's beside one.
 absl::StatusOr<SmallLibraries> MakeSmallLibraries(Env& env, const std::vector<std::string>& folders,
                                                   const std::vector<std::string>& libraries,
                                                   const std::vector<std::string>& names);

@@ -48,8 +48,9 @@ class SmallLibrariesTest : public ::testing::Test {
     ASSERT_EQ(linked->exit_code, 0) << linked->output;
   }
 
-  absl::StatusOr<SmallLibraries> Make(const std::vector<std::string>& names) {
-    return MakeSmallLibraries(env_, {folder_ / "lib"}, {"libone.so", "libtwo.so"}, names);
+  absl::StatusOr<SmallLibraries> Make(const std::vector<std::string>& names,
+                                      const std::vector<std::string>& libraries = {"libone.so"}) {
+    return MakeSmallLibraries(env_, {folder_ / "lib"}, libraries, names);
   }
 
   static std::map<std::string, std::string> Files(const SmallLibraries& small) {
@@ -79,13 +80,14 @@ TEST_F(SmallLibrariesTest, AScriptNamesTheSmallLibraryInItsPlace) {
   WriteLibrary("libone.so", {"first"});
   ASSERT_THAT(env_.Rename(folder_ / "lib/libone.so", folder_ / "lib/libone.so.1"), IsOk());
   const std::string library = folder_ / "lib/libone.so.1";
-  Write("libone.so", StrCat("/* a script */\nGROUP ( ", library, " /lib/other.a AS_NEEDED ( /lib/libmore.so.3 ) )\n"));
+  Write("libone.so",
+        StrCat("/* a script */\nGROUP ( ", library, " /lib/one_nonshared.a  AS_NEEDED ( /lib/libmore.so.3 ) )\n"));
   const auto small = Make({"first"});
   ASSERT_THAT(small, IsOk());
   const auto files = Files(*small);
   EXPECT_THAT(files, ElementsAre(Key("kernix-libraries/libone.so"), Key("kernix-libraries/libone.so.1")));
   EXPECT_EQ(files.at("kernix-libraries/libone.so"),
-            "/* a script */\nGROUP ( libone.so.1 /lib/other.a AS_NEEDED ( /lib/libmore.so.3 ) )\n");
+            "/* a script */\nGROUP ( libone.so.1 /lib/one_nonshared.a  AS_NEEDED ( /lib/libmore.so.3 ) )\n");
 }
 
 TEST_F(SmallLibrariesTest, WhatStartFilesNeedIsThereToo) {
@@ -103,14 +105,45 @@ TEST_F(SmallLibrariesTest, WhatStartFilesNeedIsThereToo) {
   EXPECT_THAT(*image->ExportedSymbols(), UnorderedElementsAre("finalize"));
 }
 
-TEST_F(SmallLibrariesTest, WhatHasAnotherFormIsLeftAlone) {
+TEST_F(SmallLibrariesTest, AScriptOfAnotherFormGivesNone) {
   WriteLibrary("libone.so", {"first"});
-  Write("libtwo.so", "INPUT ( -lthree )\n");
-  const auto small = Make({"first"});
-  ASSERT_THAT(small, IsOk());
-  EXPECT_THAT(Files(*small), ElementsAre(Key("kernix-libraries/libone.so")));
-  ASSERT_THAT(env_.RemoveFile(folder_ / "lib/libone.so"), IsOk());
+  ASSERT_THAT(env_.Rename(folder_ / "lib/libone.so", folder_ / "lib/libone.so.1"), IsOk());
+  const std::string library = folder_ / "lib/libone.so.1";
+  for (const std::string& script :
+       {std::string("INPUT ( -lthree )"), StrCat("INPUT ( ", library, " -lone_nonshared )"),
+        StrCat("GROUP ( ", library, " -lmore )"), StrCat("GROUP ( ", library, " /lib/other.a )"),
+        StrCat("GROUP ( ", library), std::string("GROUP ( libone.so.1 )"), std::string("/* no end"), std::string()}) {
+    Write("libone.so", script);
+    EXPECT_FALSE(Make({"first"}).ok()) << script;
+  }
+  Write("libone.so", StrCat("GROUP ( ", library, " )"));
+  EXPECT_THAT(Make({"first"}), IsOk());
+}
+
+// The linker reads the path below the sysroot.
+TEST_F(SmallLibrariesTest, AScriptThatNamesAnotherFolderGivesNone) {
+  WriteLibrary("libone.so", {"first"});
+  ASSERT_THAT(env_.CreateDirectories(folder_ / "host", 0700), IsOk());
+  ASSERT_THAT(env_.Rename(folder_ / "lib/libone.so", folder_ / "host/libone.so.1"), IsOk());
+  const std::string library = folder_ / "host/libone.so.1";
+  Write("libone.so", StrCat("GROUP ( ", library, " )"));
+  EXPECT_FALSE(Make({"first"}).ok());
+}
+
+TEST_F(SmallLibrariesTest, ALibraryWithoutVersionsGivesNone) {
+  Write("a.c", "void first(void) {}\n");
+  ProcessSpec spec;
+  spec.argv = {"/usr/bin/cc", "-shared", "-fPIC", "-nostdlib", "-Wl,-soname,libone.so.1", "-o", "libone.so", "a.c"};
+  spec.environment = {{"PATH", "/usr/bin:/bin"}};
+  spec.working_directory = folder_ / "lib";
+  ASSERT_THAT(env_.RunProcess(spec, nullptr, nullptr), IsOk());
   EXPECT_TRUE(absl::IsNotFound(Make({"first"}).status()));
+}
+
+// As where libstdc++ is an archive.
+TEST_F(SmallLibrariesTest, WithoutOneOfTheLibrariesThereAreNone) {
+  WriteLibrary("libone.so", {"first"});
+  EXPECT_TRUE(absl::IsNotFound(Make({"first"}, {"libone.so", "libtwo.so"}).status()));
 }
 
 }  // namespace

@@ -62,7 +62,12 @@ void StepRunner::Submit(const Step& step, Run run) {
 
 void StepRunner::RunCommand(const exec::Action& action, Run run) {
   const std::shared_ptr<TimedStep> timed = Measure(action, run);
-  early_runs_.Submit(action, run.user, timed.get(), std::move(run.cancellation), std::move(run.done));
+  Start(action, run, *timed, run.done);
+}
+
+void StepRunner::Start(const exec::Action& action, const Run& run, TimedStep& timed, const exec::ActionDone& done) {
+  if (run.early != nullptr && run.early->GiveTo(action, timed, run.cancellation, done)) return;
+  executor_.Submit(action, run.user, &timed, run.cancellation, done);
 }
 
 std::shared_ptr<TimedStep> StepRunner::Measure(const exec::Action& action, Run& run) {
@@ -144,7 +149,7 @@ void StepRunner::Share(const Digest& flight, const absl::Status& status) {
 void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone& done) {
   run_.Add();
   const exec::Action& own = reusable->step.action;
-  const BuildStart start = early_runs_.StartOf(own, reusable->run.user).value_or(cache_.Now());
+  const BuildStart start = reusable->run.early != nullptr ? reusable->run.early->start() : cache_.Now();
   auto keep = [this, reusable, done, start](absl::StatusOr<exec::ActionResult> result) {
     if (result.ok()) {
       // What cannot be kept does not fail the step.
@@ -165,7 +170,7 @@ void StepRunner::RunAndKeep(const ReusablePtr& reusable, const exec::ActionDone&
 void StepRunner::Execute(const ReusablePtr& reusable, const exec::Action& action, exec::ActionDone done) {
   const Run& run = reusable->run;
   const absl::Status submitted = CatchExceptions(kNotRun, [&] {
-    early_runs_.Submit(action, run.user, reusable->timed.get(), run.cancellation, done);
+    Start(action, run, *reusable->timed, done);
     return absl::OkStatus();
   });
   if (!submitted.ok()) done(submitted);
@@ -177,7 +182,6 @@ void StepRunner::Register(MetricsRegistry& registry) const {
   shortcuts_->nvcc.Register(registry);
   shortcuts_->compiled_preambles.Register(registry);
   shortcuts_->linker.Register(registry);
-  early_runs_.Register(registry);
   registry.AddGauge("kernix_lessons", "What is being learned from builds for later ones, or waits for that.",
                     [this] { return static_cast<int64_t>(LessonsLeft()); });
   constexpr char kName[] = "kernix_reusable_steps_total";

@@ -39,6 +39,7 @@ class StepRunner {
     uint64_t max_output_bytes = 0;                // of all phases together, which stay in memory meanwhile; 0: no limit
     bool take_shortcuts = true;                   // false: runs the step's own command whatever earlier steps have made
     size_t max_parallel = 0;                      // most phases at a time; 0: any number
+    std::shared_ptr<EarlyRuns> early = nullptr;   // of the load: a command that is among them is not run again
     StepObserver* observer;                       // may be null; must outlive the call of `done`
     CancellationPtr cancellation;
     exec::ActionDone done;
@@ -50,9 +51,6 @@ class StepRunner {
 
   // Runs `action` as one command, whatever earlier steps have made.
   void RunCommand(const exec::Action& action, Run run);
-
-  // Commands that run before their steps. A step takes the one that is its own.
-  EarlyRuns& early_runs() { return early_runs_; }
 
   // Whether a step waits until the machine has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }
@@ -71,6 +69,8 @@ class StepRunner {
   };
   using ReusablePtr = std::shared_ptr<Reusable>;
 
+  // Runs the command, or takes an early run of it.
+  void Start(const exec::Action& action, const Run& run, TimedStep& timed, const exec::ActionDone& done);
   // Has the step's observer told of its times before its end.
   std::shared_ptr<TimedStep> Measure(const exec::Action& action, Run& run);
   // Finds or makes the step's result, unless the same step runs for the same user already: then it waits for that
@@ -86,7 +86,6 @@ class StepRunner {
   Env& env_;
   exec::Executor& executor_;
   StepCache& cache_;
-  EarlyRuns early_runs_{executor_};
   MetricCounter reused_;
   MetricCounter joined_;
   MetricCounter upstream_;

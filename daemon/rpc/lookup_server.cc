@@ -52,16 +52,24 @@ class LookupConnection {
   bool kept() const { return place_ == nullptr; }
   MonotonicTime since() const { return since_; }
 
-  // A question begins.
+  // A question begins, or will soon.
   absl::Status Begin(UserLimit& limit) {
     KERNIX_ASSIGN_OR_RETURN(place_, limit.Enter(*user_));
     since_ = std::chrono::steady_clock::now();
     return absl::OkStatus();
   }
 
+  // Its first byte is there. Returns whether that is news.
+  bool NoteQuestion() {
+    if (std::exchange(has_question_, true)) return false;
+    since_ = std::chrono::steady_clock::now();
+    return true;
+  }
+
   // It is answered.
   void Finish() {
     place_.reset();
+    has_question_ = false;
     since_ = std::chrono::steady_clock::now();
   }
 
@@ -77,6 +85,7 @@ class LookupConnection {
   const IdentityPtr user_;
   FrameReader reader_;
   MonotonicTime since_;
+  bool has_question_ = false;
   std::unique_ptr<UserLimit::Pass> place_;
 };
 
@@ -267,7 +276,9 @@ bool LookupServer::GoesOn() {
 
 void LookupServer::Round() {
   std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), Timeout());
+  const int timeout = Timeout();
+  if (timeout == 0) std::this_thread::yield();  // whoever is awaited may need this processor
+  const int count = epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
   std::vector<LookupConnection*> asked;
   bool woken = false;
   for (int i = 0; i < count; ++i) {
@@ -326,7 +337,11 @@ bool LookupServer::Read(LookupConnection& connection) {
 
 // Notes that a question has begun. False if the user has too many.
 bool LookupServer::Begin(LookupConnection& connection) {
-  if (!connection.kept()) return true;
+  if (!connection.NoteQuestion()) return true;
+  if (!connection.kept()) {  // a client that has connected before it had a question
+    asking_.splice(asking_.end(), asking_, connection.place);
+    return true;
+  }
   if (!connection.Begin(limit_).ok()) {
     backend_.metrics.NoteRefusal(Refusal::kLookups);
     return false;

@@ -214,7 +214,7 @@ absl::StatusOr<std::string> ResolveFolder(Env& env, const std::string& path, std
 
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
                                                std::string_view setting, std::vector<WatchedFile>& files,
-                                               const std::function<void(const HostCompiler&)>& on_asked) {
+                                               const std::function<bool(const HostCompiler&)>& on_asked) {
   HostCompiler compiler;
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
@@ -244,10 +244,8 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   }
   const std::vector<WatchedFile> states = parts.States(env);
   files.insert(files.end(), states.begin(), states.end());
-  const bool tells = on_asked != nullptr && !digests.Knows(states);
-  if (tells) on_asked(compiler);
-  // Whoever was told compiles meanwhile, and needs the identity after that.
-  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files, tells));
+  const bool gently = on_asked != nullptr && !digests.Knows(states) && on_asked(compiler);
+  KERNIX_ASSIGN_OR_RETURN(compiler.identity, parts.Identity(digests, "kernix-host-compiler-1", files, gently));
   return compiler;
 }
 

@@ -17,9 +17,10 @@ namespace kernix::toolchain {
 
 // Queries the compiler at `path`, which `setting` has named. Adds to `files` every file that the answer depends on, in
 // its state before the query. TOOLCHAIN errors as in ToolchainRegistry::Resolve(). If a file must be read for it, calls
-// `on_asked` (may be null) before that, when `files` has all of them: with everything but the identity.
+// `on_asked` (may be null) before that, when `files` has all of them: with everything but the identity. If
+// that returns true, reads them gently (see RunSideBySideGently()).
 absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, const std::string& path,
                                                std::string_view setting, std::vector<WatchedFile>& files,
-                                               const std::function<void(const HostCompiler&)>& on_asked = nullptr);
+                                               const std::function<bool(const HostCompiler&)>& on_asked = nullptr);
 
 }  // namespace kernix::toolchain

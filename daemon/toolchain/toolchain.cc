@@ -126,17 +126,21 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Resolve(const v1::ToolchainPaths
   const std::shared_ptr<Entry> entry = EntryOf(paths, language);
   bool has_told = false;
   const auto tell_once = [&](const ToolchainPtr& asked) {
-    if (on_asked != nullptr && !std::exchange(has_told, true)) on_asked(asked);
+    return on_asked != nullptr && !std::exchange(has_told, true) && on_asked(asked);
   };
   const Entry::Turn turn(*entry, tell_once);
   const ToolchainPtr known = entry->Get();
   if (known != nullptr && Unchanged(env_, known->files)) return known;
   KERNIX_ASSIGN_OR_RETURN(ToolchainPtr found, Probe(paths, language, [&](const ToolchainPtr& asked) {
                             entry->SetAsked(asked);
-                            tell_once(asked);
+                            return tell_once(asked);
                           }));
   entry->Set(found, {paths, language});
   return found;
+}
+
+bool ToolchainRegistry::HasFound(const v1::ToolchainPaths& paths, v1::Language language) {
+  return EntryOf(paths, language)->Get() != nullptr;
 }
 
 ToolchainPtr ToolchainRegistry::FindKnown(const v1::ToolchainPaths& paths, v1::Language language, FileLook& look) {
@@ -167,11 +171,11 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
                      StrCat("there is no C++ compiler: install g++ or clang++, or set ", compiler_setting_, " to one"));
   }
-  std::function<void(const HostCompiler&)> on_host_asked;
+  std::function<bool(const HostCompiler&)> on_host_asked;
   if (language == v1::LANGUAGE_CPP) {
     on_host_asked = [&](const HostCompiler& host) {
       Toolchain asked{.host = host, .files = files};
-      on_asked(Complete(std::move(asked)));
+      return on_asked(Complete(std::move(asked)));
     };
   }
   KERNIX_ASSIGN_OR_RETURN(toolchain.host, ProbeHostCompiler(env_, facts_->digests(), paths.host_compiler(),

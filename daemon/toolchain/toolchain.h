@@ -76,8 +76,9 @@ struct Toolchain {
 using ToolchainPtr = std::shared_ptr<const Toolchain>;
 
 // Takes a toolchain that is still being identified: its tools have answered, but its identity is empty. Its files are
-// in their states before they are read. The later one has these states, too.
-using OnAsked = std::function<void(const ToolchainPtr& asked)>;
+// in their states before they are read. The later one has these states, too. Returns whether it puts the processors to
+// a use that should not wait for the identity.
+using OnAsked = std::function<bool(const ToolchainPtr& asked)>;
 
 // For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
 std::string DescribeTools(const Toolchain& toolchain);
@@ -100,6 +101,9 @@ class ToolchainRegistry {
   // C++, and if files must be read that take a while, calls `on_asked` (may be null) once in the meantime.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language,
                                        const OnAsked& on_asked = nullptr);
+
+  // Whether Resolve() has found these tools before, however they have changed since.
+  bool HasFound(const v1::ToolchainPaths& paths, v1::Language language);
 
   // What the last Resolve() of these tools has found, if `look` sees its files unchanged; else null. Runs no tool,
   // reads no file, and waits for nobody.

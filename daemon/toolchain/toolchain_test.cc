@@ -110,6 +110,7 @@ TEST_F(ToolchainTest, TellsWhatIsKnownBeforeTheFilesAreRead) {
   const auto tell = [&](const ToolchainPtr& asked) {
     EXPECT_EQ(env_.Calls(Operation::kOpenFile), 0) << "large files are opened later";
     told.push_back(asked);
+    return false;
   };
   const auto found = registry_.Resolve(paths, v1::LANGUAGE_CPP, tell);
   ASSERT_TRUE(found.ok()) << found.status();
@@ -131,6 +132,7 @@ TEST_F(ToolchainTest, TellsWhoeverWaitsForAnother) {
   const auto tell = [&](const ToolchainPtr&) {
     ++told;
     Await("both to be told", [&] { return told == 2; });
+    return true;
   };
   const auto resolve = [&] { EXPECT_TRUE(registry_.Resolve(paths, v1::LANGUAGE_CPP, tell).ok()); };
   std::thread other(resolve);

@@ -22,6 +22,7 @@
 #include "common/wire/kernixd_exit.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/await.h"
+#include "tests/support/find_tools.h"
 
 namespace kernix {
 namespace {
@@ -169,6 +170,7 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
                                                " ]; do :; done\nexec " KERNIXD_PROGRAM " \"$@\"\n");
   const ClientEnvironment environment;
   const Endpoint endpoint = CreateOwnEndpoint(environment, options).value();
+  const auto greet = [](const PeerSocket&) { return absl::OkStatus(); };
   {
     ForkGate::Section section;
     const GrpcUse grpc;
@@ -177,13 +179,32 @@ TEST_F(ClientStartTest, AnInterruptedStartIsNotMadeTwice) {
       section.Interrupt();
       EXPECT_TRUE(Env::Posix().WriteFile(go, "", 0600).ok());
     });
-    EXPECT_FALSE(DaemonStarter(environment, options, endpoint, section).Start(std::nullopt).ok());
+    EXPECT_FALSE(DaemonStarter(environment, options, endpoint, section).Start(std::nullopt, greet).ok());
     interrupter.join();
   }
   ForkGate::Section section;
   const GrpcUse grpc;
-  const auto peer = DaemonStarter(environment, options, endpoint, section).Start(std::nullopt);
-  EXPECT_TRUE(peer.ok()) << peer.status();
+  const absl::Status started = DaemonStarter(environment, options, endpoint, section).Start(std::nullopt, greet);
+  EXPECT_TRUE(started.ok()) << started;
+  EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
+}
+
+// One that listens, and ends before it answers.
+TEST_F(ClientStartTest, ADaemonThatEndsBeforeItAnswersIsStartedOnceAndSaysWhy) {
+  KERNIX_NEED_PROGRAM(python, "python3");
+  const std::string starts = Path("starts");
+  ClientOptions options;
+  options.start_timeout = std::chrono::minutes(2);
+  options.kernixd = WriteScript("kernixd", "echo start >> " + starts + "\nexec " + python +
+                                               " -c 'import socket, sys\n"
+                                               "listener = socket.socket(socket.AF_UNIX)\n"
+                                               "listener.bind(sys.argv[sys.argv.index(\"--socket\") + 1])\n"
+                                               "listener.listen()\n"
+                                               "listener.accept()\n"
+                                               "sys.exit(\"no thread for lookups\")' \"$@\"\n");
+  const auto info = MakeClient(options)->Info();
+  EXPECT_EQ(KindOf(info.status()), v1::ErrorDetail::UNREACHABLE);
+  EXPECT_THAT(std::string(info.status().message()), ::testing::HasSubstr("no thread for lookups"));
   EXPECT_EQ(Env::Posix().ReadFile(starts).value(), "start\n");
 }
 
@@ -194,10 +215,10 @@ TEST_F(ClientStartTest, ADaemonThatStartsForALoadHearsOfItsCompiler) {
       WriteScript("kernixd", "echo \"$KERNIX_FIRST_COMPILER\" >> " + heard + "\nexec " KERNIXD_PROGRAM " \"$@\"\n");
   const auto client = MakeClient(options);
   ASSERT_TRUE(LoadKernel(*client, 1).ok());
-  EXPECT_THAT(Env::Posix().ReadFile(heard).value(), testing::StartsWith("/"));
+  EXPECT_THAT(Env::Posix().ReadFile(heard).value(), ::testing::StartsWith("/"));
   ASSERT_TRUE(client->Shutdown().ok());
   ASSERT_TRUE(client->Info().ok());
-  EXPECT_THAT(Env::Posix().ReadFile(heard).value(), testing::EndsWith("\n\n")) << "there is no load";
+  EXPECT_THAT(Env::Posix().ReadFile(heard).value(), ::testing::EndsWith("\n\n")) << "there is no load";
 }
 
 TEST_F(ClientStartTest, AFailureCarriesExitCodeAndLastWords) {
