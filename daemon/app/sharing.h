@@ -11,6 +11,7 @@
 #include "common/os/env.h"
 #include "daemon/app/options.h"
 #include "daemon/builder/upstream_cache.h"
+#include "daemon/exec/executor.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/toolchain/toolchain.h"
@@ -27,6 +28,12 @@ class Sharing {
   void Start(Env& env, toolchain::FileDigests& digests);
 
   const remote::Upstream& upstream() const { return *upstream_; }
+
+  // Runs steps on this machine, by `local`, and on the engine's builders, as the settings say. Without steps for
+  // builders: `local` itself. The executor must be destroyed before this object. It registers its metrics, unless it is
+  // `local`.
+  std::unique_ptr<exec::Executor> Place(Env& env, const ServerOptions& options, std::unique_ptr<exec::Executor> local,
+                                        MetricsRegistry& registry);
   build::UpstreamCache& cache() { return *cache_; }
 
   // The registry must not be read after this object is destroyed.

@@ -569,7 +569,7 @@ Experience Builder::Impl::ExperienceWith(const cache::Tag& tag) {
     if (!trace.ok() || !trace->has_value()) continue;
     uint64_t work_us = 0;
     for (const cache::TracedStep& step : (*trace)->steps) {
-      if (step.way == cache::StepWay::kRun) work_us += step.took_us;
+      if (step.way == cache::StepWay::kRun || step.way == cache::StepWay::kRemote) work_us += step.took_us;
       if (step.peak_memory_bytes == 0) continue;
       uint64_t& most = memory[step.name];
       most = std::max(most, step.peak_memory_bytes);
@@ -643,7 +643,8 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
   const size_t wanted = max_parallel > 0 ? max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
   return {.step_timeout = options.step_timeout,
           .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
-          .max_memory_bytes = pool.memory_budget_bytes};
+          .max_memory_bytes = pool.memory_budget_bytes,
+          .builders = options.builders};
 }
 
 void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {

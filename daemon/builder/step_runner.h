@@ -54,7 +54,7 @@ class StepRunner {
   // Commands that run before their steps. A step takes the one that is its own.
   EarlyRuns& early_runs() { return early_runs_; }
 
-  // Whether a step waits until the machine has room for it.
+  // Whether a step waits until this machine, or a builder, has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }
 
   // How many lessons run or wait.
