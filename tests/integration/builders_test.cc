@@ -110,6 +110,23 @@ TEST_F(BuildersTest, BuildersMakeTheArtifactThatThisMachineMakes) {
   EXPECT_TRUE(same.bytes == here.bytes);
 }
 
+TEST_F(BuildersTest, BuildersTakeWhatThisMachineHasLearned) {
+  const std::string headers = "#include <vector>\n#include <string>\n";
+  const std::vector<std::string> compile = {"compile", Write("one.cpp", Kernel("two", headers))};
+  const Artifact here = Build("here", compile);
+  StartEngine();
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  Write("one.cpp", Kernel("one", headers));
+  On("there", compile);
+  ASSERT_TRUE(Eventually([&] { return Number("there", "kernix_lessons") == 0; }));
+  Write("one.cpp", Kernel("two", headers));
+  const Artifact there = Build("there", compile);
+  EXPECT_TRUE(there.bytes == here.bytes);
+  EXPECT_EQ(Number("there", "kernix_compiled_preambles_total{how=\"compiled\"}"), 1);
+  EXPECT_EQ(Number("there", "kernix_plain_links_total{how=\"stubs\"}"), 2);
+  EXPECT_EQ(RanThere("there"), 4) << "a compile and a link of each";
+}
+
 TEST_F(BuildersTest, DeviceCodeIsTheSameOnBuilders) {
   KERNIX_NEED_NVCC(nvcc);
   const std::string root = nvcc.substr(0, nvcc.rfind("/bin/"));
