@@ -123,7 +123,7 @@ Digest SaltOf(const BuildRequest& request, const BuilderTools& builders) {
   for (const toolchain::FlagFile& file : request.flag_files) {
     if (file.staged.empty()) hasher.Field("file", file.digest);
   }
-  if (builders.MayDiffer(*request.toolchain)) hasher.Field("builders", builders.name);
+  if (builders.MayUseOthers(request)) hasher.Field("builders", builders.name);
   return hasher.Finish();
 }
 
@@ -380,14 +380,16 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
   return step;
 }
 
-bool BuilderTools::MayDiffer(const toolchain::Toolchain& toolchain) const {
+bool BuilderTools::MayUseOthers(const BuildRequest& request) const {
   if (name.empty()) return false;
   if (!only_device_compiles) return true;
   const auto travels = [this](const std::string& path) {
     return std::any_of(shipped_folders.begin(), shipped_folders.end(),
                        [&](const std::string& folder) { return path == folder || IsBelow(path, folder); });
   };
-  return toolchain.cuda && !(travels(toolchain.cuda->root) && travels(toolchain.cuda->nvcc));
+  const toolchain::Toolchain& toolchain = *request.toolchain;
+  const bool has_device_code = request.language == v1::LANGUAGE_CUDA && toolchain.cuda;
+  return has_device_code && !(travels(toolchain.cuda->root) && travels(toolchain.cuda->nvcc));
 }
 
 absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits) {

@@ -147,8 +147,8 @@ struct BuilderTools {
   bool only_device_compiles = false;  // all that they run
   std::vector<std::string> shipped_folders = {};
 
-  // Whether they may run steps of the toolchain with tools of their own. Then `name` is part of these steps' salt.
-  bool MayDiffer(const toolchain::Toolchain& toolchain) const;
+  // Whether they may run steps of the request with tools of their own. Then `name` is part of these steps' salt.
+  bool MayUseOthers(const BuildRequest& request) const;
 };
 
 struct PlanLimits {
