@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/remote/placing_executor.h"
@@ -81,6 +82,11 @@ std::string Sharing::NameOfThisProcess() {
 
 void Sharing::Start(Env& env, toolchain::FileDigests& digests) {
   cache_.emplace(env, digests, results_, claims_, options_);
+  if (!options_.write || believes_itself_) return;
+  Log(LogLevel::kWarning, "own_results_not_believed",
+      {{"advice",
+        "upstream.trusted_keys lacks the key of upstream.signing_key_file: nodes with these settings ignore "
+        "what this one writes"}});
 }
 
 std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& options,

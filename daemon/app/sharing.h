@@ -24,7 +24,8 @@ class Sharing {
   // what it should be. Null without an address: this node shares nothing.
   static absl::StatusOr<std::unique_ptr<Sharing>> Open(Env& env, const ServerOptions& options);
 
-  // Must be called once, before the others. `digests` must outlive this object.
+  // Must be called once, before the others. `digests` must outlive this object. Warns in the log if this node would not
+  // believe itself.
   void Start(Env& env, toolchain::FileDigests& digests);
 
   const remote::Upstream& upstream() const { return *upstream_; }
@@ -41,12 +42,15 @@ class Sharing {
 
  private:
   Sharing(std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust, build::UpstreamCacheOptions options)
-      : upstream_(std::move(upstream)),
+      : believes_itself_(trust.trusted.empty() ||
+                         (trust.signs_with && trust.trusted.Has(trust.signs_with->public_key()))),
+        upstream_(std::move(upstream)),
         results_(*upstream_, std::move(trust)),
         claims_(*upstream_, NameOfThisProcess()),
         options_(std::move(options)) {}
   static std::string NameOfThisProcess();
 
+  const bool believes_itself_;  // takes from the engine what it has written there
   const std::unique_ptr<remote::Upstream> upstream_;
   remote::SharedResults results_;
   remote::BuildClaims claims_;

@@ -394,8 +394,9 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   return load;
 }
 
-// Not if another node may have the result, if the user may not compile with these tools, or if the load has files that
-// a client must send, or that may change.
+// Not if there is an upstream: another node may have the result, and an engine would keep what its builders make of an
+// action without a salt. Not if the user may not compile with these tools, or if the load has files that a client must
+// send, or that may change.
 std::optional<BuildStart> Builder::Impl::CompileEarly(const v1::LoadRequest& request, UserId owner,
                                                       const toolchain::ToolchainPtr& asked,
                                                       EarlyRuns::Tickets& tickets) {

@@ -101,6 +101,7 @@ TEST_F(BuildersTest, BuildersMakeTheArtifactThatThisMachineMakes) {
   EXPECT_NE(there.key, here.key) << "nobody has said that the builders have the same tools";
   EXPECT_GE(RanThere("there"), 2) << "a compile and a link";
   EXPECT_EQ(Number("there", "kernix_placed_steps_total{place=\"local\"}"), 0);
+  EXPECT_EQ(Number("there", "kernix_early_compiles_total{end=\"taken\"}"), 0) << "an action without a salt was sent";
   EXPECT_THAT(On("there", {"status"}), AllOf(HasSubstr("STEPS"), HasSubstr("remote")));
   EXPECT_THAT(On("there", {"status", "--json"}), HasSubstr("\"host_compiles\": \"remote\""));
   EXPECT_THAT(On("there", {"trace", there.key}), AllOf(HasSubstr("@ ran on a builder"), HasSubstr(" on builders")));
@@ -123,8 +124,8 @@ TEST_F(BuildersTest, BuildersTakeWhatThisMachineHasLearned) {
   const Artifact there = Build("there", compile);
   EXPECT_TRUE(there.bytes == here.bytes);
   EXPECT_EQ(Number("there", "kernix_compiled_preambles_total{how=\"compiled\"}"), 1);
-  EXPECT_EQ(Number("there", "kernix_plain_links_total{how=\"stubs\"}"), 2);
-  EXPECT_EQ(RanThere("there"), 4) << "a compile and a link of each";
+  EXPECT_EQ(Number("there", "kernix_step_seconds_count{step=\"compile\"}"), 2) << "with the header, and not again";
+  EXPECT_EQ(Number("there", "kernix_placed_steps_total{place=\"local\"}"), 0);
 }
 
 TEST_F(BuildersTest, DeviceCodeIsTheSameOnBuilders) {

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ClientSharingTest : public ClientWorld {
  protected:
@@ -96,6 +97,29 @@ TEST_F(ClientSharingTest, NodesShareThePhasesOfNvcc) {
   const size_t key = list.find("\"key\": \"") + 8;
   const std::string trace = There({"trace", list.substr(key, 12)});
   EXPECT_THAT(trace, AllOf(HasSubstr("u taken from another node"), HasSubstr("from other nodes")));
+}
+
+TEST_F(ClientSharingTest, ANodeThatDoesNotBelieveItselfSaysSo) {
+  const auto key = [&](const std::string& name) {
+    const std::string path = Path(name);
+    return RunProgram({"/bin/sh", "-c",
+                       StrCat("umask 077; openssl genpkey -algorithm ed25519 -out ", path, " && openssl pkey -in ",
+                              path, " -pubout | grep -v -- ----- | tr -d '\\n'")})
+        .output;
+  };
+  const std::string own = key("own.pem"), other = key("other.pem");
+  ASSERT_FALSE(own.empty() || other.empty());
+  SetVariable("KERNIX_UPSTREAM_SIGNING_KEY_FILE", Path("own.pem"));
+  const auto log_with = [&](const std::string& trusted) {
+    SetVariable("KERNIX_UPSTREAM_TRUSTED_KEYS", trusted);
+    Here({"compile", Write("one.cpp", "#include \"brainevent/common.h\"\n// @BE one ret\nvoid one(BE::Tensor) {}\n")});
+    StopHere();
+    const std::string log = Env::Posix().ReadFile(Place().log).value_or("");
+    EXPECT_THAT(log, HasSubstr(" ready"));
+    return log;
+  };
+  EXPECT_THAT(log_with(StrCat(other, ",", own)), Not(HasSubstr("own_results_not_believed")));
+  EXPECT_THAT(log_with(other), HasSubstr("own_results_not_believed"));
 }
 
 TEST_F(ClientSharingTest, SettingsThatMakeNoSenseAreNamed) {
