@@ -40,6 +40,9 @@ absl::StatusOr<exec::ActionResult> Ran(const std::string& where) {
 
 absl::Status Broken() { return MakeError(v1::ErrorDetail::UNREACHABLE, "the engine is down"); }
 
+// The name of a step that ends when it is cancelled.
+constexpr char kWaits[] = "compile until the end";
+
 // Notes the places in which its action starts.
 class Notes : public exec::ActionObserver {
  public:
@@ -94,7 +97,11 @@ class PlacingExecutorTest : public ::testing::Test {
  private:
   static absl::StatusOr<exec::ActionResult> Perform(const Run& run, const exec::Action& action,
                                                     exec::ActionObserver* observer, Cancellation* cancellation) {
+    std::promise<void> cancelled;
+    const int id = cancellation->OnCancel([&] { cancelled.set_value(); });
     if (observer != nullptr) observer->OnStarted(action);
+    if (action.step == kWaits) cancelled.get_future().wait();
+    cancellation->Remove(id);
     absl::StatusOr<exec::ActionResult> result = run();
     if (cancellation->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled");
     return result;
@@ -226,6 +233,15 @@ TEST_F(PlacingExecutorTest, ACancelledActionDoesNotRunHere) {
   const auto result = AwaitValue("the action", Begin(Of(Work::kHostCompile), nullptr, cancellation));
   EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
   EXPECT_THAT(registry_->Text(), HasSubstr("kernix_placed_steps_total{place=\"local\"} 0\n"));
+}
+
+TEST_F(PlacingExecutorTest, ItsEndCancelsWhatRunsThere) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  Notes notes;
+  auto action = Begin(Of(Work::kHostCompile, kWaits), &notes);
+  Await("the action to run", [&] { return notes.started > 0; });
+  executor_.reset();
+  EXPECT_EQ(KindOf(AwaitValue("the action", std::move(action)).status()), v1::ErrorDetail::CANCELLED);
 }
 
 TEST(LocalQueueTest, LearnsHowLongActionsTake) {

@@ -126,6 +126,11 @@ TEST_F(ClientSharingTest, SettingsThatMakeNoSenseAreNamed) {
   SetVariable("KERNIX_UPSTREAM_ADDRESS", "http://engine");
   const ProgramOutcome outcome = RunProgram({KERNIXD_PROGRAM, "--check-config"});
   EXPECT_EQ(outcome.exit_code, 2);
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_.address());
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  EXPECT_EQ(RunProgram({KERNIXD_PROGRAM, "--check-config"}).exit_code, 0);
+  SetVariable("KERNIX_UPSTREAM_SHIPPED_FOLDERS", Path("nowhere"));
+  EXPECT_EQ(RunProgram({KERNIXD_PROGRAM, "--check-config"}).exit_code, 2);
 }
 
 }  // namespace
