@@ -92,7 +92,10 @@ UpstreamStatus UpstreamFrom(const v1::UpstreamStatus& upstream) {
           .last_error = upstream.last_error(),
           .reads = upstream.reads(),
           .writes = upstream.writes(),
-          .refuses_writes = upstream.refuses_writes()};
+          .refuses_writes = upstream.refuses_writes(),
+          .host_compiles = upstream.host_compiles(),
+          .device_compiles = upstream.device_compiles(),
+          .links = upstream.links()};
 }
 
 DaemonActivity ActivityFrom(const v1::GetStatusResponse& response) {
@@ -133,6 +136,8 @@ TracedStep::How HowOf(v1::TracedStep::How how) {
       return TracedStep::How::kDaemon;
     case v1::TracedStep::UPSTREAM:
       return TracedStep::How::kUpstream;
+    case v1::TracedStep::REMOTE:
+      return TracedStep::How::kRemote;
     default:
       return TracedStep::How::kRun;
   }

@@ -71,6 +71,9 @@ std::string Json(const UpstreamStatus& upstream) {
       .Boolean("reads", upstream.reads)
       .Boolean("writes", upstream.writes)
       .Boolean("refuses_writes", upstream.refuses_writes)
+      .Text("host_compiles", upstream.host_compiles)
+      .Text("device_compiles", upstream.device_compiles)
+      .Text("links", upstream.links)
       .Str();
 }
 
@@ -169,13 +172,21 @@ std::string UseOf(const UpstreamStatus& upstream) {
   return upstream.reads ? "read" : upstream.writes ? "write" : "none";
 }
 
+std::string StepsOf(const UpstreamStatus& upstream) {
+  if (upstream.host_compiles == upstream.device_compiles && upstream.host_compiles == upstream.links) {
+    return upstream.host_compiles;
+  }
+  return StrCat("host compiles ", upstream.host_compiles, ", device compiles ", upstream.device_compiles, ", links ",
+                upstream.links);
+}
+
 std::string UpstreamText(const DaemonActivity& activity) {
   if (!activity.upstream) return "";
   const UpstreamStatus& upstream = *activity.upstream;
-  std::vector<std::vector<std::string>> rows = {{"ADDRESS", "STATE", "USE"}};
+  std::vector<std::vector<std::string>> rows = {{"ADDRESS", "STATE", "USE", "STEPS"}};
   const bool is_asked = upstream.since_unix_ms > 0;
   const std::string since = is_asked ? StrCat(" since ", FormatTime(upstream.since_unix_ms)) : "";
-  rows.push_back({upstream.address, upstream.health + since, UseOf(upstream)});
+  rows.push_back({upstream.address, upstream.health + since, UseOf(upstream), StepsOf(upstream)});
   const bool is_broken = upstream.health == "broken";
   return Section("UPSTREAM", rows, is_broken ? Printable(upstream.last_error) + "\n" : "");
 }

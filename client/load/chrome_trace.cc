@@ -67,6 +67,8 @@ std::string_view HowName(TracedStep::How how) {
       return "kernixd";
     case TracedStep::How::kUpstream:
       return "upstream";
+    case TracedStep::How::kRemote:
+      return "remote";
     case TracedStep::How::kRun:
       break;
   }

@@ -29,10 +29,11 @@ struct Sign {
   const char* meaning;
 };
 
-constexpr std::array<Sign, 5> kSigns = {{{How::kRun, '#', "ran"},
+constexpr std::array<Sign, 6> kSigns = {{{How::kRun, '#', "ran"},
                                          {How::kReused, 'r', "reused from an earlier build"},
                                          {How::kJoined, 'j', "joined with another build's"},
                                          {How::kUpstream, 'u', "taken from another node"},
+                                         {How::kRemote, '@', "ran on a builder"},
                                          {How::kDaemon, '-', "kernixd itself"}}};
 
 char SignOf(How how) {
@@ -130,6 +131,7 @@ std::string Sums(const BuildTrace& trace) {
   if (count(How::kReused) > 0) StrAppend(&sums, "; ", count(How::kReused), " reused");
   if (count(How::kJoined) > 0) StrAppend(&sums, "; ", count(How::kJoined), " joined");
   if (count(How::kUpstream) > 0) StrAppend(&sums, "; ", count(How::kUpstream), " from other nodes");
+  if (count(How::kRemote) > 0) StrAppend(&sums, "; ", count(How::kRemote), " on builders");
   if (trace.left_out > 0) StrAppend(&sums, "; ", trace.left_out, " short steps are not shown");
   return sums;
 }

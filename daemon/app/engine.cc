@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/strings.h"
 #include "daemon/toolchain/file_digests.h"
 
 namespace kernix::server {
@@ -31,11 +32,30 @@ exec::LocalExecutorOptions BackgroundOptions(const ServerOptions& options, const
   return background;
 }
 
+std::unique_ptr<exec::Executor> MakeExecutor(Env& env, const ServerOptions& options, const cache::Cache& cache,
+                                             Sharing* sharing, MetricsRegistry& registry) {
+  std::unique_ptr<exec::Executor> local = exec::MakeLocalExecutor(env, ExecutorOptions(options, cache));
+  return sharing == nullptr ? std::move(local) : sharing->Place(env, options, std::move(local), registry);
+}
+
+// They are named by what the platform says of them, and by the engine's instance.
+build::BuilderTools BuildersOf(const UpstreamSettings& settings) {
+  const exec::Placements placements = settings.Placements();
+  if (placements.AllLocal() || settings.same_tools) return {};
+  build::BuilderTools builders = {.name = StrCat("instance=", settings.instance),
+                                  .only_device_compiles = placements.host_compiles == exec::Placement::kLocal &&
+                                                          placements.links == exec::Placement::kLocal,
+                                  .shipped_folders = settings.shipped_folders};
+  for (const auto& [name, value] : settings.platform) StrAppend(&builders.name, "\n", name, "=", value);
+  return builders;
+}
+
 build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   build::BuilderOptions result;
   result.flag_policy = options.shared ? toolchain::FlagPolicy::kShared : toolchain::FlagPolicy::kPerUser;
   result.limits.max_source_bytes = options.max_request_bytes;
   result.step_timeout = options.job_timeout;
+  result.builders = BuildersOf(options.upstream);
   result.max_made_bytes = kFilesOfALoad * options.max_output_bytes;
   return result;
 }
@@ -52,9 +72,9 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
                std::function<absl::StatusOr<ReloadReport>()> reload)
     : cache_(std::move(cache)),
       registry_(registry),
-      executor_(env, exec::MakeLocalExecutor(env, ExecutorOptions(options, *cache_))),
-      background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
       sharing_(Started(std::move(sharing), env, registry_.digests())),
+      executor_(env, MakeExecutor(env, options, *cache_, sharing_.get(), metrics_)),
+      background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
       builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get(),
                sharing_ ? &sharing_->cache() : nullptr),
       policy_(env, options.shared, options.toolchains),
@@ -68,7 +88,8 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
                            .max_fetches_per_user = options.max_fetches_per_user,
                            .upload_timeout = options.upload_timeout,
                            .reads_upstream = options.upstream.read,
-                           .writes_upstream = options.upstream.write},
+                           .writes_upstream = options.upstream.write,
+                           .placements = options.upstream.Placements()},
                .cache = *cache_,
                .executor = executor_,
                .builder = builder_,

@@ -44,11 +44,12 @@ class Engine {
   void CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered);
 
  private:
+  MetricsRegistry metrics_;
   const std::unique_ptr<cache::Cache> cache_;
   toolchain::ToolchainRegistry& registry_;
+  const std::unique_ptr<Sharing> sharing_;
   exec::MeasuredExecutor executor_;
   const std::unique_ptr<exec::Executor> background_;
-  const std::unique_ptr<Sharing> sharing_;
   build::Builder builder_;
   ToolchainPolicy policy_;
   LoadGate gate_;
@@ -58,7 +59,6 @@ class Engine {
   ByteQuota requests_;
   ByteQuota uploads_;
   ServiceMetrics service_metrics_;
-  MetricsRegistry metrics_;
   Backend backend_;
 };
 

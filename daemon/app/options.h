@@ -16,6 +16,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/os/env.h"
+#include "daemon/exec/placement.h"
 #include "daemon/request/toolchain_policy.h"
 
 namespace kernix::server {
@@ -34,6 +35,16 @@ struct UpstreamSettings {
   bool build_once = false;       // lets one node build what several need at the same moment
   std::string trusted_keys;      // Ed25519, base64, separated by commas; empty: all writers are believed
   std::string signing_key_file;  // PEM; empty: what this node writes is not signed
+  // Where steps run, and the exceptions for kinds of work.
+  exec::Placement steps = exec::Placement::kLocal;
+  std::optional<exec::Placement> host_compiles, device_compiles, links;
+  std::chrono::milliseconds overflow_after{0};  // a longer wait for this machine sends a step away; 0: not set
+  int jobs = 16;                                // steps that are with the engine at once
+  std::map<std::string, std::string> platform;  // what a builder must have
+  std::vector<std::string> shipped_folders;     // of tools that travel with the steps
+  bool same_tools = false;                      // builders have the tools of this node, byte for byte
+
+  exec::Placements Placements() const;
   bool operator==(const UpstreamSettings&) const = default;
 };
 

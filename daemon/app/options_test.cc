@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
 #include "common/base/version.h"
 #include "common/os/mem_env.h"
 #include "daemon/app/config_file.h"
@@ -87,14 +88,25 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"upstream.write", "true"},
                                                           {"upstream.build_once", "true"},
                                                           {"upstream.trusted_keys", "a,b"},
-                                                          {"upstream.signing_key_file", "/tls/signing.pem"}};
+                                                          {"upstream.signing_key_file", "/tls/signing.pem"},
+                                                          {"upstream.steps", "prefer-remote"},
+                                                          {"upstream.host_compiles", "overflow"},
+                                                          {"upstream.device_compiles", "remote"},
+                                                          {"upstream.links", "local"},
+                                                          {"upstream.overflow_after", "20s"},
+                                                          {"upstream.jobs", "21"},
+                                                          {"upstream.platform", "OSFamily=linux,ISA=x86-64"},
+                                                          {"upstream.shipped_folders", "/opt/cuda,/opt/more"},
+                                                          {"upstream.same_tools", "true"}};
   constexpr char kToolchain[] = "[[toolchain]]\nname = \"a\"\nhost_compiler = \"/usr/bin/g++\"\n";
   std::string config;
   std::vector<std::string> flags;
   for (const Setting& setting : Settings()) {
     ASSERT_TRUE(values.contains(setting.name)) << setting.name;
     const std::string& value = values.at(setting.name);
-    const std::string in_file = setting.is_list ? R"(["a", "b"])" : StrCat("\"", value, "\"");
+    const std::string quoted = StrCat("\"", value, "\"");
+    const std::string in_file =
+        setting.is_list ? StrCat("[", absl::StrReplaceAll(quoted, {{",", "\", \""}}), "]") : quoted;
     config += StrCat(setting.name, " = ", in_file, "\n");
     flags.push_back(setting.value.empty() ? setting.Flag() : StrCat(setting.Flag(), "=", value));
     environment_[setting.Variable()] = value;
@@ -134,7 +146,16 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                          .write = true,
                                                          .build_once = true,
                                                          .trusted_keys = "a,b",
-                                                         .signing_key_file = "/tls/signing.pem"}));
+                                                         .signing_key_file = "/tls/signing.pem",
+                                                         .steps = exec::Placement::kPreferRemote,
+                                                         .host_compiles = exec::Placement::kOverflow,
+                                                         .device_compiles = exec::Placement::kRemote,
+                                                         .links = exec::Placement::kLocal,
+                                                         .overflow_after = milliseconds(20'000),
+                                                         .jobs = 21,
+                                                         .platform = {{"OSFamily", "linux"}, {"ISA", "x86-64"}},
+                                                         .shipped_folders = {"/opt/cuda", "/opt/more"},
+                                                         .same_tools = true}));
   };
   WriteConfig(kToolchain);
   expect_all(Parse({"--config", "/kernixd.toml"}));
@@ -182,6 +203,42 @@ TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
   EXPECT_FALSE(Parse({"--upstream-address=grpc://x:1", "--upstream-read=false"}).options.upstream.read);
   EXPECT_THAT(Parse({"--upstream-address=grpcs://x:1", "--upstream-key-file=/k"}).text,
               HasSubstr("belong together: set both or neither"));
+}
+
+TEST_F(OptionsTest, AKindOfWorkWithoutAPlaceHasThatOfAllSteps) {
+  const auto placements = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = {"--upstream-address=grpc://x:1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const ParsedCommandLine parsed = Parse(all);
+    EXPECT_FALSE(parsed.exit_now) << parsed.text;
+    return parsed.options.upstream.Placements();
+  };
+  EXPECT_TRUE(placements({}).AllLocal());
+  EXPECT_EQ(
+      placements({"--upstream-steps=prefer-remote", "--upstream-links=local"}),
+      (exec::Placements{exec::Placement::kPreferRemote, exec::Placement::kPreferRemote, exec::Placement::kLocal}));
+}
+
+TEST_F(OptionsTest, NamesTheFaultsOfBuilders) {
+  const auto fault = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = {"--upstream-address=grpc://x:1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return Parse(all).text;
+  };
+  EXPECT_THAT(Parse({"--upstream-steps=remote"}).text, HasSubstr("have no effect without upstream.address"));
+  EXPECT_THAT(fault({"--upstream-steps=away"}), HasSubstr("not one of local, remote, prefer-remote, overflow"));
+  EXPECT_THAT(fault({"--upstream-links=overflow"}), HasSubstr("overflow needs upstream.overflow_after"));
+  EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-overflow-after=1s"}),
+              HasSubstr("upstream.overflow_after has no effect"));
+  EXPECT_THAT(fault({"--upstream-jobs=3"}), HasSubstr("no effect while all steps run here"));
+  EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-jobs=0"}), HasSubstr("must be at least 1"));
+  EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-platform=linux"}), HasSubstr("is not NAME=VALUE"));
+  EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-platform=a=1,a=2"}), HasSubstr("a is there twice"));
+  EXPECT_THAT(fault({"--upstream-steps=remote", "--upstream-shipped-folders=cuda"}), HasSubstr("not an absolute path"));
+  const std::string image = "--upstream-platform=container-image=docker://builder:latest";
+  EXPECT_THAT(fault({"--upstream-steps=remote", image}), HasSubstr("name the container-image by its digest"));
+  EXPECT_EQ(fault({"--upstream-steps=remote", image, "--upstream-same-tools=true"}), "");
+  EXPECT_EQ(fault({"--upstream-steps=remote", "--upstream-platform=container-image=docker://builder@sha256:00"}), "");
 }
 
 TEST_F(OptionsTest, ReadsToolchains) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -108,6 +109,43 @@ absl::Status SetTrustedKeys(ServerOptions& options, const std::string& text) {
   return absl::OkStatus();
 }
 
+// Into a placement, or into an optional one.
+template <auto... Field>
+absl::Status SetPlacement(ServerOptions& options, const std::string& text) {
+  const std::optional<exec::Placement> placement = exec::FindPlacement(text);
+  if (!placement) {
+    return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of local, remote, prefer-remote, overflow"));
+  }
+  (options.*....*Field) = *placement;
+  return absl::OkStatus();
+}
+
+absl::Status SetPlatform(ServerOptions& options, const std::string& text) {
+  std::map<std::string, std::string> platform;
+  const std::vector<std::string> properties = absl::StrSplit(text, ',');
+  for (const std::string& property : properties) {
+    const size_t equals = property.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return absl::InvalidArgumentError(StrCat("\"", property, "\" is not NAME=VALUE"));
+    }
+    if (!platform.emplace(property.substr(0, equals), property.substr(equals + 1)).second) {
+      return absl::InvalidArgumentError(StrCat(property.substr(0, equals), " is there twice"));
+    }
+  }
+  options.upstream.platform = std::move(platform);
+  return absl::OkStatus();
+}
+
+absl::Status SetShippedFolders(ServerOptions& options, const std::string& text) {
+  std::vector<std::string> folders = absl::StrSplit(text, ',');
+  for (std::string& folder : folders) {
+    if (!folder.starts_with('/')) return absl::InvalidArgumentError(StrCat("\"", folder, "\" is not an absolute path"));
+    folder = NormalizePath(folder);
+  }
+  options.upstream.shipped_folders = std::move(folders);
+  return absl::OkStatus();
+}
+
 absl::Status SetLevel(ServerOptions& options, const std::string& text) {
   if (ParseLogLevel(text, options.log_level)) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("\"", text, "\" is not one of debug, info, warning, error"));
@@ -200,6 +238,36 @@ std::vector<Setting> MakeSettings() {
        .is_list = true},
       {"upstream.signing_key_file", "PATH", "sign what is written with this Ed25519 key",
        SetPath<&O::upstream, &U::signing_key_file>, Same<&O::upstream, &U::signing_key_file>},
+      {"upstream.steps", "PLACE",
+       "where the steps of builds run: local, remote, prefer-remote or overflow (default: local)",
+       SetPlacement<&O::upstream, &U::steps>, Same<&O::upstream, &U::steps>},
+      {"upstream.host_compiles", "PLACE",
+       "the same for what the host compiler takes part in (default: as upstream.steps)",
+       SetPlacement<&O::upstream, &U::host_compiles>, Same<&O::upstream, &U::host_compiles>},
+      {"upstream.device_compiles", "PLACE",
+       "the same for nvcc's own programs: cicc, ptxas, ... (default: as upstream.steps)",
+       SetPlacement<&O::upstream, &U::device_compiles>, Same<&O::upstream, &U::device_compiles>},
+      {"upstream.links", "PLACE", "the same for links (default: as upstream.steps)",
+       SetPlacement<&O::upstream, &U::links>, Same<&O::upstream, &U::links>},
+      {"upstream.overflow_after", "TIME", "with overflow: a step that would wait here for longer runs on a builder",
+       SetDuration<&O::upstream, &U::overflow_after>, Same<&O::upstream, &U::overflow_after>},
+      {"upstream.jobs", "N", "steps that are with the engine at once (default: 16)", SetCount<&O::upstream, &U::jobs>,
+       Same<&O::upstream, &U::jobs>},
+      {.name = "upstream.platform",
+       .value = "LIST",
+       .help = "NAME=VALUE, ...: what a builder must have, such as container-image=docker://...@sha256:...",
+       .set = SetPlatform,
+       .same = Same<&O::upstream, &U::platform>,
+       .is_list = true},
+      {.name = "upstream.shipped_folders",
+       .value = "DIRS",
+       .help = "folders of tools that builders do not have, such as nvcc's: they travel with the steps",
+       .set = SetShippedFolders,
+       .same = Same<&O::upstream, &U::shipped_folders>,
+       .is_list = true},
+      {"upstream.same_tools", "BOOL",
+       "builders have this node's tools, byte for byte: what they make has this node's keys (default: false)",
+       SetSwitch<&O::upstream, &U::same_tools>, Same<&O::upstream, &U::same_tools>},
   };
 }
 
@@ -222,6 +290,46 @@ absl::Status CheckShared(const ServerOptions& options) {
   return AllProblems(problems);
 }
 
+void CheckOverflow(const ServerOptions& options, std::vector<std::string>& problems) {
+  const UpstreamSettings& upstream = options.upstream;
+  const bool has_time = upstream.overflow_after.count() > 0;
+  if (upstream.Placements().Has(exec::Placement::kOverflow) && !has_time) {
+    problems.emplace_back("overflow needs upstream.overflow_after: how long a step may wait here, such as \"2s\"");
+  }
+  if (has_time && !upstream.Placements().Has(exec::Placement::kOverflow)) {
+    problems.push_back(StrCat(options.PlaceOf("upstream.overflow_after"),
+                              "upstream.overflow_after has no effect: no kind of step runs by \"overflow\""));
+  }
+}
+
+// A tag can name another image tomorrow, with other tools, under the same keys.
+void CheckImage(const ServerOptions& options, std::vector<std::string>& problems) {
+  const auto image = options.upstream.platform.find("container-image");
+  if (image == options.upstream.platform.end() || options.upstream.same_tools) return;
+  if (absl::StrContains(image->second, "@sha256:")) return;
+  problems.push_back(StrCat(options.PlaceOf("upstream.platform"),
+                            "upstream.platform: name the container-image by its "
+                            "digest (...@sha256:...), since keys of artifacts stand for its tools: \"",
+                            image->second, "\" may be another image tomorrow"));
+}
+
+void CheckBuilders(const ServerOptions& options, std::vector<std::string>& problems) {
+  const UpstreamSettings& upstream = options.upstream;
+  CheckOverflow(options, problems);
+  CheckImage(options, problems);
+  if (upstream.jobs == 0) {
+    problems.push_back(StrCat(options.PlaceOf("upstream.jobs"), "upstream.jobs must be at least 1"));
+  }
+  const UpstreamSettings none;
+  const bool is_set = upstream.jobs != none.jobs || upstream.platform != none.platform ||
+                      upstream.shipped_folders != none.shipped_folders || upstream.same_tools;
+  if (is_set && upstream.Placements().AllLocal()) {
+    problems.emplace_back(
+        "upstream.jobs, upstream.platform, upstream.shipped_folders and upstream.same_tools have no effect while all "
+        "steps run here: set upstream.steps");
+  }
+}
+
 // All problems, one a line.
 absl::Status CheckUpstream(const ServerOptions& options) {
   const UpstreamSettings& upstream = options.upstream;
@@ -241,6 +349,7 @@ absl::Status CheckUpstream(const ServerOptions& options) {
   if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
     problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");
   }
+  CheckBuilders(options, problems);
   return AllProblems(problems);
 }
 
@@ -248,6 +357,12 @@ absl::Status CheckUpstream(const ServerOptions& options) {
 
 absl::Status AllProblems(const std::vector<std::string>& problems) {
   return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+exec::Placements UpstreamSettings::Placements() const {
+  return {.host_compiles = host_compiles.value_or(steps),
+          .device_compiles = device_compiles.value_or(steps),
+          .links = links.value_or(steps)};
 }
 
 std::string ServerOptions::PlaceOf(std::string_view setting) const {

@@ -9,8 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
+#include "daemon/remote/placing_executor.h"
+#include "daemon/remote/remote_executor.h"
 
 namespace kernix::server {
 namespace {
@@ -41,6 +44,16 @@ absl::StatusOr<remote::SharingTrust> TrustOf(Env& env, const ServerOptions& opti
   return trust;
 }
 
+absl::Status CheckShippedFolders(Env& env, const ServerOptions& options) {
+  for (const std::string& folder : options.upstream.shipped_folders) {
+    const absl::StatusOr<FileInfo> info = env.Stat(folder);
+    if (info.ok() && info->type == FileType::kDirectory) continue;
+    return MakeError(v1::ErrorDetail::INVALID_REQUEST, StrCat(options.PlaceOf("upstream.shipped_folders"),
+                                                              "upstream.shipped_folders: ", folder, " is no folder"));
+  }
+  return absl::OkStatus();
+}
+
 build::UpstreamCacheOptions CacheOptionsOf(const ServerOptions& options) {
   build::UpstreamCacheOptions result;
   result.address = options.upstream.address;
@@ -56,6 +69,7 @@ build::UpstreamCacheOptions CacheOptionsOf(const ServerOptions& options) {
 absl::StatusOr<std::unique_ptr<Sharing>> Sharing::Open(Env& env, const ServerOptions& options) {
   if (options.upstream.address.empty()) return nullptr;
   KERNIX_ASSIGN_OR_RETURN(remote::SharingTrust trust, TrustOf(env, options));
+  KERNIX_RETURN_IF_ERROR(CheckShippedFolders(env, options));
   KERNIX_ASSIGN_OR_RETURN(auto upstream, remote::Upstream::Open(env, UpstreamOptionsOf(options.upstream)));
   return std::unique_ptr<Sharing>(new Sharing(std::move(upstream), std::move(trust), CacheOptionsOf(options)));
 }
@@ -68,6 +82,26 @@ std::string Sharing::NameOfThisProcess() {
 
 void Sharing::Start(Env& env, toolchain::FileDigests& digests) {
   cache_.emplace(env, digests, results_, claims_, options_);
+  if (!options_.write || believes_itself_) return;
+  Log(LogLevel::kWarning, "own_results_not_believed",
+      {{"advice",
+        "upstream.trusted_keys lacks the key of upstream.signing_key_file: nodes with these settings ignore "
+        "what this one writes"}});
+}
+
+std::unique_ptr<exec::Executor> Sharing::Place(Env& env, const ServerOptions& options,
+                                               std::unique_ptr<exec::Executor> local, MetricsRegistry& registry) {
+  const UpstreamSettings& settings = options.upstream;
+  const remote::PlacingOptions placing = {settings.Placements(), settings.overflow_after};
+  if (placing.placements.AllLocal()) return local;
+  auto builders = remote::MakeRemoteExecutor(env, *upstream_,
+                                             {.max_jobs = settings.jobs,
+                                              .platform = settings.platform,
+                                              .shipped_folders = settings.shipped_folders,
+                                              .max_output_bytes = options.max_output_bytes});
+  auto placed = std::make_unique<remote::PlacingExecutor>(std::move(local), std::move(builders), placing);
+  placed->Register(registry);
+  return placed;
 }
 
 void Sharing::Register(MetricsRegistry& registry) const {

@@ -11,6 +11,7 @@
 #include "common/os/env.h"
 #include "daemon/app/options.h"
 #include "daemon/builder/upstream_cache.h"
+#include "daemon/exec/executor.h"
 #include "daemon/remote/shared_results.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/toolchain/toolchain.h"
@@ -23,10 +24,17 @@ class Sharing {
   // what it should be. Null without an address: this node shares nothing.
   static absl::StatusOr<std::unique_ptr<Sharing>> Open(Env& env, const ServerOptions& options);
 
-  // Must be called once, before the others. `digests` must outlive this object.
+  // Must be called once, before the others. `digests` must outlive this object. Warns in the log if this node would not
+  // believe itself.
   void Start(Env& env, toolchain::FileDigests& digests);
 
   const remote::Upstream& upstream() const { return *upstream_; }
+
+  // Runs steps on this machine, by `local`, and on the engine's builders, as the settings say. Without steps for
+  // builders: `local` itself. The executor must be destroyed before this object. It registers its metrics, unless it is
+  // `local`.
+  std::unique_ptr<exec::Executor> Place(Env& env, const ServerOptions& options, std::unique_ptr<exec::Executor> local,
+                                        MetricsRegistry& registry);
   build::UpstreamCache& cache() { return *cache_; }
 
   // The registry must not be read after this object is destroyed.
@@ -34,12 +42,15 @@ class Sharing {
 
  private:
   Sharing(std::unique_ptr<remote::Upstream> upstream, remote::SharingTrust trust, build::UpstreamCacheOptions options)
-      : upstream_(std::move(upstream)),
+      : believes_itself_(trust.trusted.empty() ||
+                         (trust.signs_with && trust.trusted.Has(trust.signs_with->public_key()))),
+        upstream_(std::move(upstream)),
         results_(*upstream_, std::move(trust)),
         claims_(*upstream_, NameOfThisProcess()),
         options_(std::move(options)) {}
   static std::string NameOfThisProcess();
 
+  const bool believes_itself_;  // takes from the engine what it has written there
   const std::unique_ptr<remote::Upstream> upstream_;
   remote::SharedResults results_;
   remote::BuildClaims claims_;

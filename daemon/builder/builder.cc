@@ -397,8 +397,9 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   return load;
 }
 
-// Not if another node may have the result, if the user may not compile with these tools, if nobody waits for this load
-// alone, or if the load has files that a client must send, or that may change.
+// Not if there is an upstream: another node may have the result, and an engine would keep what its builders make of an
+// action without a salt. Not if the user may not compile with these tools, if nobody waits for this load alone, or if the
+// load has files that a client must send, or that may change.
 std::shared_ptr<EarlyRuns> Builder::Impl::CompileEarly(const v1::LoadRequest& request, UserId owner,
                                                        const toolchain::ToolchainPtr& asked) {
   const bool takes_shortcuts = !request.force_rebuild() && !request.only_cached() && !request.batch();
@@ -580,7 +581,7 @@ Experience Builder::Impl::ExperienceWith(const cache::Tag& tag) {
     if (!trace.ok() || !trace->has_value()) continue;
     uint64_t work_us = 0;
     for (const cache::TracedStep& step : (*trace)->steps) {
-      if (step.way == cache::StepWay::kRun) work_us += step.took_us;
+      if (step.way == cache::StepWay::kRun || step.way == cache::StepWay::kRemote) work_us += step.took_us;
       if (step.peak_memory_bytes == 0) continue;
       uint64_t& most = memory[step.name];
       most = std::max(most, step.peak_memory_bytes);
@@ -665,7 +666,8 @@ PlanLimits Builder::Impl::LimitsFor(size_t max_parallel) const {
   const size_t wanted = max_parallel > 0 ? max_parallel : static_cast<size_t>(std::max(1, pool.max_jobs / 2));
   return {.step_timeout = options.step_timeout,
           .max_jobs = static_cast<int>(std::min<size_t>(wanted, pool.max_jobs)),
-          .max_memory_bytes = pool.memory_budget_bytes};
+          .max_memory_bytes = pool.memory_budget_bytes,
+          .builders = options.builders};
 }
 
 void Builder::Impl::StartBuild(const PlannedLoadPtr& load, const FlightPtr& flight, HeaderContents contents) {

@@ -18,6 +18,7 @@
 #include "daemon/builder/load_observer.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
+#include "daemon/plan/plan.h"
 #include "daemon/request/request.h"
 #include "daemon/toolchain/flags/flags.h"
 #include "daemon/toolchain/toolchain.h"
@@ -29,6 +30,7 @@ struct BuilderOptions {
   toolchain::FlagPolicy flag_policy = toolchain::FlagPolicy::kPerUser;
   RequestLimits limits;
   std::chrono::milliseconds step_timeout{600'000};
+  BuilderTools builders;        // that may run steps
   uint64_t max_made_bytes = 0;  // limit for the outputs of all steps of a load together; 0: no limit
   // How long a build continues after its last asker has left, so that an asker who comes back (after a fork, for
   // example) finds it running.

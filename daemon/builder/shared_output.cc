@@ -88,6 +88,7 @@ constexpr char kUnknownReads[] =
 exec::Action TellingCommand(const toolchain::Toolchain& toolchain, Step step) {
   exec::Action& action = step.action;
   action.step = StrCat("explain ", action.step);
+  action.work = exec::Work::kOther;
   std::erase_if(action.local_words, [](const std::string& word) { return absl::StartsWith(word, "--threads="); });
   action.jobs = 1;
   std::vector<std::string> words = {"-H"};

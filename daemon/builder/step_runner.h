@@ -52,7 +52,7 @@ class StepRunner {
   // Runs `action` as one command, whatever earlier steps have made.
   void RunCommand(const exec::Action& action, Run run);
 
-  // Whether a step waits until the machine has room for it.
+  // Whether a step waits until this machine, or a builder, has room for it.
   bool HasWaitingSteps() const { return executor_.load().queued > 0; }
 
   // How many lessons run or wait.

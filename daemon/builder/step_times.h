@@ -101,6 +101,7 @@ class TimedStep final : public exec::ActionObserver {
   // them, the times are not told.
   void End(const absl::StatusOr<exec::ActionResult>& result) {
     if (observer_ == nullptr || !started_) return;
+    if (result.ok() && result->ran_on_builder && way_ == cache::StepWay::kRun) way_ = cache::StepWay::kRemote;
     (void)CatchExceptions("not told", [&] {
       const uint64_t peak = result.ok() && way_ == cache::StepWay::kRun ? result->peak_memory_bytes : 0;
       observer_->OnStepEnded({name_, way_, ready_, *started_, env_.Now(), peak});

@@ -16,6 +16,7 @@ enum class StepWay {
   kJoined = 3,    // the result was that of another build at the same time
   kDaemon = 4,    // the daemon's own work: no command
   kUpstream = 5,  // the result was another node's
+  kRemote = 6,    // a command ran on a builder
 };
 
 // One step. Times are in microseconds.

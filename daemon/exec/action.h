@@ -21,6 +21,14 @@ namespace kernix::exec {
 // use the placeholder only where a relative path does not work.
 inline constexpr std::string_view kRootPlaceholder = "{kernix-action-root}";
 
+// What kind of work an action is. Decides where it may run (placement.h).
+enum class Work {
+  kOther,          // a question that kernixd asks a tool
+  kHostCompile,    // the host compiler takes part: C++ units, preprocessing, whole calls of nvcc
+  kDeviceCompile,  // nvcc's own programs: cudafe++, cicc, ptxas, fatbinary
+  kLink,
+};
+
 struct Action {
   std::string step;               // for people: "compile", "link"
   std::vector<std::string> argv;  // argv[0]: the path of a tool, through one of `links`, or a placeholder
@@ -34,6 +42,7 @@ struct Action {
   Digest salt;  // digest of the tools and of everything else outside the input root that affects the result
 
   // How the action runs on this machine. The digest does not cover the fields below (see action_digest.h).
+  Work work = Work::kOther;
   std::vector<InputLink> links;                    // to tools
   std::vector<std::string> local_words;            // appended to argv; they do not change the outputs
   std::map<std::string, std::string> local_paths;  // values of the placeholders in argv
@@ -58,6 +67,7 @@ struct ActionResult {
   std::map<std::string, Content> outputs;  // by path
   std::chrono::milliseconds wall{0};
   uint64_t peak_memory_bytes = 0;  // resident, of the command's largest process; 0: not known
+  bool ran_on_builder = false;     // of an engine, now or for an earlier request
 };
 
 // Receives the events of one action. The executor calls it from its own threads (the inline executor: from the caller's

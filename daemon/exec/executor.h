@@ -25,8 +25,8 @@ using ActionDone = std::function<void(absl::StatusOr<ActionResult>)>;
 struct ExecutorLoad {
   int running = 0;
   int queued = 0;
-  int max_jobs = 1;  // most jobs that may run at once; constant for an executor
-  // Memory budget of all running actions together; constant for an executor. 0: unknown.
+  int max_jobs = 1;  // most jobs that may run on this machine at once; constant for an executor
+  // Memory budget of all actions that run on this machine together; constant for an executor. 0: unknown.
   uint64_t memory_budget_bytes = 0;
 };
 

@@ -100,6 +100,7 @@ bool MayHoldDeviceCode(const std::string& path) { return path.ends_with(".o") ||
 
 Step DeviceLinkStep(const PlanInputs& inputs) {
   Step step = NewStep(inputs, Tool::kNvcc, "device link", kDeviceLinkMemory);
+  step.action.work = exec::Work::kLink;
   step.action.argv = {
       inputs.places.nvcc, "-dlink", "-ccbin", inputs.places.host_compiler, "-Wno-deprecated-gpu-targets",
       "-Xcompiler",       "-fPIC"};

@@ -168,8 +168,11 @@ class PhaseMaker {
     }
     if (program.name == "fatbinary") fatbins_ = outputs;
     const std::string name = StrCat(program.name, " ", ArchitectureOf(command));
-    return AddStep(phases_.compile.emplace_back(), name, std::move(command), program.memory_bytes, outputs,
-                   program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
+    Step& step = phases_.compile.emplace_back();
+    const bool added = AddStep(step, name, std::move(command), program.memory_bytes, outputs,
+                               program.is_reused ? std::optional<Reuse>(Reuse()) : std::nullopt);
+    step.action.work = exec::Work::kDeviceCompile;
+    return added;
   }
 
   // What cudafe++ wrote includes the stub that a cicc writes, and that includes the embedded fatbinary.
@@ -259,6 +262,7 @@ class PhaseMaker {
 exec::Action DryRunOf(const Step& compile) {
   exec::Action action = compile.action;
   action.step = "dry run";
+  action.work = exec::Work::kOther;
   action.argv.emplace_back("--dryrun");
   action.inputs.clear();
   action.trees = nullptr;

@@ -68,6 +68,19 @@ TEST(NvccPhasesTest, TheHostCompileMayHaveItsOwnRank) {
   }
 }
 
+// What needs no host compiler can run where there is none.
+TEST(NvccPhasesTest, NvccsOwnProgramsAreDeviceCompiles) {
+  Step compile = CompileStep();
+  compile.action.work = exec::Work::kHostCompile;
+  const auto phases = PhasesOf(compile, kOneArchitecture);
+  ASSERT_TRUE(phases.has_value());
+  for (const Step& step : phases->preprocess) EXPECT_EQ(step.action.work, exec::Work::kHostCompile) << step.action.step;
+  EXPECT_EQ(phases->compile.size(), 4u);
+  for (const Step& step : phases->compile) EXPECT_EQ(step.action.work, exec::Work::kDeviceCompile) << step.action.step;
+  EXPECT_EQ(phases->host_compile.action.work, exec::Work::kHostCompile);
+  EXPECT_EQ(DryRunOf(compile).work, exec::Work::kOther);
+}
+
 TEST(NvccPhasesTest, MemoryIsThatOfExperienceWhereThereIsAny) {
   constexpr uint64_t kMiB = 1 << 20;
   Step compile = CompileStep();

@@ -117,12 +117,13 @@ std::vector<exec::InputFile> FlagFiles(const BuildRequest& request) {
 }
 
 // The inputs of a step beyond its words and files: the tools, and files that flags name in place.
-Digest SaltOf(const BuildRequest& request) {
+Digest SaltOf(const BuildRequest& request, const BuilderTools& builders) {
   CanonicalHasher hasher("kernix-tools");
   hasher.Field("toolchain", request.toolchain->identity);
   for (const toolchain::FlagFile& file : request.flag_files) {
     if (file.staged.empty()) hasher.Field("file", file.digest);
   }
+  if (builders.MayUseOthers(request)) hasher.Field("builders", builders.name);
   return hasher.Finish();
 }
 
@@ -332,6 +333,7 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
   Step step;
   step.tool = tool;
   step.action.step = std::move(name);
+  step.action.work = tool == Tool::kOther ? exec::Work::kOther : exec::Work::kHostCompile;
   step.action.environment = inputs.environment;
   step.action.links = inputs.places.links;
   step.action.local_paths = inputs.places.local_paths;
@@ -347,6 +349,7 @@ Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t mem
 Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& libraries) {
   const BuildRequest& request = inputs.request;
   Step step = NewStep(inputs, Tool::kHostCompiler, "link", kLinkMemory);
+  step.action.work = exec::Work::kLink;
   // -Wl,--no-undefined: the link reports a missing symbol by name; otherwise only opening the artifact would. Users can
   // undo this with `-Wl,-z,undefs`. -Wl,-Bsymbolic: the artifact uses the definitions of its own sources and static
   // libraries, even if a library opened for the whole process (RTLD_GLOBAL) defines the same names. The build id is a
@@ -377,6 +380,18 @@ Step LinkStep(const PlanInputs& inputs, const std::vector<std::string>& librarie
   return step;
 }
 
+bool BuilderTools::MayUseOthers(const BuildRequest& request) const {
+  if (name.empty()) return false;
+  if (!only_device_compiles) return true;
+  const auto travels = [this](const std::string& path) {
+    return std::any_of(shipped_folders.begin(), shipped_folders.end(),
+                       [&](const std::string& folder) { return path == folder || IsBelow(path, folder); });
+  };
+  const toolchain::Toolchain& toolchain = *request.toolchain;
+  const bool has_device_code = request.language == v1::LANGUAGE_CUDA && toolchain.cuda;
+  return has_device_code && !(travels(toolchain.cuda->root) && travels(toolchain.cuda->nvcc));
+}
+
 absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roots, const PlanLimits& limits) {
   Plan plan;
   plan.roots = roots.Get(request);
@@ -390,7 +405,7 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   inputs.link_files = FlagFiles(request);
   inputs.units = PlaceUnits(request, plan);
   plan.steps = request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs);
-  const Digest salt = SaltOf(request);
+  const Digest salt = SaltOf(request, limits.builders);
   for (Step& step : plan.steps) step.action.salt = salt;
   plan.files = FilesOf(inputs);
   return plan;

@@ -141,10 +141,21 @@ inline constexpr char kPreambleFolder[] = "kernix-preamble";
 // The name of a request's header in diagnostics; normalised, its path in the input root.
 std::string HeaderName(const BuildRequest& request, const HeaderRef& header);
 
+// The builders that may run steps.
+struct BuilderTools {
+  std::string name;                   // empty: there are none, or they have this machine's tools
+  bool only_device_compiles = false;  // all that they run
+  std::vector<std::string> shipped_folders = {};
+
+  // Whether they may run steps of the request with tools of their own. Then `name` is part of these steps' salt.
+  bool MayUseOthers(const BuildRequest& request) const;
+};
+
 struct PlanLimits {
   std::chrono::milliseconds step_timeout{0};  // 0: no limit
   int max_jobs = 1;                           // most jobs that one action may count as
   uint64_t max_memory_bytes = 0;              // most memory that one action should need; 0: no limit
+  BuilderTools builders = {};
 };
 
 // Makes the steps, with known inputs as digests. Does not read the contents of headers and staged flag files.

@@ -64,8 +64,8 @@ std::vector<std::string> KeptDependencies(const PlanInputs& inputs);
 void SetNvccCommand(const PlanInputs& inputs, const PlannedUnit& unit, const std::string& what,
                     std::string_view keep_folder, exec::Action& action);
 
-// Makes a step with the fields that all steps share. A step that calls nvcc keeps its temporary files in ".", and its
-// tool uses a shell.
+// Makes a step with the fields that all steps share: a compile, if the host compiler or nvcc is its tool. A step that
+// calls nvcc keeps its temporary files in ".", and its tool uses a shell.
 Step NewStep(const PlanInputs& inputs, Tool tool, std::string name, uint64_t memory_estimate_bytes);
 
 // A file whose only purpose is that `folder` exists when the command starts.

@@ -199,6 +199,10 @@ TEST(PlanTest, StepsSayWhatTheirCommandsDo) {
       const std::string& name = step.action.step;
       EXPECT_EQ(step.reads_sources, Has(step.action.argv, "-MD") && name != "handler") << name;
       EXPECT_EQ(!step.object.empty(), step.reads_sources && Has(step.action.argv, "-c")) << name;
+      EXPECT_EQ(step.action.work, step.tool == Tool::kOther                 ? exec::Work::kOther
+                                  : name == "link" || name == "device link" ? exec::Work::kLink
+                                                                            : exec::Work::kHostCompile)
+          << name;
       EXPECT_NE(exec::KindOfStep(name), exec::kOtherSteps) << name;
       EXPECT_NE(exec::KindOfStep("explain " + name), exec::kOtherSteps) << name;
       if (step.object.empty()) continue;

@@ -37,6 +37,14 @@ absl::Status RunsOnlyHere(const exec::Action& action, std::string_view why) {
   return absl::FailedPreconditionError(StrCat("step \"", action.step, "\" runs only on this machine: ", why));
 }
 
+// nvcc's own programs need nothing but what their commands name.
+bool Needs(const exec::Action& action, const exec::InputLink& link) {
+  if (action.work != exec::Work::kDeviceCompile) return true;
+  const std::string folder = link.path + "/";
+  return std::any_of(action.argv.begin(), action.argv.end(),
+                     [&](const std::string& word) { return absl::StrContains(word, folder); });
+}
+
 exec::Action WithCommandOf(const exec::Action& action) {
   exec::Action plain = action;
   plain.argv = exec::LocalCommand(action);
@@ -214,23 +222,25 @@ class Runner {
     exec::EngineForm form = {.platform = options_.platform};
     for (const exec::InputLink& link : action.links) {
       if (!shipped_.Ships(link.target)) {
-        form.links.push_back(link);
+        if (Needs(action, link)) form.links.push_back(link);
         continue;
       }
       KERNIX_ASSIGN_OR_RETURN(ShippedFolderPtr folder, shipped_.Get(link.target));
       form.folders[link.path] = folder->digest;
       prepared.folders.push_back(std::move(folder));
     }
-    if (!form.links.empty()) KERNIX_RETURN_IF_ERROR(CheckTakesLinks(action, form.links.front(), cancellation));
+    KERNIX_RETURN_IF_ERROR(CheckEngine(action, form, cancellation));
     prepared.messages = exec::MessagesOf(WithCommandOf(action), form);
     return prepared;
   }
 
-  absl::Status CheckTakesLinks(const exec::Action& action, const exec::InputLink& link, Cancellation* cancellation) {
+  absl::Status CheckEngine(const exec::Action& action, const exec::EngineForm& form, Cancellation* cancellation) {
     KERNIX_ASSIGN_OR_RETURN(const UpstreamFacts facts, upstream_.Facts(cancellation));
-    if (facts.takes_absolute_links) return absl::OkStatus();
-    return RunsOnlyHere(action, StrCat("the engine at ", upstream_.address(),
-                                       " takes no links to its builders' tools, ", "such as ", link.target));
+    const std::string engine = StrCat("the engine at ", upstream_.address());
+    if (!facts.executes) return RunsOnlyHere(action, StrCat(engine, " runs no actions: it is a cache alone"));
+    if (form.links.empty() || facts.takes_absolute_links) return absl::OkStatus();
+    return RunsOnlyHere(action,
+                        StrCat(engine, " takes no links to its builders' tools, such as ", form.links.front().target));
   }
 
   // An engine may have dropped what was sent a minute ago: then all is sent again, once.
@@ -280,6 +290,7 @@ class Runner {
     KERNIX_ASSIGN_OR_RETURN(const std::vector<exec::Content> contents, upstream_.Read(digests, limit, cancellation));
     exec::ActionResult result;
     result.exit_code = execution.exit_code;
+    result.ran_on_builder = true;
     result.output = execution.stdout_text;
     for (size_t i = 0; i < paths.size(); ++i) result.outputs[paths[i]] = contents[i];
     size_t next = paths.size();

@@ -34,9 +34,9 @@ struct RemoteExecutorOptions {
 absl::Status CheckRunsRemotely(const exec::Action& action);
 
 // Errors of ActionDone, besides those of Executor: UNREACHABLE, INVALID_REQUEST and INTERNAL as Upstream has them, and
-// FAILED_PRECONDITION of CheckRunsRemotely(), or of an engine that takes no absolute links. None of them says anything
-// of the action: another executor may run it. An observer hears of output when the command has ended. `env` and
-// `upstream` must outlive the executor.
+// FAILED_PRECONDITION of CheckRunsRemotely(), or of an engine that runs nothing, or takes no absolute links. None of
+// them says anything of the action: another executor may run it. An observer hears of output when the command has
+// ended. `env` and `upstream` must outlive the executor.
 std::unique_ptr<exec::Executor> MakeRemoteExecutor(Env& env, Upstream& upstream, RemoteExecutorOptions options);
 
 }  // namespace kernix::remote

@@ -88,7 +88,7 @@ absl::Status TrustedKeys::Add(std::string_view text) {
 }
 
 bool TrustedKeys::Accepts(std::string_view public_key, std::string_view bytes, std::string_view signature) const {
-  if (!keys_.contains(public_key)) return false;
+  if (!Has(public_key)) return false;
   const Key key = PublicKey(public_key);
   const KeyContext context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   return key != nullptr && EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&

@@ -44,6 +44,7 @@ class TrustedKeys {
   absl::Status Add(std::string_view text);
 
   bool empty() const { return keys_.empty(); }
+  bool Has(std::string_view public_key) const { return keys_.contains(public_key); }
 
   // Whether `public_key` is one of these, and `signature` is its signature of `bytes`.
   bool Accepts(std::string_view public_key, std::string_view bytes, std::string_view signature) const;

@@ -15,6 +15,7 @@
 #include "daemon/builder/builder.h"
 #include "daemon/cache/cache.h"
 #include "daemon/exec/executor.h"
+#include "daemon/exec/placement.h"
 #include "daemon/remote/upstream.h"
 #include "daemon/request/toolchain_policy.h"
 #include "daemon/rpc/byte_quota.h"
@@ -34,6 +35,7 @@ struct ServiceOptions {
   std::chrono::milliseconds upload_timeout{0};
   bool reads_upstream = false;
   bool writes_upstream = false;
+  exec::Placements placements = {};  // where steps run
 };
 
 // The names of settings that were read again: those with a new value, and those that change only at the next start.

@@ -118,6 +118,10 @@ void AddUpstream(const Backend& backend, v1::GetStatusResponse& response) {
   proto.set_reads(backend.options.reads_upstream);
   proto.set_writes(backend.options.writes_upstream);
   proto.set_refuses_writes(state.facts && !state.facts->may_write_results);
+  const exec::Placements& placements = backend.options.placements;
+  proto.set_host_compiles(std::string(exec::PlacementName(placements.host_compiles)));
+  proto.set_device_compiles(std::string(exec::PlacementName(placements.device_compiles)));
+  proto.set_links(std::string(exec::PlacementName(placements.links)));
 }
 
 }  // namespace

@@ -104,6 +104,8 @@ v1::TracedStep::How ToProto(cache::StepWay way) {
       return v1::TracedStep::DAEMON;
     case cache::StepWay::kUpstream:
       return v1::TracedStep::UPSTREAM;
+    case cache::StepWay::kRemote:
+      return v1::TracedStep::REMOTE;
   }
   return v1::TracedStep::HOW_UNSPECIFIED;
 }

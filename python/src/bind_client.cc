@@ -80,7 +80,7 @@ std::vector<StepFields> StepsOf(const BuildTrace& trace) {
 
 TracedStep::How HowNamed(const std::string& name) {
   using How = TracedStep::How;
-  for (const How how : {How::kReused, How::kJoined, How::kDaemon, How::kUpstream}) {
+  for (const How how : {How::kReused, How::kJoined, How::kDaemon, How::kUpstream, How::kRemote}) {
     if (name == HowName(how)) return how;
   }
   return How::kRun;

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ClientSharingTest : public ClientWorld {
  protected:
@@ -98,10 +99,38 @@ TEST_F(ClientSharingTest, NodesShareThePhasesOfNvcc) {
   EXPECT_THAT(trace, AllOf(HasSubstr("u taken from another node"), HasSubstr("from other nodes")));
 }
 
+TEST_F(ClientSharingTest, ANodeThatDoesNotBelieveItselfSaysSo) {
+  const auto key = [&](const std::string& name) {
+    const std::string path = Path(name);
+    return RunProgram({"/bin/sh", "-c",
+                       StrCat("umask 077; openssl genpkey -algorithm ed25519 -out ", path, " && openssl pkey -in ",
+                              path, " -pubout | grep -v -- ----- | tr -d '\\n'")})
+        .output;
+  };
+  const std::string own = key("own.pem"), other = key("other.pem");
+  ASSERT_FALSE(own.empty() || other.empty());
+  SetVariable("KERNIX_UPSTREAM_SIGNING_KEY_FILE", Path("own.pem"));
+  const auto log_with = [&](const std::string& trusted) {
+    SetVariable("KERNIX_UPSTREAM_TRUSTED_KEYS", trusted);
+    Here({"compile", Write("one.cpp", "#include \"brainevent/common.h\"\n// @BE one ret\nvoid one(BE::Tensor) {}\n")});
+    StopHere();
+    const std::string log = Env::Posix().ReadFile(Place().log).value_or("");
+    EXPECT_THAT(log, HasSubstr(" ready"));
+    return log;
+  };
+  EXPECT_THAT(log_with(StrCat(other, ",", own)), Not(HasSubstr("own_results_not_believed")));
+  EXPECT_THAT(log_with(other), HasSubstr("own_results_not_believed"));
+}
+
 TEST_F(ClientSharingTest, SettingsThatMakeNoSenseAreNamed) {
   SetVariable("KERNIX_UPSTREAM_ADDRESS", "http://engine");
   const ProgramOutcome outcome = RunProgram({KERNIXD_PROGRAM, "--check-config"});
   EXPECT_EQ(outcome.exit_code, 2);
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_.address());
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  EXPECT_EQ(RunProgram({KERNIXD_PROGRAM, "--check-config"}).exit_code, 0);
+  SetVariable("KERNIX_UPSTREAM_SHIPPED_FOLDERS", Path("nowhere"));
+  EXPECT_EQ(RunProgram({KERNIXD_PROGRAM, "--check-config"}).exit_code, 2);
 }
 
 }  // namespace

@@ -79,6 +79,10 @@ struct UpstreamStatus {
   bool reads = false;           // the daemon takes results from it
   bool writes = false;          // the daemon writes results to it
   bool refuses_writes = false;  // it has said that nobody may
+  // Where steps run: "local", "remote", "prefer-remote" or "overflow".
+  std::string host_compiles;
+  std::string device_compiles;
+  std::string links;
 };
 
 // What a daemon does now, as this user may see it.

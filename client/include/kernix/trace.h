@@ -20,6 +20,7 @@ struct TracedStep {
     kJoined,    // the result was that of another build at the same time
     kDaemon,    // kernixd's own work: no command
     kUpstream,  // the result was another node's
+    kRemote,    // a command ran on a builder of the upstream
   };
   std::string name;  // "cicc compute_90"; with separate units, "cicc compute_90 kernel.cu"
   How how = How::kRun;
@@ -36,7 +37,7 @@ struct BuildTrace {
   uint32_t left_out = 0;               // how many short steps are missing, because there were too many to keep
 };
 
-// "run", "reused", "joined", "upstream" or "kernixd".
+// "run", "reused", "joined", "upstream", "remote" or "kernixd".
 std::string_view HowName(TracedStep::How how);
 
 // For chrome://tracing and Perfetto: one JSON object in the Trace Event Format, on one line. Each step has a row of its

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/placing_executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/exceptions.h"
+#include "common/base/log.h"
+#include "common/base/strings.h"
+#include "daemon/exec/measured_executor.h"
+#include "daemon/remote/remote_executor.h"
+
+namespace kernix::remote {
+namespace {
+
+using exec::Placement;
+
+// Weighs what the latest action took by a quarter.
+Duration Adjusted(Duration expected, Duration took) { return (3 * expected + took) / 4; }
+
+// Whether the engine has failed, and not the action. RESOURCE errors of a command carry the command.
+bool IsOfEngine(const absl::Status& status) {
+  if (status.ok()) return false;
+  const v1::ErrorDetail detail = GetErrorDetail(status);
+  if (detail.kind() == v1::ErrorDetail::CANCELLED) return false;
+  return detail.kind() != v1::ErrorDetail::RESOURCE || detail.command().empty();
+}
+
+// RESOURCE: nothing else on this machine helps, so the load ends.
+absl::Status NowhereElse(const std::string& step, const absl::Status& why) {
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("step \"", step, "\" could not run on a builder: ", GetErrorDetail(why).message(),
+                          ". The settings of this kernixd (\"remote\") let such steps run nowhere else: tell whoever "
+                          "administers it, or set \"prefer-remote\", with which they run on this machine meanwhile"));
+}
+
+}  // namespace
+
+LocalQueue::Place LocalQueue::Enter(const exec::Action& action) {
+  const MutexLock lock(mutex_);
+  Place place{.kind = exec::KindOfStep(action.step), .jobs = std::clamp(action.jobs, 1, max_jobs_)};
+  place.cost = expected_.try_emplace(place.kind, kFirstGuess).first->second;
+  jobs_ += place.jobs;
+  cost_ += place.cost * place.jobs;
+  return place;
+}
+
+void LocalQueue::Leave(const Place& place, const absl::StatusOr<exec::ActionResult>& result) {
+  const MutexLock lock(mutex_);
+  jobs_ -= place.jobs;
+  cost_ -= place.cost * place.jobs;
+  if (!result.ok()) return;
+  Duration& expected = expected_.at(place.kind);
+  expected = Adjusted(expected, result->wall);
+}
+
+Duration LocalQueue::WaitFor(int jobs) const {
+  const MutexLock lock(mutex_);
+  if (jobs_ + std::clamp(jobs, 1, max_jobs_) <= max_jobs_) return Duration(0);
+  return cost_ / max_jobs_;
+}
+
+// All that another try needs.
+struct PlacingExecutor::Job {
+  exec::Action action;
+  UserId user;
+  exec::ActionObserver* observer;
+  CancellationPtr cancellation;
+  exec::ActionDone done;
+};
+
+PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
+                                 const PlacingOptions& options)
+    : options_(options), local_(std::move(local)), queue_(local_->load().max_jobs), remote_(std::move(remote)) {}
+
+void PlacingExecutor::Register(MetricsRegistry& registry) const {
+  constexpr char kPlaced[] = "kernix_placed_steps_total";
+  constexpr char kPlacedHelp[] = "Steps that were given to this machine, or to the builders of the upstream.";
+  registry.AddCounter(kPlaced, kPlacedHelp, here_, {{"place", "local"}});
+  registry.AddCounter(kPlaced, kPlacedHelp, there_, {{"place", "remote"}});
+  constexpr char kInstead[] = "kernix_steps_run_here_instead_total";
+  constexpr char kInsteadHelp[] =
+      "Steps that should have run on a builder: which the engine failed, or which no builder can run.";
+  registry.AddCounter(kInstead, kInsteadHelp, fell_back_, {{"why", "engine"}});
+  registry.AddCounter(kInstead, kInsteadHelp, only_here_, {{"why", "step"}});
+}
+
+void PlacingExecutor::Submit(exec::Action action, UserId user, exec::ActionObserver* observer,
+                             CancellationPtr cancellation, exec::ActionDone done) {
+  if (!RunsThere(action)) {
+    return SubmitHere(std::move(action), user, observer, std::move(cancellation), std::move(done));
+  }
+  if (options_.placements.Of(action.work) == Placement::kRemote) {
+    return SubmitThere(std::move(action), user, observer, std::move(cancellation), std::move(done));
+  }
+  TryThere(
+      std::make_shared<const Job>(Job{std::move(action), user, observer, std::move(cancellation), std::move(done)}));
+}
+
+exec::ExecutorLoad PlacingExecutor::load() const {
+  exec::ExecutorLoad load = local_->load();
+  const exec::ExecutorLoad remote = remote_->load();
+  load.running += remote.running;
+  load.queued += remote.queued;
+  return load;
+}
+
+bool PlacingExecutor::RunsThere(const exec::Action& action) {
+  const Placement placement = options_.placements.Of(action.work);
+  if (placement == Placement::kLocal) return false;
+  if (placement == Placement::kRemote) return true;  // the remote executor says what cannot be
+  if (placement == Placement::kOverflow && queue_.WaitFor(action.jobs) <= options_.overflow_after) return false;
+  if (CheckRunsRemotely(action).ok()) return true;
+  only_here_.Add();
+  return false;
+}
+
+void PlacingExecutor::SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer,
+                                 CancellationPtr cancellation, exec::ActionDone done) {
+  here_.Add();
+  const LocalQueue::Place place = queue_.Enter(action);
+  auto leave = [this, place, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
+    queue_.Leave(place, result);
+    done(std::move(result));
+  };
+  try {
+    local_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(leave));
+  } catch (...) {
+    queue_.Leave(place, absl::UnknownError("not submitted"));
+    throw;
+  }
+}
+
+void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer,
+                                  CancellationPtr cancellation, exec::ActionDone done) {
+  there_.Add();
+  auto judge = [step = action.step, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
+    if (IsOfEngine(result.status())) result = NowhereElse(step, result.status());
+    done(std::move(result));
+  };
+  remote_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(judge));
+}
+
+void PlacingExecutor::TryThere(JobPtr job) {
+  there_.Add();
+  auto judge = [this, job](absl::StatusOr<exec::ActionResult> result) {
+    if (IsOfEngine(result.status())) return FallBack(job, result.status());
+    if (result.ok() && falling_back_.exchange(false)) Log(LogLevel::kInfo, "builders_work_again");
+    job->done(std::move(result));
+  };
+  remote_->Submit(job->action, job->user, job->observer, job->cancellation, std::move(judge));
+}
+
+void PlacingExecutor::FallBack(const JobPtr& job, const absl::Status& why) {
+  fell_back_.Add();
+  if (!falling_back_.exchange(true)) {
+    Log(LogLevel::kWarning, "builders_fail",
+        {{"step", job->action.step}, {"error", GetErrorDetail(why).message()}, {"instead", "steps run here"}});
+  }
+  const absl::Status submitted = CatchExceptions("the step could not be queued", [&] {
+    SubmitHere(job->action, job->user, job->observer, job->cancellation, job->done);
+    return absl::OkStatus();
+  });
+  if (!submitted.ok()) job->done(submitted);
+}
+
+}  // namespace kernix::remote

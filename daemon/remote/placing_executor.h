@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides for each action whether it runs on this machine or on the builders of an engine.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "common/base/metrics.h"
+#include "common/base/mutex.h"
+#include "common/os/env.h"
+#include "daemon/exec/executor.h"
+#include "daemon/exec/placement.h"
+
+namespace kernix::remote {
+
+struct PlacingOptions {
+  exec::Placements placements;
+  // With Placement::kOverflow: an action that is expected to wait here for longer runs on a builder.
+  Duration overflow_after{0};
+};
+
+// How long actions wait for this machine, from what its earlier ones took. Thread-safe.
+class LocalQueue {
+ public:
+  // What a step is expected to take while none of its kind (exec::KindOfStep) has ended here.
+  static constexpr Duration kFirstGuess = std::chrono::seconds(1);
+
+  explicit LocalQueue(int max_jobs) : max_jobs_(max_jobs) {}
+
+  // An action that is in the queue or runs.
+  struct Place {
+    std::string_view kind;
+    Duration cost{0};  // expected time, for each of its jobs
+    int jobs = 1;
+  };
+
+  Place Enter(const exec::Action& action);
+  // `result`: how it has ended.
+  void Leave(const Place& place, const absl::StatusOr<exec::ActionResult>& result);
+
+  // How long an action with so many jobs would wait if it came now. Takes into account jobs, but not memory.
+  Duration WaitFor(int jobs) const;
+
+ private:
+  const int max_jobs_;
+  mutable Mutex mutex_;
+  int jobs_ ABSL_GUARDED_BY(mutex_) = 0;
+  Duration cost_ ABSL_GUARDED_BY(mutex_){0};
+  std::map<std::string_view, Duration> expected_ ABSL_GUARDED_BY(mutex_);  // by kind
+};
+
+// An action that a builder cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
+// the engine, not its own command, has failed: its observer then hears once more that it waits and starts. The log has
+// one line when that begins, and one when builders work again. With kRemote, such an error is a RESOURCE error that
+// says so. Thread-safe.
+class PlacingExecutor final : public exec::Executor {
+ public:
+  PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
+                  const PlacingOptions& options);
+
+  // Must be called before the first Submit(). The registry must not be read after this object is destroyed.
+  void Register(MetricsRegistry& registry) const;
+
+  void Submit(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+              exec::ActionDone done) override;
+
+  // Running and queued actions of both places, with the limits of this machine.
+  exec::ExecutorLoad load() const override;
+
+ private:
+  struct Job;
+  using JobPtr = std::shared_ptr<const Job>;
+
+  bool RunsThere(const exec::Action& action);
+  void SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+                  exec::ActionDone done);
+  // Runs there, or fails.
+  void SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
+                   exec::ActionDone done);
+  // Runs there, or here.
+  void TryThere(JobPtr job);
+  void FallBack(const JobPtr& job, const absl::Status& why);
+
+  const PlacingOptions options_;
+  MetricCounter here_;
+  MetricCounter there_;
+  MetricCounter only_here_;
+  MetricCounter fell_back_;
+  std::atomic<bool> falling_back_ = false;
+  const std::unique_ptr<exec::Executor> local_;
+  LocalQueue queue_;
+  const std::unique_ptr<exec::Executor> remote_;  // destroyed first: it submits to the above
+};
+
+}  // namespace kernix::remote

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/remote/placing_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "common/base/error.h"
+#include "tests/support/await.h"
+#include "tests/support/test_util.h"
+
+namespace kernix::remote {
+namespace {
+
+using exec::Placement;
+using exec::Work;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+exec::Action Of(Work work, std::string step = "compile") {
+  exec::Action action;
+  action.step = std::move(step);
+  action.argv = {"g++"};
+  action.work = work;
+  return action;
+}
+
+absl::StatusOr<exec::ActionResult> Ran(const std::string& where) {
+  exec::ActionResult result;
+  result.output = where;
+  result.wall = Duration(20);
+  return result;
+}
+
+absl::Status Broken() { return MakeError(v1::ErrorDetail::UNREACHABLE, "the engine is down"); }
+
+// The name of a step that ends when it is cancelled.
+constexpr char kWaits[] = "compile until the end";
+
+// Notes the places in which its action starts.
+class Notes : public exec::ActionObserver {
+ public:
+  void OnQueued(int) override {}
+  void OnStarted(const exec::Action&) override { ++started; }
+  void OnOutput(std::string_view) override {}
+  std::atomic<int> started = 0;
+};
+
+// One job on this machine, and an engine that does what the test says. Both are pools.
+class PlacingExecutorTest : public ::testing::Test {
+ protected:
+  using Run = std::function<absl::StatusOr<exec::ActionResult>()>;
+
+  void Place(exec::Placements placements, Duration overflow_after = Duration(0)) {
+    auto here = [this](const exec::Action& action, exec::ActionObserver* observer, Cancellation* cancellation) {
+      return Perform(here_, action, observer, cancellation);
+    };
+    auto there = [this](const exec::Action& action, exec::ActionObserver* observer, Cancellation* cancellation) {
+      return Perform(there_, action, observer, cancellation);
+    };
+    executor_ =
+        std::make_unique<PlacingExecutor>(exec::MakePoolExecutor(here, 1, 1000), exec::MakePoolExecutor(there, 4, 0),
+                                          PlacingOptions{placements, overflow_after});
+    registry_ = std::make_unique<MetricsRegistry>();
+    executor_->Register(*registry_);
+  }
+
+  std::future<absl::StatusOr<exec::ActionResult>> Begin(exec::Action action, exec::ActionObserver* observer = nullptr,
+                                                        CancellationPtr cancellation = nullptr) {
+    auto done = std::make_shared<std::promise<absl::StatusOr<exec::ActionResult>>>();
+    auto future = done->get_future();
+    executor_->Submit(std::move(action), UserId{1000}, observer, std::move(cancellation),
+                      [done](absl::StatusOr<exec::ActionResult> result) { done->set_value(std::move(result)); });
+    return future;
+  }
+  absl::StatusOr<exec::ActionResult> RunOne(exec::Action action, exec::ActionObserver* observer = nullptr) {
+    return AwaitValue("the action", Begin(std::move(action), observer));
+  }
+  // Where the action has run: "here" or "there".
+  std::string PlaceOf(exec::Action action) {
+    const auto result = RunOne(std::move(action));
+    EXPECT_THAT(result, IsOk());
+    return result.ok() ? result->output : "";
+  }
+
+  Run here_ = [] { return Ran("here"); };
+  Run there_ = [] { return Ran("there"); };
+  std::unique_ptr<MetricsRegistry> registry_;
+  std::unique_ptr<PlacingExecutor> executor_;
+
+ private:
+  static absl::StatusOr<exec::ActionResult> Perform(const Run& run, const exec::Action& action,
+                                                    exec::ActionObserver* observer, Cancellation* cancellation) {
+    std::promise<void> cancelled;
+    const int id = cancellation->OnCancel([&] { cancelled.set_value(); });
+    if (observer != nullptr) observer->OnStarted(action);
+    if (action.step == kWaits) cancelled.get_future().wait();
+    cancellation->Remove(id);
+    absl::StatusOr<exec::ActionResult> result = run();
+    if (cancellation->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled");
+    return result;
+  }
+};
+
+TEST_F(PlacingExecutorTest, EachKindOfWorkHasAPlaceOfItsOwn) {
+  Place({.device_compiles = Placement::kRemote, .links = Placement::kPreferRemote});
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(PlaceOf(Of(Work::kDeviceCompile)), "there");
+  EXPECT_EQ(PlaceOf(Of(Work::kLink)), "there");
+  EXPECT_EQ(PlaceOf(Of(Work::kOther)), "here");
+  EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_placed_steps_total{place=\"local\"} 2\n"),
+                                       HasSubstr("kernix_placed_steps_total{place=\"remote\"} 2\n")));
+}
+
+TEST_F(PlacingExecutorTest, WhatTheEngineFailsRunsHereWithOneWarning) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  there_ = [] { return Broken(); };
+  ::testing::internal::CaptureStderr();
+  Notes notes;
+  EXPECT_THAT(RunOne(Of(Work::kHostCompile), &notes), IsOk());
+  EXPECT_EQ(notes.started, 2) << "there, and then here";
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  there_ = [] { return Ran("there"); };
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const size_t warning = log.find("builders_fail ");
+  ASSERT_NE(warning, std::string::npos) << log;
+  EXPECT_EQ(log.find("builders_fail ", warning + 1), std::string::npos) << log;
+  EXPECT_THAT(log, HasSubstr("the engine is down"));
+  EXPECT_EQ(log.find("builders_work_again"), log.rfind("builders_work_again")) << log;
+  EXPECT_NE(log.find("builders_work_again"), std::string::npos) << log;
+  EXPECT_THAT(registry_->Text(), HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 3\n"));
+}
+
+TEST_F(PlacingExecutorTest, WhatTheCommandItselfFailsDoesNotRunAgain) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  int runs = 0;
+  here_ = [&] {
+    ++runs;
+    return Ran("here");
+  };
+  there_ = [] {
+    exec::ActionResult result;
+    result.exit_code = 1;
+    return absl::StatusOr<exec::ActionResult>(result);
+  };
+  EXPECT_EQ(RunOne(Of(Work::kHostCompile))->exit_code, 1);
+  there_ = [] {
+    v1::ErrorDetail late;
+    late.set_kind(v1::ErrorDetail::RESOURCE);
+    late.set_command("g++");
+    return MakeError(late);
+  };
+  EXPECT_EQ(KindOf(RunOne(Of(Work::kHostCompile)).status()), v1::ErrorDetail::RESOURCE);
+  there_ = [] { return MakeError(v1::ErrorDetail::CANCELLED, "cancelled"); };
+  EXPECT_EQ(KindOf(RunOne(Of(Work::kHostCompile)).status()), v1::ErrorDetail::CANCELLED);
+  EXPECT_EQ(runs, 0);
+  there_ = [] { return MakeError(v1::ErrorDetail::RESOURCE, "the engine has no room"); };
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+}
+
+TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseFailsAndSaysSo) {
+  Place({.host_compiles = Placement::kRemote});
+  there_ = [] { return Broken(); };
+  const absl::Status status = RunOne(Of(Work::kHostCompile)).status();
+  EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("step \"compile\" could not run on a builder: the engine is down"),
+                    HasSubstr("set \"prefer-remote\"")));
+}
+
+TEST_F(PlacingExecutorTest, WhatNoBuilderCanRunRunsHere) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  exec::Action action = Of(Work::kHostCompile);
+  action.argv.push_back(std::string(exec::kRootPlaceholder) + "/a.cc");
+  EXPECT_EQ(PlaceOf(action), "here");
+  EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"step\"} 1\n"),
+                                       HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 0\n")));
+}
+
+TEST_F(PlacingExecutorTest, AFullMachineSendsWorkAway) {
+  Place({.host_compiles = Placement::kOverflow}, /*overflow_after=*/Duration(500));
+  std::promise<void> release;
+  here_ = [held = release.get_future().share()] {
+    held.wait();
+    return Ran("here");
+  };
+  Notes notes;
+  auto first = Begin(Of(Work::kHostCompile), &notes);
+  Await("the first action to run", [&] { return notes.started > 0; });
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "there") << "it would wait for a second, as far as anybody knows";
+  auto waits = Begin(Of(Work::kOther));
+  const exec::ExecutorLoad load = executor_->load();
+  EXPECT_EQ(load.running, 1);
+  EXPECT_EQ(load.queued, 1);
+  EXPECT_EQ(load.max_jobs, 1);
+  EXPECT_EQ(load.memory_budget_bytes, 1000);
+  release.set_value();
+  EXPECT_THAT(AwaitValue("the first", std::move(first)), IsOk());
+  EXPECT_THAT(AwaitValue("the one that waits", std::move(waits)), IsOk());
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+}
+
+TEST_F(PlacingExecutorTest, WhatRunsThereCountsAsRunning) {
+  Place({.host_compiles = Placement::kRemote});
+  std::promise<void> release;
+  there_ = [held = release.get_future().share()] {
+    held.wait();
+    return Ran("there");
+  };
+  Notes notes;
+  auto action = Begin(Of(Work::kHostCompile), &notes);
+  Await("the action to run", [&] { return notes.started > 0; });
+  EXPECT_EQ(executor_->load().running, 1);
+  release.set_value();
+  EXPECT_THAT(AwaitValue("the action", std::move(action)), IsOk());
+  EXPECT_EQ(executor_->load().running, 0);
+}
+
+TEST_F(PlacingExecutorTest, ACancelledActionDoesNotRunHere) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  const auto cancellation = std::make_shared<Cancellation>();
+  there_ = [&] {
+    cancellation->Cancel();
+    return Broken();
+  };
+  const auto result = AwaitValue("the action", Begin(Of(Work::kHostCompile), nullptr, cancellation));
+  EXPECT_EQ(KindOf(result.status()), v1::ErrorDetail::CANCELLED);
+  EXPECT_THAT(registry_->Text(), HasSubstr("kernix_placed_steps_total{place=\"local\"} 0\n"));
+}
+
+TEST_F(PlacingExecutorTest, ItsEndCancelsWhatRunsThere) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  Notes notes;
+  auto action = Begin(Of(Work::kHostCompile, kWaits), &notes);
+  Await("the action to run", [&] { return notes.started > 0; });
+  executor_.reset();
+  EXPECT_EQ(KindOf(AwaitValue("the action", std::move(action)).status()), v1::ErrorDetail::CANCELLED);
+}
+
+TEST(LocalQueueTest, LearnsHowLongActionsTake) {
+  LocalQueue queue(2);
+  EXPECT_EQ(queue.WaitFor(1), Duration(0));
+  const LocalQueue::Place one = queue.Enter(Of(Work::kHostCompile, "compile a.cc"));
+  EXPECT_EQ(queue.WaitFor(1), Duration(0)) << "there is room for another one";
+  EXPECT_EQ(queue.WaitFor(2), LocalQueue::kFirstGuess / 2);
+  const LocalQueue::Place two = queue.Enter(Of(Work::kLink, "link"));
+  EXPECT_EQ(queue.WaitFor(1), LocalQueue::kFirstGuess);
+  exec::ActionResult result;
+  result.wall = std::chrono::seconds(9);
+  queue.Leave(one, result);
+  queue.Leave(two, absl::CancelledError());
+  EXPECT_EQ(queue.WaitFor(2), Duration(0));
+  exec::Action wide = Of(Work::kHostCompile, "compile b.cc");
+  wide.jobs = 100;
+  queue.Enter(wide);
+  EXPECT_EQ(queue.WaitFor(1), std::chrono::seconds(3)) << "a second, and a quarter of eight more";
+}
+
+}  // namespace
+}  // namespace kernix::remote
