@@ -97,6 +97,7 @@ Command DoctorCommand(const GlobalOptions& options);
 Command MetricsCommand(const GlobalOptions& options);
 Command PrefetchCommand(const GlobalOptions& options);
 Command RecordCommand();
+Command DescribeCommand(const GlobalOptions& options);
 Command ReloadCommand(const GlobalOptions& options);
 Command ShutdownCommand(const GlobalOptions& options);
 Command CompletionCommand();

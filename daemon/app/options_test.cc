@@ -76,6 +76,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"admin_group", "wheel"},
                                                           {"log_file", "/log"},
                                                           {"log_level", "debug"},
+                                                          {"toolchain_description", "/fleet.toolchain"},
                                                           {"upstream.address", "grpcs://engine:8980"},
                                                           {"upstream.instance", "main"},
                                                           {"upstream.ca_file", "/tls/ca.pem"},
@@ -123,6 +124,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
     EXPECT_EQ(parsed.options.log_file, "/log");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
+    EXPECT_EQ(parsed.options.toolchain_description, "/fleet.toolchain");
     EXPECT_EQ(parsed.options.upstream, (UpstreamSettings{.address = "grpcs://engine:8980",
                                                          .instance = "main",
                                                          .ca_file = "/tls/ca.pem",

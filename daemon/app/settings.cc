@@ -170,6 +170,9 @@ std::vector<Setting> MakeSettings() {
        SetPath<&O::log_file>, Same<&O::log_file>},
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
        kReloadable},
+      {"toolchain_description", "PATH",
+       "serve loads that find no compiler with what others have built with the toolchain that this file describes",
+       SetPath<&O::toolchain_description>, Same<&O::toolchain_description>},
       {"upstream.address", "ADDRESS",
        "share results through this engine of the Remote Execution API: grpc://HOST:PORT, grpcs:// or unix:///PATH",
        SetText<&O::upstream, &U::address>, Same<&O::upstream, &U::address>},
@@ -214,10 +217,12 @@ absl::Status CheckShared(const ServerOptions& options) {
     problems.push_back(StrCat(options.PlaceOf("admin_group"),
                               "admin_group requires shared = true: a private daemon obeys only its own user and root"));
   }
-  if (options.shared && options.toolchains.empty()) {
-    problems.push_back(StrCat(options.PlaceOf("shared"),
-                              "a shared daemon compiles only with toolchains that its config file registers: "
-                              "add at least one [[toolchain]] table with name and host_compiler"));
+  if (options.shared && options.toolchains.empty() && options.toolchain_description.empty()) {
+    problems.push_back(
+        StrCat(options.PlaceOf("shared"),
+               "a shared daemon compiles only with toolchains that its config file registers: "
+               "add at least one [[toolchain]] table with name and host_compiler, or, if this node has no "
+               "compiler, toolchain_description"));
   }
   return AllProblems(problems);
 }
