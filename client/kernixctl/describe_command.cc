@@ -24,8 +24,9 @@ constexpr char kDetails[] =
 file as the setting toolchain_description, the kernixd there takes what nodes with these compilers have built. Without
 nvcc, the description serves C++ only. CXX chooses the C++ compiler, as for loads.
 
-Example:
-  kernixctl describe -o fleet.toolchain)";
+Examples:
+  kernixctl describe -o fleet.toolchain
+  CXX=g++-12 kernixctl describe -o fleet.toolchain)";
 
 struct DescribeFlags {
   std::string output;

@@ -186,6 +186,28 @@ TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
               HasSubstr("belong together: set both or neither"));
 }
 
+TEST_F(OptionsTest, ADescriptionServesASharedDaemonWithoutToolchains) {
+  EXPECT_FALSE(Parse({"--shared", "--toolchain-description=/d", "--upstream-address=grpc://x:1"}).exit_now);
+  EXPECT_THAT(Parse({"--shared"}).text, HasSubstr("or, if this node has no compiler, toolchain_description"));
+  EXPECT_THAT(Parse({"--toolchain-description=/d", "--upstream-address=grpc://x:1", "--upstream-read=false"}).text,
+              HasSubstr("toolchain_description needs upstream.read"));
+  EXPECT_THAT(Parse({"--toolchain-description=d"}).text, HasSubstr("\"d\" is not an absolute path"));
+}
+
+TEST_F(OptionsTest, WhatToDescribeIsOnTheCommandLine) {
+  const ParsedCommandLine parsed =
+      Parse({"--describe-toolchain=out", "--host-compiler=/g++", "--nvcc=/nvcc", "--cuda-include-directory=/a",
+             "--cuda-include-directory=/b", "--cuda-library-directory=/c"});
+  ASSERT_TRUE(parsed.describe.has_value()) << parsed.text;
+  EXPECT_EQ(parsed.describe->output, "out");
+  const v1::ToolchainPaths& paths = parsed.describe->paths;
+  EXPECT_EQ(paths.host_compiler(), "/g++");
+  EXPECT_EQ(paths.nvcc(), "/nvcc");
+  EXPECT_THAT(paths.cuda_include_directories(), ::testing::ElementsAre("/a", "/b"));
+  EXPECT_THAT(paths.cuda_library_directories(), ::testing::ElementsAre("/c"));
+  EXPECT_EQ(Parse({"--nvcc=/nvcc"}).exit_code, 2) << "it says nothing of what to do with it";
+}
+
 TEST_F(OptionsTest, ReadsToolchains) {
   WriteConfig(R"(
 shared = true

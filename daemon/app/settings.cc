@@ -243,6 +243,10 @@ absl::Status CheckUpstream(const ServerOptions& options) {
                               "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
                               "others must find what they write, and write what they wait for"));
   }
+  if (!options.toolchain_description.empty() && !upstream.read) {
+    problems.push_back(StrCat(options.PlaceOf("toolchain_description"),
+                              "toolchain_description needs upstream.read: it is for what other nodes have built"));
+  }
   if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
     problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");
   }

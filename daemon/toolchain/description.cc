@@ -2,6 +2,8 @@
 #include "daemon/toolchain/description.h"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <set>
 #include <utility>
 

@@ -4,12 +4,12 @@
 // the tools, and knows the headers by digest. So it can take what other nodes have built, but build nothing.
 #pragma once
 
-#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/digest.h"
 #include "common/os/env.h"

@@ -13,6 +13,7 @@
 #include "common/base/strings.h"
 #include "tests/integration/client_world.h"
 #include "tests/support/engine/casd_process.h"
+#include "tests/support/engine/child_process.h"
 #include "tests/support/find_tools.h"
 
 namespace kernix {
@@ -78,6 +79,12 @@ class BareNodeTest : public ClientWorld {
     ASSERT_TRUE(Env::Posix().WriteFile(root() + "/" + name, text, 0600).ok());
   }
 
+  // The path of a config file: `place` with ".sock" is its socket. Both sides have the file; `more` ends with tables.
+  std::string SharedConfig(const std::string& name, const std::string& place, const std::string& more) const {
+    Write(name, StrCat("shared = true\nsocket = \"", place, ".sock\"\nstore_directory = \"", place, "\"\n", more));
+    return Path(name);
+  }
+
   // Runs a program in the root. Nothing of this process' environment is seen there.
   ProgramOutcome InRoot(std::vector<std::string> arguments) const {
     std::vector<std::string> command = {"/usr/bin/env",
@@ -137,11 +144,59 @@ TEST_F(BareNodeTest, TakesAndCallsWhatOthersHaveBuilt) {
   const std::string stats = InRoot({"/bin/kernixctl", "cache", "stats", "--json"}).output;
   EXPECT_THAT(stats, AllOf(HasSubstr("\"builds\": 0,"), HasSubstr("\"upstream_hits\": 2,")));
   EXPECT_THAT(InRoot({"/bin/kernixctl", "status"}).output, HasSubstr("(described by /fleet.toolchain)"));
+  EXPECT_THAT(InRoot({"/bin/kernixctl", "doctor"}).output,
+              HasSubstr("none here: loads go by the description /fleet.toolchain"));
+  EXPECT_EQ(InRoot({"/bin/kernixd", "--check-config"}).exit_code, 0);
 
   engine_.reset();
   EXPECT_EQ(Probe(), "cpp: 7\ncuda: opened\n") << "from its own store";
   EXPECT_EQ(InRoot({"/bin/kernixctl", "shutdown"}).exit_code, ctl::kOk);
   EXPECT_EQ(Probe(), "cpp: 7\ncuda: opened\n") << "also when kernixd has started anew";
+}
+
+TEST_F(BareNodeTest, PrefetchesWhatWasRecordedWhereTheCompilersAre) {
+  KERNIX_NEED_ROOT();
+  KERNIX_NEED_NVCC(nvcc);
+  Describe(nvcc);
+  const std::string manifest = Path("kernels.manifest");
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "record", "-o", manifest, "--", KERNIXCTL_PROGRAM, "build",
+                        Path("seven.cpp"), Path("seven.cu"), "--arch", "sm_90"})
+                .exit_code,
+            ctl::kOk);
+  Put(manifest, "/kernels.manifest");
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "shutdown"}).exit_code, ctl::kOk);
+  EXPECT_EQ(InRoot({"/bin/kernixctl", "prefetch", "/kernels.manifest"}).exit_code, ctl::kOk);
+  engine_.reset();
+  EXPECT_EQ(Probe(), "cpp: 7\ncuda: opened\n");
+}
+
+// A shared kernixd's keys are its own: what a private one has built is not for it.
+TEST_F(BareNodeTest, ASharedKernixdServesMembersWithoutCompilers) {
+  KERNIX_NEED_ROOT();
+  KERNIX_NEED_NVCC(nvcc);
+  Describe(nvcc);
+  const std::string builds = StrCat("unix://", Path("builds.sock"));
+  {
+    const testing::ChildProcess kernixd(
+        {.argv = {KERNIXD_PROGRAM, "--config",
+                  SharedConfig("builds.toml", Path("builds"),
+                               StrCat("[upstream]\naddress = \"", engine_->address(), "\"\nwrite = true\n",
+                                      "[[toolchain]]\nname = \"system\"\nhost_compiler = \"/usr/bin/g++\"\n"))},
+         .environment = {{"PATH", "/usr/bin:/bin"}},
+         .log = Path("builds.log")});
+    ASSERT_TRUE(Eventually([&] { return fs::exists(Path("builds.sock")); }));
+    EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "--address", builds, "compile", Path("seven.cpp")}).exit_code, ctl::kOk);
+    EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "--address", builds, "shutdown"}).exit_code, ctl::kOk);
+  }
+  SharedConfig("kernixd.toml", "/bare",
+               "toolchain_description = \"/fleet.toolchain\"\n[upstream]\naddress = \"unix:///engine\"\n");
+  const testing::ChildProcess shared({.argv = {"/usr/sbin/chroot", root(), "/bin/kernixd", "--config", "/kernixd.toml"},
+                                      .environment = {{"PATH", "/bin"}},
+                                      .log = Path("shared.log")});
+  ASSERT_TRUE(Eventually([&] { return fs::exists(root() + "/bare.sock"); }));
+  EXPECT_THAT(InRoot({"/bin/kernixctl", "--address", "/bare.sock", "compile", "/seven.cpp"}).output,
+              HasSubstr("seven (from another node)"));
+  EXPECT_THAT(shared.Log(), HasSubstr("toolchain toolchain=/fleet.toolchain host_compiler=/usr/bin/g++"));
 }
 
 TEST_F(BareNodeTest, WithoutADescriptionTheErrorSaysWhereACompilerWasLookedFor) {
