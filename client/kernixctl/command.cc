@@ -111,9 +111,9 @@ Command RootCommand(GlobalOptions& options) {
                        "Talk to this user's daemon that serves this cache folder",
                        {.names = Names::kFolders}}},
           .subcommands = {StatusCommand(options), CacheCommand(options), TraceCommand(options), CompileCommand(options),
-                          BuildCommand(options), RecordCommand(), PrefetchCommand(options), WatchCommand(options),
-                          DoctorCommand(options), MetricsCommand(options), ReloadCommand(options),
-                          ShutdownCommand(options), CompletionCommand()},
+                          BuildCommand(options), RecordCommand(), PrefetchCommand(options), DescribeCommand(options),
+                          WatchCommand(options), DoctorCommand(options), MetricsCommand(options),
+                          ReloadCommand(options), ShutdownCommand(options), CompletionCommand()},
           .version = StrCat("kernixctl ", Version(), " (build ", BuildId(), ")")};
 }
 

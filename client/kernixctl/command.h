@@ -24,7 +24,7 @@ enum ExitCode : int {
   kNoDaemon = 3,     // no daemon is running, or none could be started
   kCompilation = 4,  // the compiler or the linker failed
   kToolchain = 5,    // no usable compiler
-  kNotCached = 6,    // the policy "cached", and the cache does not have it
+  kNotCached = 6,    // the cache does not have it, and it may not, or cannot, be compiled here
   kInterrupted = 130,
 };
 
@@ -97,6 +97,7 @@ Command DoctorCommand(const GlobalOptions& options);
 Command MetricsCommand(const GlobalOptions& options);
 Command PrefetchCommand(const GlobalOptions& options);
 Command RecordCommand();
+Command DescribeCommand(const GlobalOptions& options);
 Command ReloadCommand(const GlobalOptions& options);
 Command ShutdownCommand(const GlobalOptions& options);
 Command CompletionCommand();

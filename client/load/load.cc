@@ -159,7 +159,9 @@ absl::StatusOr<std::shared_ptr<Module>> LoadOnce(DaemonClient& daemon, Language 
   NoteInputs(load, inputs);
   if (options.callbacks.inputs) options.callbacks.inputs(inputs.Paths());
   absl::StatusOr<std::shared_ptr<Module>> module = Run(daemon, get_env, load, options.callbacks);
-  if (!module.ok()) return WithPaths(WithCudaAdvice(load.request, module.status()), load);
+  if (!module.ok()) {
+    return WithPaths(WithCudaAdvice(load.request, WithoutTools(module.status(), load.no_tools)), load);
+  }
   WarnOfSpills(**module, options, get_env);
   Record(load, **module, get_env, options.callbacks);
   return module;

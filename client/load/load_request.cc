@@ -151,11 +151,16 @@ std::vector<std::string> LinkFlags(Language language, const SortedFlags& flags, 
 
 absl::Status AddToolchain(Env& env, const GetEnv& get_env, const std::vector<std::string>& site_packages,
                           Language language, const SortedFlags& flags, const CompilerEnvironment& environment,
-                          v1::LoadRequest& request) {
+                          v1::LoadRequest& request, absl::Status& no_tools) {
   ToolchainSearch search{.language = language, .site_packages = site_packages};
   search.host_compiler = flags.host_compiler.empty() ? environment.host_compiler : flags.host_compiler;
   search.host_compiler_from = flags.host_compiler.empty() ? "NVCC_CCBIN" : "the flag -ccbin";
-  KERNIX_ASSIGN_OR_RETURN(*request.mutable_toolchain(), FindToolchain(env, get_env, search));
+  absl::StatusOr<v1::ToolchainPaths> found = FindToolchain(env, get_env, search);
+  if (LacksTools(found.status())) {
+    no_tools = found.status();
+    return absl::OkStatus();
+  }
+  KERNIX_ASSIGN_OR_RETURN(*request.mutable_toolchain(), std::move(found));
   return absl::OkStatus();
 }
 
@@ -304,8 +309,8 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   AddFunctions(options, *load.request.mutable_functions());
   AddOptions(flags, LinkFlags(language, flags, environment, options), options, load.request);
   load.request.set_only_cached(policy == LoadPolicy::kCached);
-  KERNIX_RETURN_IF_ERROR(
-      AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment, load.request));
+  KERNIX_RETURN_IF_ERROR(AddToolchain(env, get_env, surroundings.site_packages, language, flags, environment,
+                                      load.request, load.no_tools));
   if (language == Language::kCuda) {
     KERNIX_RETURN_IF_ERROR(AddArchitectures(environment, options, load));
   }
@@ -313,19 +318,25 @@ absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, L
   return load;
 }
 
-absl::StatusOr<v1::LoadRequest> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load) {
-  v1::LoadRequest request = load.request();
+absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load) {
+  RequestToSend result{.request = load.request(), .no_tools = absl::OkStatus()};
+  v1::LoadRequest& request = result.request;
   const Language language = request.language() == v1::LANGUAGE_CUDA ? Language::kCuda : Language::kCpp;
   KERNIX_ASSIGN_OR_RETURN(const CompilerEnvironment environment,
                           ReadCompilerEnvironment(surroundings.get_env, language));
   KERNIX_RETURN_IF_ERROR(AddToolchain(surroundings.env, surroundings.get_env, surroundings.site_packages, language,
-                                      SortedFlags{.host_compiler = load.host_compiler()}, environment, request));
-  if (!load.architecture_of_gpu()) return request;
+                                      SortedFlags{.host_compiler = load.host_compiler()}, environment, request,
+                                      result.no_tools));
+  if (!load.architecture_of_gpu()) return result;
   if (const absl::StatusOr<std::string> gpu = DetectGpuArchitecture(); gpu.ok()) {
     request.mutable_options()->clear_architectures();
     request.mutable_options()->add_architectures(*gpu);
   }
-  return request;
+  return result;
+}
+
+absl::Status WithoutTools(const absl::Status& answer, const absl::Status& no_tools) {
+  return LacksTools(answer) && !no_tools.ok() ? no_tools : answer;
 }
 
 }  // namespace kernix

@@ -26,6 +26,13 @@ struct PreparedLoad {
   // For another machine that repeats the load: see v1::RecordedLoad.
   bool architecture_of_gpu = false;
   std::string host_compiler;
+  absl::Status no_tools;  // as in RequestToSend
+};
+
+struct RequestToSend {
+  v1::LoadRequest request;
+  // Why the request names no compiler: what to tell the user if kernixd cannot serve it without. OK: it names one.
+  absl::Status no_tools;
 };
 
 // What a load needs from its surroundings.
@@ -37,13 +44,16 @@ struct LoadSurroundings {
 };
 
 // Checks the arguments as far as that is possible without a compiler, and finds the toolchain, the GPU and the headers.
-// Returns INVALID_REQUEST and TOOLCHAIN errors.
+// Returns INVALID_REQUEST and TOOLCHAIN errors. That there is no compiler is none: kernixd may know results without.
 absl::StatusOr<PreparedLoad> PrepareLoad(const LoadSurroundings& surroundings, Language language,
                                          const std::string& name, const std::vector<Source>& sources,
                                          const LoadOptions& options);
 
 // The request of a recorded load, without the texts of its sources, with the toolchain that this machine's environment
 // chooses. An architecture that was the GPU's becomes that of the GPU here, if there is one. Returns TOOLCHAIN errors.
-absl::StatusOr<v1::LoadRequest> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load);
+absl::StatusOr<RequestToSend> RequestHere(const LoadSurroundings& surroundings, const v1::RecordedLoad& load);
+
+// `answer`, or why the request names no compiler if that is what kernixd has refused it for.
+absl::Status WithoutTools(const absl::Status& answer, const absl::Status& no_tools);
 
 }  // namespace kernix

@@ -129,7 +129,8 @@ absl::StatusOr<v1::LoadResult> LoadRecorded(DaemonClient& daemon, const Recordin
                                       .get_env = get_env,
                                       .site_packages = daemon.options().site_packages,
                                       .header_folder = nullptr};
-  KERNIX_ASSIGN_OR_RETURN(v1::LoadRequest request, RequestHere(surroundings, load));
+  KERNIX_ASSIGN_OR_RETURN(RequestToSend here, RequestHere(surroundings, load));
+  v1::LoadRequest& request = here.request;
   request.set_batch(true);
   request.set_only_cached(policy == LoadPolicy::kCached);
   KERNIX_ASSIGN_OR_RETURN(const std::vector<Digest> digests, TextsOf(load));
@@ -141,7 +142,9 @@ absl::StatusOr<v1::LoadResult> LoadRecorded(DaemonClient& daemon, const Recordin
     if (text != recording.texts.end()) return text->second;
     return absl::NotFoundError(StrCat("the daemon asks for ", digest.Hex(), ", which this load has not named"));
   };
-  return daemon.SendLoad(request, texts, options.callbacks);
+  absl::StatusOr<v1::LoadResult> result = daemon.SendLoad(request, texts, options.callbacks);
+  if (!result.ok()) return WithoutTools(result.status(), here.no_tools);
+  return result;
 }
 
 }  // namespace kernix

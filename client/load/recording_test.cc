@@ -123,9 +123,9 @@ TEST_F(RecordingTest, ARequestGetsTheToolchainOfThisMachine) {
   const GetEnv get_env = Variables({{"CXX", compiler}});
   const LoadSurroundings surroundings{
       .env = Env::Posix(), .get_env = get_env, .site_packages = {}, .header_folder = nullptr};
-  EXPECT_EQ(RequestHere(surroundings, load)->toolchain().host_compiler(), compiler);
+  EXPECT_EQ(RequestHere(surroundings, load)->request.toolchain().host_compiler(), compiler);
   load.set_host_compiler(testing::HostCompiler());
-  EXPECT_EQ(RequestHere(surroundings, load)->toolchain().host_compiler(), testing::HostCompiler())
+  EXPECT_EQ(RequestHere(surroundings, load)->request.toolchain().host_compiler(), testing::HostCompiler())
       << "one that a flag names counts more than the environment";
 }
 
@@ -135,10 +135,11 @@ TEST_F(RecordingTest, AnArchitectureOfTheGpuIsThatOfTheGpuHere) {
   const GetEnv get_env = Variables({{"CXX", testing::HostCompiler()}});
   const LoadSurroundings surroundings{
       .env = Env::Posix(), .get_env = get_env, .site_packages = {}, .header_folder = nullptr};
-  EXPECT_THAT(RequestHere(surroundings, load)->options().architectures(), ElementsAre("sm_12")) << "somebody named it";
+  EXPECT_THAT(RequestHere(surroundings, load)->request.options().architectures(), ElementsAre("sm_12"))
+      << "somebody named it";
   load.set_architecture_of_gpu(true);
   const std::string here = DetectGpuArchitecture().value_or("sm_12");
-  EXPECT_THAT(RequestHere(surroundings, load)->options().architectures(), ElementsAre(here));
+  EXPECT_THAT(RequestHere(surroundings, load)->request.options().architectures(), ElementsAre(here));
 }
 
 }  // namespace

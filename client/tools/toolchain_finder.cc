@@ -26,6 +26,14 @@ constexpr char kSystemToolkit[] = "/usr/local/cuda";
 
 absl::Status ToolchainError(const std::string& message) { return MakeError(v1::ErrorDetail::TOOLCHAIN, message); }
 
+absl::Status NoTool(const std::string& message) {
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
+  detail.set_code(static_cast<int>(absl::StatusCode::kUnimplemented));
+  detail.set_message(message);
+  return MakeError(std::move(detail));
+}
+
 std::optional<std::string> FirstCompilerOnPath(Env& env, const GetEnv& get_env, const std::string& name) {
   return FirstOnPath(env, get_env, name, [&](const std::string& program) { return !IsCompilerLauncher(env, program); });
 }
@@ -67,7 +75,7 @@ absl::StatusOr<std::string> FindHostCompiler(Env& env, const GetEnv& get_env, co
   for (const char* name : {"c++", "g++", "clang++"}) {
     if (std::optional<std::string> found = FirstCompilerOnPath(env, get_env, name)) return *std::move(found);
   }
-  return ToolchainError(StrCat(
+  return NoTool(StrCat(
       "no C++ compiler found. Looked for: $CXX (not set); c++, g++ and clang++ on PATH (",
       get_env("PATH").value_or("not set"),
       "). Install one (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; conda: conda install -c "
@@ -155,7 +163,7 @@ class NvccSearch {
         FromPath() || Try(StrCat(kSystemToolkit, "/bin/nvcc")) || FromWheels()) {
       return found_;
     }
-    return ToolchainError(StrCat(
+    return NoTool(StrCat(
         "no nvcc found. Looked at: ", absl::StrJoin(looked_at_, "; "),
         ". Install a CUDA toolkit (12 or newer) and set CUDA_HOME to its folder, or install the wheels: pip install "
         "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl (CUDA 13; the wheels of "
@@ -267,6 +275,10 @@ void AddWheelFolders(Env& env, const std::vector<std::string>& site_packages, co
 }
 
 }  // namespace
+
+bool LacksTools(const absl::Status& status) {
+  return absl::IsUnimplemented(status) && KindOf(status) == v1::ErrorDetail::TOOLCHAIN;
+}
 
 std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env) {
   std::vector<std::string> warnings;

@@ -26,8 +26,12 @@ struct ToolchainSearch {
 // The host compiler is the requested one, $CXX, or c++, g++ or clang++ on PATH, in this order; compiler launchers
 // (ccache...) are skipped. nvcc is at $BRAINEVENT_NVCC_PATH, $CUDA_HOME, $CUDA_PATH, on PATH, in /usr/local/cuda, or in
 // the wheels, in this order; if $BRAINEVENT_NVCC_PREFER is "pip", the wheels come before PATH. TOOLCHAIN errors list
-// the searched places and what to install. Costs a few stat calls.
+// the searched places and what to install; see LacksTools(). Costs a few stat calls.
 absl::StatusOr<v1::ToolchainPaths> FindToolchain(Env& env, const GetEnv& get_env, const ToolchainSearch& search);
+
+// Whether `status` says that there is no compiler, by FindToolchain() or by a kernixd that was sent none. Not if one
+// was asked for that is not there.
+bool LacksTools(const absl::Status& status);
 
 // Warnings about $CUDA_HOME and $CUDA_PATH if the search for nvcc looks there in vain.
 std::vector<std::string> CudaRootWarnings(Env& env, const GetEnv& get_env);

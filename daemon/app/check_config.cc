@@ -36,7 +36,10 @@ std::vector<std::string> ProblemsHere(Env& env, const ServerOptions& options) {
   std::vector<std::string> problems;
   CheckGroup(options, "socket_group", options.socket_group, problems);
   CheckGroup(options, "admin_group", options.admin_group, problems);
-  toolchain::ToolchainRegistry registry(env, "host_compiler");
+  toolchain::ToolchainRegistry registry(env, "host_compiler", options.toolchain_description);
+  if (!options.toolchain_description.empty()) {
+    Note(options.PlaceOf("toolchain_description"), registry.Resolve({}, v1::LANGUAGE_CPP).status(), problems);
+  }
   for (const RegisteredToolchain& toolchain : options.toolchains) {
     Note(StrCat(toolchain.place, "toolchain \"", toolchain.name, "\": "), CheckToolchain(registry, toolchain),
          problems);

@@ -33,6 +33,7 @@ Examples:
   kernixd --store-directory /scratch/me/kernix   a store of one's own
   kernixd --config /etc/kernix/kernixd.toml      a machine's service
   kernixd --config kernixd.toml --check-config   is this file good?
+  kernixd --describe-toolchain fleet.toolchain --host-compiler /usr/bin/g++ --nvcc /usr/local/cuda/bin/nvcc
 
 Exit codes: 0 asked to stop, or idle; 1 an error; 2 flags or configuration; 3 the store cannot be used;
 4 another kernixd serves this socket or store; 5 stopped with loads still running.)";
@@ -51,6 +52,7 @@ class CommandLine {
     app_.set_version_flag("--version", StrCat("kernixd ", Version(), " (build ", BuildId(), ")"));
     app_.add_option("--config", config_, "read settings from this TOML file")->type_name("FILE");
     app_.add_flag("--check-config", check_, "check the settings, the groups and toolchains that they name, and exit");
+    AddDescription();
     app_.add_option("--oneshot-fd", oneshot_fd_, "serve this connected socket until it closes, then exit")
         ->type_name("FD")
         ->check([](const std::string& text) { return text.starts_with('-') ? "must not be negative" : ""; });
@@ -82,6 +84,9 @@ class CommandLine {
   }
 
   const std::string& config() const { return config_; }
+  std::optional<DescriptionTask> describe() const {
+    return describe_.output.empty() ? std::nullopt : std::optional(describe_);
+  }
   int oneshot_fd() const { return oneshot_fd_; }
   bool check() const { return check_; }
 
@@ -94,6 +99,30 @@ class CommandLine {
   }
 
  private:
+  void AddDescription() {
+    CLI::Option* task = app_.add_option("--describe-toolchain", describe_.output,
+                                        "write a description of these tools for nodes without compilers, and exit");
+    task->type_name("FILE");
+    v1::ToolchainPaths& paths = describe_.paths;
+    app_.add_option("--host-compiler", *paths.mutable_host_compiler(), "to describe: the g++ or clang++")
+        ->type_name("PATH")
+        ->needs(task);
+    app_.add_option("--nvcc", *paths.mutable_nvcc(), "to describe: the nvcc; without one, for C++ only")
+        ->type_name("PATH")
+        ->needs(task);
+    AddFolders("--cuda-include-directory", "to describe: folders of CUDA's headers beside the toolkit",
+               *paths.mutable_cuda_include_directories(), task);
+    AddFolders("--cuda-library-directory", "to describe: folders of CUDA's libraries beside the toolkit",
+               *paths.mutable_cuda_library_directories(), task);
+  }
+
+  using Folders = google::protobuf::RepeatedPtrField<std::string>;
+
+  void AddFolders(const std::string& flag, const std::string& help, Folders& folders, CLI::Option* task) {
+    const std::function<void(const std::string&)> add = [&folders](const std::string& text) { *folders.Add() = text; };
+    app_.add_option_function(flag, add, help)->type_name("DIR")->trigger_on_parse()->needs(task);
+  }
+
   void AddSetting(const Setting& setting) {
     std::string& text = texts_.emplace_back();
     CLI::Option* option = setting.value.empty() ? app_.add_flag(setting.Flag(), text, std::string(setting.help))
@@ -104,6 +133,7 @@ class CommandLine {
 
   CLI::App app_;
   std::string config_;
+  DescriptionTask describe_;
   int oneshot_fd_ = -1;
   bool check_ = false;
   std::deque<std::string> texts_;  // CLI11 keeps references
@@ -142,6 +172,8 @@ ParsedCommandLine ParseCommandLine(Env& env, const GetEnv& get_env, const std::v
   ParsedCommandLine result;
   CommandLine line;
   if (!line.Parse(arguments, result)) return result;
+  result.describe = line.describe();
+  if (result.describe) return result;
   absl::StatusOr<ServerOptions> options = Collect(env, get_env, line);
   if (options.ok()) {
     result.options = *std::move(options);

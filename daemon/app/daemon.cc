@@ -63,7 +63,8 @@ Daemon::Daemon(Env& env, ServerOptions options, ReadOptions read, StopSignals si
       live_(std::move(options), std::move(read)),
       options_(live_.started()),
       signals_(std::move(signals)),
-      registry_(env, options_.shared ? "host_compiler" : "CXX") {}  // a shared kernixd runs registered compilers only
+      // A shared kernixd runs registered compilers only.
+      registry_(env, options_.shared ? "host_compiler" : "CXX", options_.toolchain_description) {}
 
 KernixdExit Daemon::Run() {
   absl::Status status = OpenLog();
@@ -83,7 +84,7 @@ absl::Status Daemon::Start() {
   LookAtFirstCompiler();
   if (!options_.shared) RemoveDeadRunFolders(env_, Dirname(socket_));
   KERNIX_RETURN_IF_ERROR(Note(CodeForStore, OpenStore()));
-  engine_->CheckRegisteredToolchains(options_.toolchains);
+  engine_->CheckToolchains(options_);
   KERNIX_RETURN_IF_ERROR(Note(CodeForSocket, Listen()));
   return Serve(listener_->fd(), UniqueFd());
 }

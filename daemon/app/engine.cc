@@ -77,7 +77,7 @@ Engine::Engine(Env& env, const ServerOptions& options, toolchain::ToolchainRegis
       background_(exec::MakeLocalExecutor(env, BackgroundOptions(options, *cache_))),
       builder_(env, BuilderOptions(options), registry_, executor_, *cache_, background_.get(),
                sharing_ ? &sharing_->cache() : nullptr),
-      policy_(env, options.shared, options.toolchains),
+      policy_(env, options.shared, options.toolchains, !options.toolchain_description.empty()),
       loads_("loads", "max_loads_per_user", options.max_loads_per_user),
       fetches_("fetches of artifacts", "max_fetches_per_user", options.max_fetches_per_user),
       requests_(options.max_request_bytes_per_user),
@@ -132,24 +132,28 @@ void Engine::Apply(const ServerOptions& options) {
   loads_.SetMost(options.max_loads_per_user);
   fetches_.SetMost(options.max_fetches_per_user);
   policy_.Replace(options.toolchains);
-  CheckRegisteredToolchains(options.toolchains);
+  CheckToolchains(options);
 }
 
-void Engine::CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered) {
-  for (const RegisteredToolchain& toolchain : registered) {
-    const absl::StatusOr<toolchain::ToolchainPtr> found = registry_.Resolve(toolchain.paths, LanguageOf(toolchain));
-    if (!found.ok()) {
-      Log(LogLevel::kError, "toolchain_unusable", {{"toolchain", toolchain.name}, {"error", found.status().message()}});
-      continue;
-    }
-    const toolchain::Toolchain& tools = **found;
-    Log(LogLevel::kInfo, "toolchain",
-        {{"toolchain", toolchain.name},
-         {"host_compiler", tools.host.path},
-         {"version", tools.host.version},
-         {"cuda", tools.cuda ? tools.cuda->version : "none"},
-         {"identity", tools.identity.Hex().substr(0, 16)}});
+void Engine::CheckToolchains(const ServerOptions& options) {
+  for (const RegisteredToolchain& toolchain : options.toolchains) {
+    CheckToolchain(toolchain.name, toolchain.paths, LanguageOf(toolchain));
   }
+  if (!options.toolchain_description.empty()) CheckToolchain(options.toolchain_description, {}, v1::LANGUAGE_CPP);
+}
+
+void Engine::CheckToolchain(const std::string& name, const v1::ToolchainPaths& paths, v1::Language language) {
+  const absl::StatusOr<toolchain::ToolchainPtr> found = registry_.Resolve(paths, language);
+  if (!found.ok()) {
+    return Log(LogLevel::kError, "toolchain_unusable", {{"toolchain", name}, {"error", found.status().message()}});
+  }
+  const toolchain::Toolchain& tools = **found;
+  Log(LogLevel::kInfo, "toolchain",
+      {{"toolchain", name},
+       {"host_compiler", tools.host.path},
+       {"version", tools.host.version},
+       {"cuda", tools.cuda ? tools.cuda->version : "none"},
+       {"identity", tools.identity.Hex().substr(0, 16)}});
 }
 
 }  // namespace kernix::server

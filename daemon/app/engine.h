@@ -39,11 +39,13 @@ class Engine {
   // Applies the reloadable settings that concern the engine.
   void Apply(const ServerOptions& options);
 
-  // Logs the identities of the registered toolchains. One that does not work does not prevent the start: its files may
-  // be repaired while the daemon runs.
-  void CheckRegisteredToolchains(const std::vector<RegisteredToolchain>& registered);
+  // Logs the identities of the registered toolchains, and of the described one. One that does not work does not prevent
+  // the start: its files may be repaired while the daemon runs.
+  void CheckToolchains(const ServerOptions& options);
 
  private:
+  void CheckToolchain(const std::string& name, const v1::ToolchainPaths& paths, v1::Language language);
+
   MetricsRegistry metrics_;
   const std::unique_ptr<cache::Cache> cache_;
   toolchain::ToolchainRegistry& registry_;

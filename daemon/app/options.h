@@ -18,6 +18,7 @@
 #include "common/os/env.h"
 #include "daemon/exec/placement.h"
 #include "daemon/request/toolchain_policy.h"
+#include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
 
@@ -76,6 +77,7 @@ struct ServerOptions {
   std::string log_file;                         // (F) empty: the log goes to stderr
   LogLevel log_level = LogLevel::kInfo;         // (F)
   UpstreamSettings upstream;                    // (F) each of its fields
+  std::string toolchain_description;            // (F) a file: serves loads that name no compiler; empty: nothing does
   std::vector<RegisteredToolchain> toolchains;  // file only: [[toolchain]] tables
   // Where the file sets a setting: "/etc/kernix/kernixd.toml:7: ". Not an option.
   std::map<std::string, std::string> places;
@@ -96,11 +98,18 @@ using ReadOptions = std::function<absl::StatusOr<ServerOptions>()>;
 // file.
 inline constexpr uint64_t kFilesOfALoad = 4;
 
+// Describes the tools at `paths` in the file `output`.
+struct DescriptionTask {
+  std::string output;
+  v1::ToolchainPaths paths;
+};
+
 // The result of parsing: options, or a text to print and an exit code (--help, --version, bad flags).
 struct ParsedCommandLine {
   ServerOptions options;
   bool has_config = false;  // --config was given
   bool check_only = false;  // --check-config: the options are consistent; look at what they name, and exit
+  std::optional<DescriptionTask> describe;  // --describe-toolchain: do that, and exit
   bool exit_now = false;
   int exit_code = 0;
   std::string text;

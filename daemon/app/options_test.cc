@@ -77,6 +77,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
                                                           {"admin_group", "wheel"},
                                                           {"log_file", "/log"},
                                                           {"log_level", "debug"},
+                                                          {"toolchain_description", "/fleet.toolchain"},
                                                           {"upstream.address", "grpcs://engine:8980"},
                                                           {"upstream.instance", "main"},
                                                           {"upstream.ca_file", "/tls/ca.pem"},
@@ -135,6 +136,7 @@ TEST_F(OptionsTest, EverySettingCanComeFromAllThreePlaces) {
     EXPECT_EQ(parsed.options.max_fetches_per_user, 15);
     EXPECT_EQ(parsed.options.log_file, "/log");
     EXPECT_EQ(parsed.options.log_level, LogLevel::kDebug);
+    EXPECT_EQ(parsed.options.toolchain_description, "/fleet.toolchain");
     EXPECT_EQ(parsed.options.upstream, (UpstreamSettings{.address = "grpcs://engine:8980",
                                                          .instance = "main",
                                                          .ca_file = "/tls/ca.pem",
@@ -239,6 +241,28 @@ TEST_F(OptionsTest, NamesTheFaultsOfBuilders) {
   EXPECT_THAT(fault({"--upstream-steps=remote", image}), HasSubstr("name the container-image by its digest"));
   EXPECT_EQ(fault({"--upstream-steps=remote", image, "--upstream-same-tools=true"}), "");
   EXPECT_EQ(fault({"--upstream-steps=remote", "--upstream-platform=container-image=docker://builder@sha256:00"}), "");
+}
+
+TEST_F(OptionsTest, ADescriptionServesASharedDaemonWithoutToolchains) {
+  EXPECT_FALSE(Parse({"--shared", "--toolchain-description=/d", "--upstream-address=grpc://x:1"}).exit_now);
+  EXPECT_THAT(Parse({"--shared"}).text, HasSubstr("or, if this node has no compiler, toolchain_description"));
+  EXPECT_THAT(Parse({"--toolchain-description=/d", "--upstream-address=grpc://x:1", "--upstream-read=false"}).text,
+              HasSubstr("toolchain_description needs upstream.read"));
+  EXPECT_THAT(Parse({"--toolchain-description=d"}).text, HasSubstr("\"d\" is not an absolute path"));
+}
+
+TEST_F(OptionsTest, WhatToDescribeIsOnTheCommandLine) {
+  const ParsedCommandLine parsed =
+      Parse({"--describe-toolchain=out", "--host-compiler=/g++", "--nvcc=/nvcc", "--cuda-include-directory=/a",
+             "--cuda-include-directory=/b", "--cuda-library-directory=/c"});
+  ASSERT_TRUE(parsed.describe.has_value()) << parsed.text;
+  EXPECT_EQ(parsed.describe->output, "out");
+  const v1::ToolchainPaths& paths = parsed.describe->paths;
+  EXPECT_EQ(paths.host_compiler(), "/g++");
+  EXPECT_EQ(paths.nvcc(), "/nvcc");
+  EXPECT_THAT(paths.cuda_include_directories(), ::testing::ElementsAre("/a", "/b"));
+  EXPECT_THAT(paths.cuda_library_directories(), ::testing::ElementsAre("/c"));
+  EXPECT_EQ(Parse({"--nvcc=/nvcc"}).exit_code, 2) << "it says nothing of what to do with it";
 }
 
 TEST_F(OptionsTest, ReadsToolchains) {

@@ -14,6 +14,7 @@
 #include "common/base/paths.h"
 #include "daemon/app/check_config.h"
 #include "daemon/app/daemon.h"
+#include "daemon/app/describe_toolchain.h"
 #include "daemon/app/grpc_log.h"
 #include "daemon/app/process_memory.h"
 #include "daemon/app/stop_signals.h"
@@ -57,6 +58,7 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   const ParsedCommandLine parsed = ParseCommandLine(env, ProcessGetEnv, arguments);
   if (!parsed.exit_now) {
+    if (parsed.describe) return DescribeTools(env, *parsed.describe);
     if (parsed.check_only) return CheckConfig(env, parsed.options);
     return RunServer(env, parsed.options, parsed.has_config ? Rereading(env, arguments) : nullptr);
   }

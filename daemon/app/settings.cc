@@ -208,6 +208,9 @@ std::vector<Setting> MakeSettings() {
        SetPath<&O::log_file>, Same<&O::log_file>},
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
        kReloadable},
+      {"toolchain_description", "PATH",
+       "serve loads that find no compiler with what others have built with the toolchain that this file describes",
+       SetPath<&O::toolchain_description>, Same<&O::toolchain_description>},
       {"upstream.address", "ADDRESS",
        "share results through this engine of the Remote Execution API: grpc://HOST:PORT, grpcs:// or unix:///PATH",
        SetText<&O::upstream, &U::address>, Same<&O::upstream, &U::address>},
@@ -282,10 +285,12 @@ absl::Status CheckShared(const ServerOptions& options) {
     problems.push_back(StrCat(options.PlaceOf("admin_group"),
                               "admin_group requires shared = true: a private daemon obeys only its own user and root"));
   }
-  if (options.shared && options.toolchains.empty()) {
-    problems.push_back(StrCat(options.PlaceOf("shared"),
-                              "a shared daemon compiles only with toolchains that its config file registers: "
-                              "add at least one [[toolchain]] table with name and host_compiler"));
+  if (options.shared && options.toolchains.empty() && options.toolchain_description.empty()) {
+    problems.push_back(
+        StrCat(options.PlaceOf("shared"),
+               "a shared daemon compiles only with toolchains that its config file registers: "
+               "add at least one [[toolchain]] table with name and host_compiler, or, if this node has no "
+               "compiler, toolchain_description"));
   }
   return AllProblems(problems);
 }
@@ -345,6 +350,10 @@ absl::Status CheckUpstream(const ServerOptions& options) {
     problems.push_back(StrCat(options.PlaceOf("upstream.build_once"),
                               "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
                               "others must find what they write, and write what they wait for"));
+  }
+  if (!options.toolchain_description.empty() && !upstream.read) {
+    problems.push_back(StrCat(options.PlaceOf("toolchain_description"),
+                              "toolchain_description needs upstream.read: it is for what other nodes have built"));
   }
   if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
     problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");

@@ -42,6 +42,7 @@
 #include "daemon/plan/step_memory.h"
 #include "daemon/plan/tool_places.h"
 #include "daemon/request/load_warnings.h"
+#include "daemon/toolchain/description.h"
 
 namespace kernix::build {
 namespace {
@@ -202,6 +203,26 @@ absl::Status NotCached(const std::string& name, const Miss& miss) {
                    StrCat("the cache does not have the kernels of module \"", Printable(name),
                           "\", and the policy \"cached\" compiles nothing. ", nearest,
                           " Prefetch them, or load with the policy \"build\"."));
+}
+
+// The error of a load whose compilers are on another node. `upstream`: null if there is none.
+absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolchain, const UpstreamCache* upstream) {
+  std::string where = "upstream.address names no engine to take them from";
+  if (upstream != nullptr) {
+    where = StrCat("the engine at ", upstream->address(),
+                   upstream->IsAnswered() ? " has none that fits" : " does not answer");
+  }
+  return MakeError(
+      v1::ErrorDetail::NOT_CACHED,
+      StrCat("this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
+             where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
+             " that writes to the engine, then load again."));
+}
+
+absl::Status NothingToBuildWith(const toolchain::Toolchain& toolchain) {
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat("force_rebuild needs a compiler, and this node only has the description of one, ",
+                          toolchain.described->file, ": load without it, or where the compilers are"));
 }
 
 v1::Output AnnounceBuild(const std::string& name, const std::string& reason) {
@@ -390,7 +411,9 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   load->force = request.force_rebuild();
   load->max_parallel = request.max_parallel_jobs();
   load->batch = request.batch();
-  load->only_cached = request.only_cached();
+  const bool described = load->request.toolchain->described != nullptr;
+  if (described && load->force) return NothingToBuildWith(*load->request.toolchain);
+  load->only_cached = request.only_cached() || described;
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
@@ -458,7 +481,10 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   }
   absl::StatusOr<v1::LoadResult> result = Fly(load, flight, observer, verbose, cancellation);
   // What an asker has loaded before is for nobody else.
-  if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) return NotCached(load->tag.name, miss);
+  if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
+    const toolchain::Toolchain& tools = *load->request.toolchain;
+    return tools.described == nullptr ? NotCached(load->tag.name, miss) : NotTaken(load->tag.name, tools, upstream);
+  }
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;
   if (!result->cache_hit()) result->set_miss_reason(reason);

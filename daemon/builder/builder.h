@@ -67,8 +67,9 @@ class Builder {
   // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it: it
   // takes what the upstream has, or builds. With `force_rebuild` there is no lookup, and no result of an earlier step,
   // but the load joins a build that already runs. With `only_cached` it joins a build that runs or takes what the
-  // upstream has, and otherwise returns NOT_CACHED. `owner` is the user whose tag the entry gets. kAborted if a tool or
-  // a flag's file was replaced during the build; the builder discards the result, and the client loads again.
+  // upstream has, and otherwise returns NOT_CACHED; so it does with a toolchain that is only described. `owner` is the
+  // user whose tag the entry gets. kAborted if a tool or a flag's file was replaced during the build; the builder
+  // discards the result, and the client loads again.
   //
   // When the last asker gives up, its call returns up to `linger` after the cancellation. The builder does not remember
   // failures.

@@ -8,6 +8,7 @@
 #include "common/os/file_identity.h"
 #include "daemon/builder/dependency_file.h"
 #include "daemon/plan/toolchain_paths.h"
+#include "daemon/toolchain/description.h"
 
 namespace kernix::build {
 namespace {
@@ -65,7 +66,7 @@ std::optional<std::string> ChangedToolchainHeader(toolchain::FileDigests& digest
   for (const cache::ToolchainHeader& header : headers) {
     const std::string path = LocalPath(folders, header.path);
     if (path.empty()) return header.path;
-    const absl::StatusOr<Digest> digest = digests.Get(path, states);
+    const absl::StatusOr<Digest> digest = toolchain::DigestOfPart(toolchain, digests, path, &states);
     if (!digest.ok() || *digest != header.digest) return path;
   }
   return std::nullopt;

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "daemon/plan/toolchain_paths.h"
+#include "daemon/toolchain/description.h"
 
 namespace kernix::build {
 namespace {
@@ -115,7 +116,8 @@ std::optional<remote::SharedResult> UpstreamCache::FindNow(const Digest& key, co
   const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   const auto own_digest = [&](const std::string& name) -> std::optional<Digest> {
     const std::string path = IsOfToolchain(name) ? LocalPath(folders, name) : "";
-    const absl::StatusOr<Digest> digest = path.empty() ? absl::NotFoundError(name) : digests_.Get(path);
+    const absl::StatusOr<Digest> digest =
+        path.empty() ? absl::NotFoundError(name) : toolchain::DigestOfPart(toolchain, digests_, path);
     return digest.ok() ? std::optional(*digest) : std::nullopt;
   };
   auto found = CatchExceptions("a result of the upstream could not be taken in",

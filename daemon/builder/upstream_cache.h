@@ -74,6 +74,9 @@ class UpstreamCache {
 
   const std::string& address() const { return options_.address; }
 
+  // False: questions are answered with nothing at once, because the upstream is known to be broken.
+  bool IsAnswered() const { return results_.IsAnswered(); }
+
   // The registry must not be read after the cache is destroyed.
   void Register(MetricsRegistry& registry) const;
 

@@ -3,6 +3,7 @@
 // Nodes that share results through a real engine.
 #include "daemon/builder/upstream_cache.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
@@ -17,6 +18,8 @@ namespace {
 using kernix::testing::CasdProcess;
 using kernix::testing::FaultProxy;
 using kernix::testing::TempFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // A host with a store of its own.
 struct Node : TestBuilder {
@@ -121,6 +124,91 @@ TEST_F(SharingTest, AForcedBuildAsksNobody) {
   request.set_force_rebuild(true);
   second.Build(request);
   EXPECT_EQ(second.Stats().builds, 1u);
+}
+
+v1::LoadRequest WithoutTools(v1::LoadRequest request) {
+  request.clear_toolchain();
+  return request;
+}
+
+TEST_F(SharingTest, ANodeWithoutCompilersTakesWhatAnotherOneHasBuilt) {
+  KERNIX_NEED_NVCC(nvcc);
+  Node builds, bare;
+  builds.Share(Engine());
+  const v1::LoadRequest cpp = Request();
+  v1::LoadRequest cuda = CudaRequest("/usr/bin/g++", nvcc);
+  cuda.mutable_source(0)->mutable_text()->append("// for a node without compilers\n");
+  bare.DescribeTools(cuda);
+  bare.Share(Engine(), {}, {.write = false});
+  for (const v1::LoadRequest& request : {cpp, cuda}) {
+    const auto missing = bare.Load(WithoutTools(request));
+    EXPECT_EQ(KindOf(missing.status()), v1::ErrorDetail::NOT_CACHED);
+    EXPECT_THAT(missing.status().message(),
+                AllOf(HasSubstr("this node has no compiler for module \"module\""),
+                      HasSubstr(StrCat("the engine at ", engine_->address(), " has none that fits")),
+                      HasSubstr("prefetch them on a node with /usr/bin/g++")));
+    builds.Build(request);
+  }
+  builds.StopSharing();
+  for (const v1::LoadRequest& request : {cpp, cuda}) {
+    const auto taken = bare.Load(WithoutTools(request));
+    ASSERT_THAT(taken, IsOk());
+    EXPECT_TRUE(taken->from_upstream());
+  }
+  bare.StopSharing();
+  bare.RunOn(std::move(bare.executor));
+  for (const v1::LoadRequest& request : {cpp, cuda}) {
+    const auto again = bare.Load(WithoutTools(request));
+    ASSERT_THAT(again, IsOk());
+    EXPECT_TRUE(again->cache_hit());
+    bool delivered = false;
+    EXPECT_TRUE(bare.builder->LookUp(WithoutTools(request), UserId{1000}, [&](const v1::LoadResult& hit) {
+      EXPECT_EQ(hit.artifact_digest(), again->artifact_digest());
+      return delivered = true;
+    }));
+    EXPECT_TRUE(delivered);
+  }
+  EXPECT_EQ(bare.Stats().builds, 0u);
+  EXPECT_EQ(bare.Stats().failures, 0u);
+}
+
+// What the description says of headers decides, not what lies on the node.
+TEST_F(SharingTest, ANodeWithoutCompilersTakesNothingThatOtherHeadersHaveMade) {
+  constexpr char kHeader[] = "/usr/include/locale.h";
+  v1::LoadRequest request = Request();
+  request.mutable_source(0)->mutable_text()->insert(0, "#include <locale.h>\n");
+  Node other(TestBuilder::Tools::kOwn), bare;
+  other.env.PretendChanged(kHeader);
+  other.Share(Engine());
+  other.Build(request);
+  other.StopSharing();
+  bare.DescribeTools(request);
+  bare.Share(Engine(), {}, {.write = false});
+  EXPECT_EQ(KindOf(bare.Load(WithoutTools(request)).status()), v1::ErrorDetail::NOT_CACHED);
+
+  Node same;
+  same.Share(Engine());
+  const auto built = same.Load(request);
+  ASSERT_THAT(built, IsOk());
+  same.StopSharing();
+  bare.env.PretendChanged(kHeader);
+  const auto taken = bare.Load(WithoutTools(request));
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_TRUE(taken->from_upstream());
+  EXPECT_EQ(bare.Artifact(*taken), same.Artifact(*built));
+}
+
+TEST_F(SharingTest, ANodeWithoutCompilersSaysWhatItCannotDo) {
+  v1::LoadRequest request = Request();
+  Node bare;
+  bare.DescribeTools(request);
+  const auto alone = bare.Load(WithoutTools(request));
+  EXPECT_EQ(KindOf(alone.status()), v1::ErrorDetail::NOT_CACHED);
+  EXPECT_THAT(alone.status().message(), HasSubstr("upstream.address names no engine to take them from"));
+  request.set_force_rebuild(true);
+  const auto forced = bare.Load(WithoutTools(request));
+  EXPECT_EQ(KindOf(forced.status()), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_THAT(forced.status().message(), HasSubstr("force_rebuild needs a compiler"));
 }
 
 // The same compilers, and one header of the system differs.

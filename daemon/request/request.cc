@@ -20,8 +20,8 @@
 #include "daemon/language/spec/source_text.h"
 #include "daemon/language/write/translation_unit.h"
 #include "daemon/toolchain/cuda_toolkit.h"
+#include "daemon/toolchain/description.h"
 #include "daemon/toolchain/host_facts.h"
-#include "daemon/toolchain/tool_query.h"
 
 namespace kernix::build {
 namespace {
@@ -376,12 +376,12 @@ absl::StatusOr<std::vector<std::string>> ReadArchitectures(const v1::Options& op
 // adds to their files.
 absl::Status AddDisassembler(Env& env, BuildRequest& request) {
   const toolchain::Toolchain& toolchain = *request.toolchain;
-  const std::optional<std::string> path =
-      toolchain::FindFile(env, toolchain::ProgramFolders(*toolchain.cuda, toolchain.host), "nvdisasm");
+  const std::optional<std::string> path = toolchain::FindPart(
+      env, toolchain, toolchain::ProgramFolders(*toolchain.cuda, toolchain.host), toolchain::kDisassembler);
   if (!path) return absl::OkStatus();
   toolchain::HostFacts own_facts(env);
   toolchain::HostFacts& facts = toolchain.facts != nullptr ? *toolchain.facts : own_facts;
-  KERNIX_ASSIGN_OR_RETURN(const Digest digest, facts.digests().Get(*path));
+  KERNIX_ASSIGN_OR_RETURN(const Digest digest, toolchain::DigestOfPart(toolchain, facts.digests(), *path));
   request.disassembler = *path;
   request.flag_files.push_back({"", *path, digest});
   return absl::OkStatus();

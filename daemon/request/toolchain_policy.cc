@@ -21,8 +21,13 @@ bool SameToolchains(const std::vector<RegisteredToolchain>& a, const std::vector
                     });
 }
 
-ToolchainPolicy::ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered)
-    : env_(env), shared_(shared), registered_(std::move(registered)), digests_(env) {}
+ToolchainPolicy::ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered,
+                                 bool has_description)
+    : env_(env),
+      shared_(shared),
+      has_description_(has_description),
+      registered_(std::move(registered)),
+      digests_(env) {}
 
 std::vector<RegisteredToolchain> ToolchainPolicy::Registered() const {
   const MutexLock lock(mutex_);
@@ -40,6 +45,7 @@ absl::StatusOr<v1::ToolchainPaths> ToolchainPolicy::Choose(const v1::ToolchainPa
   for (const RegisteredToolchain& candidate : registered) {
     if (Fits(candidate.paths, asked, language)) return candidate.paths;
   }
+  if (IsDescribed(asked, language)) return asked;
   return NoneFits(registered, asked, language);
 }
 
@@ -48,7 +54,7 @@ std::optional<v1::ToolchainPaths> ToolchainPolicy::ChooseByName(const v1::Toolch
   if (!shared_) return asked;
   const MutexLock lock(mutex_);
   // Of another name, the first could still have the same content, and Choose() would take it.
-  if (registered_.empty()) return std::nullopt;
+  if (registered_.empty()) return IsDescribed(asked, language) ? std::optional(asked) : std::nullopt;
   const v1::ToolchainPaths& first = registered_.front().paths;
   const auto same = [](const std::string& ours, const std::string& theirs) { return theirs.empty() || theirs == ours; };
   const bool fits = same(first.host_compiler(), asked.host_compiler()) &&
@@ -75,14 +81,15 @@ bool ToolchainPolicy::SameContent(const std::string& registered, const std::stri
 }
 
 absl::Status ToolchainPolicy::NoneFits(const std::vector<RegisteredToolchain>& registered,
-                                       const v1::ToolchainPaths& asked, v1::Language language) {
+                                       const v1::ToolchainPaths& asked, v1::Language language) const {
   const std::string tools = language == v1::LANGUAGE_CUDA && !asked.nvcc().empty()
                                 ? StrCat(asked.nvcc(), " with ", asked.host_compiler())
                                 : asked.host_compiler();
-  const std::string names = absl::StrJoin(registered, ", ", [](std::string* out, const RegisteredToolchain& toolchain) {
+  std::string names = absl::StrJoin(registered, ", ", [](std::string* out, const RegisteredToolchain& toolchain) {
     StrAppend(out, toolchain.name, " (", toolchain.paths.host_compiler(),
               toolchain.paths.nvcc().empty() ? "" : StrCat(" and ", toolchain.paths.nvcc()), ")");
   });
+  if (names.empty() && has_description_) names = "none, and a description for whoever has no compiler";
   return MakeError(v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN,
                    StrCat("this shared kernixd has no toolchain like ", tools.empty() ? "the one asked for" : tools,
                           "; its administrator registered ", names));

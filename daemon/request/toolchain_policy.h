@@ -12,6 +12,7 @@
 #include "common/base/mutex.h"
 #include "common/os/env.h"
 #include "daemon/toolchain/file_digests.h"
+#include "daemon/toolchain/toolchain.h"
 #include "kernix/v1/kernix.pb.h"
 
 namespace kernix::server {
@@ -33,11 +34,12 @@ v1::Language LanguageOf(const RegisteredToolchain& toolchain);
 // compares the tools that a client names by content, and never runs them. Thread-safe.
 class ToolchainPolicy {
  public:
-  ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered);
+  // `has_description`: a described toolchain serves whoever names no tools, if no registered one does.
+  ToolchainPolicy(Env& env, bool shared, std::vector<RegisteredToolchain> registered, bool has_description = false);
 
-  // The paths to build with: `asked`, or those of the registered toolchain whose host compiler (and nvcc, for CUDA) has
-  // the same content as the one named in `asked`. A tool that `asked` leaves open matches any.
-  // NOT_REGISTERED_TOOLCHAIN, with the available toolchains, if none matches.
+  // The paths to build with: `asked` (also for the described toolchain), or those of the registered toolchain whose
+  // host compiler (and nvcc, for CUDA) has the same content as the one named in `asked`. A tool that `asked` leaves
+  // open matches any. NOT_REGISTERED_TOOLCHAIN, with the available toolchains, if none matches.
   absl::StatusOr<v1::ToolchainPaths> Choose(const v1::ToolchainPaths& asked, v1::Language language);
 
   // What Choose() would return, if names alone decide that; it then looks at no file.
@@ -51,11 +53,15 @@ class ToolchainPolicy {
  private:
   bool Fits(const v1::ToolchainPaths& registered, const v1::ToolchainPaths& asked, v1::Language language);
   bool SameContent(const std::string& registered, const std::string& asked);
-  static absl::Status NoneFits(const std::vector<RegisteredToolchain>& registered, const v1::ToolchainPaths& asked,
-                               v1::Language language);
+  absl::Status NoneFits(const std::vector<RegisteredToolchain>& registered, const v1::ToolchainPaths& asked,
+                        v1::Language language) const;
+  bool IsDescribed(const v1::ToolchainPaths& asked, v1::Language language) const {
+    return has_description_ && toolchain::LacksTools(asked, language);
+  }
 
   Env& env_;
   const bool shared_;
+  const bool has_description_;
   mutable Mutex mutex_;
   std::vector<RegisteredToolchain> registered_ ABSL_GUARDED_BY(mutex_);
   toolchain::FileDigests digests_;

@@ -54,6 +54,27 @@ TEST_F(ToolchainPolicyTest, ASharedOneTakesItsOwnToolOfTheSameContent) {
   EXPECT_EQ(policy.Choose(Paths("/home/my-g++"), v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
 }
 
+TEST_F(ToolchainPolicyTest, ADescribedToolchainIsForWhoNamesNoTools) {
+  ToolchainPolicy described(env_, /*shared=*/true, {}, /*has_description=*/true);
+  for (const v1::Language language : {v1::LANGUAGE_CPP, v1::LANGUAGE_CUDA}) {
+    EXPECT_EQ(described.Choose({}, language)->host_compiler(), "");
+    EXPECT_TRUE(described.ChooseByName({}, language).has_value());
+  }
+  EXPECT_THAT(described.Choose(Paths("/usr/g++"), v1::LANGUAGE_CUDA), IsOk()) << "it has no nvcc";
+  const auto other = described.Choose(Paths("/usr/g++"), v1::LANGUAGE_CPP);
+  EXPECT_EQ(KindOf(other.status()), v1::ErrorDetail::NOT_REGISTERED_TOOLCHAIN);
+  EXPECT_THAT(other.status().message(), HasSubstr("registered none, and a description for whoever has no compiler"));
+  EXPECT_FALSE(described.ChooseByName(Paths("/usr/g++"), v1::LANGUAGE_CPP).has_value());
+}
+
+TEST_F(ToolchainPolicyTest, ARegisteredToolchainComesBeforeTheDescribedOne) {
+  ToolchainPolicy both(env_, /*shared=*/true, {{.name = "plain", .paths = Paths("/usr/g++")}},
+                       /*has_description=*/true);
+  EXPECT_EQ(both.Choose({}, v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
+  EXPECT_EQ(both.ChooseByName({}, v1::LANGUAGE_CPP)->host_compiler(), "/usr/g++");
+  EXPECT_EQ(both.Choose({}, v1::LANGUAGE_CUDA)->host_compiler(), "");
+}
+
 // Where it says something, it says what Choose() says.
 TEST_F(ToolchainPolicyTest, ANameAloneMayDecide) {
   ToolchainPolicy own(env_, /*shared=*/false, {});

@@ -231,12 +231,6 @@ absl::Status CheckHost(Env& env, const HostCompiler& host, const std::optional<a
 }
 
 absl::Status CheckThere(Env& env, const std::string& path) {
-  if (path.empty()) {
-    return ToolchainError(
-        "there is no nvcc: install a CUDA toolkit and set CUDA_HOME, or put nvcc on PATH, or install its wheels from "
-        "PyPI "
-        "(pip install nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl)");
-  }
   const absl::StatusOr<FileInfo> info = env.Stat(path);
   if (path.starts_with("/") && info.ok() && info->type == FileType::kRegular) return absl::OkStatus();
   return ToolchainError(StrCat("there is no nvcc at ", path));

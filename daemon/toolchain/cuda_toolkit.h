@@ -25,6 +25,14 @@ namespace kernix::toolchain {
 absl::StatusOr<CudaToolkit> ProbeCudaToolkit(Env& env, FileDigests& digests, const v1::ToolchainPaths& paths,
                                              const HostCompiler& host, std::vector<WatchedFile>& files);
 
+// What to do where there is none.
+inline constexpr char kHowToGetNvcc[] =
+    "install a CUDA toolkit and set CUDA_HOME, or put nvcc on PATH, or install its wheels from PyPI (pip install "
+    "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl)";
+
+// A program of the toolkit that shows machine code as text. Not part of its identity, since only `keep` needs it.
+inline constexpr char kDisassembler[] = "nvdisasm";
+
 // The folders in which nvcc finds the toolkit's programs: its own folder, and PATH, which has most programs of a
 // distribution.
 std::vector<std::string> ProgramFolders(const CudaToolkit& cuda, const HostCompiler& host);

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "daemon/toolchain/cuda_toolkit.h"
+#include "daemon/toolchain/description.h"
 #include "daemon/toolchain/host_compiler.h"
 #include "daemon/toolchain/host_facts.h"
 #include "daemon/toolchain/tool_query.h"
@@ -74,7 +75,7 @@ struct ToolchainRegistry::Entry {
 class ToolchainRegistry::Entry::Turn {
  public:
   Turn(Entry& entry, const OnAsked& on_asked) : entry_(entry) {
-    while (const ToolchainPtr asked = Await()) on_asked(asked);
+    while (const ToolchainPtr news = Await()) on_asked(news);
   }
 
   ~Turn() {
@@ -105,18 +106,27 @@ class ToolchainRegistry::Entry::Turn {
 std::string DescribeTools(const Toolchain& toolchain) {
   std::string tools = StrCat(toolchain.host.path, " ", toolchain.host.version);
   if (toolchain.cuda) StrAppend(&tools, ", ", toolchain.cuda->nvcc, " ", toolchain.cuda->version);
+  if (toolchain.described != nullptr) StrAppend(&tools, " (described by ", toolchain.described->file, ")");
   return tools;
 }
 
-ToolchainRegistry::ToolchainRegistry(Env& env, std::string_view compiler_setting)
-    : env_(env), compiler_setting_(compiler_setting), facts_(std::make_shared<HostFacts>(env)) {}
+bool LacksTools(const v1::ToolchainPaths& paths, v1::Language language) {
+  return paths.host_compiler().empty() || (language == v1::LANGUAGE_CUDA && paths.nvcc().empty());
+}
+
+ToolchainRegistry::ToolchainRegistry(Env& env, std::string_view compiler_setting, std::string description)
+    : env_(env),
+      compiler_setting_(compiler_setting),
+      description_(std::move(description)),
+      facts_(std::make_shared<HostFacts>(env)) {}
 
 FileDigests& ToolchainRegistry::digests() { return facts_->digests(); }
 
 std::shared_ptr<ToolchainRegistry::Entry> ToolchainRegistry::EntryOf(const v1::ToolchainPaths& paths,
                                                                      v1::Language language) {
+  const bool described = !description_.empty() && LacksTools(paths, language);
   const MutexLock lock(mutex_);
-  std::shared_ptr<Entry>& slot = entries_[EntryKey(paths, language)];
+  std::shared_ptr<Entry>& slot = entries_[EntryKey(described ? v1::ToolchainPaths() : paths, language)];
   if (slot == nullptr) slot = std::make_shared<Entry>();
   return slot;
 }
@@ -165,12 +175,9 @@ std::vector<UsedTools> ToolchainRegistry::Used() {
 
 absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& paths, v1::Language language,
                                                       const OnAsked& on_asked) {
+  if (LacksTools(paths, language)) return description_.empty() ? LackOf(paths) : Described(language);
   Toolchain toolchain;
   std::vector<WatchedFile>& files = toolchain.files;
-  if (paths.host_compiler().empty()) {
-    return MakeError(v1::ErrorDetail::TOOLCHAIN,
-                     StrCat("there is no C++ compiler: install g++ or clang++, or set ", compiler_setting_, " to one"));
-  }
   std::function<bool(const HostCompiler&)> on_host_asked;
   if (language == v1::LANGUAGE_CPP) {
     on_host_asked = [&](const HostCompiler& host) {
@@ -185,6 +192,31 @@ absl::StatusOr<ToolchainPtr> ToolchainRegistry::Probe(const v1::ToolchainPaths& 
   }
   toolchain.identity = IdentityOf(toolchain);
   return Complete(std::move(toolchain));
+}
+
+absl::StatusOr<ToolchainPtr> ToolchainRegistry::Described(v1::Language language) const {
+  const WatchedFile state = StateOf(env_, description_);  // before it is read
+  const absl::StatusOr<std::string> text = env_.ReadFile(description_);
+  if (!text.ok()) {
+    return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                     StrCat("toolchain_description: cannot read the file: ", text.status().message()));
+  }
+  KERNIX_ASSIGN_OR_RETURN(Toolchain toolchain, ReadDescription(description_, *text, language));
+  toolchain.files = {state};
+  toolchain.identity = IdentityOf(toolchain);
+  return Complete(std::move(toolchain));
+}
+
+absl::Status ToolchainRegistry::LackOf(const v1::ToolchainPaths& paths) const {
+  const std::string what =
+      paths.host_compiler().empty()
+          ? StrCat("there is no C++ compiler: install g++ or clang++, or set ", compiler_setting_, " to one")
+          : StrCat("there is no nvcc: ", kHowToGetNvcc);
+  v1::ErrorDetail detail;
+  detail.set_kind(v1::ErrorDetail::TOOLCHAIN);
+  detail.set_code(static_cast<int>(absl::StatusCode::kUnimplemented));
+  detail.set_message(what);
+  return MakeError(std::move(detail));
 }
 
 ToolchainPtr ToolchainRegistry::Complete(Toolchain toolchain) const {

@@ -23,6 +23,7 @@ namespace kernix::toolchain {
 
 class FileDigests;
 class HostFacts;
+struct DescribedFiles;
 
 enum class HostCompilerKind { kGcc, kClang };
 
@@ -71,6 +72,9 @@ struct Toolchain {
   std::map<std::string, std::string> environment;
   // A memo of what CheckFlags() has found out about this host. May be null: then it finds out each time.
   std::shared_ptr<HostFacts> facts;
+  // Of a toolchain that is on another node and described here (daemon/toolchain/description.h): all paths are of that
+  // node, nothing can be run or built, and `files` has the description. Null: the tools are here.
+  std::shared_ptr<const DescribedFiles> described;
 };
 
 using ToolchainPtr = std::shared_ptr<const Toolchain>;
@@ -83,6 +87,9 @@ using OnAsked = std::function<bool(const ToolchainPtr& asked)>;
 // For people: "/usr/bin/g++ 12.2.0, /usr/local/cuda/bin/nvcc 13.0".
 std::string DescribeTools(const Toolchain& toolchain);
 
+// Whether a tool that `language` needs is not named.
+bool LacksTools(const v1::ToolchainPaths& paths, v1::Language language);
+
 // What Resolve() was asked for.
 struct UsedTools {
   v1::ToolchainPaths paths;
@@ -93,10 +100,12 @@ struct UsedTools {
 // warm load costs a few stat calls. Thread-safe; callers that need different toolchains do not wait for each other.
 class ToolchainRegistry {
  public:
-  // `compiler_setting` names what sets the host compiler: errors tell people to correct it.
-  explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX");
+  // `compiler_setting` names what sets the host compiler: errors tell people to correct it. `description`: the file of
+  // the toolchain that serves whoever names no tools; empty: none does.
+  explicit ToolchainRegistry(Env& env, std::string_view compiler_setting = "CXX", std::string description = "");
 
-  // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. `language`
+  // TOOLCHAIN errors: no such program, it does not run, it is neither GCC nor Clang, or an nvcc lacks parts. If `paths`
+  // lack a tool, the described toolchain is the answer; without one, the error has the code kUnimplemented. `language`
   // decides whether nvcc is needed. CheckFlags() reports a host compiler that nvcc refuses. Errors are not kept. For
   // C++, and if files must be read that take a while, calls `on_asked` (may be null) once in the meantime.
   absl::StatusOr<ToolchainPtr> Resolve(const v1::ToolchainPaths& paths, v1::Language language,
@@ -119,11 +128,14 @@ class ToolchainRegistry {
   struct Entry;
   std::shared_ptr<Entry> EntryOf(const v1::ToolchainPaths& paths, v1::Language language);
   absl::StatusOr<ToolchainPtr> Probe(const v1::ToolchainPaths& paths, v1::Language language, const OnAsked& on_asked);
+  absl::StatusOr<ToolchainPtr> Described(v1::Language language) const;
+  absl::Status LackOf(const v1::ToolchainPaths& paths) const;
   // Adds what does not depend on the tools.
   ToolchainPtr Complete(Toolchain toolchain) const;
 
   Env& env_;
   const std::string compiler_setting_;
+  const std::string description_;
   const std::shared_ptr<HostFacts> facts_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);

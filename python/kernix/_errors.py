@@ -151,7 +151,7 @@ CompilationError = KernelCompilationError
 
 
 class KernelNotCachedError(KernelError):
-    """The cache does not have a kernel, and the policy ``"cached"`` of its load forbids to compile it."""
+    """The cache lacks a kernel, and the policy ``"cached"`` forbids to compile it, or there is no compiler here."""
 
     __module__ = "kernix"
 

@@ -135,6 +135,7 @@ COMMANDS = [
     ("build",),
     ("record",),
     ("prefetch",),
+    ("describe",),
     ("reload",),
     ("shutdown",),
 ]
@@ -182,11 +183,23 @@ def variables_in_sources():
     return found - NOT_READ.keys()
 
 
+# Flags of kernixd that only the command line has.
+NO_SETTINGS = {
+    "--check-config",
+    "--config",
+    "--cuda-include-directory",
+    "--cuda-library-directory",
+    "--describe-toolchain",
+    "--host-compiler",
+    "--nvcc",
+    "--oneshot-fd",
+    "--version",
+}
+
+
 def test_every_environment_variable_is_documented():
     page = (ROOT / "docs" / "environment.md").read_text()
-    settings = {
-        flag for flag in flags_of("kernixd") if flag not in ("--check-config", "--config", "--oneshot-fd", "--version")
-    }
+    settings = {flag for flag in flags_of("kernixd") if flag not in NO_SETTINGS}
     read = variables_in_sources() | {"KERNIX_" + flag.removeprefix("--").replace("-", "_").upper() for flag in settings}
     assert {"CXX", "KERNIX_ADDRESS", "KERNIX_JOBS", "KERNIX_SOCKET"} <= read
     assert sorted(name for name in read if f"`{name}`" not in page) == []

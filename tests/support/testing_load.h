@@ -16,6 +16,7 @@
 #include "common/os/fault_env.h"
 #include "daemon/builder/builder.h"
 #include "daemon/builder/upstream_cache.h"
+#include "daemon/toolchain/description.h"
 #include "tests/support/await.h"
 #include "tests/support/find_tools.h"
 #include "tests/support/test_util.h"
@@ -211,6 +212,14 @@ struct TestBuilder {
   absl::StatusOr<v1::LoadResult> Load(const v1::LoadRequest& request) {
     RecordingObserver observer;
     return Load(request, observer);
+  }
+  // Makes this a host without compilers, which goes by the description of this machine's. Before it shares anything.
+  void DescribeTools(const v1::LoadRequest& request) {
+    const auto tools = KnownToolchains().Resolve(request.toolchain(), request.language());
+    const auto text = toolchain::DescribeToolchain(env, KnownToolchains().digests(), **tools);
+    EXPECT_THAT(env.WriteFile(folder / "description", *text, 0600), IsOk());
+    own_toolchains = std::make_unique<toolchain::ToolchainRegistry>(env, "CXX", folder / "description");
+    RunOn(std::move(executor));
   }
   void AwaitEndOfLearning() const {
     Await("the end of all learning", [this] { return builder->LessonsLeft() == 0; });

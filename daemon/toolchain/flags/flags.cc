@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/strings.h"
 #include "common/flags/tables.h"
+#include "daemon/toolchain/description.h"
 #include "daemon/toolchain/flags/flag_context.h"
 
 namespace kernix::toolchain {
@@ -64,8 +65,9 @@ bool HasWordThatBegins(const CheckedFlags& flags, std::string_view begin) {
 
 absl::Status AddParts(const FlagContext& context, std::string_view flag, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    KERNIX_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(context, flag, path));
-    context.result.files.push_back({"", path, digest});
+    const absl::StatusOr<Digest> digest = DigestOfPart(context.toolchain, context.facts.digests(), path);
+    if (!digest.ok()) return RefuseFlag(flag, ToStd(digest.status().message()));
+    context.result.files.push_back({"", path, *digest});
   }
   return absl::OkStatus();
 }

@@ -131,6 +131,11 @@ class LinkFlags {
 
   // The linker will report that the library is missing.
   absl::Status PassUnknown(const std::string& name) {
+    if (context_.toolchain.described != nullptr) {
+      return RefuseFlag("-l" + name,
+                        "its content counts, and this node, which has no compiler, has no such library where the "
+                        "described toolchain looks: install it there, or name its folder with -L");
+    }
     Pass({"-l" + name});
     return absl::OkStatus();
   }
