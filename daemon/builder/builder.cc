@@ -421,8 +421,8 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
 }
 
 // Not if there is an upstream: another node may have the result, and an engine would keep what its builders make of an
-// action without a salt. Not if the user may not compile with these tools, if nobody waits for this load alone, or if the
-// load has files that a client must send, or that may change.
+// action without a salt. Not if the user may not compile with these tools, if nobody waits for this load alone, or if
+// the load has files that a client must send, or that may change.
 std::shared_ptr<EarlyRuns> Builder::Impl::CompileEarly(const v1::LoadRequest& request, UserId owner,
                                                        const toolchain::ToolchainPtr& asked) {
   const bool takes_shortcuts = !request.force_rebuild() && !request.only_cached() && !request.batch();
