@@ -206,6 +206,7 @@ TEST_F(KernixdLimitsTest, AFetchThatStallsHoldsAPieceInMemory) {
   const LoadOutcome built = LoadLarge(*client, kBytes);
   ASSERT_TRUE(built.result) << built.status.error_message();
   const std::string digest = built.result->artifact_digest();
+  client->AwaitEndOfLearning();  // which takes memory of its own
   const uint64_t before = ResidentBytes(daemon->pid());
   std::vector<std::unique_ptr<FetchStream>> fetches;
   for (int i = 0; i < 12; ++i) {
