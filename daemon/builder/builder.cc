@@ -499,9 +499,16 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
 absl::StatusOr<v1::LoadResult> Builder::Impl::Fly(const PlannedLoadPtr& load, const FlightPtr& flight,
                                                   LoadObserver& observer, bool verbose,
                                                   const CancellationPtr& cancellation) {
-  const auto start = [&](HeaderContents contents) { StartBuild(load, flight, std::move(contents)); };
+  bool started = false;
+  const auto start = [&](HeaderContents contents) {
+    started = true;
+    StartBuild(load, flight, std::move(contents));
+  };
   absl::StatusOr<v1::LoadResult> result = flight->Await(observer, verbose, cancellation, start);
   if (flight->closed()) Forget(*load, flight);
+  // Its compiles have begun, and end now.
+  const bool was_cancelled = !result.ok() && KindOf(result.status()) == v1::ErrorDetail::CANCELLED;
+  if (was_cancelled && !started && load->early != nullptr) cache.Count(cache::Total::kCancelled);
   return result;
 }
 
