@@ -219,8 +219,10 @@ absl::Status DaemonStarter::AwaitAnswer(DaemonProcess process, size_t log_start,
   do {
     absl::StatusOr<PeerSocket> peer = ConnectTo(environment_, endpoint_);
     if (absl::IsPermissionDenied(peer.status())) return peer.status();
-    const absl::Status answered = peer.ok() ? greet(*std::move(peer)) : absl::OkStatus();
-    if (peer.ok() && !DaemonWasLost(answered)) return answered;
+    if (peer.ok()) {
+      absl::Status answered = greet(*std::move(peer));
+      if (!DaemonWasLost(answered)) return answered;
+    }
     if (const std::optional<int> exit_code = process.ExitCode()) {
       KERNIX_RETURN_IF_ERROR(JudgeExit(*exit_code, log_start));
     }
