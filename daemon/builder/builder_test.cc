@@ -49,14 +49,8 @@ class BuilderTest : public ::testing::Test {
     compiler_ = compiler;
   }
 
-  // As kernixctl's metrics show it.
   static int EarlyCompiles(const TestBuilder& t, std::string_view end) {
-    MetricsRegistry registry;
-    t.builder->Register(registry);
-    const std::string text = registry.Text();
-    const std::string line = StrCat("kernix_early_compiles_total{end=\"", end, "\"} ");
-    const size_t at = text.find(line);
-    return at == std::string::npos ? -1 : std::stoi(text.substr(at + line.size()));
+    return Counted(t, StrCat("kernix_early_compiles_total{end=\"", end, "\"}"));
   }
 
   std::string compiler_;

@@ -76,14 +76,8 @@ class LinkerTest : public ::testing::Test {
     return reinterpret_cast<int (*)()>(dlsym(library, "value_of_kernel"))();
   }
 
-  // As kernixctl's metrics show it.
   static int Links(const TestBuilder& t, std::string_view how) {
-    MetricsRegistry registry;
-    t.builder->Register(registry);
-    const std::string text = registry.Text();
-    const std::string line = StrCat("kernix_plain_links_total{how=\"", how, "\"} ");
-    const size_t at = text.find(line);
-    return at == std::string::npos ? -1 : std::stoi(text.substr(at + line.size()));
+    return Counted(t, StrCat("kernix_plain_links_total{how=\"", how, "\"}"));
   }
 
   int Links(std::string_view how) const { return Links(t_, how); }

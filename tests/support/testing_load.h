@@ -244,4 +244,14 @@ struct TestBuilder {
   std::unique_ptr<Builder> builder;
 };
 
+// The value of a counter of the builder's, as kernixctl's metrics show it. -1: there is none of that name.
+inline int Counted(const TestBuilder& t, std::string_view sample) {
+  MetricsRegistry registry;
+  t.builder->Register(registry);
+  const std::string text = registry.Text();
+  const std::string line = StrCat(sample, " ");
+  const size_t at = text.find(line);
+  return at == std::string::npos ? -1 : std::stoi(text.substr(at + line.size()));
+}
+
 }  // namespace kernix::build
