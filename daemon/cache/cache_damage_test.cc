@@ -202,5 +202,21 @@ TEST_F(CacheTest, DamagedIndexIsMovedAsideAndANewOneStarted) {
   EXPECT_EQ(FilesInBlobs(), 1);
 }
 
+TEST_F(CacheTest, IndexThatAPowerFailureHasLeftEmptyBesideItsLogIsStartedAgain) {
+  Open();
+  Insert(1);
+  const std::string index = JoinPath(store(), "private/index.sqlite");
+  const std::string log = *env_.ReadFile(StrCat(index, "-wal"));
+  ASSERT_GT(log.size(), 0u);
+  cache_.reset();
+  ASSERT_TRUE(env_.WriteFile(index, "", 0600).ok());
+  ASSERT_TRUE(env_.WriteFile(StrCat(index, "-wal"), log, 0600).ok());
+  Open();
+  EXPECT_FALSE(Has(1));
+  EXPECT_EQ(FilesInBlobs(), 0);
+  Insert(2);
+  EXPECT_TRUE(Has(2));
+}
+
 }  // namespace
 }  // namespace kernix::cache

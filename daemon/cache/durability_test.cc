@@ -24,7 +24,10 @@
 namespace kernix::cache {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 std::string PathOfDescriptor(int fd) {
   std::array<char, 4096> path{};
@@ -124,7 +127,8 @@ TEST_F(DurabilityTest, AnArtifactIsOnTheDiskBeforeItHasItsNameAndItsNameBeforeTh
   const CallLog log(InStore(""));
   ASSERT_THAT(Insert(1), IsOk());
   EXPECT_THAT(log.calls(), ElementsAre("write temporary", "sync temporary", "rename temporary", "sync artifacts",
-                                       "write private/index.sqlite-wal", "sync private/index.sqlite-wal"));
+                                       "write private/index.sqlite-wal", "sync private/index.sqlite-wal",
+                                       "sync private"));  // with the index's name, since it is new
 }
 
 TEST_F(DurabilityTest, AnEntryIsCommittedOnlyWhenEverySyncHasWorked) {
@@ -145,6 +149,15 @@ TEST(StoreLayoutTest, TheLayoutsNumberIsOnTheDiskAfterTheFolderThatItSpeaksOf) {
   calls.resize(std::min<size_t>(calls.size(), 6));
   EXPECT_THAT(calls, ElementsAre("write /private/owner", "write temporary", "sync temporary", "rename temporary",
                                  "sync ", testing::_));
+}
+
+TEST(StoreLayoutTest, ANewIndexIsNotAwaitedBecauseItHoldsNothingYet) {
+  const ScratchDirectory folder;
+  const CallLog log(folder / "store");
+  const auto cache = Cache::Open(Env::Posix(), {folder / "store"});  // its end syncs
+  ASSERT_THAT(cache, IsOk());
+  EXPECT_THAT(log.calls(), Contains(StartsWith("write /private/index.sqlite")));
+  EXPECT_THAT(log.calls(), Not(Contains(StartsWith("sync /private/"))));
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ absl::Status CheckIntegrity(Database& database) {
   return absl::OkStatus();
 }
 
+constexpr char kAwaitDisk[] = "PRAGMA synchronous = FULL";
+
 // In one transaction: each one waits for the disk.
 absl::Status RunMigrations(Database& database, int from, int to) {
   KERNIX_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
@@ -97,7 +99,8 @@ absl::Status RunMigrations(Database& database, int from, int to) {
     KERNIX_RETURN_IF_ERROR(database.Execute(kMigrations[version]));
   }
   KERNIX_RETURN_IF_ERROR(database.Execute(StrCat("PRAGMA user_version = ", to)));
-  return transaction.Commit();
+  KERNIX_RETURN_IF_ERROR(transaction.Commit());
+  return database.Execute(kAwaitDisk);
 }
 
 }  // namespace
@@ -106,7 +109,9 @@ int NewestIndexVersion() { return static_cast<int>(std::size(kMigrations)); }
 
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path) {
   KERNIX_ASSIGN_OR_RETURN(Database database, Database::Open(path, kBusyTimeoutMs));
-  KERNIX_RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
+  KERNIX_ASSIGN_OR_RETURN(const int64_t pages, database.QueryInt("PRAGMA page_count"));
+  KERNIX_RETURN_IF_ERROR(database.Execute(pages == 0 ? "PRAGMA synchronous = OFF" : kAwaitDisk));
+  KERNIX_RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode = WAL"));
   return database;
 }
 

@@ -14,6 +14,8 @@ namespace kernix::cache {
 int NewestIndexVersion();
 
 // Opens a connection with the settings that Index's promises need: WAL, and commits that are on disk when they return.
+// In a new file this holds once MigrateIndex() has made the tables, which are not awaited: they hold nothing yet that a
+// power failure could take, and what it leaves of them is empty or found to be damaged.
 absl::StatusOr<Database> OpenIndexConnection(const std::string& path);
 
 // Checks the file and migrates it to the newest layout, in one transaction. kDataLoss if the file is

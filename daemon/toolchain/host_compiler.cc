@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -51,6 +52,7 @@ constexpr const char* kLinkedFiles[] = {
     "libc++abi.a",
 };
 constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld"};
+// Of those above, so that who asks both kinds need not know which one answers.
 constexpr const char* kClangPrograms[] = {"ld", "as"};
 
 // See HostCompiler. All may be missing. The programs load the libraries that cc1plus loads.
@@ -126,16 +128,26 @@ std::vector<std::string> LoadedLibraries(Env& env, const std::string& program) {
   return libraries;
 }
 
-// A wrapper script or ccache has no libraries to list: its output has no "=> /...".
-void AddLibraries(Env& env, const std::vector<std::string>& programs, Parts& parts) {
-  std::vector<std::vector<std::string>> loaded(programs.size());
+// By program.
+using LibrariesOf = std::map<std::string, std::vector<std::string>>;
+
+LibrariesOf LoadedLibraries(Env& env, const std::vector<std::string>& programs) {
+  LibrariesOf loaded;
   std::vector<std::function<void()>> queries;
-  for (size_t i = 0; i < programs.size(); ++i) {
-    queries.emplace_back([&, i] { loaded[i] = LoadedLibraries(env, programs[i]); });
+  for (const std::string& program : programs) {
+    queries.emplace_back([&env, &program, &libraries = loaded[program]] { libraries = LoadedLibraries(env, program); });
   }
   RunSideBySide(queries);
+  return loaded;
+}
+
+// A wrapper script or ccache has no libraries to list: its output has no "=> /...".
+void AddLibraries(const LibrariesOf& loaded, const std::vector<std::string>& programs, Parts& parts) {
   std::set<std::string> libraries;
-  for (const std::vector<std::string>& some : loaded) libraries.insert(some.begin(), some.end());
+  for (const std::string& program : programs) {
+    const auto found = loaded.find(program);
+    if (found != loaded.end()) libraries.insert(found->second.begin(), found->second.end());
+  }
   for (const std::string& library : libraries) parts.Add(StrCat("library ", Basename(library)), library);
 }
 
@@ -152,10 +164,10 @@ std::vector<std::string> AddPrograms(Env& env, const char* const (&names)[n], co
   return programs;
 }
 
-// The folders where the compiler looks for programs.
-std::vector<std::string> ProgramFoldersOf(const HostCompiler& compiler, const std::string& search) {
+// The folders where the compiler at `path` looks for programs.
+std::vector<std::string> ProgramFoldersOf(const std::string& path, const std::string& search) {
   std::vector<std::string> folders = SearchFolders(search, "programs");
-  for (std::string& folder : std::vector<std::string>{Dirname(compiler.path), "/usr/bin", "/bin"}) {
+  for (std::string& folder : std::vector<std::string>{Dirname(path), "/usr/bin", "/bin"}) {
     folders.push_back(std::move(folder));  // the PATH that it runs with
   }
   return folders;
@@ -187,14 +199,43 @@ absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::st
   return absl::OkStatus();
 }
 
-Parts PartsOf(Env& env, const HostCompiler& compiler, const std::vector<std::string>& folders) {
+// What the compiler says about itself.
+struct Answers {
+  std::string description;                   // -v
+  std::string folders;                       // -print-search-dirs
+  std::vector<std::string> program_folders;  // of these
+  LibrariesOf libraries;                     // of all programs that GCC or Clang would run
+};
+
+// Some questions are about answers to others, so that they wait for one another as little as possible.
+absl::StatusOr<Answers> Ask(Env& env, const std::string& path) {
+  Answers answers;
+  absl::StatusOr<std::string> description, folders;
+  RunSideBySide({[&] {
+                   description = AskTool(env, {path, "-v", "-E", "-x", "c++", "/dev/null"});
+                 },
+                 [&] {
+                   folders = AskTool(env, {path, "-print-search-dirs"});
+                   if (!folders.ok()) return;
+                   answers.program_folders = ProgramFoldersOf(path, *folders);
+                   std::vector<std::string> programs = FindThose(env, kGccPrograms, answers.program_folders);
+                   programs.push_back(path);
+                   answers.libraries = LoadedLibraries(env, programs);
+                 }});
+  KERNIX_ASSIGN_OR_RETURN(answers.description, std::move(description));
+  KERNIX_ASSIGN_OR_RETURN(answers.folders, std::move(folders));
+  return answers;
+}
+
+Parts PartsOf(Env& env, const HostCompiler& compiler, const Answers& answers) {
+  const std::vector<std::string>& folders = answers.program_folders;
   Parts parts;
   parts.Add("driver", compiler.path);
   std::vector<std::string> programs = compiler.kind == HostCompilerKind::kGcc
                                           ? AddPrograms(env, kGccPrograms, folders, parts)
                                           : AddPrograms(env, kClangPrograms, folders, parts);
   programs.push_back(compiler.path);
-  AddLibraries(env, programs, parts);
+  AddLibraries(answers.libraries, programs, parts);
   for (const char* name : kLinkedFiles) parts.AddIfThere(name, FindFile(env, compiler.library_directories, name));
   return parts;
 }
@@ -218,29 +259,20 @@ absl::StatusOr<HostCompiler> ProbeHostCompiler(Env& env, FileDigests& digests, c
   HostCompiler compiler;
   KERNIX_ASSIGN_OR_RETURN(compiler.path, ResolveFolder(env, path, setting));
   KERNIX_RETURN_IF_ERROR(Watch(env, path, files));
-  absl::StatusOr<std::string> description, folders;
-  RunSideBySide({[&] {
-                   description = AskTool(env, {compiler.path, "-v", "-E", "-x", "c++", "/dev/null"});
-                 },
-                 [&] {
-                   folders = AskTool(env, {compiler.path, "-print-search-dirs"});
-                 }});
-  KERNIX_ASSIGN_OR_RETURN(const std::string answer, std::move(description));
-  if (!ReadVersion(answer, compiler)) {
+  KERNIX_ASSIGN_OR_RETURN(const Answers answers, Ask(env, compiler.path));
+  if (!ReadVersion(answers.description, compiler)) {
     return MakeError(v1::ErrorDetail::TOOLCHAIN,
                      StrCat(path, " is neither a GCC nor a Clang: set ", setting, " to one of them"));
   }
-  compiler.system_include_directories = IncludeFolders(answer);
-  KERNIX_ASSIGN_OR_RETURN(const std::string search, std::move(folders));
-  compiler.library_directories = ExistingFolders(env, SearchFolders(search, "libraries"));
-  const std::vector<std::string> program_folders = ProgramFoldersOf(compiler, search);
+  compiler.system_include_directories = IncludeFolders(answers.description);
+  compiler.library_directories = ExistingFolders(env, SearchFolders(answers.folders, "libraries"));
   if (compiler.kind == HostCompilerKind::kGcc) {
-    compiler.lto_programs = FindThose(env, kLtoPrograms, program_folders);
+    compiler.lto_programs = FindThose(env, kLtoPrograms, answers.program_folders);
     compiler.sanitizer_files = FindThose(env, kSanitizerFiles, compiler.library_directories);
   }
-  Parts parts = PartsOf(env, compiler, program_folders);
+  Parts parts = PartsOf(env, compiler, answers);
   if (compiler.kind == HostCompilerKind::kClang) {
-    KERNIX_RETURN_IF_ERROR(AddClangParts(env, compiler, answer, parts));
+    KERNIX_RETURN_IF_ERROR(AddClangParts(env, compiler, answers.description, parts));
   }
   const std::vector<WatchedFile> states = parts.States(env);
   files.insert(files.end(), states.begin(), states.end());

@@ -15,9 +15,9 @@ namespace kernix::toolchain {
 namespace {
 
 // At least two, because a task may only wait for a process.
-size_t ThreadsFor(size_t tasks) {
+size_t Threads() {
   constexpr size_t kMost = 8;
-  return std::min(tasks, std::clamp<size_t>(std::thread::hardware_concurrency(), 2, kMost));
+  return std::clamp<size_t>(std::thread::hardware_concurrency(), 2, kMost);
 }
 
 class Crew {
@@ -25,14 +25,14 @@ class Crew {
   explicit Crew(const std::vector<std::function<void()>>& tasks) : tasks_(tasks) {}
 
   void Run() {
-    std::vector<std::thread> helpers = Helpers(ThreadsFor(tasks_.size()) - 1, [this] { Work(); });
+    std::vector<std::thread> helpers = Helpers(std::min(tasks_.size(), Threads()) - 1, [this] { Work(); });
     Work();
     End(helpers);
   }
 
-  // Without this thread, whose priority could not be raised again.
+  // One processor is left to others. Without this thread, whose priority could not be raised again.
   void RunGently() {
-    std::vector<std::thread> helpers = Helpers(ThreadsFor(tasks_.size()), [this] {
+    std::vector<std::thread> helpers = Helpers(std::min(tasks_.size(), Threads() - 1), [this] {
       setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kGentle);  // of this thread alone, on Linux
       Work();
     });
