@@ -59,6 +59,9 @@ struct Action {
 // The command line for this machine, with kRootPlaceholder not yet replaced.
 std::vector<std::string> LocalCommand(const Action& action);
 
+// The path on this machine of the tool that the command starts, not through a link.
+std::string ToolPath(const Action& action);
+
 struct ActionResult {
   int exit_code = 0;
   // stdout and stderr of the command, interleaved as they arrived. The root's path is removed, so files in it appear

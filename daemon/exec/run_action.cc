@@ -194,15 +194,6 @@ absl::Status CheckForShell(const Action& action, const std::string& root) {
           ", because it passes that path to a shell, which would interpret its $, `, \" or \\: ", kKeepStoreElsewhere));
 }
 
-// The tool's path on this machine, not through a link.
-std::string ToolPath(const Action& action) {
-  const std::string path = LocalCommand(action).front();
-  for (const InputLink& link : action.links) {
-    if (path.starts_with(link.path + "/")) return link.target + path.substr(link.path.size());
-  }
-  return path;
-}
-
 absl::Status StartError(const absl::Status& status, const Action& action) {
   if (absl::IsCancelled(status)) return MakeError(v1::ErrorDetail::CANCELLED, ToStd(status.message()));
   if (absl::IsInvalidArgument(status)) {
@@ -362,6 +353,14 @@ std::vector<std::string> LocalCommand(const Action& action) {
   for (const std::string& word : action.argv) words.push_back(absl::StrReplaceAll(word, paths));
   words.insert(words.end(), action.local_words.begin(), action.local_words.end());
   return words;
+}
+
+std::string ToolPath(const Action& action) {
+  const std::string path = LocalCommand(action).front();
+  for (const InputLink& link : action.links) {
+    if (path.starts_with(link.path + "/")) return link.target + path.substr(link.path.size());
+  }
+  return path;
 }
 
 absl::StatusOr<ActionResult> RunAction(Env& env, const ActionPlace& place, const Action& action,

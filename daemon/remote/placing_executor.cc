@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "common/base/error.h"
 #include "common/base/exceptions.h"
 #include "common/base/log.h"
+#include "common/base/paths.h"
 #include "common/base/strings.h"
 #include "daemon/exec/measured_executor.h"
 #include "daemon/remote/remote_executor.h"
@@ -27,12 +29,60 @@ bool IsOfEngine(const absl::Status& status) {
   return detail.kind() != v1::ErrorDetail::RESOURCE || detail.command().empty();
 }
 
+// Holds back what an action prints until somebody knows whether this run counts.
+class OutputLater final : public exec::ActionObserver {
+ public:
+  // `observer` may be null.
+  explicit OutputLater(exec::ActionObserver* observer) : observer_(observer) {}
+
+  void OnQueued(int actions_ahead) override {
+    if (observer_ != nullptr) observer_->OnQueued(actions_ahead);
+  }
+  void OnStarted(const exec::Action& action) override {
+    if (observer_ != nullptr) observer_->OnStarted(action);
+  }
+  void OnOutput(std::string_view text) override { output_ += text; }
+
+  void Release() {
+    if (observer_ != nullptr && !output_.empty()) observer_->OnOutput(output_);
+  }
+
+ private:
+  exec::ActionObserver* const observer_;
+  std::string output_;
+};
+
 // RESOURCE: nothing else on this machine helps, so the load ends.
 absl::Status NowhereElse(const std::string& step, const absl::Status& why) {
   return MakeError(v1::ErrorDetail::RESOURCE,
                    StrCat("step \"", step, "\" could not run on a builder: ", GetErrorDetail(why).message(),
                           ". The settings of this kernixd (\"remote\") let such steps run nowhere else: tell whoever "
                           "administers it, or set \"prefer-remote\", with which they run on this machine meanwhile"));
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string FailureThere(const exec::ActionResult& there) {
+  const std::string line = FirstLine(there.output);
+  return line.empty() ? StrCat("exit code ", there.exit_code) : line;
+}
+
+// 126 and 127: what shells and runners say of a command that they cannot start. Others fail like any command, with a
+// message in which the tool, or the system's call that starts it, is not found. A compiler has no reason to say that of
+// itself.
+bool SeemsToLackTool(std::string_view tool, const exec::ActionResult& there) {
+  if (there.exit_code == 126 || there.exit_code == 127) return true;
+  if (there.exit_code == 0) return false;
+  const std::string line = FirstLine(there.output);
+  const bool names_start = absl::StrContains(line, "exec") || absl::StrContains(line, ToAbsl(Basename(tool)));
+  return names_start && (absl::StrContains(line, "No such file or directory") || absl::StrContains(line, "not found"));
+}
+
+absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
+  return MakeError(v1::ErrorDetail::RESOURCE,
+                   StrCat("the builder seems to lack ", tool, " (", FailureThere(there),
+                          "). Give builders the tools of this node, by an image that upstream.platform names, or send "
+                          "along those that work in any place, such as nvcc's, with upstream.shipped_folders"));
 }
 
 }  // namespace
@@ -68,6 +118,7 @@ struct PlacingExecutor::Job {
   exec::ActionObserver* observer;
   CancellationPtr cancellation;
   exec::ActionDone done;
+  OutputLater there{observer};
 };
 
 PlacingExecutor::PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
@@ -81,9 +132,15 @@ void PlacingExecutor::Register(MetricsRegistry& registry) const {
   registry.AddCounter(kPlaced, kPlacedHelp, there_, {{"place", "remote"}});
   constexpr char kInstead[] = "kernix_steps_run_here_instead_total";
   constexpr char kInsteadHelp[] =
-      "Steps that should have run on a builder: which the engine failed, or which no builder can run.";
+      "Steps that should have run on a builder: which the engine failed, which ended with an error there, or which no "
+      "builder can run.";
   registry.AddCounter(kInstead, kInsteadHelp, fell_back_, {{"why", "engine"}});
+  registry.AddCounter(kInstead, kInsteadHelp, ran_again_, {{"why", "command"}});
   registry.AddCounter(kInstead, kInsteadHelp, only_here_, {{"why", "step"}});
+  registry.AddCounter(
+      "kernix_steps_failed_on_builders_alone_total",
+      "Steps that failed on a builder and succeeded here: the builder lacks a tool, or has another one.",
+      failed_there_alone_);
 }
 
 void PlacingExecutor::Submit(exec::Action action, UserId user, exec::ActionObserver* observer,
@@ -94,8 +151,7 @@ void PlacingExecutor::Submit(exec::Action action, UserId user, exec::ActionObser
   if (options_.placements.Of(action.work) == Placement::kRemote) {
     return SubmitThere(std::move(action), user, observer, std::move(cancellation), std::move(done));
   }
-  TryThere(
-      std::make_shared<const Job>(Job{std::move(action), user, observer, std::move(cancellation), std::move(done)}));
+  TryThere(std::make_shared<Job>(Job{std::move(action), user, observer, std::move(cancellation), std::move(done)}));
 }
 
 exec::ExecutorLoad PlacingExecutor::load() const {
@@ -135,8 +191,10 @@ void PlacingExecutor::SubmitHere(exec::Action action, UserId user, exec::ActionO
 void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer,
                                   CancellationPtr cancellation, exec::ActionDone done) {
   there_.Add();
-  auto judge = [step = action.step, done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
+  auto judge = [step = action.step, tool = exec::ToolPath(action),
+                done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
     if (IsOfEngine(result.status())) result = NowhereElse(step, result.status());
+    if (result.ok() && SeemsToLackTool(tool, *result)) result = NowhereElse(step, LacksTool(tool, *result));
     done(std::move(result));
   };
   remote_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(judge));
@@ -146,10 +204,12 @@ void PlacingExecutor::TryThere(JobPtr job) {
   there_.Add();
   auto judge = [this, job](absl::StatusOr<exec::ActionResult> result) {
     if (IsOfEngine(result.status())) return FallBack(job, result.status());
+    if (result.ok() && result->exit_code != 0) return RunAgainHere(job, *std::move(result));
     if (result.ok() && falling_back_.exchange(false)) Log(LogLevel::kInfo, "builders_work_again");
+    job->there.Release();
     job->done(std::move(result));
   };
-  remote_->Submit(job->action, job->user, job->observer, job->cancellation, std::move(judge));
+  remote_->Submit(job->action, job->user, &job->there, job->cancellation, std::move(judge));
 }
 
 void PlacingExecutor::FallBack(const JobPtr& job, const absl::Status& why) {
@@ -158,11 +218,38 @@ void PlacingExecutor::FallBack(const JobPtr& job, const absl::Status& why) {
     Log(LogLevel::kWarning, "builders_fail",
         {{"step", job->action.step}, {"error", GetErrorDetail(why).message()}, {"instead", "steps run here"}});
   }
+  SubmitAgain(job, job->done);
+}
+
+void PlacingExecutor::RunAgainHere(const JobPtr& job, exec::ActionResult there) {
+  ran_again_.Add();
+  SubmitAgain(job, [this, job, there = std::move(there)](absl::StatusOr<exec::ActionResult> here) {
+    if (here.ok() && here->exit_code == 0) NoteDifference(job->action, there);
+    job->done(std::move(here));
+  });
+}
+
+void PlacingExecutor::SubmitAgain(const JobPtr& job, exec::ActionDone done) {
   const absl::Status submitted = CatchExceptions("the step could not be queued", [&] {
-    SubmitHere(job->action, job->user, job->observer, job->cancellation, job->done);
+    SubmitHere(job->action, job->user, job->observer, job->cancellation, std::move(done));
     return absl::OkStatus();
   });
   if (!submitted.ok()) job->done(submitted);
+}
+
+void PlacingExecutor::NoteDifference(const exec::Action& action, const exec::ActionResult& there) {
+  failed_there_alone_.Add();
+  {
+    const MutexLock lock(mutex_);
+    if (!warned_of_.insert(exec::KindOfStep(action.step)).second) return;
+  }
+  Log(LogLevel::kWarning, "builder_lacks_tool",
+      {{"step", action.step},
+       {"tool", exec::ToolPath(action)},
+       {"error", FailureThere(there)},
+       {"hint",
+        "the step failed on a builder and succeeded here: give builders this node's tools (upstream.platform, "
+        "upstream.shipped_folders)"}});
 }
 
 }  // namespace kernix::remote

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -57,7 +58,12 @@ class LocalQueue {
 // An action that a builder cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
 // the engine, not its own command, has failed: its observer then hears once more that it waits and starts. The log has
 // one line when that begins, and one when builders work again. With kRemote, such an error is a RESOURCE error that
-// says so. Thread-safe.
+// says so.
+//
+// A command that fails on a builder runs here, too, and its end here is what counts: the builder may lack the tool, and
+// no exit code says so for certain. If it succeeds here, the log has one line for each kind of step. With kRemote, the
+// failure is the command's own, or a RESOURCE error if the builder seems to lack the tool. An observer hears the output
+// of the run that counts. Thread-safe.
 class PlacingExecutor final : public exec::Executor {
  public:
   PlacingExecutor(std::unique_ptr<exec::Executor> local, std::unique_ptr<exec::Executor> remote,
@@ -74,7 +80,7 @@ class PlacingExecutor final : public exec::Executor {
 
  private:
   struct Job;
-  using JobPtr = std::shared_ptr<const Job>;
+  using JobPtr = std::shared_ptr<Job>;
 
   bool RunsThere(const exec::Action& action);
   void SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
@@ -85,13 +91,21 @@ class PlacingExecutor final : public exec::Executor {
   // Runs there, or here.
   void TryThere(JobPtr job);
   void FallBack(const JobPtr& job, const absl::Status& why);
+  void SubmitAgain(const JobPtr& job, exec::ActionDone done);
+  // After it has failed there.
+  void RunAgainHere(const JobPtr& job, exec::ActionResult there);
+  void NoteDifference(const exec::Action& action, const exec::ActionResult& there);
 
   const PlacingOptions options_;
   MetricCounter here_;
   MetricCounter there_;
   MetricCounter only_here_;
   MetricCounter fell_back_;
+  MetricCounter ran_again_;
+  MetricCounter failed_there_alone_;
   std::atomic<bool> falling_back_ = false;
+  Mutex mutex_;
+  std::set<std::string_view> warned_of_ ABSL_GUARDED_BY(mutex_);  // kinds of steps that failed there alone
   const std::unique_ptr<exec::Executor> local_;
   LocalQueue queue_;
   const std::unique_ptr<exec::Executor> remote_;  // destroyed first: it submits to the above

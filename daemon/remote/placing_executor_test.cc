@@ -38,6 +38,13 @@ absl::StatusOr<exec::ActionResult> Ran(const std::string& where) {
   return result;
 }
 
+absl::StatusOr<exec::ActionResult> Failed(int exit_code, const std::string& output) {
+  exec::ActionResult result;
+  result.exit_code = exit_code;
+  result.output = output;
+  return result;
+}
+
 absl::Status Broken() { return MakeError(v1::ErrorDetail::UNREACHABLE, "the engine is down"); }
 
 // The name of a step that ends when it is cancelled.
@@ -48,8 +55,9 @@ class Notes : public exec::ActionObserver {
  public:
   void OnQueued(int) override {}
   void OnStarted(const exec::Action&) override { ++started; }
-  void OnOutput(std::string_view) override {}
+  void OnOutput(std::string_view text) override { output += text; }
   std::atomic<int> started = 0;
+  std::string output;
 };
 
 // One job on this machine, and an engine that does what the test says. Both are pools.
@@ -103,6 +111,7 @@ class PlacingExecutorTest : public ::testing::Test {
     if (action.step == kWaits) cancelled.get_future().wait();
     cancellation->Remove(id);
     absl::StatusOr<exec::ActionResult> result = run();
+    if (observer != nullptr && result.ok()) observer->OnOutput(result->output);
     if (cancellation->cancelled()) return MakeError(v1::ErrorDetail::CANCELLED, "cancelled");
     return result;
   }
@@ -138,19 +147,13 @@ TEST_F(PlacingExecutorTest, WhatTheEngineFailsRunsHereWithOneWarning) {
   EXPECT_THAT(registry_->Text(), HasSubstr("kernix_steps_run_here_instead_total{why=\"engine\"} 3\n"));
 }
 
-TEST_F(PlacingExecutorTest, WhatTheCommandItselfFailsDoesNotRunAgain) {
+TEST_F(PlacingExecutorTest, WhatEndsACommandForWantOfResourcesDoesNotRunAgain) {
   Place({.host_compiles = Placement::kPreferRemote});
   int runs = 0;
   here_ = [&] {
     ++runs;
     return Ran("here");
   };
-  there_ = [] {
-    exec::ActionResult result;
-    result.exit_code = 1;
-    return absl::StatusOr<exec::ActionResult>(result);
-  };
-  EXPECT_EQ(RunOne(Of(Work::kHostCompile))->exit_code, 1);
   there_ = [] {
     v1::ErrorDetail late;
     late.set_kind(v1::ErrorDetail::RESOURCE);
@@ -163,6 +166,74 @@ TEST_F(PlacingExecutorTest, WhatTheCommandItselfFailsDoesNotRunAgain) {
   EXPECT_EQ(runs, 0);
   there_ = [] { return MakeError(v1::ErrorDetail::RESOURCE, "the engine has no room"); };
   EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+}
+
+TEST_F(PlacingExecutorTest, WhatFailsThereAndHereIsTheCommandsOwnFailure) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  there_ = [] { return Failed(1, "a.cc:1: error there\n"); };
+  here_ = [] { return Failed(1, "a.cc:1: error here\n"); };
+  ::testing::internal::CaptureStderr();
+  Notes notes;
+  const auto result = RunOne(Of(Work::kHostCompile), &notes);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->exit_code, 1);
+  EXPECT_EQ(result->output, "a.cc:1: error here\n");
+  EXPECT_EQ(notes.output, "a.cc:1: error here\n") << "the message shows once";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"command\"} 1\n"),
+                                       HasSubstr("kernix_steps_failed_on_builders_alone_total 0\n")));
+}
+
+TEST_F(PlacingExecutorTest, WhatFailsThereAloneEndsWellWithOneWarningForEachKindOfStep) {
+  Place({.host_compiles = Placement::kOverflow, .device_compiles = Placement::kPreferRemote}, Duration(-1));
+  there_ = [] { return Failed(1, "execvp g++: No such file or directory\nmore\n"); };
+  ::testing::internal::CaptureStderr();
+  Notes notes;
+  const auto result = RunOne(Of(Work::kHostCompile), &notes);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->exit_code, 0);
+  EXPECT_EQ(notes.output, "here") << "nobody hears of the run that does not count";
+  EXPECT_EQ(notes.started, 2);
+  EXPECT_EQ(PlaceOf(Of(Work::kHostCompile)), "here");
+  EXPECT_EQ(PlaceOf(Of(Work::kDeviceCompile, "ptxas sm_90")), "here");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const size_t first = log.find("builder_lacks_tool ");
+  ASSERT_NE(first, std::string::npos) << log;
+  const size_t second = log.find("builder_lacks_tool ", first + 1);
+  ASSERT_NE(second, std::string::npos) << log;
+  EXPECT_EQ(log.find("builder_lacks_tool ", second + 1), std::string::npos) << log;
+  EXPECT_THAT(log, AllOf(HasSubstr("execvp g++: No such file or directory"), HasSubstr("tool=g++")));
+  EXPECT_THAT(registry_->Text(), AllOf(HasSubstr("kernix_steps_run_here_instead_total{why=\"command\"} 3\n"),
+                                       HasSubstr("kernix_steps_failed_on_builders_alone_total 3\n")));
+}
+
+TEST_F(PlacingExecutorTest, WhatABuilderPrintsIsHeardIfItsRunCounts) {
+  Place({.host_compiles = Placement::kPreferRemote});
+  Notes notes;
+  EXPECT_THAT(RunOne(Of(Work::kHostCompile), &notes), IsOk());
+  EXPECT_EQ(notes.output, "there");
+}
+
+TEST_F(PlacingExecutorTest, WhereStepsRunOnBuildersAloneAnErrorNamesTheToolThatTheyLack) {
+  Place({.host_compiles = Placement::kRemote});
+  exec::Action action = Of(Work::kHostCompile);
+  action.argv = {"toolchain/host/g++"};
+  action.links = {{"toolchain/host", "/opt/gcc/bin"}};
+  for (const auto& [exit_code, output] : std::vector<std::pair<int, std::string>>{
+           {127, ""},
+           {126, "sh: toolchain/host/g++: Permission denied\n"},
+           {1, "bwrap: execvp toolchain/host/g++: No such file or directory\n"},
+           {1, "g++: fatal error: cannot execute 'cc1plus': execvp: No such file or directory\n"}}) {
+    there_ = [&] { return Failed(exit_code, output); };
+    const absl::Status status = RunOne(action).status();
+    EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << output;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("the builder seems to lack /opt/gcc/bin/g++"), HasSubstr("upstream.platform")));
+  }
+  there_ = [] { return Failed(1, "a.cc:1:10: fatal error: b.h: No such file or directory\n"); };
+  const auto result = RunOne(action);
+  ASSERT_THAT(result, IsOk()) << "the compiler's own error";
+  EXPECT_EQ(result->exit_code, 1);
 }
 
 TEST_F(PlacingExecutorTest, WhatMayRunNowhereElseFailsAndSaysSo) {

@@ -273,8 +273,12 @@ class Runner {
   absl::StatusOr<Execution> Execute(const exec::Action& action, const exec::ActionMessages& messages, Teller& teller,
                                     Cancellation* cancellation) const {
     const Duration step = action.timeout.count() > 0 ? action.timeout : kLongestStep;
-    const ExecuteOptions options = {.time_limit = options_.queue_limit + step,
-                                    .on_stage = [&](ExecutionStage stage) { teller.OnStage(stage); }};
+    ExecuteOptions options = {.time_limit = options_.queue_limit + step,
+                              .on_stage = [&](ExecutionStage stage) { teller.OnStage(stage); }};
+    absl::StatusOr<Execution> execution = upstream_.Execute(messages.action, options, cancellation);
+    if (!execution.ok() || !execution->from_cache || execution->exit_code == 0) return execution;
+    // Some engines keep failures. The builders may have been mended since.
+    options.skip_cache_lookup = true;
     return upstream_.Execute(messages.action, options, cancellation);
   }
 

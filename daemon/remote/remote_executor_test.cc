@@ -132,6 +132,20 @@ TEST_F(RemoteExecutorTest, ACompileThatFailsIsAResult) {
   EXPECT_EQ(upstream_->state().health, UpstreamHealth::kAnswers);
 }
 
+// Some engines keep failures. A builder may have been mended since.
+TEST_F(RemoteExecutorTest, AFailureThatTheEngineHasKeptIsTriedAgain) {
+  const exec::Action action = Script("echo run >>/shared/mended; [ -e /shared/tool ] && echo has it");
+  auto result = Run(action);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_NE(result->exit_code, 0);
+  ASSERT_THAT(env_.WriteFile(Shared("tool"), "", 0600), IsOk());
+  result = Run(action);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->exit_code, 0);
+  EXPECT_EQ(result->output, "has it\n");
+  EXPECT_EQ(env_.ReadFile(Shared("mended")).value(), "run\nrun\n");
+}
+
 TEST_F(RemoteExecutorTest, AnOutputThatIsNotThereIsAnErrorOfACommandThatSucceeds) {
   exec::Action action = Script("echo made >a; exit 0");
   action.outputs = {"a", "b"};

@@ -188,6 +188,43 @@ TEST_F(BuildersTest, WithoutBuildersRemoteStepsSayWhatToDo) {
   On("prefer", {"compile", file});
 }
 
+TEST_F(BuildersTest, BuildersWithoutToolsCostNoLoadAndShowInTheLog) {
+  engine_ = testing::CasdProcess::WithoutTools();
+  SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_->address());
+  SetVariable("KERNIX_UPSTREAM_READ", "false");
+  SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
+  On("prefer", {"compile", Write("one.cpp", Kernel("one"))});
+  On("prefer", {"compile", Write("two.cpp", Kernel("two"))});
+  EXPECT_GE(RanThere("prefer"), 4) << "two compiles and two links";
+  EXPECT_EQ(Number("prefer", "kernix_steps_failed_on_builders_alone_total"), RanThere("prefer"));
+  const auto place = PlaceForStore(Env::Posix(), ProcessGetEnv, geteuid(), Path("prefer"));
+  ASSERT_TRUE(place.ok()) << place.status();
+  EXPECT_THAT(Env::Posix().ReadFile(place->log).value_or(""), HasSubstr("builder_lacks_tool "));
+  stores_.insert("remote");
+  SetVariable("KERNIX_UPSTREAM_STEPS", "remote");
+  const ProgramOutcome outcome = RunProgram(
+      {"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " --store ", Path("remote"), " compile ", Path("one.cpp"), " 2>&1")});
+  EXPECT_NE(outcome.exit_code, ctl::kOk);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("the builder seems to lack /"), HasSubstr("No such file or directory"),
+                                    HasSubstr("upstream.shipped_folders")));
+}
+
+TEST_F(BuildersTest, ACompileErrorIsThatOfThisMachine) {
+  StartEngine();
+  SetVariable("KERNIX_UPSTREAM_STEPS", "prefer-remote");
+  stores_.insert("prefer");
+  const std::string file = Write("one.cpp", StrCat("int f() { return nothing; }\n", Kernel("one")));
+  const ProgramOutcome outcome =
+      RunProgram({"/bin/sh", "-c", StrCat(KERNIXCTL_PROGRAM, " --store ", Path("prefer"), " compile ", file, " 2>&1")});
+  EXPECT_NE(outcome.exit_code, ctl::kOk);
+  const std::string message = "1 | int f() { return nothing; }";
+  const size_t at = outcome.output.find(message);
+  ASSERT_NE(at, std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find(message, at + 1), std::string::npos) << outcome.output;
+  EXPECT_GE(Number("prefer", "kernix_steps_run_here_instead_total{why=\"command\"}"), 1);
+  EXPECT_EQ(Number("prefer", "kernix_steps_failed_on_builders_alone_total"), 0);
+}
+
 // Takes minutes of a processor. Ends with the test.
 class LongCompile {
  public:

@@ -68,7 +68,14 @@ PROVOKED = {
 }
 
 # What needs a machine without a compiler, a GPU or a daemon: other tests provoke them, and the sources say them.
-ELSEWHERE = ("no C++ compiler found", "no nvcc found", "there is no GPU", "no kernixd answers", "…: users other than")
+ELSEWHERE = (
+    "no C++ compiler found",
+    "no nvcc found",
+    "there is no GPU",
+    "no kernixd answers",
+    "…: users other than",
+    'step "…" could not run on a builder',
+)
 
 
 def pattern(quote):
@@ -90,10 +97,11 @@ def test_every_quote_is_checked():
 
 
 def test_other_quotes_stand_in_the_sources():
-    folder = pathlib.Path(__file__).parents[2] / "client"
-    sources = "".join(path.read_text() for path in sorted(folder.rglob("*.cc")) if not path.stem.endswith("_test"))
+    root = pathlib.Path(__file__).parents[2]
+    paths = [path for folder in ("client", "daemon") for path in sorted((root / folder).rglob("*.cc"))]
+    sources = "".join(path.read_text() for path in paths if not path.stem.endswith("_test"))
     literals = re.sub(r'"\s*"', "", sources).replace('\\"', '"')  # the compiler joins them, too
     quotes = [quote for quote in QUOTES if quote.startswith(ELSEWHERE)]
     assert len(quotes) == len(ELSEWHERE)
-    parts = [part.strip(" ().:") for quote in quotes for part in quote.split("…")]
+    parts = [part.strip(' ().:"') for quote in quotes for part in quote.split("…")]
     assert [part for part in parts if part not in literals] == []

@@ -25,8 +25,9 @@ bool Accepts(const std::string& path) {
 }
 
 // What the sandbox has of this machine. The runner does not take links: /lib is one to /usr/lib.
-std::vector<std::string> Sandbox(const std::string& shared, const std::vector<std::string>& folders) {
+std::vector<std::string> Sandbox(const std::string& shared, bool has_tools, const std::vector<std::string>& folders) {
   std::vector<std::string> arguments = {StrCat("--runner-arg=--bind-mount=", shared, ":/shared")};
+  if (!has_tools) return arguments;
   for (const char* mount :
        {"/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/usr/lib64:/lib64", "/etc/alternatives:/etc/alternatives"}) {
     arguments.push_back(StrCat("--runner-arg=--ro-bind-mount=", mount));
@@ -72,7 +73,7 @@ void CasdProcess::Start() {
                                    "--log-level=warning",
                                    "--buildbox-run=" + bin + "/buildbox-run"};
   if (executes_) {
-    const std::vector<std::string> sandbox = Sandbox(shared(), folders_);
+    const std::vector<std::string> sandbox = Sandbox(shared(), has_tools_, folders_);
     argv.insert(argv.end(), sandbox.begin(), sandbox.end());
     EXPECT_TRUE(Env::Posix().CreateDirectories(shared()).ok());
   }

@@ -28,6 +28,10 @@ class CasdProcess {
   static std::unique_ptr<CasdProcess> Executing(std::vector<std::string> folders = {}) {
     return std::unique_ptr<CasdProcess>(new CasdProcess(true, std::move(folders)));
   }
+  // One that runs actions in a sandbox without any tool: no compiler, no shell, no library.
+  static std::unique_ptr<CasdProcess> WithoutTools() {
+    return std::unique_ptr<CasdProcess>(new CasdProcess(true, {}, /*has_tools=*/false));
+  }
   ~CasdProcess();
 
   std::string address() const { return "unix://" + socket(); }
@@ -44,12 +48,14 @@ class CasdProcess {
   std::string Log() const { return process_->Log(); }
 
  private:
-  CasdProcess(bool executes, std::vector<std::string> folders) : executes_(executes), folders_(std::move(folders)) {
+  CasdProcess(bool executes, std::vector<std::string> folders, bool has_tools = true)
+      : executes_(executes), has_tools_(has_tools), folders_(std::move(folders)) {
     Start();
   }
 
   const TempFolder folder_;
   const bool executes_;
+  const bool has_tools_;
   const std::vector<std::string> folders_;
   std::unique_ptr<ChildProcess> process_;
 };
