@@ -38,6 +38,8 @@ bool BuildAnyway(const Digest& key, const absl::Status& error) {
 }  // namespace
 
 bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation) {
+  // Whatever claims say: a hostile writer could say something new each time, or undo this node's own claim.
+  if (wait.seen && env_.Now() - wait.begun > kLongestWait) return true;
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
   if (!claim.ok()) return BuildAnyway(key, claim.status());
   // Later nodes try again: what was wrong may have been the node.
@@ -58,7 +60,7 @@ bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {
     wait.since = env_.Now();
   }
   if (claim.state == ClaimState::kBuilt) return is_news;
-  if (claim.state != ClaimState::kBuilding || env_.Now() - wait.begun > kLongestWait) return false;
+  if (claim.state != ClaimState::kBuilding) return false;
   if (is_news || env_.Now() - wait.since < kSilence) return true;
   abandoned_.Add();
   return false;

@@ -8,6 +8,7 @@
 #include "daemon/remote/upstream_test_util.h"
 #include "tests/support/await.h"
 #include "tests/support/engine/casd_process.h"
+#include "tests/support/engine/fault_proxy.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_util.h"
 
@@ -97,6 +98,32 @@ TEST_F(BuildTurnsTest, NobodyWaitsForEver) {
   }
   ASSERT_THAT(a_.claims.Write(key_, ++beat, ClaimState::kBuilding, nullptr), IsOk());
   EXPECT_TRUE(b_.MayBuild(key_, wait));
+}
+
+// Whoever may write can say anything.
+TEST_F(BuildTurnsTest, NobodyWaitsForEverForWhatIsSaidToBeBuilt) {
+  BuildTurns::Wait wait;
+  for (uint64_t beat = 0; beat < 4; ++beat) {
+    ASSERT_THAT(a_.claims.Write(key_, beat, ClaimState::kBuilt, nullptr), IsOk());
+    EXPECT_FALSE(b_.MayBuild(key_, wait));
+    env_.AdvanceClock(BuildTurns::kLongestWait / 4);
+  }
+  ASSERT_THAT(a_.claims.Write(key_, 4, ClaimState::kBuilt, nullptr), IsOk());
+  EXPECT_TRUE(b_.MayBuild(key_, wait));
+}
+
+TEST_F(BuildTurnsTest, NobodyWaitsForEverForAnEngineThatForgetsItsClaims) {
+  kernix::testing::FaultProxy proxy(engine_->address());
+  const auto upstream = remote::OpenUpstream(env_, {.address = proxy.address()});
+  Node node(env_, *upstream, "c");
+  ASSERT_THAT(a_.claims.Write(key_, 0, ClaimState::kLeft, nullptr), IsOk());
+  proxy.Inject({.method = "UpdateActionResult", .times = 0, .answer = grpc::Status::OK});
+  BuildTurns::Wait wait;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(node.MayBuild(key_, wait));
+    env_.AdvanceClock(BuildTurns::kLongestWait / 4);
+  }
+  EXPECT_TRUE(node.MayBuild(key_, wait));
 }
 
 TEST_F(BuildTurnsTest, AnotherNodeTakesTheTurnThatWasLeft) {
