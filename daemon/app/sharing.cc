@@ -25,6 +25,7 @@ remote::UpstreamOptions UpstreamOptionsOf(const UpstreamSettings& settings) {
           .certificate_file = settings.certificate_file,
           .key_file = settings.key_file,
           .token_file = settings.token_file,
+          .token_header = settings.token_header,
           .timeout = settings.timeout};
 }
 

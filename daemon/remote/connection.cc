@@ -43,15 +43,18 @@ Duration TimeLeft(Env& env, const Limits& limits) {
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(Env& env, UpstreamOptions options) {
   KERNIX_ASSIGN_OR_RETURN(const EngineAddress address, ParseEngineAddress(options.address));
   KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(env, options, address));
-  std::unique_ptr<Connection> connection(new Connection(env, std::move(options), channel));
-  if (connection->token_ != nullptr) KERNIX_RETURN_IF_ERROR(connection->token_->Token().status());
+  KERNIX_ASSIGN_OR_RETURN(TokenHeader header, ParseTokenHeader(options.token_header));
+  std::unique_ptr<Connection> connection(new Connection(env, std::move(options), std::move(header), channel));
+  if (connection->token_ != nullptr) KERNIX_RETURN_IF_ERROR(connection->token_->Value().status());
   return connection;
 }
 
-Connection::Connection(Env& env, UpstreamOptions options, const std::shared_ptr<grpc::Channel>& channel)
+Connection::Connection(Env& env, UpstreamOptions options, TokenHeader header,
+                       const std::shared_ptr<grpc::Channel>& channel)
     : env_(env),
       options_(std::move(options)),
-      token_(options_.token_file.empty() ? nullptr : std::make_unique<TokenFile>(env, options_.token_file)),
+      token_(options_.token_file.empty() ? nullptr
+                                         : std::make_unique<TokenFile>(env, options_.token_file, std::move(header))),
       action_cache_(reapi::ActionCache::NewStub(channel)),
       storage_(reapi::ContentAddressableStorage::NewStub(channel)),
       capabilities_(reapi::Capabilities::NewStub(channel)),
@@ -81,10 +84,10 @@ grpc::Status Connection::Try(const Limits& limits, Duration time, const Attempt&
   grpc::ClientContext context;
   context.set_deadline(gpr_time_from_millis(time.count(), GPR_TIMESPAN));
   if (token_ != nullptr) {
-    const absl::StatusOr<std::string> token = token_->Token();
-    if (!token.ok())
-      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(ToStd(token.status().message())));
-    context.AddMetadata("authorization", StrCat("Bearer ", *token));
+    const absl::StatusOr<std::string> value = token_->Value();
+    if (!value.ok())
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(ToStd(value.status().message())));
+    context.AddMetadata(token_->header_name(), *value);
   }
   const EndsWith ends(limits.cancellation, context);
   return attempt(context);

@@ -70,7 +70,7 @@ class Connection {
   ConnectionCounters& counters() { return counters_; }
 
  private:
-  Connection(Env& env, UpstreamOptions options, const std::shared_ptr<grpc::Channel>& channel);
+  Connection(Env& env, UpstreamOptions options, TokenHeader header, const std::shared_ptr<grpc::Channel>& channel);
 
   grpc::Status Try(const Limits& limits, Duration time, const Attempt& attempt);
 

@@ -38,7 +38,9 @@ Meaning MeaningOf(const grpc::Status& status, const UpstreamOptions& options) {
     case grpc::StatusCode::UNAUTHENTICATED:
       return {v1::ErrorDetail::INVALID_REQUEST,
               options.token_file.empty() ? "It wants a token: set token_file."
-                                         : StrCat("Is the token in ", options.token_file, " right, and still valid?")};
+                                         : StrCat("Is the token in ", options.token_file,
+                                                  " right, still valid, and wanted in this header (token_header = \"",
+                                                  options.token_header, "\")?")};
     case grpc::StatusCode::PERMISSION_DENIED:
       return {v1::ErrorDetail::INVALID_REQUEST,
               "The token or the client certificate does not give the right to do so."};

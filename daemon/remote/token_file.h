@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bearer token in a file that somebody else replaces, as orchestrators do.
+// A token, a key or a password in a file that somebody else replaces, as orchestrators do, and the header in which it
+// travels.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -13,25 +16,41 @@
 
 namespace kernix::remote {
 
+// How engines want a token.
+struct TokenHeader {
+  std::string name;    // in lower case, as HTTP/2 has it
+  std::string scheme;  // "Bearer", "Basic"; empty: the text stands alone
+
+  bool operator==(const TokenHeader&) const = default;
+};
+
+// "NAME" or "NAME: SCHEME". INVALID_REQUEST says what is wrong.
+absl::StatusOr<TokenHeader> ParseTokenHeader(std::string_view text);
+
 // Thread-safe.
 class TokenFile {
  public:
   // `env` must outlive it.
-  TokenFile(Env& env, std::string path) : env_(env), path_(std::move(path)) {}
+  TokenFile(Env& env, std::string path, TokenHeader header)
+      : env_(env), path_(std::move(path)), header_(std::move(header)) {}
 
-  // The file's text without the space around it. Reads the file only if it may have changed; if it cannot be read any
-  // more, or holds no token, the last token stays. INVALID_REQUEST if there is none.
-  absl::StatusOr<std::string> Token();
+  const std::string& header_name() const { return header_.name; }
+
+  // The header's value: the scheme and the file's text without the space around it; with Basic, where the text is
+  // USER:PASSWORD, its base64. Reads the file only if it may have changed; if it cannot be read any more, or holds no
+  // token, the last value stays. INVALID_REQUEST if there is none.
+  absl::StatusOr<std::string> Value();
 
  private:
   absl::StatusOr<std::string> Read() const;
 
   Env& env_;
   const std::string path_;
+  const TokenHeader header_;
   Mutex mutex_;
   WatchedFile seen_ ABSL_GUARDED_BY(mutex_);
   bool settled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string token_ ABSL_GUARDED_BY(mutex_);
+  std::string value_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kernix::remote

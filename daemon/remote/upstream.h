@@ -29,9 +29,10 @@ struct UpstreamOptions {
   std::string ca_file;
   std::string certificate_file;
   std::string key_file;
-  // Its text is sent as "authorization: Bearer TEXT". Read again when the file has changed. Needs TLS, a Unix socket or
-  // an address of this host.
+  // Its text is sent in the header of that name, after the scheme (see token_file.h). Read again when the file has
+  // changed. Needs TLS, a Unix socket or an address of this host.
   std::string token_file;
+  std::string token_header = "authorization: Bearer";
   // Of a call of this class with all of its retries. A call that moves bytes has a second more for each MiB of them.
   Duration timeout{std::chrono::seconds(10)};
 };

@@ -202,6 +202,7 @@ TEST(UpstreamOpenTest, OptionsThatDoNotGoTogetherAreRefused) {
   expect_refusal({.address = "grpcs://engine:80", .key_file = pem}, "both certificate_file and key_file");
   expect_refusal({.address = "grpc://engine:80", .token_file = text}, "for everybody to read");
   expect_refusal({.address = "grpcs://engine:80", .token_file = "/no/such/token"}, "/no/such/token");
+  expect_refusal({.address = "grpcs://engine:80", .token_file = text, .token_header = "two words"}, "token_header");
 }
 
 }  // namespace

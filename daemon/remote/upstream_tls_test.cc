@@ -78,6 +78,28 @@ TEST_F(UpstreamTlsTest, ATokenIsSentAndReadAgainWhenItIsReplaced) {
   EXPECT_EQ(upstream->state().health, UpstreamHealth::kAnswers);
 }
 
+// BuildBuddy's way.
+TEST_F(UpstreamTlsTest, AKeyInAHeaderOfItsOwn) {
+  const testing::TlsFront front(engine_->socket(), {.token = "right-key", .header = "x-buildbuddy-api-key"});
+  UpstreamOptions options = {.address = front.address(), .ca_file = front.ca_file()};
+  options.token_file = folder_.Write("key", "right-key\n");
+  ExpectError(*OpenUpstream(env_, options), v1::ErrorDetail::INVALID_REQUEST, "authorization: Bearer");
+  options.token_header = "X-BuildBuddy-API-Key";
+  ExpectRoundTrip(*OpenUpstream(env_, options));
+}
+
+// bazel-remote's way.
+TEST_F(UpstreamTlsTest, AUserAndAPassword) {
+  const testing::TlsFront front(engine_->socket(), {.token = "node:pass word", .header = "authorization: Basic"});
+  UpstreamOptions options = {.address = front.address(), .ca_file = front.ca_file()};
+  options.token_header = "authorization: Basic";
+  options.token_file = folder_.Write("password", "node:another\n");
+  const auto upstream = OpenUpstream(env_, options);
+  ExpectError(*upstream, v1::ErrorDetail::INVALID_REQUEST, "token_header");
+  folder_.Write("password", "node:pass word\n");
+  ExpectRoundTrip(*upstream);
+}
+
 TEST_F(UpstreamTlsTest, PlainWordsToATlsPortAreAnError) {
   const testing::TlsFront front(engine_->socket(), {});
   std::string address = front.address();

@@ -75,6 +75,7 @@ ELSEWHERE = (
     "no kernixd answers",
     "…: users other than",
     'step "…" could not run on a builder',
+    "Is the token in …",
 )
 
 

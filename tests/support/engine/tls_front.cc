@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "common/base/strings.h"
 #include "common/os/env.h"
 #include "common/os/unique_fd.h"
@@ -48,13 +50,25 @@ UniqueFd Listen(int& port) {
   return fd;
 }
 
+// nginx's own check of Basic: bazel-remote's --htpasswd_file means the same.
+std::string TokenCheck(const std::string& folder, const TlsFrontOptions& options) {
+  if (options.token.empty()) return "";
+  if (options.header == "authorization: Basic") {
+    return StrCat("auth_basic engine; auth_basic_user_file ", folder, "/htpasswd;");
+  }
+  const size_t colon = options.header.find(':');
+  std::string name = options.header.substr(0, colon);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const std::string scheme = colon == std::string::npos ? "" : options.header.substr(colon + 2) + " ";
+  return StrCat("if ($http_", name, " != \"", scheme, options.token, "\") { return 401; }");
+}
+
 std::string Configuration(const std::string& folder, const std::string& engine, int port,
                           const TlsFrontOptions& options) {
   const std::string client = options.wants_client_certificate
                                  ? StrCat("ssl_client_certificate ", folder, "/ca.pem; ssl_verify_client on;")
                                  : "";
-  const std::string token =
-      options.token.empty() ? "" : StrCat("if ($http_authorization != \"Bearer ", options.token, "\") { return 401; }");
+  const std::string token = TokenCheck(folder, options);
   return StrCat("user root; daemon off; pid ", folder, "/nginx.pid; error_log stderr warn;\n",
                 "events { worker_connections 256; }\nhttp {\n  access_log off; client_max_body_size 0;\n",
                 "  client_body_temp_path ", folder, "/t; proxy_temp_path ", folder, "/t; fastcgi_temp_path ", folder,
@@ -68,6 +82,10 @@ std::string Configuration(const std::string& folder, const std::string& engine, 
 
 TlsFront::TlsFront(const std::string& engine, const TlsFrontOptions& options) {
   MakeCertificates(folder_.path());
+  if (const size_t colon = options.token.find(':'); colon != std::string::npos) {
+    folder_.Write("htpasswd",
+                  StrCat(options.token.substr(0, colon), ":{PLAIN}", options.token.substr(colon + 1), "\n"));
+  }
   const UniqueFd listening = Listen(port_);
   const std::string configuration = folder_.Write("nginx.conf", Configuration(folder_.path(), engine, port_, options));
   // What connects before nginx accepts waits in the socket. NGINX names the descriptors that an older nginx has left.

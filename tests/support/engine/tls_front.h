@@ -13,7 +13,8 @@ namespace kernix::testing {
 
 struct TlsFrontOptions {
   bool wants_client_certificate = false;
-  std::string token;  // the bearer token that it wants; empty: none
+  std::string token;                             // that it wants; empty: none
+  std::string header = "authorization: Bearer";  // where: NAME or NAME: SCHEME; of Basic, `token` is USER:PASSWORD
 };
 
 class TlsFront {
