@@ -204,6 +204,8 @@ TEST_F(OptionsTest, NamesTheFaultsOfAnUpstream) {
               HasSubstr("upstream.timeout must not be 0"));
   EXPECT_THAT(Parse({"--upstream-address=grpc://x:1", "--upstream-build-once=true"}).text,
               HasSubstr("upstream.build_once needs upstream.read and upstream.write"));
+  EXPECT_THAT(Parse({"--upstream-address=grpc://x:1", "--upstream-build-once=true", "--toolchain-description=/d"}).text,
+              Not(HasSubstr("upstream.build_once")));
   EXPECT_FALSE(Parse({"--upstream-address=grpc://x:1", "--upstream-read=false"}).options.upstream.read);
   EXPECT_THAT(Parse({"--upstream-address=grpcs://x:1", "--upstream-key-file=/k"}).text,
               HasSubstr("belong together: set both or neither"));

@@ -349,10 +349,12 @@ absl::Status CheckUpstream(const ServerOptions& options) {
     problems.push_back(StrCat(options.PlaceOf("upstream.timeout"),
                               "upstream.timeout must not be 0: loads would wait for an engine that hangs"));
   }
-  if (upstream.build_once && !(upstream.read && upstream.write)) {
+  const bool builds = options.toolchain_description.empty();
+  if (upstream.build_once && !(upstream.read && (upstream.write || !builds))) {
     problems.push_back(StrCat(options.PlaceOf("upstream.build_once"),
                               "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
-                              "others must find what they write, and write what they wait for"));
+                              "others must find what they write, and write what they wait for. (One with a "
+                              "toolchain_description need not write.)"));
   }
   if (!options.toolchain_description.empty() && !upstream.read) {
     problems.push_back(StrCat(options.PlaceOf("toolchain_description"),

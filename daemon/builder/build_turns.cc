@@ -38,8 +38,7 @@ bool BuildAnyway(const Digest& key, const absl::Status& error) {
 }  // namespace
 
 bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation) {
-  // Whatever claims say: a hostile writer could say something new each time, or undo this node's own claim.
-  if (wait.seen && env_.Now() - wait.begun > kLongestWait) return true;
+  if (WaitsForTooLong(wait)) return true;
   const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
   if (!claim.ok()) return BuildAnyway(key, claim.status());
   // Later nodes try again: what was wrong may have been the node.
@@ -50,6 +49,17 @@ bool BuildTurns::MayBuild(const Digest& key, Wait& wait, Cancellation* cancellat
   }
   return TakeTurn(key, wait, cancellation);
 }
+
+bool BuildTurns::OtherBuilds(const Digest& key, Wait& wait, Cancellation* cancellation) {
+  if (WaitsForTooLong(wait)) return false;
+  const absl::StatusOr<std::optional<BuildClaim>> claim = claims_.Read(key, cancellation);
+  if (!claim.ok() || !*claim || !MustWait(**claim, wait)) return false;
+  NextPause(wait);
+  return true;
+}
+
+// Whatever claims say: a hostile writer could say something new each time, or undo this node's own claim.
+bool BuildTurns::WaitsForTooLong(const Wait& wait) const { return wait.seen && env_.Now() - wait.begun > kLongestWait; }
 
 // What was written just before the claim said so may have come just after the look for it.
 bool BuildTurns::MustWait(const BuildClaim& claim, Wait& wait) {

@@ -53,6 +53,10 @@ class BuildTurns {
   // the node builds. Blocks for `kSettle` or some calls of the upstream.
   bool MayBuild(const Digest& key, Wait& wait, Cancellation* cancellation);
 
+  // For a node that builds nothing: whether another node builds `key`, which the upstream did not have a moment ago.
+  // True: look for the result again after `wait.pause`, and ask again with the same `wait`. Blocks for a call.
+  bool OtherBuilds(const Digest& key, Wait& wait, Cancellation* cancellation);
+
   // The build of `key` has ended, and its result was written if `state` says so. Does nothing if this node has no turn.
   void End(const Digest& key, remote::ClaimState state);
 
@@ -64,6 +68,7 @@ class BuildTurns {
 
  private:
   bool TakeTurn(const Digest& key, Wait& wait, Cancellation* cancellation);
+  bool WaitsForTooLong(const Wait& wait) const;
   bool MustWait(const remote::BuildClaim& claim, Wait& wait);
   void Begin(const Digest& key);
   void Beat(const Digest& key);

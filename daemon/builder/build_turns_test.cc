@@ -100,6 +100,29 @@ TEST_F(BuildTurnsTest, NobodyWaitsForEver) {
   EXPECT_TRUE(b_.MayBuild(key_, wait));
 }
 
+TEST_F(BuildTurnsTest, ANodeThatBuildsNothingWaitsForOneThatDoes) {
+  BuildTurns::Wait wait;
+  EXPECT_FALSE(b_.turns.OtherBuilds(key_, wait, nullptr)) << "nobody builds it";
+  EXPECT_TRUE(a_.MayBuild(key_));
+  EXPECT_TRUE(b_.turns.OtherBuilds(key_, wait, nullptr));
+  EXPECT_GT(wait.pause.count(), 0);
+  a_.End(key_, ClaimState::kBuilt);
+  EXPECT_TRUE(b_.turns.OtherBuilds(key_, wait, nullptr)) << "the result may have come just after the look for it";
+  EXPECT_FALSE(b_.turns.OtherBuilds(key_, wait, nullptr));
+}
+
+TEST_F(BuildTurnsTest, ANodeThatBuildsNothingDoesNotWaitForWhatFailedOrForASilentNode) {
+  BuildTurns::Wait wait;
+  ASSERT_THAT(a_.claims.Write(key_, 0, ClaimState::kBuilding, nullptr), IsOk());
+  EXPECT_TRUE(b_.turns.OtherBuilds(key_, wait, nullptr));
+  env_.AdvanceClock(BuildTurns::kSilence);
+  EXPECT_FALSE(b_.turns.OtherBuilds(key_, wait, nullptr));
+  ASSERT_THAT(a_.claims.Write(key_, 1, ClaimState::kBuilding, nullptr), IsOk());
+  EXPECT_TRUE(b_.turns.OtherBuilds(key_, wait, nullptr));
+  ASSERT_THAT(a_.claims.Write(key_, 0, ClaimState::kFailed, nullptr), IsOk());
+  EXPECT_FALSE(b_.turns.OtherBuilds(key_, wait, nullptr));
+}
+
 // Whoever may write can say anything.
 TEST_F(BuildTurnsTest, NobodyWaitsForEverForWhatIsSaidToBeBuilt) {
   BuildTurns::Wait wait;

@@ -733,7 +733,7 @@ absl::Status Builder::Impl::TryToStart(const PlannedLoad& load, const FlightPtr&
     if (!went_on.ok()) Finish(*started, flight, went_on);
   };
   // Whoever may not build does not say to other nodes that it builds.
-  const auto ask = load.only_cached ? &UpstreamCache::Find : &UpstreamCache::FindOrWait;
+  const auto ask = load.only_cached ? &UpstreamCache::FindOrJoin : &UpstreamCache::FindOrWait;
   (upstream->*ask)(load.key(), load.request.toolchain, flight->build_cancellation(), std::move(go_on));
   return absl::OkStatus();
 }

@@ -46,8 +46,9 @@ std::optional<std::vector<remote::SharedHeader>> Shared(const std::vector<cache:
 
 }  // namespace
 
-// A load that looks for its result until this node should build it.
+// A load that looks for its result until this node should build it, or nobody does.
 struct UpstreamCache::Question {
+  bool may_build = false;
   Digest key;
   toolchain::ToolchainPtr toolchain;
   CancellationPtr cancellation;
@@ -66,7 +67,7 @@ UpstreamCache::UpstreamCache(Env& env, toolchain::FileDigests& digests, remote::
       claims_(options_.build_once ? 1 : 0),
       questions_(options_.read ? kQuestionsAtOnce : 0),
       writes_(options_.write ? kWritesAtOnce : 0) {
-  if (options_.build_once && options_.read && options_.write) turns_.emplace(env, claims, claims_, stopped_);
+  if (options_.build_once && options_.read) turns_.emplace(env, claims, claims_, stopped_);
 }
 
 UpstreamCache::~UpstreamCache() {
@@ -92,19 +93,31 @@ void UpstreamCache::Find(const Digest& key, toolchain::ToolchainPtr toolchain, C
 
 void UpstreamCache::FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
                                Found done) {
+  if (!turns_ || !options_.write) return Find(key, std::move(toolchain), std::move(cancellation), std::move(done));
+  Begin({true, key, std::move(toolchain), std::move(cancellation), std::move(done), BuildTurns::Wait()});
+}
+
+void UpstreamCache::FindOrJoin(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation,
+                               Found done) {
   if (!turns_) return Find(key, std::move(toolchain), std::move(cancellation), std::move(done));
-  auto question = std::make_shared<Question>(
-      Question{key, std::move(toolchain), std::move(cancellation), std::move(done), BuildTurns::Wait()});
-  questions_.Push([this, question] { Ask(question); });
+  Begin({false, key, std::move(toolchain), std::move(cancellation), std::move(done), BuildTurns::Wait()});
+}
+
+void UpstreamCache::Begin(Question question) {
+  questions_.Push([this, shared = std::make_shared<Question>(std::move(question))] { Ask(shared); });
 }
 
 void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   Question& q = *question;
   std::optional<remote::SharedResult> found = FindNow(q.key, *q.toolchain, q.cancellation.get());
-  if (found || q.IsCancelled() || turns_->MayBuild(q.key, q.wait, q.cancellation.get())) {
-    return q.done(std::move(found));
-  }
+  if (found || q.IsCancelled() || !MustWait(q)) return q.done(std::move(found));
   questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
+}
+
+bool UpstreamCache::MustWait(Question& question) {
+  Question& q = question;
+  if (q.may_build) return !turns_->MayBuild(q.key, q.wait, q.cancellation.get());
+  return turns_->OtherBuilds(q.key, q.wait, q.cancellation.get());
 }
 
 void UpstreamCache::EndBuild(const Digest& key, remote::ClaimState state) {

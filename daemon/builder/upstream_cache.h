@@ -29,7 +29,9 @@ struct UpstreamCacheOptions {
   std::string address;  // for people
   bool read = true;
   bool write = false;
-  bool build_once = false;                 // only with both: lets one node build what several need at the same moment
+  // Lets one node build what several need at the same moment. One that does not write claims nothing, and so waits for
+  // nobody with FindOrWait().
+  bool build_once = false;
   uint64_t max_result_bytes = UINT64_MAX;  // larger results of others are not taken
 };
 
@@ -61,6 +63,9 @@ class UpstreamCache {
   // builds it; the caller then must call Keep() or EndBuild().
   void FindOrWait(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
 
+  // As Find() for a load that may not be built. With `build_once`, this waits while another node builds it.
+  void FindOrJoin(const Digest& key, toolchain::ToolchainPtr toolchain, CancellationPtr cancellation, Found done);
+
   // The build of a load has made nothing to keep.
   void EndBuild(const Digest& key, remote::ClaimState state);
 
@@ -83,7 +88,10 @@ class UpstreamCache {
  private:
   struct Question;
 
+  void Begin(Question question);
   void Ask(const std::shared_ptr<Question>& question);
+  // Another node builds it: it is to be looked for again.
+  bool MustWait(Question& question);
   std::optional<remote::SharedResult> FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
                                               Cancellation* cancellation);
   bool Reserve(uint64_t bytes);

@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "common/base/error.h"
+#include "tests/support/await.h"
 #include "tests/support/engine/casd_process.h"
 #include "tests/support/engine/fault_proxy.h"
 #include "tests/support/temp_folder.h"
@@ -58,6 +61,16 @@ class SharingTest : public ::testing::Test {
 };
 
 CasdProcess* SharingTest::engine_ = nullptr;
+
+// The value of a metric.
+template <typename Measured>
+int64_t Sample(const Measured& measured, const std::string& sample) {
+  MetricsRegistry registry;
+  measured.Register(registry);
+  const std::string text = registry.Text();
+  const size_t at = text.find("\n" + sample + " ");
+  return at == std::string::npos ? -1 : std::stoll(text.substr(at + sample.size() + 2));
+}
 
 TEST_F(SharingTest, ANodeTakesWhatAnotherOneHasBuilt) {
   const v1::LoadRequest request = Request();
@@ -170,6 +183,30 @@ TEST_F(SharingTest, ANodeWithoutCompilersTakesWhatAnotherOneHasBuilt) {
   }
   EXPECT_EQ(bare.Stats().builds, 0u);
   EXPECT_EQ(bare.Stats().failures, 0u);
+}
+
+// What the other node has built stays away until the first look for it is over.
+TEST_F(SharingTest, ANodeWithoutCompilersWaitsForANodeThatBuilds) {
+  const v1::LoadRequest request = Request();
+  FaultProxy proxy(engine_->address());
+  Node builds, bare;
+  builds.Share({.address = proxy.address()}, {}, {.write = true, .build_once = true});
+  bare.DescribeTools(request);
+  bare.Share(Engine(), {}, {.write = false, .build_once = true});
+  auto built = std::async(std::launch::async, [&] { return builds.Load(request); });
+  Await("the claim", [&] { return Sample(*builds.upstream_cache, "kernix_upstream_turns_total{turn=\"own\"}") == 1; });
+  std::promise<void> release;
+  proxy.Inject(
+      {.method = "BatchUpdateBlobs", .times = 0, .change = [go = release.get_future().share()](auto&) { go.wait(); }});
+  auto taken = std::async(std::launch::async, [&] { return bare.Load(WithoutTools(request)); });
+  Await("a look", [&] { return Sample(*bare.results, "kernix_upstream_lookups_total{result=\"absent\"}") >= 1; });
+  release.set_value();
+  EXPECT_THAT(AwaitValue("the build", std::move(built)), IsOk());
+  const auto result = AwaitValue("what it has built", std::move(taken));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_TRUE(result->from_upstream());
+  const auto missing = bare.Load(WithoutTools(Request()));
+  EXPECT_EQ(KindOf(missing.status()), v1::ErrorDetail::NOT_CACHED) << "nobody builds this one";
 }
 
 // What the description says of headers decides, not what lies on the node.
