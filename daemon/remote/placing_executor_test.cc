@@ -224,7 +224,7 @@ TEST_F(PlacingExecutorTest, WhereStepsRunOnBuildersAloneAnErrorNamesTheToolThatT
            {126, "sh: toolchain/host/g++: Permission denied\n"},
            {1, "bwrap: execvp toolchain/host/g++: No such file or directory\n"},
            {1, "g++: fatal error: cannot execute 'cc1plus': execvp: No such file or directory\n"}}) {
-    there_ = [&] { return Failed(exit_code, output); };
+    there_ = [code = exit_code, text = output] { return Failed(code, text); };
     const absl::Status status = RunOne(action).status();
     EXPECT_EQ(KindOf(status), v1::ErrorDetail::RESOURCE) << output;
     EXPECT_THAT(std::string(status.message()),

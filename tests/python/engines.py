@@ -5,8 +5,10 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -86,7 +88,7 @@ for who in server client; do
 done
 """
 
-CACHE = """
+CONFIG = """
 description: an engine for tests
 {authorization}
 server:
@@ -104,12 +106,35 @@ caches:
     max-cached-refs: 10000
     allow-updates: true
     cache-failed-actions: false
+{scheduler}
 instances:
   - name: ["", kernix]
     services:
       - !cas {{ storage: *cas }}
       - !bytestream {{ storage: *cas }}
       - !action-cache {{ cache: *ac }}
+{execution}
+"""
+
+# By default it looks for work each second or two, and holds a worker's words back while that worker runs something.
+SCHEDULER = """
+connections:
+  - !sql-connection &sql
+    connection-string: "{database}"
+schedulers:
+  - !sql-scheduler &scheduler
+    sql: *sql
+    storage: *cas
+    action-cache: *ac
+    poll-interval: 0.1
+    property-set: !dynamic-property-set
+      match-property-keys: [OSFamily, ISA]
+    assigners:
+      - !priority-age-assigner {{ count: 1, interval: 0.05, jitter-factor: 0.05, failure-backoff: 0.2 }}
+"""
+EXECUTION = """
+      - !execution { scheduler: *scheduler, endpoints: [execution, operations] }
+      - !bots { scheduler: *scheduler, long-poll-during-execution: false }
 """
 
 
@@ -119,6 +144,7 @@ class BuildGrid(Engine):
     def __init__(self, secured=False):
         super().__init__()
         settings = {"authorization": "", "credentials": "", "insecure": "true", "folder": self.folder}
+        settings |= self.more_settings()
         credentials = None
         if secured:
             subprocess.run(["sh", "-c", CERTIFICATES], check=True, cwd=self.folder, capture_output=True)
@@ -135,11 +161,15 @@ class BuildGrid(Engine):
             credentials = grpc.ssl_channel_credentials(*pem)
         for _ in range(5):  # another process may take the port that was free a moment ago
             port = free_port()
-            (self.folder / "config.yml").write_text(CACHE.format(port=port, **settings))
+            (self.folder / "config.yml").write_text(CONFIG.format(port=port, **settings))
             self.address = f"grpc{'s' * secured}://localhost:{port}"
             if self.run([BUILDGRID, "server", "start", self.folder / "config.yml"], f"localhost:{port}", credentials):
                 return
         raise AssertionError(self.log())
+
+    def more_settings(self):
+        """Return the parts of its configuration that make it run actions."""
+        return {"scheduler": "", "execution": ""}
 
     def token(self, secret="a secret of at least thirty-two bytes"):
         """Return a JSON Web Token that the engine takes, or one of another secret."""
@@ -147,6 +177,79 @@ class BuildGrid(Engine):
         signed = b".".join(map(url_base64, (json.dumps({"alg": "HS256", "typ": "JWT"}), json.dumps(claims))))
         signature = hmac.digest(secret.encode(), signed, hashlib.sha256)
         return (signed + b"." + url_base64(signature)).decode()
+
+
+class Builders(BuildGrid):
+    """BuildGrid that runs actions, for its instance "kernix": with a database of its own, and one worker.
+
+    The sandbox of the worker has the tools of this machine in their places.
+    """
+
+    def __init__(self):
+        self.helpers = []
+        try:
+            super().__init__()
+            mounts = ["/usr:/usr", "/usr/bin:/bin", "/usr/lib:/lib", "/usr/lib64:/lib64"]
+            mounts = [f"--ro-bind-mount={mount}" for mount in [*mounts, "/etc/alternatives:/etc/alternatives"]]
+            worker = pathlib.Path(__file__).with_name("buildgrid_worker.py")
+            runner = ENGINES / "buildbox" / "buildbox-run"
+            self.help([BUILDGRID.with_name("python"), worker, self.address, "kernix", runner, *mounts])
+        except BaseException:
+            self.end_helpers()
+            raise
+
+    def help(self, command, user=()):
+        """Start a program that ends with this."""
+        with (self.folder / "log").open("ab") as log:
+            environment = {"PATH": f"{ENGINES / 'buildbox'}:/usr/bin:/bin", "HOME": str(self.folder)}
+            command = ["setpriv", *user, "--pdeathsig", "TERM", *command]
+            self.helpers.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd="/"))
+
+    def more_settings(self):
+        place, programs = self.folder / "database", postgresql()
+        place.mkdir()
+        user = []
+        if os.geteuid() == 0:  # PostgreSQL does not run as root
+            user = ["--reuid=postgres", "--regid=postgres", "--init-groups"]
+            shutil.chown(place, "postgres", "postgres")
+            self.folder.chmod(0o711)
+        made = [
+            programs / "initdb",
+            "--pgdata",
+            place,
+            "--auth=trust",
+            "--username=bgd",
+            "--encoding=UTF8",
+            "--no-sync",
+        ]
+        subprocess.run(["setpriv", *user, *made], check=True, cwd="/", capture_output=True)
+        self.help([programs / "postgres", "-D", place, "-k", place, "-c", "listen_addresses=", "-c", "fsync=off"], user)
+        deadline = time.monotonic() + SECONDS
+        while subprocess.run([programs / "pg_isready", "--quiet", "--host", place], check=False).returncode != 0:
+            assert self.helpers[0].poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.05)
+        subprocess.run([programs / "createdb", "--host", place, "--username=bgd", "bgd"], check=True)
+        database = f"postgresql+psycopg2://bgd@/bgd?host={place}"
+        subprocess.run([BUILDGRID, "migrate", "apply", database], check=True, capture_output=True)
+        return {"scheduler": SCHEDULER.format(database=database), "execution": EXECUTION}
+
+    def end_helpers(self):
+        """End the worker, and then the database at once."""
+        for number, helper in reversed(list(enumerate(self.helpers))):
+            helper.send_signal(signal.SIGQUIT if number == 0 else signal.SIGTERM)
+            helper.wait()
+
+    def close(self):
+        """End all of it and remove its folder."""
+        self.end_helpers()
+        super().close()
+
+
+def postgresql():
+    """Return the folder of PostgreSQL's programs, the newest, or None."""
+    folders = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    return folders[-1] if folders else None
 
 
 def url_base64(data):
@@ -165,3 +268,13 @@ def need_buildgrid():
     """Skip the test where BuildGrid could not be installed."""
     if not (ENGINES / "buildgrid" / "complete").exists():
         pytest.skip("BuildGrid needs Python 3.12 or newer, and deploy/setup.sh has found none")
+
+
+def need_builders():
+    """Skip the test where BuildGrid cannot run actions."""
+    need_buildgrid()
+    if postgresql() is None:
+        pytest.skip("BuildGrid's scheduler needs PostgreSQL, which is not installed (Debian: postgresql)")
+    sandbox = ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "/bin/true"]
+    if subprocess.run(sandbox, check=False, capture_output=True).returncode != 0:
+        pytest.skip("bubblewrap cannot make a sandbox on this machine")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/remote-execution-api.md is true: a plain client that follows it meets kernixd in two implementations."""
 
-import json
 import os
 import pathlib
 import re
@@ -10,14 +9,12 @@ import subprocess
 import sysconfig
 import tempfile
 
-import conftest
 import engines
 import kernels
 import plain_reapi
 import pytest
+from nodes import Node
 from plain_reapi import Blobs, Client, Signer, sha256
-
-from kernix import _environment
 
 PAGE = plain_reapi.ROOT / "docs" / "remote-execution-api.md"
 
@@ -81,41 +78,6 @@ def computed_vector(folder):
 def test_the_page_follows_from_its_rules(tmp_path):
     page = page_vector()
     assert page == computed_vector(tmp_path)
-
-
-class Node(conftest.Place):
-    """A machine whose kernixd asks an engine."""
-
-    def __init__(self, variables, **upstream):
-        super().__init__()
-        settings = {f"KERNIX_UPSTREAM_{name.upper()}": str(value) for name, value in upstream.items()}
-        self.more_variables = settings | {"KERNIXD": _environment.program("kernixd")} | variables
-
-    @property
-    def environment(self):
-        return super().environment | self.more_variables
-
-    def compile(self, path, *options):
-        """Return what kernixctl says of a file."""
-        return json.loads(self.kernixctl("compile", str(path), "--json", *options).stdout)
-
-    def stop(self):
-        """End the daemon: everything is written then."""
-        self.kernixctl("shutdown")
-
-    def upstream_status(self):
-        """Return what kernixctl says of the engine."""
-        return json.loads(self.kernixctl("status", "--json").stdout)["upstream"]
-
-    def key(self):
-        """Return the key of the one load."""
-        (entry,) = json.loads(self.kernixctl("cache", "list", "--json").stdout)
-        return bytes.fromhex(entry["key"])
-
-    def artifact(self):
-        """Return what the load has made."""
-        (path,) = (self.store / "artifacts").glob("*.so")
-        return path.read_bytes()
 
 
 @pytest.fixture(name="node")

@@ -76,6 +76,7 @@ ELSEWHERE = (
     "…: users other than",
     'step "…" could not run on a builder',
     "Is the token in …",
+    "this node has no compiler for module",
 )
 
 

@@ -12,6 +12,7 @@ cd "$(dirname "$0")/../../.."
 version=2.8.1
 sha256=aa3412ebc8e650c9241c6b33bb8d00148052000010cb990d821fe324e01f9701
 buildgrid=0.8.16
+complete="$buildgrid with its scheduler"
 
 # A Python that BuildGrid runs on; pyenv's too, which need not be on PATH.
 find_python() {
@@ -33,10 +34,10 @@ install_buildgrid() {
   fi
   rm -rf .engines/buildgrid
   "$python" -m venv .engines/buildgrid
-  .engines/buildgrid/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "buildgrid==$buildgrid"
-  echo "$buildgrid" >.engines/buildgrid/complete
+  .engines/buildgrid/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "buildgrid[database]==$buildgrid"
+  echo "$complete" >.engines/buildgrid/complete
 }
-if [ "$(cat .engines/buildgrid/complete 2>/dev/null)" != "$buildgrid" ]; then install_buildgrid; fi
+if [ "$(cat .engines/buildgrid/complete 2>/dev/null)" != "$complete" ]; then install_buildgrid; fi
 
 if [ -x .engines/buildbox/buildbox-casd ] && [ -x .engines/nginx ]; then exit 0; fi
 
