@@ -72,7 +72,14 @@ TEST_F(ClientRestartTest, ALoadWhoseDaemonsKeepDyingFails) {
     const auto info = MakeClient()->Info(/*start=*/false);
     if (info.ok()) kill(static_cast<pid_t>(info->pid), SIGKILL);
   };
-  const auto module = LoadKernel(*client, 1, options);
+  // Takes the compiler some seconds, longer than it takes to kill its daemon.
+  options.compile_flags = {"-fconstexpr-loop-limit=2147483647", "-fconstexpr-ops-limit=2147483647"};
+  const std::string source =
+      "#include \"brainevent/common.h\"\n"
+      "constexpr long Count() {\n  long sum = 0;\n  for (long i = 0; i < 2000000; ++i) sum += i;\n  return sum;\n}\n"
+      "constexpr long kSum = Count();\n"
+      "// @BE fill ret\nvoid fill(BE::Tensor out) { *static_cast<float*>(out.data_ptr()) = kSum; }\n";
+  const auto module = LoadCppInline(*client, "slow", {source}, options);
   ASSERT_FALSE(module.ok());
   EXPECT_EQ(KindOf(module.status()), v1::ErrorDetail::UNREACHABLE) << module.status();
 }
