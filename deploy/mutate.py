@@ -31,7 +31,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant("the toolchain's identity without the libraries of its programs", "daemon/toolchain/host_compiler.cc",
-           "  AddLibraries(answers.libraries, programs, parts);\n", "  static_cast<void>(&AddLibraries);\n",
+           "    libraries.insert(program->second.libraries.begin(), program->second.libraries.end());\n", "",
            "toolchain_test", "ToolchainTest.TheLibraries*"),
     Mutant("the key without its last step", "daemon/plan/load_key.cc",
            '  hasher.Field("step", last);\n', "", "build_test", "*LoadKeyTest*"),

@@ -114,8 +114,7 @@ void UpstreamCache::Ask(const std::shared_ptr<Question>& question) {
   questions_.PushAt(env_.Now() + q.wait.pause, [this, question] { Ask(question); });
 }
 
-bool UpstreamCache::MustWait(Question& question) {
-  Question& q = question;
+bool UpstreamCache::MustWait(Question& q) {
   if (q.may_build) return !turns_->MayBuild(q.key, q.wait, q.cancellation.get());
   return turns_->OtherBuilds(q.key, q.wait, q.cancellation.get());
 }

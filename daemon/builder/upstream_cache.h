@@ -91,7 +91,7 @@ class UpstreamCache {
   void Begin(Question question);
   void Ask(const std::shared_ptr<Question>& question);
   // Another node builds it: it is to be looked for again.
-  bool MustWait(Question& question);
+  bool MustWait(Question& q);
   std::optional<remote::SharedResult> FindNow(const Digest& key, const toolchain::Toolchain& toolchain,
                                               Cancellation* cancellation);
   bool Reserve(uint64_t bytes);

@@ -74,7 +74,7 @@ bool SeemsToLackTool(std::string_view tool, const exec::ActionResult& there) {
   if (there.exit_code == 126 || there.exit_code == 127) return true;
   if (there.exit_code == 0) return false;
   const std::string line = FirstLine(there.output);
-  const bool names_start = absl::StrContains(line, "exec") || absl::StrContains(line, ToAbsl(Basename(tool)));
+  const bool names_start = absl::StrContains(line, "execv") || absl::StrContains(line, ToAbsl(Basename(tool)));
   return names_start && (absl::StrContains(line, "No such file or directory") || absl::StrContains(line, "not found"));
 }
 

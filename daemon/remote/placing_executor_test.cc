@@ -230,7 +230,7 @@ TEST_F(PlacingExecutorTest, WhereStepsRunOnBuildersAloneAnErrorNamesTheToolThatT
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("the builder seems to lack /opt/gcc/bin/g++"), HasSubstr("upstream.platform")));
   }
-  there_ = [] { return Failed(1, "a.cc:1:10: fatal error: b.h: No such file or directory\n"); };
+  there_ = [] { return Failed(1, "a.cc:1:10: fatal error: executor.h: No such file or directory\n"); };
   const auto result = RunOne(action);
   ASSERT_THAT(result, IsOk()) << "the compiler's own error";
   EXPECT_EQ(result->exit_code, 1);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -52,7 +53,7 @@ constexpr const char* kLinkedFiles[] = {
     "libc++abi.a",
 };
 constexpr const char* kGccPrograms[] = {"cc1plus", "as", "collect2", "ld"};
-// Of those above, so that who asks both kinds need not know which one answers.
+// Among those above: Ask() looks for these before it knows which kind answers.
 constexpr const char* kClangPrograms[] = {"ld", "as"};
 
 // See HostCompiler. All may be missing. The programs load the libraries that cc1plus loads.
@@ -128,42 +129,6 @@ std::vector<std::string> LoadedLibraries(Env& env, const std::string& program) {
   return libraries;
 }
 
-// By program.
-using LibrariesOf = std::map<std::string, std::vector<std::string>>;
-
-LibrariesOf LoadedLibraries(Env& env, const std::vector<std::string>& programs) {
-  LibrariesOf loaded;
-  std::vector<std::function<void()>> queries;
-  for (const std::string& program : programs) {
-    queries.emplace_back([&env, &program, &libraries = loaded[program]] { libraries = LoadedLibraries(env, program); });
-  }
-  RunSideBySide(queries);
-  return loaded;
-}
-
-// A wrapper script or ccache has no libraries to list: its output has no "=> /...".
-void AddLibraries(const LibrariesOf& loaded, const std::vector<std::string>& programs, Parts& parts) {
-  std::set<std::string> libraries;
-  for (const std::string& program : programs) {
-    const auto found = loaded.find(program);
-    if (found != loaded.end()) libraries.insert(found->second.begin(), found->second.end());
-  }
-  for (const std::string& library : libraries) parts.Add(StrCat("library ", Basename(library)), library);
-}
-
-template <size_t n>
-std::vector<std::string> AddPrograms(Env& env, const char* const (&names)[n], const std::vector<std::string>& folders,
-                                     Parts& parts) {
-  std::vector<std::string> programs;
-  for (const char* name : names) {
-    if (std::optional<std::string> path = FindFile(env, folders, name)) {
-      programs.push_back(*path);
-      parts.Add(name, *std::move(path));
-    }
-  }
-  return programs;
-}
-
 // The folders where the compiler at `path` looks for programs.
 std::vector<std::string> ProgramFoldersOf(const std::string& path, const std::string& search) {
   std::vector<std::string> folders = SearchFolders(search, "programs");
@@ -199,13 +164,34 @@ absl::Status AddClangParts(Env& env, const HostCompiler& compiler, const std::st
   return absl::OkStatus();
 }
 
+// A program that may be a part of the compiler.
+struct Program {
+  std::string path;
+  std::vector<std::string> libraries;  // that it loads; a wrapper script or ccache tells of none
+};
+
 // What the compiler says about itself.
 struct Answers {
   std::string description;                   // -v
   std::string folders;                       // -print-search-dirs
   std::vector<std::string> program_folders;  // of these
-  LibrariesOf libraries;                     // of all programs that GCC or Clang would run
+  std::map<std::string, Program> programs;   // by name, those of kGccPrograms that are there; and kDriver
 };
+constexpr char kDriver[] = "driver";
+
+std::map<std::string, Program> FindPrograms(Env& env, const std::string& driver,
+                                            const std::vector<std::string>& folders) {
+  std::map<std::string, Program> programs{{kDriver, {.path = driver, .libraries = {}}}};
+  for (const char* name : kGccPrograms) {
+    if (std::optional<std::string> path = FindFile(env, folders, name)) programs[name].path = *std::move(path);
+  }
+  std::vector<std::function<void()>> queries;
+  for (auto& [name, program] : programs) {
+    queries.emplace_back([&env, &found = program] { found.libraries = LoadedLibraries(env, found.path); });
+  }
+  RunSideBySide(queries);
+  return programs;
+}
 
 // Some questions are about answers to others, so that they wait for one another as little as possible.
 absl::StatusOr<Answers> Ask(Env& env, const std::string& path) {
@@ -218,9 +204,7 @@ absl::StatusOr<Answers> Ask(Env& env, const std::string& path) {
                    folders = AskTool(env, {path, "-print-search-dirs"});
                    if (!folders.ok()) return;
                    answers.program_folders = ProgramFoldersOf(path, *folders);
-                   std::vector<std::string> programs = FindThose(env, kGccPrograms, answers.program_folders);
-                   programs.push_back(path);
-                   answers.libraries = LoadedLibraries(env, programs);
+                   answers.programs = FindPrograms(env, path, answers.program_folders);
                  }});
   KERNIX_ASSIGN_OR_RETURN(answers.description, std::move(description));
   KERNIX_ASSIGN_OR_RETURN(answers.folders, std::move(folders));
@@ -228,14 +212,21 @@ absl::StatusOr<Answers> Ask(Env& env, const std::string& path) {
 }
 
 Parts PartsOf(Env& env, const HostCompiler& compiler, const Answers& answers) {
-  const std::vector<std::string>& folders = answers.program_folders;
+  std::vector<std::string> names = {kDriver};
+  const bool is_gcc = compiler.kind == HostCompilerKind::kGcc;
+  for (const char* name :
+       is_gcc ? std::span<const char* const>(kGccPrograms) : std::span<const char* const>(kClangPrograms)) {
+    names.emplace_back(name);
+  }
   Parts parts;
-  parts.Add("driver", compiler.path);
-  std::vector<std::string> programs = compiler.kind == HostCompilerKind::kGcc
-                                          ? AddPrograms(env, kGccPrograms, folders, parts)
-                                          : AddPrograms(env, kClangPrograms, folders, parts);
-  programs.push_back(compiler.path);
-  AddLibraries(answers.libraries, programs, parts);
+  std::set<std::string> libraries;
+  for (const std::string& name : names) {
+    const auto program = answers.programs.find(name);
+    if (program == answers.programs.end()) continue;
+    parts.Add(name, program->second.path);
+    libraries.insert(program->second.libraries.begin(), program->second.libraries.end());
+  }
+  for (const std::string& library : libraries) parts.Add(StrCat("library ", Basename(library)), library);
   for (const char* name : kLinkedFiles) parts.AddIfThere(name, FindFile(env, compiler.library_directories, name));
   return parts;
 }
