@@ -33,6 +33,19 @@ TEST(KeyTest, TheOrderInWhichFoldersAreSearchedCounts) {
   EXPECT_NE(a->artifact_digest(), b->artifact_digest());
 }
 
+// Otherwise nodes of a fleet could not share what their users' own kernixds and a machine's service have built.
+TEST(KeyTest, SharedAndPrivateDaemonsAgree) {
+  KERNIX_NEED_PROGRAM(compiler, "g++");
+  TestBuilder owned(TestBuilder::On::kInlineExecutor);
+  TestBuilder shared(TestBuilder::On::kInlineExecutor, {.flag_policy = toolchain::FlagPolicy::kShared});
+  const v1::LoadRequest request = CppRequest(compiler);
+  const auto own_load = owned.Load(request), shared_load = shared.Load(request);
+  ASSERT_THAT(own_load, IsOk());
+  ASSERT_THAT(shared_load, IsOk());
+  EXPECT_EQ(own_load->key(), shared_load->key());
+  EXPECT_EQ(own_load->artifact_digest(), shared_load->artifact_digest());
+}
+
 TEST(KeyTest, WhatLinksForLinkTimeOptimizationCountsForThemAlone) {
   KERNIX_NEED_PROGRAM(compiler, "g++");
   TestBuilder t(TestBuilder::On::kInlineExecutor, {}, TestBuilder::Tools::kOwn);

@@ -30,8 +30,10 @@ void SetCommand(const PlanInputs& inputs, const PlannedUnit& unit, exec::Action&
 Step CompileStep(const PlanInputs& inputs, const PlannedUnit& unit) {
   Step step = NewStep(inputs, Tool::kHostCompiler, StepName("compile", unit), kCompileMemory);
   SetCommand(inputs, unit, step.action);
-  // Clang does not pipe to an assembler: the file between the two needs a path in the input root.
-  if (inputs.request.assembler_must_tell) step.action.environment.insert_or_assign("TMPDIR", std::string("."));
+  if (CallsAssemblerForClang(inputs.request)) {
+    // Clang does not pipe to an assembler: the file between the two needs a path in the input root.
+    step.action.environment.insert_or_assign("TMPDIR", std::string("."));
+  }
   step.reads_sources = true;
   step.object = unit.object;
   step.action.trees = unit.trees;

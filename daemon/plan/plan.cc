@@ -307,10 +307,14 @@ bool AssemblerTells(const BuildRequest& request) {
   return request.toolchain->host.kind == toolchain::HostCompilerKind::kGcc || request.assembler_must_tell;
 }
 
+bool CallsAssemblerForClang(const BuildRequest& request) {
+  return request.toolchain->host.kind == toolchain::HostCompilerKind::kClang && AssemblerTells(request);
+}
+
 std::vector<std::string> AssemblerFlags(const BuildRequest& request, const PlannedUnit& unit) {
   if (!AssemblerTells(request)) return {};
   std::vector<std::string> flags = {"-Xassembler", "--MD", "-Xassembler", unit.assembler_dependencies};
-  if (request.toolchain->host.kind == toolchain::HostCompilerKind::kClang) {
+  if (CallsAssemblerForClang(request)) {
     flags.emplace_back("-fno-integrated-as");
     return flags;
   }

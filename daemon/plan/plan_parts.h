@@ -92,9 +92,12 @@ std::vector<std::string> PrefixMaps(const PlanInputs& inputs, exec::Action& acti
 // old code's tables.
 std::vector<std::string> PrivateSymbolFlags(const toolchain::Toolchain& toolchain);
 
-// Whether the assembler reports the files that it reads. Clang's integrated assembler does not; where the report
-// matters, the plan makes Clang use the system's assembler.
+// Whether the assembler reports the files that it reads. Clang's integrated assembler does not.
 bool AssemblerTells(const BuildRequest& request);
+
+// Whether the plan makes Clang use the system's assembler, because the report matters. With GCC, shared and private
+// daemons have the same steps.
+bool CallsAssemblerForClang(const BuildRequest& request);
 
 // Flags for the host compiler that make the assembler report the files it reads, in the unit's file for that. The
 // assembler must see the machine code also with -flto, which otherwise leaves code generation to the link.
