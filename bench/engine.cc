@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures what an engine of the Remote Execution API costs kernixd. Prints rows of a Markdown table, each with the
-// median of its runs, the fastest and the slowest:
+// median of its runs, the fastest and the slowest. Large blobs also go by a plain client, which neither checks nor
+// keeps what it gets: its rates are the engine's limit on this machine.
 //
 //   bench_engine ADDRESS [INSTANCE]       grpc://HOST:PORT or unix:///PATH
 //
-// It leaves some 800 MB of random blobs and a few results on the engine.
+// It leaves some 1,600 MB of random blobs and a few results on the engine.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,7 +19,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/status_macros.h"
+#include "common/wire/grpc_status.h"
+#include "daemon/remote/blob_names.h"
+#include "daemon/remote/channel.h"
 #include "daemon/remote/upstream.h"
+#include "google/bytestream/bytestream.grpc.pb.h"
 
 namespace kernix::remote {
 namespace {
@@ -37,27 +43,30 @@ Blob RandomBlob(size_t size) {
   return {digest, std::make_shared<const std::string>(std::move(bytes))};
 }
 
-// Seconds of each run of `work`, sorted. Ends the program if one fails.
+// How long `work` takes. Ends the program if it fails.
+double Seconds(const std::function<absl::Status()>& work) {
+  const Clock::time_point begin = Clock::now();
+  const absl::Status status = work();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (status.ok()) return seconds;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::exit(EXIT_FAILURE);
+}
+
 std::vector<double> Measure(int runs, const std::function<absl::Status(int)>& work) {
   std::vector<double> seconds;
-  for (int i = 0; i < runs; ++i) {
-    const Clock::time_point begin = Clock::now();
-    const absl::Status status = work(i);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-    if (status.ok()) continue;
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    std::exit(EXIT_FAILURE);
-  }
-  std::sort(seconds.begin(), seconds.end());
+  for (int i = 0; i < runs; ++i) seconds.push_back(Seconds([&] { return work(i); }));
   return seconds;
 }
 
-void PrintMillis(const char* what, const std::vector<double>& seconds) {
+void PrintMillis(const char* what, std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
   std::printf("| %s | %.2f ms | %.2f to %.2f |\n", what, seconds[seconds.size() / 2] * 1e3, seconds.front() * 1e3,
               seconds.back() * 1e3);
 }
 
-void PrintRate(const char* what, size_t bytes, const std::vector<double>& seconds) {
+void PrintRate(const char* what, size_t bytes, std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
   const auto rate = [&](double time) { return static_cast<double>(bytes) / kMiB / time; };
   std::printf("| %s | %.0f MiB/s | %.0f to %.0f |\n", what, rate(seconds[seconds.size() / 2]), rate(seconds.back()),
               rate(seconds.front()));
@@ -79,26 +88,76 @@ void MeasureSmall(Upstream& upstream) {
               }));
 }
 
-void MeasureLarge(Upstream& upstream) {
+// The least that a client of streams does.
+class PlainClient {
+ public:
+  PlainClient(const std::shared_ptr<grpc::Channel>& channel, std::string instance)
+      : streams_(google::bytestream::ByteStream::NewStub(channel)), instance_(std::move(instance)) {}
+
+  absl::Status Write(const Blob& blob) {
+    grpc::ClientContext context;
+    google::bytestream::WriteResponse response;
+    const auto writer = streams_->Write(&context, &response);
+    google::bytestream::WriteRequest request;
+    request.set_resource_name(UploadName(instance_, blob.digest, /*zstd=*/false));
+    const std::string& bytes = *blob.content;
+    for (size_t at = 0; at < bytes.size(); at += kMiB) {
+      request.set_write_offset(static_cast<int64_t>(at));
+      request.set_data(bytes.data() + at, std::min(kMiB, bytes.size() - at));
+      request.set_finish_write(at + kMiB >= bytes.size());
+      if (!writer->Write(request)) break;
+      request.clear_resource_name();
+    }
+    writer->WritesDone();
+    return FromGrpcStatus(writer->Finish(), "the engine");
+  }
+
+  absl::Status Read(const Blob& blob) {
+    grpc::ClientContext context;
+    google::bytestream::ReadRequest request;
+    request.set_resource_name(DownloadName(instance_, blob.digest, /*zstd=*/false));
+    const auto reader = streams_->Read(&context, request);
+    google::bytestream::ReadResponse response;
+    while (reader->Read(&response)) {
+    }
+    return FromGrpcStatus(reader->Finish(), "the engine");
+  }
+
+ private:
+  const std::unique_ptr<google::bytestream::ByteStream::Stub> streams_;
+  const std::string instance_;
+};
+
+void MeasureLarge(Upstream& upstream, PlainClient& plain) {
   constexpr size_t kSize = 200 * kMiB;
-  constexpr int kRuns = 3;
-  std::vector<Blob> blobs;
-  for (int i = 0; i < kRuns; ++i) blobs.push_back(RandomBlob(kSize));
-  PrintRate("upload of 200 MiB", kSize, Measure(kRuns, [&](int i) { return upstream.Write({blobs[i]}); }));
-  PrintRate("download of 200 MiB", kSize,
-            Measure(kRuns, [&](int i) { return upstream.Read({blobs[i].digest}, kNoLimit).status(); }));
+  constexpr int kRuns = 4;
+  std::vector<Blob> ours, others;
+  for (int i = 0; i < kRuns; ++i) {
+    ours.push_back(RandomBlob(kSize));
+    others.push_back(RandomBlob(kSize));
+  }
+  std::vector<double> up, plain_up, down, plain_down;
+  for (int i = 0; i < kRuns; ++i) {  // in turn
+    up.push_back(Seconds([&] { return upstream.Write({ours[i]}); }));
+    plain_up.push_back(Seconds([&] { return plain.Write(others[i]); }));
+    down.push_back(Seconds([&] { return upstream.Read({ours[i].digest}, kNoLimit).status(); }));
+    plain_down.push_back(Seconds([&] { return plain.Read(others[i]); }));
+  }
+  PrintRate("upload of 200 MiB", kSize, up);
+  PrintRate("the same by a plain client", kSize, plain_up);
+  PrintRate("download of 200 MiB", kSize, down);
+  PrintRate("the same by a plain client", kSize, plain_down);
 }
 
-int Run(UpstreamOptions options) {
-  const auto upstream = Upstream::Open(Env::Posix(), std::move(options));
-  if (!upstream.ok()) {
-    std::fprintf(stderr, "%s\n", upstream.status().ToString().c_str());
-    return EXIT_FAILURE;
-  }
+absl::Status Run(const UpstreamOptions& options) {
+  KERNIX_ASSIGN_OR_RETURN(const std::unique_ptr<Upstream> upstream, Upstream::Open(Env::Posix(), options));
+  KERNIX_ASSIGN_OR_RETURN(const EngineAddress address, ParseEngineAddress(options.address));
+  KERNIX_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(Env::Posix(), options, address));
+  PlainClient plain(channel, options.instance);
   std::printf("| what | median | from, to |\n|---|---|---|\n");
-  MeasureSmall(**upstream);
-  MeasureLarge(**upstream);
-  return EXIT_SUCCESS;
+  MeasureSmall(*upstream);
+  MeasureLarge(*upstream, plain);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -109,5 +168,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s ADDRESS [INSTANCE]\n", argv[0]);
     return 2;
   }
-  return kernix::remote::Run({.address = argv[1], .instance = argc > 2 ? argv[2] : ""});
+  const absl::Status status = kernix::remote::Run({.address = argv[1], .instance = argc > 2 ? argv[2] : ""});
+  if (status.ok()) return EXIT_SUCCESS;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  return EXIT_FAILURE;
 }
