@@ -92,11 +92,11 @@ std::optional<int> ConsolidatedVersion(std::string_view package) {
   return version;
 }
 
-// The layouts of the wheels, newest first: nvidia/cu13/bin/nvcc (since CUDA 13), nvidia/cuda_nvcc/bin/nvcc (12).
-std::vector<std::string> WheelCandidates(Env& env, const std::string& site_packages) {
-  const std::string nvidia = JoinPath(site_packages, "nvidia");
+// Where the `packages` of a folder of wheels would have nvcc, newest first: nvidia/cu13/bin/nvcc (since CUDA 13),
+// nvidia/cuda_nvcc/bin/nvcc (12).
+std::vector<std::string> WheelCandidates(const std::string& nvidia, const std::vector<std::string>& packages) {
   std::vector<std::pair<int, std::string>> found;
-  for (const std::string& package : env.ListDirectory(nvidia).value_or(std::vector<std::string>())) {
+  for (const std::string& package : packages) {
     const std::optional<int> version = package == "cuda_nvcc" ? 12 : ConsolidatedVersion(package);
     if (version) found.emplace_back(*version, JoinPath(JoinPath(nvidia, package), "bin/nvcc"));
   }
@@ -205,12 +205,23 @@ class NvccSearch {
     return found.has_value();
   }
 
+  // Most folders of a Python's path have no wheels.
   bool FromWheels() {
+    std::vector<std::string> without_wheels;
     for (const std::string& site : site_packages_) {
-      for (const std::string& candidate : WheelCandidates(env_, site)) {
+      const std::string nvidia = JoinPath(site, "nvidia");
+      const absl::StatusOr<std::vector<std::string>> packages = env_.ListDirectory(nvidia);
+      if (!packages.ok()) {
+        without_wheels.push_back(site);
+        continue;
+      }
+      for (const std::string& candidate : WheelCandidates(nvidia, *packages)) {
         if (Try(candidate)) return true;
       }
-      looked_at_.push_back(StrCat(site, "/nvidia/{cu13,cuda_nvcc}/bin/nvcc"));
+      looked_at_.push_back(StrCat(nvidia, "/{cu13,cuda_nvcc}/bin/nvcc"));
+    }
+    if (!without_wheels.empty()) {
+      looked_at_.push_back(StrCat("NVIDIA's wheels in ", absl::StrJoin(without_wheels, ", "), " (none)"));
     }
     return false;
   }

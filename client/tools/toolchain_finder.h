@@ -20,7 +20,7 @@ struct ToolchainSearch {
   // contains one (nvcc's -ccbin). `host_compiler_from` names the source of the request in errors.
   std::string host_compiler;
   std::string host_compiler_from;
-  std::vector<std::string> site_packages;  // for nvcc as PyPI wheels install it
+  std::vector<std::string> site_packages;  // folders that may contain nvcc as PyPI wheels install it
 };
 
 // The host compiler is the requested one, $CXX, or c++, g++ or clang++ on PATH, in this order; compiler launchers

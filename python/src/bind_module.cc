@@ -31,6 +31,12 @@ uintptr_t Address(const Module& module, std::string_view function) {
 // Text from the compiler has no certain encoding.
 py::bytes Bytes(absl::StatusOr<std::string> text) { return py::bytes(ValueOrThrow(std::move(text))); }
 
+std::vector<std::string> FunctionNames(const Module& module) {
+  std::vector<std::string> names;
+  for (const FunctionInfo& function : module.functions()) names.push_back(function.name);
+  return names;
+}
+
 std::vector<std::string> SourceLabels(const Module& module) {
   std::vector<std::string> labels;
   for (const GeneratedUnit& unit : ValueOrThrow(module.texts()).units) {
@@ -109,6 +115,7 @@ void BindModuleClass(py::module_& module) {
       .def_property_readonly("language", &Module::language)
       .def_property_readonly("path", &Module::path)
       .def_property_readonly("functions", &Module::functions)
+      .def_property_readonly("function_names", &FunctionNames)
       .def_property_readonly("key", &Module::key)
       .def_property_readonly("artifact_digest", &Module::artifact_digest)
       .def_property_readonly("cache_hit", &Module::cache_hit)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The caller's environment: each variable that a compiler would read counts for a load, or a warning names it."""
 
+import os
+import pathlib
 import shutil
 import subprocess
+import sys
 import warnings
 
 import jax
@@ -185,3 +188,9 @@ def test_ffi_header_in_a_cuda_kernel(place):
         WITH_FFI[place](kernels.VECTOR_ADD) + "static_assert(xla::ffi::DataType::F32 != xla::ffi::DataType::F64);\n"
     )
     assert load_cuda(source).function_names == ["vector_add"]
+
+
+def test_the_python_path_may_hold_anything(fresh_name, monkeypatch):
+    odd = [os.fsdecode(b"/no/\xff"), pathlib.Path("/no/path"), b"/no/bytes", 7, ""]  # Python itself takes the strings
+    monkeypatch.setattr(sys, "path", [*sys.path, *odd])
+    assert kernix.load_cpp_inline(fresh_name, kernels.ADD_ONE, auto_register=False).function_names == ["add_one"]

@@ -39,12 +39,13 @@ class Code:
         JAX's name of the platform that the code runs on: ``"cpu"`` or ``"CUDA"``.
     """
 
-    __slots__ = ("_prefix", "_registered", "core", "function_names", "platform")
+    __slots__ = ("_functions", "_prefix", "_registered", "core", "function_names", "platform")
 
     def __init__(self, core: _core.Module) -> None:
         self.core = core
         self.platform = "CUDA" if core.language == _core.Language.CUDA else "cpu"
-        self.function_names = tuple(function.name for function in core.functions)
+        self._functions = {function.name: function for function in core.functions}
+        self.function_names = tuple(self._functions)
         self._prefix: str | None = None
         self._registered: tuple[str, int] | None = None  # the prefix, and the number of replacements at that time
 
@@ -75,7 +76,7 @@ class Code:
     def info(self, function: str) -> _core.FunctionInfo:
         """Return libkernix' information about a function, or raise ``KeyError``."""
         self.check(function)
-        return next(info for info in self.core.functions if info.name == function)
+        return self._functions[function]
 
     def live_info(self, function: str) -> _core.FunctionInfo:
         """Return :meth:`info` of the code that :meth:`address` leads to."""

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from kernix import _core, _environment
+import os
+import sys
+
+from kernix import _core
 from kernix._lock import ForkSafeLock
 
 __all__ = ["client", "latest", "store_override", "use_store"]
@@ -11,7 +14,7 @@ __all__ = ["client", "latest", "store_override", "use_store"]
 _lock = ForkSafeLock()
 _store_override = ""  # set by set_cache_dir(); empty: the user's default store
 _client: _core.Client | None = None
-_client_key: tuple[str, bytes, tuple[str, ...]] | None = None
+_client_key: tuple[str, bytes, tuple[bytes, ...]] | None = None
 
 
 def store_override() -> str:
@@ -33,10 +36,11 @@ def latest() -> _core.Client | None:
 def client() -> _core.Client:
     """Return the client for the current store and environment. Does not connect yet."""
     global _client, _client_key
-    packages = _environment.site_packages()  # nvcc may have been installed since the last call
-    key = (_store_override, _core.environment_fingerprint(), tuple(packages))
+    # libkernix looks for NVIDIA's wheels there when a load needs some. Python ignores all but strings, too.
+    folders = tuple(os.fsencode(folder) for folder in sys.path if folder and isinstance(folder, str))
+    key = (_store_override, _core.environment_fingerprint(), folders)
     with _lock:
         if _client is None or key != _client_key:
-            _client = _core.Client(store_directory=key[0], site_packages=packages)
+            _client = _core.Client(store_directory=key[0], site_packages=folders)
             _client_key = key
         return _client

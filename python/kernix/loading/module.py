@@ -229,7 +229,7 @@ class CompiledModule:
 
 def hidden_functions(core: _core.Module) -> list[str]:
     """Return the functions that cannot be attributes of their module: its class has an attribute of that name."""
-    return [function.name for function in core.functions if hasattr(CompiledModule, function.name)]
+    return [name for name in core.function_names if hasattr(CompiledModule, name)]
 
 
 def origin(core: _core.Module) -> str:

@@ -9,14 +9,10 @@ load_with_site.py SITE SOURCE BUILD_DIRECTORY
 import pathlib
 import sys
 
-from kernix import _environment
+import kernix
 
 site, source, build_directory = sys.argv[1:]
-sites = [site, *_environment.site_packages()]
-_environment.site_packages = lambda: sites
-
-import kernix  # noqa: E402  the folder has to be known before
-
+sys.path.insert(0, site)
 module = kernix.load_cuda_file(
     source,
     extra_ldflags=["-lkxfake"],
