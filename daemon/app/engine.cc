@@ -56,6 +56,7 @@ build::BuilderOptions BuilderOptions(const ServerOptions& options) {
   result.limits.max_source_bytes = options.max_request_bytes;
   result.step_timeout = options.job_timeout;
   result.builders = BuildersOf(options.upstream);
+  result.builds_described = options.upstream.BuildersRunAll();
   result.max_made_bytes = kFilesOfALoad * options.max_output_bytes;
   return result;
 }

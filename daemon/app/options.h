@@ -47,6 +47,8 @@ struct UpstreamSettings {
   bool same_tools = false;                      // builders have the tools of this node, byte for byte
 
   exec::Placements Placements() const;
+  // Whether builders may run every step that compiles or links.
+  bool BuildersRunAll() const;
   bool operator==(const UpstreamSettings&) const = default;
 };
 

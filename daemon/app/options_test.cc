@@ -252,6 +252,16 @@ TEST_F(OptionsTest, ADescriptionServesASharedDaemonWithoutToolchains) {
   EXPECT_THAT(Parse({"--shared"}).text, HasSubstr("or, if this node has no compiler, toolchain_description"));
   EXPECT_THAT(Parse({"--toolchain-description=/d", "--upstream-address=grpc://x:1", "--upstream-read=false"}).text,
               HasSubstr("toolchain_description needs upstream.read"));
+  const std::vector<std::string> builders = {"--toolchain-description=/d", "--upstream-address=grpc://x:1",
+                                             "--upstream-steps=remote"};
+  const auto with = [&](const std::string& flag) {
+    std::vector<std::string> flags = builders;
+    flags.push_back(flag);
+    return Parse(flags).text;
+  };
+  EXPECT_EQ(with("--upstream-read=false"), "");
+  EXPECT_THAT(with("--upstream-build-once=true"), HasSubstr("upstream.build_once needs upstream.read and"))
+      << "it builds, so it must write";
   EXPECT_THAT(Parse({"--toolchain-description=d"}).text, HasSubstr("\"d\" is not an absolute path"));
 }
 

@@ -209,7 +209,8 @@ std::vector<Setting> MakeSettings() {
       {"log_level", "LEVEL", "debug, info, warning or error (default: info)", SetLevel, Same<&O::log_level>,
        kReloadable},
       {"toolchain_description", "PATH",
-       "serve loads that find no compiler with what others have built with the toolchain that this file describes",
+       "serve loads that find no compiler with what others, or builders, make with the toolchain that this file "
+       "describes",
        SetPath<&O::toolchain_description>, Same<&O::toolchain_description>},
       {"upstream.address", "ADDRESS",
        "share results through this engine of the Remote Execution API: grpc://HOST:PORT, grpcs:// or unix:///PATH",
@@ -349,16 +350,17 @@ absl::Status CheckUpstream(const ServerOptions& options) {
     problems.push_back(StrCat(options.PlaceOf("upstream.timeout"),
                               "upstream.timeout must not be 0: loads would wait for an engine that hangs"));
   }
-  const bool builds = options.toolchain_description.empty();
+  const bool builds = options.toolchain_description.empty() || upstream.BuildersRunAll();
   if (upstream.build_once && !(upstream.read && (upstream.write || !builds))) {
     problems.push_back(StrCat(options.PlaceOf("upstream.build_once"),
                               "upstream.build_once needs upstream.read and upstream.write: a node that waits for "
                               "others must find what they write, and write what they wait for. (One with a "
-                              "toolchain_description need not write.)"));
+                              "toolchain_description and no builders need not write.)"));
   }
-  if (!options.toolchain_description.empty() && !upstream.read) {
+  if (!builds && !upstream.read) {
     problems.push_back(StrCat(options.PlaceOf("toolchain_description"),
-                              "toolchain_description needs upstream.read: it is for what other nodes have built"));
+                              "toolchain_description needs upstream.read, for what other nodes have built, or "
+                              "upstream.steps, for builders that compile"));
   }
   if (upstream.certificate_file.empty() != upstream.key_file.empty()) {
     problems.emplace_back("upstream.certificate_file and upstream.key_file belong together: set both or neither");
@@ -378,6 +380,8 @@ exec::Placements UpstreamSettings::Placements() const {
           .device_compiles = device_compiles.value_or(steps),
           .links = links.value_or(steps)};
 }
+
+bool UpstreamSettings::BuildersRunAll() const { return !Placements().Has(exec::Placement::kLocal); }
 
 std::string ServerOptions::PlaceOf(std::string_view setting) const {
   const auto found = places.find(std::string(setting));

@@ -160,6 +160,7 @@ absl::Status CheckNothingChanged(Env& env, toolchain::FileDigests& digests, cons
     return Outdated(StrCat("the toolchain of ", request.toolchain->host.path));
   }
   for (const toolchain::FlagFile& file : request.flag_files) {
+    if (request.toolchain->described != nullptr && toolchain::IsDescribed(*request.toolchain, file.path)) continue;
     const auto content = digests.GetContent(file.path);
     if (!content.ok() || content->digest != file.digest) return Outdated(file.path);
     // The file may have changed and changed back during the build. Staged content always matches the key.
@@ -214,9 +215,10 @@ absl::Status NotTaken(const std::string& name, const toolchain::Toolchain& toolc
   }
   return MakeError(
       v1::ErrorDetail::NOT_CACHED,
-      StrCat("this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
-             where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
-             " that writes to the engine, then load again."));
+      StrCat(
+          "this node has no compiler for module \"", Printable(name), "\": its kernels are not in the cache, and ",
+          where, ". Load or prefetch them on a node with ", toolchain::DescribeTools(toolchain),
+          " that writes to the engine, then load again; or have an engine's builders compile them (upstream.steps)."));
 }
 
 absl::Status NothingToBuildWith(const toolchain::Toolchain& toolchain) {
@@ -335,6 +337,9 @@ struct Builder::Impl {
   void RankSteps(PlannedLoad& load);
   PlanLimits LimitsFor(size_t max_parallel) const;
   void Finish(const PlannedLoad& load, const FlightPtr& flight, absl::StatusOr<v1::LoadResult> result);
+  bool CanBuildWith(const toolchain::Toolchain& tools) const {
+    return tools.described == nullptr || options.builds_described;
+  }
   bool shared() const { return options.flag_policy == toolchain::FlagPolicy::kShared; }
   void Conclude(const PlannedLoadPtr& load, const FlightPtr& flight, const PlanFiles& files, PlanEnd end);
   absl::StatusOr<v1::LoadResult> Keep(const PlannedLoad& load, const FlightPtr& flight, const PlanFiles& files,
@@ -411,9 +416,9 @@ absl::StatusOr<std::shared_ptr<PlannedLoad>> Builder::Impl::Prepare(const v1::Lo
   load->force = request.force_rebuild();
   load->max_parallel = request.max_parallel_jobs();
   load->batch = request.batch();
-  const bool described = load->request.toolchain->described != nullptr;
-  if (described && load->force) return NothingToBuildWith(*load->request.toolchain);
-  load->only_cached = request.only_cached() || described;
+  const bool can_build = CanBuildWith(*load->request.toolchain);
+  if (!can_build && load->force) return NothingToBuildWith(*load->request.toolchain);
+  load->only_cached = request.only_cached() || !can_build;
   KERNIX_ASSIGN_OR_RETURN(load->plan, MakePlan(load->request, include_roots, LimitsFor(load->max_parallel)));
   load->known = std::make_shared<const KnownLoad>(
       KnownLoad{LoadKey(load->request, load->plan), load->request.toolchain, LoadWarnings(load->request)});
@@ -483,7 +488,7 @@ absl::StatusOr<v1::LoadResult> Builder::Impl::Load(v1::LoadRequest request, User
   // What an asker has loaded before is for nobody else.
   if (!result.ok() && KindOf(result.status()) == v1::ErrorDetail::NOT_CACHED) {
     const toolchain::Toolchain& tools = *load->request.toolchain;
-    return tools.described == nullptr ? NotCached(load->tag.name, miss) : NotTaken(load->tag.name, tools, upstream);
+    return CanBuildWith(tools) ? NotCached(load->tag.name, miss) : NotTaken(load->tag.name, tools, upstream);
   }
   // The builder stores the entry under the tag of one asker, which may not be this one.
   if (!result.ok()) return result;

@@ -30,8 +30,9 @@ struct BuilderOptions {
   toolchain::FlagPolicy flag_policy = toolchain::FlagPolicy::kPerUser;
   RequestLimits limits;
   std::chrono::milliseconds step_timeout{600'000};
-  BuilderTools builders;        // that may run steps
-  uint64_t max_made_bytes = 0;  // limit for the outputs of all steps of a load together; 0: no limit
+  BuilderTools builders;          // that may run steps
+  bool builds_described = false;  // with a toolchain that is only described: builders may run steps of every kind
+  uint64_t max_made_bytes = 0;    // limit for the outputs of all steps of a load together; 0: no limit
   // How long a build continues after its last asker has left, so that an asker who comes back (after a fork, for
   // example) finds it running.
   std::chrono::milliseconds linger{1'000};
@@ -67,9 +68,9 @@ class Builder {
   // recorded toolchain headers still have the recorded content), otherwise join the build of that key or start it: it
   // takes what the upstream has, or builds. With `force_rebuild` there is no lookup, and no result of an earlier step,
   // but the load joins a build that already runs. With `only_cached` it joins a build that runs or takes what the
-  // upstream has, and otherwise returns NOT_CACHED; so it does with a toolchain that is only described. `owner` is the
-  // user whose tag the entry gets. kAborted if a tool or a flag's file was replaced during the build; the builder
-  // discards the result, and the client loads again.
+  // upstream has, and otherwise returns NOT_CACHED; so it does with a toolchain that is only described, unless the
+  // options say that it builds. `owner` is the user whose tag the entry gets. kAborted if a tool or a flag's file was
+  // replaced during the build; the builder discards the result, and the client loads again.
   //
   // When the last asker gives up, its call returns up to `linger` after the cancellation. The builder does not remember
   // failures.

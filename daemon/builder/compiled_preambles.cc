@@ -145,7 +145,7 @@ exec::InputTreePtr CompiledPreambles::Find(const Step& preamble, const toolchain
 Learning::LessonPtr CompiledPreambles::PrepareLesson(const Prepared& prepared, exec::Content object,
                                                      toolchain::ToolchainPtr toolchain, UserId user) {
   if (prepared.to_learn == nullptr) return nullptr;
-  std::unique_ptr<Learning::Place> place = learning_.TakePlace();
+  std::unique_ptr<Learning::Place> place = learning_.TakePlace(*toolchain);
   if (place == nullptr) return nullptr;
   learning_.Forget(StepCache::KeyOf(prepared.to_learn->preamble, *toolchain));
   return std::make_shared<Lesson>(std::move(place), *this, prepared, std::move(object), std::move(toolchain), user);

@@ -24,6 +24,7 @@
 #include "daemon/plan/plan.h"
 #include "daemon/plan/tool_places.h"
 #include "daemon/plan/toolchain_paths.h"
+#include "daemon/toolchain/description.h"
 
 namespace kernix::build {
 namespace {
@@ -44,6 +45,7 @@ bool InToolchain(Env& env, const toolchain::Toolchain& toolchain, const std::str
   std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
   const bool climbs = path.find("/../") != std::string::npos;  // ".." may follow a link, so the text proves nothing
   if (!climbs && InToolchain(folders, path)) return true;
+  if (toolchain.described != nullptr) return toolchain::IsDescribed(toolchain, NormalizePath(path));
   const absl::StatusOr<std::string> real = env.RealPath(path);
   if (!real.ok()) return false;
   for (NamedFolder& folder : folders) folder.path = env.RealPath(folder.path).value_or(folder.path);
@@ -86,6 +88,14 @@ absl::Status SharedReadError(const std::string& path) {
   return MakeError(v1::ErrorDetail::INVALID_REQUEST,
                    StrCat("the compiler was told to read ", path.starts_with('/') ? path : "a file outside the request",
                           ", because a macro of the sources names it: ", kSharedAdvice));
+}
+
+// A builder has other headers than the description, or a source names one by an absolute path.
+absl::Status NotDescribedError(const toolchain::Toolchain& toolchain, const std::string& path) {
+  return MakeError(v1::ErrorDetail::TOOLCHAIN,
+                   StrCat("a builder has read ", path, ", which ", toolchain.described->file,
+                          " does not have: the build was discarded. Describe the toolchain of the builders' image "
+                          "again, and put the folders of your own headers into extra_include_paths"));
 }
 
 // Which checks of the texts to make, beyond those that no tool can replace.
@@ -182,6 +192,10 @@ absl::Status CheckToolReads(Env& env, const toolchain::Toolchain& toolchain, con
     // A private daemon records an absolute path, by digest, with the artifact.
     const bool known = absolute ? !shared || InToolchain(env, toolchain, path) : !LeavesRoot(path);
     if (!known) return shared ? SharedReadError(path) : ReadError("compiler", path);
+    const bool is_elsewhere = absolute && toolchain.described != nullptr;
+    if (is_elsewhere && !toolchain::IsDescribed(toolchain, NormalizePath(path))) {
+      return NotDescribedError(toolchain, path);
+    }
   }
   for (const std::string& path : assembler) {
     if (path.front() != '/' && !LeavesRoot(path)) continue;

@@ -47,7 +47,8 @@ Learning::~Learning() {
   while (places_ > 0) idle_.Wait(mutex_);
 }
 
-std::unique_ptr<Learning::Place> Learning::TakePlace() {
+std::unique_ptr<Learning::Place> Learning::TakePlace(const toolchain::Toolchain& toolchain) {
+  if (toolchain.described != nullptr) return nullptr;
   const MutexLock lock(mutex_);
   if (runner_ == nullptr || stop_->cancelled() || places_ >= kMostPlaces) return nullptr;
   auto place = std::make_unique<Place>(*this);

@@ -76,8 +76,9 @@ class Learning {
   // Ends what is being learned, and waits for that.
   ~Learning();
 
-  // For a lesson that is to be started or dropped. Null if too many wait, or none may begin any more.
-  std::unique_ptr<Place> TakePlace();
+  // For a lesson that is to be started or dropped, with tools of `toolchain`. Null if too many wait, if none may begin
+  // any more, or if the tools are not on this machine, where lessons run.
+  std::unique_ptr<Place> TakePlace(const toolchain::Toolchain& toolchain);
 
   // How many have a place.
   size_t size() const;

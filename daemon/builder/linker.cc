@@ -164,7 +164,7 @@ class Linker::Link : public std::enable_shared_from_this<Link> {
   }
 
   bool MakeSmall() {
-    if (run_.toolchain == nullptr) return false;
+    if (run_.toolchain == nullptr || run_.toolchain->described != nullptr) return false;  // builders have the libraries
     const std::vector<std::string> libraries = has_archives_
                                                    ? std::vector<std::string>{"libstdc++.so"}
                                                    : std::vector<std::string>{"libstdc++.so", "libm.so", "libc.so"};

@@ -245,7 +245,7 @@ Learning::LessonPtr Preambles::PrepareLesson(const Preprocessing& preprocessing,
     passes.push_back({*pass.split, *form, outputs.at(TextOf(pass.whole))});
   }
   if (passes.empty()) return nullptr;
-  std::unique_ptr<Learning::Place> place = learning_.TakePlace();
+  std::unique_ptr<Learning::Place> place = learning_.TakePlace(*toolchain);
   if (place == nullptr) return nullptr;
   return std::make_shared<Lesson>(std::move(place), *this, std::move(passes), preprocessing.start,
                                   preprocessing.included_names, std::move(toolchain), user);

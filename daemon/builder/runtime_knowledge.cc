@@ -144,7 +144,7 @@ KnownRuntime RuntimeKnowledge::Find(const Phases& phases, language::RuntimeParts
 }
 
 Learning::LessonPtr RuntimeKnowledge::Prepare(Question question) {
-  std::unique_ptr<Learning::Place> place = learning_.TakePlace();
+  std::unique_ptr<Learning::Place> place = learning_.TakePlace(*question.toolchain);
   return place == nullptr ? nullptr : std::make_shared<Lesson>(std::move(place), *this, std::move(question));
 }
 

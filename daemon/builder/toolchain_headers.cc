@@ -39,15 +39,38 @@ std::string ResolveDots(Env& env, const std::string& path) {
   return IsSameFile(env, path, normal) ? normal : env.RealPath(path).value_or(path);
 }
 
+// A builder has read them. What they hold, the description says; none is a file of this machine.
+HeadersRead DescribedHeaders(toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
+                             const std::set<std::string>& paths) {
+  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  HeadersRead read{.headers = {}, .states = std::vector<WatchedFile>()};
+  for (const std::string& path : paths) {
+    const absl::StatusOr<Digest> digest = toolchain::DigestOfPart(toolchain, digests, path);
+    read.headers.push_back({PortablePath(folders, path), digest.value_or(Digest())});
+    if (!digest.ok()) read.states.reset();
+  }
+  return read;
+}
+
+// Of all headers outside the root.
+template <typename Spelling>
+std::set<std::string> PathsOf(const std::vector<std::string_view>& dependency_files, Spelling spelling) {
+  std::set<std::string> paths;
+  for (const std::string_view file : dependency_files) {
+    for (const std::string& path : HeadersOutsideRoot(file)) paths.insert(spelling(path));
+  }
+  return paths;
+}
+
 }  // namespace
 
 HeadersRead DigestToolchainHeaders(Env& env, toolchain::FileDigests& digests, const toolchain::Toolchain& toolchain,
                                    const std::vector<std::string_view>& dependency_files, const BuildStart& start) {
-  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
-  std::set<std::string> paths;
-  for (const std::string_view file : dependency_files) {
-    for (const std::string& path : HeadersOutsideRoot(file)) paths.insert(ResolveDots(env, path));
+  if (toolchain.described != nullptr) {
+    return DescribedHeaders(digests, toolchain, PathsOf(dependency_files, NormalizePath));
   }
+  const std::vector<NamedFolder> folders = ToolchainFolders(toolchain);
+  const auto paths = PathsOf(dependency_files, [&](const std::string& path) { return ResolveDots(env, path); });
   HeadersRead read{.headers = {}, .states = std::vector<WatchedFile>()};
   for (const std::string& path : paths) {
     const std::optional<toolchain::FileDigests::Content> content = ContentSince(digests, path, start);

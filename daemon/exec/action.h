@@ -43,6 +43,7 @@ struct Action {
 
   // How the action runs on this machine. The digest does not cover the fields below (see action_digest.h).
   Work work = Work::kOther;
+  bool needs_builder = false;                      // its tools are not on this machine, whatever kind of work it is
   std::vector<InputLink> links;                    // to tools
   std::vector<std::string> local_words;            // appended to argv; they do not change the outputs
   std::map<std::string, std::string> local_paths;  // values of the placeholders in argv

@@ -410,7 +410,10 @@ absl::StatusOr<Plan> MakePlan(const BuildRequest& request, IncludeRootsMemo& roo
   inputs.units = PlaceUnits(request, plan);
   plan.steps = request.language == v1::LANGUAGE_CUDA ? CudaSteps(inputs) : CppSteps(inputs);
   const Digest salt = SaltOf(request, limits.builders);
-  for (Step& step : plan.steps) step.action.salt = salt;
+  for (Step& step : plan.steps) {
+    step.action.salt = salt;
+    step.action.needs_builder = request.toolchain->described != nullptr;
+  }
   plan.files = FilesOf(inputs);
   return plan;
 }

@@ -52,12 +52,16 @@ class OutputLater final : public exec::ActionObserver {
   std::string output_;
 };
 
+constexpr char kNoCompilerHere[] = "This node has no compiler, so steps run nowhere else: tell whoever administers it";
+constexpr char kOnlyRemote[] =
+    "The settings of this kernixd (\"remote\") let such steps run nowhere else: tell whoever administers it, or set "
+    "\"prefer-remote\", with which they run on this machine meanwhile";
+
 // RESOURCE: nothing else on this machine helps, so the load ends.
-absl::Status NowhereElse(const std::string& step, const absl::Status& why) {
-  return MakeError(v1::ErrorDetail::RESOURCE,
-                   StrCat("step \"", step, "\" could not run on a builder: ", GetErrorDetail(why).message(),
-                          ". The settings of this kernixd (\"remote\") let such steps run nowhere else: tell whoever "
-                          "administers it, or set \"prefer-remote\", with which they run on this machine meanwhile"));
+absl::Status NowhereElse(const std::string& step, const absl::Status& why, std::string_view advice) {
+  return MakeError(
+      v1::ErrorDetail::RESOURCE,
+      StrCat("step \"", step, "\" could not run on a builder: ", GetErrorDetail(why).message(), ". ", advice));
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -81,8 +85,9 @@ bool SeemsToLackTool(std::string_view tool, const exec::ActionResult& there) {
 absl::Status LacksTool(std::string_view tool, const exec::ActionResult& there) {
   return MakeError(v1::ErrorDetail::RESOURCE,
                    StrCat("the builder seems to lack ", tool, " (", FailureThere(there),
-                          "). Give builders the tools of this node, by an image that upstream.platform names, or send "
-                          "along those that work in any place, such as nvcc's, with upstream.shipped_folders"));
+                          "). Give builders the tools of this node, or those of its toolchain_description, by an image "
+                          "that upstream.platform names, or send along those that work in any place, such as nvcc's, "
+                          "with upstream.shipped_folders"));
 }
 
 }  // namespace
@@ -148,7 +153,7 @@ void PlacingExecutor::Submit(exec::Action action, UserId user, exec::ActionObser
   if (!RunsThere(action)) {
     return SubmitHere(std::move(action), user, observer, std::move(cancellation), std::move(done));
   }
-  if (options_.placements.Of(action.work) == Placement::kRemote) {
+  if (PlacementOf(action) == Placement::kRemote) {
     return SubmitThere(std::move(action), user, observer, std::move(cancellation), std::move(done));
   }
   TryThere(std::make_shared<Job>(Job{std::move(action), user, observer, std::move(cancellation), std::move(done)}));
@@ -162,8 +167,12 @@ exec::ExecutorLoad PlacingExecutor::load() const {
   return load;
 }
 
+Placement PlacingExecutor::PlacementOf(const exec::Action& action) const {
+  return action.needs_builder ? Placement::kRemote : options_.placements.Of(action.work);
+}
+
 bool PlacingExecutor::RunsThere(const exec::Action& action) {
-  const Placement placement = options_.placements.Of(action.work);
+  const Placement placement = PlacementOf(action);
   if (placement == Placement::kLocal) return false;
   if (placement == Placement::kRemote) return true;  // the remote executor says what cannot be
   if (placement == Placement::kOverflow && queue_.WaitFor(action.jobs) <= options_.overflow_after) return false;
@@ -191,10 +200,11 @@ void PlacingExecutor::SubmitHere(exec::Action action, UserId user, exec::ActionO
 void PlacingExecutor::SubmitThere(exec::Action action, UserId user, exec::ActionObserver* observer,
                                   CancellationPtr cancellation, exec::ActionDone done) {
   there_.Add();
-  auto judge = [step = action.step, tool = exec::ToolPath(action),
+  const char* const advice = action.needs_builder ? kNoCompilerHere : kOnlyRemote;
+  auto judge = [step = action.step, tool = exec::ToolPath(action), advice,
                 done = std::move(done)](absl::StatusOr<exec::ActionResult> result) {
-    if (IsOfEngine(result.status())) result = NowhereElse(step, result.status());
-    if (result.ok() && SeemsToLackTool(tool, *result)) result = NowhereElse(step, LacksTool(tool, *result));
+    if (IsOfEngine(result.status())) result = NowhereElse(step, result.status(), advice);
+    if (result.ok() && SeemsToLackTool(tool, *result)) result = NowhereElse(step, LacksTool(tool, *result), advice);
     done(std::move(result));
   };
   remote_->Submit(std::move(action), user, observer, std::move(cancellation), std::move(judge));

@@ -55,7 +55,8 @@ class LocalQueue {
   std::map<std::string_view, Duration> expected_ ABSL_GUARDED_BY(mutex_);  // by kind
 };
 
-// An action that a builder cannot run (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
+// An action that needs a builder has the placement kRemote, whatever the options say. One that a builder cannot run
+// (CheckRunsRemotely) runs here, unless its placement is kRemote. So does one that
 // the engine, not its own command, has failed: its observer then hears once more that it waits and starts. The log has
 // one line when that begins, and one when builders work again. With kRemote, such an error is a RESOURCE error that
 // says so.
@@ -82,6 +83,7 @@ class PlacingExecutor final : public exec::Executor {
   struct Job;
   using JobPtr = std::shared_ptr<Job>;
 
+  exec::Placement PlacementOf(const exec::Action& action) const;
   bool RunsThere(const exec::Action& action);
   void SubmitHere(exec::Action action, UserId user, exec::ActionObserver* observer, CancellationPtr cancellation,
                   exec::ActionDone done);

@@ -127,6 +127,30 @@ TEST_F(PlacingExecutorTest, EachKindOfWorkHasAPlaceOfItsOwn) {
                                        HasSubstr("kernix_placed_steps_total{place=\"remote\"} 2\n")));
 }
 
+TEST_F(PlacingExecutorTest, WhatNeedsABuilderRunsNowhereElse) {
+  Place({.host_compiles = Placement::kPreferRemote, .links = Placement::kOverflow}, Duration(1'000));
+  for (const Work work : {Work::kOther, Work::kHostCompile, Work::kDeviceCompile, Work::kLink}) {
+    exec::Action action = Of(work);
+    action.needs_builder = true;
+    EXPECT_EQ(PlaceOf(std::move(action)), "there");
+  }
+  exec::Action action = Of(Work::kHostCompile);
+  action.needs_builder = true;
+  there_ = [] { return Failed(1, "no.cc:1:1: error: what?\n"); };
+  const auto refused = RunOne(action);
+  ASSERT_THAT(refused, IsOk());
+  EXPECT_EQ(refused->exit_code, 1);
+  there_ = [] { return Broken(); };
+  const absl::Status failed = RunOne(action).status();
+  EXPECT_EQ(KindOf(failed), v1::ErrorDetail::RESOURCE);
+  EXPECT_THAT(GetErrorDetail(failed).message(),
+              AllOf(HasSubstr("could not run on a builder: the engine is down"), HasSubstr("has no compiler")));
+  there_ = [] { return Failed(127, "g++: not found\n"); };
+  EXPECT_THAT(GetErrorDetail(RunOne(action).status()).message(),
+              AllOf(HasSubstr("the builder seems to lack g++"), HasSubstr("toolchain_description")));
+  EXPECT_THAT(registry_->Text(), HasSubstr("kernix_placed_steps_total{place=\"local\"} 0\n"));
+}
+
 TEST_F(PlacingExecutorTest, WhatTheEngineFailsRunsHereWithOneWarning) {
   Place({.host_compiles = Placement::kPreferRemote});
   there_ = [] { return Broken(); };

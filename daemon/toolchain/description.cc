@@ -212,6 +212,10 @@ absl::StatusOr<Toolchain> ReadDescription(const std::string& file, std::string_v
   return toolchain;
 }
 
+bool IsDescribed(const Toolchain& toolchain, const std::string& path) {
+  return toolchain.described->digests.contains(path);
+}
+
 absl::StatusOr<Digest> DigestOfPart(const Toolchain& toolchain, FileDigests& digests, const std::string& path,
                                     std::vector<WatchedFile>* watched) {
   if (toolchain.described == nullptr) return watched == nullptr ? digests.Get(path) : digests.Get(path, *watched);
@@ -225,7 +229,7 @@ std::optional<std::string> FindPart(Env& env, const Toolchain& toolchain, const 
   if (toolchain.described == nullptr) return FindFile(env, folders, name);
   for (const std::string& folder : folders) {
     std::string path = NormalizePath(JoinPath(folder, name));
-    if (toolchain.described->digests.contains(path)) return path;
+    if (IsDescribed(toolchain, path)) return path;
   }
   return std::nullopt;
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A node without any compiler: a root folder that has kernixd, its clients, the libraries that these need, and nothing
-// else. It takes what this machine, which has compilers, has built.
+// else. It takes what this machine, which has compilers, has built, or what an engine's builders make for it.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "client/kernixctl/command.h"
 #include "common/base/strings.h"
@@ -51,7 +56,8 @@ std::vector<std::string> LibrariesOf(const std::string& program) {
 
 class BareNodeTest : public ClientWorld {
  protected:
-  BareNodeTest() {
+  BareNodeTest() : BareNodeTest(std::make_unique<testing::CasdProcess>()) {}
+  explicit BareNodeTest(std::unique_ptr<testing::CasdProcess> engine) : engine_(std::move(engine)) {
     SetVariable("KERNIX_UPSTREAM_ADDRESS", engine_->address());
     SetVariable("KERNIX_UPSTREAM_WRITE", "true");
     for (const char* folder : {"bin", "tmp", "home", "run"}) fs::create_directories(root() + "/" + folder);
@@ -85,8 +91,8 @@ class BareNodeTest : public ClientWorld {
     return Path(name);
   }
 
-  // Runs a program in the root. Nothing of this process' environment is seen there.
-  ProgramOutcome InRoot(std::vector<std::string> arguments) const {
+  // Nothing of this process' environment is seen in the root.
+  std::vector<std::string> CommandInRoot(const std::vector<std::string>& arguments) const {
     std::vector<std::string> command = {"/usr/bin/env",
                                         "-i",
                                         "HOME=/home",
@@ -95,15 +101,26 @@ class BareNodeTest : public ClientWorld {
                                         "KERNIX_IDLE_TIMEOUT=60s",
                                         "KERNIX_UPSTREAM_ADDRESS=unix:///engine"};
     if (described_) command.emplace_back("KERNIX_TOOLCHAIN_DESCRIPTION=/fleet.toolchain");
+    command.insert(command.end(), settings_.begin(), settings_.end());
     command.insert(command.end(), {"/usr/sbin/chroot", root()});
     command.insert(command.end(), arguments.begin(), arguments.end());
+    return command;
+  }
+  ProgramOutcome InRoot(const std::vector<std::string>& arguments) const {
+    return RunProgram(CommandInRoot(arguments));
+  }
+  // The output has what it prints to stderr, too.
+  ProgramOutcome InRootWithErrors(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> command = {"/bin/sh", "-c", "\"$@\" 2>&1", "sh"};
+    const std::vector<std::string> words = CommandInRoot(arguments);
+    command.insert(command.end(), words.begin(), words.end());
     return RunProgram(command);
   }
   std::string Probe() const { return InRoot({"/bin/bare_probe", "/seven.cpp", "/seven.cu"}).output; }
 
-  // As kernixctl finds the compilers here.
-  void Describe(const std::string& nvcc) {
-    SetVariable("PATH", nvcc.substr(0, nvcc.rfind('/')) + ":" + getenv("PATH"));
+  // As kernixctl finds the compilers here. Empty: no nvcc but those that it finds by itself.
+  void Describe(const std::string& nvcc = "") {
+    if (!nvcc.empty()) SetVariable("PATH", nvcc.substr(0, nvcc.rfind('/')) + ":" + getenv("PATH"));
     SetVariable("CXX", "/usr/bin/g++");
     const ProgramOutcome outcome = RunProgram({KERNIXCTL_PROGRAM, "describe", "-o", root() + "/fleet.toolchain"});
     ASSERT_EQ(outcome.exit_code, 0);
@@ -122,7 +139,8 @@ class BareNodeTest : public ClientWorld {
     }
   }
 
-  std::unique_ptr<testing::CasdProcess> engine_ = std::make_unique<testing::CasdProcess>();
+  std::unique_ptr<testing::CasdProcess> engine_;
+  std::vector<std::string> settings_;  // more variables in the root
   bool described_ = false;
   bool has_null_ = false;  // as every root has
 };
@@ -205,6 +223,115 @@ TEST_F(BareNodeTest, WithoutADescriptionTheErrorSaysWhereACompilerWasLookedFor) 
   EXPECT_THAT(output,
               StartsWith("cpp: no C++ compiler found. Looked for: $CXX (not set); c++, g++ and clang++ on PATH"));
   EXPECT_THAT(output, HasSubstr("\ncuda: no nvcc found. Looked at: $CUDA_HOME (not set)"));
+}
+
+// One whose builders have the compilers of this machine.
+std::unique_ptr<testing::CasdProcess> WithBuilders() {
+  std::vector<std::string> folders;
+  if (const auto nvcc = testing::FindNvcc()) folders.push_back(nvcc->substr(0, nvcc->rfind("/bin/")));
+  return testing::CasdProcess::Executing(std::move(folders));
+}
+
+class BareNodeAndBuildersTest : public BareNodeTest {
+ protected:
+  BareNodeAndBuildersTest() : BareNodeAndBuildersTest(WithBuilders) {}
+  explicit BareNodeAndBuildersTest(std::unique_ptr<testing::CasdProcess> (*start)())
+      : BareNodeTest(testing::SandboxWorks() ? start() : std::make_unique<testing::CasdProcess>()) {
+    settings_ = {"KERNIX_UPSTREAM_STEPS=prefer-remote", "KERNIX_UPSTREAM_SAME_TOOLS=true",
+                 "KERNIX_UPSTREAM_WRITE=true"};
+  }
+  void SetUp() override { KERNIX_NEED_SANDBOX(); }
+
+  // Of a sample in the metrics of the root's kernixd.
+  int64_t Number(const std::string& sample) const {
+    const std::string text = InRoot({"/bin/kernixctl", "metrics"}).output;
+    const size_t at = text.find("\n" + sample + " ");
+    EXPECT_NE(at, std::string::npos) << sample;
+    return at == std::string::npos ? -1 : std::stoll(text.substr(at + sample.size() + 2));
+  }
+
+  static std::string KernelThatReturns(const std::string& value) {
+    return StrCat("#include \"brainevent/common.h\"\n// @BE seven ret\nvoid seven(BE::Tensor out) {\n",
+                  "  *static_cast<float*>(out.data_ptr()) = ", value, ";\n}\n");
+  }
+};
+
+TEST_F(BareNodeAndBuildersTest, CompilesWhatNobodyHasBuiltAndSharesItWithNodesThatHaveCompilers) {
+  KERNIX_NEED_ROOT();
+  KERNIX_NEED_NVCC(nvcc);
+  Describe(nvcc);
+  EXPECT_EQ(Probe(), "cpp: 7\ncuda: opened\n");
+  EXPECT_THAT(InRoot({"/bin/kernixctl", "cache", "stats", "--json"}).output,
+              AllOf(HasSubstr("\"builds\": 2,"), HasSubstr("\"upstream_hits\": 0,")));
+  EXPECT_GT(Number("kernix_placed_steps_total{place=\"remote\"}"), 4) << "compile and link, and those of CUDA";
+  EXPECT_EQ(Number("kernix_placed_steps_total{place=\"local\"}"), 0);
+  EXPECT_EQ(Number("kernix_steps_run_here_instead_total{why=\"step\"}"), 0);
+  EXPECT_EQ(Number("kernix_lessons"), 0);
+  EXPECT_EQ(InRoot({"/bin/kernixctl", "shutdown"}).exit_code, ctl::kOk);  // it has written all
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{Path("seven.cpp")}, {Path("seven.cu"), "--arch", "sm_90"}}) {
+    std::vector<std::string> command = {KERNIXCTL_PROGRAM, "compile"};
+    command.insert(command.end(), more.begin(), more.end());
+    EXPECT_THAT(RunProgram(command).output, HasSubstr("seven (from another node)")) << more.front();
+  }
+  Write("other.cpp", KernelThatReturns("8"));
+  EXPECT_THAT(RunProgram({KERNIXCTL_PROGRAM, "compile", Path("other.cpp")}).output, HasSubstr("seven (built"));
+  EXPECT_EQ(RunProgram({KERNIXCTL_PROGRAM, "shutdown"}).exit_code, ctl::kOk);
+  EXPECT_THAT(InRoot({"/bin/kernixctl", "compile", "/other.cpp"}).output, HasSubstr("seven (from another node)"));
+}
+
+TEST_F(BareNodeAndBuildersTest, ACompileErrorShowsTheUsersLine) {
+  KERNIX_NEED_ROOT();
+  Describe();
+  Write("bad.cpp", KernelThatReturns("nothing"));
+  const ProgramOutcome outcome = InRootWithErrors({"/bin/kernixctl", "compile", "/bad.cpp"});
+  EXPECT_NE(outcome.exit_code, ctl::kOk);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("bad.cpp:4:42: error: 'nothing' was not declared in this scope"),
+                                    HasSubstr("4 |   *static_cast<float*>(out.data_ptr()) = nothing;")));
+}
+
+TEST_F(BareNodeAndBuildersTest, WithoutTheEngineTheErrorSaysWhatIsMissing) {
+  KERNIX_NEED_ROOT();
+  Describe();
+  engine_.reset();
+  const ProgramOutcome outcome = InRootWithErrors({"/bin/kernixctl", "compile", "/seven.cpp"});
+  EXPECT_NE(outcome.exit_code, ctl::kOk);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("step \"compile\" could not run on a builder"),
+                                    HasSubstr("unix:///engine"), HasSubstr("This node has no compiler")));
+}
+
+TEST_F(BareNodeAndBuildersTest, MembersOfASharedKernixdSeeErrorsToo) {
+  KERNIX_NEED_ROOT();
+  Describe();
+  SharedConfig("kernixd.toml", "/bare",
+               "toolchain_description = \"/fleet.toolchain\"\n"
+               "[upstream]\naddress = \"unix:///engine\"\nsteps = \"remote\"\n");
+  const testing::ChildProcess shared({.argv = {"/usr/sbin/chroot", root(), "/bin/kernixd", "--config", "/kernixd.toml"},
+                                      .environment = {{"PATH", "/bin"}},
+                                      .log = Path("shared.log")});
+  ASSERT_TRUE(Eventually([&] { return fs::exists(root() + "/bare.sock"); }));
+  const auto compile = [&](const std::string& file) {
+    return InRootWithErrors({"/bin/kernixctl", "--address", "/bare.sock", "compile", file}).output;
+  };
+  EXPECT_THAT(compile("/seven.cpp"), HasSubstr("seven (built"));
+  Write("bad.cpp", KernelThatReturns("nothing"));
+  EXPECT_THAT(compile("/bad.cpp"), AllOf(HasSubstr("bad.cpp:4:42: error: 'nothing' was not declared in this scope"),
+                                         HasSubstr("= nothing;")));
+}
+
+class BareNodeAndBareBuildersTest : public BareNodeAndBuildersTest {
+ protected:
+  BareNodeAndBareBuildersTest() : BareNodeAndBuildersTest(testing::CasdProcess::WithoutTools) {}
+};
+
+TEST_F(BareNodeAndBareBuildersTest, TheErrorSaysWhichToolBuildersLack) {
+  KERNIX_NEED_ROOT();
+  Describe();
+  const ProgramOutcome outcome = InRootWithErrors({"/bin/kernixctl", "compile", "/seven.cpp"});
+  EXPECT_NE(outcome.exit_code, ctl::kOk);
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("the builder seems to lack /usr/bin/"), HasSubstr("those of its toolchain_description"),
+                    HasSubstr("This node has no compiler")));
 }
 
 }  // namespace

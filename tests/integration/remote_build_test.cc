@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whole loads whose steps run on the builders of a real engine.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "common/base/elf_image.h"
 #include "common/base/error.h"
 #include "daemon/remote/remote_executor.h"
 #include "daemon/remote/upstream.h"
@@ -20,6 +24,7 @@
 namespace kernix::build {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The bytes of an artifact.
@@ -49,6 +54,16 @@ class RemoteBuildTest : public ::testing::Test {
     there_->RunOn(remote::MakeRemoteExecutor(Env::Posix(), *upstream_, std::move(options)));
   }
   void TearDown() override { there_.reset(); }
+
+  // A host without compilers: what it has is the description of this machine's, and the engine. Not to outlive it.
+  std::unique_ptr<TestBuilder> BareHost(const v1::LoadRequest& request, BuilderOptions options = {}) {
+    options.builds_described = true;
+    auto bare = std::make_unique<TestBuilder>(TestBuilder::On::kLocalExecutor, std::move(options),
+                                              TestBuilder::Tools::kKnown, TestBuilder::Lessons::kAll);
+    bare->DescribeTools(request);
+    bare->RunOn(remote::MakeRemoteExecutor(Env::Posix(), *upstream_, {}));
+    return bare;
+  }
 
   // How many commands the engine has run.
   int64_t Commands() const { return numbers_->Calls("execute", "done"); }
@@ -112,6 +127,108 @@ TEST_F(RemoteBuildTest, NvccTravelsWithTheAction) {
   another.mutable_source(0)->mutable_text()->append("// one more\n__global__ void g() {}\n");
   EXPECT_FALSE(Build(*there_, another).empty());
   EXPECT_LT((*numbers_)["kernix_upstream_bytes_total{direction=\"sent\"}"], sent + (20 << 20)) << "nvcc was sent again";
+}
+
+// The names that a library imports, each with its version, and what it exports.
+struct Names {
+  std::vector<std::string> libraries;
+  std::vector<ElfImage::Import> imports;
+
+  bool operator==(const Names&) const = default;
+};
+
+Names NamesOf(const std::string& artifact) {
+  const auto image = ElfImage::Parse(artifact);
+  EXPECT_THAT(image, IsOk());
+  Names names{image->NeededLibraries().value(), image->Imports().value()};
+  std::sort(names.imports.begin(), names.imports.end());
+  return names;
+}
+
+TEST_F(RemoteBuildTest, AHostWithoutCompilersBuildsWhatOthersTakeForTheirOwn) {
+  StartEngine();
+  const std::string header = "inline float more() { return 2; }\n";
+  v1::LoadRequest request = CppRequest(compiler_);
+  AddHeader(request, 0, "more/more.h", header);
+  request.mutable_source(0)->mutable_text()->insert(
+      0, "#include <locale.h>\n#include <string>\n#include <more/more.h>\nfloat used() { return more(); }\n");
+  const auto bare = BareHost(request);
+  RecordingObserver here_headers({header}), bare_headers({header});
+  const auto here = here_.Load(request, here_headers);
+  request.clear_toolchain();
+  const auto built = bare->Load(request, bare_headers);
+  ASSERT_THAT(here, IsOk());
+  ASSERT_THAT(built, IsOk());
+  EXPECT_EQ(built->key(), here->key());
+  EXPECT_FALSE(built->cache_hit());
+  EXPECT_EQ(Commands(), 2) << "a compile and a link";
+  EXPECT_TRUE(NamesOf(bare->Artifact(*built)) == NamesOf(here_.Artifact(*here)));
+  bare->AwaitEndOfLearning();
+  EXPECT_EQ(Commands(), 2) << "nothing was learned";
+  EXPECT_EQ(Counted(*bare, "kernix_plain_links_total{how=\"whole\"}"), 1);
+
+  bare->env.PretendChanged("/usr/include/locale.h");
+  EXPECT_TRUE(bare->Load(request, bare_headers)->cache_hit()) << "this host's headers are not those of the builders";
+  request.set_force_rebuild(true);
+  EXPECT_THAT(bare->Load(request, bare_headers), IsOk());
+  EXPECT_EQ(Commands(), 4);
+  request.set_force_rebuild(false);
+  request.set_only_cached(true);
+  request.mutable_source(0)->mutable_text()->append("// another\n");
+  EXPECT_THAT(bare->Load(request).status().message(), HasSubstr("the policy \"cached\" compiles nothing"));
+}
+
+TEST_F(RemoteBuildTest, AHostWithoutCompilersBuildsCuda) {
+  KERNIX_NEED_NVCC(nvcc);
+  v1::LoadRequest request = CudaRequest(compiler_, nvcc);
+  const auto toolchain = KnownToolchains().Resolve(request.toolchain(), v1::LANGUAGE_CUDA);
+  ASSERT_THAT(toolchain, IsOk());
+  StartEngine({(*toolchain)->cuda->root});
+  const auto bare = BareHost(request);
+  const auto here = here_.Load(request);
+  request.clear_toolchain();
+  const auto built = bare->Load(request);
+  ASSERT_THAT(here, IsOk());
+  ASSERT_THAT(built, IsOk());
+  EXPECT_EQ(built->key(), here->key());
+  EXPECT_TRUE(bare->Artifact(*built) == here_.Artifact(*here));
+  EXPECT_EQ(Counted(*bare, "kernix_nvcc_compiles_total{how=\"phases\"}"), 1);
+  bare->AwaitEndOfLearning();
+  const int64_t commands = Commands();
+  EXPECT_TRUE(bare->Load(request)->cache_hit());
+  EXPECT_EQ(Commands(), commands);
+}
+
+TEST_F(RemoteBuildTest, ASharedHostWithoutCompilersShowsWhatTheCompilerSays) {
+  StartEngine();
+  v1::LoadRequest request = CppRequest(compiler_);
+  request.mutable_source(0)->mutable_text()->append("int g() { return nothing; }\n");
+  const auto bare = BareHost(request, {.flag_policy = toolchain::FlagPolicy::kShared});
+  request.clear_toolchain();
+  const v1::ErrorDetail refused = GetErrorDetail(bare->Load(request).status());
+  EXPECT_EQ(refused.kind(), v1::ErrorDetail::COMPILATION) << refused.message();
+  EXPECT_THAT(refused.compiler_output(), HasSubstr("kernel.cc:8:18: error: 'nothing' was not declared"));
+  EXPECT_THAT(refused.compiler_output(), HasSubstr("int g() { return nothing; }"));
+  request.mutable_source(0)->mutable_text()->append("#error \"no\"\nasm(\"nonsense 1\");\n");
+  EXPECT_THAT(GetErrorDetail(bare->Load(request).status()).compiler_output(), HasSubstr("#error \"no\""));
+  v1::LoadRequest assembled = CppRequest(compiler_);
+  assembled.clear_toolchain();
+  assembled.mutable_source(0)->mutable_text()->append("void g() { asm(\"nonsense 1\"); }\n");
+  EXPECT_THAT(GetErrorDetail(bare->Load(assembled).status()).compiler_output(), HasSubstr("no such instruction"));
+}
+
+TEST_F(RemoteBuildTest, WhatIsNotDescribedIsNotTakenFromABuilder) {
+  const ScratchDirectory folder;
+  ASSERT_THAT(Env::Posix().WriteFile(folder / "there.h", "inline int there() { return 1; }\n", 0644), IsOk());
+  StartEngine({folder.path()});
+  v1::LoadRequest request = CppRequest(compiler_);
+  const auto bare = BareHost(request);
+  request.clear_toolchain();
+  request.mutable_source(0)->mutable_text()->insert(0, StrCat("#include \"", folder / "there.h", "\"\n"));
+  const absl::Status refused = bare->Load(request).status();
+  EXPECT_EQ(KindOf(refused), v1::ErrorDetail::TOOLCHAIN);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr(StrCat("a builder has read ", folder / "there.h")),
+                                       HasSubstr("Describe the toolchain of the builders' image again")));
 }
 
 }  // namespace
